@@ -1,0 +1,178 @@
+//! Carrying out what the state machine decides, in the one order that loses nothing (rule 2): commit, then send. The
+//! caller then lets the message go that caused it.
+//!
+//! Killed before the commit, nothing happened and the message comes again. Killed between commit and send, the message
+//! comes again as a redelivery, finds the change made, and what follows from it is sent again for the same attempt.
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+
+use crate::id::OrderId;
+use crate::instance::Instance;
+use crate::limits::CONFLICTS_MAX;
+use crate::machine::{Decision, Effect, Event, Impossible, Moment, Verdict, decide, request};
+use crate::message::{SchedulerMessage, Wake};
+use crate::notice;
+use crate::order::Order;
+use crate::ports::{Clock, Commit, Events, PortError, Queues, Randomness, Store};
+use crate::task::{Notice, Task};
+use crate::workflow::Workflow;
+
+/// What it takes to advance a task.
+pub trait AdvancePorts: Store + Queues + Events + Clock + Randomness {}
+
+impl<P: Store + Queues + Events + Clock + Randomness> AdvancePorts for P {}
+
+/// Why a task could not be advanced. The message that asked for it stays on its queue.
+#[derive(Debug, thiserror::Error)]
+pub enum AdvanceError {
+    /// Store, queue or order could not be reached.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The task is pinned to a workflow that this deployment does not have.
+    #[error("order {order_id} needs workflow {workflow} version {version}, which this deployment does not have")]
+    UnknownWorkflow {
+        /// Whose task.
+        order_id: OrderId,
+        /// Name of the workflow.
+        workflow: Arc<str>,
+        /// Its version.
+        version: u32,
+    },
+    /// The stored record contradicts itself.
+    #[error("order {order_id}: {source}")]
+    Impossible {
+        /// Whose task.
+        order_id: OrderId,
+        /// What is wrong with it.
+        source: Impossible,
+    },
+    /// A task without its order: the store broke its promise to write both or neither.
+    #[error("the order of task {0} is missing")]
+    OrderMissing(OrderId),
+    /// Too many others change the same task.
+    #[error("order {0}: lost {CONFLICTS_MAX} conditional writes in a row")]
+    Contended(OrderId),
+}
+
+/// Applies an event to an order's task: reads, decides, commits, and sends what follows. `None`: there is no such task.
+///
+/// # Errors
+/// [`AdvanceError`]; doing it again is always right.
+pub async fn advance(
+    ports: &impl AdvancePorts,
+    instance: &Instance,
+    order_id: OrderId,
+    event: Event<'_>,
+) -> Result<Option<Verdict>, AdvanceError> {
+    let Some(settled) = settle(ports, instance, order_id, event).await? else {
+        return Ok(None);
+    };
+    let sent = send(ports, &settled).await?;
+    if !sent.is_empty() {
+        // If this is not written, the supervisor sends the notices again: that is only a repeat.
+        if let Err(error) = settle(ports, instance, order_id, Event::Sent { notices: &sent }).await {
+            tracing::warn!(%order_id, "sent notices could not be struck: {error}");
+        }
+    }
+    Ok(Some(settled.verdict))
+}
+
+/// A task after an event, and what follows from it.
+struct Settled<'a> {
+    task: Arc<Task>,
+    workflow: &'a Workflow,
+    effects: Vec<Effect>,
+    verdict: Verdict,
+}
+
+/// Reads, decides and commits, until the write is won.
+async fn settle<'a>(
+    ports: &impl AdvancePorts,
+    instance: &'a Instance,
+    order_id: OrderId,
+    event: Event<'_>,
+) -> Result<Option<Settled<'a>>, AdvanceError> {
+    for _ in 0..CONFLICTS_MAX {
+        let Some(task) = ports.task(order_id).await? else {
+            return Ok(None);
+        };
+        let workflow = instance.workflows.get(&task.workflow, task.workflow_version).ok_or_else(|| {
+            let (workflow, version) = (task.workflow.clone(), task.workflow_version);
+            AdvanceError::UnknownWorkflow { order_id, workflow, version }
+        })?;
+        let moment = Moment { now: ports.now(), instance: &instance.name, nonce: ports.random(), draw: ports.random() };
+        let Decision { change, effects, verdict } =
+            decide(&task, workflow, event, moment).map_err(|source| AdvanceError::Impossible { order_id, source })?;
+        let Some(after) = change else {
+            return Ok(Some(Settled { task, workflow, effects, verdict }));
+        };
+        let after = Arc::new(after);
+        match ports.commit(&task, after.clone()).await? {
+            Commit::Committed => {
+                return Ok(Some(Settled { task: after, workflow, effects, verdict }));
+            }
+            Commit::Conflict => tracing::debug!(%order_id, version = task.version, "lost a conditional write"),
+        }
+    }
+    Err(AdvanceError::Contended(order_id))
+}
+
+/// Sends what follows from a committed state, and gives the notices that were sent.
+async fn send(ports: &impl AdvancePorts, settled: &Settled<'_>) -> Result<Vec<Notice>, AdvanceError> {
+    let Settled { task, workflow, effects, .. } = settled;
+    if effects.is_empty() {
+        return Ok(Vec::new());
+    }
+    let order_id = task.order_id;
+    let needs_order = effects.iter().any(|effect| match effect {
+        Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_) => true,
+        Effect::Wake { .. } => false,
+    });
+    let order = match needs_order {
+        true => Some(ports.order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?),
+        false => None,
+    };
+    let outcomes = effects.iter().map(|&effect| send_one(ports, task, workflow, order.as_deref(), effect));
+    Ok(try_join_all(outcomes).await?.into_iter().flatten().collect())
+}
+
+/// Sends one message. A notice that cannot be sent does not hold up the order: the supervisor sends it until it is.
+async fn send_one(
+    ports: &impl AdvancePorts,
+    task: &Task,
+    workflow: &Workflow,
+    order: Option<&Order>,
+    effect: Effect,
+) -> Result<Option<Notice>, PortError> {
+    let now = ports.now();
+    let (notice, told) = match (effect, order) {
+        (Effect::Wake { delay_ms, hops }, _) => {
+            let wake = SchedulerMessage::Wake(Wake { order_id: task.order_id, hops });
+            ports.to_scheduler(wake, delay_ms).await?;
+            return Ok(None);
+        }
+        (Effect::Request { step, hops }, Some(order)) => {
+            if let Some((agent, request)) = request(task, workflow, step, order, now, hops) {
+                ports.to_agent(&agent, request).await?;
+            }
+            return Ok(None);
+        }
+        (Effect::Alert(notice), Some(order)) => (notice, ports.publish(notice::event(task, order, notice, now)).await),
+        (Effect::Notify(notice), Some(order)) => {
+            let Some(channel) = &order.reply_channel else {
+                return Ok(Some(notice));
+            };
+            (notice, ports.notify(channel, notice::event(task, order, notice, now)).await)
+        }
+        (Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_), None) => return Ok(None),
+    };
+    match told {
+        Ok(()) => Ok(Some(notice)),
+        Err(error) => {
+            tracing::warn!(order_id = %task.order_id, kind = notice.kind.name(), "notice not sent, will be again: {error}");
+            Ok(None)
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! A batch of messages: each record is handled by itself, all of them at the same time, and fails alone.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+
+use crate::message::{Delivery, Receipt};
+
+/// One decoded message of a batch.
+#[derive(Debug, Clone)]
+pub struct Record<M> {
+    /// The message.
+    pub message: M,
+    /// Towards its queue.
+    pub receipt: Receipt,
+    /// Whether an earlier delivery may have done part of the work (rule 2).
+    pub redelivered: bool,
+    /// How often it was delivered, this time included.
+    pub receive_count: u32,
+}
+
+/// The records of a batch that are to be delivered again; all others may be deleted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Failures(pub Vec<Receipt>);
+
+/// Handles the records of a batch concurrently. A record whose body is no message, whose handling fails or panics is
+/// reported as a failure, and its neighbours are not touched.
+pub async fn each<M, Handle, Handling, Error>(batch: Vec<Delivery<M>>, handle: Handle) -> Failures
+where
+    Handle: Fn(Record<M>) -> Handling,
+    Handling: Future<Output = Result<(), Error>>,
+    Error: fmt::Display,
+{
+    let handle = &handle;
+    let handling = batch.into_iter().map(|delivery| async move {
+        let Delivery { receipt, receive_count, body } = delivery;
+        let message = match body {
+            Ok(message) => message,
+            Err(undecodable) => {
+                tracing::error!(message_id = %receipt.message_id, receive_count, "{undecodable}");
+                return Some(receipt);
+            }
+        };
+        let record = Record { message, receipt: receipt.clone(), redelivered: receive_count > 1, receive_count };
+        match AssertUnwindSafe(async { handle(record).await }).catch_unwind().await {
+            Ok(Ok(())) => None,
+            Ok(Err(error)) => {
+                tracing::warn!(message_id = %receipt.message_id, receive_count, "record not done: {error}");
+                Some(receipt)
+            }
+            Err(_) => {
+                tracing::error!(message_id = %receipt.message_id, receive_count, "the handler panicked on this record");
+                Some(receipt)
+            }
+        }
+    });
+    Failures(join_all(handling).await.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Undecodable;
+
+    fn delivery(name: &str, body: Result<u32, Undecodable>) -> Delivery<u32> {
+        Delivery { receipt: Receipt { message_id: name.into(), handle: name.into() }, receive_count: 1, body }
+    }
+
+    #[test]
+    fn only_the_bad_record_of_a_batch_fails() {
+        let poison = Undecodable { problem: "poison".into() };
+        let batch = vec![
+            delivery("a", Ok(1)),
+            delivery("b", Err(poison)),
+            delivery("c", Ok(2)),
+            delivery("d", Ok(3)),
+            delivery("e", Ok(4)),
+        ];
+        let handling = each(batch, |record| async move {
+            assert_ne!(record.message, 3, "this record panics");
+            if record.message == 2 { Err("this record fails") } else { Ok(()) }
+        });
+        let Failures(failed) = handling.now_or_never().unwrap();
+        let names: Vec<&str> = failed.iter().map(|receipt| &*receipt.message_id).collect();
+        assert_eq!(names, ["b", "c", "d"]);
+    }
+}

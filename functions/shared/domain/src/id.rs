@@ -1,0 +1,131 @@
+//! The name of an order.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use sha2::{Digest, Sha256};
+use uuid::{Builder, Uuid};
+
+use crate::limits::SHARDS;
+use crate::time::Timestamp;
+
+/// The key of an order and of its task: a UUID in its canonical lower-case text form.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderId(Uuid);
+
+/// The text is not the canonical form of an order id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not an order id: expected a UUID such as 01934b2e-1c5a-7d3f-8a21-5f0c9f4be011")]
+pub struct NotAnOrderId;
+
+impl OrderId {
+    /// A new id that sorts by the time it was made (UUID version 7), so that neighbours in time are neighbours on disk.
+    #[must_use]
+    pub fn generate(now: Timestamp, random: [u64; 2]) -> Self {
+        let [high, low] = random.map(u64::to_be_bytes);
+        let mut bits = [0_u8; 10];
+        bits[..8].copy_from_slice(&high);
+        bits[8..].copy_from_slice(&low[..2]);
+        let epoch_ms = u64::try_from(now.epoch_ms()).unwrap_or(0);
+        Self(Builder::from_unix_timestamp_millis(epoch_ms, &bits).into_uuid())
+    }
+
+    /// The id that belongs to a submitter's idempotency key: the same key always names the same order (UUID version 8).
+    #[must_use]
+    pub fn from_idempotency_key(submitter: &str, key: &str) -> Self {
+        let mut hash = Sha256::new();
+        hash.update((submitter.len() as u64).to_be_bytes());
+        hash.update(submitter.as_bytes());
+        hash.update(key.as_bytes());
+        let mut bytes = [0_u8; 16];
+        bytes.copy_from_slice(&hash.finalize()[..16]);
+        Self(Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
+    /// The shard of the index `watch` that the order belongs to, below [`SHARDS`].
+    #[must_use]
+    pub fn shard(self) -> u8 {
+        // The last byte is random in both versions of the id.
+        self.0.as_bytes()[15] % SHARDS
+    }
+
+    /// The 16 bytes of the id.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Display for OrderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()))
+    }
+}
+
+impl fmt::Debug for OrderId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl FromStr for OrderId {
+    type Err = NotAnOrderId;
+
+    fn from_str(text: &str) -> Result<Self, NotAnOrderId> {
+        // One order has one name: no braces, no capitals, no form without hyphens.
+        let canonical = text.len() == 36 && !text.bytes().any(|byte| byte.is_ascii_uppercase());
+        if !canonical {
+            return Err(NotAnOrderId);
+        }
+        Uuid::try_parse(text).map(Self).map_err(|_| NotAnOrderId)
+    }
+}
+
+impl Serialize for OrderId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.hyphenated().encode_lower(&mut Uuid::encode_buffer()))
+    }
+}
+
+impl<'de> Deserialize<'de> for OrderId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        std::borrow::Cow::<'de, str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_one_text_form() {
+        let id = OrderId::generate(Timestamp::from_epoch_ms(1_795_195_603_007), [7, 9]);
+        assert_eq!(id.to_string().parse(), Ok(id));
+        assert_eq!(id.to_string().to_uppercase().parse::<OrderId>(), Err(NotAnOrderId));
+        assert_eq!(id.to_string().replace('-', "").parse::<OrderId>(), Err(NotAnOrderId));
+    }
+
+    #[test]
+    fn later_ids_sort_after_earlier_ones() {
+        let at = Timestamp::from_epoch_ms(1_000_000);
+        assert!(OrderId::generate(at, [u64::MAX; 2]) < OrderId::generate(at.plus_ms(1), [0; 2]));
+    }
+
+    #[test]
+    fn a_key_names_one_order_of_one_submitter() {
+        let id = OrderId::from_idempotency_key("shop", "k1");
+        assert_eq!(id, OrderId::from_idempotency_key("shop", "k1"));
+        assert_ne!(id, OrderId::from_idempotency_key("shop", "k2"));
+        assert_ne!(id, OrderId::from_idempotency_key("sho", "pk1"));
+    }
+
+    #[test]
+    fn shards_share_the_orders() {
+        let mut seen = [0_u32; SHARDS as usize];
+        for n in 0..1_600 {
+            seen[usize::from(OrderId::from_idempotency_key("shop", &n.to_string()).shard())] += 1;
+        }
+        assert!(seen.iter().all(|&count| count > 50), "{seen:?}");
+    }
+}

@@ -1,0 +1,332 @@
+//! JSON kept as it was written: documents and outputs pass through unchanged, numbers digit for digit.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX};
+
+/// A JSON value as its text. Cloning it copies a pointer.
+#[derive(Clone)]
+pub struct Json(Arc<RawValue>);
+
+/// Why a text is not taken as a value or document.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JsonError {
+    /// Not JSON; the text says where.
+    #[error("not valid JSON: {0}")]
+    Malformed(String),
+    /// Larger than the limit, in bytes.
+    #[error("{bytes} bytes, which is over the limit of {bytes_max}")]
+    TooLarge {
+        /// Size of the text.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// Nested deeper than [`NESTING_MAX`].
+    #[error("nested deeper than {NESTING_MAX} levels")]
+    TooDeep,
+    /// JSON, but not an object.
+    #[error("must be a JSON object, got {0}")]
+    NotAnObject(&'static str),
+}
+
+impl Json {
+    /// Takes any JSON value of at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// [`JsonError`] when the text is too large, too deep or no JSON.
+    pub fn parse(text: &[u8], bytes_max: usize) -> Result<Self, JsonError> {
+        if text.len() > bytes_max {
+            return Err(JsonError::TooLarge { bytes: text.len(), bytes_max });
+        }
+        if nesting(text) > NESTING_MAX {
+            return Err(JsonError::TooDeep);
+        }
+        let raw: Box<RawValue> =
+            serde_json::from_slice(text).map_err(|error| JsonError::Malformed(error.to_string()))?;
+        Ok(Self(raw.into()))
+    }
+
+    /// Takes an order document: a JSON object of at most [`DOCUMENT_BYTES_MAX`] bytes.
+    ///
+    /// # Errors
+    /// [`JsonError`] when the text is too large, too deep, no JSON or no object.
+    pub fn document(text: &[u8]) -> Result<Self, JsonError> {
+        let json = Self::parse(text, DOCUMENT_BYTES_MAX)?;
+        match json.kind() {
+            "an object" => Ok(json),
+            other => Err(JsonError::NotAnObject(other)),
+        }
+    }
+
+    /// Writes any serializable value as JSON.
+    ///
+    /// # Panics
+    /// Never for the values of this crate: their keys are strings and their numbers finite.
+    pub fn of(value: &impl Serialize) -> Self {
+        let raw = serde_json::value::to_raw_value(value).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Self(raw.into())
+    }
+
+    /// The text, as it was sent.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+
+    /// What kind of value this is, with its article, for error messages.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self.text().as_bytes().first() {
+            Some(b'{') => "an object",
+            Some(b'[') => "an array",
+            Some(b'"') => "a string",
+            Some(b't' | b'f') => "a boolean",
+            Some(b'n') => "null",
+            _ => "a number",
+        }
+    }
+
+    /// The member `name` of an object; of repeated members the last.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<Self> {
+        let Members(members) = serde_json::from_str(self.text()).ok()?;
+        let (_, value) = members.into_iter().rev().find(|(key, _)| key_text(key).as_deref() == Some(name))?;
+        Some(Self(value.to_owned().into()))
+    }
+
+    /// SHA-256 of the canonical form, in hexadecimal: members sorted by name, no white space, numbers as written.
+    #[must_use]
+    pub fn fingerprint(&self) -> String {
+        let mut canonical = String::with_capacity(self.text().len());
+        canonicalize(&self.0, &mut canonical);
+        let digest = Sha256::digest(canonical.as_bytes());
+        let mut hex = String::with_capacity(64);
+        for byte in digest {
+            hex.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+            hex.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
+        }
+        hex
+    }
+}
+
+impl fmt::Debug for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl PartialEq for Json {
+    fn eq(&self, other: &Self) -> bool {
+        self.text() == other.text()
+    }
+}
+
+impl Eq for Json {}
+
+impl Serialize for Json {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(Box::<RawValue>::deserialize(deserializer)?.into()))
+    }
+}
+
+/// Levels of nesting in a JSON text; of a malformed text some number. One pass without recursion, since a parser that
+/// keeps raw values does not bound their depth.
+fn nesting(text: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0_usize);
+    let (mut in_string, mut escaped) = (false, false);
+    for &byte in text {
+        if in_string {
+            in_string = escaped || byte != b'"';
+            escaped = !escaped && byte == b'\\';
+            continue;
+        }
+        match byte {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// The members of an object in their order, repeated names included.
+struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+        impl<'de> Visitor<'de> for All {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(All)
+    }
+}
+
+/// The elements of an array in their order.
+struct Elements<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All;
+        impl<'de> Visitor<'de> for All {
+            type Value = Elements<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut elements = Vec::new();
+                while let Some(element) = seq.next_element()? {
+                    elements.push(element);
+                }
+                Ok(Elements(elements))
+            }
+        }
+        deserializer.deserialize_seq(All)
+    }
+}
+
+/// The text of a string literal, or nothing for one that no text has (a lone surrogate).
+fn key_text(literal: &RawValue) -> Option<String> {
+    serde_json::from_str(literal.get()).ok()
+}
+
+/// Depth is bounded by [`NESTING_MAX`] for everything that [`Json::parse`] took.
+fn canonicalize(value: &RawValue, into: &mut String) {
+    let text = value.get();
+    match text.as_bytes().first() {
+        Some(b'{') => {
+            let Ok(Members(members)) = serde_json::from_str(text) else {
+                return into.push_str(text);
+            };
+            let mut members: Vec<_> = members.into_iter().map(|(key, value)| (canonical_string(key), value)).collect();
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+            into.push('{');
+            for (position, (key, value)) in members.into_iter().enumerate() {
+                if position > 0 {
+                    into.push(',');
+                }
+                into.push_str(&key);
+                into.push(':');
+                canonicalize(value, into);
+            }
+            into.push('}');
+        }
+        Some(b'[') => {
+            let Ok(Elements(elements)) = serde_json::from_str(text) else {
+                return into.push_str(text);
+            };
+            into.push('[');
+            for (position, element) in elements.into_iter().enumerate() {
+                if position > 0 {
+                    into.push(',');
+                }
+                canonicalize(element, into);
+            }
+            into.push(']');
+        }
+        Some(b'"') => into.push_str(&canonical_string(value)),
+        _ => into.push_str(text),
+    }
+}
+
+/// One spelling for each string, whichever escapes it was sent with.
+fn canonical_string(literal: &RawValue) -> String {
+    key_text(literal).and_then(|text| serde_json::to_string(&text).ok()).unwrap_or_else(|| literal.get().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fingerprint(text: &str) -> String {
+        Json::document(text.as_bytes()).unwrap().fingerprint()
+    }
+
+    #[test]
+    fn a_document_keeps_its_text_digit_for_digit() {
+        let text = r#"{ "Total": 10000000000000000000000.10, "e": 1E400, "n": -0 }"#;
+        let document = Json::document(text.as_bytes()).unwrap();
+        assert_eq!(document.text(), text);
+        let again: Json = serde_json::from_str(&serde_json::to_string(&document).unwrap()).unwrap();
+        assert_eq!(again.text(), text);
+    }
+
+    #[test]
+    fn order_of_members_spaces_and_escapes_do_not_change_the_fingerprint() {
+        assert_eq!(
+            fingerprint(r#"{"a":1,"b":[true,{"c":"\u00e9","d":null}]}"#),
+            fingerprint("{ \"b\" : [ true , {\"d\":null, \"c\":\"é\"} ],\n \"a\": 1 }")
+        );
+    }
+
+    #[test]
+    fn other_values_digits_or_repeated_members_do() {
+        let base = fingerprint(r#"{"a":1}"#);
+        for other in [r#"{"a":1.0}"#, r#"{"a":"1"}"#, r#"{"a":1,"a":1}"#, r#"{"b":1}"#, r#"{"a":[1]}"#] {
+            assert_ne!(base, fingerprint(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_lone_surrogate_is_json_and_has_a_fingerprint() {
+        assert_ne!(fingerprint(r#"{"a":"\ud800"}"#), fingerprint(r#"{"a":"\ud801"}"#));
+    }
+
+    #[test]
+    fn only_an_object_is_a_document() {
+        for (text, kind) in
+            [("[]", "an array"), ("\"x\"", "a string"), ("1", "a number"), ("null", "null"), (" true", "a boolean")]
+        {
+            assert_eq!(Json::document(text.as_bytes()), Err(JsonError::NotAnObject(kind)));
+        }
+        assert!(matches!(Json::document(b"{\"a\":"), Err(JsonError::Malformed(_))));
+        assert!(matches!(Json::document(b"{\"a\":\"\xff\"}"), Err(JsonError::Malformed(_))));
+        assert!(matches!(Json::document(b"{} {}"), Err(JsonError::Malformed(_))));
+    }
+
+    #[test]
+    fn size_and_depth_are_bounded() {
+        let large = format!("{{\"a\":\"{}\"}}", "x".repeat(DOCUMENT_BYTES_MAX));
+        assert!(matches!(Json::document(large.as_bytes()), Err(JsonError::TooLarge { .. })));
+        let nested = |levels: usize| format!("{{\"a\":{}{}}}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+        assert!(Json::document(nested(NESTING_MAX).as_bytes()).is_ok());
+        assert_eq!(Json::document(nested(NESTING_MAX + 1).as_bytes()), Err(JsonError::TooDeep));
+        let brackets_in_text = format!("{{\"a\":\"\\\"{}\"}}", "[".repeat(NESTING_MAX * 2));
+        assert!(Json::document(brackets_in_text.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_member_is_found_by_name() {
+        let document = Json::document(br#"{"a":1,"b":{"c":2},"a":3}"#).unwrap();
+        assert_eq!(document.member("a").unwrap().text(), "3");
+        assert_eq!(document.member("b").unwrap().text(), r#"{"c":2}"#);
+        assert!(document.member("c").is_none());
+    }
+}

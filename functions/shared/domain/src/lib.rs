@@ -1,0 +1,26 @@
+//! The Scheduler-Agent-Supervisor pattern itself, pure.
+//!
+//! This crate holds the records ([`order`], [`task`]), the [`workflow`], the state machine ([`machine`]), the
+//! [`message`]s and the [`ports`]. What happens to an order is decided in one place, [`machine::decide`], which looks at
+//! a task and an event and says what to write and what to send, and does neither; [`advance`] does both, in the one
+//! order that loses nothing: commit, then send, then let the message go.
+//!
+//! What must never be here: AWS, SQLite, an async runtime, a clock, randomness, the environment. `now`, ids and random
+//! bits come in as arguments or through a port, so that a test or a simulation decides about them. The crate depends on
+//! no other crate of the workspace.
+
+pub mod advance;
+pub mod backoff;
+pub mod batch;
+pub mod id;
+pub mod instance;
+pub mod json;
+pub mod limits;
+pub mod machine;
+pub mod message;
+pub mod notice;
+pub mod order;
+pub mod ports;
+pub mod task;
+pub mod time;
+pub mod workflow;

@@ -1,0 +1,40 @@
+//! Every bound of the system in one place (design §4 rule 15): what exceeds one gets a clear error.
+
+/// Largest order document, in bytes of JSON text as posted.
+pub const DOCUMENT_BYTES_MAX: usize = 128 * 1024;
+/// Deepest nesting of arrays and objects in a document or an output.
+pub const NESTING_MAX: usize = 64;
+/// Largest output of one step, in bytes of JSON text.
+pub const OUTPUT_BYTES_MAX: usize = 16 * 1024;
+/// Largest sum of all outputs of one task, in bytes: a task is one item, and a DynamoDB item holds 400 KB.
+pub const OUTPUTS_BYTES_MAX: usize = 256 * 1024;
+/// Longest text kept of a remote service's error, in characters.
+pub const ERROR_CHARS_MAX: usize = 400;
+/// Longest `Idempotency-Key`, in characters.
+pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
+/// Longest name of a workflow, step, agent or reply channel, in characters.
+pub const NAME_CHARS_MAX: usize = 64;
+/// Longest `CorrelationID`, operator name or reason, in characters.
+pub const TEXT_CHARS_MAX: usize = 256;
+/// Steps in a workflow.
+pub const STEPS_MAX: usize = 50;
+/// Transitions kept in a task's history.
+pub const HISTORY_MAX: usize = 50;
+/// Largest `max_failures` of a step.
+pub const FAILURES_MAX: u32 = 1_000;
+/// Longest `complete_within` of a step, in milliseconds: the 12 hours for which SQS can hide a message.
+pub const COMPLETE_WITHIN_MS_MAX: u64 = 12 * 60 * 60 * 1_000;
+/// Shortest `complete_within` of a step, in milliseconds.
+pub const COMPLETE_WITHIN_MS_MIN: u64 = 100;
+/// Longest delay of a queued message, in milliseconds: the 15 minutes that SQS allows. Longer waits take several hops.
+pub const DELAY_MS_MAX: u64 = 15 * 60 * 1_000;
+/// Records in one batch that a handler is given.
+pub const BATCH_MAX: usize = 10;
+/// Orders on one page of a list.
+pub const PAGE_MAX: usize = 100;
+/// Longest `Prefer: wait`, in seconds.
+pub const WAIT_S_MAX: u64 = 20;
+/// Conditional writes lost in a row before a message goes back to its queue.
+pub const CONFLICTS_MAX: u32 = 16;
+/// Shards of the index `watch`.
+pub const SHARDS: u8 = 16;

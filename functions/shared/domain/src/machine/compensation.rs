@@ -1,0 +1,38 @@
+//! Turning an order round (rule 9).
+
+use super::turn::Turn;
+use crate::task::{Direction, ProcessState, StepState};
+
+impl Turn<'_> {
+    /// Every step that was ever claimed is to be undone, whether or not it is known to have happened. One whose attempt
+    /// may still run waits for that attempt's `CompleteBy`. Undos that were given up start afresh.
+    pub(super) fn compensate(&mut self, code: &str, message: &str, place: Option<usize>) {
+        self.task.process_state = ProcessState::Compensating;
+        self.set_reason(code, message, place);
+        self.record(ProcessState::Compensating.name(), Some(message.into()));
+        for step in self.task.steps.iter_mut().filter(|step| step.was_claimed()) {
+            let starts_afresh = match (step.direction, step.process_state) {
+                (Direction::Forward, StepState::Processing) => {
+                    step.not_before = step.complete_by;
+                    true
+                }
+                (Direction::Forward, StepState::Pending | StepState::Processed | StepState::Error) => {
+                    step.not_before = None;
+                    true
+                }
+                (Direction::Undo, StepState::Error) => true,
+                (Direction::Undo, StepState::Pending | StepState::Processing | StepState::Processed) => false,
+            };
+            if starts_afresh {
+                step.direction = Direction::Undo;
+                step.process_state = StepState::Pending;
+                step.locked_by = None;
+                step.complete_by = None;
+                step.failure_count = 0;
+                step.started_at = None;
+                step.finished_at = None;
+            }
+        }
+        self.finish_if_done();
+    }
+}

@@ -1,0 +1,297 @@
+//! The state machine: what happens to a task when something happens (design §4).
+//!
+//! [`decide`] takes a task, its workflow, an event, the time and the instance, and gives the task as it shall be written
+//! and the messages that follow from it. It performs nothing, so it can be run again at will: whoever loses the
+//! conditional write reads again and decides again.
+//!
+//! The rooms: `turn` is the working copy with the elementary moves (claim, complete, fail, hold), `reply`, `sweep` and
+//! `operator` say what an event means, `compensation` turns an order round, `watch` says who has to look when,
+//! `request` writes the message to an agent.
+//!
+//! What must never happen here: a state that ended changes again; an attempt is counted twice; a claim is made by
+//! anything but the scheduler's events; an effect is given that does not follow from what is committed.
+
+mod compensation;
+mod operator;
+mod reply;
+mod request;
+#[cfg(test)]
+mod rules;
+mod sweep;
+#[cfg(test)]
+pub(crate) mod testing;
+mod turn;
+mod watch;
+
+use std::sync::Arc;
+
+pub use request::request;
+
+use crate::message::Reply;
+use crate::task::{Notice, ProcessState, Task, reason};
+use crate::time::Timestamp;
+use crate::workflow::Workflow;
+use turn::Turn;
+
+/// Something that happened to a task.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// The scheduler was asked to look.
+    Wake {
+        /// Messages in the chain that led here.
+        hops: u32,
+        /// An earlier delivery may have been cut short: what follows from the state is sent again.
+        redelivered: bool,
+    },
+    /// An agent answered.
+    Reply {
+        /// The answer.
+        reply: &'a Reply,
+        /// An earlier delivery may have been cut short: what follows from the state is sent again.
+        redelivered: bool,
+    },
+    /// The supervisor looks.
+    Sweep,
+    /// An operator wants the failed steps tried again.
+    Resubmit {
+        /// Who.
+        by: &'a Arc<str>,
+        /// Why.
+        why: &'a Arc<str>,
+        /// The version that the operator saw.
+        seen: Option<u64>,
+    },
+    /// An operator wants the order undone.
+    Cancel {
+        /// Who.
+        by: &'a Arc<str>,
+        /// Why.
+        why: &'a Arc<str>,
+    },
+    /// Notices are known to have been sent.
+    Sent {
+        /// Which.
+        notices: &'a [Notice],
+    },
+}
+
+/// When and by whom an event is handled, and the random bits for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment<'a> {
+    /// The time, as far as the instance knows.
+    pub now: Timestamp,
+    /// Goes into `LockedBy` and the history.
+    pub instance: &'a Arc<str>,
+    /// Random; stored with the new version.
+    pub nonce: u64,
+    /// Random; draws the back-off.
+    pub draw: u64,
+}
+
+/// What to send once the change is committed. Sending it again is harmless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Send the request for the current attempt of a step to its agent.
+    Request {
+        /// The step's place.
+        step: usize,
+        /// Messages in the chain so far, this one included.
+        hops: u32,
+    },
+    /// Wake the scheduler for this order.
+    Wake {
+        /// After how long.
+        delay_ms: u64,
+        /// Messages in the chain so far, this one included.
+        hops: u32,
+    },
+    /// Send a status message to the order's reply channel.
+    Notify(Notice),
+    /// Put the alert on the event bus.
+    Alert(Notice),
+}
+
+/// What an event comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// The task as it shall be written; nothing where nothing changes.
+    pub change: Option<Task>,
+    /// What to send after the write (or at once, where nothing is written).
+    pub effects: Vec<Effect>,
+    /// For logs and counters.
+    pub verdict: Verdict,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It was taken.
+    Taken,
+    /// There was nothing to do.
+    Nothing,
+    /// A reply that must not count (rule 5).
+    Dropped(Dropped),
+    /// A wish of an operator that the state does not allow.
+    Refused(Refused),
+}
+
+/// Why a reply does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Dropped {
+    /// The task is finished.
+    #[error("the task is finished")]
+    Finished,
+    /// The workflow has no such step.
+    #[error("the workflow has no such step")]
+    UnknownStep,
+    /// The step runs in the other direction by now.
+    #[error("the step runs in the other direction")]
+    OtherDirection,
+    /// No such attempt was ever claimed.
+    #[error("no such attempt was claimed")]
+    UnknownAttempt,
+    /// The step is done or given up.
+    #[error("the step is not open")]
+    Closed,
+    /// A failure of an attempt that is not the current one.
+    #[error("a failure of an attempt that is over")]
+    StaleFailure,
+}
+
+/// Why an operator's wish is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// Only a task in `Error` can be resubmitted.
+    #[error("only an order in Error can be resubmitted")]
+    NotInError,
+    /// The wish was meant for an earlier error of the same order.
+    #[error("the order changed since the operator looked")]
+    Stale,
+    /// Finished is finished.
+    #[error("the order is finished")]
+    Finished,
+    /// It is being undone already.
+    #[error("the order is being undone already")]
+    AlreadyCompensating,
+}
+
+/// A task that no sequence of events leads to.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Impossible {
+    /// The steps are not those of the workflow.
+    #[error("the task's steps are not those of workflow {workflow} version {version}")]
+    OtherWorkflow {
+        /// Name of the workflow.
+        workflow: Arc<str>,
+        /// Its version.
+        version: u32,
+    },
+    /// A claim has no deadline.
+    #[error("step {step} is Processing without CompleteBy")]
+    ClaimWithoutDeadline {
+        /// Name of the step.
+        step: Arc<str>,
+    },
+}
+
+/// What happens to `task` at `event`.
+///
+/// # Errors
+/// [`Impossible`] where the record contradicts itself or the workflow; nothing is changed then.
+pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Result<Decision, Impossible> {
+    use ProcessState::{Compensated, Compensating, Error, Pending, Processed, Processing};
+
+    check(task, workflow)?;
+    let mut turn = Turn::new(task, workflow, moment);
+    let verdict = match (event, task.process_state) {
+        // A chain that is longer than any the workflow can need goes round in circles.
+        (Event::Wake { hops, .. }, Pending | Processing | Compensating) if hops > workflow.hops_max() => {
+            turn.cut_chain()
+        }
+        (Event::Reply { reply, .. }, Pending | Processing | Compensating) if reply.hops > workflow.hops_max() => {
+            turn.cut_chain()
+        }
+        (Event::Wake { hops, redelivered }, Pending | Processing | Compensating) => turn.wake(hops, redelivered),
+        (Event::Wake { redelivered, .. }, Processed | Compensated | Error) => turn.repeat_if(redelivered),
+        (Event::Reply { reply, redelivered }, Pending | Processing | Compensating | Error) => {
+            turn.reply(reply, redelivered)
+        }
+        (Event::Reply { redelivered, .. }, Processed | Compensated) => {
+            turn.repeat_if(redelivered);
+            Verdict::Dropped(Dropped::Finished)
+        }
+        (Event::Sweep, Pending | Processing | Compensating) => turn.sweep(),
+        (Event::Sweep, Processed | Compensated | Error) => turn.sweep_unsent(),
+        (Event::Resubmit { by, why, seen }, Error) => turn.resubmit(by, why, seen),
+        (Event::Resubmit { .. }, Pending | Processing | Processed | Compensating | Compensated) => {
+            Verdict::Refused(Refused::NotInError)
+        }
+        (Event::Cancel { by, why }, Pending | Processing | Error) => turn.cancel(by, why),
+        (Event::Cancel { .. }, Compensating) => Verdict::Refused(Refused::AlreadyCompensating),
+        (Event::Cancel { .. }, Processed | Compensated) => Verdict::Refused(Refused::Finished),
+        (Event::Sent { notices }, Pending | Processing | Processed | Error | Compensating | Compensated) => {
+            turn.sent(notices)
+        }
+    };
+    Ok(turn.end(verdict))
+}
+
+/// What `decide` takes for granted about a stored task.
+fn check(task: &Task, workflow: &Workflow) -> Result<(), Impossible> {
+    let same_steps = task.steps.len() == workflow.steps.len()
+        && task.steps.iter().zip(&workflow.steps).all(|(step, rule)| step.name == rule.name);
+    if !same_steps || task.workflow != workflow.name || task.workflow_version != workflow.version {
+        return Err(Impossible::OtherWorkflow { workflow: workflow.name.clone(), version: workflow.version });
+    }
+    match task
+        .steps
+        .iter()
+        .find(|step| step.process_state == crate::task::StepState::Processing && step.complete_by.is_none())
+    {
+        Some(step) => Err(Impossible::ClaimWithoutDeadline { step: step.name.clone() }),
+        None => Ok(()),
+    }
+}
+
+impl Turn<'_> {
+    /// Claims what is ready.
+    fn wake(&mut self, hops: u32, redelivered: bool) -> Verdict {
+        let first = self.task.process_state == ProcessState::Pending;
+        self.claim_ready(hops);
+        self.wake_for_all_waiting(hops);
+        if first || redelivered {
+            self.repeat_notices();
+        }
+        if redelivered {
+            self.repeat_requests(hops);
+        }
+        self.verdict()
+    }
+
+    /// Sends again what follows from a state that does not change any more, if an earlier delivery may not have got so
+    /// far.
+    fn repeat_if(&mut self, redelivered: bool) -> Verdict {
+        if redelivered {
+            self.repeat_notices();
+        }
+        Verdict::Nothing
+    }
+
+    /// Stops an order whose messages go round in circles (rule 15).
+    fn cut_chain(&mut self) -> Verdict {
+        let limit = self.workflow.hops_max();
+        self.hold(reason::HOP_LIMIT, &format!("a chain of more than {limit} messages was cut"), None);
+        Verdict::Taken
+    }
+
+    /// Strikes notices that were sent.
+    fn sent(&mut self, notices: &[Notice]) -> Verdict {
+        let before = self.task.unsent.len();
+        self.task.unsent.retain(|notice| !notices.contains(notice));
+        if self.task.unsent.len() == before {
+            return Verdict::Nothing;
+        }
+        self.changed = true;
+        Verdict::Taken
+    }
+}

@@ -1,0 +1,103 @@
+//! What an agent's answer means (rules 5 and 8).
+
+use super::turn::Turn;
+use super::{Dropped, Verdict};
+use crate::limits::{OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
+use crate::message::{Failure, Outcome, Reply};
+use crate::task::{Direction, ProcessState, StepState, reason};
+use crate::workflow::Remedy;
+
+impl Turn<'_> {
+    /// A success counts from any attempt while the step is open in the same direction, a failure only from the current
+    /// one. In `Error` the result is kept, and nothing new starts.
+    pub(super) fn reply(&mut self, reply: &Reply, redelivered: bool) -> Verdict {
+        let verdict = match self.open_step(reply) {
+            Ok(place) => self.outcome(place, reply),
+            Err(dropped) => Verdict::Dropped(dropped),
+        };
+        if verdict == Verdict::Taken {
+            self.claim_ready(reply.hops);
+            self.wake_for_new_waiting(reply.hops);
+        }
+        if redelivered {
+            self.repeat_notices();
+            self.repeat_requests(reply.hops);
+        }
+        verdict
+    }
+
+    /// The place of the step that the reply is about, if it can still count.
+    fn open_step(&self, reply: &Reply) -> Result<usize, Dropped> {
+        let (place, step) = self.task.step(&reply.step).ok_or(Dropped::UnknownStep)?;
+        if reply.attempt == 0 || reply.attempt > step.attempt {
+            return Err(Dropped::UnknownAttempt);
+        }
+        if reply.direction != step.direction {
+            return Err(Dropped::OtherDirection);
+        }
+        match step.process_state {
+            StepState::Pending | StepState::Processing => Ok(place),
+            StepState::Processed | StepState::Error => Err(Dropped::Closed),
+        }
+    }
+
+    fn outcome(&mut self, place: usize, reply: &Reply) -> Verdict {
+        let failure = match &reply.outcome {
+            Outcome::Done(output) => match self.too_large(place, output.text().len()) {
+                None => {
+                    self.complete(place, output.clone());
+                    return Verdict::Taken;
+                }
+                Some(failure) => failure,
+            },
+            Outcome::Failed(failure) => failure.clone(),
+        };
+        // An attempt that was re-pended has been counted already; only the one that holds the claim can fail.
+        let step = &self.task.steps[place];
+        if step.process_state != StepState::Processing || reply.attempt != step.attempt {
+            return Verdict::Dropped(Dropped::StaleFailure);
+        }
+        self.reject(place, &failure);
+        Verdict::Taken
+    }
+
+    /// Refuses an output that would not fit, with words for the agent's author.
+    fn too_large(&self, place: usize, bytes: usize) -> Option<Failure> {
+        if self.task.steps[place].direction == Direction::Undo {
+            return None;
+        }
+        let others = self.task.steps.iter().filter_map(|step| step.output.as_ref());
+        let bytes_in_all = bytes + others.map(|output| output.text().len()).sum::<usize>();
+        let message = if bytes > OUTPUT_BYTES_MAX {
+            format!("the output has {bytes} bytes, the limit is {OUTPUT_BYTES_MAX}")
+        } else if bytes_in_all > OUTPUTS_BYTES_MAX {
+            format!("the outputs of all steps have {bytes_in_all} bytes, the limit is {OUTPUTS_BYTES_MAX}")
+        } else {
+            return None;
+        };
+        Some(Failure { code: "output-too-large".into(), message: message.into() })
+    }
+
+    /// The service said no for good.
+    fn reject(&mut self, place: usize, failure: &Failure) {
+        self.count_failure(place, &failure.code, &failure.message);
+        self.give_up(place);
+        let name = self.task.steps[place].name.clone();
+        let words = format!("{name}: {} ({})", failure.message, failure.code);
+        match (self.task.process_state, self.task.steps[place].direction) {
+            (ProcessState::Pending | ProcessState::Processing, Direction::Forward) => {
+                match self.workflow.steps[place].on_rejected {
+                    Remedy::Compensate => self.compensate(reason::REJECTED, &words, Some(place)),
+                    Remedy::Hold => self.hold(reason::REJECTED, &words, Some(place)),
+                }
+            }
+            (ProcessState::Compensating, Direction::Undo) => {
+                self.hold(reason::COMPENSATION_FAILED, &format!("undo of {words}"), Some(place));
+            }
+            // An operator was asked already; the step shows what else went wrong. A step never runs against its task.
+            (ProcessState::Error | ProcessState::Processed | ProcessState::Compensated, _)
+            | (ProcessState::Pending | ProcessState::Processing, Direction::Undo)
+            | (ProcessState::Compensating, Direction::Forward) => {}
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Rules 1 to 4: claim, commit and send, nonce, idempotency key.
+
+use crate::json::Json;
+use crate::machine::testing::{Case, done};
+use crate::machine::{Dropped, Event, Verdict, request};
+use crate::order::Order;
+use crate::task::{ProcessState, StepState, Task};
+use crate::workflow::Workflow;
+
+// ---- rule 1: claim
+
+#[test]
+fn a_claim_sets_holder_deadline_state_and_attempt_in_one_version() {
+    let mut case = Case::chain();
+    case.wake();
+    let step = case.step("a");
+    assert_eq!((step.process_state, step.attempt), (StepState::Processing, 1));
+    assert_eq!(step.locked_by.as_deref(), Some("scheduler-1"));
+    assert_eq!(step.complete_by, Some(case.now.plus_ms(10_000)));
+    assert_eq!((case.task.version, case.state(), case.requested()), (2, ProcessState::Processing, vec!["a"]));
+}
+
+#[test]
+fn completing_a_step_and_claiming_the_next_is_one_write() {
+    let mut case = Case::chain();
+    case.wake();
+    case.done("a");
+    assert_eq!((case.states().as_str(), case.task.version, case.requested()), ("+>.", 3, vec!["b"]));
+}
+
+#[test]
+fn a_step_is_not_claimed_twice() {
+    let mut case = Case::chain();
+    case.wake();
+    assert_eq!(case.wake(), Verdict::Nothing);
+    assert!(case.effects.is_empty());
+}
+
+#[test]
+fn steps_without_a_path_between_them_run_side_by_side_and_the_join_waits_for_both() {
+    let mut case = Case::diamond();
+    case.wake();
+    case.done("a");
+    assert_eq!((case.states().as_str(), case.requested()), ("+>>.", vec!["b", "c"]));
+    case.done("c");
+    assert_eq!((case.states().as_str(), case.requested()), ("+>+.", vec![]));
+    case.done("b");
+    assert_eq!((case.states().as_str(), case.requested()), ("+++>", vec!["d"]));
+    case.done("d");
+    assert_eq!(case.state(), ProcessState::Processed);
+}
+
+#[test]
+fn a_step_is_not_claimed_before_its_time_and_the_wake_is_for_then() {
+    let mut case = Case::chain();
+    case.draw = 1;
+    case.wake();
+    case.expire_all();
+    assert_eq!(case.step("a").not_before, Some(case.now.plus_ms(1_000)));
+    case.wake();
+    assert_eq!((case.states().as_str(), case.wakes()), ("...", vec![1_000]));
+    case.pass_ms(1_000);
+    case.wake();
+    assert_eq!((case.states().as_str(), case.step("a").attempt), (">..", 2));
+}
+
+// ---- rule 2: commit, then send, then acknowledge
+
+#[test]
+fn a_redelivered_wake_sends_the_same_attempt_again_and_counts_nothing() {
+    let mut case = Case::chain();
+    case.wake();
+    let before = case.task.clone();
+    assert_eq!(case.wake_again(), Verdict::Nothing);
+    assert_eq!((case.requested(), &case.task), (vec!["a"], &before));
+}
+
+#[test]
+fn a_redelivered_reply_finds_the_change_made_and_sends_what_followed() {
+    let mut case = Case::chain();
+    case.wake();
+    let reply = case.reply_of("a", done());
+    case.take(&reply);
+    let verdict = case.apply(Event::Reply { reply: &reply, redelivered: true });
+    assert_eq!((verdict, case.requested()), (Verdict::Dropped(Dropped::Closed), vec!["b"]));
+}
+
+#[test]
+fn an_attempt_past_its_deadline_is_not_sent_again() {
+    let mut case = Case::chain();
+    case.wake();
+    case.pass_ms(10_000);
+    case.wake_again();
+    assert!(case.requested().is_empty());
+}
+
+// ---- rule 3: every version has its own nonce (checked at each step by `testing::Case`)
+
+#[test]
+fn a_change_carries_the_nonce_it_was_given() {
+    let mut case = Case::chain();
+    let nonce = case.task.nonce + 1;
+    case.wake();
+    assert_eq!(case.task.nonce, nonce);
+}
+
+// ---- rule 4: idempotency key
+
+#[test]
+fn every_attempt_of_a_direction_has_the_same_key_and_the_same_outputs() {
+    let mut case = Case::diamond();
+    case.wake();
+    case.done("a");
+    let first = message(&case.task, &case.workflow, "b");
+    case.expire_all();
+    case.retry_all();
+    case.done("c");
+    let second = message(&case.task, &case.workflow, "b");
+    assert_eq!((first.attempt, second.attempt), (1, 2));
+    assert_eq!((&first.idempotency_key, &first.outputs), (&second.idempotency_key, &second.outputs));
+    assert_eq!(first.outputs.keys().map(|name| &**name).collect::<Vec<_>>(), ["a"]);
+    case.cancel();
+    case.pass_ms(20_000);
+    case.wake();
+    let undo = message(&case.task, &case.workflow, "c");
+    assert_eq!(*undo.idempotency_key, format!("{}/c/undo", case.task.order_id));
+    assert_eq!(undo.outputs.keys().map(|name| &**name).collect::<Vec<_>>(), ["a", "c"]);
+}
+
+fn message(task: &Task, workflow: &Workflow, name: &str) -> crate::message::Request {
+    let order = Order {
+        order_id: task.order_id,
+        document: Json::document(b"{}").unwrap(),
+        fingerprint: "f".into(),
+        submitted_at: task.history[0].at,
+        submitter: "test".into(),
+        reply_channel: None,
+        correlation_id: None,
+    };
+    let (place, _) = task.step(name).unwrap();
+    request(task, workflow, place, &order, task.history[0].at, 1).unwrap().1
+}

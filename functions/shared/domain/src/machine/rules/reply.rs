@@ -1,0 +1,141 @@
+//! Rules 5 and 8: which answers count, and what a rejection means.
+
+use crate::json::Json;
+use crate::limits::{OUTPUT_BYTES_MAX, STEPS_MAX};
+use crate::machine::testing::{Case, done, failed};
+use crate::machine::{Dropped, Verdict};
+use crate::message::Outcome;
+use crate::task::{Direction, ProcessState, StepState, reason};
+
+// ---- rule 5: replies
+
+#[test]
+fn a_duplicate_reply_changes_nothing() {
+    let mut case = Case::chain();
+    case.wake();
+    let reply = case.reply_of("a", done());
+    case.take(&reply);
+    assert_eq!(case.take(&reply), Verdict::Dropped(Dropped::Closed));
+    assert!(case.effects.is_empty());
+}
+
+#[test]
+fn a_late_success_of_an_earlier_attempt_counts_once() {
+    let mut case = Case::chain();
+    case.wake();
+    let first = case.reply_of("a", done());
+    case.expire_all();
+    case.retry_all();
+    let second = case.reply_of("a", done());
+    assert_eq!((first.attempt, second.attempt), (1, 2));
+    assert_eq!(case.take(&first), Verdict::Taken);
+    assert_eq!(case.take(&second), Verdict::Dropped(Dropped::Closed));
+    assert_eq!((case.states().as_str(), case.step("b").attempt), ("+>.", 1));
+}
+
+#[test]
+fn a_success_counts_while_the_step_waits_to_be_claimed_again() {
+    let mut case = Case::chain();
+    case.wake();
+    let first = case.reply_of("a", done());
+    case.expire_all();
+    assert_eq!(case.take(&first), Verdict::Taken);
+    assert_eq!(case.states(), "+>.");
+}
+
+#[test]
+fn a_failure_counts_only_from_the_current_attempt() {
+    let mut case = Case::chain();
+    case.wake();
+    let stale = case.reply_of("a", failed());
+    case.expire_all();
+    assert_eq!(case.take(&stale), Verdict::Dropped(Dropped::StaleFailure), "counted when it expired");
+    case.retry_all();
+    assert_eq!(case.take(&stale), Verdict::Dropped(Dropped::StaleFailure));
+    assert_eq!((case.states().as_str(), case.step("a").failure_count), (">..", 1));
+}
+
+#[test]
+fn unknown_and_forged_replies_are_dropped() {
+    let mut case = Case::chain();
+    case.wake();
+    let good = case.reply_of("a", done());
+    let mut unknown = good.clone();
+    unknown.step = "z".into();
+    assert_eq!(case.take(&unknown), Verdict::Dropped(Dropped::UnknownStep));
+    for attempt in [0, 2, u32::MAX] {
+        let mut forged = good.clone();
+        forged.attempt = attempt;
+        assert_eq!(case.take(&forged), Verdict::Dropped(Dropped::UnknownAttempt));
+    }
+    let mut undo = good;
+    undo.direction = Direction::Undo;
+    assert_eq!(case.take(&undo), Verdict::Dropped(Dropped::OtherDirection));
+    let mut of_a_step_not_begun = case.reply_of("c", done());
+    of_a_step_not_begun.attempt = 1;
+    assert_eq!(case.take(&of_a_step_not_begun), Verdict::Dropped(Dropped::UnknownAttempt));
+    assert_eq!(case.task.version, 2);
+}
+
+#[test]
+fn a_reply_to_a_finished_order_is_dropped() {
+    let mut case = Case::new(&[("a", &[], "")], false);
+    case.wake();
+    let reply = case.reply_of("a", done());
+    case.take(&reply);
+    assert_eq!(case.state(), ProcessState::Processed);
+    assert_eq!(case.take(&reply), Verdict::Dropped(Dropped::Finished));
+}
+
+#[test]
+fn an_output_above_the_limit_is_refused_with_a_clear_failure() {
+    let mut case = Case::chain();
+    case.wake();
+    let text = format!("\"{}\"", "x".repeat(OUTPUT_BYTES_MAX));
+    let reply = case.reply_of("a", Outcome::Done(Json::parse(text.as_bytes(), text.len()).unwrap()));
+    case.take(&reply);
+    let error = case.step("a").last_error.clone().unwrap();
+    assert_eq!(&*error.code, "output-too-large");
+    assert!(error.message.contains(&OUTPUT_BYTES_MAX.to_string()), "{}", error.message);
+    assert_eq!(case.state(), ProcessState::Compensating);
+}
+
+#[test]
+fn outputs_that_are_too_large_together_are_refused() {
+    let names: Vec<String> = (0..STEPS_MAX).map(|n| format!("s{n}")).collect();
+    let steps: Vec<(&str, &[&str], &str)> = names.iter().map(|name| (&**name, [].as_slice(), "")).collect();
+    let mut case = Case::new(&steps, false);
+    case.wake();
+    let text = format!("\"{}\"", "x".repeat(OUTPUT_BYTES_MAX - 2));
+    let output = Json::parse(text.as_bytes(), OUTPUT_BYTES_MAX).unwrap();
+    for name in &names[..16] {
+        assert_eq!(case.take(&case.reply_of(name, Outcome::Done(output.clone()))), Verdict::Taken);
+        assert_eq!(case.step(name).process_state, StepState::Processed, "{name}");
+    }
+    case.take(&case.reply_of("s16", Outcome::Done(output)));
+    assert_eq!(case.step("s16").last_error.as_ref().map(|error| &*error.code), Some("output-too-large"));
+}
+
+// ---- rule 8: non-transient failure
+
+#[test]
+fn a_rejection_is_compensated_or_held_as_the_workflow_says() {
+    let mut case = Case::chain();
+    case.wake();
+    case.rejected("a");
+    let why = case.task.reason.clone().unwrap();
+    assert_eq!(
+        (case.state(), &*why.code, why.step.as_deref()),
+        (ProcessState::Compensating, reason::REJECTED, Some("a"))
+    );
+    assert!(why.message.contains("declined"), "{}", why.message);
+
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], false);
+    case.wake();
+    case.rejected("a");
+    assert_eq!(
+        (case.state(), case.states().as_str(), case.told()),
+        (ProcessState::Error, "!", vec!["OrderNeedsOperator"])
+    );
+    assert_eq!(case.step("a").failure_count, 1);
+}

@@ -1,0 +1,197 @@
+//! Rules 7 and 14: what the supervisor does.
+
+use crate::machine::testing::{Case, done};
+use crate::machine::{Dropped, Event, Verdict};
+use crate::task::{Direction, ProcessState, StepState, Watch, reason};
+
+#[test]
+fn an_expired_step_is_counted_freed_and_waits_for_its_back_off() {
+    let mut case = Case::chain();
+    case.draw = 1;
+    case.wake();
+    case.expire_all();
+    let step = case.step("a");
+    assert_eq!((step.process_state, step.failure_count, step.attempt), (StepState::Pending, 1, 1));
+    assert_eq!((&step.locked_by, step.complete_by), (&None, None));
+    assert_eq!((step.not_before, case.wakes()), (Some(case.now.plus_ms(1_000)), vec![1_000]));
+    assert_eq!(step.last_error.as_ref().map(|error| (&*error.code, error.attempt)), Some(("expired", 1)));
+}
+
+#[test]
+fn nothing_expires_before_complete_by_plus_the_grace() {
+    let mut case = Case::chain();
+    case.wake();
+    let deadline = case.step("a").complete_by.unwrap().plus_ms(case.workflow.supervision.grace_ms);
+    case.task.watch_at = Some(case.now);
+    case.now = deadline.minus_ms(1);
+    case.sweep();
+    assert_eq!((case.states().as_str(), case.step("a").failure_count), (">..", 0));
+    case.now = deadline;
+    case.sweep();
+    assert_eq!((case.states().as_str(), case.step("a").failure_count), ("...", 1));
+}
+
+#[test]
+fn an_expired_step_is_counted_once_by_two_supervisors() {
+    let mut case = Case::chain();
+    case.wake();
+    case.now = case.task.watch_at.unwrap();
+    let (first, second) = (case.decide(Event::Sweep), case.decide(Event::Sweep));
+    assert_eq!(first.change.as_ref().map(|task| task.version), second.change.map(|task| task.version));
+    case.task = first.change.unwrap();
+    assert_eq!(case.sweep(), Verdict::Nothing, "the one that lost the write reads again and finds nothing due");
+    assert_eq!(case.step("a").failure_count, 1);
+}
+
+#[test]
+fn at_the_threshold_the_workflow_decides_hold() {
+    let mut case = Case::chain();
+    case.wake();
+    for failures in 1..3 {
+        case.expire_all();
+        assert_eq!((case.state(), case.step("a").failure_count), (ProcessState::Processing, failures));
+        case.retry_all();
+    }
+    case.expire_all();
+    let why = case.task.reason.clone().unwrap();
+    assert_eq!((case.state(), &*why.code, why.step.as_deref()), (ProcessState::Error, reason::EXHAUSTED, Some("a")));
+    assert_eq!((case.step("a").attempt, case.told()), (3, vec!["OrderNeedsOperator"]));
+}
+
+#[test]
+fn at_the_threshold_the_workflow_decides_compensate_and_the_scheduler_claims_the_undo() {
+    let mut case =
+        Case::new(&[("a", &[], ""), ("b", &["a"], "max_failures = 1\non_exhausted = \"compensate\"")], false);
+    case.wake();
+    case.done("a");
+    case.expire_all();
+    assert_eq!((case.state(), case.requested(), case.wakes()), (ProcessState::Compensating, vec![], vec![0]));
+    case.wake();
+    assert_eq!((case.requested(), case.step("b").direction), (vec!["b"], Direction::Undo));
+}
+
+#[test]
+fn where_two_steps_are_exhausted_at_once_compensation_goes_before_hold() {
+    let options = ["max_failures = 1", "max_failures = 1\non_exhausted = \"compensate\""];
+    let mut case = Case::new(&[("a", &[], options[0]), ("b", &[], options[1])], false);
+    case.wake();
+    case.expire_all();
+    assert_eq!((case.state(), case.states().as_str()), (ProcessState::Compensating, ".."));
+    assert!(case.told().is_empty());
+    let mut case = Case::new(&[("a", &[], options[0]), ("b", &[], options[0])], false);
+    case.wake();
+    case.expire_all();
+    assert_eq!((case.states().as_str(), case.told()), ("!!", vec!["OrderNeedsOperator"]), "one alert for one order");
+}
+
+#[test]
+fn a_task_that_lost_its_wake_is_woken_and_nothing_is_counted() {
+    let mut case = Case::chain();
+    case.next_sweep();
+    assert_eq!((case.wakes(), case.step("a").failure_count, case.state()), (vec![0], 0, ProcessState::Pending));
+    assert_eq!(case.sweep(), Verdict::Nothing, "not again at the next tick");
+    case.next_sweep();
+    assert_eq!(case.wakes(), [0]);
+    case.wake();
+    assert_eq!(case.states(), ">..");
+}
+
+#[test]
+fn a_watch_that_is_not_due_or_an_index_that_lags_changes_nothing() {
+    let mut case = Case::chain();
+    case.wake();
+    assert_eq!(case.sweep(), Verdict::Nothing);
+    let mut case = Case::new(&[("a", &[], "")], false);
+    case.wake();
+    case.done("a");
+    case.pass_ms(100_000);
+    assert_eq!((case.sweep(), case.state()), (Verdict::Nothing, ProcessState::Processed));
+}
+
+#[test]
+fn a_healthy_order_writes_the_watch_twice() {
+    let mut case = Case::chain();
+    let mut watches = vec![(case.task.watch, case.task.watch_at)];
+    case.wake();
+    watches.push((case.task.watch, case.task.watch_at));
+    for name in ["a", "b", "c"] {
+        case.pass_ms(300);
+        case.done(name);
+        watches.push((case.task.watch, case.task.watch_at));
+    }
+    watches.dedup();
+    assert_eq!(watches.len(), 2, "{watches:?}");
+    assert_eq!(watches.last(), Some(&(None, None)));
+}
+
+#[test]
+fn an_early_watch_is_moved_to_the_real_deadline_and_never_beyond() {
+    let mut case = Case::chain();
+    case.wake();
+    case.pass_ms(9_000);
+    case.done("a");
+    let real = case.step("b").complete_by.unwrap().plus_ms(case.workflow.supervision.grace_ms);
+    assert!(case.task.watch_at.unwrap() < real, "starting b did not move it");
+    case.next_sweep();
+    assert_eq!((case.task.watch_at, case.step("b").failure_count), (Some(real), 0));
+    assert!(case.effects.is_empty());
+}
+
+#[test]
+fn an_expiry_that_races_a_success_has_one_winner() {
+    let mut case = Case::chain();
+    case.wake();
+    let success = case.reply_of("a", done());
+    case.now = case.task.watch_at.unwrap();
+    let lost = case.decide(Event::Sweep);
+    case.take(&success);
+    assert_ne!(lost.change.unwrap(), case.task);
+    case.sweep();
+    assert_eq!((case.states().as_str(), case.step("a").failure_count), ("+>.", 0));
+}
+
+#[test]
+fn an_instance_that_was_paused_past_a_re_pend_is_fenced() {
+    let mut case = Case::chain();
+    let paused = case.decide(Event::Wake { hops: 0, redelivered: false }).change.unwrap();
+    case.wake();
+    case.expire_all();
+    assert!(paused.version <= case.task.version, "its write is conditional on a version that is gone");
+}
+
+#[test]
+fn other_steps_of_a_held_order_may_end_but_nothing_new_starts() {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\""), ("b", &[], ""), ("c", &["b"], "")], false);
+    case.wake();
+    case.rejected("a");
+    assert_eq!(case.done("b"), Verdict::Taken);
+    assert_eq!((case.states().as_str(), case.state(), case.requested()), ("!+.", ProcessState::Error, vec![]));
+    case.resubmit();
+    assert_eq!((case.states().as_str(), case.requested()), (">+>", vec!["a", "c"]));
+}
+
+#[test]
+fn an_attempt_left_behind_by_a_held_order_is_found_after_the_resubmit() {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\""), ("b", &[], "")], false);
+    case.wake();
+    case.rejected("a");
+    case.all_sent();
+    assert!(matches!(case.task.watch, Some(Watch::Error(_))));
+    case.pass_ms(3_600_000);
+    case.resubmit();
+    assert!(case.task.watch_at.unwrap() <= case.now, "b expired long ago");
+    case.sweep();
+    assert_eq!((case.states().as_str(), case.step("b").failure_count), (">.", 1));
+}
+
+#[test]
+fn a_late_success_of_a_step_that_was_given_up_is_dropped() {
+    let mut case = Case::new(&[("a", &[], "max_failures = 1")], false);
+    case.wake();
+    let late = case.reply_of("a", done());
+    case.expire_all();
+    assert_eq!(case.take(&late), Verdict::Dropped(Dropped::Closed));
+    case.resubmit();
+    assert_eq!(case.take(&late), Verdict::Taken, "after the resubmit the step is open again");
+    assert_eq!(case.state(), ProcessState::Processed);
+}

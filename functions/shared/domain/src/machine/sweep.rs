@@ -1,0 +1,87 @@
+//! What the supervisor finds (rule 7). It asks for recovery and claims nothing itself.
+
+use super::Verdict;
+use super::turn::Turn;
+use crate::backoff::Backoff;
+use crate::task::{Direction, StepState, reason};
+use crate::workflow::Remedy;
+
+impl Turn<'_> {
+    /// Counts expired attempts, has lost wakes sent again, and moves a watch that was early.
+    pub(super) fn sweep(&mut self) -> Verdict {
+        if !self.is_due() {
+            return Verdict::Nothing;
+        }
+        self.exact_watch = true;
+        let mut exhausted = Vec::new();
+        for place in 0..self.task.steps.len() {
+            if self.is_expired(place) && self.expire(place) {
+                exhausted.push(place);
+            }
+        }
+        // Where two steps fail at once and one wants the order undone, it is undone: that covers the other as well.
+        exhausted.sort_by_key(|&place| self.workflow.steps[place].on_exhausted == Remedy::Hold);
+        for place in exhausted {
+            // Compensation has taken back those that come after the first in this list.
+            if self.task.steps[place].process_state == StepState::Error {
+                self.exhaust(place);
+            }
+        }
+        if (0..self.task.steps.len()).any(|place| self.is_claimable(place)) {
+            self.wake_after(0, 0);
+        } else {
+            self.wake_for_new_waiting(0);
+        }
+        self.repeat_notices();
+        // Even where nothing else changes the watch moves, or the next run would find the task again.
+        self.changed = true;
+        Verdict::Taken
+    }
+
+    /// Sends the notices of a task that stands still.
+    pub(super) fn sweep_unsent(&mut self) -> Verdict {
+        if self.task.unsent.is_empty() || !self.is_due() {
+            return Verdict::Nothing;
+        }
+        self.exact_watch = true;
+        self.repeat_notices();
+        self.changed = true;
+        Verdict::Taken
+    }
+
+    /// An attempt is over: back to `Pending` after a back-off, or given up at the threshold (`true`).
+    fn expire(&mut self, place: usize) -> bool {
+        let rule = &self.workflow.steps[place];
+        let attempt = self.task.steps[place].attempt;
+        self.count_failure(place, "expired", &format!("no answer within {} ms", rule.complete_within_ms));
+        let failures = self.task.steps[place].failure_count;
+        if failures >= rule.max_failures {
+            self.give_up(place);
+            return true;
+        }
+        // Steps of one task that expire together shall not come back together.
+        let draw = self.moment.draw.rotate_left(u32::try_from(place).unwrap_or(0));
+        let backoff = Backoff::at_retry(self.workflow.supervision.backoff, failures, draw);
+        let step = &mut self.task.steps[place];
+        step.process_state = StepState::Pending;
+        step.not_before = Some(self.moment.now.plus_ms(backoff.wait_time_ms));
+        let why = format!("attempt {attempt} expired, failure {failures} of {}", rule.max_failures);
+        self.record(&format!("{} re-pended", rule.name), Some(why.into()));
+        false
+    }
+
+    /// Time and again no answer.
+    fn exhaust(&mut self, place: usize) {
+        let rule = &self.workflow.steps[place];
+        let words = format!("{}: no answer in {} attempts", rule.name, self.task.steps[place].failure_count);
+        match (self.task.process_state.is_settled(), self.task.steps[place].direction, rule.on_exhausted) {
+            // Another step has asked for an operator in this very turn.
+            (true, _, _) => {}
+            (false, Direction::Forward, Remedy::Compensate) => self.compensate(reason::EXHAUSTED, &words, Some(place)),
+            (false, Direction::Forward, Remedy::Hold) => self.hold(reason::EXHAUSTED, &words, Some(place)),
+            (false, Direction::Undo, _) => {
+                self.hold(reason::COMPENSATION_FAILED, &format!("undo of {words}"), Some(place));
+            }
+        }
+    }
+}

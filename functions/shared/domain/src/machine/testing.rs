@@ -1,0 +1,222 @@
+//! A task to try the state machine on: applies events, keeps the effects, checks what must always hold.
+
+use std::sync::Arc;
+
+use super::{Decision, Effect, Event, Moment, Verdict, decide};
+use crate::id::OrderId;
+use crate::json::Json;
+use crate::message::{Failure, Outcome, Reply};
+use crate::order::Order;
+use crate::task::{Notice, ProcessState, Step, StepState, Task};
+use crate::time::Timestamp;
+use crate::workflow::Workflow;
+
+pub(crate) const AGENTS: [&str; 1] = ["any"];
+
+pub(crate) struct Case {
+    pub(crate) workflow: Workflow,
+    pub(crate) task: Task,
+    pub(crate) now: Timestamp,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) draw: u64,
+    instance: Arc<str>,
+}
+
+impl Case {
+    /// A new order on a workflow given as `name: after after [options]` lines.
+    pub(crate) fn new(steps: &[(&str, &[&str], &str)], notify: bool) -> Self {
+        let tables = steps.iter().map(|(name, after, more)| {
+            format!(
+                "[[step]]\nname = {name:?}\nagent = \"any\"\nafter = {after:?}\ncomplete_within = \"10s\"\n{more}\n"
+            )
+        });
+        let text = format!("name = \"w\"\nversion = 1\n{}", tables.collect::<String>());
+        let workflow = Workflow::parse(&text, &AGENTS).unwrap();
+        let now = Timestamp::from_epoch_ms(1_000_000_000_000);
+        let order = Order {
+            order_id: OrderId::from_idempotency_key("test", "case"),
+            document: Json::document(b"{\"Total\":1}").unwrap(),
+            fingerprint: "f".into(),
+            submitted_at: now,
+            submitter: "test".into(),
+            reply_channel: notify.then(|| "shop".into()),
+            correlation_id: None,
+        };
+        let task = Task::new(&order, &workflow, 1);
+        Self { workflow, task, now, effects: Vec::new(), draw: 0, instance: "scheduler-1".into() }
+    }
+
+    /// a, then b, then c.
+    pub(crate) fn chain() -> Self {
+        Self::new(&[("a", &[], ""), ("b", &["a"], ""), ("c", &["b"], "")], false)
+    }
+
+    /// a, then b and c side by side, then d.
+    pub(crate) fn diamond() -> Self {
+        Self::new(&[("a", &[], ""), ("b", &["a"], ""), ("c", &["a"], ""), ("d", &["b", "c"], "")], false)
+    }
+
+    /// Applies an event as a handler would that wins the write, and keeps the effects of this turn.
+    pub(crate) fn apply(&mut self, event: Event<'_>) -> Verdict {
+        let Decision { change, effects, verdict } = self.decide(event);
+        if let Some(after) = change {
+            check_step(&self.task, &after);
+            self.task = after;
+        }
+        self.effects = effects;
+        verdict
+    }
+
+    pub(crate) fn decide(&self, event: Event<'_>) -> Decision {
+        let nonce = self.task.nonce + 1;
+        let moment = Moment { now: self.now, instance: &self.instance, nonce, draw: self.draw };
+        decide(&self.task, &self.workflow, event, moment).unwrap()
+    }
+
+    pub(crate) fn wake(&mut self) -> Verdict {
+        self.apply(Event::Wake { hops: 0, redelivered: false })
+    }
+
+    pub(crate) fn wake_again(&mut self) -> Verdict {
+        self.apply(Event::Wake { hops: 0, redelivered: true })
+    }
+
+    pub(crate) fn sweep(&mut self) -> Verdict {
+        self.apply(Event::Sweep)
+    }
+
+    pub(crate) fn resubmit(&mut self) -> Verdict {
+        self.apply(Event::Resubmit { by: &"ann".into(), why: &"mended".into(), seen: Some(self.task.version) })
+    }
+
+    pub(crate) fn cancel(&mut self) -> Verdict {
+        self.apply(Event::Cancel { by: &"ann".into(), why: &"customer called".into() })
+    }
+
+    pub(crate) fn all_sent(&mut self) -> Verdict {
+        let notices: Vec<Notice> = self.task.unsent.clone();
+        self.apply(Event::Sent { notices: &notices })
+    }
+
+    /// The answer of the step's current attempt.
+    pub(crate) fn reply_of(&self, name: &str, outcome: Outcome) -> Reply {
+        let step = self.step(name);
+        Reply {
+            order_id: self.task.order_id,
+            step: name.into(),
+            direction: step.direction,
+            attempt: step.attempt,
+            outcome,
+            hops: 0,
+        }
+    }
+
+    pub(crate) fn take(&mut self, reply: &Reply) -> Verdict {
+        self.apply(Event::Reply { reply, redelivered: false })
+    }
+
+    pub(crate) fn done(&mut self, name: &str) -> Verdict {
+        let reply = self.reply_of(name, done());
+        self.take(&reply)
+    }
+
+    pub(crate) fn rejected(&mut self, name: &str) -> Verdict {
+        let reply = self.reply_of(name, failed());
+        self.take(&reply)
+    }
+
+    pub(crate) fn step(&self, name: &str) -> &Step {
+        self.task.step(name).unwrap().1
+    }
+
+    pub(crate) fn states(&self) -> String {
+        let word = |step: &Step| match step.process_state {
+            StepState::Pending => '.',
+            StepState::Processing => '>',
+            StepState::Processed => '+',
+            StepState::Error => '!',
+        };
+        self.task.steps.iter().map(word).collect()
+    }
+
+    pub(crate) fn state(&self) -> ProcessState {
+        self.task.process_state
+    }
+
+    /// Names of the steps whose requests the last turn sends.
+    pub(crate) fn requested(&self) -> Vec<&str> {
+        let step = |effect: &Effect| match effect {
+            Effect::Request { step, .. } => Some(&*self.task.steps[*step].name),
+            Effect::Wake { .. } | Effect::Notify(_) | Effect::Alert(_) => None,
+        };
+        self.effects.iter().filter_map(step).collect()
+    }
+
+    /// Delays of the wakes that the last turn sends.
+    pub(crate) fn wakes(&self) -> Vec<u64> {
+        let delay = |effect: &Effect| match effect {
+            Effect::Wake { delay_ms, .. } => Some(*delay_ms),
+            Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_) => None,
+        };
+        self.effects.iter().filter_map(delay).collect()
+    }
+
+    /// Names of the notices that the last turn sends.
+    pub(crate) fn told(&self) -> Vec<&'static str> {
+        let name = |effect: &Effect| match effect {
+            Effect::Notify(notice) | Effect::Alert(notice) => Some(notice.kind.name()),
+            Effect::Request { .. } | Effect::Wake { .. } => None,
+        };
+        self.effects.iter().filter_map(name).collect()
+    }
+
+    pub(crate) fn pass_ms(&mut self, ms: u64) {
+        self.now = self.now.plus_ms(ms);
+    }
+
+    /// Lets time pass until the supervisor would find the task, and has it look.
+    pub(crate) fn next_sweep(&mut self) -> Verdict {
+        self.now = self.now.max(self.task.watch_at.unwrap());
+        self.sweep()
+    }
+
+    /// Lets every attempt under way expire, and the supervisor notice it.
+    pub(crate) fn expire_all(&mut self) {
+        let deadline = self.task.steps.iter().filter_map(|step| step.complete_by).max().unwrap();
+        self.now = deadline.plus_ms(self.workflow.supervision.grace_ms);
+        assert_eq!(self.sweep(), Verdict::Taken);
+    }
+
+    /// Lets time pass until every step may be claimed again, and wakes the scheduler.
+    pub(crate) fn retry_all(&mut self) {
+        let ready = self.task.steps.iter().filter_map(|step| step.not_before).max().unwrap_or(self.now);
+        self.now = self.now.max(ready);
+        self.wake();
+    }
+}
+
+pub(crate) fn done() -> Outcome {
+    Outcome::Done(Json::parse(b"{\"Id\":7}", 100).unwrap())
+}
+
+pub(crate) fn failed() -> Outcome {
+    Outcome::Failed(Failure { code: "declined".into(), message: "no".into() })
+}
+
+/// What holds between a task and the next version of it, whatever happened.
+fn check_step(before: &Task, after: &Task) {
+    assert_eq!(after.version, before.version + 1);
+    assert_ne!(after.nonce, before.nonce);
+    if before.process_state.is_final() {
+        assert_eq!(after.process_state, before.process_state, "what ended never changes");
+    }
+    for (before, after) in before.steps.iter().zip(&after.steps) {
+        assert!(after.attempt == before.attempt || after.attempt == before.attempt + 1);
+        assert_eq!(after.process_state == StepState::Processing, after.locked_by.is_some(), "a claim has one holder");
+        assert_eq!(after.process_state == StepState::Processing, after.complete_by.is_some(), "a claim has a deadline");
+        assert!(after.failure_count <= after.attempt, "at most one failure for each attempt");
+    }
+    assert_eq!(after.watch.is_some(), after.watch_at.is_some());
+    let looked_after = !after.process_state.is_final() || !after.unsent.is_empty();
+    assert_eq!(after.watch.is_some(), looked_after, "somebody looks after a task exactly while it needs that");
+}

@@ -1,0 +1,302 @@
+//! One turn of the state machine: the working copy of a task with the elementary moves.
+
+use std::sync::Arc;
+
+use super::{Decision, Effect, Moment, Verdict};
+use crate::json::Json;
+use crate::limits::DELAY_MS_MAX;
+use crate::task::{Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, shortened};
+use crate::workflow::Workflow;
+
+/// A task while an event is applied to it.
+pub(super) struct Turn<'a> {
+    /// The copy that is changed.
+    pub(super) task: Task,
+    pub(super) workflow: &'a Workflow,
+    pub(super) moment: Moment<'a>,
+    /// Whether there is anything to write.
+    pub(super) changed: bool,
+    /// Whether the watch is set to the real deadline instead of left where it is early (rule 14).
+    pub(super) exact_watch: bool,
+    effects: Vec<Effect>,
+    /// Steps that waited for their `NotBefore` when the turn began: their wake is under way.
+    waiting_before: Vec<usize>,
+    /// Steps claimed in this turn.
+    claimed: Vec<usize>,
+}
+
+impl<'a> Turn<'a> {
+    pub(super) fn new(task: &Task, workflow: &'a Workflow, moment: Moment<'a>) -> Self {
+        let mut turn = Self {
+            task: task.clone(),
+            workflow,
+            moment,
+            changed: false,
+            exact_watch: false,
+            effects: Vec::new(),
+            waiting_before: Vec::new(),
+            claimed: Vec::new(),
+        };
+        turn.waiting_before = turn.waiting();
+        turn
+    }
+
+    /// Gives the outcome: numbers the version, and says who has to look next.
+    pub(super) fn end(mut self, verdict: Verdict) -> Decision {
+        if self.changed {
+            self.task.version += 1;
+            self.task.nonce = self.moment.nonce;
+            self.settle_watch();
+        }
+        Decision { change: self.changed.then_some(self.task), effects: self.effects, verdict }
+    }
+
+    pub(super) const fn verdict(&self) -> Verdict {
+        if self.changed { Verdict::Taken } else { Verdict::Nothing }
+    }
+
+    // ---- which steps may start
+
+    /// Whether nothing but its `NotBefore` keeps a step from being claimed.
+    pub(super) fn is_ready(&self, place: usize) -> bool {
+        let (step, rule) = (&self.task.steps[place], &self.workflow.steps[place]);
+        if step.process_state != StepState::Pending || step.locked_by.is_some() {
+            return false;
+        }
+        let steps = &self.task.steps;
+        match (self.task.process_state, step.direction) {
+            (ProcessState::Pending | ProcessState::Processing, Direction::Forward) => {
+                rule.after.iter().all(|&earlier| steps[earlier].process_state == StepState::Processed)
+            }
+            // Reverse order: first everything that came after it and may have happened.
+            (ProcessState::Compensating, Direction::Undo) => {
+                rule.before.iter().all(|&later| !steps[later].was_claimed() || steps[later].is_undone())
+            }
+            (ProcessState::Pending | ProcessState::Processing, Direction::Undo)
+            | (ProcessState::Compensating, Direction::Forward)
+            | (ProcessState::Processed | ProcessState::Error | ProcessState::Compensated, _) => false,
+        }
+    }
+
+    pub(super) fn is_claimable(&self, place: usize) -> bool {
+        self.is_ready(place) && self.task.steps[place].not_before.is_none_or(|at| at <= self.moment.now)
+    }
+
+    /// Steps that are ready but for their `NotBefore`.
+    fn waiting(&self) -> Vec<usize> {
+        (0..self.task.steps.len()).filter(|&place| self.is_ready(place) && !self.is_claimable(place)).collect()
+    }
+
+    // ---- claims (rule 1)
+
+    /// Claims every step that may start now, all in the same write.
+    pub(super) fn claim_ready(&mut self, hops: u32) {
+        for place in 0..self.task.steps.len() {
+            if self.is_claimable(place) {
+                self.claim(place, hops);
+            }
+        }
+    }
+
+    fn claim(&mut self, place: usize, hops: u32) {
+        let Moment { now, instance, .. } = self.moment;
+        let step = &mut self.task.steps[place];
+        step.process_state = StepState::Processing;
+        step.locked_by = Some(instance.clone());
+        step.complete_by = Some(now.plus_ms(self.workflow.steps[place].complete_within_ms));
+        step.attempt += 1;
+        step.not_before = None;
+        step.started_at.get_or_insert(now);
+        if self.task.process_state == ProcessState::Pending {
+            self.task.process_state = ProcessState::Processing;
+        }
+        self.claimed.push(place);
+        self.effects.push(Effect::Request { step: place, hops: hops.saturating_add(1) });
+        self.record_step(place, "claimed");
+    }
+
+    // ---- how an attempt ends
+
+    /// The step is done in its present direction. Ends the task if it was the last.
+    pub(super) fn complete(&mut self, place: usize, output: Json) {
+        let step = &mut self.task.steps[place];
+        step.process_state = StepState::Processed;
+        step.finished_at = Some(self.moment.now);
+        if step.direction == Direction::Forward {
+            step.output = Some(output);
+        }
+        release(step);
+        self.record_step(place, "processed");
+        self.finish_if_done();
+    }
+
+    /// Ends the task where nothing is left to do or to undo.
+    pub(super) fn finish_if_done(&mut self) {
+        let (end, notice) = match self.task.process_state {
+            ProcessState::Processing
+                if self.task.steps.iter().all(|step| step.process_state == StepState::Processed) =>
+            {
+                (ProcessState::Processed, NoticeKind::OrderProcessed)
+            }
+            ProcessState::Compensating
+                if self.task.steps.iter().all(|step| !step.was_claimed() || step.is_undone()) =>
+            {
+                (ProcessState::Compensated, NoticeKind::OrderCompensated)
+            }
+            ProcessState::Pending
+            | ProcessState::Processing
+            | ProcessState::Processed
+            | ProcessState::Error
+            | ProcessState::Compensating
+            | ProcessState::Compensated => return,
+        };
+        self.task.process_state = end;
+        self.owe_status(notice);
+        self.record(end.name(), None);
+    }
+
+    /// An attempt failed: it is counted, and the step is free again.
+    pub(super) fn count_failure(&mut self, place: usize, code: &str, message: &str) {
+        let at = self.moment.now;
+        let step = &mut self.task.steps[place];
+        step.failure_count += 1;
+        step.last_error = Some(StepError { code: code.into(), message: shortened(message), attempt: step.attempt, at });
+        release(step);
+        self.changed = true;
+    }
+
+    /// The step is given up until an operator resubmits it.
+    pub(super) fn give_up(&mut self, place: usize) {
+        let step = &mut self.task.steps[place];
+        step.process_state = StepState::Error;
+        step.finished_at = Some(self.moment.now);
+        self.record_step(place, "given up");
+    }
+
+    /// The task stops and asks an operator.
+    pub(super) fn hold(&mut self, code: &str, message: &str, place: Option<usize>) {
+        let undoing = self.task.process_state == ProcessState::Compensating;
+        let earlier = if undoing { self.task.reason.take().map(Box::new) } else { None };
+        self.task.process_state = ProcessState::Error;
+        self.set_reason(code, message, place);
+        if let Some(reason) = &mut self.task.reason {
+            reason.earlier = earlier;
+        }
+        self.record(ProcessState::Error.name(), Some(message.into()));
+        self.owe(NoticeKind::OrderNeedsOperator);
+        self.owe_status(NoticeKind::OrderFailed);
+    }
+
+    pub(super) fn set_reason(&mut self, code: &str, message: &str, place: Option<usize>) {
+        let step = place.map(|place| self.task.steps[place].name.clone());
+        let since_version = self.next_version();
+        let message = shortened(message);
+        self.task.reason = Some(Reason { code: code.into(), message, step, since_version, earlier: None });
+        self.changed = true;
+    }
+
+    // ---- what is told to the outside (rules 10 and 11)
+
+    fn owe_status(&mut self, kind: NoticeKind) {
+        if self.task.notify {
+            self.owe(kind);
+        }
+    }
+
+    fn owe(&mut self, kind: NoticeKind) {
+        let notice = Notice { kind, version: self.next_version() };
+        self.task.unsent.push(notice);
+        self.tell(notice);
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        self.effects.push(match notice.kind {
+            NoticeKind::OrderNeedsOperator => Effect::Alert(notice),
+            NoticeKind::OrderReceived
+            | NoticeKind::OrderProcessed
+            | NoticeKind::OrderFailed
+            | NoticeKind::OrderCompensated => Effect::Notify(notice),
+        });
+    }
+
+    // ---- what is sent again
+
+    /// Every notice that is not known to have been sent, but for those of this turn.
+    pub(super) fn repeat_notices(&mut self) {
+        let new_version = self.next_version();
+        for notice in self.task.unsent.clone() {
+            if notice.version != new_version {
+                self.tell(notice);
+            }
+        }
+    }
+
+    /// The request of every attempt under way, but for those claimed in this turn. Whoever claimed them may have died
+    /// before it could send.
+    pub(super) fn repeat_requests(&mut self, hops: u32) {
+        for place in 0..self.task.steps.len() {
+            let step = &self.task.steps[place];
+            let in_time = step.complete_by.is_some_and(|at| self.moment.now < at);
+            if step.process_state == StepState::Processing && in_time && !self.claimed.contains(&place) {
+                self.effects.push(Effect::Request { step: place, hops: hops.saturating_add(1) });
+            }
+        }
+    }
+
+    /// A wake for the earliest step that waits for its `NotBefore`: this turn used up the one that was under way.
+    pub(super) fn wake_for_all_waiting(&mut self, hops: u32) {
+        let waiting = self.waiting();
+        self.wake_for(&waiting, hops);
+    }
+
+    /// A wake for the earliest step that waits since this turn; for the others one is under way.
+    pub(super) fn wake_for_new_waiting(&mut self, hops: u32) {
+        let mut waiting = self.waiting();
+        waiting.retain(|place| !self.waiting_before.contains(place));
+        self.wake_for(&waiting, hops);
+    }
+
+    fn wake_for(&mut self, waiting: &[usize], hops: u32) {
+        let earliest = waiting.iter().filter_map(|&place| self.task.steps[place].not_before).min();
+        if let Some(at) = earliest {
+            self.wake_after(self.moment.now.ms_until(at), hops);
+        }
+    }
+
+    pub(super) fn wake_after(&mut self, delay_ms: u64, hops: u32) {
+        self.effects.push(Effect::Wake { delay_ms: delay_ms.min(DELAY_MS_MAX), hops: hops.saturating_add(1) });
+    }
+
+    // ---- history
+
+    const fn next_version(&self) -> u64 {
+        self.task.version + 1
+    }
+
+    /// Writes a line of history about the task, by this instance.
+    pub(super) fn record(&mut self, what: &str, why: Option<Arc<str>>) {
+        self.record_by(self.moment.instance, what, why);
+    }
+
+    pub(super) fn record_by(&mut self, who: &Arc<str>, what: &str, why: Option<Arc<str>>) {
+        self.changed = true;
+        self.task.record(self.moment.now, who, what, why);
+    }
+
+    /// Writes a line of history about a step, by this instance.
+    pub(super) fn record_step(&mut self, place: usize, what: &str) {
+        let Step { name, attempt, direction, .. } = &self.task.steps[place];
+        let line = match direction {
+            Direction::Forward => format!("{name} {what} #{attempt}"),
+            Direction::Undo => format!("undo of {name} {what} #{attempt}"),
+        };
+        self.record(&line, None);
+    }
+}
+
+/// Nobody holds the step any more.
+fn release(step: &mut Step) {
+    step.locked_by = None;
+    step.complete_by = None;
+    step.not_before = None;
+}

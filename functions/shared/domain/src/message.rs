@@ -1,0 +1,308 @@
+//! What the functions tell each other (design §6). JSON; tolerant of additions, since two versions may run side by side.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::OrderId;
+use crate::json::Json;
+use crate::task::Direction;
+use crate::time::Timestamp;
+
+/// A message on the scheduler queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SchedulerMessage {
+    /// Look at the task and claim what is ready.
+    Wake(Wake),
+    /// An agent's answer.
+    Reply(Reply),
+    /// An operator's wish.
+    Command(Command),
+}
+
+impl SchedulerMessage {
+    /// The order that the message is about.
+    #[must_use]
+    pub const fn order_id(&self) -> OrderId {
+        match self {
+            Self::Wake(wake) => wake.order_id,
+            Self::Reply(reply) => reply.order_id,
+            Self::Command(command) => command.order_id,
+        }
+    }
+}
+
+/// Look at the task and claim what is ready.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Wake {
+    /// Whose task.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// Messages in the chain that led here (rule 15).
+    #[serde(default)]
+    pub hops: u32,
+}
+
+/// An agent's answer to a [`Request`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Reply {
+    /// From the request.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// From the request.
+    pub step: Arc<str>,
+    /// From the request.
+    pub direction: Direction,
+    /// From the request.
+    pub attempt: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// From the request.
+    #[serde(default)]
+    pub hops: u32,
+}
+
+/// How an attempt ended. An attempt without an answer has no outcome: the agent stays silent (rule 6).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The service did it, or had done it already.
+    Done(Json),
+    /// The service said no for good.
+    Failed(Failure),
+}
+
+/// A failure that no retry will mend.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Failure {
+    /// Stable, for programs.
+    pub code: Arc<str>,
+    /// The same for people.
+    pub message: Arc<str>,
+}
+
+/// An operator's wish.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Command {
+    /// Whose task.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// What to do.
+    pub action: Action,
+    /// Who wishes it.
+    pub by: Arc<str>,
+    /// Why.
+    pub reason: Arc<str>,
+    /// The task's version that the operator saw. A resubmit that was meant for an earlier error is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
+}
+
+/// What an operator can wish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Action {
+    /// Take the failed steps of a task in `Error` back to `Pending`.
+    Resubmit,
+    /// Undo a task that is not finished.
+    Cancel,
+}
+
+/// A message on an agent's queue: carry out, or take back, one step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Request {
+    /// Whose step.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// The step's name.
+    pub step: Arc<str>,
+    /// Carry out, or take back.
+    pub direction: Direction,
+    /// Fencing token, to be repeated in the reply.
+    pub attempt: u32,
+    /// The same over all attempts of the step in this direction (rule 4).
+    pub idempotency_key: Arc<str>,
+    /// No answer after this time, by the agent's clock.
+    pub complete_by: Timestamp,
+    /// What is left until `CompleteBy` at the time of sending, in milliseconds; the agent takes the earlier (rule 6).
+    pub budget_ms: u64,
+    /// Messages in the chain that led here, to be repeated in the reply.
+    #[serde(default)]
+    pub hops: u32,
+    /// The order's document.
+    pub order: Json,
+    /// Outputs of the steps that this one comes after and, for an undo, its own. The same over all attempts.
+    #[serde(default)]
+    pub outputs: BTreeMap<Arc<str>, Json>,
+}
+
+impl Request {
+    /// The answer to this request.
+    #[must_use]
+    pub fn reply(&self, outcome: Outcome) -> Reply {
+        Reply {
+            order_id: self.order_id,
+            step: self.step.clone(),
+            direction: self.direction,
+            attempt: self.attempt,
+            outcome,
+            hops: self.hops.saturating_add(1),
+        }
+    }
+}
+
+/// The key under which a remote service recognises a call: `{OrderID}/{step}`, and `/undo` backward (rule 4).
+#[must_use]
+pub fn idempotency_key(order_id: OrderId, step: &str, direction: Direction) -> Arc<str> {
+    match direction {
+        Direction::Forward => format!("{order_id}/{step}").into(),
+        Direction::Undo => format!("{order_id}/{step}/undo").into(),
+    }
+}
+
+/// An event on a reply channel or on the event bus: CloudEvents 1.0.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CloudEvent {
+    /// Always `1.0`.
+    pub specversion: Arc<str>,
+    /// The same for every sending of the same event, so that a receiver can tell repeats.
+    pub id: Arc<str>,
+    /// Always `stepwarden`.
+    pub source: Arc<str>,
+    /// `OrderReceived`, `OrderProcessed`, `OrderFailed`, `OrderCompensated` or `OrderNeedsOperator`.
+    #[serde(rename = "type")]
+    pub kind: Arc<str>,
+    /// The OrderID.
+    pub subject: Arc<str>,
+    /// When it was sent.
+    pub time: Timestamp,
+    /// Always `application/json`.
+    pub datacontenttype: Arc<str>,
+    /// What the event says.
+    pub data: Json,
+}
+
+/// What names one delivery of a message towards its queue.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Receipt {
+    /// The message's id, the same over redeliveries.
+    pub message_id: Arc<str>,
+    /// The handle of this delivery.
+    pub handle: Arc<str>,
+}
+
+/// One message as a handler gets it: decoded by itself, so that a bad body fails alone.
+#[derive(Debug, Clone)]
+pub struct Delivery<M> {
+    /// Towards the queue.
+    pub receipt: Receipt,
+    /// How often it was delivered, this time included.
+    pub receive_count: u32,
+    /// The message, or why it is none.
+    pub body: Result<M, Undecodable>,
+}
+
+impl<M> Delivery<M> {
+    /// Whether an earlier delivery may have done part of the work (rule 2).
+    #[must_use]
+    pub const fn is_redelivery(&self) -> bool {
+        self.receive_count > 1
+    }
+}
+
+/// A body that is no message of its queue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("body is not a message of this queue: {problem}")]
+pub struct Undecodable {
+    /// What the decoder says.
+    pub problem: Arc<str>,
+}
+
+impl Undecodable {
+    /// From a decoder's error.
+    pub fn because(error: &impl fmt::Display) -> Self {
+        Self { problem: error.to_string().into() }
+    }
+}
+
+/// Reads one message from its body.
+///
+/// # Errors
+/// [`Undecodable`], which says where the body is wrong.
+pub fn decode<'a, M: Deserialize<'a>>(body: &'a [u8]) -> Result<M, Undecodable> {
+    serde_json::from_slice(body).map_err(|error| Undecodable::because(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order_id() -> OrderId {
+        OrderId::from_idempotency_key("test", "messages")
+    }
+
+    fn request() -> Request {
+        Request {
+            order_id: order_id(),
+            step: "charge-payment".into(),
+            direction: Direction::Undo,
+            attempt: 4,
+            idempotency_key: idempotency_key(order_id(), "charge-payment", Direction::Undo),
+            complete_by: Timestamp::from_epoch_ms(1_795_195_603_007),
+            budget_ms: 30_000,
+            hops: 3,
+            order: Json::document(b"{\"Total\": 1.10}").unwrap(),
+            outputs: BTreeMap::from([("reserve-inventory".into(), Json::parse(b"{\"Id\":1}", 99).unwrap())]),
+        }
+    }
+
+    #[test]
+    fn the_idempotency_key_is_order_and_step_and_undo_backward() {
+        let id = order_id();
+        assert_eq!(*idempotency_key(id, "ship", Direction::Forward), format!("{id}/ship"));
+        assert_eq!(*idempotency_key(id, "ship", Direction::Undo), format!("{id}/ship/undo"));
+    }
+
+    #[test]
+    fn messages_round_trip_under_the_names_of_the_design() {
+        let request = request();
+        let text = serde_json::to_string(&request).unwrap();
+        assert_eq!(decode::<Request>(text.as_bytes()).unwrap(), request);
+        assert!(text.contains("\"Order\":{\"Total\": 1.10}"), "{text}");
+        for name in
+            ["OrderID", "Step", "Direction", "Attempt", "IdempotencyKey", "CompleteBy", "BudgetMs", "Hops", "Outputs"]
+        {
+            assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
+        }
+        let outcomes = [
+            Outcome::Done(Json::parse(b"{\"Receipt\":7}", 99).unwrap()),
+            Outcome::Failed(Failure { code: "card_declined".into(), message: "no".into() }),
+        ];
+        for outcome in outcomes {
+            let message = SchedulerMessage::Reply(request.reply(outcome));
+            let text = serde_json::to_string(&message).unwrap();
+            assert_eq!(decode::<SchedulerMessage>(text.as_bytes()).unwrap(), message);
+        }
+    }
+
+    #[test]
+    fn a_message_with_an_unknown_member_is_read_and_one_without_a_needed_member_is_not() {
+        let wake = format!("{{\"Wake\":{{\"OrderID\":\"{}\",\"New\":1}}}}", order_id());
+        assert_eq!(decode::<SchedulerMessage>(wake.as_bytes()).unwrap().order_id(), order_id());
+        assert!(decode::<SchedulerMessage>(b"{\"Wake\":{}}").is_err());
+        assert!(decode::<SchedulerMessage>(b"\xff").is_err());
+    }
+
+    #[test]
+    fn a_reply_repeats_what_the_request_said() {
+        let request = request();
+        let reply = request.reply(Outcome::Done(request.order.clone()));
+        assert_eq!((reply.order_id, &reply.step, reply.attempt), (request.order_id, &request.step, request.attempt));
+        assert_eq!((reply.direction, reply.hops), (request.direction, request.hops + 1));
+    }
+}

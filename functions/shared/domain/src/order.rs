@@ -1,0 +1,33 @@
+//! The order as it was accepted: an item of the order database, never changed again (design §3).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::OrderId;
+use crate::json::Json;
+use crate::time::Timestamp;
+
+/// What the application sent, and what is needed to recognise it and to answer it. Also the message on the submission
+/// queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Order {
+    /// Key of the order and of its task.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// The document, unchanged.
+    pub document: Json,
+    /// SHA-256 of the document's canonical form, in hexadecimal.
+    pub fingerprint: Arc<str>,
+    /// When it was accepted.
+    pub submitted_at: Timestamp,
+    /// Who posted it, as the door knows them.
+    pub submitter: Arc<str>,
+    /// Registered name of the channel that status messages go to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_channel: Option<Arc<str>>,
+    /// The application's own name for the order, repeated in status messages.
+    #[serde(rename = "CorrelationID", default, skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<Arc<str>>,
+}

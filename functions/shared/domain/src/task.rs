@@ -1,0 +1,478 @@
+//! The task: one item for an order, holding one record for each step (design §3).
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::id::OrderId;
+use crate::json::Json;
+use crate::limits::{ERROR_CHARS_MAX, HISTORY_MAX};
+use crate::order::Order;
+use crate::time::Timestamp;
+use crate::workflow::Workflow;
+
+/// Where a task is on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ProcessState {
+    /// Stored; no step was ever claimed.
+    Pending,
+    /// Its steps are being carried out.
+    Processing,
+    /// Every step is done. Final.
+    Processed,
+    /// It waits for an operator.
+    Error,
+    /// Its steps are being undone.
+    Compensating,
+    /// Every step that was ever claimed is undone. Final.
+    Compensated,
+}
+
+impl ProcessState {
+    /// All states, in the order of an order's life.
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::Processing, Self::Processed, Self::Error, Self::Compensating, Self::Compensated];
+
+    /// The word used in records, messages and queries.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Processing => "Processing",
+            Self::Processed => "Processed",
+            Self::Error => "Error",
+            Self::Compensating => "Compensating",
+            Self::Compensated => "Compensated",
+        }
+    }
+
+    /// Nothing changes a task in this state any more.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        match self {
+            Self::Processed | Self::Compensated => true,
+            Self::Pending | Self::Processing | Self::Error | Self::Compensating => false,
+        }
+    }
+
+    /// Nothing will happen to a task in this state unless an operator acts: what `Prefer: wait` waits for.
+    #[must_use]
+    pub const fn is_settled(self) -> bool {
+        match self {
+            Self::Processed | Self::Compensated | Self::Error => true,
+            Self::Pending | Self::Processing | Self::Compensating => false,
+        }
+    }
+}
+
+impl fmt::Display for ProcessState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The text names no [`ProcessState`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a state: expected one of Pending, Processing, Processed, Error, Compensating, Compensated")]
+pub struct NotAState;
+
+impl FromStr for ProcessState {
+    type Err = NotAState;
+
+    fn from_str(text: &str) -> Result<Self, NotAState> {
+        Self::ALL.into_iter().find(|state| state.name() == text).ok_or(NotAState)
+    }
+}
+
+/// Where a step is on its way, in its present direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum StepState {
+    /// To be claimed when its turn comes.
+    Pending,
+    /// Claimed; an attempt is under way until `CompleteBy`.
+    Processing,
+    /// Done (or undone, when the direction is `Undo`).
+    Processed,
+    /// Given up until an operator resubmits it.
+    Error,
+}
+
+/// Whether a step is carried out or taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Direction {
+    /// Carry it out.
+    Forward,
+    /// Take it back.
+    Undo,
+}
+
+impl Direction {
+    /// The word used in records and messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "Forward",
+            Self::Undo => "Undo",
+        }
+    }
+}
+
+/// Why a task is in `Error` or was compensated: a stable code, then words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Reason {
+    /// One of the codes of [`reason`].
+    pub code: Arc<str>,
+    /// The same for people.
+    pub message: Arc<str>,
+    /// The step that it began with, where it began with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Arc<str>>,
+    /// The version in which it came up, so that a wish meant for an earlier reason can be told.
+    pub since_version: u64,
+    /// Why the order was being undone when its undo failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Box<Reason>>,
+}
+
+/// The stable codes of [`Reason`].
+pub mod reason {
+    /// An agent said no for good.
+    pub const REJECTED: &str = "rejected";
+    /// Time and again no answer.
+    pub const EXHAUSTED: &str = "exhausted";
+    /// An operator cancelled the order.
+    pub const CANCELLED: &str = "cancelled";
+    /// An undo was rejected or exhausted its failures.
+    pub const COMPENSATION_FAILED: &str = "compensation-failed";
+    /// A chain of messages was longer than the workflow can need.
+    pub const HOP_LIMIT: &str = "hop-limit";
+}
+
+/// The last failure of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct StepError {
+    /// The agent's code, or `expired`.
+    pub code: Arc<str>,
+    /// The same for people.
+    pub message: Arc<str>,
+    /// The attempt that failed.
+    pub attempt: u32,
+    /// When it was noticed.
+    pub at: Timestamp,
+}
+
+/// The record of one step: the pattern's five fields and what fencing and undo need.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Step {
+    /// Its name in the workflow.
+    pub name: Arc<str>,
+    /// The agent that carries it out.
+    pub agent: Arc<str>,
+    /// Where it is on its way.
+    pub process_state: StepState,
+    /// The scheduler instance that claimed it.
+    pub locked_by: Option<Arc<str>>,
+    /// The time by which the attempt must be done.
+    pub complete_by: Option<Timestamp>,
+    /// Attempts that expired or failed since the step last started afresh.
+    pub failure_count: u32,
+    /// Fencing token: +1 at every claim, never reset.
+    pub attempt: u32,
+    /// Carried out, or taken back.
+    pub direction: Direction,
+    /// Not to be claimed earlier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// What the agent answered; kept for the steps after it and for its undo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
+    /// The last failure, in either direction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<StepError>,
+    /// When the present direction was first claimed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When the present direction was done or given up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+}
+
+impl Step {
+    /// Whether anything may have happened at the remote service: only then there is something to undo (rule 9).
+    #[must_use]
+    pub const fn was_claimed(&self) -> bool {
+        self.attempt >= 1
+    }
+
+    /// Whether its undo is confirmed.
+    #[must_use]
+    pub fn is_undone(&self) -> bool {
+        self.direction == Direction::Undo && self.process_state == StepState::Processed
+    }
+}
+
+/// Who has to look after a task: the key of the sparse index `watch`. Written `due#NN` and `error#NN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Watch {
+    /// The supervisor, in this shard.
+    Due(u8),
+    /// The operator, in this shard.
+    Error(u8),
+}
+
+impl fmt::Display for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Due(shard) => write!(f, "due#{shard:02}"),
+            Self::Error(shard) => write!(f, "error#{shard:02}"),
+        }
+    }
+}
+
+impl Serialize for Watch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Watch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let (kind, shard) = text.split_once('#').ok_or_else(|| de::Error::custom("watch without a shard"))?;
+        let shard = shard.parse().map_err(de::Error::custom)?;
+        match kind {
+            "due" => Ok(Self::Due(shard)),
+            "error" => Ok(Self::Error(shard)),
+            _ => Err(de::Error::custom("watch is neither due nor error")),
+        }
+    }
+}
+
+/// What has to be told to the outside about a task (rules 10 and 11).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum NoticeKind {
+    /// To the reply channel: the order is stored.
+    OrderReceived,
+    /// To the reply channel: every step is done.
+    OrderProcessed,
+    /// To the reply channel: the order waits for an operator.
+    OrderFailed,
+    /// To the reply channel: what was done is undone.
+    OrderCompensated,
+    /// To the event bus: the alert.
+    OrderNeedsOperator,
+}
+
+impl NoticeKind {
+    /// The event's type on the wire.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::OrderReceived => "OrderReceived",
+            Self::OrderProcessed => "OrderProcessed",
+            Self::OrderFailed => "OrderFailed",
+            Self::OrderCompensated => "OrderCompensated",
+            Self::OrderNeedsOperator => "OrderNeedsOperator",
+        }
+    }
+}
+
+/// A notice that was committed and is not known to have been sent. The supervisor sends it until it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Notice {
+    /// What to tell.
+    pub kind: NoticeKind,
+    /// The task's version that it tells of.
+    pub version: u64,
+}
+
+/// One line of a task's history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Transition {
+    /// When.
+    pub at: Timestamp,
+    /// Who: an instance, or an operator's name.
+    pub who: Arc<str>,
+    /// What, in a few words.
+    pub what: Arc<str>,
+    /// Why, where somebody gave a reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Arc<str>>,
+}
+
+/// The state of one order's way through its workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Task {
+    /// Copied from the order.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// +1 at every committed change; every write is conditional on it.
+    pub version: u64,
+    /// Random, new with every version: a retried write that meets its own nonce has succeeded (rule 3).
+    pub nonce: u64,
+    /// Name of the workflow, pinned at submission.
+    pub workflow: Arc<str>,
+    /// Version of the workflow, pinned at submission.
+    pub workflow_version: u32,
+    /// Where it is on its way.
+    pub process_state: ProcessState,
+    /// Why it is in `Error` or was compensated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason>,
+    /// In workflow order.
+    pub steps: Vec<Step>,
+    /// Who has to look after it; nobody when it is finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Watch>,
+    /// When the supervisor has to look (never later than the real deadline, rule 14), or since when the operator waits.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "epoch_ms")]
+    pub watch_at: Option<Timestamp>,
+    /// Whether the order names a reply channel, so that status messages are due.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub notify: bool,
+    /// Notices that are committed and not known to have been sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unsent: Vec<Notice>,
+    /// The last [`HISTORY_MAX`] transitions.
+    pub history: Vec<Transition>,
+}
+
+impl Task {
+    /// The task of a new order: every step `Pending`, never claimed.
+    #[must_use]
+    pub fn new(order: &Order, workflow: &Workflow, nonce: u64) -> Self {
+        let notify = order.reply_channel.is_some();
+        let mut task = Self {
+            order_id: order.order_id,
+            version: 1,
+            nonce,
+            workflow: workflow.name.clone(),
+            workflow_version: workflow.version,
+            process_state: ProcessState::Pending,
+            reason: None,
+            steps: workflow.steps.iter().map(|rule| Step::new(&rule.name, &rule.agent)).collect(),
+            watch: Some(Watch::Due(order.order_id.shard())),
+            watch_at: Some(order.submitted_at.plus_ms(workflow.first_look_ms())),
+            notify,
+            unsent: Vec::new(),
+            history: Vec::with_capacity(8),
+        };
+        if notify {
+            task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version });
+        }
+        task.record(order.submitted_at, &order.submitter, "submitted", None);
+        task
+    }
+
+    /// The step of this name and its place.
+    #[must_use]
+    pub fn step(&self, name: &str) -> Option<(usize, &Step)> {
+        self.steps.iter().enumerate().find(|(_, step)| &*step.name == name)
+    }
+
+    /// Adds a line to the history, and drops the oldest beyond [`HISTORY_MAX`].
+    pub(crate) fn record(&mut self, at: Timestamp, who: &Arc<str>, what: &str, why: Option<Arc<str>>) {
+        if self.history.len() >= HISTORY_MAX {
+            self.history.drain(..=self.history.len() - HISTORY_MAX);
+        }
+        self.history.push(Transition { at, who: who.clone(), what: what.into(), why });
+    }
+}
+
+impl Step {
+    fn new(name: &Arc<str>, agent: &Arc<str>) -> Self {
+        Self {
+            name: name.clone(),
+            agent: agent.clone(),
+            process_state: StepState::Pending,
+            locked_by: None,
+            complete_by: None,
+            failure_count: 0,
+            attempt: 0,
+            direction: Direction::Forward,
+            not_before: None,
+            output: None,
+            last_error: None,
+            started_at: None,
+            finished_at: None,
+        }
+    }
+}
+
+/// A text cut to [`ERROR_CHARS_MAX`] characters: a remote service may answer a novel.
+#[must_use]
+pub fn shortened(text: &str) -> Arc<str> {
+    match text.char_indices().nth(ERROR_CHARS_MAX) {
+        None => text.into(),
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+    }
+}
+
+/// Times that are keys are numbers.
+mod epoch_ms {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::time::Timestamp;
+
+    #[expect(clippy::ref_option, reason = "the signature that serde asks for")]
+    pub(super) fn serialize<S: Serializer>(at: &Option<Timestamp>, serializer: S) -> Result<S::Ok, S::Error> {
+        at.map(Timestamp::epoch_ms).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Timestamp>, D::Error> {
+        Ok(Option::<i64>::deserialize(deserializer)?.map(Timestamp::from_epoch_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::testing::Case;
+
+    #[test]
+    fn a_new_task_has_every_step_pending_and_unclaimed() {
+        let case = Case::chain();
+        assert_eq!((case.task.version, case.task.process_state), (1, ProcessState::Pending));
+        for step in &case.task.steps {
+            assert_eq!((step.process_state, step.direction), (StepState::Pending, Direction::Forward));
+            assert_eq!((&step.locked_by, step.complete_by, step.failure_count, step.attempt), (&None, None, 0, 0));
+        }
+    }
+
+    #[test]
+    fn a_task_is_stored_under_the_names_of_the_design_and_read_back() {
+        let mut case = Case::chain();
+        case.wake();
+        let text = serde_json::to_string(&case.task).unwrap();
+        assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), case.task);
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["OrderID"], case.task.order_id.to_string());
+        assert_eq!(value["Watch"], format!("due#{:02}", case.task.order_id.shard()));
+        assert!(value["WatchAt"].is_i64());
+        let step = &value["Steps"][0];
+        for name in ["Name", "Agent", "ProcessState", "LockedBy", "CompleteBy", "FailureCount", "Attempt", "Direction"]
+        {
+            assert!(step.get(name).is_some(), "{name}");
+        }
+        assert_eq!(value["Steps"][1]["LockedBy"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn history_keeps_the_last_fifty() {
+        let mut task = Case::chain().task;
+        for n in 0..200 {
+            task.record(Timestamp::from_epoch_ms(n), &"test".into(), &n.to_string(), None);
+        }
+        assert_eq!(task.history.len(), HISTORY_MAX);
+        assert_eq!(&*task.history[0].what, "150");
+        assert_eq!(&*task.history[HISTORY_MAX - 1].what, "199");
+    }
+}

@@ -1,0 +1,93 @@
+//! What can be wrong with a workflow. Every error names the file's workflow and the step.
+
+use crate::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, NAME_CHARS_MAX, STEPS_MAX};
+
+/// Why a workflow cannot run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorkflowError {
+    /// Not TOML, or a key that is missing, unknown or of the wrong type; the text says which and where.
+    #[error("workflow file is not valid: {0}")]
+    Malformed(String),
+    /// A bad name.
+    #[error("workflow name {0:?} is not valid: use 1 to {NAME_CHARS_MAX} letters, digits, '-' and '_'")]
+    Name(String),
+    /// Versions start at 1.
+    #[error("workflow {0:?}: version must be at least 1")]
+    Version(String),
+    /// There is nothing to do.
+    #[error("workflow {0:?} has no steps")]
+    NoSteps(String),
+    /// Too much to do.
+    #[error("workflow {workflow:?} has {steps} steps, the limit is {STEPS_MAX}")]
+    TooManySteps {
+        /// Name of the workflow.
+        workflow: String,
+        /// Steps in the file.
+        steps: usize,
+    },
+    /// Patience out of bounds.
+    #[error("workflow {workflow:?}: [supervision] {key} {problem}")]
+    Supervision {
+        /// Name of the workflow.
+        workflow: String,
+        /// The key at fault.
+        key: &'static str,
+        /// What is wrong with its value.
+        problem: String,
+    },
+    /// One step is at fault.
+    #[error("workflow {workflow:?}, step {step:?}: {fault}")]
+    Step {
+        /// Name of the workflow.
+        workflow: String,
+        /// Name of the step.
+        step: String,
+        /// What is wrong with it.
+        fault: StepFault,
+    },
+    /// The same name and version twice.
+    #[error("workflow {workflow:?} version {version} is given twice")]
+    DuplicateVersion {
+        /// Name of the workflow.
+        workflow: String,
+        /// The version.
+        version: u32,
+    },
+    /// The workflow for new orders is not among those given.
+    #[error("no workflow named {0:?} is given")]
+    Missing(String),
+}
+
+/// What is wrong with one step.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StepFault {
+    /// A bad name.
+    #[error("the name is not valid: use 1 to {NAME_CHARS_MAX} letters, digits, '-' and '_'")]
+    Name,
+    /// Two steps of one name.
+    #[error("the name is used twice")]
+    DuplicateName,
+    /// Nobody carries it out.
+    #[error("unknown agent {agent:?}, known are: {known}")]
+    UnknownAgent {
+        /// The agent named.
+        agent: String,
+        /// The agents there are.
+        known: String,
+    },
+    /// Waits for a step that does not exist.
+    #[error("`after` names the unknown step {0:?}")]
+    UnknownAfter(String),
+    /// Names a step twice.
+    #[error("`after` names the step {0:?} twice")]
+    DuplicateAfter(String),
+    /// Waits for itself, directly or over others.
+    #[error("it comes after itself: {0}")]
+    Cycle(String),
+    /// Time limit out of bounds.
+    #[error("complete_within {0}: must be between {COMPLETE_WITHIN_MS_MIN} ms and {hours} h, like \"30s\"", hours = COMPLETE_WITHIN_MS_MAX / 3_600_000)]
+    CompleteWithin(String),
+    /// Failure limit out of bounds.
+    #[error("max_failures is {0}: must be between 1 and {FAILURES_MAX}")]
+    MaxFailures(i64),
+}

@@ -1,0 +1,110 @@
+//! The workflow: which steps an order goes through, in which order, and what to do when one fails (design §8).
+//!
+//! A workflow is data. [`Workflow::parse`] takes it from TOML and refuses what could not run; [`Workflows`] holds all
+//! versions that ship together, since a task stays on the version that it was submitted under.
+
+mod error;
+mod parse;
+mod registry;
+
+use std::sync::Arc;
+
+pub use error::{StepFault, WorkflowError};
+pub use registry::Workflows;
+
+use crate::backoff::BackoffPolicy;
+use crate::limits::DELAY_MS_MAX;
+
+/// What to do with an order when a step fails for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Remedy {
+    /// Undo what was done.
+    Compensate,
+    /// Stop and ask an operator.
+    Hold,
+}
+
+/// One step of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepRule {
+    /// Unique in the workflow.
+    pub name: Arc<str>,
+    /// The agent that carries it out.
+    pub agent: Arc<str>,
+    /// Places of the steps that must be processed first.
+    pub after: Vec<usize>,
+    /// Places of the steps that name this one in `after`.
+    pub before: Vec<usize>,
+    /// Places of all steps on any way to this one, in workflow order.
+    pub ancestors: Vec<usize>,
+    /// How long one attempt may take.
+    pub complete_within_ms: u64,
+    /// Failures at which the step is given up.
+    pub max_failures: u32,
+    /// When the agent says no for good.
+    pub on_rejected: Remedy,
+    /// When there was time and again no answer.
+    pub on_exhausted: Remedy,
+}
+
+/// How patient the supervisor is with tasks of a workflow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Supervision {
+    /// How long after `CompleteBy` an attempt counts as expired.
+    pub grace_ms: u64,
+    /// How long a step may be ready and unclaimed before its wake counts as lost.
+    pub wake_lost_after_ms: u64,
+    /// How long a notice may be unsent before it is sent again.
+    pub resend_after_ms: u64,
+    /// The wait before an expired step is claimed again.
+    pub backoff: BackoffPolicy,
+}
+
+impl Default for Supervision {
+    fn default() -> Self {
+        Self {
+            grace_ms: 2_000,
+            wake_lost_after_ms: 30_000,
+            resend_after_ms: 30_000,
+            backoff: BackoffPolicy { slot_time_ms: 1_000, ceiling: 6, stay_at_ceiling: true },
+        }
+    }
+}
+
+/// A checked workflow: names are unique, the graph has no cycle, every limit is sane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workflow {
+    /// Its name; all versions share it.
+    pub name: Arc<str>,
+    /// Its version, from 1.
+    pub version: u32,
+    /// In the order of the file.
+    pub steps: Vec<StepRule>,
+    /// How patient the supervisor is.
+    pub supervision: Supervision,
+}
+
+impl Workflow {
+    /// How long after the submission the supervisor looks first: not later than the deadline of any first claim, so that
+    /// claims need not move the watch of a healthy order (rule 14).
+    #[must_use]
+    pub fn first_look_ms(&self) -> u64 {
+        let claims = self.steps.iter().map(|rule| rule.complete_within_ms + self.supervision.grace_ms);
+        claims.chain([self.supervision.wake_lost_after_ms]).min().unwrap_or(0)
+    }
+
+    /// The longest chain of messages, each sent because of the one before, that this workflow can need when nothing is
+    /// wrong with it (rule 15). A chain is cut at every supervisor's run and operator's command, which start new ones.
+    #[must_use]
+    pub fn hops_max(&self) -> u32 {
+        /// Request and reply, forward and back.
+        const HOPS_PER_STEP: u64 = 4;
+        /// First wake, and wakes that a lost race adds.
+        const SLACK: u64 = 16;
+        let longest_wait_ms = |rule: &StepRule| rule.complete_within_ms.max(self.supervision.backoff.wait_ms_max());
+        let hops =
+            self.steps.iter().map(|rule| HOPS_PER_STEP + 2 * (longest_wait_ms(rule) / DELAY_MS_MAX + 1)).sum::<u64>();
+        u32::try_from(hops + SLACK).unwrap_or(u32::MAX)
+    }
+}
