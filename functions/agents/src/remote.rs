@@ -1,0 +1,136 @@
+//! Where a remote service is, and what its operations are called.
+
+use http::Uri;
+use http::uri::{Authority, InvalidUri, Scheme};
+
+/// The operations of a service: the last segment of the path that is posted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Operations {
+    /// Carries a step out.
+    pub forward: &'static str,
+    /// Takes it back.
+    pub undo: &'static str,
+}
+
+/// A remote service: a base URL and two operations under it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remote {
+    pub(crate) forward: Uri,
+    pub(crate) undo: Uri,
+    scheme: Scheme,
+}
+
+/// Why a text is no base URL of a service.
+#[derive(Debug, thiserror::Error)]
+pub enum BadUrl {
+    /// There is nothing in it.
+    #[error("it is empty")]
+    Empty,
+    /// It cannot be read at all.
+    #[error("it is not a URL such as http://localhost:8080/payment ({0})")]
+    Malformed(#[source] InvalidUri),
+    /// It has no scheme, or no host.
+    #[error("it is not a whole URL such as http://localhost:8080/payment")]
+    Incomplete,
+    /// Another protocol.
+    #[error("its scheme is {0}, expected http or https")]
+    Scheme(Scheme),
+    /// A number that is no port.
+    #[error("its port is not a number from 1 to 65535")]
+    Port,
+    /// A name or password before the host. It would not be sent.
+    #[error("it must not hold a user name or password")]
+    Credentials,
+    /// A question mark or a hash: the operation is to be added at the end.
+    #[error("it must not hold a query or a fragment")]
+    Query,
+}
+
+impl Remote {
+    /// A service under this base URL, with or without a slash at its end.
+    ///
+    /// # Errors
+    /// [`BadUrl`], which says what is wrong, and does not repeat the URL, since a password may be in it.
+    pub fn new(base: &str, operations: Operations) -> Result<Self, BadUrl> {
+        let base = base.trim();
+        if base.is_empty() {
+            return Err(BadUrl::Empty);
+        }
+        if base.contains(['?', '#']) {
+            return Err(BadUrl::Query);
+        }
+        let uri: Uri = base.parse().map_err(BadUrl::Malformed)?;
+        let scheme = uri.scheme().ok_or(BadUrl::Incomplete)?.clone();
+        if scheme != Scheme::HTTP && scheme != Scheme::HTTPS {
+            return Err(BadUrl::Scheme(scheme));
+        }
+        check(uri.authority().ok_or(BadUrl::Incomplete)?)?;
+        let base = base.trim_end_matches('/');
+        let operation = |name| format!("{base}/{name}").parse().map_err(BadUrl::Malformed);
+        Ok(Self { forward: operation(operations.forward)?, undo: operation(operations.undo)?, scheme })
+    }
+
+    pub(crate) const fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+}
+
+fn check(authority: &Authority) -> Result<(), BadUrl> {
+    if authority.as_str().contains('@') {
+        return Err(BadUrl::Credentials);
+    }
+    if authority.host().is_empty() {
+        return Err(BadUrl::Incomplete);
+    }
+    // What stands after the host is a port, or else nothing; the parser takes any number there.
+    let has_port = authority.as_str().len() > authority.host().len();
+    if has_port && authority.port_u16().is_none_or(|port| port == 0) {
+        return Err(BadUrl::Port);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPERATIONS: Operations = Operations { forward: "charge", undo: "refund" };
+
+    #[test]
+    fn operations_are_added_to_the_base() {
+        for (base, forward) in [
+            ("http://localhost:8080", "http://localhost:8080/charge"),
+            ("http://localhost:8080/", "http://localhost:8080/charge"),
+            ("https://pay.example/v1//", "https://pay.example/v1/charge"),
+            ("http://[::1]:9/a", "http://[::1]:9/a/charge"),
+            (" http://[::1] \n", "http://[::1]/charge"),
+        ] {
+            let remote = Remote::new(base, OPERATIONS).unwrap();
+            assert_eq!(remote.forward.to_string(), forward);
+            assert_eq!(remote.undo.to_string(), forward.replace("charge", "refund"));
+        }
+    }
+
+    #[test]
+    fn a_bad_base_says_what_is_wrong() {
+        for (base, problem) in [
+            ("", "empty"),
+            ("   ", "empty"),
+            ("http://a b", "not a URL"),
+            ("http://", "not a URL"),
+            ("localhost:8080", "not a whole URL"),
+            ("/payment", "not a whole URL"),
+            ("ftp://localhost", "scheme is ftp"),
+            ("http://localhost:0", "port"),
+            ("http://localhost:65536", "port"),
+            ("http://localhost:", "port"),
+            ("http://me:secret@localhost", "user name or password"),
+            ("http://localhost/?a=b", "query"),
+            ("http://localhost/#a", "fragment"),
+        ] {
+            let text = Remote::new(base, OPERATIONS).unwrap_err().to_string();
+            assert!(text.contains(problem), "{base:?}: {text}");
+            assert!(!text.contains("secret"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! One HTTP service, as an agent calls it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use agent::{Answer, Call, Service};
+use bytes::Bytes;
+use domain::id::OrderId;
+use domain::json::Json;
+use http::header::CONTENT_TYPE;
+use http::{HeaderName, HeaderValue, Request, Uri};
+use http_body_util::Full;
+use serde::Serialize;
+
+use crate::answer::answer_to;
+use crate::client::{HttpClient, chain};
+use crate::remote::Remote;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A remote service that speaks the contract of design §5. Cheap to make: all of them share one pool of connections.
+#[derive(Debug, Clone)]
+pub struct HttpService {
+    client: HttpClient,
+    remote: Arc<Remote>,
+}
+
+impl HttpService {
+    pub(crate) const fn new(client: HttpClient, remote: Arc<Remote>) -> Self {
+        Self { client, remote }
+    }
+}
+
+impl Service for HttpService {
+    async fn forward(&mut self, call: &Call<'_>) -> Answer {
+        post(&self.client, &self.remote.forward, call).await
+    }
+
+    async fn undo(&mut self, call: &Call<'_>) -> Answer {
+        post(&self.client, &self.remote.undo, call).await
+    }
+}
+
+/// What is posted.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Body<'a> {
+    #[serde(rename = "OrderID")]
+    order_id: OrderId,
+    order: &'a Json,
+    outputs: &'a BTreeMap<Arc<str>, Json>,
+}
+
+async fn post(client: &HttpClient, uri: &Uri, call: &Call<'_>) -> Answer {
+    let request = match request(uri, call) {
+        Ok(request) => request,
+        Err(error) => return Answer::fail("unsendable", format!("the call cannot be put into HTTP: {error}")),
+    };
+    match client.request(request).await {
+        Ok(response) => answer_to(response, call.started_at).await,
+        Err(error) => Answer::retry(chain(&error)),
+    }
+}
+
+fn request(uri: &Uri, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Unsendable> {
+    let body = serde_json::to_vec(&Body { order_id: call.order_id, order: call.order, outputs: call.outputs })?;
+    let request = Request::post(uri.clone())
+        .header(IDEMPOTENCY_KEY, call.idempotency_key)
+        .header(CONTENT_TYPE, JSON)
+        .body(Full::new(body.into()))?;
+    Ok(request)
+}
+
+/// A key that no header can hold, for instance. Nothing that this system makes is like that.
+#[derive(Debug, thiserror::Error)]
+enum Unsendable {
+    #[error(transparent)]
+    Body(#[from] serde_json::Error),
+    #[error(transparent)]
+    Request(#[from] http::Error),
+}

@@ -1,0 +1,214 @@
+//! The three agents that ship.
+
+use std::fmt;
+use std::sync::Arc;
+
+use agent::{Agent, Policy, PolicyError};
+
+use crate::HttpAgent;
+use crate::client::{HttpClients, TlsError};
+use crate::remote::{BadUrl, Operations, Remote};
+use crate::service::HttpService;
+
+/// One of the shipped agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Shipped {
+    /// Reserves and releases stock.
+    Inventory,
+    /// Charges and refunds.
+    Payment,
+    /// Ships and cancels.
+    Shipping,
+}
+
+impl Shipped {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Inventory, Self::Payment, Self::Shipping];
+
+    /// The name that workflows and its queue know it by.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Inventory => "inventory",
+            Self::Payment => "payment",
+            Self::Shipping => "shipping",
+        }
+    }
+
+    /// The variable that holds the base URL of its service.
+    #[must_use]
+    pub const fn variable(self) -> &'static str {
+        match self {
+            Self::Inventory => "INVENTORY_URL",
+            Self::Payment => "PAYMENT_URL",
+            Self::Shipping => "SHIPPING_URL",
+        }
+    }
+
+    /// What its service can do.
+    #[must_use]
+    pub const fn operations(self) -> Operations {
+        match self {
+            Self::Inventory => Operations { forward: "reserve", undo: "release" },
+            Self::Payment => Operations { forward: "charge", undo: "refund" },
+            Self::Shipping => Operations { forward: "ship", undo: "cancel" },
+        }
+    }
+
+    /// The agent for the service under this base URL.
+    ///
+    /// # Errors
+    /// [`BadVariable`] with the name of the variable, and what is wrong.
+    pub fn agent(self, base: &str, policy: Policy, clients: &mut HttpClients) -> Result<HttpAgent, BadVariable> {
+        self.try_agent(base, policy, clients).map_err(|fault| BadVariable { variable: self.variable(), fault })
+    }
+
+    fn try_agent(self, base: &str, policy: Policy, clients: &mut HttpClients) -> Result<HttpAgent, Fault> {
+        let remote = Arc::new(Remote::new(base, self.operations())?);
+        let service = HttpService::new(clients.reaching(&remote)?, remote);
+        let make_service: Box<dyn Fn() -> HttpService + Send + Sync> = Box::new(move || service.clone());
+        Ok(Agent::new(self.name(), policy, make_service)?)
+    }
+}
+
+/// The base URLs of the three services, as the environment gave them.
+#[derive(Debug, Clone, Copy)]
+pub struct Urls<'a> {
+    /// `INVENTORY_URL`.
+    pub inventory: &'a str,
+    /// `PAYMENT_URL`.
+    pub payment: &'a str,
+    /// `SHIPPING_URL`.
+    pub shipping: &'a str,
+}
+
+/// The three agents, for a process that runs all of them.
+#[derive(Debug)]
+pub struct ShippedAgents {
+    /// For reserving stock.
+    pub inventory: HttpAgent,
+    /// For charging.
+    pub payment: HttpAgent,
+    /// For shipping.
+    pub shipping: HttpAgent,
+}
+
+impl ShippedAgents {
+    /// All three, with one pool of connections and the same patience.
+    ///
+    /// # Errors
+    /// [`BadConfig`], which names every bad variable at once.
+    pub fn new(urls: Urls<'_>, policy: &Policy) -> Result<Self, BadConfig> {
+        let mut clients = HttpClients::new();
+        let mut agent = |shipped: Shipped, base| shipped.agent(base, policy.clone(), &mut clients);
+        let inventory = agent(Shipped::Inventory, urls.inventory);
+        let payment = agent(Shipped::Payment, urls.payment);
+        let shipping = agent(Shipped::Shipping, urls.shipping);
+        match (inventory, payment, shipping) {
+            (Ok(inventory), Ok(payment), Ok(shipping)) => Ok(Self { inventory, payment, shipping }),
+            (inventory, payment, shipping) => {
+                Err(BadConfig([inventory.err(), payment.err(), shipping.err()].into_iter().flatten().collect()))
+            }
+        }
+    }
+
+    /// One of them.
+    #[must_use]
+    pub const fn get(&self, shipped: Shipped) -> &HttpAgent {
+        match shipped {
+            Shipped::Inventory => &self.inventory,
+            Shipped::Payment => &self.payment,
+            Shipped::Shipping => &self.shipping,
+        }
+    }
+}
+
+/// A variable from which no agent can be made.
+#[derive(Debug, thiserror::Error)]
+#[error("{variable}: {fault}")]
+pub struct BadVariable {
+    /// Its name.
+    pub variable: &'static str,
+    /// What is wrong.
+    #[source]
+    pub fault: Fault,
+}
+
+/// Why no agent can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The base URL.
+    #[error(transparent)]
+    Url(#[from] BadUrl),
+    /// The base URL wants HTTPS, and the machine cannot.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The patience.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
+}
+
+/// All that is wrong with the configuration, at least one thing.
+#[derive(Debug, thiserror::Error)]
+pub struct BadConfig(pub Vec<BadVariable>);
+
+impl fmt::Display for BadConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, bad) in self.0.iter().enumerate() {
+            write!(f, "{}{bad}", if position > 0 { "; " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::workflow::Workflows;
+
+    use super::*;
+
+    fn urls() -> Urls<'static> {
+        Urls { inventory: "http://localhost:1", payment: "http://localhost:2/pay", shipping: "http://localhost:3" }
+    }
+
+    #[test]
+    fn the_shipped_agents_are_those_of_the_shipped_workflow() {
+        assert_eq!(Shipped::ALL.map(Shipped::name), Workflows::SHIPPED_AGENTS);
+        let agents = ShippedAgents::new(urls(), &Policy::default()).unwrap();
+        assert_eq!(Shipped::ALL.map(|shipped| agents.get(shipped).name().to_string()), Workflows::SHIPPED_AGENTS);
+    }
+
+    #[test]
+    fn each_service_has_its_variable_and_operations() {
+        let of = |shipped: Shipped| (shipped.variable(), shipped.operations().forward, shipped.operations().undo);
+        let expected = [
+            ("INVENTORY_URL", "reserve", "release"),
+            ("PAYMENT_URL", "charge", "refund"),
+            ("SHIPPING_URL", "ship", "cancel"),
+        ];
+        assert_eq!(Shipped::ALL.map(of), expected);
+    }
+
+    #[test]
+    fn every_bad_variable_is_named_in_one_error() {
+        let bad = Urls { inventory: "nonsense", shipping: "http://me:secret@localhost", ..urls() };
+        let text = ShippedAgents::new(bad, &Policy::default()).unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "INVENTORY_URL: it is not a whole URL such as http://localhost:8080/payment; \
+             SHIPPING_URL: it must not hold a user name or password"
+        );
+    }
+
+    #[test]
+    fn root_certificates_are_read_only_for_https() {
+        let mut clients = HttpClients::new();
+        Shipped::Payment.agent("http://localhost:2", Policy::default(), &mut clients).unwrap();
+        assert!(!clients.has_read_root_certificates());
+        // Whether this machine has any is its own affair: with them there is an agent, without them a clear error.
+        match Shipped::Payment.agent("https://localhost:2", Policy::default(), &mut clients) {
+            Ok(_) => assert!(clients.has_read_root_certificates()),
+            Err(error) => assert!(error.to_string().starts_with("PAYMENT_URL: no root certificates"), "{error}"),
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Calls over a real socket: what is posted, and what each kind of response means.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use agent::{Answer, Call, OUTPUT_TOO_LARGE, Policy, Service};
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::limits::{ERROR_CHARS_MAX, OUTPUT_BYTES_MAX};
+use domain::message::{Delivery, Failure, Outcome, Receipt, Reply, Request, SchedulerMessage, idempotency_key};
+use domain::order::Order;
+use domain::ports::{Clock, PortError, Queues, Randomness};
+use domain::task::Direction;
+use domain::time::Timestamp;
+use serde_json::json;
+
+use crate::stand_in::{Respond, StandIn, response};
+use crate::{HttpClients, HttpService, Remote, Shipped, handle};
+
+/// Fri, 20 Nov 2026 17:26:43 GMT.
+const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
+
+fn request(direction: Direction) -> Request {
+    let order_id = OrderId::from_idempotency_key("test", "agents");
+    Request {
+        order_id,
+        step: "charge-payment".into(),
+        direction,
+        attempt: 1,
+        idempotency_key: idempotency_key(order_id, "charge-payment", direction),
+        complete_by: NOW.plus_ms(30_000),
+        budget_ms: 30_000,
+        hops: 1,
+        order: Json::document(b"{\"Total\": 12.50}").unwrap(),
+        outputs: BTreeMap::from([("reserve-inventory".into(), Json::document(b"{\"Shelf\":4}").unwrap())]),
+    }
+}
+
+/// The payment service under this base URL, with a pool of its own.
+fn payment(base: &str) -> HttpService {
+    let remote = Remote::new(base, Shipped::Payment.operations()).unwrap();
+    HttpService::new(HttpClients::new().reaching(&remote).unwrap(), Arc::new(remote))
+}
+
+async fn call(service: &mut HttpService, direction: Direction) -> Answer {
+    let request = request(direction);
+    let call = Call {
+        order_id: request.order_id,
+        step: &request.step,
+        idempotency_key: &request.idempotency_key,
+        order: &request.order,
+        outputs: &request.outputs,
+        attempt: request.attempt,
+        started_at: NOW,
+        timeout_ms: 10_000,
+    };
+    match direction {
+        Direction::Forward => service.forward(&call).await,
+        Direction::Undo => service.undo(&call).await,
+    }
+}
+
+/// What the agent makes of one response.
+async fn answer_to(respond: Respond) -> Answer {
+    let stand_in = StandIn::start([respond]).await;
+    call(&mut payment(&stand_in.base), Direction::Forward).await
+}
+
+fn done(text: &str) -> Answer {
+    Answer::Done(Json::parse(text.as_bytes(), OUTPUT_BYTES_MAX).unwrap())
+}
+
+fn failure(answer: Answer) -> Failure {
+    match answer {
+        Answer::Fail(failure) => failure,
+        Answer::Done(_) | Answer::Retry { .. } => panic!("a failure expected, got {answer:?}"),
+    }
+}
+
+fn problem(answer: Answer) -> String {
+    match answer {
+        Answer::Retry { after_ms: None, problem } => problem,
+        Answer::Done(_) | Answer::Retry { .. } | Answer::Fail(_) => panic!("a retry expected, got {answer:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_call_posts_order_and_outputs_to_its_operation_with_the_key() {
+    let stand_in = StandIn::start([response(200, &[], "{}"), response(200, &[], "{}")]).await;
+    let mut service = payment(&format!("{}/v1/", stand_in.base));
+    for (direction, path) in [(Direction::Forward, "/v1/charge"), (Direction::Undo, "/v1/refund")] {
+        assert_eq!(call(&mut service, direction).await, done("{}"));
+        let received = stand_in.received().pop().unwrap();
+        let request = request(direction);
+        assert_eq!(received.line, format!("POST {path} HTTP/1.1"));
+        assert_eq!(received.header("idempotency-key"), Some(&*request.idempotency_key));
+        assert_eq!(received.header("content-type"), Some("application/json"));
+        let body = json!({
+            "OrderID": request.order_id.to_string(),
+            "Order": {"Total": 12.50},
+            "Outputs": {"reserve-inventory": {"Shelf": 4}},
+        });
+        assert_eq!(received.body, body);
+    }
+}
+
+#[tokio::test]
+async fn two_calls_use_one_connection() {
+    let stand_in =
+        StandIn::start([response(200, &[], "{\"a\":1}"), response(402, &[], "{}"), response(204, &[], "")]).await;
+    let mut service = payment(&stand_in.base);
+    for _ in 0..3 {
+        call(&mut service, Direction::Forward).await;
+    }
+    let connections: Vec<usize> = stand_in.received().iter().map(|received| received.connection).collect();
+    assert_eq!(connections, [1, 1, 1]);
+}
+
+#[tokio::test]
+async fn a_success_is_done_with_its_body() {
+    for status in [200, 201, 202] {
+        assert_eq!(answer_to(response(status, &[], " {\"Receipt\": 1.10}\n")).await, done("{\"Receipt\": 1.10}"));
+    }
+    for json in ["null", "[1]", "\"ok\"", "7"] {
+        assert_eq!(answer_to(response(200, &[], json)).await, done(json));
+    }
+}
+
+#[tokio::test]
+async fn a_success_without_a_body_is_an_empty_object() {
+    for respond in [
+        response(200, &[], ""),
+        response(200, &[], " \r\n"),
+        Respond::With(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()),
+    ] {
+        assert_eq!(answer_to(respond).await, done("{}"));
+    }
+}
+
+#[tokio::test]
+async fn a_success_whose_body_is_no_json_is_asked_again() {
+    for body in ["<html>please log in</html>", "OK", "{\"a\":", "{} {}", "{\"a\":\"\u{1}\"}"] {
+        let problem = problem(answer_to(response(200, &[], body)).await);
+        assert!(problem.starts_with("HTTP 200 OK, but its body is not valid JSON"), "{body}: {problem}");
+    }
+}
+
+#[tokio::test]
+async fn a_success_whose_body_breaks_off_is_asked_again() {
+    let broken = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"Receipt\":".to_vec();
+    let problem = problem(answer_to(Respond::WithAndHangUp(broken)).await);
+    assert!(problem.starts_with("HTTP 200 OK, but its body broke off"), "{problem}");
+}
+
+#[tokio::test]
+async fn an_output_over_the_limit_is_refused_and_not_read_to_its_end() {
+    let of_bytes = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
+    let largest = of_bytes(OUTPUT_BYTES_MAX);
+    assert_eq!(answer_to(response(200, &[], &largest)).await, done(&largest));
+
+    let refused = failure(answer_to(response(200, &[], &of_bytes(OUTPUT_BYTES_MAX + 1))).await);
+    assert_eq!(&*refused.code, OUTPUT_TOO_LARGE);
+    assert_eq!(&*refused.message, "the service's output has more than 16384 bytes");
+
+    // It would send more for ever; without a limit this would wait for the end.
+    let endless =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n{}", "[".repeat(OUTPUT_BYTES_MAX + 1));
+    assert_eq!(&*failure(answer_to(Respond::With(endless.into_bytes())).await).code, OUTPUT_TOO_LARGE);
+
+    let deep = ["[".repeat(65), "]".repeat(65)].concat();
+    assert!(failure(answer_to(response(200, &[], &deep)).await).message.contains("nested deeper"));
+}
+
+#[tokio::test]
+async fn what_may_work_later_is_asked_again() {
+    for status in [408, 425, 429, 500, 501, 502, 503, 504, 507, 599] {
+        let problem = problem(answer_to(response(status, &[], "{\"code\":\"whatever\"}")).await);
+        assert!(problem.starts_with(&format!("HTTP {status}")), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn a_later_answer_is_asked_for_no_earlier_than_the_service_wishes() {
+    for (header, after_ms) in [
+        ("7", Some(7_000)),
+        ("Fri, 20 Nov 2026 17:27:00 GMT", Some(17_000)),
+        ("Fri, 20 Nov 2026 17:00:00 GMT", Some(0)),
+        ("whenever", None),
+    ] {
+        for status in [429, 503] {
+            let answer = answer_to(response(status, &[("Retry-After", header)], "")).await;
+            let Answer::Retry { after_ms: got, .. } = answer else { panic!("a retry expected, got {answer:?}") };
+            assert_eq!(got, after_ms, "{status} {header}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_status_of_a_passing_failure_is_enough() {
+    // The body never comes.
+    let respond = Respond::With(b"HTTP/1.1 503 Busy\r\nContent-Length: 9\r\nRetry-After: 2\r\n\r\n".to_vec());
+    let answer = answer_to(respond).await;
+    assert!(matches!(answer, Answer::Retry { after_ms: Some(2_000), .. }), "{answer:?}");
+}
+
+#[tokio::test]
+async fn any_other_status_is_no_for_good_with_the_reason_of_the_body() {
+    for (status, body, code, message) in [
+        (402, r#"{"code":"card_declined","message":"no money"}"#, "card_declined", "no money"),
+        (409, r#"{"Code":"OutOfStock","Message":"none left"}"#, "OutOfStock", "none left"),
+        (422, r#"{"type":"https://e.org/no","title":"t","detail":"d"}"#, "https://e.org/no", "d"),
+        (400, r#"{"type":"about:blank","title":"Bad Request"}"#, "http-400", "Bad Request"),
+        (400, r#"{"code":17,"error":"seventeen"}"#, "http-400", "seventeen"),
+        (400, r#"{"code":"two words"}"#, "http-400", r#"{"code":"two words"}"#),
+        (403, "keep out", "http-403", "keep out"),
+        (404, "", "http-404", "HTTP 404 Not Found"),
+        (301, "", "http-301", "HTTP 301 Moved Permanently; the service has moved, and that is not followed"),
+    ] {
+        let failure = failure(answer_to(response(status, &[], body)).await);
+        assert_eq!((&*failure.code, &*failure.message), (code, message), "{status} {body}");
+    }
+}
+
+#[tokio::test]
+async fn the_explanation_of_a_failure_is_shortened_and_read_up_to_a_limit() {
+    let long = failure(answer_to(response(400, &[], &"ä".repeat(2 * ERROR_CHARS_MAX))).await);
+    assert_eq!(long.message.chars().count(), ERROR_CHARS_MAX + 1);
+    let endless =
+        format!("HTTP/1.1 400 No\r\nContent-Length: 1000000000000\r\n\r\n{}", "x".repeat(OUTPUT_BYTES_MAX + 1));
+    let failure = failure(answer_to(Respond::With(endless.into_bytes())).await);
+    assert_eq!((&*failure.code, &*failure.message), ("http-400", "HTTP 400 Bad Request"));
+}
+
+#[tokio::test]
+async fn no_connection_and_no_http_are_asked_again() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let nobody_listens = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let refused = problem(call(&mut payment(&nobody_listens), Direction::Forward).await);
+    assert!(refused.to_lowercase().contains("refused"), "{refused}");
+
+    for nonsense in ["", "220 mail.example ESMTP\r\n\r\n"] {
+        problem(answer_to(Respond::WithAndHangUp(nonsense.into())).await);
+    }
+}
+
+#[tokio::test]
+async fn no_answer_in_time_is_asked_again_on_another_connection_with_the_same_key() {
+    let stand_in = StandIn::start([Respond::Never, response(200, &[], "{\"Receipt\":7}")]).await;
+    let agent = Shipped::Payment.agent(&stand_in.base, Policy::default(), &mut HttpClients::new()).unwrap();
+    let ports = Ports { stand_in, now: Mutex::new(NOW), replies: Mutex::default() };
+    let receipt = Receipt { message_id: "m".into(), handle: "h".into() };
+    let delivery = Delivery { receipt, receive_count: 1, body: Ok(request(Direction::Forward)) };
+
+    assert!(handle(&ports, &agent, vec![delivery]).await.0.is_empty());
+
+    let outcomes: Vec<Outcome> = ports.replies.lock().unwrap().iter().map(|reply| reply.outcome.clone()).collect();
+    assert_eq!(outcomes, [Outcome::Done(Json::parse(b"{\"Receipt\":7}", 99).unwrap())]);
+    let received = ports.stand_in.received();
+    let connections: Vec<usize> = received.iter().map(|received| received.connection).collect();
+    assert_eq!(connections, [1, 2]);
+    assert_eq!(received[0].header("idempotency-key"), received[1].header("idempotency-key"));
+}
+
+/// Ports whose clock runs only once a request has come that is never answered.
+struct Ports {
+    stand_in: StandIn,
+    now: Mutex<Timestamp>,
+    replies: Mutex<Vec<Reply>>,
+}
+
+impl Clock for Ports {
+    fn now(&self) -> Timestamp {
+        *self.now.lock().unwrap()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        if ms > 0 {
+            self.stand_in.has_one_unanswered().await;
+        }
+        let mut now = self.now.lock().unwrap();
+        *now = now.plus_ms(ms);
+    }
+}
+
+impl Randomness for Ports {
+    fn random(&self) -> u64 {
+        0
+    }
+}
+
+impl Queues for Ports {
+    async fn submit(&self, _: Order) -> Result<(), PortError> {
+        unreachable!("an agent submits nothing")
+    }
+
+    async fn to_scheduler(&self, message: SchedulerMessage, _: u64) -> Result<(), PortError> {
+        let SchedulerMessage::Reply(reply) = message else { unreachable!("an agent sends replies only") };
+        self.replies.lock().unwrap().push(reply);
+        Ok(())
+    }
+
+    async fn to_agent(&self, _: &str, _: Request) -> Result<(), PortError> {
+        unreachable!("an agent asks no agent")
+    }
+
+    async fn return_to_agent(&self, _: &str, _: &Receipt, _: u64) -> Result<(), PortError> {
+        unreachable!("no wait of this test is long")
+    }
+}

@@ -1,0 +1,75 @@
+//! Which bodies the door looks at, and how it reads a text in one.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::limits::TEXT_CHARS_MAX;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+
+use crate::BODY_BYTES_MAX;
+use crate::problem::Problem;
+
+/// Refuses a body that is too long, or sent as something that is no JSON.
+///
+/// # Errors
+/// [`Problem::BodyTooLarge`], [`Problem::MediaType`].
+pub(crate) fn check(headers: &HeaderMap, body: &Bytes) -> Result<(), Problem> {
+    if body.len() > BODY_BYTES_MAX {
+        return Err(Problem::BodyTooLarge);
+    }
+    if !headers.get_all(CONTENT_TYPE).iter().all(|value| value.to_str().is_ok_and(may_be_json)) {
+        return Err(Problem::MediaType);
+    }
+    Ok(())
+}
+
+/// A member of a body that has to be a text: its value from its JSON.
+///
+/// # Errors
+/// [`Problem::Invalid`] when it is no string, blank, or longer than [`TEXT_CHARS_MAX`].
+pub(crate) fn text(name: &'static str, value: &str) -> Result<Arc<str>, Problem> {
+    let text: Arc<str> = serde_json::from_str(value).map_err(|_| Problem::member(name, "must be a string"))?;
+    if text.trim().is_empty() {
+        return Err(Problem::member(name, "must not be empty"));
+    }
+    if text.chars().nth(TEXT_CHARS_MAX).is_some() {
+        return Err(Problem::member(name, format!("must have at most {TEXT_CHARS_MAX} characters")));
+    }
+    Ok(text)
+}
+
+/// Whether a body sent under this type is read as JSON.
+fn may_be_json(content_type: &str) -> bool {
+    let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    // The form type is what `curl -d` says unless it is told otherwise, whatever it sends.
+    essence == "application/json" || essence.ends_with("+json") || essence == "application/x-www-form-urlencoded"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_taken_under_the_names_that_it_is_sent_under() {
+        for name in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/vnd.shop.order+json",
+            "application/x-www-form-urlencoded",
+        ] {
+            assert!(may_be_json(name), "{name}");
+        }
+        for name in ["text/xml", "text/plain", "multipart/form-data; boundary=x", "application/jsonx", "json", ""] {
+            assert!(!may_be_json(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_body_may_have_no_type_and_no_byte_over_the_limit() {
+        let headers = HeaderMap::new();
+        assert!(check(&headers, &Bytes::from(vec![b' '; BODY_BYTES_MAX])).is_ok());
+        let longer = Bytes::from(vec![b' '; BODY_BYTES_MAX + 1]);
+        assert!(matches!(check(&headers, &longer), Err(Problem::BodyTooLarge)));
+    }
+}

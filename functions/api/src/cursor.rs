@@ -1,0 +1,91 @@
+//! The cursor that a caller carries from one page of a list to the next.
+//!
+//! To the caller it is opaque. Inside are the filter that it was made for and the store's own cursor. The checksum is no
+//! secret: it keeps accidents from reaching the store, which has to withstand a cursor that was forged.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use domain::task::ProcessState;
+use sha2::{Digest, Sha256};
+
+use crate::problem::Problem;
+
+const CHECKSUM_BYTES: usize = 8;
+/// Longest cursor that is looked at, in characters.
+const CURSOR_CHARS_MAX: usize = 2_048;
+
+/// What the caller gets for the store's cursor `next` of a list with this filter.
+pub(crate) fn seal(state: Option<ProcessState>, next: &str) -> String {
+    let content = format!("{}:{next}", filter_name(state));
+    let mut sealed = checksum(&content).to_vec();
+    sealed.extend_from_slice(content.as_bytes());
+    URL_SAFE_NO_PAD.encode(sealed)
+}
+
+/// The store's cursor from what the caller brings back.
+///
+/// # Errors
+/// [`Problem::Invalid`] when it was not made by [`seal`], or for another filter.
+pub(crate) fn open(state: Option<ProcessState>, cursor: &str) -> Result<String, Problem> {
+    let content = content(cursor).ok_or_else(made_up)?;
+    let (filter, next) = content.split_once(':').ok_or_else(made_up)?;
+    if filter != filter_name(state) {
+        return Err(Problem::parameter("cursor", "belongs to a list with another state"));
+    }
+    Ok(next.to_owned())
+}
+
+/// A cursor that no list gave.
+pub(crate) fn made_up() -> Problem {
+    Problem::parameter("cursor", "is not one that this list gave; start without it")
+}
+
+fn content(cursor: &str) -> Option<String> {
+    if cursor.len() > CURSOR_CHARS_MAX {
+        return None;
+    }
+    let sealed = URL_SAFE_NO_PAD.decode(cursor).ok()?;
+    let (sum, content) = sealed.split_at_checked(CHECKSUM_BYTES)?;
+    let content = std::str::from_utf8(content).ok()?;
+    (sum == checksum(content)).then(|| content.to_owned())
+}
+
+fn checksum(content: &str) -> [u8; CHECKSUM_BYTES] {
+    let mut sum = [0; CHECKSUM_BYTES];
+    sum.copy_from_slice(&Sha256::digest(content)[..CHECKSUM_BYTES]);
+    sum
+}
+
+fn filter_name(state: Option<ProcessState>) -> &'static str {
+    state.map_or("", ProcessState::name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ERROR: Option<ProcessState> = Some(ProcessState::Error);
+
+    #[test]
+    fn a_cursor_is_opened_for_the_filter_that_it_was_made_for() {
+        for state in [None, ERROR, Some(ProcessState::Processed)] {
+            assert_eq!(open(state, &seal(state, "a:b/ü")).unwrap(), "a:b/ü");
+        }
+        assert!(open(ERROR, &seal(None, "x")).is_err());
+        assert!(open(None, &seal(ERROR, "x")).is_err());
+    }
+
+    #[test]
+    fn a_cursor_that_somebody_made_up_or_changed_is_refused() {
+        let sealed = seal(ERROR, "position");
+        for at in 0..sealed.len() {
+            let other = if sealed.as_bytes()[at] == b'A' { "B" } else { "A" };
+            let changed = format!("{}{other}{}", &sealed[..at], &sealed[at + 1..]);
+            assert!(open(ERROR, &changed).is_err(), "{changed}");
+        }
+        let forged = URL_SAFE_NO_PAD.encode("00000000Error:position");
+        for made_up in ["", "x", "Error:position", &forged, &sealed[1..], &format!("{sealed}=")] {
+            assert!(open(ERROR, made_up).is_err(), "{made_up}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Stepwarden's door: takes orders, shows them, turns operator actions into messages (design §7).
+//!
+//! [`handle`] answers one HTTP request over the ports, whoever received it: API Gateway, or the one-machine engine. An
+//! order is answered 202 only once the submission queue has it; from then on it cannot be lost. What a caller gets wrong
+//! is told as a problem document (RFC 9457) before anything is queued, so a refused request leaves no trace.
+//!
+//! What must never be here: a write to order or task. The submission writes both, and the scheduler alone changes a
+//! task; an operator's action is a message to it.
+
+mod body;
+mod cursor;
+mod door;
+mod key;
+mod operator;
+mod orders;
+mod prefer;
+mod problem;
+mod query;
+mod read;
+mod reply;
+mod route;
+#[cfg(test)]
+mod testing;
+mod view;
+
+use bytes::Bytes;
+use domain::limits::DOCUMENT_BYTES_MAX;
+use domain::ports::{Clock, Queues, Randomness, Services, Store};
+use http::request::Parts;
+use http::{Request, Response};
+
+pub use crate::door::Door;
+use crate::problem::Problem;
+use crate::route::{Route, Verb};
+
+/// Longest body that is looked at, in bytes. A host reads at most one byte more, so that a longer body is seen as such.
+pub const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
+
+/// What the door needs from the world. It reads the stores and writes to queues.
+pub trait ApiPorts: Store + Queues + Services + Clock + Randomness {}
+
+impl<P: Store + Queues + Services + Clock + Randomness> ApiPorts for P {}
+
+/// Answers one request. `caller` is the submitter as the host's authentication knows it; idempotency keys are theirs
+/// alone. The body was read by the host, up to one byte more than [`BODY_BYTES_MAX`].
+///
+/// Every failure is an answer too: a problem document with a stable `type`.
+pub async fn handle(ports: &impl ApiPorts, door: &Door, caller: &str, request: Request<Bytes>) -> Response<Bytes> {
+    let (parts, body) = request.into_parts();
+    let verb = Verb::of(&parts.method);
+    let response = match answer(ports, door, caller, verb, &parts, &body).await {
+        Ok(response) => response,
+        Err(problem) => {
+            problem.log(caller, parts.uri.path());
+            problem.response()
+        }
+    };
+    if verb == Verb::Head { reply::without_body(response) } else { response }
+}
+
+async fn answer(
+    ports: &impl ApiPorts,
+    door: &Door,
+    caller: &str,
+    verb: Verb,
+    parts: &Parts,
+    body: &Bytes,
+) -> Result<Response<Bytes>, Problem> {
+    let headers = &parts.headers;
+    let route = Route::of(parts.uri.path()).ok_or(Problem::UnknownRoute)?;
+    match (route, verb) {
+        (Route::Orders, Verb::Post) => orders::post(ports, door, caller, headers, body).await,
+        (Route::Orders, Verb::Get | Verb::Head) => read::orders(ports, parts.uri.query().unwrap_or_default()).await,
+        (Route::Order(id), Verb::Get | Verb::Head) => read::order(ports, id, headers).await,
+        (Route::Command(id, action), Verb::Post) => operator::post(ports, caller, id, action, headers, body).await,
+        (Route::Services, Verb::Get | Verb::Head) => read::services(ports).await,
+        (Route::Health, Verb::Get | Verb::Head) => Ok(read::health()),
+        (route @ Route::Orders, Verb::Other)
+        | (route @ (Route::Order(_) | Route::Services | Route::Health), Verb::Post | Verb::Other)
+        | (route @ Route::Command(..), Verb::Get | Verb::Head | Verb::Other) => {
+            Err(Problem::WrongMethod { allow: route.allow() })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Fake, ORDER};
+
+    #[test]
+    fn health_is_answered_while_every_port_is_down() {
+        let fake = Fake::default();
+        fake.all_down();
+        let answer = fake.get("/health");
+        assert_eq!((answer.status, &answer.body), (200, &json!({"Status": "ok"})));
+    }
+
+    #[test]
+    fn an_unknown_route_is_404_and_a_trailing_slash_makes_another_route() {
+        let fake = Fake::default();
+        for path in ["/", "/order", "/orders/", "/health/", "/services/x", "/orders//", "/orders/x/y", "/ORDERS"] {
+            fake.get(path).is_problem(404, "unknown-route");
+            fake.post(path, &[], ORDER).is_problem(404, "unknown-route");
+        }
+        fake.queued_nothing();
+    }
+
+    #[test]
+    fn a_wrong_method_is_405_with_the_methods_that_are_right() {
+        let fake = Fake::default();
+        let command = "/orders/0193-0/cancel";
+        let wrong = [
+            ("DELETE", "/orders", "GET, HEAD, POST"),
+            ("POST", "/orders/1", "GET, HEAD"),
+            ("POST", "/health", "GET, HEAD"),
+            ("PUT", "/services", "GET, HEAD"),
+            ("GET", command, "POST"),
+            ("HEAD", command, "POST"),
+        ];
+        for (method, path, allow) in wrong {
+            let answer = fake.call(method, path, &[], ORDER);
+            assert_eq!((answer.status, answer.header("allow")), (405, Some(allow)), "{method} {path}");
+        }
+        fake.call("PATCH", "/orders", &[], ORDER).is_problem(405, "method-not-allowed");
+        fake.queued_nothing();
+    }
+
+    #[test]
+    fn head_is_get_without_the_body() {
+        let fake = Fake::default();
+        let get = fake.get("/health");
+        let head = fake.call("HEAD", "/health", &[], "");
+        assert_eq!((head.status, head.text.as_str()), (get.status, ""));
+        assert_eq!(head.header("content-type"), get.header("content-type"));
+        assert_eq!(head.header("content-length"), Some(get.text.len().to_string().as_str()));
+        assert_eq!(fake.call("HEAD", "/nowhere", &[], "").status, 404);
+    }
+
+    #[test]
+    fn the_answer_can_be_awaited_on_any_thread() {
+        fn on_any_thread<T: Send>(future: T) -> T {
+            future
+        }
+        let (fake, door) = (Fake::default(), Door::default());
+        let request = Request::get("/health").body(Bytes::new()).unwrap();
+        let response = on_any_thread(handle(&fake, &door, "shop", request)).now_or_never().unwrap();
+        assert_eq!(response.status(), 200);
+    }
+}

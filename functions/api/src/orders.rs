@@ -1,0 +1,385 @@
+//! `POST /orders`: takes an order and answers once it cannot be lost any more.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::order::Order;
+use domain::ports::PortError;
+use domain::task::{ProcessState, Task};
+use http::{HeaderMap, Response, StatusCode};
+use serde::Serialize;
+
+use crate::door::Door;
+use crate::key::idempotency_key;
+use crate::prefer::Wait;
+use crate::problem::Problem;
+use crate::view::TaskView;
+use crate::{ApiPorts, body, reply};
+
+const POST_AGAIN_WITH_KEY: &str = "it is not known whether the order was accepted; \
+    it is safe to post it again with the same Idempotency-Key";
+const POST_AGAIN_WITHOUT_KEY: &str = "it is not known whether the order was accepted, and posted again it may become a \
+    second order; with an Idempotency-Key it is safe to post again with the same Idempotency-Key";
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Accepted {
+    #[serde(rename = "OrderID")]
+    order_id: OrderId,
+    process_state: ProcessState,
+}
+
+/// Takes the body as an order of `caller` and puts it on the submission queue. An order that is stored already, under the
+/// same key with the same document, is answered as it is now and not queued again.
+pub(crate) async fn post(
+    ports: &impl ApiPorts,
+    door: &Door,
+    caller: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Bytes>, Problem> {
+    body::check(headers, body)?;
+    let wait = Wait::asked(headers)?;
+    let key = idempotency_key(headers)?;
+    let order = read(ports, caller, key.as_deref(), body)?;
+    let order_id = order.order_id;
+    let advice = if key.is_some() { POST_AGAIN_WITH_KEY } else { POST_AGAIN_WITHOUT_KEY };
+    let unavailable = |error| Problem::Unavailable { advice, error };
+
+    // A new id cannot be stored already; only one that a key made can.
+    if key.is_some()
+        && let Some(first) = ports.order(order_id).await.map_err(unavailable)?
+    {
+        if first.fingerprint != order.fingerprint {
+            return Err(Problem::KeyReused { order_id });
+        }
+        let task = present(ports, order_id, wait).await.map_err(unavailable)?;
+        return Ok(accepted(order_id, task.as_deref(), wait));
+    }
+
+    if let Some(channel) = &order.reply_channel
+        && !door.knows(channel)
+    {
+        return Err(Problem::member("ReplyChannel", "is not the name of a registered channel"));
+    }
+    let fingerprint = order.fingerprint.clone();
+    ports.submit(order).await.map_err(unavailable)?;
+    let task = match wait {
+        None => None,
+        Some(wait) => watch(ports, order_id, &fingerprint, wait).await?,
+    };
+    Ok(accepted(order_id, task.as_deref(), wait))
+}
+
+/// The order as it goes on the queue: the body unchanged, and what the reserved members say.
+fn read(ports: &impl ApiPorts, caller: &str, key: Option<&str>, body: &Bytes) -> Result<Order, Problem> {
+    let document = Json::document(body)?;
+    let text_member = |name| document.member(name).map(|value| body::text(name, value.text())).transpose();
+    let reply_channel = text_member("ReplyChannel")?;
+    let correlation_id = text_member("CorrelationID")?;
+    let submitted_at = ports.now();
+    let order_id = match key {
+        Some(key) => OrderId::from_idempotency_key(caller, key),
+        None => OrderId::generate(submitted_at, [ports.random(), ports.random()]),
+    };
+    let fingerprint = document.fingerprint().into();
+    Ok(Order { order_id, document, fingerprint, submitted_at, submitter: caller.into(), reply_channel, correlation_id })
+}
+
+/// The task as it is now or, where the caller waits, once it is settled or the wait is over.
+async fn present(ports: &impl ApiPorts, order_id: OrderId, wait: Option<Wait>) -> Result<Option<Arc<Task>>, PortError> {
+    match wait {
+        Some(wait) => ports.settled(order_id, wait.ms()).await,
+        None => ports.task(order_id).await,
+    }
+}
+
+/// The task of an order that was just queued, once it is settled or the wait is over. A port that fails here is no
+/// failure of the request: the order was accepted, whether or not it can be watched.
+async fn watch(
+    ports: &impl ApiPorts,
+    order_id: OrderId,
+    fingerprint: &str,
+    wait: Wait,
+) -> Result<Option<Arc<Task>>, Problem> {
+    let watched = async {
+        let task = ports.settled(order_id, wait.ms()).await?;
+        let stored = if task.is_some() { ports.order(order_id).await? } else { None };
+        Ok::<_, PortError>((task, stored))
+    };
+    match watched.await {
+        // Another document under the same key was on its way at the same time, and was first.
+        Ok((_, Some(stored))) if *stored.fingerprint != *fingerprint => Err(Problem::KeyReused { order_id }),
+        Ok((task, _)) => Ok(task),
+        Err(error) => {
+            tracing::warn!(%order_id, "accepted, but cannot be watched: {error}");
+            Ok(None)
+        }
+    }
+}
+
+/// 200 with the task for a caller who waited until it was settled; 202 for all others. A task in `Error` is settled: it
+/// waits for an operator and will not go on by itself.
+fn accepted(order_id: OrderId, task: Option<&Task>, wait: Option<Wait>) -> Response<Bytes> {
+    let response = match (task, wait) {
+        (Some(task), Some(wait)) if task.process_state.is_settled() => {
+            wait.applied(reply::json(StatusCode::OK, &TaskView::whole(task)))
+        }
+        (task, _) => {
+            let process_state = task.map_or(ProcessState::Pending, |task| task.process_state);
+            reply::json(StatusCode::ACCEPTED, &Accepted { order_id, process_state })
+        }
+    };
+    reply::located(response, order_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, TEXT_CHARS_MAX};
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{CALLER, CHANNEL, Fake, ORDER};
+
+    const KEY: (&str, &str) = ("Idempotency-Key", "k1");
+
+    #[test]
+    fn an_order_is_queued_and_answered_with_where_it_is() {
+        let fake = Fake::default();
+        let answer = fake.post("/orders", &[], ORDER);
+        let [order] = fake.submitted().try_into().unwrap();
+        assert_eq!((answer.status, answer.header("content-type")), (202, Some("application/json")));
+        assert_eq!(answer.header("location"), Some(format!("/orders/{}", order.order_id).as_str()));
+        assert_eq!(answer.body, json!({"OrderID": order.order_id.to_string(), "ProcessState": "Pending"}));
+        assert_eq!((&*order.submitter, &*order.fingerprint), (CALLER, order.document.fingerprint().as_str()));
+        assert_eq!((&order.reply_channel, &order.correlation_id), (&None, &None));
+        assert!(fake.waits().is_empty() && fake.scheduled().is_empty());
+    }
+
+    #[test]
+    fn the_document_reaches_the_queue_digit_for_digit() {
+        let text =
+            r#"{ "Total": 10000000000000000000000.10, "e": 1E400, "n": -0, "s": "\u00e9\ud800", "a": 1, "a": 2 }"#;
+        let fake = Fake::default();
+        assert_eq!(fake.post("/orders", &[], text).status, 202);
+        assert_eq!(fake.submitted()[0].document.text(), text);
+    }
+
+    #[test]
+    fn the_reserved_members_are_read_and_stay_in_the_document() {
+        let text = format!(r#"{{"ReplyChannel":"{CHANNEL}","CorrelationID":"caf\u00e9-7","Total":1.0}}"#);
+        let fake = Fake::default();
+        assert_eq!(fake.post("/orders", &[], &text).status, 202);
+        let order = &fake.submitted()[0];
+        assert_eq!(order.reply_channel.as_deref(), Some(CHANNEL));
+        assert_eq!(order.correlation_id.as_deref(), Some("café-7"));
+        assert_eq!(order.document.text(), text);
+    }
+
+    #[test]
+    fn a_reserved_member_that_is_wrong_is_400_and_named() {
+        let fake = Fake::default();
+        let text_of = |characters| format!(r#"{{"CorrelationID":"{}"}}"#, "é".repeat(characters));
+        for (body, name) in [
+            (r#"{"CorrelationID":7}"#, "CorrelationID"),
+            (r#"{"CorrelationID":null}"#, "CorrelationID"),
+            (r#"{"CorrelationID":""}"#, "CorrelationID"),
+            (&text_of(TEXT_CHARS_MAX + 1), "CorrelationID"),
+            (r#"{"ReplyChannel":["shop-replies"]}"#, "ReplyChannel"),
+            (r#"{"ReplyChannel":""}"#, "ReplyChannel"),
+            (r#"{"ReplyChannel":"https://example.org/hook"}"#, "ReplyChannel"),
+            (r#"{"Reply\u0043hannel":"unknown"}"#, "ReplyChannel"),
+        ] {
+            let answer = fake.post("/orders", &[], body);
+            answer.names(400, "invalid-field", name);
+            assert!(!answer.text.contains(CHANNEL), "{}", answer.text);
+        }
+        fake.queued_nothing();
+        assert_eq!(fake.post("/orders", &[], &text_of(TEXT_CHARS_MAX)).status, 202);
+    }
+
+    #[test]
+    fn a_body_that_is_no_order_is_refused_and_queues_nothing() {
+        let fake = Fake::default();
+        for body in ["", "{", "{} {}", "{'a':1}", "{\"a\":01}", "key=value"] {
+            fake.post("/orders", &[KEY], body).is_problem(400, "malformed-json");
+        }
+        for body in ["[]", "7", "null", "\"text\"", " true"] {
+            fake.post("/orders", &[KEY], body).is_problem(400, "not-an-object");
+        }
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(NESTING_MAX), "]".repeat(NESTING_MAX));
+        fake.post("/orders", &[KEY], &deep).is_problem(400, "too-deep");
+        let not_utf8 = Bytes::from_static(b"{\"a\":\"\xff\"}");
+        fake.call_as(CALLER, "POST", "/orders", &[], not_utf8).is_problem(400, "malformed-json");
+        fake.queued_nothing();
+    }
+
+    #[test]
+    fn a_body_of_128_kib_is_taken_and_one_byte_more_is_413() {
+        let fake = Fake::default();
+        let of_bytes = |bytes: usize| format!("{{\"a\":\"{}\"}}", "x".repeat(bytes - 8));
+        fake.post("/orders", &[], &of_bytes(DOCUMENT_BYTES_MAX + 1)).is_problem(413, "body-too-large");
+        fake.queued_nothing();
+        assert_eq!(fake.post("/orders", &[], &of_bytes(DOCUMENT_BYTES_MAX)).status, 202);
+    }
+
+    #[test]
+    fn what_curl_sends_is_taken_and_what_is_no_json_is_415() {
+        let fake = Fake::default();
+        for name in ["multipart/form-data; boundary=x", "text/xml", "application/octet-stream"] {
+            fake.post("/orders", &[("Content-Type", name)], ORDER).is_problem(415, "unsupported-media-type");
+        }
+        let twice = [("Content-Type", "application/json"), ("Content-Type", "text/xml")];
+        fake.post("/orders", &twice, ORDER).is_problem(415, "unsupported-media-type");
+        fake.queued_nothing();
+        for name in ["application/json", "application/x-www-form-urlencoded", "application/vnd.shop+json"] {
+            assert_eq!(fake.post("/orders", &[("Content-Type", name)], ORDER).status, 202);
+        }
+    }
+
+    #[test]
+    fn a_bad_header_is_400_named_and_queues_nothing() {
+        let fake = Fake::default();
+        let too_long = "k".repeat(256);
+        for key in ["", "\"\"", "two words", &too_long] {
+            fake.post("/orders", &[("Idempotency-Key", key)], ORDER).names(400, "invalid-header", "Idempotency-Key");
+        }
+        fake.post("/orders", &[KEY, KEY], ORDER).names(400, "invalid-header", "Idempotency-Key");
+        for wait in ["wait=999", "wait=21", "wait=soon", "respond-async, wait=-1"] {
+            fake.post("/orders", &[("Prefer", wait)], ORDER).names(400, "invalid-header", "Prefer");
+        }
+        fake.queued_nothing();
+        assert_eq!(fake.post("/orders", &[("Idempotency-Key", &too_long[1..])], ORDER).status, 202);
+    }
+
+    #[test]
+    fn orders_without_a_key_are_different_orders() {
+        let fake = Fake::default();
+        let ids = [(); 2].map(|()| fake.post("/orders", &[], ORDER).body["OrderID"].to_string());
+        assert_ne!(ids[0], ids[1]);
+        assert_eq!(fake.submitted().len(), 2);
+    }
+
+    #[test]
+    fn f01_the_same_key_and_document_is_the_same_order_and_is_queued_once() {
+        let fake = Fake::default();
+        let first = fake.post("/orders", &[KEY], ORDER);
+        fake.submission_runs(ProcessState::Pending);
+        let quoted = ("Idempotency-Key", "\"k1\"");
+        let again = fake.post("/orders", &[quoted], "{ \"Total\": 12.50,\n \"Item\": \"book\" }");
+        assert_eq!((again.status, &again.body), (202, &first.body));
+        assert_eq!(again.header("location"), first.header("location"));
+        fake.submission_runs(ProcessState::Processing);
+        assert_eq!(fake.post("/orders", &[KEY], ORDER).body["ProcessState"], "Processing");
+        assert_eq!(fake.submitted().len(), 1);
+    }
+
+    #[test]
+    fn a_repeat_before_the_first_is_stored_has_the_same_id() {
+        let fake = Fake::default();
+        let answers = [(); 2].map(|()| fake.post("/orders", &[KEY], ORDER));
+        assert_eq!(answers[0].body, answers[1].body);
+        assert!(fake.submitted().iter().all(|order| order.order_id == OrderId::from_idempotency_key(CALLER, "k1")));
+    }
+
+    #[test]
+    fn f06_the_same_key_with_another_document_is_422() {
+        let fake = Fake::default();
+        let first = fake.post("/orders", &[KEY], ORDER);
+        fake.submission_runs(ProcessState::Processed);
+        let other = fake.post("/orders", &[KEY], r#"{"Item":"book","Total":12.5}"#);
+        other.is_problem(422, "idempotency-key-reused");
+        assert_eq!(other.body["instance"].as_str(), first.header("location"));
+        assert_eq!(fake.submitted().len(), 1);
+    }
+
+    #[test]
+    fn who_waits_for_a_document_that_lost_its_key_to_another_does_not_get_the_others_task() {
+        let fake = Fake::default();
+        assert_eq!(fake.post("/orders", &[KEY], ORDER).status, 202);
+        fake.settles_as(ProcessState::Processed);
+        let other = fake.post("/orders", &[KEY, ("Prefer", "wait=5")], r#"{"Item":"other"}"#);
+        other.is_problem(422, "idempotency-key-reused");
+    }
+
+    #[test]
+    fn a_key_belongs_to_its_caller() {
+        let fake = Fake::default();
+        let [one, other] =
+            ["shop", "market"].map(|caller| fake.call_as(caller, "POST", "/orders", &[KEY], Bytes::from(ORDER)));
+        assert_ne!(one.body["OrderID"], other.body["OrderID"]);
+    }
+
+    #[test]
+    fn who_waits_gets_the_task_once_it_is_settled() {
+        for state in [ProcessState::Processed, ProcessState::Compensated, ProcessState::Error] {
+            let fake = Fake::default();
+            fake.settles_as(state);
+            let answer = fake.post("/orders", &[("Prefer", "respond-async, wait=\"10\"")], ORDER);
+            assert_eq!((answer.status, answer.header("preference-applied")), (200, Some("wait=10")));
+            assert_eq!(answer.body["ProcessState"], state.name());
+            assert!(answer.body["Steps"].is_array() && answer.header("location").is_some());
+            assert_eq!(fake.waits(), [10_000]);
+        }
+    }
+
+    #[test]
+    fn who_waits_in_vain_gets_202_with_the_state_at_the_end() {
+        let fake = Fake::default();
+        let wait = ("Prefer", "wait=1");
+        let answer = fake.post("/orders", &[wait], ORDER);
+        assert_eq!((answer.status, &answer.body["ProcessState"]), (202, &json!("Pending")));
+        assert_eq!(answer.header("preference-applied"), None);
+        fake.settles_as(ProcessState::Compensating);
+        let answer = fake.post("/orders", &[wait], ORDER);
+        assert_eq!((answer.status, &answer.body["ProcessState"]), (202, &json!("Compensating")));
+    }
+
+    #[test]
+    fn who_posts_again_may_wait_too() {
+        let fake = Fake::default();
+        fake.post("/orders", &[KEY], ORDER);
+        fake.submission_runs(ProcessState::Processing);
+        fake.settles_as(ProcessState::Processed);
+        let answer = fake.post("/orders", &[KEY, ("Prefer", "wait=5")], ORDER);
+        assert_eq!((answer.status, fake.submitted().len(), fake.waits()), (200, 1, vec![5_000]));
+    }
+
+    #[test]
+    fn an_order_that_may_not_be_queued_is_503_and_may_be_posted_again() {
+        for port in ["store.order", "queues.submit"] {
+            let fake = Fake::default();
+            fake.down(port);
+            let answer = fake.post("/orders", &[KEY, ("Prefer", "wait=5")], ORDER);
+            answer.is_problem(503, "unavailable");
+            assert_eq!(answer.header("retry-after"), Some("1"));
+            assert!(
+                answer.body["detail"].as_str().unwrap().contains("safe to post it again with the same Idempotency-Key")
+            );
+            fake.queued_nothing();
+            assert!(fake.waits().is_empty());
+            fake.up(port);
+            assert_eq!(fake.post("/orders", &[KEY], ORDER).status, 202);
+            assert_eq!(fake.submitted().len(), 1);
+        }
+    }
+
+    #[test]
+    fn an_order_without_a_key_is_not_called_safe_to_post_again() {
+        let fake = Fake::default();
+        fake.down("queues.submit");
+        let answer = fake.post("/orders", &[], ORDER);
+        answer.is_problem(503, "unavailable");
+        assert!(answer.body["detail"].as_str().unwrap().contains("may become a second order"));
+    }
+
+    #[test]
+    fn an_accepted_order_is_answered_202_even_when_it_cannot_be_watched() {
+        let fake = Fake::default();
+        fake.down("store.settled");
+        let answer = fake.post("/orders", &[("Prefer", "wait=5")], ORDER);
+        assert_eq!((answer.status, fake.submitted().len()), (202, 1));
+    }
+}

@@ -1,0 +1,262 @@
+//! Every way in which a request can go wrong, and the one place that writes it down (RFC 9457).
+
+use std::borrow::Cow;
+use std::error::Error;
+
+use bytes::Bytes;
+use domain::id::OrderId;
+use domain::json::JsonError;
+use domain::limits::NAME_CHARS_MAX;
+use domain::ports::{PortError, PortErrorKind};
+use domain::task::ProcessState;
+use http::header::{ALLOW, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+use serde::Serialize;
+
+use crate::BODY_BYTES_MAX;
+use crate::reply;
+
+/// When a caller may try again after a 503, in seconds.
+const RETRY_AFTER_S: u64 = 1;
+
+/// Why a request was not done. The text of each is the `detail` of its problem document.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Problem {
+    #[error("there is nothing at this path")]
+    UnknownRoute,
+    #[error("this path takes {allow}")]
+    WrongMethod { allow: &'static str },
+    #[error("the body is over the limit of {BODY_BYTES_MAX} bytes")]
+    BodyTooLarge,
+    #[error("the body must be sent as application/json")]
+    MediaType,
+    #[error("the body is {0}")]
+    NotJson(JsonError),
+    #[error("the body is {0}")]
+    TooDeep(JsonError),
+    #[error("the body {0}")]
+    NotAnObject(JsonError),
+    #[error("{name} {fault}")]
+    Invalid {
+        place: Place,
+        /// The member, header or parameter that is wrong.
+        name: Cow<'static, str>,
+        fault: Cow<'static, str>,
+    },
+    #[error("this Idempotency-Key was used for another document; use a new key for a new order")]
+    KeyReused { order_id: OrderId },
+    #[error("there is no order of this id; one that was accepted a moment ago may not be stored yet")]
+    NoOrder,
+    #[error("the order is {state}; {needed}")]
+    StateForbids { order_id: OrderId, state: ProcessState, needed: &'static str },
+    #[error("{advice}")]
+    Unavailable {
+        advice: &'static str,
+        #[source]
+        error: PortError,
+    },
+}
+
+/// Where in a request something is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A member of the body.
+    Body,
+    /// A header.
+    Header,
+    /// A parameter of the query.
+    Query,
+}
+
+/// What all problems of one type share: its status, the last part of its `type`, its `title`.
+struct Kind(StatusCode, &'static str, &'static str);
+
+/// The problem document.
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    title: &'static str,
+    status: u16,
+    detail: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<&'a str>,
+    #[serde(rename = "ProcessState", skip_serializing_if = "Option::is_none")]
+    process_state: Option<ProcessState>,
+}
+
+impl Problem {
+    /// A member of the body that is missing, unknown or wrong.
+    pub(crate) fn member(name: impl Into<Cow<'static, str>>, fault: impl Into<Cow<'static, str>>) -> Self {
+        Self::Invalid { place: Place::Body, name: shortened(name.into()), fault: fault.into() }
+    }
+
+    /// A header that is wrong.
+    pub(crate) fn header(name: &'static str, fault: impl Into<Cow<'static, str>>) -> Self {
+        Self::Invalid { place: Place::Header, name: name.into(), fault: fault.into() }
+    }
+
+    /// A query parameter that is unknown, repeated or wrong.
+    pub(crate) fn parameter(name: impl Into<Cow<'static, str>>, fault: impl Into<Cow<'static, str>>) -> Self {
+        Self::Invalid { place: Place::Query, name: shortened(name.into()), fault: fault.into() }
+    }
+
+    /// A read that could not be made; nothing was changed.
+    pub(crate) fn unread(error: PortError) -> Self {
+        Self::Unavailable { advice: "this cannot be read at the moment; ask again", error }
+    }
+
+    /// Tells the log what the caller is not told: why a port failed.
+    pub(crate) fn log(&self, caller: &str, path: &str) {
+        let Self::Unavailable { error, .. } = self else { return };
+        let cause = error.source().map(ToString::to_string).unwrap_or_default();
+        match error.kind {
+            PortErrorKind::Unavailable => tracing::warn!(caller, path, cause, "answered 503: {error}"),
+            PortErrorKind::Refused => tracing::error!(caller, path, cause, "answered 503: {error}"),
+        }
+    }
+
+    /// The answer that tells of it.
+    pub(crate) fn response(&self) -> Response<Bytes> {
+        let Kind(status, name, title) = self.kind();
+        let document = Document {
+            kind: format!("urn:stepwarden:problem:{name}"),
+            title,
+            status: status.as_u16(),
+            detail: self.to_string(),
+            instance: self.order_id().map(reply::order_path),
+            field: self.field(),
+            process_state: self.process_state(),
+        };
+        let mut response = reply::problem(status, &document);
+        match self {
+            Self::WrongMethod { allow } => {
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
+            }
+            Self::Unavailable { .. } => {
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+            }
+            Self::UnknownRoute
+            | Self::BodyTooLarge
+            | Self::MediaType
+            | Self::NotJson(_)
+            | Self::TooDeep(_)
+            | Self::NotAnObject(_)
+            | Self::Invalid { .. }
+            | Self::KeyReused { .. }
+            | Self::NoOrder
+            | Self::StateForbids { .. } => {}
+        }
+        response
+    }
+
+    const fn kind(&self) -> Kind {
+        match self {
+            Self::UnknownRoute => Kind(StatusCode::NOT_FOUND, "unknown-route", "Unknown route"),
+            Self::WrongMethod { .. } => {
+                Kind(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed")
+            }
+            Self::BodyTooLarge => Kind(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "Body too large"),
+            Self::MediaType => {
+                Kind(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type")
+            }
+            Self::NotJson(_) => Kind(StatusCode::BAD_REQUEST, "malformed-json", "Malformed JSON"),
+            Self::TooDeep(_) => Kind(StatusCode::BAD_REQUEST, "too-deep", "Nested too deep"),
+            Self::NotAnObject(_) => Kind(StatusCode::BAD_REQUEST, "not-an-object", "Not a JSON object"),
+            Self::Invalid { place: Place::Body, .. } => Kind(StatusCode::BAD_REQUEST, "invalid-field", "Invalid field"),
+            Self::Invalid { place: Place::Header, .. } => {
+                Kind(StatusCode::BAD_REQUEST, "invalid-header", "Invalid header")
+            }
+            Self::Invalid { place: Place::Query, .. } => {
+                Kind(StatusCode::BAD_REQUEST, "invalid-parameter", "Invalid query parameter")
+            }
+            Self::KeyReused { .. } => {
+                Kind(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", "Idempotency key reused")
+            }
+            Self::NoOrder => Kind(StatusCode::NOT_FOUND, "order-not-found", "Order not found"),
+            Self::StateForbids { .. } => {
+                Kind(StatusCode::CONFLICT, "state-conflict", "Not possible in the order's state")
+            }
+            Self::Unavailable { .. } => Kind(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Temporarily unavailable"),
+        }
+    }
+
+    fn field(&self) -> Option<&str> {
+        if let Self::Invalid { name, .. } = self { Some(name) } else { None }
+    }
+
+    const fn order_id(&self) -> Option<OrderId> {
+        if let Self::KeyReused { order_id } | Self::StateForbids { order_id, .. } = self {
+            Some(*order_id)
+        } else {
+            None
+        }
+    }
+
+    const fn process_state(&self) -> Option<ProcessState> {
+        if let Self::StateForbids { state, .. } = self { Some(*state) } else { None }
+    }
+}
+
+impl From<JsonError> for Problem {
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::TooLarge { .. } => Self::BodyTooLarge,
+            JsonError::NotAnObject(_) => Self::NotAnObject(error),
+            JsonError::Malformed(_) => Self::NotJson(error),
+            JsonError::TooDeep => Self::TooDeep(error),
+        }
+    }
+}
+
+/// A name is repeated to the caller who chose it, but not at any length.
+fn shortened(name: Cow<'static, str>) -> Cow<'static, str> {
+    match name.char_indices().nth(NAME_CHARS_MAX) {
+        None => name,
+        Some((end, _)) => format!("{}…", &name[..end]).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn written(problem: &Problem) -> (Response<Bytes>, Value) {
+        let response = problem.response();
+        let document = serde_json::from_slice(response.body()).unwrap();
+        (response, document)
+    }
+
+    #[test]
+    fn a_problem_is_written_as_rfc_9457_has_it() {
+        let (response, document) = written(&Problem::member("By", "is missing"));
+        assert_eq!(response.status(), 400);
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        let expected = json!({
+            "type": "urn:stepwarden:problem:invalid-field",
+            "title": "Invalid field",
+            "status": 400,
+            "detail": "By is missing",
+            "field": "By",
+        });
+        assert_eq!(document, expected);
+    }
+
+    #[test]
+    fn a_port_that_fails_is_503_and_what_it_said_stays_inside() {
+        let problem = Problem::unread(PortError::unavailable("store.task", "10.0.0.7 refused the connection"));
+        let (response, document) = written(&problem);
+        assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (503, &HeaderValue::from(1)));
+        assert!(!document.to_string().contains("10.0.0.7"), "{document}");
+    }
+
+    #[test]
+    fn a_name_is_not_repeated_at_any_length() {
+        let (_, document) = written(&Problem::parameter("x".repeat(9_000), "is unknown"));
+        assert_eq!(document["field"].as_str().unwrap().chars().count(), NAME_CHARS_MAX + 1);
+    }
+}

@@ -1,0 +1,83 @@
+//! The parameters of a query.
+
+use crate::problem::Problem;
+
+/// The values of the parameters `names`, in their order; nothing for one that is not given.
+///
+/// # Errors
+/// [`Problem::Invalid`] for a parameter that is none of `names`, is given twice, or is not percent-encoded UTF-8.
+pub(crate) fn parameters<const N: usize>(query: &str, names: [&str; N]) -> Result<[Option<String>; N], Problem> {
+    let mut values = [const { None }; N];
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let name = decoded(name).ok_or_else(|| Problem::parameter(name.to_owned(), "is not a parameter's name"))?;
+        let Some(at) = names.iter().position(|known| *known == name) else {
+            return Err(Problem::parameter(name, "is not a parameter of this path"));
+        };
+        if values[at].is_some() {
+            return Err(Problem::parameter(name, "is given more than once"));
+        }
+        match decoded(value) {
+            Some(value) => values[at] = Some(value),
+            None => return Err(Problem::parameter(name, "is not percent-encoded UTF-8")),
+        }
+    }
+    Ok(values)
+}
+
+/// A text without its percent-encoding; a plus is a space, as forms have it.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = text.bytes();
+    let mut plain = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        plain.push(match byte {
+            b'%' => digit(bytes.next()?)? << 4 | digit(bytes.next()?)?,
+            b'+' => b' ',
+            other => other,
+        });
+    }
+    String::from_utf8(plain).ok()
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<[Option<String>; 2], String> {
+        parameters(query, ["state", "limit"]).map_err(|problem| problem.to_string())
+    }
+
+    #[test]
+    fn values_come_in_the_order_of_the_names() {
+        assert_eq!(read("limit=5&state=Error"), Ok([Some("Error".to_owned()), Some("5".to_owned())]));
+        assert_eq!(read("&limit=&"), Ok([None, Some(String::new())]));
+        assert_eq!(read("state"), Ok([Some(String::new()), None]));
+        assert_eq!(read(""), Ok([None, None]));
+    }
+
+    #[test]
+    fn percent_encoding_is_taken_off() {
+        assert_eq!(read("st%61te=%45rror%20%c3%bC+%2B"), Ok([Some("Error ü +".to_owned()), None]));
+    }
+
+    #[test]
+    fn what_is_unknown_repeated_or_badly_encoded_is_named() {
+        for (query, name) in [
+            ("stat=Error", "stat "),
+            ("state=Error&state=Error", "state "),
+            ("State=Error", "State "),
+            ("limit=%4", "limit "),
+            ("limit=%zz", "limit "),
+            ("limit=%ff", "limit "),
+            ("%ff=1", "%ff "),
+            ("=1", " is"),
+        ] {
+            let answer = read(query);
+            assert!(answer.as_ref().is_err_and(|detail| detail.starts_with(name)), "{query}: {answer:?}");
+        }
+    }
+}

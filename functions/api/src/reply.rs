@@ -1,0 +1,48 @@
+//! How answers are put on the wire.
+
+use bytes::Bytes;
+use domain::id::OrderId;
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use http::{HeaderValue, Response, StatusCode};
+use serde::Serialize;
+
+/// The path under which an order is read.
+pub(crate) fn order_path(order_id: OrderId) -> String {
+    format!("/orders/{order_id}")
+}
+
+/// An answer with a JSON body.
+pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response<Bytes> {
+    written(status, "application/json", body)
+}
+
+/// An answer with a problem document.
+pub(crate) fn problem(status: StatusCode, document: &impl Serialize) -> Response<Bytes> {
+    written(status, "application/problem+json", document)
+}
+
+/// Adds where the order is read.
+pub(crate) fn located(mut response: Response<Bytes>, order_id: OrderId) -> Response<Bytes> {
+    let path = HeaderValue::try_from(order_path(order_id)).expect("hexadecimal digits and hyphens make a header");
+    response.headers_mut().insert(LOCATION, path);
+    response
+}
+
+/// The answer to a HEAD: all of it but the body.
+pub(crate) fn without_body(mut response: Response<Bytes>) -> Response<Bytes> {
+    let length = HeaderValue::from(response.body().len());
+    response.headers_mut().insert(CONTENT_LENGTH, length);
+    *response.body_mut() = Bytes::new();
+    response
+}
+
+fn written(status: StatusCode, content_type: &'static str, body: &impl Serialize) -> Response<Bytes> {
+    let text = serde_json::to_vec(body).expect("views have strings as keys and no values that JSON cannot hold");
+    let mut response = Response::new(Bytes::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    // An order's state may be another one a moment later.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,319 @@
+//! What the tests of this crate share: ports in plain maps, and requests in one line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use domain::backoff::{Backoff, BackoffPolicy};
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::message::{Receipt, Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{
+    Breaker, Clock, Commit, Due, Inserted, ListError, Page, PortError, Queues, Randomness, ServiceHealth, Services,
+    Store,
+};
+use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
+use domain::workflow::Workflows;
+use futures_util::FutureExt;
+use serde_json::Value;
+
+use crate::{Door, handle};
+
+/// A sample order.
+pub(crate) const ORDER: &str = r#"{"Item":"book","Total":12.50}"#;
+/// Who posts in these tests.
+pub(crate) const CALLER: &str = "shop";
+/// The one reply channel that the door knows.
+pub(crate) const CHANNEL: &str = "shop-replies";
+
+/// A task of the shipped workflow in this state.
+pub(crate) fn task_in(name: &str, state: ProcessState) -> Task {
+    let order_id = OrderId::from_idempotency_key(CALLER, name);
+    let mut task = task_of(&order_of(order_id));
+    task.process_state = state;
+    task
+}
+
+fn task_of(order: &Order) -> Task {
+    Task::new(order, Workflows::shipped().unwrap().current(), 7)
+}
+
+fn order_of(order_id: OrderId) -> Order {
+    let document = Json::document(ORDER.as_bytes()).unwrap();
+    let fingerprint = document.fingerprint().into();
+    let submitted_at = Timestamp::from_epoch_ms(1_795_195_603_007);
+    let submitter = CALLER.into();
+    Order { order_id, document, fingerprint, submitted_at, submitter, reply_channel: None, correlation_id: None }
+}
+
+/// Ports in plain maps. What the door must never do panics.
+#[derive(Default)]
+pub(crate) struct Fake {
+    orders: Mutex<BTreeMap<OrderId, Arc<Order>>>,
+    tasks: Mutex<BTreeMap<OrderId, Arc<Task>>>,
+    submitted: Mutex<Vec<Order>>,
+    scheduled: Mutex<Vec<SchedulerMessage>>,
+    /// What `settled` was asked to wait, in milliseconds.
+    waits: Mutex<Vec<u64>>,
+    /// The state that an order gets while it is waited for.
+    settles_as: Mutex<Option<ProcessState>>,
+    /// Operations that fail.
+    down: Mutex<BTreeSet<&'static str>>,
+    drawn: AtomicU64,
+}
+
+/// An answer, read.
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) text: String,
+    /// The body as JSON; null where it is none.
+    pub(crate) body: Value,
+    headers: http::HeaderMap,
+}
+
+impl Answer {
+    /// The value of a header.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(|value| value.to_str().unwrap())
+    }
+
+    /// Asserts that this is a problem document of this type.
+    #[track_caller]
+    pub(crate) fn is_problem(&self, status: u16, name: &str) {
+        assert_eq!(self.status, status, "{}", self.text);
+        assert_eq!(self.header("content-type"), Some("application/problem+json"));
+        assert_eq!(self.body["type"], format!("urn:stepwarden:problem:{name}"));
+        assert_eq!(self.body["status"], status);
+        assert!(self.body["title"].is_string() && self.body["detail"].is_string(), "{}", self.text);
+    }
+
+    /// Asserts that this is a problem document that names what is wrong, in `field` and in `detail`.
+    #[track_caller]
+    pub(crate) fn names(&self, status: u16, name: &str, field: &str) {
+        self.is_problem(status, name);
+        assert_eq!(self.body["field"], field, "{}", self.text);
+        assert!(self.body["detail"].as_str().unwrap().contains(field), "{}", self.text);
+    }
+}
+
+impl Fake {
+    /// Sends a request as [`CALLER`].
+    pub(crate) fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.call_as(CALLER, method, path, headers, Bytes::from(body.to_owned()))
+    }
+
+    /// Sends a request with a body of any bytes.
+    pub(crate) fn call_as(
+        &self,
+        caller: &str,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Answer {
+        let mut request = http::Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let door = Door::new([CHANNEL]);
+        let response = handle(self, &door, caller, request.body(body).unwrap()).now_or_never().unwrap();
+        let (parts, body) = response.into_parts();
+        Answer {
+            status: parts.status.as_u16(),
+            text: String::from_utf8(body.to_vec()).unwrap(),
+            body: serde_json::from_slice(&body).unwrap_or_default(),
+            headers: parts.headers,
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.call("GET", path, &[], "")
+    }
+
+    pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        self.call("POST", path, headers, body)
+    }
+
+    /// Puts a task and its order into the store.
+    pub(crate) fn stores(&self, task: Task) -> OrderId {
+        let order_id = task.order_id;
+        self.orders.lock().unwrap().insert(order_id, Arc::new(order_of(order_id)));
+        self.tasks.lock().unwrap().insert(order_id, Arc::new(task));
+        order_id
+    }
+
+    /// Does what the submission does with all that is queued, and leaves the tasks in this state. Of two
+    /// orders with one id the first is kept.
+    pub(crate) fn submission_runs(&self, state: ProcessState) {
+        let (mut orders, mut tasks) = (self.orders.lock().unwrap(), self.tasks.lock().unwrap());
+        for order in self.submitted.lock().unwrap().iter() {
+            let mut task = task_of(order);
+            task.process_state = state;
+            orders.entry(order.order_id).or_insert_with(|| Arc::new(order.clone()));
+            tasks.insert(order.order_id, Arc::new(task));
+        }
+    }
+
+    /// What is queued is stored, and what is stored gets into this state, while it is waited for.
+    pub(crate) fn settles_as(&self, state: ProcessState) {
+        *self.settles_as.lock().unwrap() = Some(state);
+    }
+
+    /// Lets an operation fail from now on.
+    pub(crate) fn down(&self, operation: &'static str) {
+        self.down.lock().unwrap().insert(operation);
+    }
+
+    /// Lets an operation succeed again.
+    pub(crate) fn up(&self, operation: &'static str) {
+        self.down.lock().unwrap().remove(operation);
+    }
+
+    /// Lets every operation fail.
+    pub(crate) fn all_down(&self) {
+        let all = ["store.order", "store.task", "store.list", "store.settled", "queues.submit", "queues.to_scheduler"];
+        all.into_iter().chain(["services.all_health"]).for_each(|operation| self.down(operation));
+    }
+
+    /// What reached the submission queue.
+    pub(crate) fn submitted(&self) -> Vec<Order> {
+        self.submitted.lock().unwrap().clone()
+    }
+
+    /// What reached the scheduler queue.
+    pub(crate) fn scheduled(&self) -> Vec<SchedulerMessage> {
+        self.scheduled.lock().unwrap().clone()
+    }
+
+    /// What was asked to be waited, in milliseconds.
+    pub(crate) fn waits(&self) -> Vec<u64> {
+        self.waits.lock().unwrap().clone()
+    }
+
+    /// Asserts that no queue got anything.
+    #[track_caller]
+    pub(crate) fn queued_nothing(&self) {
+        assert!(self.submitted().is_empty() && self.scheduled().is_empty());
+    }
+
+    fn reach(&self, operation: &'static str) -> Result<(), PortError> {
+        match self.down.lock().unwrap().contains(operation) {
+            true => Err(PortError::unavailable(operation, "told to fail")),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Store for Fake {
+    async fn insert(&self, _: Order, _: Task) -> Result<Inserted, PortError> {
+        panic!("the door never writes order state")
+    }
+
+    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        self.reach("store.order")?;
+        Ok(self.orders.lock().unwrap().get(&order_id).cloned())
+    }
+
+    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        self.reach("store.task")?;
+        Ok(self.tasks.lock().unwrap().get(&order_id).cloned())
+    }
+
+    async fn commit(&self, _: &Task, _: Arc<Task>) -> Result<Commit, PortError> {
+        panic!("the door never writes order state")
+    }
+
+    async fn due(&self, _: u8, _: Timestamp, _: Option<Due>, _: usize) -> Result<Vec<Due>, PortError> {
+        panic!("the door does not supervise")
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        self.reach("store.list")?;
+        let after: Option<OrderId> = after.map(str::parse).transpose().map_err(|_| ListError::Cursor)?;
+        let tasks = self.tasks.lock().unwrap();
+        let mut rest = tasks.values().filter(|task| {
+            after.is_none_or(|after| task.order_id > after) && state.is_none_or(|state| task.process_state == state)
+        });
+        let tasks: Vec<_> = rest.by_ref().take(limit).cloned().collect();
+        let next = rest.next().and(tasks.last()).map(|last| last.order_id.to_string());
+        Ok(Page { tasks, next })
+    }
+
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+        self.reach("store.settled")?;
+        self.waits.lock().unwrap().push(wait_ms);
+        if let Some(state) = *self.settles_as.lock().unwrap() {
+            self.submission_runs(state);
+            for task in self.tasks.lock().unwrap().values_mut() {
+                Arc::make_mut(task).process_state = state;
+            }
+        }
+        Ok(self.tasks.lock().unwrap().get(&order_id).cloned())
+    }
+}
+
+impl Queues for Fake {
+    async fn submit(&self, order: Order) -> Result<(), PortError> {
+        self.reach("queues.submit")?;
+        self.submitted.lock().unwrap().push(order);
+        Ok(())
+    }
+
+    async fn to_scheduler(&self, message: SchedulerMessage, delay_ms: u64) -> Result<(), PortError> {
+        self.reach("queues.to_scheduler")?;
+        assert_eq!(delay_ms, 0, "an operator does not wait");
+        self.scheduled.lock().unwrap().push(message);
+        Ok(())
+    }
+
+    async fn to_agent(&self, _: &str, _: Request) -> Result<(), PortError> {
+        panic!("the door does not speak to agents")
+    }
+
+    async fn return_to_agent(&self, _: &str, _: &Receipt, _: u64) -> Result<(), PortError> {
+        panic!("the door does not speak to agents")
+    }
+}
+
+impl Services for Fake {
+    async fn health(&self, _: &str) -> Result<Option<ServiceHealth>, PortError> {
+        panic!("the door shows all services")
+    }
+
+    async fn set_health(&self, _: u64, _: ServiceHealth) -> Result<Commit, PortError> {
+        panic!("the door does not judge services")
+    }
+
+    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
+        self.reach("services.all_health")?;
+        let policy = BackoffPolicy { slot_time_ms: 1_000, ceiling: 6, stay_at_ceiling: true };
+        Ok(vec![ServiceHealth {
+            service: "payment".into(),
+            version: 3,
+            state: Breaker::Open,
+            failures_in_a_row: 5,
+            until: self.now().plus_ms(1_000),
+            backoff: Backoff::new(policy),
+            since: self.now(),
+        }])
+    }
+}
+
+impl Clock for Fake {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_epoch_ms(1_795_195_603_007)
+    }
+
+    async fn sleep(&self, _: u64) {
+        panic!("the door waits through `settled` only")
+    }
+}
+
+impl Randomness for Fake {
+    fn random(&self) -> u64 {
+        self.drawn.fetch_add(1, Ordering::Relaxed)
+    }
+}

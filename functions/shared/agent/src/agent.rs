@@ -1,0 +1,76 @@
+//! The agent and its handler.
+
+use std::fmt;
+use std::sync::Arc;
+
+use domain::batch::{self, Failures, Record};
+use domain::limits::NAME_CHARS_MAX;
+use domain::message::{Delivery, Request};
+use domain::ports::{Clock, Queues, Randomness};
+use tracing::Instrument;
+
+use crate::policy::{Policy, PolicyError, within};
+use crate::service::Service;
+use crate::work::Work;
+
+/// What an agent needs from the world.
+pub trait AgentPorts: Queues + Clock + Randomness {}
+
+impl<P: Queues + Clock + Randomness> AgentPorts for P {}
+
+/// One agent: the name that workflows and its queue know it by, its patience, and how its service is made. Making one
+/// must be cheap, since each message gets its own.
+#[derive(Clone)]
+pub struct Agent<F> {
+    pub(crate) name: Arc<str>,
+    pub(crate) policy: Policy,
+    pub(crate) make_service: F,
+}
+
+impl<F> Agent<F> {
+    /// # Errors
+    /// [`PolicyError`] when the name is empty or longer than [`NAME_CHARS_MAX`], or a value of the policy makes no sense.
+    pub fn new(name: impl Into<Arc<str>>, policy: Policy, make_service: F) -> Result<Self, PolicyError> {
+        let name = name.into();
+        within("length of the agent's name", name.len() as u64, 1, NAME_CHARS_MAX as u64)?;
+        policy.check()?;
+        Ok(Self { name, policy, make_service })
+    }
+
+    /// The name that workflows and its queue know it by.
+    #[must_use]
+    pub const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+}
+
+impl<F> fmt::Debug for Agent<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agent").field("name", &self.name).field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+/// Takes requests off the agent's queue: calls the service for each until there is an answer or no time left, and sends
+/// the answer to the scheduler.
+///
+/// Reported as failures, to be delivered again, are requests that wait on the queue, whose call panicked, or whose reply
+/// could not be sent. A request without an answer in time is let go in silence (rule 6).
+pub async fn handle<S, F>(ports: &impl AgentPorts, agent: &Agent<F>, batch: Vec<Delivery<Request>>) -> Failures
+where
+    S: Service,
+    F: Fn() -> S + Sync,
+{
+    // The budget runs while a record waits for its neighbours, so one receipt time serves them all.
+    let received_at = ports.now();
+    batch::each(batch, |record| {
+        let span = span_of(&agent.name, &record);
+        Work::new(ports, agent, record, received_at).run().instrument(span)
+    })
+    .await
+}
+
+fn span_of(agent: &str, record: &Record<Request>) -> tracing::Span {
+    let Request { order_id, step, direction, attempt, .. } = &record.message;
+    let direction = direction.name();
+    tracing::info_span!("request", agent, order = %order_id, %step, direction, attempt, receive_count = record.receive_count)
+}

@@ -1,0 +1,46 @@
+//! One call of a service: it ends in time, and a panic goes no further.
+
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+
+use domain::ports::Clock;
+use domain::task::Direction;
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+
+use crate::service::{Answer, Call, Service};
+
+/// How a call ended.
+pub(crate) enum Called {
+    /// With an answer.
+    Answered(Answer),
+    /// Not within its time: nobody knows what it did.
+    TimedOut,
+    /// With a panic: nobody knows what it did.
+    Panicked,
+}
+
+/// Calls the service, which is made if there is none, and dropped unless it answered: what was left half done, a
+/// connection in the middle of a response for example, must not meet the next call.
+pub(crate) async fn call<S: Service>(
+    clock: &impl Clock,
+    service: &mut Option<S>,
+    make_service: &impl Fn() -> S,
+    direction: Direction,
+    call: &Call<'_>,
+) -> Called {
+    let answer = async {
+        let service = service.get_or_insert_with(make_service);
+        match direction {
+            Direction::Forward => service.forward(call).await,
+            Direction::Undo => service.undo(call).await,
+        }
+    };
+    let called = match select(pin!(AssertUnwindSafe(answer).catch_unwind()), pin!(clock.sleep(call.timeout_ms))).await {
+        Either::Left((Ok(answer), _)) => return Called::Answered(answer),
+        Either::Left((Err(_), _)) => Called::Panicked,
+        Either::Right(((), _)) => Called::TimedOut,
+    };
+    *service = None;
+    called
+}

@@ -1,0 +1,36 @@
+//! What of an answer may go into a reply.
+
+use domain::json::{Json, JsonError};
+use domain::limits::{OUTPUT_BYTES_MAX, TEXT_CHARS_MAX};
+use domain::message::{Failure, Outcome};
+use domain::task::shortened;
+
+/// Code of the failure when a service's output is larger or nested deeper than a task can hold.
+pub const OUTPUT_TOO_LARGE: &str = "output-too-large";
+
+/// The outcome for an output: itself, or a failure if it exceeds the limits. It is checked here and not where it was
+/// read, since an author may build one of any size.
+pub(crate) fn done(output: Json) -> Outcome {
+    match Json::parse(output.text().as_bytes(), OUTPUT_BYTES_MAX) {
+        Ok(_) => Outcome::Done(output),
+        Err(error) => Outcome::Failed(Failure { code: OUTPUT_TOO_LARGE.into(), message: message_of(&error).into() }),
+    }
+}
+
+/// The outcome for a failure: a remote service may answer a novel.
+pub(crate) fn failed(failure: Failure) -> Outcome {
+    let Failure { code, message } = failure;
+    let code = if code.len() > TEXT_CHARS_MAX { shortened(&code) } else { code };
+    Outcome::Failed(Failure { code, message: shortened(&message) })
+}
+
+fn message_of(error: &JsonError) -> String {
+    match error {
+        JsonError::TooLarge { bytes, bytes_max } => {
+            format!("the service's output has {bytes} bytes, which is over the limit of {bytes_max}")
+        }
+        JsonError::TooDeep | JsonError::Malformed(_) | JsonError::NotAnObject(_) => {
+            format!("the service's output is {error}")
+        }
+    }
+}

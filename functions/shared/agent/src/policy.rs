@@ -1,0 +1,106 @@
+//! How patient an agent is.
+
+use domain::backoff::BackoffPolicy;
+use domain::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN};
+
+/// How patient an agent is with its service. [`Agent::new`] refuses one that makes no sense.
+///
+/// [`Agent::new`]: crate::Agent::new
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// No call starts when less than this is left until the deadline, in milliseconds (rule 6). The default is below
+    /// [`COMPLETE_WITHIN_MS_MIN`], so that the shortest step that a workflow may ask for is still called.
+    pub margin_ms: u64,
+    /// After how long a call is given up, in milliseconds; earlier when the deadline is.
+    pub call_timeout_ms: u64,
+    /// Retries of one request. After that the agent is silent, and the supervisor counts a failure.
+    pub retries_max: u32,
+    /// The wait before each retry.
+    pub backoff: BackoffPolicy,
+    /// Waits up to this are spent in the invocation, in milliseconds; for longer ones the message goes back to its queue,
+    /// where waiting costs nothing.
+    pub wait_in_invocation_ms_max: u64,
+}
+
+/// Largest [`Policy::retries_max`]: SQS counts deliveries up to this before a message is a dead letter.
+pub const RETRIES_MAX: u32 = 1_000;
+/// Largest [`Policy::wait_in_invocation_ms_max`], in milliseconds: an invocation is paid for while it waits.
+pub const WAIT_IN_INVOCATION_MS_MAX: u64 = 60_000;
+/// Largest ceiling of a back-off.
+const CEILING_MAX: u32 = 32;
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            margin_ms: COMPLETE_WITHIN_MS_MIN / 2,
+            call_timeout_ms: 10_000,
+            retries_max: 100,
+            backoff: BackoffPolicy { slot_time_ms: 100, ceiling: 8, stay_at_ceiling: true },
+            wait_in_invocation_ms_max: 1_000,
+        }
+    }
+}
+
+/// A value of a [`Policy`] (or the agent's name) is out of its range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{field} must be from {min} to {max}, got {got}")]
+pub struct PolicyError {
+    /// Which value.
+    pub field: &'static str,
+    /// The smallest allowed.
+    pub min: u64,
+    /// The largest allowed.
+    pub max: u64,
+    /// What was given.
+    pub got: u64,
+}
+
+impl Policy {
+    /// # Errors
+    /// [`PolicyError`] for the first value that is out of its range.
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        within("margin_ms", self.margin_ms, 0, COMPLETE_WITHIN_MS_MAX)?;
+        within("call_timeout_ms", self.call_timeout_ms, 1, COMPLETE_WITHIN_MS_MAX)?;
+        within("retries_max", u64::from(self.retries_max), 0, u64::from(RETRIES_MAX))?;
+        within("backoff.slot_time_ms", self.backoff.slot_time_ms, 1, COMPLETE_WITHIN_MS_MAX)?;
+        within("backoff.ceiling", u64::from(self.backoff.ceiling), 0, u64::from(CEILING_MAX))?;
+        within("wait_in_invocation_ms_max", self.wait_in_invocation_ms_max, 0, WAIT_IN_INVOCATION_MS_MAX)
+    }
+}
+
+/// # Errors
+/// [`PolicyError`] when `got` is not in `min..=max`.
+pub(crate) fn within(field: &'static str, got: u64, min: u64, max: u64) -> Result<(), PolicyError> {
+    if (min..=max).contains(&got) { Ok(()) } else { Err(PolicyError { field, min, max, got }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_valid_and_calls_even_the_shortest_step() {
+        let policy = Policy::default();
+        assert_eq!(policy.check(), Ok(()));
+        assert!(policy.margin_ms < COMPLETE_WITHIN_MS_MIN);
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused_by_name() {
+        let good = Policy::default();
+        let backoff = good.backoff;
+        let bad = [
+            ("margin_ms", Policy { margin_ms: COMPLETE_WITHIN_MS_MAX + 1, ..good.clone() }),
+            ("call_timeout_ms", Policy { call_timeout_ms: 0, ..good.clone() }),
+            ("retries_max", Policy { retries_max: RETRIES_MAX + 1, ..good.clone() }),
+            ("backoff.slot_time_ms", Policy { backoff: BackoffPolicy { slot_time_ms: 0, ..backoff }, ..good.clone() }),
+            ("backoff.ceiling", Policy { backoff: BackoffPolicy { ceiling: 33, ..backoff }, ..good.clone() }),
+            ("wait_in_invocation_ms_max", Policy { wait_in_invocation_ms_max: 60_001, ..good }),
+        ];
+        for (field, policy) in bad {
+            let error = policy.check().unwrap_err();
+            assert_eq!(error.field, field);
+            assert!(error.to_string().starts_with(field), "{error}");
+        }
+    }
+}

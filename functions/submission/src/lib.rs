@@ -1,0 +1,55 @@
+//! The submission function: takes accepted orders off the submission queue, writes order and task together, and wakes
+//! the scheduler.
+//!
+//! What must never happen here: a message is let go before its order is stored; an order that is stored is changed.
+
+use domain::batch::{Failures, each};
+use domain::instance::Instance;
+use domain::message::{Delivery, SchedulerMessage, Wake};
+use domain::order::Order;
+use domain::ports::{Inserted, PortError, Queues, Randomness, Store};
+use domain::task::Task;
+
+/// What a submission needs.
+pub trait SubmissionPorts: Store + Queues + Randomness {}
+
+impl<P: Store + Queues + Randomness> SubmissionPorts for P {}
+
+/// What became of an accepted order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Submitted {
+    /// It is stored, now or before, and the scheduler was woken.
+    Stored,
+    /// Another document is stored under the same idempotency key; that order is untouched.
+    Refused,
+}
+
+/// Handles a batch of the submission queue.
+pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Vec<Delivery<Order>>) -> Failures {
+    each(batch, |record| async {
+        let order_id = record.message.order_id;
+        if submit(ports, instance, record.message).await? == Submitted::Refused {
+            tracing::warn!(%order_id, "refused: the same idempotency key with another document");
+        }
+        Ok::<(), PortError>(())
+    })
+    .await
+}
+
+/// Stores one accepted order with its task, then wakes the scheduler.
+///
+/// A redelivered message finds its order stored and wakes the scheduler again, which is harmless (rule 2).
+///
+/// # Errors
+/// [`PortError`] when store or queue could not be reached; the message then stays on its queue.
+pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Order) -> Result<Submitted, PortError> {
+    let order_id = order.order_id;
+    let task = Task::new(&order, instance.workflows.current(), ports.random());
+    match ports.insert(order, task).await? {
+        Inserted::New | Inserted::Same => {
+            ports.to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), 0).await?;
+            Ok(Submitted::Stored)
+        }
+        Inserted::Different => Ok(Submitted::Refused),
+    }
+}
