@@ -1,0 +1,161 @@
+//! Connections to the database file: one that writes, a few that read beside it, and the schema.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use domain::ports::PortError;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::core::lock;
+use crate::directory::OpenError;
+use crate::options::Options;
+use crate::rows::ReadError;
+
+/// Version of [`SCHEMA`], kept in the file.
+const VERSION: i64 = 1;
+
+/// `seq` counts the orders as they came, so that the newest come first without a sort. `body` is the whole task as
+/// JSON; the columns beside it are those that an index or a condition needs. The indexes are written only when their
+/// columns change, which for a healthy order is when it starts and when it ends.
+const SCHEMA: &str = "
+CREATE TABLE orders (
+    order_id TEXT NOT NULL PRIMARY KEY,
+    document TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    submitted_at INTEGER NOT NULL,
+    submitter TEXT NOT NULL,
+    reply_channel TEXT,
+    correlation_id TEXT
+);
+CREATE TABLE tasks (
+    seq INTEGER NOT NULL PRIMARY KEY,
+    order_id TEXT NOT NULL UNIQUE,
+    version INTEGER NOT NULL,
+    process_state TEXT NOT NULL,
+    watch TEXT,
+    watch_at INTEGER,
+    body TEXT NOT NULL
+);
+CREATE INDEX tasks_watch ON tasks (watch, watch_at, order_id) WHERE watch IS NOT NULL;
+CREATE INDEX tasks_process_state ON tasks (process_state, seq);
+CREATE TABLE messages (
+    message_id INTEGER NOT NULL PRIMARY KEY,
+    order_id TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE TABLE dead_letters (
+    letter_id INTEGER NOT NULL PRIMARY KEY,
+    queue TEXT NOT NULL,
+    body TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    receive_count INTEGER NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE TABLE events (
+    seq INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    event_id TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE TABLE services (
+    service TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+PRAGMA user_version = 1;
+";
+
+/// Pages that the WAL may grow by before they are moved to the file: 16 MiB, so that this is rare.
+const CHECKPOINT_PAGES: u32 = 4_000;
+
+/// Opens the connection that writes, and makes the schema where there is none.
+pub(crate) fn open_writer(file: &Path, options: &Options) -> Result<Connection, OpenError> {
+    let failed = |source| OpenError::Database { file: file.to_owned(), source };
+    let mut connection = Connection::open(file).map_err(failed)?;
+    prepare(&connection, options).map_err(failed)?;
+    match migrate(&mut connection).map_err(failed)? {
+        VERSION => Ok(connection),
+        found => Err(OpenError::Newer { file: file.to_owned(), found, known: VERSION }),
+    }
+}
+
+fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+    connection.busy_timeout(Duration::from_millis(options.busy_ms))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "cache_size", -i64::from(options.cache_kib))?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(())
+}
+
+/// Makes the schema in an empty file, and gives the version that is there.
+fn migrate(connection: &mut Connection) -> rusqlite::Result<i64> {
+    let version = |connection: &Connection| connection.pragma_query_value(None, "user_version", |row| row.get(0));
+    if version(connection)? != 0 {
+        return version(connection);
+    }
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(SCHEMA)?;
+    transaction.commit()?;
+    version(connection)
+}
+
+/// Connections that read beside the writer. What they see is durable.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    file: PathBuf,
+    busy_ms: u64,
+    permits: Arc<Semaphore>,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Readers {
+    pub(crate) fn new(file: PathBuf, options: &Options) -> Self {
+        let permits = Arc::new(Semaphore::new(options.readers_max.max(1)));
+        Self { file, busy_ms: options.busy_ms, permits, idle: Mutex::default() }
+    }
+
+    /// The right to one reading connection.
+    pub(crate) async fn permit(&self, operation: &'static str) -> Result<OwnedSemaphorePermit, PortError> {
+        self.permits.clone().acquire_owned().await.map_err(|closed| PortError::unavailable(operation, closed))
+    }
+
+    /// Reads, on this thread.
+    pub(crate) fn read_here<R>(
+        &self,
+        _permit: OwnedSemaphorePermit,
+        read: impl FnOnce(&Connection) -> Result<R, ReadError>,
+    ) -> Result<R, ReadError> {
+        let idle = lock(&self.idle).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.open()?,
+        };
+        let found = read(&connection);
+        lock(&self.idle).push(connection);
+        found
+    }
+
+    /// Reads, on a thread that may block.
+    pub(crate) async fn read<R: Send + 'static>(
+        self: &Arc<Self>,
+        operation: &'static str,
+        read: impl FnOnce(&Connection) -> Result<R, ReadError> + Send + 'static,
+    ) -> Result<R, PortError> {
+        let permit = self.permit(operation).await?;
+        let readers = self.clone();
+        match tokio::task::spawn_blocking(move || readers.read_here(permit, read)).await {
+            Ok(found) => found.map_err(|error| error.of(operation)),
+            Err(stopped) => Err(PortError::unavailable(operation, stopped)),
+        }
+    }
+
+    fn open(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.file, flags)?;
+        connection.busy_timeout(Duration::from_millis(self.busy_ms))?;
+        Ok(connection)
+    }
+}

@@ -1,0 +1,196 @@
+//! The engine as a whole: opened, used through its ports, closed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
+use std::thread::{self, JoinHandle};
+
+use domain::message::{Request, SchedulerMessage};
+use domain::ports::PortError;
+
+use crate::clock::Random;
+use crate::connections::{self, Readers};
+use crate::core::{Core, Counters, State, lock};
+use crate::directory::{Directory, OpenError};
+use crate::leases::Held;
+use crate::live::Live;
+use crate::log::Log;
+use crate::options::{Observer, Options, QueueOptions};
+use crate::queue::Queue;
+use crate::queues::{Requests, Scheduler, Submissions};
+use crate::services;
+use crate::writer::Writer;
+
+/// Every port on one data directory. Cloning copies a pointer.
+///
+/// When the last clone goes, what is queued is still written; [`Engine::close`] does the same and says when it is done.
+#[derive(Debug, Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    core: Arc<Core>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    scheduler: Queue<SchedulerMessage>,
+    requests: RwLock<BTreeMap<Arc<str>, Arc<Queue<Request>>>>,
+    request_options: QueueOptions,
+    leases: Mutex<BTreeMap<Arc<str>, Held>>,
+    random: Random,
+    observer: Option<Observer>,
+}
+
+/// What an engine has done and what it holds. "Syncs per order" is `transactions` over orders.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Transactions committed, each with one sync of the disk.
+    pub transactions: u64,
+    /// Writes that they carried.
+    pub writes: u64,
+    /// Transactions that failed.
+    pub failures: u64,
+    /// Callers that wait for their write to be durable.
+    pub waiting: usize,
+    /// Orders in memory.
+    pub live: usize,
+    /// Messages on the submission queue, those being handled included.
+    pub submissions: usize,
+    /// Messages on the scheduler queue, those being handled included.
+    pub scheduler: usize,
+    /// Messages on all agents' queues, those being handled included.
+    pub requests: usize,
+}
+
+impl Engine {
+    /// Takes a data directory, which is made when it is missing, and starts the writer. Nothing is delivered from before
+    /// until [`Engine::recover`].
+    ///
+    /// # Errors
+    /// [`OpenError`] when another process has the directory, it cannot be written, or its file is not ours to read.
+    pub fn open(directory: &Path, options: Options) -> Result<Self, OpenError> {
+        let directory = Directory::take(directory)?;
+        let connection = connections::open_writer(&directory.database, &options)?;
+        let unreadable = |source| OpenError::Database { file: directory.database.clone(), source };
+        let last_message = "SELECT coalesce(max(message_id), 0) FROM messages";
+        let last_message: i64 = connection.query_row(last_message, [], |row| row.get(0)).map_err(unreadable)?;
+        let services = services::load(&connection).map_err(unreadable)?;
+        let (sender, receiver) = mpsc::channel();
+        let core = Arc::new(Core {
+            state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender), services }),
+            readers: Arc::new(Readers::new(directory.database.clone(), &options)),
+            submissions: Queue::new(options.submissions, last_message + 1),
+            counters: Counters::default(),
+        });
+        let writer = Writer::new(core.clone(), connection, receiver, directory, &options);
+        let writer =
+            thread::Builder::new().name("writer".to_owned()).spawn(|| writer.run()).map_err(OpenError::System)?;
+        Ok(Self(Arc::new(Inner {
+            core,
+            writer: Mutex::new(Some(writer)),
+            scheduler: Queue::new(options.scheduler, 1),
+            requests: RwLock::default(),
+            request_options: options.requests,
+            leases: Mutex::default(),
+            random: Random::seeded().map_err(OpenError::System)?,
+            observer: options.observer,
+        })))
+    }
+
+    /// The receiving end of the submission queue.
+    #[must_use]
+    pub fn submissions(&self) -> Submissions {
+        Submissions(self.clone())
+    }
+
+    /// The receiving end of the scheduler queue.
+    #[must_use]
+    pub fn scheduler(&self) -> Scheduler {
+        Scheduler(self.clone())
+    }
+
+    /// The receiving end of an agent's queue.
+    #[must_use]
+    pub fn requests(&self, agent: &str) -> Requests {
+        Requests { engine: self.clone(), name: format!("agent {agent}").into(), queue: self.requests_queue(agent) }
+    }
+
+    /// Writes what is queued, moves it all into the database file, and lets go of the directory. Later writes fail.
+    ///
+    /// # Errors
+    /// [`PortError`] when the writer came to grief before.
+    pub async fn close(&self) -> Result<(), PortError> {
+        lock(&self.core().state).log.close();
+        let writer = lock(&self.0.writer).take();
+        let joined = tokio::task::spawn_blocking(move || writer.map_or(Ok(()), JoinHandle::join)).await;
+        match joined {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(PortError::unavailable("engine.close", "the writer panicked")),
+            Err(stopped) => Err(PortError::unavailable("engine.close", stopped)),
+        }
+    }
+
+    /// What it has done and what it holds.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let Counters { transactions, writes, failures } = &self.core().counters;
+        let (waiting, live) = {
+            let state = lock(&self.core().state);
+            (state.log.waiting(), state.live.len())
+        };
+        let requests = self.0.requests.read().unwrap_or_else(PoisonError::into_inner);
+        Stats {
+            transactions: transactions.load(Relaxed),
+            writes: writes.load(Relaxed),
+            failures: failures.load(Relaxed),
+            waiting,
+            live,
+            submissions: self.core().submissions.len(),
+            scheduler: self.0.scheduler.len(),
+            requests: requests.values().map(|queue| queue.len()).sum(),
+        }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.0.core
+    }
+
+    pub(crate) fn scheduler_queue(&self) -> &Queue<SchedulerMessage> {
+        &self.0.scheduler
+    }
+
+    /// The queue of an agent, made at its first use.
+    pub(crate) fn requests_queue(&self, agent: &str) -> Arc<Queue<Request>> {
+        let known = self.0.requests.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned();
+        known.unwrap_or_else(|| {
+            let mut queues = self.0.requests.write().unwrap_or_else(PoisonError::into_inner);
+            queues.entry(agent.into()).or_insert_with(|| Arc::new(Queue::new(self.0.request_options, 1))).clone()
+        })
+    }
+
+    pub(crate) fn leases(&self) -> &Mutex<BTreeMap<Arc<str>, Held>> {
+        &self.0.leases
+    }
+
+    pub(crate) fn next_random(&self) -> u64 {
+        self.0.random.next()
+    }
+
+    pub(crate) fn observer(&self) -> Option<&Observer> {
+        self.0.observer.as_ref()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        lock(&self.core.state).log.close();
+        if let Some(writer) = lock(&self.writer).take() {
+            // A writer that panicked has nothing more to write.
+            let _ = writer.join();
+        }
+    }
+}
+
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").finish_non_exhaustive()
+    }
+}

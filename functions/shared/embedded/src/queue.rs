@@ -1,0 +1,364 @@
+//! A queue in memory, with visibility time-outs, delays, receive counts and an end for messages that nobody can handle.
+//!
+//! There is no task and no timer behind it: a receiver that waits does so until a message arrives or the earliest
+//! hidden one becomes visible, whichever comes first.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use domain::message::{Delivery, Receipt, Undecodable};
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+use crate::clock::later;
+use crate::core::lock;
+use crate::options::QueueOptions;
+
+/// A queue of one kind of message.
+#[derive(Debug)]
+pub(crate) struct Queue<M> {
+    options: QueueOptions,
+    messages: Mutex<Messages<M>>,
+    /// There is something new to deliver, or something to wait for earlier than before.
+    news: Notify,
+}
+
+#[derive(Debug)]
+struct Messages<M> {
+    next_id: i64,
+    last_handle: u64,
+    held: HashMap<i64, Held<M>>,
+    /// Visible messages in their order; ids of messages that are gone or hidden are passed over.
+    ready: VecDeque<i64>,
+    /// Hidden messages by the time at which they become visible.
+    hidden: BTreeSet<(Instant, i64)>,
+}
+
+#[derive(Debug)]
+struct Held<M> {
+    body: Result<M, Undecodable>,
+    name: Arc<str>,
+    receive_count: u32,
+    /// Of the last delivery. Only its receipt is good; 0 when none is.
+    handle: u64,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Ready,
+    Hidden(Instant),
+    /// Handled, or given up; goes when that is durable.
+    Leaving,
+}
+
+/// What a receiver finds.
+#[derive(Debug)]
+pub(crate) enum Received<M> {
+    /// Messages to handle.
+    Deliveries(Vec<Delivery<M>>),
+    /// A message that was delivered too often. It is leaving: [`Queue::finish`] takes it out.
+    Dead(Dead<M>),
+}
+
+/// A message that was delivered too often.
+#[derive(Debug)]
+pub(crate) struct Dead<M> {
+    pub(crate) message_id: i64,
+    pub(crate) receive_count: u32,
+    pub(crate) body: Result<M, Undecodable>,
+}
+
+impl<M: Clone> Queue<M> {
+    /// An empty queue whose messages are counted from `first_id`.
+    pub(crate) fn new(options: QueueOptions, first_id: i64) -> Self {
+        let messages = Messages {
+            next_id: first_id,
+            last_handle: 0,
+            held: HashMap::new(),
+            ready: VecDeque::new(),
+            hidden: BTreeSet::new(),
+        };
+        Self { options, messages: Mutex::new(messages), news: Notify::new() }
+    }
+
+    /// An id for a message that will be put in later.
+    pub(crate) fn reserve(&self) -> i64 {
+        lock(&self.messages).reserve()
+    }
+
+    /// Puts a message in, to be delivered after `delay_ms`.
+    pub(crate) fn push(&self, message: M, delay_ms: u64) {
+        let mut messages = lock(&self.messages);
+        let id = messages.reserve();
+        self.put(&mut messages, id, Ok(message), 0, delay_ms);
+    }
+
+    /// Puts a message in under a reserved id that was delivered before, as far as anybody knows.
+    pub(crate) fn push_again(&self, message_id: i64, body: Result<M, Undecodable>, receive_count: u32) {
+        self.put(&mut lock(&self.messages), message_id, body, receive_count, 0);
+    }
+
+    fn put(
+        &self,
+        messages: &mut Messages<M>,
+        id: i64,
+        body: Result<M, Undecodable>,
+        receive_count: u32,
+        delay_ms: u64,
+    ) {
+        let held = Held { body, name: id.to_string().into(), receive_count, handle: 0, place: Place::Leaving };
+        messages.held.insert(id, held);
+        if delay_ms == 0 {
+            messages.show(id);
+            self.news.notify_one();
+        } else if messages.hide(id, later(delay_ms)) {
+            self.news.notify_one();
+        }
+    }
+
+    /// The next messages, at most `limit`; waits until there is one.
+    pub(crate) async fn receive(&self, limit: usize) -> Received<M> {
+        loop {
+            let visible_at = {
+                let mut messages = lock(&self.messages);
+                let first_before = messages.first_hidden();
+                if let Some(received) = messages.take(limit, self.options) {
+                    // Others who wait may go on with the rest, or have to wait for a time that is new to them.
+                    if !messages.ready.is_empty() || messages.first_hidden() != first_before {
+                        self.news.notify_one();
+                    }
+                    return received;
+                }
+                messages.first_hidden()
+            };
+            let news = self.news.notified();
+            match visible_at {
+                // Whether there was news or the time is up: look.
+                Some(at) => drop(timeout_at(at, news).await),
+                None => news.await,
+            }
+        }
+    }
+
+    /// Hides a message for `delay_ms` from now instead of what is left of its visibility time-out. False when the
+    /// delivery is not the message's last.
+    pub(crate) fn hide(&self, receipt: &Receipt, delay_ms: u64) -> bool {
+        let mut messages = lock(&self.messages);
+        let Some(id) = messages.find(receipt) else { return false };
+        messages.unplace(id);
+        if messages.hide(id, later(delay_ms)) {
+            self.news.notify_one();
+        }
+        true
+    }
+
+    /// Takes a message out of delivery. It stays until [`Queue::finish`], or [`Queue::redeliver`] brings it back.
+    /// `None` when the delivery is not the message's last.
+    pub(crate) fn leave(&self, receipt: &Receipt) -> Option<(i64, Result<M, Undecodable>)> {
+        let mut messages = lock(&self.messages);
+        let id = messages.find(receipt)?;
+        messages.unplace(id);
+        messages.held.get(&id).map(|held| (id, held.body.clone()))
+    }
+
+    /// Takes a message out for good.
+    pub(crate) fn finish(&self, message_id: i64) {
+        let mut messages = lock(&self.messages);
+        messages.unplace(message_id);
+        messages.held.remove(&message_id);
+    }
+
+    /// Takes out a message that was handled; nothing when the delivery is not the message's last.
+    pub(crate) fn delete(&self, receipt: &Receipt) {
+        let mut messages = lock(&self.messages);
+        if let Some(id) = messages.find(receipt) {
+            messages.unplace(id);
+            messages.held.remove(&id);
+        }
+    }
+
+    /// Everything that is handed out or leaving comes back after `delay_ms`, and the receipts that are out are void.
+    pub(crate) fn redeliver(&self, delay_ms: u64) {
+        let mut messages = lock(&self.messages);
+        messages.held.values_mut().for_each(|held| held.handle = 0);
+        let out = messages.held.iter().filter(|(_, held)| held.place != Place::Ready).map(|(&id, _)| id);
+        let visible_at = later(delay_ms);
+        for id in out.collect::<Vec<_>>() {
+            messages.unplace(id);
+            messages.hide(id, visible_at);
+        }
+        self.news.notify_one();
+    }
+
+    /// Messages in it, whether visible, hidden or leaving.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.messages).held.len()
+    }
+}
+
+impl<M: Clone> Messages<M> {
+    const fn reserve(&mut self) -> i64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    fn first_hidden(&self) -> Option<Instant> {
+        self.hidden.first().map(|&(at, _)| at)
+    }
+
+    /// The message of which this is the last delivery.
+    fn find(&self, receipt: &Receipt) -> Option<i64> {
+        let id = receipt.message_id.parse().ok()?;
+        let handle: u64 = receipt.handle.parse().ok()?;
+        let held = self.held.get(&id)?;
+        (handle != 0 && held.handle == handle && held.place != Place::Leaving).then_some(id)
+    }
+
+    fn show(&mut self, id: i64) {
+        if let Some(held) = self.held.get_mut(&id) {
+            held.place = Place::Ready;
+            self.ready.push_back(id);
+        }
+    }
+
+    /// Hides a message that is nowhere. True when it is now the first to become visible.
+    fn hide(&mut self, id: i64, until: Instant) -> bool {
+        let Some(held) = self.held.get_mut(&id) else {
+            return false;
+        };
+        held.place = Place::Hidden(until);
+        self.hidden.insert((until, id));
+        self.hidden.first() == Some(&(until, id))
+    }
+
+    /// Takes a message from its place, so that it is nowhere.
+    fn unplace(&mut self, id: i64) {
+        let Some(held) = self.held.get_mut(&id) else { return };
+        match std::mem::replace(&mut held.place, Place::Leaving) {
+            Place::Hidden(until) => {
+                self.hidden.remove(&(until, id));
+            }
+            // A visible message that goes is rare: only then is there a queue to search.
+            Place::Ready => self.ready.retain(|&ready| ready != id),
+            Place::Leaving => {}
+        }
+    }
+
+    /// Visible messages, hidden from now on; or one that was delivered too often.
+    fn take(&mut self, limit: usize, options: QueueOptions) -> Option<Received<M>> {
+        if self.ready.is_empty() && self.hidden.is_empty() {
+            return None;
+        }
+        let now = later(0);
+        while let Some(&(at, id)) = self.hidden.first()
+            && at <= now
+        {
+            self.hidden.pop_first();
+            self.show(id);
+        }
+        let mut deliveries = Vec::new();
+        while deliveries.len() < limit
+            && let Some(id) = self.ready.pop_front()
+        {
+            let Some(held) = self.held.get_mut(&id) else { continue };
+            if held.receive_count >= options.receives_max {
+                if deliveries.is_empty() {
+                    held.place = Place::Leaving;
+                    let (receive_count, body) = (held.receive_count, held.body.clone());
+                    return Some(Received::Dead(Dead { message_id: id, receive_count, body }));
+                }
+                // It is the first that the next receiver finds.
+                self.ready.push_front(id);
+                break;
+            }
+            self.last_handle += 1;
+            held.receive_count += 1;
+            held.handle = self.last_handle;
+            let receipt = Receipt { message_id: held.name.clone(), handle: held.handle.to_string().into() };
+            deliveries.push(Delivery { receipt, receive_count: held.receive_count, body: held.body.clone() });
+            self.hide(id, now + Duration::from_millis(options.visibility_ms));
+        }
+        (!deliveries.is_empty()).then_some(Received::Deliveries(deliveries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: QueueOptions = QueueOptions { receives_max: 3, visibility_ms: 1_000 };
+
+    fn queue() -> Arc<Queue<u32>> {
+        Arc::new(Queue::new(OPTIONS, 1))
+    }
+
+    async fn receive(queue: &Queue<u32>, limit: usize) -> Vec<u32> {
+        match queue.receive(limit).await {
+            Received::Deliveries(deliveries) => deliveries.into_iter().filter_map(|one| one.body.ok()).collect(),
+            Received::Dead(dead) => panic!("{dead:?}"),
+        }
+    }
+
+    /// A receiver that waits already when the next line runs.
+    async fn waiting(queue: &Arc<Queue<u32>>, limit: usize) -> tokio::task::JoinHandle<Vec<u32>> {
+        let queue = queue.clone();
+        let receiver = tokio::spawn(async move { receive(&queue, limit).await });
+        tokio::task::yield_now().await;
+        receiver
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_beside_another_gets_what_the_other_lets_lapse() {
+        let queue = queue();
+        let (first, second) = (waiting(&queue, 10).await, waiting(&queue, 10).await);
+        queue.push(7, 0);
+        // One of them has it and never deletes it; the other waited before there was anything to wait for.
+        assert_eq!((first.await.unwrap(), second.await.unwrap()), (vec![7], vec![7]));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_that_arrive_together_wake_as_many_as_they_need() {
+        let queue = queue();
+        let receivers = [waiting(&queue, 1).await, waiting(&queue, 1).await, waiting(&queue, 1).await];
+        for message in [1, 2, 3] {
+            queue.push(message, 0);
+        }
+        let started = later(0);
+        let mut received = Vec::new();
+        for receiver in receivers {
+            received.extend(receiver.await.unwrap());
+        }
+        received.sort_unstable();
+        assert_eq!((received, later(0)), (vec![1, 2, 3], started), "none of them had to wait for a time-out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_receiver_that_waits_for_a_late_message_is_woken_for_an_earlier_one() {
+        let queue = queue();
+        queue.push(1, 50_000);
+        let receiver = waiting(&queue, 10).await;
+        let started = later(0);
+        queue.push(2, 20);
+        assert_eq!(receiver.await.unwrap(), [2]);
+        assert!(later(0) - started < Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn messages_that_are_gone_leave_nothing_behind() {
+        let queue = queue();
+        for message in 0..100 {
+            queue.push(message, u64::from(message % 2));
+        }
+        for _ in 0..100 {
+            let Received::Deliveries(deliveries) = queue.receive(10).await else { panic!("dead") };
+            deliveries.iter().for_each(|delivery| queue.delete(&delivery.receipt));
+            if queue.len() == 0 {
+                break;
+            }
+        }
+        let messages = lock(&queue.messages);
+        assert_eq!((messages.held.len(), messages.ready.len(), messages.hidden.len()), (0, 0, 0));
+    }
+}

@@ -1,0 +1,89 @@
+//! Orders and tasks as rows, read.
+
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::limits::DOCUMENT_BYTES_MAX;
+use domain::order::Order;
+use domain::ports::PortError;
+use domain::task::Task;
+use domain::time::Timestamp;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// Something could not be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// The file cannot be read now.
+    #[error("the database cannot be read")]
+    Database(#[from] rusqlite::Error),
+    /// What is there is none of ours.
+    #[error("{what} is stored in a form that cannot be read: {problem}")]
+    Corrupt { what: &'static str, problem: String },
+}
+
+impl ReadError {
+    /// As the error of a port: only what is corrupt will not mend itself.
+    pub(crate) fn of(self, operation: &'static str) -> PortError {
+        match self {
+            Self::Database(_) => PortError::unavailable(operation, self),
+            Self::Corrupt { .. } => PortError::refused(operation, self),
+        }
+    }
+
+    pub(crate) fn corrupt(what: &'static str, problem: &impl ToString) -> Self {
+        Self::Corrupt { what, problem: problem.to_string() }
+    }
+}
+
+/// An order and its task, which are never one without the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub(crate) order: Arc<Order>,
+    pub(crate) task: Arc<Task>,
+}
+
+/// Order and task of this id.
+pub(crate) fn stored(connection: &Connection, order_id: OrderId) -> Result<Option<Stored>, ReadError> {
+    const SQL: &str = "SELECT document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, body \
+                       FROM orders JOIN tasks USING (order_id) WHERE order_id = ?1";
+    let mut statement = connection.prepare_cached(SQL)?;
+    let found = statement.query_row([order_id.to_string()], |row| Ok(read(row, order_id)));
+    found.optional()?.transpose()
+}
+
+fn read(row: &Row<'_>, order_id: OrderId) -> Result<Stored, ReadError> {
+    let document = Json::parse(text(row, 0)?.as_bytes(), DOCUMENT_BYTES_MAX);
+    let order = Order {
+        order_id,
+        document: document.map_err(|error| ReadError::corrupt("an order", &error))?,
+        fingerprint: text(row, 1)?.into(),
+        submitted_at: Timestamp::from_epoch_ms(row.get(2)?),
+        submitter: text(row, 3)?.into(),
+        reply_channel: row.get(4)?,
+        correlation_id: row.get(5)?,
+    };
+    Ok(Stored { order: Arc::new(order), task: task(row, 6)? })
+}
+
+/// The task in a column.
+pub(crate) fn task(row: &Row<'_>, column: usize) -> Result<Arc<Task>, ReadError> {
+    let task = serde_json::from_str(text(row, column)?).map_err(|error| ReadError::corrupt("a task", &error))?;
+    Ok(Arc::new(task))
+}
+
+/// The id in a column.
+pub(crate) fn order_id(row: &Row<'_>, column: usize) -> Result<OrderId, ReadError> {
+    text(row, column)?.parse().map_err(|error| ReadError::corrupt("an order id", &error))
+}
+
+/// The text in a column, not copied.
+pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, ReadError> {
+    match row.get_ref(column)? {
+        ValueRef::Text(bytes) => std::str::from_utf8(bytes).map_err(|error| ReadError::corrupt("a text", &error)),
+        ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => {
+            Err(ReadError::corrupt("a text", &"it is no text"))
+        }
+    }
+}

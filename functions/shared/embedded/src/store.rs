@@ -1,0 +1,148 @@
+//! The order database and the state store.
+
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use domain::order::Order;
+use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
+use tokio::time::timeout_at;
+
+use crate::clock::later;
+use crate::core::Core;
+use crate::engine::Engine;
+use crate::index;
+use crate::live::{Entry, Seen, Settling};
+use crate::log::{Durable, Log, Urgency, Write};
+use crate::rows::Stored;
+
+/// How long a reader waits for an order that was accepted and is not stored yet, in milliseconds.
+const ARRIVAL_MS: u64 = 2_000;
+
+impl Store for Engine {
+    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+        let order_id = order.order_id;
+        let insert = move |entry: &mut Entry, log: &mut Log| insert(entry, log, order.into(), task.into());
+        let (inserted, durable) = self.core().with("store.insert", order_id, insert).await?;
+        durable.reached("store.insert").await?;
+        Ok(inserted)
+    }
+
+    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        read(self.core(), "store.order", order_id, Entry::see_order).await
+    }
+
+    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        read(self.core(), "store.task", order_id, Entry::see_task).await
+    }
+
+    async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        let version_before = before.version;
+        let commit = move |entry: &mut Entry, log: &mut Log| commit(entry, log, version_before, after);
+        let (commit, durable) = self.core().with("store.commit", before.order_id, commit).await?;
+        durable.reached("store.commit").await?;
+        Ok(commit)
+    }
+
+    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        let due = move |connection: &rusqlite::Connection| index::due(connection, shard, now, after, limit);
+        self.core().readers.read("store.due", due).await
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        let before = after.map(|cursor| index::place(cursor, state).ok_or(ListError::Cursor)).transpose()?;
+        let list = move |connection: &rusqlite::Connection| index::list(connection, state, before, limit);
+        Ok(self.core().readers.read("store.list", list).await?)
+    }
+
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+        if wait_ms == 0 {
+            return self.task(order_id).await;
+        }
+        let until = later(wait_ms);
+        loop {
+            let settling = |entry: &mut Entry, log: &mut Log| entry.see_settled(log);
+            match self.core().with("store.settled", order_id, settling).await? {
+                Settling::Now(task) => return Ok(Some(task)),
+                Settling::Absent => return Ok(None),
+                Settling::Later(settled) => match timeout_at(until, settled).await {
+                    Ok(Ok(task)) => return Ok(Some(task)),
+                    Ok(Err(_)) => {}
+                    Err(_) => return self.task(order_id).await,
+                },
+            }
+        }
+    }
+}
+
+/// Reads what `see` sees, once that is durable; waits a little for an order that is on its way.
+async fn read<T: Send + 'static>(
+    core: &Arc<Core>,
+    operation: &'static str,
+    order_id: OrderId,
+    see: fn(&mut Entry, &mut Log) -> Seen<T>,
+) -> Result<Option<T>, PortError> {
+    let mut until = None;
+    loop {
+        match core.with(operation, order_id, see).await? {
+            Seen::Stored(found, durable) => {
+                durable.reached(operation).await?;
+                return Ok(Some(found));
+            }
+            Seen::Absent => return Ok(None),
+            Seen::Arriving(arrival) => {
+                let until = *until.get_or_insert_with(|| later(ARRIVAL_MS));
+                if timeout_at(until, arrival).await.is_err() {
+                    return Ok(None);
+                }
+            }
+        }
+    }
+}
+
+/// Inserts into a known entry. Lazy when a durable submission message vouches for it: if the write is lost, that
+/// message comes again.
+fn insert(entry: &mut Entry, log: &mut Log, order: Arc<Order>, task: Arc<Task>) -> (Inserted, Durable) {
+    let vouched_for = entry.is_vouched_for();
+    if let Some(stored) = &entry.stored {
+        let same = stored.order.fingerprint == order.fingerprint;
+        // Where the insert was lazy only a write that is awaited takes it along.
+        let is_safe = vouched_for || log.is_durable(entry.inserted);
+        let durable = if is_safe { Durable::ALREADY } else { log.append_awaited(Write::Barrier) };
+        return (if same { Inserted::Same } else { Inserted::Different }, durable);
+    }
+    let urgency = if vouched_for { Urgency::Lazy } else { Urgency::Awaited };
+    let write = Write::Task { task: task.clone(), order: Some(order.clone()), indexed: true };
+    let seq = match log.append(write, urgency) {
+        Ok(seq) => seq,
+        Err(error) => return (Inserted::New, Durable::never(error)),
+    };
+    entry.stored = Some(Stored { order, task });
+    (entry.written, entry.inserted, entry.lazy) = (seq, seq, vouched_for);
+    entry.arrive();
+    (Inserted::New, if vouched_for { Durable::ALREADY } else { log.wait(seq) })
+}
+
+/// Replaces the task of a known entry, if its version is still `version_before`.
+fn commit(entry: &mut Entry, log: &mut Log, version_before: u64, after: Arc<Task>) -> (Commit, Durable) {
+    let Some(Stored { task, .. }) = &mut entry.stored else {
+        return (Commit::Conflict, Durable::ALREADY);
+    };
+    if (task.version, task.nonce) == (after.version, after.nonce) {
+        return (Commit::Committed, log.wait(entry.written));
+    }
+    if task.version != version_before {
+        return (Commit::Conflict, Durable::ALREADY);
+    }
+    let key = |task: &Task| (task.process_state, task.watch, task.watch_at);
+    let write = Write::Task { task: after.clone(), order: None, indexed: key(task) != key(&after) };
+    match log.append(write, Urgency::Awaited) {
+        Ok(seq) => {
+            *task = after;
+            entry.written = seq;
+            (Commit::Committed, log.wait(seq))
+        }
+        Err(error) => (Commit::Committed, Durable::never(error)),
+    }
+}

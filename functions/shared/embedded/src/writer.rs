@@ -1,0 +1,296 @@
+//! The writer: the one thread that changes the database file. It commits what arrives together in one transaction.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use domain::id::OrderId;
+use domain::message::CloudEvent;
+use domain::order::Order;
+use domain::ports::ServiceHealth;
+use domain::task::Task;
+use domain::time::Timestamp;
+use rusqlite::{Connection, params};
+use serde::Serialize;
+
+use crate::clock::instant;
+use crate::core::{Core, State, lock};
+use crate::directory::Directory;
+use crate::log::{Queued, Urgency, Write, WriteError};
+use crate::options::Options;
+use crate::services;
+
+/// Writes in one transaction.
+const BATCH_MAX: usize = 4_096;
+/// How long submissions stay hidden after a failed transaction, in milliseconds: the disk needs a moment.
+const REDELIVERY_MS: u64 = 1_000;
+
+/// The writer and what it owns.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    core: Arc<Core>,
+    connection: Connection,
+    receiver: Receiver<Queued>,
+    /// Let go of when the last write is done.
+    _directory: Directory,
+    events_max: i64,
+    /// How long a lazy write waits for one that it can ride with.
+    lazy: Duration,
+}
+
+impl Writer {
+    pub(crate) fn new(
+        core: Arc<Core>,
+        connection: Connection,
+        receiver: Receiver<Queued>,
+        directory: Directory,
+        options: &Options,
+    ) -> Self {
+        let events_max = i64::try_from(options.events_max).unwrap_or(i64::MAX);
+        let lazy = Duration::from_millis(options.lazy_ms);
+        Self { core, connection, receiver, _directory: directory, events_max, lazy }
+    }
+
+    /// Writes until the log is closed and everything in it is written.
+    pub(crate) fn run(mut self) {
+        while let Some(batch) = self.gather() {
+            match self.apply(&batch) {
+                Ok(new) => self.committed(batch, &new),
+                Err(error) => self.failed(batch, error),
+            }
+        }
+        if let Err(error) = self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE") {
+            tracing::warn!("the write-ahead log stays beside the database file: {error}");
+        }
+    }
+
+    /// What has arrived, once there is a write among it that somebody waits for, or lazy ones have waited long enough.
+    fn gather(&self) -> Option<Vec<Queued>> {
+        let first = self.receiver.recv().ok()?;
+        let mut awaited = first.urgency == Urgency::Awaited;
+        let mut batch = vec![first];
+        let until = instant() + self.lazy;
+        while batch.len() < BATCH_MAX {
+            let next = if awaited {
+                self.receiver.try_recv().ok()
+            } else {
+                self.receiver.recv_timeout(until.saturating_duration_since(instant())).ok()
+            };
+            let Some(next) = next else { break };
+            awaited |= next.urgency == Urgency::Awaited;
+            batch.push(next);
+        }
+        Some(batch)
+    }
+
+    /// Writes a batch and syncs. Gives the orders that were accepted and are not stored.
+    fn apply(&mut self, batch: &[Queued]) -> rusqlite::Result<Vec<OrderId>> {
+        let transaction = self.connection.transaction()?;
+        let mut tasks = last_versions(batch);
+        let mut new = Vec::new();
+        for Queued { write, .. } in batch {
+            match write {
+                Write::Task { task, order, .. } => {
+                    if let Some(order) = order {
+                        insert_order(&transaction, order)?;
+                    }
+                    // Where there are several versions the last is written in the place of the first.
+                    if let Some(last) = tasks.remove(&task.order_id) {
+                        last.write(&transaction)?;
+                    }
+                }
+                Write::Accept { message_id, order } => {
+                    if accept(&transaction, *message_id, order)? {
+                        new.push(order.order_id);
+                    }
+                }
+                Write::Remove { message_id, .. } => remove(&transaction, *message_id)?,
+                Write::Bury { message_id, receive_count, at, .. } => {
+                    bury(&transaction, *message_id, *receive_count, *at)?;
+                }
+                Write::DeadLetter { queue, body, receive_count, at } => {
+                    dead_letter(&transaction, queue, body, *receive_count, *at)?;
+                }
+                Write::Event(event) => publish(&transaction, event, self.events_max)?,
+                Write::Service(health) => set_health(&transaction, health)?,
+                Write::Barrier => {}
+            }
+        }
+        transaction.commit()?;
+        Ok(new)
+    }
+
+    /// A batch is durable: what follows from that in memory, and then the answers.
+    fn committed(&self, batch: Vec<Queued>, new: &[OrderId]) {
+        let Core { counters, submissions, .. } = &*self.core;
+        counters.transactions.fetch_add(1, Relaxed);
+        counters.writes.fetch_add(batch.len() as u64, Relaxed);
+        let waiters = {
+            let State { live, log, .. } = &mut *lock(&self.core.state);
+            let waiters = log.committed(batch.last().map_or(0, |queued| queued.seq));
+            new.iter().for_each(|order_id| live.is_new(*order_id));
+            for Queued { write, .. } in batch {
+                match write {
+                    Write::Task { task, .. } => live.written(&task, log),
+                    Write::Accept { message_id, order } => submissions.push_again(message_id, Ok(order), 0),
+                    Write::Remove { message_id, order_id } | Write::Bury { message_id, order_id, .. } => {
+                        submissions.finish(message_id);
+                        if let Some(order_id) = order_id {
+                            live.submission_over(order_id, log);
+                        }
+                    }
+                    Write::DeadLetter { .. } | Write::Event(_) | Write::Service(_) | Write::Barrier => {}
+                }
+            }
+            waiters
+        };
+        waiters.tell();
+    }
+
+    /// A batch is lost, and with it everything that is queued behind it: memory goes back to what the disk knows.
+    fn failed(&self, mut batch: Vec<Queued>, error: rusqlite::Error) {
+        tracing::error!("a transaction failed: {error}");
+        self.core.counters.failures.fetch_add(1, Relaxed);
+        let on_disk = services::load(&self.connection);
+        let waiters = {
+            let State { live, log, services } = &mut *lock(&self.core.state);
+            // Writes are queued under this lock, so this is all of them.
+            batch.extend(self.receiver.try_iter());
+            let waiters = log.failed(WriteError::Failed(Arc::new(error)));
+            live.forget();
+            for Queued { write, .. } in batch {
+                if let Write::Accept { order, .. } = write {
+                    live.submission_over(order.order_id, log);
+                }
+            }
+            // Otherwise memory keeps a health that may be ahead of the disk, which is no harm.
+            if let Ok(on_disk) = on_disk {
+                *services = on_disk;
+            }
+            self.core.submissions.redeliver(REDELIVERY_MS);
+            waiters
+        };
+        waiters.tell();
+    }
+}
+
+/// The last version of a task in a batch.
+struct Last<'a> {
+    task: &'a Task,
+    is_new: bool,
+    indexed: bool,
+}
+
+fn last_versions(batch: &[Queued]) -> HashMap<OrderId, Last<'_>> {
+    let mut tasks: HashMap<OrderId, Last<'_>> = HashMap::new();
+    for Queued { write, .. } in batch {
+        if let Write::Task { task, order, indexed } = write {
+            let last = tasks.entry(task.order_id).or_insert(Last { task, is_new: false, indexed: false });
+            last.task = task;
+            last.is_new |= order.is_some();
+            last.indexed |= indexed;
+        }
+    }
+    tasks
+}
+
+impl Last<'_> {
+    fn write(&self, connection: &Connection) -> rusqlite::Result<()> {
+        const INSERT: &str = "INSERT INTO tasks (version, body, process_state, watch, watch_at, order_id) \
+                              VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        const UPDATE: &str = "UPDATE tasks SET version = ?1, body = ?2, process_state = ?3, watch = ?4, watch_at = ?5 \
+                              WHERE order_id = ?6 AND version < ?1";
+        // An index is touched when a column that it uses is named, whether the value changes or not.
+        const UPDATE_BODY: &str = "UPDATE tasks SET version = ?1, body = ?2 WHERE order_id = ?3 AND version < ?1";
+        let Self { task, is_new, indexed } = self;
+        let (order_id, body) = (task.order_id.to_string(), json(task)?);
+        if !is_new && !indexed {
+            return one(connection.prepare_cached(UPDATE_BODY)?.execute(params![task.version, body, order_id])?);
+        }
+        let watch = task.watch.map(|watch| watch.to_string());
+        let watch_at = task.watch_at.map(Timestamp::epoch_ms);
+        let values = params![task.version, body, task.process_state.name(), watch, watch_at, order_id];
+        one(connection.prepare_cached(if *is_new { INSERT } else { UPDATE })?.execute(values)?)
+    }
+}
+
+fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> {
+    const SQL: &str = "INSERT INTO orders \
+                       (order_id, document, fingerprint, submitted_at, submitter, reply_channel, correlation_id) \
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    connection.prepare_cached(SQL)?.execute(params![
+        order.order_id.to_string(),
+        order.document.text(),
+        order.fingerprint,
+        order.submitted_at.epoch_ms(),
+        order.submitter,
+        order.reply_channel,
+        order.correlation_id,
+    ])?;
+    Ok(())
+}
+
+/// The condition was decided in memory. If the disk knows better somebody else wrote to the file: nothing of this
+/// transaction may stand, and memory has to be read again.
+fn one(changed: usize) -> rusqlite::Result<()> {
+    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
+}
+
+/// Writes a submission message. True when its order is not stored yet.
+fn accept(connection: &Connection, message_id: i64, order: &Order) -> rusqlite::Result<bool> {
+    const INSERT: &str = "INSERT INTO messages (message_id, order_id, body) VALUES (?1, ?2, ?3)";
+    const IS_NEW: &str = "SELECT NOT EXISTS (SELECT 1 FROM orders WHERE order_id = ?1)";
+    let order_id = order.order_id.to_string();
+    connection.prepare_cached(INSERT)?.execute(params![message_id, order_id, json(order)?])?;
+    connection.prepare_cached(IS_NEW)?.query_row([order_id], |row| row.get(0))
+}
+
+fn remove(connection: &Connection, message_id: i64) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM messages WHERE message_id = ?1")?.execute([message_id])?;
+    Ok(())
+}
+
+/// Moves a submission message to the dead letters.
+fn bury(connection: &Connection, message_id: i64, receive_count: u32, at: Timestamp) -> rusqlite::Result<()> {
+    const SQL: &str = "INSERT INTO dead_letters (queue, body, reason, receive_count, at) \
+                       SELECT 'submission', body, ?2, ?3, ?4 FROM messages WHERE message_id = ?1";
+    let values = params![message_id, RECEIVED_TOO_OFTEN, receive_count, at.epoch_ms()];
+    connection.prepare_cached(SQL)?.execute(values)?;
+    remove(connection, message_id)
+}
+
+const RECEIVED_TOO_OFTEN: &str = "received-too-often";
+
+fn dead_letter(
+    connection: &Connection,
+    queue: &str,
+    body: &str,
+    receive_count: u32,
+    at: Timestamp,
+) -> rusqlite::Result<()> {
+    const SQL: &str = "INSERT INTO dead_letters (queue, body, reason, receive_count, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let values = params![queue, body, RECEIVED_TOO_OFTEN, receive_count, at.epoch_ms()];
+    connection.prepare_cached(SQL)?.execute(values)?;
+    Ok(())
+}
+
+fn publish(connection: &Connection, event: &CloudEvent, events_max: i64) -> rusqlite::Result<()> {
+    const INSERT: &str = "INSERT INTO events (event_id, body) VALUES (?1, ?2)";
+    connection.prepare_cached(INSERT)?.execute(params![event.id, json(event)?])?;
+    let newest_to_go = connection.last_insert_rowid().saturating_sub(events_max);
+    connection.prepare_cached("DELETE FROM events WHERE seq <= ?1")?.execute([newest_to_go])?;
+    Ok(())
+}
+
+fn set_health(connection: &Connection, health: &ServiceHealth) -> rusqlite::Result<()> {
+    const SQL: &str = "INSERT INTO services (service, version, body) VALUES (?1, ?2, ?3) \
+                       ON CONFLICT (service) DO UPDATE SET version = excluded.version, body = excluded.body";
+    connection.prepare_cached(SQL)?.execute(params![health.service, health.version, json(health)?])?;
+    Ok(())
+}
+
+fn json(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
