@@ -1,0 +1,115 @@
+//! `stepwarden demo`: posts sample orders to an API that serves, shows the way of each as it happens, and checks that
+//! every one ended as it should, in its state and at the services.
+//!
+//! It is a client like any other: it knows the API and what the stand-ins tell, and nothing of what runs behind.
+
+#![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
+
+mod follow;
+mod paint;
+mod report;
+mod sample;
+mod verdict;
+mod view;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+pub use paint::Paint;
+
+use crate::client::{Client, ClientError};
+use crate::standin::Effects;
+use follow::{FollowError, Follower};
+use report::Ended;
+use sample::SAMPLES;
+
+/// Whether the orders ended as they should.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// All of them.
+    AsItShould,
+    /// Not all of them.
+    Wrong,
+}
+
+impl From<Ending> for ExitCode {
+    fn from(ending: Ending) -> Self {
+        match ending {
+            Ending::AsItShould => Self::SUCCESS,
+            Ending::Wrong => Self::FAILURE,
+        }
+    }
+}
+
+/// The demo could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// The stand-ins do not tell what they did.
+    #[error("the stand-ins do not tell their effects: {0}")]
+    Effects(#[from] ClientError),
+    /// They tell it in other words than expected.
+    #[error("the stand-ins do not tell their effects: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// There is nowhere to print to.
+    #[error("cannot print: {0}")]
+    Output(#[from] io::Error),
+}
+
+/// Runs the demo against the API at `api_url`, whose agents call the stand-ins at `stand_ins_url`; prints to `out`. Says
+/// whether every order ended as it should.
+///
+/// # Errors
+/// [`DemoError`] when it could not be carried out; an order that ends wrong is no error but [`Ending::Wrong`].
+pub async fn run(api_url: &str, stand_ins_url: &str, paint: Paint, out: &mut impl Write) -> Result<Ending, DemoError> {
+    writeln!(out, "{}", report::opening(api_url))?;
+    let began = Instant::now();
+    let client = Client::new();
+    let run = format!("demo-{}", SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis()));
+    let follower = Follower { client: client.clone(), url: api_url.to_owned(), began, run };
+    let (sights, mut seen) = mpsc::unbounded_channel();
+    let mut following = JoinSet::new();
+    for (place, sample) in SAMPLES.into_iter().enumerate() {
+        let (follower, sights) = (follower.clone(), sights.clone());
+        following.spawn(async move { (place, follower.follow(place, sample, sights).await) });
+    }
+    drop(sights);
+    let mut all = SAMPLES.map(|_| Err(FollowError::NotSettled));
+    loop {
+        // Changes first, so that the end of an order comes after the last of them.
+        tokio::select! {
+            biased;
+            Some(sight) = seen.recv() => writeln!(out, "{}", report::change(paint, &sight))?,
+            Some(ended) = following.join_next() => {
+                let Ok((place, followed)) = ended else { continue };
+                writeln!(out, "{}", report::end(paint, began.elapsed(), place, &followed))?;
+                if let Some(slot) = all.get_mut(place) {
+                    *slot = followed;
+                }
+            }
+            else => break,
+        }
+        out.flush()?;
+    }
+    let took = began.elapsed();
+    let told = client.get(&format!("{stand_ins_url}/effects")).await?;
+    let effects: Effects = serde_json::from_slice(&told.body)?;
+    let ended: Vec<Ended> =
+        SAMPLES.into_iter().zip(all).map(|(sample, followed)| judged(sample, followed, &effects)).collect();
+    writeln!(out, "\n{}", report::table(paint, &ended, &effects))?;
+    write!(out, "{}", report::summary(paint, &ended, &effects, took))?;
+    out.flush()?;
+    let is_good = ended.iter().all(|order| order.faults.is_empty());
+    Ok(if is_good { Ending::AsItShould } else { Ending::Wrong })
+}
+
+fn judged(sample: sample::Sample, followed: Result<follow::Followed, FollowError>, effects: &Effects) -> Ended {
+    let faults = match &followed {
+        Ok(followed) => verdict::faults(&sample, followed, effects),
+        Err(error) => vec![error.to_string()],
+    };
+    Ended { sample, followed, faults }
+}

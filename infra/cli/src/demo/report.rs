@@ -1,0 +1,150 @@
+//! What the demo prints: a line for each change, a line for each end, and the table.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use domain::task::ProcessState;
+
+use super::follow::{FollowError, Followed, Sight};
+use super::paint::Paint;
+use super::sample::{SAMPLES, Sample};
+use super::verdict::{Told, told};
+use super::view::ShownStep;
+use crate::standin::{Effects, Service};
+
+/// An order of the demo with everything that is known of it at the end.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) sample: Sample,
+    pub(super) followed: Result<Followed, FollowError>,
+    pub(super) faults: Vec<String>,
+}
+
+/// What comes first.
+pub(super) fn opening(api_url: &str) -> String {
+    format!(
+        "{} orders go to {api_url}/orders; the stand-ins for inventory, payment and shipping make trouble\n\
+         for some of them, as the orders tell them to. A line for each change, a table at the end.\n",
+        SAMPLES.len()
+    )
+}
+
+/// A line for a change that was seen.
+pub(super) fn change(paint: Paint, sight: &Sight) -> String {
+    let Sight { place, at, shown } = sight;
+    let mut line = head(paint, *at, *place);
+    line.push_str(&paint.state(shown.process_state));
+    for step in &shown.steps {
+        let _ = write!(line, "  {} {:<10}", paint.dim(&step.agent), step.words());
+    }
+    line.trim_end().to_owned()
+}
+
+/// A line for the end of an order.
+pub(super) fn end(paint: Paint, at: Duration, place: usize, followed: &Result<Followed, FollowError>) -> String {
+    let mut line = head(paint, at, place);
+    match followed {
+        Ok(Followed { last, took, .. }) => {
+            let end = format!("{} after {} ms", last.process_state, took.as_millis());
+            let _ = write!(line, "{}", paint.bold(end));
+            match &last.reason {
+                Some(reason) => line.push_str(&paint.dim(format_args!(", because of {}", reason.message))),
+                None => line.push_str(&paint.dim(format_args!(": {}", times(&last.steps)))),
+            }
+        }
+        Err(error) => line.push_str(&paint.verdict(false, &error.to_string())),
+    }
+    line
+}
+
+/// How long each step took. Most steps are done faster than anybody can look.
+fn times(steps: &[ShownStep]) -> String {
+    let times = steps.iter().filter_map(|step| Some(format!("{} {} ms", step.agent, step.took_ms()?)));
+    times.collect::<Vec<_>>().join(", ")
+}
+
+fn head(paint: Paint, at: Duration, place: usize) -> String {
+    let title = SAMPLES.get(place).map_or("", |sample| sample.title);
+    format!("{}  #{:<2} {title:<24}  ", paint.dim(format_args!("{:>6.3}s", at.as_secs_f64())), place + 1)
+}
+
+/// The table of all orders, and what is to be said below it.
+pub(super) fn table(paint: Paint, ended: &[Ended], effects: &Effects) -> String {
+    let mut text = String::new();
+    let title = format!(
+        "{:<3} {:<23}  {:<12} {:<12} {:<8} {:<10} {:<12} {:>7}",
+        "#", "order", "should end", "ended", "tries", "calls", "effects", "time"
+    );
+    let _ = writeln!(text, "{}", paint.bold(title));
+    for (place, Ended { sample, followed, faults }) in ended.iter().enumerate() {
+        let _ = write!(text, "{:<3} {:<23}  {:<12} ", place + 1, sample.title, sample.ends().name());
+        match followed {
+            Ok(followed) => {
+                let steps = || followed.last.steps.iter().map(|step| (step, told(followed, step, effects)));
+                let tries = joined(steps().map(|(step, _)| step.attempt.to_string()));
+                let calls = joined(steps().map(|(_, told)| (told.forward.calls + told.undo.calls).to_string()));
+                let done = joined(steps().map(effects_of));
+                let state = paint.state(followed.last.process_state);
+                let took = format!("{:.2} s", followed.took.as_secs_f64());
+                let _ = write!(text, "{state} {tries:<8} {calls:<10} {done:<12} {took:>7}");
+            }
+            Err(_) => {
+                let _ = write!(text, "{:<12} {:<8} {:<10} {:<12} {:>7}", "?", "", "", "", "");
+            }
+        }
+        let _ =
+            writeln!(text, "  {}", paint.verdict(faults.is_empty(), if faults.is_empty() { "ok" } else { "WRONG" }));
+    }
+    let _ = writeln!(
+        text,
+        "{}",
+        paint.dim("tries, calls and effects at inventory/payment/shipping; 1-1: done once and undone once")
+    );
+    text
+}
+
+/// The sentence at the end, and every fault.
+pub(super) fn summary(paint: Paint, ended: &[Ended], effects: &Effects, took: Duration) -> String {
+    let mut text = String::new();
+    for (place, Ended { sample, faults, .. }) in ended.iter().enumerate() {
+        for fault in faults {
+            let _ = writeln!(text, "{}", paint.verdict(false, &format!("#{} {}: {fault}", place + 1, sample.title)));
+        }
+    }
+    let in_state = |state| {
+        ended
+            .iter()
+            .filter_map(|order| order.followed.as_ref().ok())
+            .filter(|order| order.last.process_state == state)
+            .count()
+    };
+    let (calls, done) =
+        effects.values().fold((0, 0), |(calls, done), service| (calls + service.calls, done + service.effects));
+    let wrong = ended.iter().filter(|order| !order.faults.is_empty()).count();
+    let verdict = match wrong {
+        0 => "every one ended as it should, with each effect exactly once or undone".to_owned(),
+        wrong => format!("{wrong} did not end as they should"),
+    };
+    let _ = writeln!(
+        text,
+        "{} orders in {:.1} s: {} processed, {} compensated; {calls} calls, {done} effects; {}",
+        ended.len(),
+        took.as_secs_f64(),
+        in_state(ProcessState::Processed),
+        in_state(ProcessState::Compensated),
+        paint.verdict(wrong == 0, &verdict)
+    );
+    text
+}
+
+fn effects_of((step, Told { forward, undo }): (&ShownStep, Told)) -> String {
+    match (Service::named(&step.agent), undo.effects) {
+        (None, _) => "?".to_owned(),
+        (Some(_), 0) => forward.effects.to_string(),
+        (Some(_), undone) => format!("{}-{undone}", forward.effects),
+    }
+}
+
+fn joined(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join("/")
+}

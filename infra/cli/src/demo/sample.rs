@@ -1,0 +1,126 @@
+//! The sample orders: what each asks of the stand-ins, and how it should end.
+
+use domain::task::ProcessState;
+
+use crate::standin::Service;
+
+/// The order of the README.
+const ORDER: &str = include_str!("../../../examples/order.json");
+
+/// One sample order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sample {
+    /// What is special about it, in a few words.
+    pub(super) title: &'static str,
+    /// Its member `StandIn`, if it has one.
+    stand_in: Option<&'static str>,
+    /// The service that says no for good, if one does.
+    declined_by: Option<Service>,
+    /// How often it is posted, with the same key.
+    pub(super) posts: usize,
+}
+
+const PLAIN: Sample = Sample { title: "plain", stand_in: None, declined_by: None, posts: 1 };
+
+/// All of them.
+pub(super) const SAMPLES: [Sample; 10] = [
+    PLAIN,
+    Sample { title: "plain, posted twice", posts: 2, ..PLAIN },
+    Sample { title: "flaky payment", stand_in: Some(r#"{"payment": {"Flaky": 3}}"#), ..PLAIN },
+    Sample { title: "slow shipping", stand_in: Some(r#"{"shipping": {"SlowMs": 2000}}"#), ..PLAIN },
+    Sample {
+        title: "declined payment",
+        stand_in: Some(r#"{"payment": {"Decline": "card_declined"}}"#),
+        declined_by: Some(Service::Payment),
+        ..PLAIN
+    },
+    Sample {
+        title: "out of stock",
+        stand_in: Some(r#"{"inventory": {"Decline": "out_of_stock"}}"#),
+        declined_by: Some(Service::Inventory),
+        ..PLAIN
+    },
+    Sample { title: "answer of payment lost", stand_in: Some(r#"{"payment": {"LoseAnswers": 1}}"#), ..PLAIN },
+    Sample { title: "shipping down for 0.5 s", stand_in: Some(r#"{"shipping": {"DownMs": 500}}"#), ..PLAIN },
+    Sample {
+        title: "no delivery, flaky undo",
+        stand_in: Some(r#"{"shipping": {"Decline": "no_delivery_there"}, "payment": {"Undo": {"Flaky": 2}}}"#),
+        declined_by: Some(Service::Shipping),
+        ..PLAIN
+    },
+    Sample {
+        title: "trouble everywhere",
+        stand_in: Some(
+            r#"{"inventory": {"Flaky": 1}, "payment": {"SlowMs": 700, "LoseAnswers": 1}, "shipping": {"Flaky": 2}}"#,
+        ),
+        ..PLAIN
+    },
+];
+
+/// How often a step should have had an effect at its service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Expected {
+    /// Carried out.
+    pub(super) forward: u64,
+    /// Taken back.
+    pub(super) undo: u64,
+}
+
+impl Sample {
+    /// The document to post.
+    pub(super) fn document(&self) -> String {
+        let order = ORDER.trim_end();
+        match (self.stand_in, order.strip_suffix('}')) {
+            (Some(stand_in), Some(open)) => format!("{},\n  \"StandIn\": {stand_in}\n}}", open.trim_end()),
+            (Some(_) | None, _) => order.to_owned(),
+        }
+    }
+
+    /// The state that it should end in.
+    pub(super) const fn ends(&self) -> ProcessState {
+        match self.declined_by {
+            None => ProcessState::Processed,
+            Some(_) => ProcessState::Compensated,
+        }
+    }
+
+    /// What should have happened at a service: each effect once, and what came before a refusal taken back once.
+    pub(super) fn expects(&self, service: Service) -> Expected {
+        match self.declined_by {
+            None => Expected { forward: 1, undo: 0 },
+            Some(declining) if service < declining => Expected { forward: 1, undo: 1 },
+            Some(_) => Expected { forward: 0, undo: 0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::json::Json;
+
+    use super::*;
+    use crate::standin::{Behaviour, Operation};
+
+    #[test]
+    fn every_document_is_one_that_api_and_stand_ins_take() {
+        for sample in SAMPLES {
+            let document = Json::document(sample.document().as_bytes()).unwrap();
+            assert_eq!(document.member("Total").unwrap().text(), "32.90");
+            assert_eq!(document.member("StandIn").is_some(), sample.stand_in.is_some());
+            let call = format!(r#"{{"OrderID":"o","Order":{},"Outputs":{{}}}}"#, document.text());
+            for service in Service::ALL {
+                let told = Behaviour::told(call.as_bytes(), service, Operation::Forward).unwrap();
+                assert_eq!(told.decline.is_some(), sample.declined_by == Some(service), "{}", sample.title);
+            }
+        }
+    }
+
+    #[test]
+    fn what_came_before_a_refusal_is_taken_back() {
+        let refused_last = SAMPLES.iter().find(|sample| sample.declined_by == Some(Service::Shipping)).unwrap();
+        assert_eq!(refused_last.ends(), ProcessState::Compensated);
+        let expected = Service::ALL.map(|service| refused_last.expects(service));
+        let (done_and_undone, nothing) = (Expected { forward: 1, undo: 1 }, Expected { forward: 0, undo: 0 });
+        assert_eq!(expected, [done_and_undone, done_and_undone, nothing]);
+    }
+}

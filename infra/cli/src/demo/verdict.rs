@@ -1,0 +1,117 @@
+//! Whether an order ended as it should: its state, and what happened at the services.
+
+use domain::message::idempotency_key;
+use domain::task::Direction;
+
+use super::follow::Followed;
+use super::sample::{Expected, Sample};
+use super::view::ShownStep;
+use crate::standin::{Effects, KeyEffects, Service};
+
+/// What is wrong with an order; empty if nothing is.
+pub(super) fn faults(sample: &Sample, followed: &Followed, effects: &Effects) -> Vec<String> {
+    let mut faults = Vec::new();
+    let (ends, ended) = (sample.ends(), followed.last.process_state);
+    if ended != ends {
+        let why = followed.last.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", reason.message));
+        faults.push(format!("ended {ended} instead of {ends}{why}"));
+    }
+    for step in &followed.last.steps {
+        let Some(service) = Service::named(&step.agent) else {
+            faults.push(format!("{} is a service that nobody knows", step.agent));
+            continue;
+        };
+        let Expected { forward, undo } = sample.expects(service);
+        let Told { forward: told_forward, undo: told_undo } = told(followed, step, effects);
+        if (told_forward.effects, told_undo.effects) != (forward, undo) {
+            faults.push(format!(
+                "{service} did it {} times and undid it {} times instead of {forward} and {undo}",
+                told_forward.effects, told_undo.effects
+            ));
+        }
+    }
+    faults
+}
+
+/// What the stand-ins tell about one step of an order.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Told {
+    pub(super) forward: KeyEffects,
+    pub(super) undo: KeyEffects,
+}
+
+/// Looks a step up by its idempotency keys.
+pub(super) fn told(followed: &Followed, step: &ShownStep, effects: &Effects) -> Told {
+    let Some(at_service) = Service::named(&step.agent).and_then(|service| effects.get(&service)) else {
+        return Told::default();
+    };
+    let of = |direction| at_service.of(&idempotency_key(followed.order_id, &step.name, direction));
+    Told { forward: of(Direction::Forward), undo: of(Direction::Undo) }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::id::OrderId;
+
+    use super::*;
+    use crate::demo::sample::SAMPLES;
+    use crate::demo::view::Shown;
+    use crate::standin::ServiceEffects;
+
+    const AGENTS: [(&str, &str); 3] =
+        [("reserve-inventory", "inventory"), ("charge-payment", "payment"), ("ship-order", "shipping")];
+
+    fn followed(state: &str) -> Followed {
+        let steps: Vec<_> = AGENTS
+            .iter()
+            .map(|(name, agent)| {
+                serde_json::json!({
+                    "Name": name, "Agent": agent, "ProcessState": "Processed", "Attempt": 1, "Direction": "Forward"
+                })
+            })
+            .collect();
+        let last = serde_json::json!({ "Version": 5, "ProcessState": state, "Steps": steps });
+        let order_id = OrderId::from_idempotency_key("demo", "verdict");
+        Followed { order_id, last: serde_json::from_value::<Shown>(last).unwrap(), took: std::time::Duration::ZERO }
+    }
+
+    fn effects(followed: &Followed, counts: [(u64, u64); 3]) -> Effects {
+        let mut all = Effects::new();
+        for (((name, _), service), (forward, undo)) in AGENTS.iter().zip(Service::ALL).zip(counts) {
+            let mut at_service = ServiceEffects::default();
+            for (direction, effects) in [(Direction::Forward, forward), (Direction::Undo, undo)] {
+                let key = idempotency_key(followed.order_id, name, direction).to_string();
+                at_service.keys.insert(key, KeyEffects { effects, calls: effects });
+            }
+            all.insert(service, at_service);
+        }
+        all
+    }
+
+    #[test]
+    fn an_order_that_ended_as_it_should_has_no_faults() {
+        let order = followed("Processed");
+        assert_eq!(faults(&SAMPLES[0], &order, &effects(&order, [(1, 0); 3])), [""; 0]);
+        let declined = SAMPLES.iter().find(|sample| sample.title == "declined payment").unwrap();
+        let order = followed("Compensated");
+        assert_eq!(faults(declined, &order, &effects(&order, [(1, 1), (0, 0), (0, 0)])), [""; 0]);
+    }
+
+    #[test]
+    fn a_wrong_end_a_double_charge_and_a_lost_parcel_are_each_told() {
+        let order = followed("Error");
+        let told = faults(&SAMPLES[0], &order, &effects(&order, [(1, 0), (2, 0), (0, 0)]));
+        assert_eq!(told.len(), 3, "{told:?}");
+        assert!(told[0].contains("ended Error instead of Processed"));
+        assert!(told[1].contains("payment did it 2 times"));
+        assert!(told[2].contains("shipping did it 0 times"));
+    }
+
+    #[test]
+    fn what_was_not_taken_back_is_told() {
+        let declined = SAMPLES.iter().find(|sample| sample.title == "declined payment").unwrap();
+        let order = followed("Compensated");
+        let told = faults(declined, &order, &effects(&order, [(1, 0), (0, 0), (0, 0)]));
+        assert_eq!(told, ["inventory did it 1 times and undid it 0 times instead of 1 and 1"]);
+    }
+}

@@ -1,0 +1,276 @@
+//! The event-source loop: what the platform does between a queue and a function, on one machine.
+//!
+//! It takes batches off a queue, gives each to the handler, and deletes what the handler did not report as failed. What
+//! failed stays hidden for the queue's visibility time-out and is delivered again; the loop never decides about that.
+//! It must never end because of a handler, and never hold more batches in flight than it was told.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::batch::Failures;
+use domain::limits::BATCH_MAX;
+use domain::message::{Delivery, Receipt};
+use domain::ports::Source;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinError, JoinSet};
+use tokio::{pin, select};
+
+use crate::stop::Stop;
+
+/// How one queue is drained.
+#[derive(Debug, Clone, Copy)]
+pub struct Drain {
+    /// Name of the queue, for the log.
+    pub queue: &'static str,
+    /// Batches with the handler at the same time.
+    pub batches_max: usize,
+    /// How long handlers under way may go on after the stop, in milliseconds. What is cut off is delivered again.
+    pub grace_ms: u64,
+}
+
+/// Feeds the handler from the source until `stop`, then waits for the batches under way.
+pub async fn run<M, S, Handle, Handling>(drain: Drain, source: S, handle: Handle, stop: Stop)
+where
+    M: Send + 'static,
+    S: Source<M> + 'static,
+    Handle: Fn(Vec<Delivery<M>>) -> Handling,
+    Handling: Future<Output = Failures> + Send + 'static,
+{
+    let source = Arc::new(source);
+    let permits = Arc::new(Semaphore::new(drain.batches_max));
+    let mut under_way = JoinSet::new();
+    let stopped = stop.requested();
+    pin!(stopped);
+    loop {
+        // The permit comes first: a message that nobody has time for is better left visible.
+        let permit = select! {
+            () = &mut stopped => break,
+            permit = permits.clone().acquire_owned() => permit,
+        };
+        let batch = select! {
+            () = &mut stopped => break,
+            batch = source.receive(BATCH_MAX) => batch,
+        };
+        while let Some(ended) = under_way.try_join_next() {
+            report(drain.queue, ended);
+        }
+        if batch.is_empty() {
+            // A source may come back empty-handed; let others run before it is asked again.
+            tokio::task::yield_now().await;
+            continue;
+        }
+        let receipts: Vec<Receipt> = batch.iter().map(|delivery| delivery.receipt.clone()).collect();
+        let handling = handle(batch);
+        let source = source.clone();
+        under_way.spawn(async move {
+            let failures = handling.await;
+            delete_done(drain.queue, &*source, receipts, &failures).await;
+            drop(permit);
+        });
+    }
+    finish(drain, under_way).await;
+}
+
+/// Deletes the receipts of a batch that are not among its failures.
+async fn delete_done<M>(queue: &str, source: &impl Source<M>, receipts: Vec<Receipt>, Failures(failed): &Failures) {
+    let done: Vec<Receipt> = match failed.as_slice() {
+        [] => receipts,
+        failed => receipts.into_iter().filter(|receipt| !failed.contains(receipt)).collect(),
+    };
+    if done.is_empty() {
+        return;
+    }
+    if let Err(error) = source.delete(done).await {
+        // Handled twice is harmless (rule 2).
+        tracing::warn!(queue, "handled messages not deleted, they will come again: {error}");
+    }
+}
+
+/// Waits for the batches under way, and cuts off those that take longer than the grace.
+async fn finish(drain: Drain, mut under_way: JoinSet<()>) {
+    let all = async {
+        while let Some(ended) = under_way.join_next().await {
+            report(drain.queue, ended);
+        }
+    };
+    #[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
+    let waited = tokio::time::timeout(Duration::from_millis(drain.grace_ms), all).await;
+    if waited.is_err() {
+        tracing::info!(
+            queue = drain.queue,
+            batches = under_way.len(),
+            "cut off at shutdown; their messages will come again"
+        );
+        under_way.shutdown().await;
+    }
+}
+
+fn report(queue: &str, ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(queue, "the handler panicked on a batch; its messages will come again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use domain::ports::PortError;
+    use tokio::sync::{Notify, mpsc};
+
+    use super::*;
+    use crate::stop;
+
+    const DRAIN: Drain = Drain { queue: "test", batches_max: 2, grace_ms: 60_000 };
+
+    /// A queue of prepared batches; what is deleted comes out of a channel.
+    struct Fake {
+        batches: Mutex<VecDeque<Vec<u32>>>,
+        deleted: mpsc::UnboundedSender<Vec<u32>>,
+    }
+
+    impl Fake {
+        fn new(batches: &[&[u32]]) -> (Self, mpsc::UnboundedReceiver<Vec<u32>>) {
+            let (deleted, out) = mpsc::unbounded_channel();
+            (Self { batches: Mutex::new(batches.iter().map(|batch| batch.to_vec()).collect()), deleted }, out)
+        }
+    }
+
+    impl Source<u32> for Fake {
+        async fn receive(&self, limit: usize) -> Vec<Delivery<u32>> {
+            assert_eq!(limit, BATCH_MAX);
+            let next = self.batches.lock().unwrap().pop_front();
+            match next {
+                Some(batch) => batch.into_iter().map(delivery).collect(),
+                None => std::future::pending().await,
+            }
+        }
+
+        async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
+            let numbers = receipts.iter().map(|receipt| receipt.handle.parse().unwrap()).collect();
+            self.deleted.send(numbers).map_err(|error| PortError::unavailable("test.delete", error.to_string()))
+        }
+    }
+
+    fn receipt(number: u32) -> Receipt {
+        Receipt { message_id: number.to_string().into(), handle: number.to_string().into() }
+    }
+
+    fn delivery(number: u32) -> Delivery<u32> {
+        Delivery { receipt: receipt(number), receive_count: 1, body: Ok(number) }
+    }
+
+    #[tokio::test]
+    async fn what_failed_is_left_to_come_again_and_its_neighbours_are_deleted() {
+        let (source, mut deleted) = Fake::new(&[&[1, 2, 3], &[4], &[5, 6]]);
+        let (stopper, stop) = stop::pair();
+        let handle = |batch: Vec<Delivery<u32>>| async move {
+            let even = batch.into_iter().map(|delivery| delivery.receipt);
+            Failures(even.filter(|receipt| receipt.handle.parse::<u32>().unwrap() % 2 == 0).collect())
+        };
+        let looping = tokio::spawn(run(DRAIN, source, handle, stop));
+        assert_eq!(deleted.recv().await.unwrap(), [1, 3]);
+        assert_eq!(deleted.recv().await.unwrap(), [5], "nothing of a batch that failed whole is deleted");
+        stopper.stop();
+        looping.await.unwrap();
+        assert!(deleted.recv().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn no_more_batches_are_in_flight_than_allowed() {
+        let (source, mut deleted) = Fake::new(&[&[1], &[2], &[3], &[4], &[5], &[6]]);
+        let (stopper, stop) = stop::pair();
+        let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (gate, (started, mut starts)) = (Arc::new(Notify::new()), mpsc::unbounded_channel());
+        let handle = {
+            let (now, most, gate) = (now.clone(), most.clone(), gate.clone());
+            move |_| {
+                let (now, most, gate, started) = (now.clone(), most.clone(), gate.clone(), started.clone());
+                async move {
+                    most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    started.send(()).unwrap();
+                    gate.notified().await;
+                    now.fetch_sub(1, Ordering::SeqCst);
+                    Failures::default()
+                }
+            }
+        };
+        let looping = tokio::spawn(run(DRAIN, source, handle, stop));
+        starts.recv().await.unwrap();
+        starts.recv().await.unwrap();
+        for _ in 0..6 {
+            gate.notify_one();
+            deleted.recv().await.unwrap();
+        }
+        assert_eq!(most.load(Ordering::SeqCst), DRAIN.batches_max, "two at once, and never three");
+        stopper.stop();
+        looping.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_panic_loses_its_batch_only_and_the_loop_goes_on() {
+        let (source, mut deleted) = Fake::new(&[&[13], &[1], &[13], &[13], &[2]]);
+        let (stopper, stop) = stop::pair();
+        let handle = |batch: Vec<Delivery<u32>>| async move {
+            assert_ne!(batch[0].body, Ok(13), "this panic is part of the test");
+            Failures::default()
+        };
+        let looping = tokio::spawn(run(DRAIN, source, handle, stop));
+        assert_eq!(deleted.recv().await.unwrap(), [1]);
+        assert_eq!(deleted.recv().await.unwrap(), [2]);
+        stopper.stop();
+        looping.await.unwrap();
+        assert!(deleted.recv().await.is_none(), "what panicked was not deleted");
+    }
+
+    #[tokio::test]
+    async fn a_stop_lets_the_batch_under_way_finish() {
+        let (source, mut deleted) = Fake::new(&[&[1]]);
+        let (stopper, stop) = stop::pair();
+        let (gate, begun) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let handle = {
+            let (gate, begun) = (gate.clone(), begun.clone());
+            move |_| {
+                let (gate, begun) = (gate.clone(), begun.clone());
+                async move {
+                    begun.notify_one();
+                    gate.notified().await;
+                    Failures::default()
+                }
+            }
+        };
+        let looping = tokio::spawn(run(DRAIN, source, handle, stop));
+        begun.notified().await;
+        stopper.stop();
+        gate.notify_one();
+        looping.await.unwrap();
+        assert_eq!(deleted.recv().await.unwrap(), [1]);
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_takes_longer_than_the_grace_is_cut_off_undeleted() {
+        let (source, mut deleted) = Fake::new(&[&[1]]);
+        let (stopper, stop) = stop::pair();
+        let begun = Arc::new(Notify::new());
+        let handle = {
+            let begun = begun.clone();
+            move |_| {
+                let begun = begun.clone();
+                async move {
+                    begun.notify_one();
+                    std::future::pending::<Failures>().await
+                }
+            }
+        };
+        let looping = tokio::spawn(run(Drain { grace_ms: 1, ..DRAIN }, source, handle, stop));
+        begun.notified().await;
+        stopper.stop();
+        looping.await.unwrap();
+        assert!(deleted.recv().await.is_none());
+    }
+}

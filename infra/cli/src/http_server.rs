@@ -1,0 +1,345 @@
+//! A small HTTP/1.1 server around a handler of whole requests: bounded bodies, bounded connections, bounded patience, and
+//! an orderly end. The door and the stand-ins both sit on it.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::select;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::stop::{self, Stop, Stopper};
+
+/// Connections at the same time; further ones wait in the listener's backlog. Keeps the memory of a flood bounded.
+const CONNECTIONS_MAX: usize = 4_096;
+/// How long the head of a request may take, and an idle connection may stay.
+const HEAD_MS_MAX: u64 = 60_000;
+/// How long a body may take to arrive.
+const BODY_MS_MAX: u64 = 30_000;
+/// How much of a body that is too large is read and thrown away, so that its sender gets to read the refusal.
+const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long that may take.
+const DISCARDED_MS_MAX: u64 = 5_000;
+/// The wait after a connection could not be accepted, most often for want of file descriptors.
+const ACCEPT_RETRY_MS: u64 = 100;
+
+/// Ends a connection without an answer, as a crash would.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the connection was closed without an answer")]
+pub struct HangUp;
+
+/// A server that runs. Dropping it stops it without patience.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    stopper: Stopper,
+    serving: JoinHandle<()>,
+}
+
+impl Server {
+    /// Serves `listener` with `handle`. A body of more than `body_bytes_max` bytes is given to the handler cut off one
+    /// byte later, so that the handler sees that it is too large and can say so in its own words; its connection is
+    /// closed then. Requests under way at a stop may go on for `grace_ms`.
+    ///
+    /// # Errors
+    /// Where the listener has no local address, which does not happen to one that is bound.
+    pub fn start<Handle, Handling>(
+        listener: TcpListener,
+        body_bytes_max: usize,
+        grace_ms: u64,
+        handle: Handle,
+    ) -> std::io::Result<Self>
+    where
+        Handle: Fn(Request<Bytes>) -> Handling + Send + Sync + 'static,
+        Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send + 'static,
+    {
+        let address = listener.local_addr()?;
+        let (stopper, stop) = stop::pair();
+        let serving = tokio::spawn(accept(listener, Arc::new(handle), body_bytes_max, grace_ms, stop));
+        Ok(Self { address, stopper, serving })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Stops accepting, and waits until the requests under way are answered or their grace is over.
+    pub async fn stop(mut self) {
+        self.stopper.stop();
+        // It can only fail by a panic, which the log has.
+        let _ = (&mut self.serving).await;
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn accept<Handle, Handling>(
+    listener: TcpListener,
+    handle: Arc<Handle>,
+    body_bytes_max: usize,
+    grace_ms: u64,
+    stop: Stop,
+) where
+    Handle: Fn(Request<Bytes>) -> Handling + Send + Sync + 'static,
+    Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send + 'static,
+{
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_millis(HEAD_MS_MAX));
+    let graceful = GracefulShutdown::new();
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut connections = JoinSet::new();
+    loop {
+        let next = async {
+            let permit = permits.clone().acquire_owned().await;
+            (listener.accept().await, permit)
+        };
+        let (accepted, permit) = select! {
+            () = stop.requested() => break,
+            next = next => next,
+        };
+        while connections.try_join_next().is_some() {}
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!("connection not accepted: {error}");
+                pause(ACCEPT_RETRY_MS).await;
+                continue;
+            }
+        };
+        let handle = handle.clone();
+        let service = service_fn(move |request| answer(handle.clone(), request, body_bytes_max));
+        let connection = graceful.watch(builder.serve_connection(TokioIo::new(prepared(stream)), service));
+        connections.spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!("connection ended: {error}");
+            }
+            drop(permit);
+        });
+    }
+    drop(listener);
+    if within(grace_ms, graceful.shutdown()).await.is_none() {
+        tracing::info!("requests cut off at shutdown");
+    }
+    connections.shutdown().await;
+}
+
+/// Answers are small and somebody waits for each.
+fn prepared(stream: TcpStream) -> TcpStream {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!("no delay: {error}");
+    }
+    stream
+}
+
+async fn answer<Handle, Handling>(
+    handle: Arc<Handle>,
+    request: Request<Incoming>,
+    body_bytes_max: usize,
+) -> Result<Response<Full<Bytes>>, HangUp>
+where
+    Handle: Fn(Request<Bytes>) -> Handling + Send + Sync,
+    Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send,
+{
+    let (head, body) = request.into_parts();
+    let body = match within(BODY_MS_MAX, read(body, body_bytes_max)).await {
+        Some(Ok(body)) => body,
+        // Whoever sent half a body is gone or talks no HTTP.
+        Some(Err(_)) => return Err(HangUp),
+        None => return Ok(closing(problem(StatusCode::REQUEST_TIMEOUT)).map(Full::new)),
+    };
+    let too_large = body.len() > body_bytes_max;
+    let handling = AssertUnwindSafe(async { handle(Request::from_parts(head, body)).await });
+    let response = handling.catch_unwind().await.unwrap_or_else(|_| {
+        tracing::error!("a request's handler panicked");
+        Ok(problem(StatusCode::INTERNAL_SERVER_ERROR))
+    })?;
+    Ok(if too_large { closing(response) } else { response }.map(Full::new))
+}
+
+/// The body, or its first `bytes_max + 1` bytes if it is longer.
+async fn read(mut body: Incoming, bytes_max: usize) -> Result<Bytes, hyper::Error> {
+    let mut read = Bytes::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame?.into_data() else { continue };
+        if read.is_empty() {
+            // Most bodies come in one piece and are not copied.
+            read = data;
+        } else {
+            let mut joined = BytesMut::from(read);
+            let announced = usize::try_from(body.size_hint().lower()).unwrap_or(0);
+            joined.reserve(data.len() + announced.min(bytes_max));
+            joined.extend_from_slice(&data);
+            read = joined.freeze();
+        }
+        if read.len() > bytes_max {
+            within(DISCARDED_MS_MAX, discard(&mut body)).await;
+            return Ok(read.slice(..=bytes_max));
+        }
+    }
+    Ok(read)
+}
+
+async fn discard(body: &mut Incoming) {
+    let mut discarded_bytes = 0;
+    while let Some(Ok(frame)) = body.frame().await {
+        discarded_bytes += frame.data_ref().map_or(0, Bytes::len);
+        if discarded_bytes > DISCARDED_BYTES_MAX {
+            return;
+        }
+    }
+}
+
+fn closing(mut response: Response<Bytes>) -> Response<Bytes> {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// An RFC 9457 problem for what never reaches the handler.
+fn problem(status: StatusCode) -> Response<Bytes> {
+    let title = status.canonical_reason().unwrap_or("Error");
+    let body = format!(r#"{{"type":"about:blank","title":"{title}","status":{}}}"#, status.as_u16());
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    response
+}
+
+#[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
+async fn pause(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+/// The output of `work`, or nothing when it takes longer than `ms`.
+#[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
+async fn within<T>(ms: u64, work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(Duration::from_millis(ms), work).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    const BODY_BYTES_MAX: usize = 1_000;
+
+    async fn server<Handle, Handling>(handle: Handle) -> Server
+    where
+        Handle: Fn(Request<Bytes>) -> Handling + Send + Sync + 'static,
+        Handling: Future<Output = Result<Response<Bytes>, HangUp>> + Send + 'static,
+    {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        Server::start(listener, BODY_BYTES_MAX, 60_000, handle).unwrap()
+    }
+
+    /// Sends bytes and reads what comes until the server closes.
+    async fn talk(server: &Server, sent: impl AsRef<[u8]>) -> String {
+        let mut stream = TcpStream::connect(server.address()).await.unwrap();
+        stream.write_all(sent.as_ref()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        answer
+    }
+
+    fn post(headers: &str, body: &str) -> String {
+        format!("POST / HTTP/1.1\r\nhost: x\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+    }
+
+    /// Answers with the length of the body that it got.
+    async fn length(request: Request<Bytes>) -> Result<Response<Bytes>, HangUp> {
+        Ok(Response::new(format!("got {}", request.body().len()).into()))
+    }
+
+    #[tokio::test]
+    async fn a_connection_serves_one_request_after_the_other() {
+        let server = server(length).await;
+        let answers =
+            talk(&server, post("", "abc") + &post("connection: close\r\n", &"x".repeat(BODY_BYTES_MAX))).await;
+        assert!(answers.contains("got 3") && answers.ends_with("got 1000"), "{answers}");
+    }
+
+    #[tokio::test]
+    async fn a_body_over_the_limit_is_seen_as_such_and_answered_before_the_connection_closes() {
+        let server = server(length).await;
+        let large = "x".repeat(3_000_000);
+        for sent in [
+            post("", &large),
+            format!(
+                "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n{:x}\r\n{large}\r\n0\r\n\r\n",
+                large.len()
+            ),
+        ] {
+            let answer = talk(&server, sent).await;
+            assert!(answer.contains("connection: close") && answer.ends_with("got 1001"), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_answered_500_and_the_server_goes_on() {
+        let server = server(|request: Request<Bytes>| async move {
+            assert_ne!(request.body().len(), 3, "this panic is part of the test");
+            length(request).await
+        })
+        .await;
+        let answers = talk(&server, post("", "abc") + &post("connection: close\r\n", "abcd")).await;
+        assert!(answers.starts_with("HTTP/1.1 500 ") && answers.ends_with("got 4"), "{answers}");
+    }
+
+    #[tokio::test]
+    async fn a_hang_up_gives_no_answer() {
+        let server = server(|_| async { Err(HangUp) }).await;
+        assert_eq!(talk(&server, post("", "abc")).await, "");
+    }
+
+    #[tokio::test]
+    async fn a_stop_lets_the_request_under_way_be_answered_and_takes_no_new_one() {
+        let (begun, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let server = {
+            let (begun, gate) = (begun.clone(), gate.clone());
+            server(move |request| {
+                let (begun, gate) = (begun.clone(), gate.clone());
+                async move {
+                    begun.notify_one();
+                    gate.notified().await;
+                    length(request).await
+                }
+            })
+            .await
+        };
+        let address = server.address();
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(post("", "abc").as_bytes()).await.unwrap();
+        begun.notified().await;
+        let stopping = tokio::spawn(server.stop());
+        // The listener is gone once the stop is heard; until then connections are still taken.
+        while TcpStream::connect(address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        gate.notify_one();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("got 3"), "{answer}");
+        stopping.await.unwrap();
+    }
+}

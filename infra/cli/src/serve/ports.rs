@@ -1,0 +1,108 @@
+//! The ports as the door sees them: the engine's, but nobody waits for an order any more once the process is to stop.
+
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use domain::message::{Receipt, Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{
+    Clock, Commit, Due, Events, Inserted, Leases, ListError, Page, PortError, Queues, Randomness, ServiceHealth,
+    Services, Store,
+};
+use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
+use tokio::select;
+
+use crate::stop::Stop;
+
+/// All that the functions together need from one machine.
+pub trait Ports: Store + Queues + Events + Leases + Services + Clock + Randomness + 'static {}
+
+impl<P: Store + Queues + Events + Leases + Services + Clock + Randomness + 'static> Ports for P {}
+
+/// Passes everything on; a wait for an order ends early at a stop, with the order as it then is.
+pub(super) struct DoorPorts<P> {
+    pub(super) ports: Arc<P>,
+    pub(super) stop: Stop,
+}
+
+impl<P: Ports> Store for DoorPorts<P> {
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+        select! {
+            settled = self.ports.settled(order_id, wait_ms) => settled,
+            () = self.stop.requested() => self.ports.task(order_id).await,
+        }
+    }
+
+    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+        self.ports.insert(order, task).await
+    }
+
+    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        self.ports.order(order_id).await
+    }
+
+    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        self.ports.task(order_id).await
+    }
+
+    async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        self.ports.commit(before, after).await
+    }
+
+    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        self.ports.due(shard, now, after, limit).await
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        self.ports.list(state, after, limit).await
+    }
+}
+
+impl<P: Ports> Queues for DoorPorts<P> {
+    async fn submit(&self, order: Order) -> Result<(), PortError> {
+        self.ports.submit(order).await
+    }
+
+    async fn to_scheduler(&self, message: SchedulerMessage, delay_ms: u64) -> Result<(), PortError> {
+        self.ports.to_scheduler(message, delay_ms).await
+    }
+
+    async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
+        self.ports.to_agent(agent, request).await
+    }
+
+    async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
+        self.ports.return_to_agent(agent, receipt, delay_ms).await
+    }
+}
+
+impl<P: Ports> Services for DoorPorts<P> {
+    async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
+        self.ports.health(service).await
+    }
+
+    async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
+        self.ports.set_health(version_before, after).await
+    }
+
+    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
+        self.ports.all_health().await
+    }
+}
+
+impl<P: Ports> Clock for DoorPorts<P> {
+    fn now(&self) -> Timestamp {
+        self.ports.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.ports.sleep(ms).await;
+    }
+}
+
+impl<P: Ports> Randomness for DoorPorts<P> {
+    fn random(&self) -> u64 {
+        self.ports.random()
+    }
+}

@@ -1,0 +1,138 @@
+//! How a stand-in is told to behave: by the member `StandIn` of the order's document.
+
+use serde::Deserialize;
+
+use super::service::{Operation, Service};
+
+/// The longest that a stand-in takes for an answer, in milliseconds.
+const SLOW_MS_MAX: u64 = 60_000;
+
+/// What `stepwarden serve --help` says about it.
+pub const HELP: &str = r#"Stand-ins:
+  A service without a URL is played by a stand-in in this process. A member "StandIn" of an order's document tells
+  it how to behave with this order, for example
+      {"Item": "mug", "StandIn": {"payment": {"Flaky": 2}, "shipping": {"SlowMs": 1500}}}
+  For each of "inventory", "payment" and "shipping":
+      "Flaky": N         answers 503 to the first N calls with a key
+      "SlowMs": N        carries the call out, and answers N ms later (at most 60000)
+      "LoseAnswers": N   carries the call out, and hangs up without an answer, for the first N calls with a key
+      "Down": true       answers 503 to every call
+      "DownMs": N        answers 503 to calls with a key until N ms after the first one
+      "Decline": "CODE"  says no for good: 402 at payment, 409 elsewhere, with the problem code CODE
+      "Undo": {...}      the same members for release, refund and cancel; without it these just succeed
+  Stand-ins honour Idempotency-Key. GET {stand-in}/effects tells the calls and effects of each key."#;
+
+/// What the stand-ins read of a call's body `{OrderID, Order, Outputs}`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct CallBody {
+    order: Document,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Document {
+    #[serde(default)]
+    stand_in: Told,
+}
+
+/// The member `StandIn`. A word that it does not know is refused: a typing error should not look like a good service.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Told {
+    inventory: BothWays,
+    payment: BothWays,
+    shipping: BothWays,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase", deny_unknown_fields)]
+struct BothWays {
+    flaky: u64,
+    slow_ms: u64,
+    lose_answers: u64,
+    down: bool,
+    down_ms: u64,
+    decline: Option<String>,
+    undo: Behaviour,
+}
+
+/// How to behave with one call.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "PascalCase", deny_unknown_fields)]
+pub struct Behaviour {
+    /// Calls with the same key that are answered 503 first.
+    pub flaky: u64,
+    /// Wait before the answer, in milliseconds.
+    pub slow_ms: u64,
+    /// Calls with the same key that are carried out and not answered, after the flaky ones.
+    pub lose_answers: u64,
+    /// Every call is answered 503.
+    pub down: bool,
+    /// Calls with the same key are answered 503 until so long after the first, in milliseconds.
+    pub down_ms: u64,
+    /// The code with which the call is refused for good.
+    pub decline: Option<String>,
+}
+
+impl Behaviour {
+    /// What the body of a call tells a service.
+    ///
+    /// # Errors
+    /// The decoder's, where the body is no call or `StandIn` says what no stand-in understands.
+    pub fn told(body: &[u8], service: Service, operation: Operation) -> Result<Self, serde_json::Error> {
+        let Told { inventory, payment, shipping } = serde_json::from_slice::<CallBody>(body)?.order.stand_in;
+        let told = match service {
+            Service::Inventory => inventory,
+            Service::Payment => payment,
+            Service::Shipping => shipping,
+        };
+        let BothWays { flaky, slow_ms, lose_answers, down, down_ms, decline, undo } = told;
+        let behaviour = match operation {
+            Operation::Forward => Self { flaky, slow_ms, lose_answers, down, down_ms, decline },
+            Operation::Undo => undo,
+        };
+        Ok(Self { slow_ms: behaviour.slow_ms.min(SLOW_MS_MAX), ..behaviour })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(order: &str, service: Service, operation: Operation) -> Result<Behaviour, serde_json::Error> {
+        let body = format!(r#"{{"OrderID":"o1","Order":{order},"Outputs":{{"x":[1E999]}}}}"#);
+        Behaviour::told(body.as_bytes(), service, operation)
+    }
+
+    #[test]
+    fn an_order_without_the_member_gets_a_good_service() {
+        let order = r#"{"Total":10000000000000000000000000.10,"e":1E999,"s":"\ud800","n":{"StandIn":1}}"#;
+        assert_eq!(told(order, Service::Payment, Operation::Forward).unwrap(), Behaviour::default());
+    }
+
+    #[test]
+    fn each_service_and_each_way_is_told_apart() {
+        let order =
+            r#"{"StandIn":{"payment":{"Flaky":2,"SlowMs":99999999,"Undo":{"Down":true}},"shipping":{"Decline":"no"}}}"#;
+        let forward = told(order, Service::Payment, Operation::Forward).unwrap();
+        assert_eq!(forward, Behaviour { flaky: 2, slow_ms: SLOW_MS_MAX, ..Behaviour::default() });
+        let undo = told(order, Service::Payment, Operation::Undo).unwrap();
+        assert_eq!(undo, Behaviour { down: true, ..Behaviour::default() });
+        assert_eq!(told(order, Service::Shipping, Operation::Forward).unwrap().decline.as_deref(), Some("no"));
+        assert_eq!(told(order, Service::Inventory, Operation::Forward).unwrap(), Behaviour::default());
+    }
+
+    #[test]
+    fn a_typing_error_is_refused_by_name() {
+        for (order, word) in [
+            (r#"{"StandIn":{"payment":{"Flakey":2}}}"#, "Flakey"),
+            (r#"{"StandIn":{"paiment":{}}}"#, "paiment"),
+            (r#"{"StandIn":{"payment":{"Undo":{"Undo":{}}}}}"#, "Undo"),
+            (r#"{"StandIn":{"payment":{"Flaky":-1}}}"#, "-1"),
+        ] {
+            let error = told(order, Service::Inventory, Operation::Forward).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What one service remembers, and what it therefore does with a call. Pure: the time comes in as an argument.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::behaviour::Behaviour;
+use super::service::Operation;
+
+/// How an undo's key ends; what stands before is the key of what it undoes (rule 4).
+const UNDO_SUFFIX: &str = "/undo";
+
+/// The keys that a service has seen. A call and its undo share one entry.
+#[derive(Debug)]
+pub struct Ledger {
+    keys_max: usize,
+    entries: HashMap<Arc<str>, Entry>,
+    /// Keys by age, for forgetting.
+    oldest_first: VecDeque<Arc<str>>,
+    totals: Totals,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    calls: u64,
+    effects: u64,
+    forgotten: u64,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    forward: Side,
+    undo: Side,
+    /// After this no forward call is carried out any more, whether or not there was anything to undo.
+    closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Side {
+    calls: u64,
+    effects: u64,
+    first_call_ms: u64,
+}
+
+/// What to answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done, now or before. `was_done` says of an undo whether there was anything to take back.
+    Done {
+        /// Always true for a forward call.
+        was_done: bool,
+    },
+    /// Done, and nobody will be told.
+    Lost,
+    /// Not now.
+    Unavailable,
+    /// No, for good, with this code.
+    Declined(String),
+    /// No, for good: it was undone before.
+    AlreadyUndone,
+}
+
+impl Ledger {
+    /// Remembers the newest `keys_max` keys. A key that was forgotten is a new one.
+    #[must_use]
+    pub fn new(keys_max: usize) -> Self {
+        Self {
+            keys_max: keys_max.max(1),
+            entries: HashMap::new(),
+            oldest_first: VecDeque::new(),
+            totals: Totals::default(),
+        }
+    }
+
+    /// Takes one call with an idempotency key at `now_ms` of any clock that does not go back.
+    pub fn call(&mut self, key: &str, operation: Operation, behaviour: &Behaviour, now_ms: u64) -> Verdict {
+        self.totals.calls += 1;
+        let entry = self.entry(forward_key(key));
+        let side = match operation {
+            Operation::Forward => &mut entry.forward,
+            Operation::Undo => &mut entry.undo,
+        };
+        side.calls += 1;
+        if side.calls == 1 {
+            side.first_call_ms = now_ms;
+        }
+        let (calls, down_until_ms) = (side.calls, side.first_call_ms.saturating_add(behaviour.down_ms));
+        if behaviour.down || now_ms < down_until_ms || calls <= behaviour.flaky {
+            return Verdict::Unavailable;
+        }
+        if let Some(code) = &behaviour.decline {
+            return Verdict::Declined(code.clone());
+        }
+        let (was_done, is_effect) = match operation {
+            Operation::Forward if entry.closed => return Verdict::AlreadyUndone,
+            Operation::Forward => (true, entry.forward.take_effect()),
+            Operation::Undo => {
+                entry.closed = true;
+                let was_done = entry.forward.effects > 0;
+                (was_done, was_done && entry.undo.take_effect())
+            }
+        };
+        self.totals.effects += u64::from(is_effect);
+        if calls <= behaviour.flaky.saturating_add(behaviour.lose_answers) {
+            Verdict::Lost
+        } else {
+            Verdict::Done { was_done }
+        }
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn effects(&self) -> ServiceEffects {
+        let mut keys = BTreeMap::new();
+        for (key, entry) in &self.entries {
+            if entry.forward.calls > 0 {
+                keys.insert(key.to_string(), entry.forward.told());
+            }
+            if entry.undo.calls > 0 {
+                keys.insert(format!("{key}{UNDO_SUFFIX}"), entry.undo.told());
+            }
+        }
+        let Totals { calls, effects, forgotten } = self.totals;
+        ServiceEffects { calls, effects, forgotten, keys }
+    }
+
+    fn entry(&mut self, key: &str) -> &mut Entry {
+        if !self.entries.contains_key(key) {
+            if self.entries.len() >= self.keys_max
+                && let Some(oldest) = self.oldest_first.pop_front()
+            {
+                self.entries.remove(&oldest);
+                self.totals.forgotten += 1;
+            }
+            self.oldest_first.push_back(key.into());
+        }
+        self.entries.entry(key.into()).or_default()
+    }
+}
+
+impl Side {
+    /// Whether this is the first time.
+    fn take_effect(&mut self) -> bool {
+        let is_first = self.effects == 0;
+        self.effects += u64::from(is_first);
+        is_first
+    }
+
+    const fn told(&self) -> KeyEffects {
+        KeyEffects { effects: self.effects, calls: self.calls }
+    }
+}
+
+/// The key of the forward call that a key belongs to.
+#[must_use]
+pub fn forward_key(key: &str) -> &str {
+    key.strip_suffix(UNDO_SUFFIX).unwrap_or(key)
+}
+
+/// What happened at one service, as told under `/effects`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ServiceEffects {
+    /// Calls in all.
+    pub calls: u64,
+    /// Effects in all, those of undos included.
+    pub effects: u64,
+    /// Keys that were forgotten to make room.
+    pub forgotten: u64,
+    /// By idempotency key; an undo has its own.
+    pub keys: BTreeMap<String, KeyEffects>,
+}
+
+impl ServiceEffects {
+    /// What happened for a key; nothing for one never heard of.
+    #[must_use]
+    pub fn of(&self, key: &str) -> KeyEffects {
+        self.keys.get(key).copied().unwrap_or_default()
+    }
+}
+
+/// What happened for one idempotency key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct KeyEffects {
+    /// How often it was carried out; more than 1 would be an error of the stand-in.
+    pub effects: u64,
+    /// How often it was asked for.
+    pub calls: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DONE: Verdict = Verdict::Done { was_done: true };
+    const NOTHING_TO_UNDO: Verdict = Verdict::Done { was_done: false };
+
+    struct Case {
+        ledger: Ledger,
+        behaviour: Behaviour,
+        now_ms: u64,
+    }
+
+    impl Case {
+        fn new(behaviour: Behaviour) -> Self {
+            Self { ledger: Ledger::new(usize::MAX), behaviour, now_ms: 1_000 }
+        }
+
+        fn forward(&mut self, key: &str) -> Verdict {
+            self.ledger.call(key, Operation::Forward, &self.behaviour, self.now_ms)
+        }
+
+        fn undo(&mut self, key: &str) -> Verdict {
+            self.ledger.call(&format!("{key}/undo"), Operation::Undo, &self.behaviour, self.now_ms)
+        }
+
+        fn told(&self, key: &str) -> (u64, u64) {
+            let KeyEffects { effects, calls } = self.ledger.effects().of(key);
+            (effects, calls)
+        }
+    }
+
+    #[test]
+    fn the_same_key_gives_the_same_answer_and_no_second_effect() {
+        let mut case = Case::new(Behaviour::default());
+        assert_eq!([case.forward("o1/a"), case.forward("o1/a"), case.forward("o2/a")], [DONE, DONE, DONE]);
+        assert_eq!((case.told("o1/a"), case.told("o2/a")), ((1, 2), (1, 1)));
+        assert_eq!((case.ledger.effects().calls, case.ledger.effects().effects), (3, 2));
+    }
+
+    #[test]
+    fn an_undo_takes_back_once_and_closes_the_key() {
+        let mut case = Case::new(Behaviour::default());
+        assert_eq!([case.forward("o/a"), case.undo("o/a"), case.undo("o/a")], [DONE, DONE, DONE]);
+        assert_eq!(case.told("o/a/undo"), (1, 2));
+        assert_eq!(case.forward("o/a"), Verdict::AlreadyUndone);
+        assert_eq!(case.told("o/a"), (1, 2));
+    }
+
+    #[test]
+    fn undoing_nothing_succeeds_and_a_late_forward_call_is_refused() {
+        let mut case = Case::new(Behaviour::default());
+        assert_eq!(
+            [case.undo("o/a"), case.forward("o/a"), case.undo("o/a")],
+            [NOTHING_TO_UNDO, Verdict::AlreadyUndone, NOTHING_TO_UNDO]
+        );
+        assert_eq!((case.told("o/a"), case.told("o/a/undo")), ((0, 1), (0, 2)));
+    }
+
+    #[test]
+    fn a_flaky_service_fails_the_first_calls_of_each_key() {
+        let mut case = Case::new(Behaviour { flaky: 2, ..Behaviour::default() });
+        for key in ["o1/a", "o2/a"] {
+            let answers = [case.forward(key), case.forward(key), case.forward(key)];
+            assert_eq!(answers, [Verdict::Unavailable, Verdict::Unavailable, DONE]);
+            assert_eq!(case.told(key), (1, 3));
+        }
+    }
+
+    #[test]
+    fn a_lost_answer_hides_an_effect_that_happened() {
+        let mut case = Case::new(Behaviour { flaky: 1, lose_answers: 1, ..Behaviour::default() });
+        assert_eq!([case.forward("o/a"), case.forward("o/a")], [Verdict::Unavailable, Verdict::Lost]);
+        assert_eq!(case.told("o/a"), (1, 2));
+        assert_eq!(case.forward("o/a"), DONE);
+        assert_eq!(case.told("o/a"), (1, 3));
+    }
+
+    #[test]
+    fn a_service_that_is_down_does_nothing_until_its_time_is_over() {
+        let mut case = Case::new(Behaviour { down_ms: 500, ..Behaviour::default() });
+        assert_eq!(case.forward("o/a"), Verdict::Unavailable);
+        case.now_ms += 499;
+        assert_eq!(case.forward("o/a"), Verdict::Unavailable);
+        case.now_ms += 1;
+        assert_eq!(case.forward("o/a"), DONE);
+        case.behaviour = Behaviour { down: true, ..Behaviour::default() };
+        assert_eq!(case.forward("o/b"), Verdict::Unavailable);
+        assert_eq!(case.told("o/b"), (0, 1));
+    }
+
+    #[test]
+    fn a_declined_call_has_no_effect() {
+        let mut case = Case::new(Behaviour { decline: Some("card_declined".to_owned()), ..Behaviour::default() });
+        assert_eq!(case.forward("o/a"), Verdict::Declined("card_declined".to_owned()));
+        assert_eq!(case.told("o/a"), (0, 1));
+    }
+
+    #[test]
+    fn only_the_newest_keys_are_remembered() {
+        let mut case = Case::new(Behaviour::default());
+        case.ledger = Ledger::new(2);
+        for key in ["o1/a", "o2/a", "o1/a", "o3/a"] {
+            assert_eq!(case.forward(key), DONE);
+        }
+        let effects = case.ledger.effects();
+        assert_eq!(effects.keys.keys().collect::<Vec<_>>(), ["o2/a", "o3/a"]);
+        assert_eq!((effects.calls, effects.effects, effects.forgotten), (4, 3, 1));
+    }
+}

@@ -1,0 +1,250 @@
+//! The stand-ins on a socket.
+
+#![expect(clippy::disallowed_methods, reason = "a stand-in is the outside world: it has a clock of its own")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use serde_json::json;
+use tokio::net::TcpListener;
+
+use super::behaviour::Behaviour;
+use super::ledger::{Ledger, ServiceEffects, Verdict, forward_key};
+use super::service::{Operation, Service};
+use crate::http_server::{HangUp, Server};
+
+/// Keys that each service of `stepwarden serve` remembers: more than can be under way at once, and some 5 MB in all.
+pub const KEYS_SERVE: usize = 8_192;
+/// For tests that look at every key.
+pub const KEYS_UNLIMITED: usize = usize::MAX;
+
+/// A call holds a document and the outputs of its steps, with room for what JSON puts around them.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+/// Slow calls at a stop are cut off after this time: whoever called will call again.
+const GRACE_MS: u64 = 200;
+
+/// What happened at each service.
+pub type Effects = BTreeMap<Service, ServiceEffects>;
+
+/// Three services on one socket.
+#[derive(Debug)]
+pub struct StandIns {
+    server: Server,
+    ledgers: Arc<Ledgers>,
+}
+
+#[derive(Debug)]
+struct Ledgers {
+    started: Instant,
+    /// In the order of [`Service::ALL`].
+    by_service: [Mutex<Ledger>; 3],
+}
+
+impl StandIns {
+    /// Serves on `listener`; each service remembers its newest `keys_max` idempotency keys.
+    ///
+    /// # Errors
+    /// Those of [`Server::start`].
+    pub fn start(listener: TcpListener, keys_max: usize) -> std::io::Result<Self> {
+        let by_service = Service::ALL.map(|_| Mutex::new(Ledger::new(keys_max)));
+        let ledgers = Arc::new(Ledgers { started: Instant::now(), by_service });
+        let answering = ledgers.clone();
+        let handle = move |request| answer(answering.clone(), request);
+        let server = Server::start(listener, BODY_BYTES_MAX, GRACE_MS, handle)?;
+        Ok(Self { server, ledgers })
+    }
+
+    /// Serves on a free port of the loopback interface.
+    ///
+    /// # Errors
+    /// Where no port can be bound.
+    pub async fn start_anywhere(keys_max: usize) -> std::io::Result<Self> {
+        Self::start(TcpListener::bind(("127.0.0.1", 0)).await?, keys_max)
+    }
+
+    /// The base URL of all three, without a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.address())
+    }
+
+    /// The base URL of one, as an agent is told it.
+    #[must_use]
+    pub fn url_of(&self, service: Service) -> String {
+        format!("{}/{service}", self.url())
+    }
+
+    /// What happened so far, the same as `GET /effects` tells.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        self.ledgers.effects()
+    }
+
+    /// Answers what is under way and ends.
+    pub async fn stop(self) {
+        self.server.stop().await;
+    }
+}
+
+impl Ledgers {
+    fn with<T>(&self, service: Service, work: impl FnOnce(&mut Ledger) -> T) -> T {
+        let ledger = match service {
+            Service::Inventory => &self.by_service[0],
+            Service::Payment => &self.by_service[1],
+            Service::Shipping => &self.by_service[2],
+        };
+        work(&mut ledger.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn effects(&self) -> Effects {
+        Service::ALL.into_iter().map(|service| (service, self.with(service, |ledger| ledger.effects()))).collect()
+    }
+
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+}
+
+async fn answer(ledgers: Arc<Ledgers>, request: Request<Bytes>) -> Result<Response<Bytes>, HangUp> {
+    let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
+    let (service, last) = match path.as_slice() {
+        ["effects"] if request.method() == Method::GET => {
+            return Ok(json_response(StatusCode::OK, &json!(ledgers.effects())));
+        }
+        [service, last] => (Service::named(service), *last),
+        _ => (None, ""),
+    };
+    match (service, request.method()) {
+        (Some(service), &Method::GET) if last == "effects" => {
+            let effects = ledgers.with(service, |ledger| ledger.effects());
+            Ok(json_response(StatusCode::OK, &json!(effects)))
+        }
+        (Some(service), &Method::POST) => match service.operation(last) {
+            Some(operation) => call(&ledgers, service, operation, &request).await,
+            None => Ok(problem(StatusCode::NOT_FOUND, "not-found", "this service has no such operation")),
+        },
+        _ => Ok(problem(StatusCode::NOT_FOUND, "not-found", "POST /{service}/{operation} or GET /effects")),
+    }
+}
+
+async fn call(
+    ledgers: &Ledgers,
+    service: Service,
+    operation: Operation,
+    request: &Request<Bytes>,
+) -> Result<Response<Bytes>, HangUp> {
+    let Some(key) = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok()) else {
+        return Ok(problem(StatusCode::BAD_REQUEST, "idempotency-key-missing", "a call needs an Idempotency-Key"));
+    };
+    if request.body().len() > BODY_BYTES_MAX {
+        return Ok(problem(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "a call has at most 1 MiB"));
+    }
+    let behaviour = match Behaviour::told(request.body(), service, operation) {
+        Ok(behaviour) => behaviour,
+        Err(error) => return Ok(problem(StatusCode::BAD_REQUEST, "bad-call", &error.to_string())),
+    };
+    let now_ms = ledgers.now_ms();
+    let verdict = ledgers.with(service, |ledger| ledger.call(key, operation, &behaviour, now_ms));
+    if behaviour.slow_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(behaviour.slow_ms)).await;
+    }
+    match verdict {
+        Verdict::Done { was_done } => {
+            let receipt = service.receipt(forward_key(key), operation, was_done);
+            Ok(response(StatusCode::OK, "application/json", receipt))
+        }
+        Verdict::Lost => Err(HangUp),
+        Verdict::Unavailable => Ok(problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "told to be unavailable")),
+        Verdict::Declined(code) => Ok(problem(declined(service), &code, &format!("{service} was told to decline"))),
+        Verdict::AlreadyUndone => Ok(problem(StatusCode::CONFLICT, "already-undone", "this was undone before")),
+    }
+}
+
+const fn declined(service: Service) -> StatusCode {
+    match service {
+        Service::Payment => StatusCode::PAYMENT_REQUIRED,
+        Service::Inventory | Service::Shipping => StatusCode::CONFLICT,
+    }
+}
+
+fn json_response(status: StatusCode, body: &serde_json::Value) -> Response<Bytes> {
+    response(status, "application/json", body.to_string())
+}
+
+fn problem(status: StatusCode, code: &str, detail: &str) -> Response<Bytes> {
+    let title = status.canonical_reason().unwrap_or("Error");
+    let body = json!({ "type": format!("urn:stand-in:{code}"), "title": title, "status": status.as_u16(), "code": code, "detail": detail });
+    response(status, "application/problem+json", body.to_string())
+}
+
+fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Client;
+
+    async fn post(client: &Client, url: &str, key: &str, order: &str) -> Option<(u16, serde_json::Value)> {
+        let body = format!(r#"{{"OrderID":"o","Order":{order},"Outputs":{{}}}}"#);
+        let answer = client.post(url, &[("idempotency-key", key)], body).await.ok()?;
+        Some((answer.status.as_u16(), serde_json::from_slice(&answer.body).unwrap()))
+    }
+
+    #[tokio::test]
+    async fn a_call_over_the_wire_is_answered_counted_and_undone() {
+        let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap();
+        let client = Client::new();
+        let charge = format!("{}/charge", stand_ins.url_of(Service::Payment));
+        let refund = format!("{}/refund", stand_ins.url_of(Service::Payment));
+        let first = post(&client, &charge, "o/p", "{}").await.unwrap();
+        assert_eq!((first.0, first.1["Status"].as_str()), (200, Some("captured")));
+        assert_eq!(post(&client, &charge, "o/p", "{}").await.unwrap(), first);
+        assert_eq!(post(&client, &refund, "o/p/undo", "{}").await.unwrap().1["Refunded"], true);
+        let (status, problem) = post(&client, &charge, "o/p", "{}").await.unwrap();
+        assert_eq!((status, problem["code"].as_str()), (409, Some("already-undone")));
+
+        let told = client.get(&format!("{}/effects", stand_ins.url())).await.unwrap();
+        let told: Effects = serde_json::from_slice(&told.body).unwrap();
+        assert_eq!(told, stand_ins.effects());
+        assert_eq!((told[&Service::Payment].of("o/p").effects, told[&Service::Payment].of("o/p").calls), (1, 3));
+        stand_ins.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_service_does_as_the_order_tells_it() {
+        let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap();
+        let client = Client::new();
+        let charge = format!("{}/charge", stand_ins.url_of(Service::Payment));
+        let declined = r#"{"StandIn":{"payment":{"Decline":"card_declined"}}}"#;
+        let (status, problem) = post(&client, &charge, "a", declined).await.unwrap();
+        assert_eq!((status, problem["code"].as_str()), (402, Some("card_declined")));
+        let flaky = r#"{"StandIn":{"payment":{"Flaky":1,"LoseAnswers":1}}}"#;
+        assert_eq!(post(&client, &charge, "b", flaky).await.unwrap().0, 503);
+        assert_eq!(post(&client, &charge, "b", flaky).await, None, "the answer is lost");
+        assert_eq!(stand_ins.effects()[&Service::Payment].of("b").effects, 1, "but the card was charged");
+        assert_eq!(post(&client, &charge, "b", flaky).await.unwrap().0, 200);
+        let mistyped = r#"{"StandIn":{"payment":{"Flakey":1}}}"#;
+        assert_eq!(post(&client, &charge, "c", mistyped).await.unwrap().0, 400);
+    }
+
+    #[tokio::test]
+    async fn what_is_no_call_is_refused() {
+        let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap();
+        let client = Client::new();
+        let url = stand_ins.url();
+        assert_eq!(post(&client, &format!("{url}/payment/ship"), "k", "{}").await.unwrap().0, 404);
+        assert_eq!(post(&client, &format!("{url}/bakery/charge"), "k", "{}").await.unwrap().0, 404);
+        let no_key = client.post(&format!("{url}/payment/charge"), &[], r#"{"Order":{}}"#.to_owned()).await.unwrap();
+        assert_eq!(no_key.status, StatusCode::BAD_REQUEST);
+        assert!(stand_ins.effects().values().all(|service| service.calls == 0));
+    }
+}
