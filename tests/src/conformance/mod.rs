@@ -1,0 +1,109 @@
+//! What every adapter of the ports must do, as one suite that runs on each of them.
+//!
+//! [`conformance_suite!`](crate::conformance_suite) makes a test of each function here, in a file of `tests/` that says
+//! how to make a fresh [`World`].
+
+pub mod leases;
+pub mod queues;
+pub mod samples;
+pub mod services;
+pub mod store;
+
+use std::future::Future;
+
+use domain::message::{Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{Leases, Queues, Services, Source, Store};
+
+/// One set of adapters, with nothing stored.
+pub trait World {
+    /// What implements the ports.
+    type Ports: Store + Queues + Leases + Services;
+
+    /// The ports.
+    fn ports(&self) -> &Self::Ports;
+
+    /// The receiving end of the submission queue.
+    fn submissions(&self) -> impl Source<Order>;
+
+    /// The receiving end of the scheduler queue.
+    fn scheduler(&self) -> impl Source<SchedulerMessage>;
+
+    /// The receiving end of an agent's queue.
+    fn requests(&self, agent: &str) -> impl Source<Request>;
+
+    /// How long a message that was received from any queue is hidden, in milliseconds.
+    fn visibility_ms(&self) -> u64;
+
+    /// Deliveries after which a message of any queue becomes a dead letter.
+    fn receives_max(&self) -> u32;
+
+    /// Lets time pass.
+    fn pass(&self, ms: u64) -> impl Future<Output = ()>;
+}
+
+/// Makes a test of every function of the suite. `$world` is an expression that makes a fresh [`World`].
+#[macro_export]
+macro_rules! conformance_suite {
+    ($world:expr) => {
+        $crate::conformance_suite!(@tests $world, store, false:
+            an_order_is_inserted_once,
+            an_order_of_the_same_id_and_another_document_changes_nothing,
+            order_and_task_come_together,
+            what_was_never_inserted_is_not_there,
+            a_commit_replaces_the_version_that_it_saw,
+            a_commit_on_an_older_version_is_a_conflict,
+            a_commit_without_an_order_is_a_conflict,
+            a_repeated_commit_meets_its_own_nonce,
+            of_two_commits_at_once_one_wins,
+            due_orders_come_longest_due_first_and_page_by_page,
+            only_the_lane_of_the_supervisor_and_of_the_shard_is_due,
+            a_watch_that_moved_is_due_at_its_new_time_only,
+            a_finished_order_is_not_due,
+            a_list_is_newest_first_and_pages_through_all,
+            a_list_of_a_state_has_no_others,
+            a_cursor_that_somebody_made_up_is_refused,
+            a_settled_task_is_given_at_once,
+            who_waits_is_told_when_the_task_is_settled,
+            who_waits_too_long_gets_the_task_as_it_is,
+            nobody_waits_for_an_order_that_nobody_posted,
+            who_waits_for_an_accepted_order_is_told_when_it_is_settled,
+        );
+        $crate::conformance_suite!(@tests $world, queues, true:
+            messages_come_in_their_order_and_go_when_deleted,
+            who_waits_gets_the_message_that_arrives,
+            no_more_than_the_limit_comes_at_once,
+            a_message_that_is_not_deleted_comes_again_after_its_visibility,
+            a_stale_receipt_deletes_nothing,
+            a_delayed_message_comes_after_its_delay,
+            a_request_that_is_returned_stays_hidden_as_long_as_asked,
+            each_agent_has_its_own_queue,
+            a_message_that_is_received_too_often_does_not_come_again,
+            an_accepted_order_comes_unchanged,
+        );
+        $crate::conformance_suite!(@tests $world, leases, false:
+            a_lease_has_one_holder,
+            an_expired_lease_is_taken_over_with_the_next_epoch,
+            a_lease_that_was_taken_over_cannot_be_renewed_or_released,
+            a_renewed_lease_lasts_longer,
+            an_expired_lease_cannot_be_renewed,
+            a_released_lease_is_free_and_its_epoch_goes_on,
+        );
+        $crate::conformance_suite!(@tests $world, services, false:
+            a_service_that_never_failed_has_no_record,
+            health_is_replaced_only_on_the_version_that_was_seen,
+            all_records_are_sorted_by_service,
+        );
+    };
+    (@tests $world:expr, $part:ident, $paused:literal: $($name:ident,)+) => {
+        mod $part {
+            use super::*;
+            $(
+                #[tokio::test(start_paused = $paused)]
+                async fn $name() {
+                    tests::conformance::$part::$name(&$world).await;
+                }
+            )+
+        }
+    };
+}

@@ -1,0 +1,128 @@
+//! Orders, tasks and messages to test with.
+
+use std::sync::Arc;
+
+use domain::backoff::{Backoff, BackoffPolicy};
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::message::{Request, SchedulerMessage, Wake, idempotency_key};
+use domain::order::Order;
+use domain::ports::{Breaker, Commit, Inserted, ServiceHealth, Store};
+use domain::task::{Direction, ProcessState, Task};
+use domain::time::Timestamp;
+use domain::workflow::Workflows;
+
+/// When the samples were submitted.
+pub const NOON: Timestamp = Timestamp::from_epoch_ms(1_795_176_000_000);
+
+/// The `n`-th order.
+#[must_use]
+pub fn order(n: u32) -> Order {
+    order_with(n, &format!(r#"{{ "Item": "book-{n}", "Total": 12.50 }}"#))
+}
+
+/// The `n`-th order with this document.
+///
+/// # Panics
+/// When the document is none.
+#[must_use]
+pub fn order_with(n: u32, document: &str) -> Order {
+    let document = Json::document(document.as_bytes()).expect("a document");
+    Order {
+        order_id: OrderId::from_idempotency_key("samples", &n.to_string()),
+        fingerprint: document.fingerprint().into(),
+        document,
+        submitted_at: NOON.plus_ms(u64::from(n)),
+        submitter: "samples".into(),
+        reply_channel: None,
+        correlation_id: Some(format!("sample-{n}").into()),
+    }
+}
+
+/// The first task of an order.
+///
+/// # Panics
+/// When the shipped workflow is broken.
+#[must_use]
+pub fn task(order: &Order) -> Task {
+    let workflows = Workflows::shipped().expect("the shipped workflow");
+    Task::new(order, workflows.current(), 1_000)
+}
+
+/// The next version of a task, changed.
+#[must_use]
+pub fn next(before: &Task, change: impl FnOnce(&mut Task)) -> Arc<Task> {
+    let mut after = before.clone();
+    (after.version, after.nonce) = (before.version + 1, before.nonce + 1);
+    change(&mut after);
+    Arc::new(after)
+}
+
+/// The next version of a task, in another state.
+#[must_use]
+pub fn next_in(before: &Task, state: ProcessState) -> Arc<Task> {
+    next(before, |task| {
+        task.process_state = state;
+        if state.is_final() {
+            (task.watch, task.watch_at) = (None, None);
+        }
+    })
+}
+
+/// Inserts the `n`-th order and gives its task.
+///
+/// # Panics
+/// When it was there, or the store fails.
+pub async fn stored(store: &impl Store, n: u32) -> Arc<Task> {
+    let order = order(n);
+    let task = task(&order);
+    assert_eq!(store.insert(order, task.clone()).await.expect("insert"), Inserted::New);
+    Arc::new(task)
+}
+
+/// Commits the next version of a task and gives it.
+///
+/// # Panics
+/// On a conflict, or when the store fails.
+pub async fn committed(store: &impl Store, before: &Task, after: Arc<Task>) -> Arc<Task> {
+    assert_eq!(store.commit(before, after.clone()).await.expect("commit"), Commit::Committed);
+    after
+}
+
+/// A wake for the `n`-th order.
+#[must_use]
+pub fn wake(n: u32) -> SchedulerMessage {
+    SchedulerMessage::Wake(Wake { order_id: order(n).order_id, hops: 0 })
+}
+
+/// A request for the first step of the `n`-th order.
+#[must_use]
+pub fn request(n: u32) -> Request {
+    let Order { order_id, document, .. } = order(n);
+    Request {
+        order_id,
+        step: "reserve-inventory".into(),
+        direction: Direction::Forward,
+        attempt: 1,
+        idempotency_key: idempotency_key(order_id, "reserve-inventory", Direction::Forward),
+        complete_by: NOON.plus_ms(30_000),
+        budget_ms: 30_000,
+        hops: 1,
+        order: document,
+        outputs: std::collections::BTreeMap::new(),
+    }
+}
+
+/// The health of a service that is down.
+#[must_use]
+pub fn health(service: &str, version: u64) -> ServiceHealth {
+    ServiceHealth {
+        service: service.into(),
+        version,
+        state: Breaker::Open,
+        failures_in_a_row: 5,
+        until: NOON.plus_ms(1_000),
+        backoff: Backoff::new(BackoffPolicy { slot_time_ms: 100, ceiling: 5, stay_at_ceiling: true }).next(3),
+        since: NOON,
+    }
+}

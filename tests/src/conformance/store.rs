@@ -1,0 +1,286 @@
+//! [`Store`]: orders, tasks, the index and the lists.
+
+#![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
+
+use domain::id::OrderId;
+use domain::limits::SHARDS;
+use domain::ports::{Commit, Due, Inserted, ListError, Queues, Store};
+use domain::task::{ProcessState, Watch};
+use domain::time::Timestamp;
+use futures_util::future::join;
+
+use super::World;
+use super::samples::{NOON, committed, next, next_in, order, order_with, stored, task};
+
+/// Longer than any test runs.
+const LONG_MS: u64 = 60_000;
+
+pub async fn an_order_is_inserted_once(world: &impl World) {
+    let store = world.ports();
+    let first = stored(store, 1).await;
+    let changed = committed(store, &first, next_in(&first, ProcessState::Processing)).await;
+    // The same content in other words, as a client may send it again.
+    let again = order_with(1, r#"{"Total":12.50,"Item":"book-1"}"#);
+    assert_eq!(store.insert(again.clone(), task(&again)).await.unwrap(), Inserted::Same);
+    assert_eq!(store.order(again.order_id).await.unwrap().unwrap().document, order(1).document);
+    assert_eq!(store.task(again.order_id).await.unwrap().unwrap(), changed);
+}
+
+pub async fn an_order_of_the_same_id_and_another_document_changes_nothing(world: &impl World) {
+    let store = world.ports();
+    let first = stored(store, 1).await;
+    let other = order_with(1, r#"{"Total":13.50}"#);
+    let mut others_task = task(&other);
+    others_task.nonce += 1;
+    assert_eq!(store.insert(other, others_task).await.unwrap(), Inserted::Different);
+    assert_eq!(*store.order(first.order_id).await.unwrap().unwrap(), order(1));
+    assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), first);
+}
+
+pub async fn order_and_task_come_together(world: &impl World) {
+    let store = world.ports();
+    let first = stored(store, 1).await;
+    assert_eq!(*store.order(first.order_id).await.unwrap().unwrap(), order(1));
+    assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), first);
+}
+
+pub async fn what_was_never_inserted_is_not_there(world: &impl World) {
+    let store = world.ports();
+    stored(store, 1).await;
+    assert_eq!(store.order(order(2).order_id).await.unwrap(), None);
+    assert_eq!(store.task(order(2).order_id).await.unwrap(), None);
+}
+
+pub async fn a_commit_replaces_the_version_that_it_saw(world: &impl World) {
+    let store = world.ports();
+    let first = stored(store, 1).await;
+    let second = committed(store, &first, next_in(&first, ProcessState::Processing)).await;
+    assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), second);
+    let third = committed(store, &second, next_in(&second, ProcessState::Processed)).await;
+    assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), third);
+}
+
+pub async fn a_commit_on_an_older_version_is_a_conflict(world: &impl World) {
+    let store = world.ports();
+    let first = stored(store, 1).await;
+    // Finished or not: a store may keep the two in different places.
+    for state in [ProcessState::Processing, ProcessState::Processed] {
+        let before = store.task(first.order_id).await.unwrap().unwrap();
+        let now = committed(store, &before, next_in(&before, state)).await;
+        let late = next(&before, |task| task.nonce += 100);
+        assert_eq!(store.commit(&before, late).await.unwrap(), Commit::Conflict);
+        assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), now);
+    }
+}
+
+pub async fn a_commit_without_an_order_is_a_conflict(world: &impl World) {
+    let store = world.ports();
+    let nowhere = task(&order(1));
+    assert_eq!(store.commit(&nowhere, next(&nowhere, |_| {})).await.unwrap(), Commit::Conflict);
+    assert_eq!(store.task(nowhere.order_id).await.unwrap(), None);
+}
+
+pub async fn a_repeated_commit_meets_its_own_nonce(world: &impl World) {
+    let store = world.ports();
+    let first = stored(store, 1).await;
+    let mut before = first.clone();
+    for state in [ProcessState::Processing, ProcessState::Processed] {
+        let after = committed(store, &before, next_in(&before, state)).await;
+        assert_eq!(store.commit(&before, after.clone()).await.unwrap(), Commit::Committed);
+        assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), after);
+        before = after;
+    }
+}
+
+pub async fn of_two_commits_at_once_one_wins(world: &impl World) {
+    let store = world.ports();
+    for n in 0..20 {
+        let first = stored(store, n).await;
+        let (left, right) = (next(&first, |task| task.nonce += 1), next(&first, |task| task.nonce += 2));
+        let (left_won, right_won) = join(store.commit(&first, left.clone()), store.commit(&first, right.clone())).await;
+        let winner = match (left_won.unwrap(), right_won.unwrap()) {
+            (Commit::Committed, Commit::Conflict) => left,
+            (Commit::Conflict, Commit::Committed) => right,
+            both => panic!("{both:?}"),
+        };
+        assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), winner);
+    }
+}
+
+/// Everything that is due, in pages of `limit`.
+async fn all_due(store: &impl Store, shard: u8, now: Timestamp, limit: usize) -> Vec<Due> {
+    let mut all = Vec::new();
+    loop {
+        let page = store.due(shard, now, all.last().copied(), limit).await.unwrap();
+        assert!(page.len() <= limit);
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page);
+    }
+}
+
+/// Numbers of orders of one shard.
+fn of_one_shard() -> impl Iterator<Item = u32> {
+    let shard = order(0).order_id.shard();
+    (0..).filter(move |&n| order(n).order_id.shard() == shard)
+}
+
+pub async fn due_orders_come_longest_due_first_and_page_by_page(world: &impl World) {
+    let store = world.ports();
+    let shard = order(0).order_id.shard();
+    let mut expected: Vec<(Timestamp, OrderId)> = Vec::new();
+    // Some at the same time: a page may end among them.
+    for (n, at_ms) in of_one_shard().zip([50, 10, 30, 30, 30, 40, 20]) {
+        let first = stored(store, n).await;
+        let at = NOON.plus_ms(at_ms);
+        committed(store, &first, next(&first, |task| task.watch_at = Some(at))).await;
+        expected.push((at, first.order_id));
+    }
+    expected.sort();
+    for limit in [1, 2, 3, 100] {
+        let found = all_due(store, shard, NOON.plus_ms(50), limit).await;
+        assert_eq!(found.iter().map(|due| (due.at, due.order_id)).collect::<Vec<_>>(), expected, "{limit} a page");
+    }
+    let early = all_due(store, shard, NOON.plus_ms(29), 2).await;
+    assert_eq!(early.iter().map(|due| (due.at, due.order_id)).collect::<Vec<_>>(), expected[..2]);
+}
+
+pub async fn only_the_lane_of_the_supervisor_and_of_the_shard_is_due(world: &impl World) {
+    let store = world.ports();
+    let mine = stored(store, 1).await;
+    let operators = stored(store, 2).await;
+    let operators_lane = Some(Watch::Error(operators.order_id.shard()));
+    committed(store, &operators, next(&operators, |task| task.watch = operators_lane)).await;
+    for shard in 0..SHARDS {
+        let found = all_due(store, shard, NOON.plus_ms(1_000_000), 10).await;
+        let expected = if shard == mine.order_id.shard() { vec![mine.order_id] } else { Vec::new() };
+        assert_eq!(found.iter().map(|due| due.order_id).collect::<Vec<_>>(), expected, "shard {shard}");
+    }
+}
+
+pub async fn a_watch_that_moved_is_due_at_its_new_time_only(world: &impl World) {
+    let store = world.ports();
+    let first = stored(store, 1).await;
+    let (early, late) = (NOON.plus_ms(100), NOON.plus_ms(200));
+    let second = committed(store, &first, next(&first, |task| task.watch_at = Some(early))).await;
+    // A change of something else leaves it where it is.
+    let third = committed(store, &second, next(&second, |task| task.notify = true)).await;
+    let shard = first.order_id.shard();
+    let at_early = Due { at: early, order_id: first.order_id };
+    assert_eq!(store.due(shard, early, None, 10).await.unwrap(), [at_early]);
+    committed(store, &third, next(&third, |task| task.watch_at = Some(late))).await;
+    assert_eq!(store.due(shard, late.minus_ms(1), None, 10).await.unwrap(), []);
+    assert_eq!(store.due(shard, late, None, 10).await.unwrap(), [Due { at: late, ..at_early }]);
+}
+
+pub async fn a_finished_order_is_not_due(world: &impl World) {
+    let store = world.ports();
+    for (n, state) in [(1, ProcessState::Processed), (2, ProcessState::Compensated)] {
+        let first = stored(store, n).await;
+        let shard = first.order_id.shard();
+        let far = NOON.plus_ms(1_000_000);
+        assert_eq!(store.due(shard, far, None, 10).await.unwrap().len(), 1);
+        committed(store, &first, next_in(&first, state)).await;
+        assert_eq!(store.due(shard, far, None, 10).await.unwrap(), []);
+    }
+}
+
+/// Everything in a list, in pages of `limit`.
+async fn all_listed(store: &impl Store, state: Option<ProcessState>, limit: usize) -> Vec<OrderId> {
+    let (mut all, mut after) = (Vec::new(), None::<String>);
+    loop {
+        let page = store.list(state, after.as_deref(), limit).await.unwrap();
+        assert!(page.tasks.len() <= limit && (page.next.is_none() || !page.tasks.is_empty()));
+        assert!(page.tasks.iter().all(|task| state.is_none_or(|state| task.process_state == state)));
+        all.extend(page.tasks.iter().map(|task| task.order_id));
+        after = page.next;
+        if after.is_none() {
+            return all;
+        }
+    }
+}
+
+pub async fn a_list_is_newest_first_and_pages_through_all(world: &impl World) {
+    let store = world.ports();
+    assert_eq!(all_listed(store, None, 10).await, []);
+    let mut expected = Vec::new();
+    for n in 0..7 {
+        expected.insert(0, stored(store, n).await.order_id);
+    }
+    for limit in [1, 2, 3, 7, 100] {
+        assert_eq!(all_listed(store, None, limit).await, expected, "{limit} a page");
+        assert_eq!(all_listed(store, Some(ProcessState::Pending), limit).await, expected, "{limit} a page");
+    }
+}
+
+pub async fn a_list_of_a_state_has_no_others(world: &impl World) {
+    let store = world.ports();
+    let (mut failed, mut processed) = (Vec::new(), Vec::new());
+    for n in 0..9 {
+        let first = stored(store, n).await;
+        let (state, list) = match n % 3 {
+            0 => (ProcessState::Error, &mut failed),
+            1 => (ProcessState::Processed, &mut processed),
+            _ => continue,
+        };
+        committed(store, &first, next_in(&first, state)).await;
+        list.insert(0, first.order_id);
+    }
+    assert_eq!(all_listed(store, Some(ProcessState::Error), 2).await, failed);
+    assert_eq!(all_listed(store, Some(ProcessState::Processed), 2).await, processed);
+    assert_eq!(all_listed(store, Some(ProcessState::Compensated), 2).await, []);
+}
+
+pub async fn a_cursor_that_somebody_made_up_is_refused(world: &impl World) {
+    let store = world.ports();
+    stored(store, 1).await;
+    for made_up in ["", "made-up", "eyJ4IjoxfQ==", "-1", "' OR 1=1 --", "99999999999999999999999"] {
+        let answer = store.list(None, Some(made_up), 10).await;
+        assert!(matches!(answer, Err(ListError::Cursor)), "{made_up}: {answer:?}");
+    }
+}
+
+pub async fn a_settled_task_is_given_at_once(world: &impl World) {
+    let store = world.ports();
+    for (n, state) in [(1, ProcessState::Processed), (2, ProcessState::Compensated), (3, ProcessState::Error)] {
+        let first = stored(store, n).await;
+        let settled = committed(store, &first, next_in(&first, state)).await;
+        assert_eq!(store.settled(first.order_id, LONG_MS).await.unwrap().unwrap(), settled);
+    }
+}
+
+pub async fn who_waits_is_told_when_the_task_is_settled(world: &impl World) {
+    let store = world.ports();
+    let first = stored(store, 1).await;
+    let work = async {
+        let second = committed(store, &first, next_in(&first, ProcessState::Processing)).await;
+        committed(store, &second, next_in(&second, ProcessState::Processed)).await
+    };
+    let (told, last) = join(store.settled(first.order_id, LONG_MS), work).await;
+    assert_eq!(told.unwrap().unwrap(), last);
+}
+
+pub async fn who_waits_too_long_gets_the_task_as_it_is(world: &impl World) {
+    let store = world.ports();
+    let first = stored(store, 1).await;
+    let (told, ()) = join(store.settled(first.order_id, 20), world.pass(20)).await;
+    assert_eq!(told.unwrap().unwrap(), first);
+    assert_eq!(store.settled(first.order_id, 0).await.unwrap().unwrap(), first);
+}
+
+pub async fn nobody_waits_for_an_order_that_nobody_posted(world: &impl World) {
+    assert_eq!(world.ports().settled(order(1).order_id, LONG_MS).await.unwrap(), None);
+}
+
+pub async fn who_waits_for_an_accepted_order_is_told_when_it_is_settled(world: &impl World) {
+    let store = world.ports();
+    let accepted = order(1);
+    store.submit(accepted.clone()).await.unwrap();
+    let work = async {
+        let first = stored(store, 1).await;
+        committed(store, &first, next_in(&first, ProcessState::Processed)).await
+    };
+    let (told, last) = join(store.settled(accepted.order_id, LONG_MS), work).await;
+    assert_eq!(told.unwrap().unwrap(), last);
+}

@@ -1,0 +1,163 @@
+//! All of Stepwarden on one machine, as `stepwarden serve` runs it, in this process and in a directory of its own.
+
+#![expect(clippy::disallowed_methods, reason = "a test looks again after a while")]
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use embedded::{Engine, Options, Stats};
+use rusqlite::{Connection, OpenFlags};
+use stepwarden::args::ServiceArgs;
+use stepwarden::serve::{self, Backend, Remotes, Running};
+use stepwarden::standin::{Effects, KEYS_UNLIMITED, Service, StandIns};
+use tempfile::TempDir;
+
+use crate::socket::{self, Answer};
+
+/// How long the supervisor pauses between its runs.
+const SUPERVISE_EVERY: Duration = Duration::from_millis(50);
+/// How often something is looked for before it is given up, and the pause between looks in milliseconds: 20 s in all.
+const LOOKS_MAX: u32 = 2_000;
+const LOOK_AGAIN_MS: u64 = 10;
+
+/// A running machine. Without a call of [`Machine::stop`] it ends with the test.
+#[derive(Debug)]
+pub struct Machine {
+    running: Running,
+    engine: Engine,
+    directory: TempDir,
+}
+
+/// What the machine has stored and what is under way: the same before and after something that must leave no trace.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// Id, version and state of every task.
+    tasks: Vec<(String, u64, String)>,
+    events: i64,
+    effects: Effects,
+}
+
+impl Machine {
+    /// Starts with stand-ins for all services.
+    pub async fn start() -> Self {
+        Self::start_with(&ServiceArgs::default()).await
+    }
+
+    /// Starts with these services, and stand-ins for the others.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start_with(services: &ServiceArgs) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let engine = Engine::open(directory.path(), Options::default()).expect("an engine");
+        engine.recover().await.expect("nothing to recover");
+        let backend = Backend {
+            ports: Arc::new(engine.clone()),
+            submissions: engine.submissions(),
+            scheduler: engine.scheduler(),
+            requests: Service::ALL.map(|service| engine.requests(service.name())),
+        };
+        let remotes = Remotes::start(services, KEYS_UNLIMITED).await.expect("services");
+        let listener = serve::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).await.expect("a port");
+        let running = serve::start(listener, backend, remotes, SUPERVISE_EVERY).expect("a running machine");
+        Self { running, engine, directory }
+    }
+
+    /// Stops it as a signal would.
+    ///
+    /// # Panics
+    /// When the engine does not close.
+    pub async fn stop(self) {
+        self.running.stop().await;
+        self.engine.close().await.expect("closed");
+    }
+
+    /// Sends one request on a connection of its own.
+    pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+        socket::ask(self.running.address(), method, path, headers, body).await
+    }
+
+    /// A connection for several requests.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub async fn connect(&self) -> socket::Connection {
+        socket::Connection::open(self.running.address()).await.expect("a connection")
+    }
+
+    /// `POST /orders`.
+    pub async fn post(&self, headers: &[(&str, &str)], document: &str) -> Answer {
+        self.ask("POST", "/orders", headers, document).await
+    }
+
+    /// `GET`.
+    pub async fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path, &[], "").await
+    }
+
+    /// An order that is waited for until it is settled, and its id.
+    ///
+    /// # Panics
+    /// When it is not settled within 20 s.
+    pub async fn settled(&self, document: &str) -> (String, Answer) {
+        let answer = self.post(&[("prefer", "wait=20")], document).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        (answer.text_of("OrderID"), answer)
+    }
+
+    /// The order once it is as it should be.
+    ///
+    /// # Panics
+    /// When it does not come to that within 20 s.
+    pub async fn until(&self, order_id: &str, is: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
+        let mut last = serde_json::Value::Null;
+        for _ in 0..LOOKS_MAX {
+            last = self.get(&format!("/orders/{order_id}")).await.json();
+            if is(&last) {
+                return last;
+            }
+            tokio::time::sleep(Duration::from_millis(LOOK_AGAIN_MS)).await;
+        }
+        panic!("it did not come to that: {last:#}");
+    }
+
+    /// What happened at the stand-ins.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        self.running.stand_ins().map(StandIns::effects).unwrap_or_default()
+    }
+
+    /// The database file, opened by another reader.
+    ///
+    /// # Panics
+    /// When it cannot be opened.
+    #[must_use]
+    pub fn database(&self) -> Connection {
+        let file = self.directory.path().join("stepwarden.db");
+        Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("the database")
+    }
+
+    /// What there is, once no message is under way any more.
+    ///
+    /// # Panics
+    /// When there is no end of messages.
+    pub async fn trace(&self) -> Trace {
+        for _ in 0..LOOKS_MAX {
+            let Stats { submissions, scheduler, requests, .. } = self.engine.stats();
+            if submissions + scheduler + requests == 0 {
+                let events = self.database().query_row("SELECT count(*) FROM events", [], |row| row.get(0));
+                let (tasks, events) = (self.tasks().expect("tasks"), events.expect("events"));
+                return Trace { tasks, events, effects: self.effects() };
+            }
+            tokio::time::sleep(Duration::from_millis(LOOK_AGAIN_MS)).await;
+        }
+        panic!("messages are still under way: {:?}", self.engine.stats());
+    }
+
+    fn tasks(&self) -> rusqlite::Result<Vec<(String, u64, String)>> {
+        let database = self.database();
+        let mut tasks = database.prepare("SELECT order_id, version, process_state FROM tasks ORDER BY seq")?;
+        tasks.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs(), row.get(2)?)))?.collect()
+    }
+}

@@ -1,0 +1,84 @@
+//! Leases, and the health of the services.
+
+use domain::ports::{Commit, Lease, Leases, PortError, ServiceHealth, Services};
+use domain::time::Timestamp;
+
+use super::Memory;
+
+/// A lease, or what is left of one that was given back: its epoch goes on counting.
+pub(super) struct Held {
+    lease: Lease,
+    is_given_back: bool,
+}
+
+impl Held {
+    fn is_over(&self, now: Timestamp) -> bool {
+        self.is_given_back || self.lease.expires_at <= now
+    }
+
+    /// Whether this is the lease that somebody believes to hold.
+    fn is(&self, lease: &Lease) -> bool {
+        !self.is_given_back && (self.lease.epoch, &self.lease.owner) == (lease.epoch, &lease.owner)
+    }
+}
+
+impl Leases for Memory {
+    async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
+        Ok(self.change(|state| {
+            let held = state.leases.get(name);
+            if held.is_some_and(|held| !held.is_over(now)) {
+                return None;
+            }
+            let epoch = held.map_or(0, |held| held.lease.epoch) + 1;
+            let lease = Lease { name: name.into(), owner: owner.into(), epoch, expires_at: now.plus_ms(term_ms) };
+            state.leases.insert(name.to_owned(), Held { lease: lease.clone(), is_given_back: false });
+            Some(lease)
+        }))
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        term_ms: u64,
+        _health: &str,
+    ) -> Result<Option<Lease>, PortError> {
+        Ok(self.change(|state| {
+            let held = state.leases.get_mut(&*lease.name)?;
+            if !held.is(lease) || held.is_over(now) {
+                return None;
+            }
+            held.lease.expires_at = now.plus_ms(term_ms);
+            Some(held.lease.clone())
+        }))
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), PortError> {
+        self.change(|state| {
+            if let Some(held) = state.leases.get_mut(&*lease.name).filter(|held| held.is(lease)) {
+                held.is_given_back = true;
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Services for Memory {
+    async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
+        Ok(self.state().services.get(service).cloned())
+    }
+
+    async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
+        Ok(self.change(|state| {
+            if state.services.get(&after.service).map_or(0, |health| health.version) != version_before {
+                return Commit::Conflict;
+            }
+            state.services.insert(after.service.clone(), after);
+            Commit::Committed
+        }))
+    }
+
+    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
+        Ok(self.state().services.values().cloned().collect())
+    }
+}

@@ -1,0 +1,125 @@
+//! Every port in memory, on a clock that stands still until somebody moves it.
+//!
+//! One lock and one bell: each change rings the bell, and whoever waits looks again. That is slow and easy to be sure
+//! of. It is the yardstick for the other adapters, and the world of the simulation.
+
+mod leases;
+mod outside;
+mod queue;
+mod store;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use domain::id::OrderId;
+use domain::message::{CloudEvent, Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::ServiceHealth;
+use domain::task::Task;
+use domain::time::Timestamp;
+use tokio::sync::Notify;
+
+pub use queue::{DeadLetter, RECEIVES_MAX, Requests, Scheduler, Submissions, VISIBILITY_MS};
+
+use leases::Held;
+use queue::MemoryQueue;
+
+/// All ports in memory. Cloning copies a pointer.
+#[derive(Clone)]
+pub struct Memory(Arc<Inner>);
+
+struct Inner {
+    state: Mutex<State>,
+    bell: Notify,
+}
+
+struct State {
+    now: Timestamp,
+    random: u64,
+    /// Oldest first, as they were inserted.
+    arrivals: Vec<OrderId>,
+    orders: BTreeMap<OrderId, (Arc<Order>, Arc<Task>)>,
+    submissions: MemoryQueue<Order>,
+    scheduler: MemoryQueue<SchedulerMessage>,
+    requests: BTreeMap<String, MemoryQueue<Request>>,
+    dead_letters: Vec<DeadLetter>,
+    leases: BTreeMap<String, Held>,
+    services: BTreeMap<Arc<str>, ServiceHealth>,
+    channels: BTreeSet<String>,
+    published: Vec<CloudEvent>,
+    notified: Vec<(String, CloudEvent)>,
+}
+
+impl Memory {
+    /// Nothing stored, at a time of day, with the randomness of a seed.
+    #[must_use]
+    pub fn new(now: Timestamp, seed: u64) -> Self {
+        let state = State {
+            now,
+            random: seed,
+            arrivals: Vec::new(),
+            orders: BTreeMap::new(),
+            submissions: MemoryQueue::default(),
+            scheduler: MemoryQueue::default(),
+            requests: BTreeMap::new(),
+            dead_letters: Vec::new(),
+            leases: BTreeMap::new(),
+            services: BTreeMap::new(),
+            channels: BTreeSet::new(),
+            published: Vec::new(),
+            notified: Vec::new(),
+        };
+        Self(Arc::new(Inner { state: Mutex::new(state), bell: Notify::new() }))
+    }
+
+    /// Moves the clock on; whoever waited for that goes on.
+    pub fn advance(&self, ms: u64) {
+        self.change(|state| state.now = state.now.plus_ms(ms));
+    }
+
+    /// Registers a reply channel.
+    pub fn register_channel(&self, name: &str) {
+        self.change(|state| state.channels.insert(name.to_owned()));
+    }
+
+    /// What was put on the event bus, oldest first.
+    #[must_use]
+    pub fn published(&self) -> Vec<CloudEvent> {
+        self.state().published.clone()
+    }
+
+    /// What was sent to reply channels, with the channel's name, oldest first.
+    #[must_use]
+    pub fn notified(&self) -> Vec<(String, CloudEvent)> {
+        self.state().notified.clone()
+    }
+
+    /// Messages that were delivered too often, oldest first.
+    #[must_use]
+    pub fn dead_letters(&self) -> Vec<DeadLetter> {
+        self.state().dead_letters.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes something and rings the bell.
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let result = change(&mut self.state());
+        self.0.bell.notify_waiters();
+        result
+    }
+
+    /// Looks now and after every change until there is something to see.
+    async fn until<R>(&self, mut look: impl FnMut(&mut State) -> Option<R>) -> R {
+        loop {
+            // Made before the look, so that a change after the look is heard.
+            let bell = self.0.bell.notified();
+            if let Some(found) = look(&mut self.state()) {
+                return found;
+            }
+            bell.await;
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The clock, randomness, the event bus and the reply channels.
+
+use domain::message::CloudEvent;
+use domain::ports::{Clock, Events, PortError, Randomness};
+use domain::time::Timestamp;
+
+use super::Memory;
+
+/// The order names a reply channel that nobody registered.
+#[derive(Debug, thiserror::Error)]
+#[error("no reply channel is registered under the name {0:?}")]
+struct UnknownChannel(String);
+
+impl Clock for Memory {
+    fn now(&self) -> Timestamp {
+        self.state().now
+    }
+
+    async fn sleep(&self, ms: u64) {
+        let until = self.now().plus_ms(ms);
+        self.until(|state| (state.now >= until).then_some(())).await;
+    }
+}
+
+impl Randomness for Memory {
+    /// SplitMix64.
+    fn random(&self) -> u64 {
+        let mut state = self.state();
+        state.random = state.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = state.random;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
+    }
+}
+
+impl Events for Memory {
+    async fn publish(&self, event: CloudEvent) -> Result<(), PortError> {
+        self.change(|state| state.published.push(event));
+        Ok(())
+    }
+
+    async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
+        self.change(|state| {
+            if !state.channels.contains(channel) {
+                return Err(PortError::refused("events.notify", UnknownChannel(channel.to_owned())));
+            }
+            state.notified.push((channel.to_owned(), event));
+            Ok(())
+        })
+    }
+}

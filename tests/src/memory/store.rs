@@ -1,0 +1,87 @@
+//! The order database and the state store.
+
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use domain::order::Order;
+use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::task::{ProcessState, Task, Watch};
+use domain::time::Timestamp;
+
+use super::Memory;
+
+impl Store for Memory {
+    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+        Ok(self.change(|state| match state.orders.get(&order.order_id) {
+            Some((stored, _)) if stored.fingerprint == order.fingerprint => Inserted::Same,
+            Some(_) => Inserted::Different,
+            None => {
+                state.arrivals.push(order.order_id);
+                state.orders.insert(order.order_id, (order.into(), task.into()));
+                Inserted::New
+            }
+        }))
+    }
+
+    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        Ok(self.state().orders.get(&order_id).map(|(order, _)| order.clone()))
+    }
+
+    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        Ok(self.state().orders.get(&order_id).map(|(_, task)| task.clone()))
+    }
+
+    async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        Ok(self.change(|state| match state.orders.get_mut(&before.order_id) {
+            Some((_, task)) if (task.version, task.nonce) == (after.version, after.nonce) => Commit::Committed,
+            Some((_, task)) if task.version == before.version => {
+                *task = after;
+                Commit::Committed
+            }
+            Some(_) | None => Commit::Conflict,
+        }))
+    }
+
+    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        let state = self.state();
+        let watched = state.orders.values().filter(|(_, task)| task.watch == Some(Watch::Due(shard)));
+        let dues = watched.filter_map(|(_, task)| Some(Due { at: task.watch_at?, order_id: task.order_id }));
+        let place = |due: &Due| (due.at, due.order_id);
+        let mut dues: Vec<Due> =
+            dues.filter(|due| due.at <= now && after.is_none_or(|after| place(due) > place(&after))).collect();
+        dues.sort_by_key(place);
+        dues.truncate(limit);
+        Ok(dues)
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        let all = self.state();
+        let end = match after {
+            Some(cursor) => {
+                cursor.strip_prefix("before-").and_then(|place| place.parse().ok()).ok_or(ListError::Cursor)?
+            }
+            None => all.arrivals.len(),
+        };
+        let newest_first = all.arrivals.iter().enumerate().take(end).rev();
+        let tasks = newest_first.filter_map(|(place, id)| all.orders.get(id).map(|(_, task)| (place, task)));
+        let mut found = tasks.filter(|(_, task)| state.is_none_or(|state| task.process_state == state)).peekable();
+        let (mut page, mut last) = (Page::default(), 0);
+        for (place, task) in found.by_ref().take(limit) {
+            page.tasks.push(task.clone());
+            last = place;
+        }
+        page.next = found.peek().map(|_| format!("before-{last}"));
+        Ok(page)
+    }
+
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+        let until = self.state().now.plus_ms(wait_ms);
+        let look = |state: &mut super::State| {
+            let task = state.orders.get(&order_id).map(|(_, task)| task.clone());
+            let is_settled = task.as_ref().is_some_and(|task| task.process_state.is_settled());
+            let will_never_be = task.is_none() && !state.submissions.bodies().any(|order| order.order_id == order_id);
+            (is_settled || will_never_be || state.now >= until).then_some(task)
+        };
+        Ok(self.until(look).await)
+    }
+}

@@ -1,0 +1,466 @@
+//! What the one-machine engine promises beyond the ports: what is on disk and when, recovery, and what it does when the
+//! disk fails.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use domain::json::Json;
+use domain::message::{CloudEvent, Delivery, Receipt, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{Commit, Events, Inserted, PortErrorKind, Queues, Services, Source, Store};
+use domain::task::{ProcessState, Task, Watch};
+use embedded::{Engine, Options, QueueOptions, Recovered};
+use futures_util::FutureExt;
+use futures_util::future::{join, join_all};
+use rusqlite::Connection;
+use tempfile::TempDir;
+use tests::conformance::samples::{NOON, committed, next, next_in, order, order_with, request, stored, task, wake};
+
+/// Lazy writes go with others, or at the end: a slow machine makes no difference.
+const PATIENT: u64 = 60_000;
+
+fn open(directory: &TempDir) -> Engine {
+    Engine::open(directory.path(), options()).unwrap()
+}
+
+fn options() -> Options {
+    Options { lazy_ms: PATIENT, busy_ms: 50, ..Options::default() }
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Another program that looks at the file, or holds it.
+fn other_program(directory: &TempDir) -> Connection {
+    Connection::open(directory.path().join("stepwarden.db")).unwrap()
+}
+
+fn count(connection: &Connection, sql: &str) -> i64 {
+    connection.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+fn receipts<M>(deliveries: &[Delivery<M>]) -> Vec<Receipt> {
+    deliveries.iter().map(|delivery| delivery.receipt.clone()).collect()
+}
+
+fn bodies<M: Clone>(deliveries: &[Delivery<M>]) -> Vec<M> {
+    deliveries.iter().map(|delivery| delivery.body.clone().unwrap()).collect()
+}
+
+fn event(n: u32) -> CloudEvent {
+    CloudEvent {
+        specversion: "1.0".into(),
+        id: format!("event-{n}").into(),
+        source: "stepwarden".into(),
+        kind: "OrderNeedsOperator".into(),
+        subject: order(n).order_id.to_string().into(),
+        time: NOON,
+        datacontenttype: "application/json".into(),
+        data: Json::of(&n),
+    }
+}
+
+/// Takes the one accepted order off the queue and inserts it, as the submission function does.
+async fn submission(engine: &Engine) -> (Arc<Task>, Vec<Receipt>) {
+    let deliveries = engine.submissions().receive(10).await;
+    let [accepted]: [Order; 1] = bodies(&deliveries).try_into().unwrap();
+    let first = task(&accepted);
+    assert_eq!(engine.insert(accepted, first.clone()).await.unwrap(), Inserted::New);
+    (Arc::new(first), receipts(&deliveries))
+}
+
+#[tokio::test]
+async fn what_was_committed_is_there_after_a_drop_without_close() {
+    let directory = directory();
+    let engine = open(&directory);
+    let first = stored(&engine, 1).await;
+    let second = committed(&engine, &first, next_in(&first, ProcessState::Processing)).await;
+    stored(&engine, 2).await;
+    drop(engine);
+
+    let engine = open(&directory);
+    assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), second);
+    assert_eq!(*engine.order(first.order_id).await.unwrap().unwrap(), order(1));
+    assert_eq!(engine.insert(order(2), task(&order(2))).await.unwrap(), Inserted::Same);
+    let other = order_with(2, r#"{"Item":"none"}"#);
+    assert_eq!(engine.insert(other.clone(), task(&other)).await.unwrap(), Inserted::Different);
+    // A write whose answer was lost with the process, tried again, and one that was never sent.
+    assert_eq!(engine.commit(&first, second.clone()).await.unwrap(), Commit::Committed);
+    assert_eq!(engine.commit(&first, next(&first, |task| task.nonce += 9)).await.unwrap(), Commit::Conflict);
+    assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), second);
+}
+
+#[tokio::test]
+async fn another_program_can_read_the_tasks_while_the_engine_runs() {
+    let directory = directory();
+    let engine = open(&directory);
+    let first = stored(&engine, 1).await;
+    committed(&engine, &first, next_in(&first, ProcessState::Processing)).await;
+    let sql = "SELECT process_state || ' ' || json_extract(body, '$.ProcessState') || ' ' || version FROM tasks";
+    let seen: String = other_program(&directory).query_row(sql, [], |row| row.get(0)).unwrap();
+    assert_eq!(seen, "Processing Processing 2");
+}
+
+#[tokio::test]
+async fn recovery_wakes_what_is_under_way_and_delivers_what_was_accepted() {
+    let directory = directory();
+    let engine = open(&directory);
+    let (mut under_way, mut others) = (Vec::new(), Vec::new());
+    for n in 0..5 {
+        under_way.push(stored(&engine, n).await.order_id);
+    }
+    for n in 5..8 {
+        others.push(stored(&engine, n).await);
+    }
+    committed(&engine, &others[0], next_in(&others[0], ProcessState::Processed)).await;
+    let operators = Some(Watch::Error(others[1].order_id.shard()));
+    committed(&engine, &others[1], next(&others[1], |task| task.watch = operators)).await;
+    committed(&engine, &others[2], next_in(&others[2], ProcessState::Compensated)).await;
+    engine.submit(order(9)).await.unwrap();
+    engine.close().await.unwrap();
+    drop(engine);
+
+    let engine = open(&directory);
+    assert_eq!(engine.stats().scheduler, 0);
+    assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 1, wakes: 5 });
+    let wakes = engine.scheduler().receive(100).await;
+    assert!(wakes.iter().all(Delivery::is_redelivery));
+    assert!(bodies(&wakes).iter().all(|message| matches!(message, SchedulerMessage::Wake(wake) if wake.hops == 0)));
+    let mut woken: Vec<_> = bodies(&wakes).iter().map(SchedulerMessage::order_id).collect();
+    woken.sort();
+    under_way.sort();
+    assert_eq!(woken, under_way);
+    let accepted = engine.submissions().receive(10).await;
+    assert!(accepted[0].is_redelivery());
+    assert_eq!(bodies(&accepted), [order(9)]);
+}
+
+#[tokio::test]
+async fn a_submission_is_on_disk_until_it_is_deleted() {
+    let directory = directory();
+    let engine = open(&directory);
+    engine.submit(order(1)).await.unwrap();
+    let (first, _) = submission(&engine).await;
+    drop(engine);
+
+    // The insert is there, and the message comes again.
+    let engine = open(&directory);
+    assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 1, wakes: 1 });
+    assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), first);
+    let again = engine.submissions().receive(10).await;
+    assert_eq!(engine.insert(order(1), task(&order(1))).await.unwrap(), Inserted::Same);
+    engine.submissions().delete(receipts(&again)).await.unwrap();
+    drop(engine);
+
+    let engine = open(&directory);
+    assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 0, wakes: 1 });
+}
+
+#[tokio::test]
+async fn an_order_of_three_steps_costs_five_syncs() {
+    let directory = directory();
+    let engine = open(&directory);
+    engine.submit(order(1)).await.unwrap();
+    let (mut last, receipts) = submission(&engine).await;
+    // The claim, two results with the next claim, the end.
+    for (n, state) in [ProcessState::Processing; 3].into_iter().chain([ProcessState::Processed]).enumerate() {
+        let before = engine.task(last.order_id).await.unwrap().unwrap();
+        assert_eq!(before, last);
+        last = committed(&engine, &before, next_in(&before, state)).await;
+        if n == 0 {
+            engine.submissions().delete(receipts.clone()).await.unwrap();
+        }
+    }
+    let stats = engine.stats();
+    assert_eq!((stats.transactions, stats.failures), (5, 0));
+    assert_eq!((stats.live, stats.submissions, stats.waiting), (0, 0, 0));
+    engine.close().await.unwrap();
+    assert_eq!(engine.stats().transactions, 5, "nothing was left to write at the end");
+}
+
+#[tokio::test]
+async fn commits_that_arrive_together_share_a_transaction() {
+    const ORDERS: u32 = 64;
+    let directory = directory();
+    let engine = Engine::open(directory.path(), Options { busy_ms: 60_000, ..options() }).unwrap();
+    let mut tasks = Vec::new();
+    for n in 0..ORDERS {
+        tasks.push(stored(&engine, n).await);
+    }
+    let before = engine.stats();
+    let other = other_program(&directory);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let commits = tasks.into_iter().map(|first| {
+        let engine = engine.clone();
+        tokio::spawn(async move { engine.commit(&first, next_in(&first, ProcessState::Processing)).await.unwrap() })
+    });
+    let commits: Vec<_> = commits.collect();
+    while engine.stats().waiting < ORDERS as usize {
+        tokio::task::yield_now().await;
+    }
+    other.execute_batch("COMMIT").unwrap();
+    for commit in commits {
+        assert_eq!(commit.await.unwrap(), Commit::Committed);
+    }
+    // Those that the writer had when it met the lock, and all the others.
+    let after = engine.stats();
+    assert!(after.transactions - before.transactions <= 2, "{before:?} {after:?}");
+    assert_eq!(after.writes - before.writes, u64::from(ORDERS));
+}
+
+#[tokio::test]
+async fn a_state_is_not_shown_before_it_is_durable() {
+    let directory = directory();
+    let engine = Engine::open(directory.path(), Options { busy_ms: 60_000, ..options() }).unwrap();
+    let first = stored(&engine, 1).await;
+    let second = next_in(&first, ProcessState::Processed);
+    let other = other_program(&directory);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut commit = Box::pin(engine.commit(&first, second.clone()));
+    let mut repeated = Box::pin(engine.commit(&first, second.clone()));
+    let mut read = Box::pin(engine.task(first.order_id));
+    let mut settled = Box::pin(engine.settled(first.order_id, PATIENT));
+    assert!((&mut commit).now_or_never().is_none());
+    assert!((&mut repeated).now_or_never().is_none());
+    assert!((&mut read).now_or_never().is_none());
+    assert!((&mut settled).now_or_never().is_none());
+    other.execute_batch("COMMIT").unwrap();
+    assert_eq!(commit.await.unwrap(), Commit::Committed);
+    assert_eq!(repeated.await.unwrap(), Commit::Committed);
+    assert_eq!(read.await.unwrap().unwrap(), second);
+    assert_eq!(settled.await.unwrap().unwrap(), second);
+}
+
+#[tokio::test]
+async fn after_a_failed_transaction_memory_is_what_the_disk_knows() {
+    let directory = directory();
+    let engine = open(&directory);
+    let first = stored(&engine, 1).await;
+    let other = other_program(&directory);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let lost = next_in(&first, ProcessState::Processing);
+    assert_eq!(engine.commit(&first, lost.clone()).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(engine.submit(order(2)).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    other.execute_batch("COMMIT").unwrap();
+
+    assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), first);
+    assert_eq!(engine.task(order(2).order_id).await.unwrap(), None);
+    assert_eq!(engine.commit(&first, lost.clone()).await.unwrap(), Commit::Committed);
+    assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), lost);
+    assert_eq!(engine.stats().failures, 2);
+}
+
+#[tokio::test]
+async fn what_is_queued_behind_a_failed_transaction_fails_with_it() {
+    /// More than one transaction takes.
+    const EVENTS: u32 = 5_000;
+    let directory = directory();
+    let engine = Engine::open(directory.path(), Options { busy_ms: 1_000, ..options() }).unwrap();
+    let first = stored(&engine, 1).await;
+    let other = other_program(&directory);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    for n in 0..EVENTS {
+        assert!(engine.publish(event(n)).now_or_never().is_none());
+    }
+    let lost = engine.commit(&first, next_in(&first, ProcessState::Processing)).await;
+    other.execute_batch("COMMIT").unwrap();
+    assert_eq!(lost.unwrap_err().kind, PortErrorKind::Unavailable);
+    // The next write goes after all that the writer still has.
+    stored(&engine, 2).await;
+    assert_eq!(count(&other, "SELECT max(version) FROM tasks"), 1);
+    assert_eq!(count(&other, "SELECT count(*) FROM events"), 0);
+}
+
+#[tokio::test]
+async fn of_commits_that_meet_at_the_disk_one_wins() {
+    const ORDERS: u32 = 50;
+    let directory = directory();
+    let engine = open(&directory);
+    let mut tasks = Vec::new();
+    for n in 0..ORDERS {
+        tasks.push(stored(&engine, n).await);
+    }
+    drop(engine);
+
+    let engine = open(&directory);
+    for first in tasks {
+        let tries: Vec<_> = (1..=4).map(|n| next(&first, |task| task.nonce += n)).collect();
+        let answers = join_all(tries.iter().map(|after| engine.commit(&first, after.clone()))).await;
+        let winners = tries.iter().zip(answers).filter(|(_, answer)| matches!(answer, Ok(Commit::Committed)));
+        let [winner]: [&Arc<Task>; 1] = winners.map(|(after, _)| after).collect::<Vec<_>>().try_into().unwrap();
+        assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), *winner);
+    }
+}
+
+/// A lazy insert is lost with the claim behind it. Deleted or not: the submission message brings it back.
+async fn a_lost_insert_comes_back(is_deleted_before: bool) {
+    let directory = directory();
+    let engine = open(&directory);
+    engine.submit(order(1)).await.unwrap();
+    let other = other_program(&directory);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (first, receipts) = submission(&engine).await;
+    if is_deleted_before {
+        engine.submissions().delete(receipts.clone()).await.unwrap();
+    }
+    let claim = next_in(&first, ProcessState::Processing);
+    assert_eq!(engine.commit(&first, claim.clone()).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    other.execute_batch("COMMIT").unwrap();
+    if !is_deleted_before {
+        // The handler goes on: it has seen nothing of it.
+        engine.submissions().delete(receipts).await.unwrap();
+    }
+
+    // Who reads meanwhile waits for the order instead of finding none.
+    let (read, (again, new_receipts)) = join(engine.task(first.order_id), submission(&engine)).await;
+    assert_eq!((read.unwrap().unwrap(), &again), (first.clone(), &first));
+    assert_eq!(engine.commit(&first, claim.clone()).await.unwrap(), Commit::Committed);
+    engine.submissions().delete(new_receipts).await.unwrap();
+    engine.close().await.unwrap();
+    assert_eq!(count(&other, "SELECT count(*) FROM messages"), 0);
+    assert_eq!(count(&other, "SELECT version FROM tasks"), 2);
+}
+
+#[tokio::test]
+async fn a_lost_insert_comes_back_when_its_message_was_not_deleted_yet() {
+    a_lost_insert_comes_back(false).await;
+}
+
+#[tokio::test]
+async fn a_lost_insert_comes_back_when_the_deletion_is_lost_with_it() {
+    a_lost_insert_comes_back(true).await;
+}
+
+#[tokio::test]
+async fn who_reads_an_accepted_order_waits_until_it_is_stored() {
+    let directory = directory();
+    let engine = open(&directory);
+    engine.submit(order(1)).await.unwrap();
+    let order_id = order(1).order_id;
+    let reads = join(engine.task(order_id), engine.order(order_id));
+    let ((read_task, read_order), (first, _)) = join(reads, submission(&engine)).await;
+    assert_eq!(read_task.unwrap().unwrap(), first);
+    assert_eq!(*read_order.unwrap().unwrap(), order(1));
+}
+
+#[tokio::test]
+async fn who_waits_for_a_submission_that_stores_nothing_finds_nothing() {
+    let directory = directory();
+    let engine = open(&directory);
+    engine.submit(order(1)).await.unwrap();
+    let deliveries = engine.submissions().receive(10).await;
+    let refuse = async {
+        engine.submissions().delete(receipts(&deliveries)).await.unwrap();
+        stored(&engine, 2).await
+    };
+    let (found, _) = join(engine.settled(order(1).order_id, PATIENT), refuse).await;
+    assert_eq!(found.unwrap(), None);
+}
+
+#[tokio::test]
+async fn finished_orders_leave_the_memory() {
+    let directory = directory();
+    let engine = open(&directory);
+    for n in 0..20 {
+        let first = stored(&engine, n).await;
+        let last = committed(&engine, &first, next_in(&first, ProcessState::Processed)).await;
+        assert_eq!(engine.stats().live, 0);
+        assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), last);
+        assert_eq!(engine.stats().live, 0, "a read does not bring it back");
+    }
+}
+
+#[tokio::test]
+async fn orders_beyond_the_bound_are_read_from_the_disk_again() {
+    let directory = directory();
+    let engine = Engine::open(directory.path(), Options { live_max: 8, ..options() }).unwrap();
+    let mut tasks = Vec::new();
+    for n in 0..40 {
+        tasks.push(stored(&engine, n).await);
+        assert!(engine.stats().live <= 8 + 2, "{:?}", engine.stats());
+    }
+    for first in &tasks {
+        let second = committed(&engine, first, next_in(first, ProcessState::Processing)).await;
+        assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), second);
+        assert_eq!(engine.commit(first, next(first, |task| task.nonce += 9)).await.unwrap(), Commit::Conflict);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_nobody_can_handle_is_a_dead_letter_on_disk() {
+    let directory = directory();
+    let queue = QueueOptions { receives_max: 2, visibility_ms: 1_000 };
+    let options = Options { submissions: queue, scheduler: queue, requests: queue, ..options() };
+    let engine = Engine::open(directory.path(), options).unwrap();
+    engine.submit(order(1)).await.unwrap();
+    engine.to_scheduler(wake(2), 0).await.unwrap();
+    engine.to_agent("payment", request(3)).await.unwrap();
+    let (submissions, scheduler, requests) = (engine.submissions(), engine.scheduler(), engine.requests("payment"));
+    for _ in 0..queue.receives_max {
+        assert_eq!(submissions.receive(10).await.len(), 1);
+        assert_eq!(scheduler.receive(10).await.len(), 1);
+        assert_eq!(requests.receive(10).await.len(), 1);
+    }
+    // It is found dead when somebody looks for the next message.
+    #[expect(clippy::disallowed_methods, reason = "the engine's queues are on the clock of the runtime")]
+    tokio::time::sleep(Duration::from_millis(queue.visibility_ms)).await;
+    assert!(submissions.receive(10).now_or_never().is_none());
+    assert!(scheduler.receive(10).now_or_never().is_none());
+    assert!(requests.receive(10).now_or_never().is_none());
+    // Whatever somebody waits for takes the others along.
+    stored(&engine, 4).await;
+    let stats = engine.stats();
+    assert_eq!((stats.submissions, stats.scheduler, stats.requests, stats.live), (0, 0, 0, 1));
+    engine.close().await.unwrap();
+    assert_dead_letters(directory.path());
+}
+
+fn assert_dead_letters(directory: &Path) {
+    let connection = Connection::open(directory.join("stepwarden.db")).unwrap();
+    let sql = "SELECT queue, coalesce(body ->> '$.OrderID', body ->> '$.Wake.OrderID'), reason, receive_count \
+               FROM dead_letters ORDER BY queue";
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
+    let letters: Vec<(String, String, String, u32)> = rows.unwrap().collect::<Result<_, _>>().unwrap();
+    let letter = |queue: &str, n| (queue.to_owned(), order(n).order_id.to_string(), "received-too-often".to_owned(), 2);
+    assert_eq!(letters, [letter("agent payment", 3), letter("scheduler", 2), letter("submission", 1)]);
+    assert_eq!(count(&connection, "SELECT count(*) FROM messages"), 0);
+}
+
+#[tokio::test]
+async fn a_published_event_is_on_disk_and_then_shown_and_the_oldest_go() {
+    let directory = directory();
+    let shown = Arc::new(Mutex::new(Vec::new()));
+    let seen = shown.clone();
+    let observer: embedded::Observer = Arc::new(move |event| seen.lock().unwrap().push(event.clone()));
+    let options = Options { events_max: 3, observer: Some(observer), ..options() };
+    let engine = Engine::open(directory.path(), options).unwrap();
+    for n in 0..5 {
+        engine.publish(event(n)).await.unwrap();
+    }
+    assert_eq!(*shown.lock().unwrap(), (0..5).map(event).collect::<Vec<_>>());
+    let connection = other_program(&directory);
+    let kept: String = connection
+        .query_row("SELECT group_concat(event_id, ' ') FROM (SELECT * FROM events ORDER BY seq)", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(kept, "event-2 event-3 event-4");
+}
+
+#[tokio::test]
+async fn a_channel_that_nobody_registered_is_refused() {
+    let directory = directory();
+    let refused = open(&directory).notify("shop", event(1)).await.unwrap_err();
+    assert_eq!((refused.operation, refused.kind), ("events.notify", PortErrorKind::Refused));
+}
+
+#[tokio::test]
+async fn an_open_breaker_is_still_open_after_a_restart() {
+    let directory = directory();
+    let engine = open(&directory);
+    let open_breaker = tests::conformance::samples::health("payment", 1);
+    assert_eq!(engine.set_health(0, open_breaker.clone()).await.unwrap(), Commit::Committed);
+    drop(engine);
+    assert_eq!(open(&directory).health("payment").await.unwrap(), Some(open_breaker));
+}

@@ -1,0 +1,7 @@
+//! The HTTP interface end to end: on a real socket, with the real handlers, the real engine and services that speak HTTP.
+
+mod bad_input;
+mod operator;
+mod orders;
+mod repairable;
+mod wire;
