@@ -9,7 +9,7 @@ use std::time::Duration;
 use embedded::{Engine, Options, Stats};
 use rusqlite::{Connection, OpenFlags};
 use stepwarden::args::ServiceArgs;
-use stepwarden::serve::{self, Backend, Remotes, Running};
+use stepwarden::serve::{self, Backend, Remotes, Running, Setup};
 use stepwarden::standin::{Effects, KEYS_UNLIMITED, Service, StandIns};
 use tempfile::TempDir;
 
@@ -57,10 +57,12 @@ impl Machine {
             submissions: engine.submissions(),
             scheduler: engine.scheduler(),
             requests: Service::ALL.map(|service| engine.requests(service.name())),
+            dead_letters: engine.dead_letters(),
         };
+        let setup = Setup { supervise_every: SUPERVISE_EVERY, ..Setup::default() };
         let remotes = Remotes::start(services, KEYS_UNLIMITED).await.expect("services");
         let listener = serve::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).await.expect("a port");
-        let running = serve::start(listener, backend, remotes, SUPERVISE_EVERY).expect("a running machine");
+        let running = serve::start(listener, backend, remotes, setup).expect("a running machine");
         Self { running, engine, directory }
     }
 

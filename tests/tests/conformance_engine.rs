@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::json::Json;
-use domain::message::{CloudEvent, Delivery, Receipt, SchedulerMessage};
+use domain::message::{Delivery, Priority, Receipt, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{Commit, Events, Inserted, PortErrorKind, Queues, Services, Source, Store};
 use domain::task::{ProcessState, Task, Watch};
@@ -15,7 +14,9 @@ use futures_util::FutureExt;
 use futures_util::future::{join, join_all};
 use rusqlite::Connection;
 use tempfile::TempDir;
-use tests::conformance::samples::{NOON, committed, next, next_in, order, order_with, request, stored, task, wake};
+use tests::conformance::samples::{
+    committed, event, next, next_in, order, order_with, receipts, request, stored, task, wake,
+};
 
 /// Lazy writes go with others, or at the end: a slow machine makes no difference.
 const PATIENT: u64 = 60_000;
@@ -41,25 +42,8 @@ fn count(connection: &Connection, sql: &str) -> i64 {
     connection.query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-fn receipts<M>(deliveries: &[Delivery<M>]) -> Vec<Receipt> {
-    deliveries.iter().map(|delivery| delivery.receipt.clone()).collect()
-}
-
 fn bodies<M: Clone>(deliveries: &[Delivery<M>]) -> Vec<M> {
     deliveries.iter().map(|delivery| delivery.body.clone().unwrap()).collect()
-}
-
-fn event(n: u32) -> CloudEvent {
-    CloudEvent {
-        specversion: "1.0".into(),
-        id: format!("event-{n}").into(),
-        source: "stepwarden".into(),
-        kind: "OrderNeedsOperator".into(),
-        subject: order(n).order_id.to_string().into(),
-        time: NOON,
-        datacontenttype: "application/json".into(),
-        data: Json::of(&n),
-    }
 }
 
 /// Takes the one accepted order off the queue and inserts it, as the submission function does.
@@ -124,7 +108,7 @@ async fn recovery_wakes_what_is_under_way_and_delivers_what_was_accepted() {
 
     let engine = open(&directory);
     assert_eq!(engine.stats().scheduler, 0);
-    assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 1, wakes: 5 });
+    assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 1, wakes: 5, ..Recovered::default() });
     let wakes = engine.scheduler().receive(100).await;
     assert!(wakes.iter().all(Delivery::is_redelivery));
     assert!(bodies(&wakes).iter().all(|message| matches!(message, SchedulerMessage::Wake(wake) if wake.hops == 0)));
@@ -147,7 +131,7 @@ async fn a_submission_is_on_disk_until_it_is_deleted() {
 
     // The insert is there, and the message comes again.
     let engine = open(&directory);
-    assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 1, wakes: 1 });
+    assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 1, wakes: 1, ..Recovered::default() });
     assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), first);
     let again = engine.submissions().receive(10).await;
     assert_eq!(engine.insert(order(1), task(&order(1))).await.unwrap(), Inserted::Same);
@@ -155,7 +139,7 @@ async fn a_submission_is_on_disk_until_it_is_deleted() {
     drop(engine);
 
     let engine = open(&directory);
-    assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 0, wakes: 1 });
+    assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 0, wakes: 1, ..Recovered::default() });
 }
 
 #[tokio::test]
@@ -395,7 +379,7 @@ async fn what_nobody_can_handle_is_a_dead_letter_on_disk() {
     let options = Options { submissions: queue, scheduler: queue, requests: queue, ..options() };
     let engine = Engine::open(directory.path(), options).unwrap();
     engine.submit(order(1)).await.unwrap();
-    engine.to_scheduler(wake(2), 0).await.unwrap();
+    engine.to_scheduler(wake(2), Priority::Normal, 0).await.unwrap();
     engine.to_agent("payment", request(3)).await.unwrap();
     let (submissions, scheduler, requests) = (engine.submissions(), engine.scheduler(), engine.requests("payment"));
     for _ in 0..queue.receives_max {
@@ -446,13 +430,6 @@ async fn a_published_event_is_on_disk_and_then_shown_and_the_oldest_go() {
         .query_row("SELECT group_concat(event_id, ' ') FROM (SELECT * FROM events ORDER BY seq)", [], |row| row.get(0))
         .unwrap();
     assert_eq!(kept, "event-2 event-3 event-4");
-}
-
-#[tokio::test]
-async fn a_channel_that_nobody_registered_is_refused() {
-    let directory = directory();
-    let refused = open(&directory).notify("shop", event(1)).await.unwrap_err();
-    assert_eq!((refused.operation, refused.kind), ("events.notify", PortErrorKind::Refused));
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! The conformance suite on the ports in memory.
 
-use domain::message::{Request, SchedulerMessage};
+use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::Source;
+use domain::ports::{DeadLetter, Source};
 use tests::conformance::World;
 use tests::conformance::samples::NOON;
 use tests::memory::{Memory, RECEIVES_MAX, VISIBILITY_MS};
@@ -28,6 +28,15 @@ impl World for InMemory {
         self.0.requests(agent)
     }
 
+    fn dead_letters(&self) -> impl Source<DeadLetter> {
+        self.0.dead_letters()
+    }
+
+    fn taken_by_shop(&self) -> Vec<CloudEvent> {
+        let notified = self.0.notified().into_iter();
+        notified.filter(|(channel, _)| channel == "shop").map(|(_, event)| event).collect()
+    }
+
     fn visibility_ms(&self) -> u64 {
         VISIBILITY_MS
     }
@@ -43,4 +52,10 @@ impl World for InMemory {
     }
 }
 
-tests::conformance_suite!(InMemory(Memory::new(NOON, 7)));
+fn fresh() -> InMemory {
+    let memory = Memory::new(NOON, 7);
+    memory.register_channel("shop");
+    InMemory(memory)
+}
+
+tests::conformance_suite!(fresh());

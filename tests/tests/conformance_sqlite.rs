@@ -1,11 +1,13 @@
 //! The conformance suite on the one-machine engine.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::message::{Request, SchedulerMessage};
+use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::Source;
-use embedded::{Engine, Options, QueueOptions};
+use domain::ports::{DeadLetter, Source};
+use embedded::{Channel, Engine, Options, QueueOptions};
 use tempfile::TempDir;
 use tests::conformance::World;
 
@@ -13,13 +15,30 @@ const QUEUES: QueueOptions = QueueOptions { receives_max: 4, visibility_ms: 60_0
 
 struct OnSqlite {
     engine: Engine,
+    shop: Arc<Mutex<Vec<CloudEvent>>>,
     _directory: TempDir,
 }
 
 fn fresh() -> OnSqlite {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options { submissions: QUEUES, scheduler: QUEUES, requests: QUEUES, ..Options::default() };
-    OnSqlite { engine: Engine::open(directory.path(), options).unwrap(), _directory: directory }
+    let shop = Arc::<Mutex<Vec<CloudEvent>>>::default();
+    let taken = shop.clone();
+    let channel: Channel = Arc::new(move |event| {
+        let taken = taken.clone();
+        Box::pin(async move {
+            taken.lock().unwrap().push(event);
+            Ok(())
+        })
+    });
+    let options = Options {
+        submissions: QUEUES,
+        scheduler: QUEUES,
+        requests: QUEUES,
+        letter_visibility_ms: QUEUES.visibility_ms,
+        channels: BTreeMap::from([("shop".into(), channel)]),
+        ..Options::default()
+    };
+    OnSqlite { engine: Engine::open(directory.path(), options).unwrap(), shop, _directory: directory }
 }
 
 impl World for OnSqlite {
@@ -39,6 +58,14 @@ impl World for OnSqlite {
 
     fn requests(&self, agent: &str) -> impl Source<Request> {
         self.engine.requests(agent)
+    }
+
+    fn dead_letters(&self) -> impl Source<DeadLetter> {
+        self.engine.dead_letters()
+    }
+
+    fn taken_by_shop(&self) -> Vec<CloudEvent> {
+        self.shop.lock().unwrap().clone()
     }
 
     fn visibility_ms(&self) -> u64 {

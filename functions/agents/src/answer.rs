@@ -49,7 +49,8 @@ pub(crate) async fn answer_to(response: Answered, now: Timestamp) -> Answer {
 fn may_work_later(status: StatusCode) -> bool {
     const PASSING: [StatusCode; 3] =
         [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS];
-    status.is_server_error() || PASSING.contains(&status)
+    // A redirect is not followed, but it is no answer about the order either: a maintenance page must not undo it.
+    status.is_server_error() || status.is_redirection() || PASSING.contains(&status)
 }
 
 /// Why there is no body.
@@ -116,7 +117,6 @@ fn is_code(text: &str) -> bool {
 
 fn plain(status: StatusCode, body: &[u8]) -> String {
     match String::from_utf8_lossy(body).trim() {
-        "" if status.is_redirection() => format!("HTTP {status}; the service has moved, and that is not followed"),
         "" => format!("HTTP {status}"),
         text => text.to_owned(),
     }

@@ -94,13 +94,22 @@ pub struct ShippedAgents {
 }
 
 impl ShippedAgents {
-    /// All three, with one pool of connections and the same patience.
+    /// All three, with one pool of connections and the same policy.
     ///
     /// # Errors
     /// [`BadConfig`], which names every bad variable at once.
     pub fn new(urls: Urls<'_>, policy: &Policy) -> Result<Self, BadConfig> {
+        Self::with_policies(urls, |_| policy.clone())
+    }
+
+    /// All three, with one pool of connections and a policy for each: one service may be slower than the others, one may
+    /// not recognise idempotency keys and need a memo.
+    ///
+    /// # Errors
+    /// [`BadConfig`], which names every bad variable at once.
+    pub fn with_policies(urls: Urls<'_>, policy: impl Fn(Shipped) -> Policy) -> Result<Self, BadConfig> {
         let mut clients = HttpClients::new();
-        let mut agent = |shipped: Shipped, base| shipped.agent(base, policy.clone(), &mut clients);
+        let mut agent = |shipped: Shipped, base| shipped.agent(base, policy(shipped), &mut clients);
         let inventory = agent(Shipped::Inventory, urls.inventory);
         let payment = agent(Shipped::Payment, urls.payment);
         let shipping = agent(Shipped::Shipping, urls.shipping);
@@ -198,6 +207,17 @@ mod tests {
             "INVENTORY_URL: it is not a whole URL such as http://localhost:8080/payment; \
              SHIPPING_URL: it must not hold a user name or password"
         );
+    }
+
+    #[test]
+    fn each_agent_may_have_a_policy_of_its_own() {
+        let only_payment_remembers = |shipped| Policy {
+            memo: (shipped == Shipped::Payment).then(agent::MemoPolicy::default),
+            ..Policy::default()
+        };
+        let agents = ShippedAgents::with_policies(urls(), only_payment_remembers).unwrap();
+        let remembers = Shipped::ALL.map(|shipped| agents.get(shipped).policy().memo.is_some());
+        assert_eq!(remembers, [false, true, false]);
     }
 
     #[test]

@@ -7,9 +7,11 @@ use agent::{Answer, Call, OUTPUT_TOO_LARGE, Policy, Service};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::{ERROR_CHARS_MAX, OUTPUT_BYTES_MAX};
-use domain::message::{Delivery, Failure, Outcome, Receipt, Reply, Request, SchedulerMessage, idempotency_key};
+use domain::message::{
+    Delivery, Failure, Outcome, Priority, Receipt, Reply, Request, SchedulerMessage, idempotency_key,
+};
 use domain::order::Order;
-use domain::ports::{Clock, PortError, Queues, Randomness};
+use domain::ports::{Clock, Commit, Memo, Memos, PortError, Queues, Randomness, ServiceHealth, Services};
 use domain::task::Direction;
 use domain::time::Timestamp;
 use serde_json::json;
@@ -31,6 +33,7 @@ fn request(direction: Direction) -> Request {
         complete_by: NOW.plus_ms(30_000),
         budget_ms: 30_000,
         hops: 1,
+        priority: Priority::Normal,
         order: Json::document(b"{\"Total\": 12.50}").unwrap(),
         outputs: BTreeMap::from([("reserve-inventory".into(), Json::document(b"{\"Shelf\":4}").unwrap())]),
     }
@@ -173,7 +176,7 @@ async fn an_output_over_the_limit_is_refused_and_not_read_to_its_end() {
 
 #[tokio::test]
 async fn what_may_work_later_is_asked_again() {
-    for status in [408, 425, 429, 500, 501, 502, 503, 504, 507, 599] {
+    for status in [301, 308, 408, 425, 429, 500, 501, 502, 503, 504, 507, 599] {
         let problem = problem(answer_to(response(status, &[], "{\"code\":\"whatever\"}")).await);
         assert!(problem.starts_with(&format!("HTTP {status}")), "{problem}");
     }
@@ -214,7 +217,6 @@ async fn any_other_status_is_no_for_good_with_the_reason_of_the_body() {
         (400, r#"{"code":"two words"}"#, "http-400", r#"{"code":"two words"}"#),
         (403, "keep out", "http-403", "keep out"),
         (404, "", "http-404", "HTTP 404 Not Found"),
-        (301, "", "http-301", "HTTP 301 Moved Permanently; the service has moved, and that is not followed"),
     ] {
         let failure = failure(answer_to(response(status, &[], body)).await);
         assert_eq!((&*failure.code, &*failure.message), (code, message), "{status} {body}");
@@ -294,7 +296,7 @@ impl Queues for Ports {
         unreachable!("an agent submits nothing")
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, _: u64) -> Result<(), PortError> {
+    async fn to_scheduler(&self, message: SchedulerMessage, _: Priority, _: u64) -> Result<(), PortError> {
         let SchedulerMessage::Reply(reply) = message else { unreachable!("an agent sends replies only") };
         self.replies.lock().unwrap().push(reply);
         Ok(())
@@ -306,5 +308,30 @@ impl Queues for Ports {
 
     async fn return_to_agent(&self, _: &str, _: &Receipt, _: u64) -> Result<(), PortError> {
         unreachable!("no wait of this test is long")
+    }
+}
+
+/// Nothing is known of the service.
+impl Services for Ports {
+    async fn health(&self, _: &str) -> Result<Option<ServiceHealth>, PortError> {
+        Ok(None)
+    }
+
+    async fn set_health(&self, _: u64, _: ServiceHealth) -> Result<Commit, PortError> {
+        unreachable!("one failure is not worth a write")
+    }
+
+    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
+        unreachable!("an agent cares for its own service")
+    }
+}
+
+impl Memos for Ports {
+    async fn memo(&self, _: &str, _: Timestamp) -> Result<Option<Memo>, PortError> {
+        unreachable!("the shipped services recognise keys")
+    }
+
+    async fn set_memo(&self, _: u64, _: Memo, _: Timestamp) -> Result<Commit, PortError> {
+        unreachable!("the shipped services recognise keys")
     }
 }

@@ -1,5 +1,6 @@
 //! Which bodies the door looks at, and how it reads a text in one.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -28,8 +29,11 @@ pub(crate) fn check(headers: &HeaderMap, body: &Bytes) -> Result<(), Problem> {
 ///
 /// # Errors
 /// [`Problem::Invalid`] when it is no string, blank, or longer than [`TEXT_CHARS_MAX`].
-pub(crate) fn text(name: &'static str, value: &str) -> Result<Arc<str>, Problem> {
-    let text: Arc<str> = serde_json::from_str(value).map_err(|_| Problem::member(name, "must be a string"))?;
+pub(crate) fn text(name: impl Into<Cow<'static, str>>, value: &str) -> Result<Arc<str>, Problem> {
+    let name = name.into();
+    let Ok(text) = serde_json::from_str::<Arc<str>>(value) else {
+        return Err(Problem::member(name, "must be a string"));
+    };
     if text.trim().is_empty() {
         return Err(Problem::member(name, "must not be empty"));
     }

@@ -1,11 +1,10 @@
 //! The cursor that a caller carries from one page of a list to the next.
 //!
-//! To the caller it is opaque. Inside are the filter that it was made for and the store's own cursor. The checksum is no
+//! To the caller it is opaque. Inside are the list that it was made for and the store's own cursor. The checksum is no
 //! secret: it keeps accidents from reaching the store, which has to withstand a cursor that was forged.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::task::ProcessState;
 use sha2::{Digest, Sha256};
 
 use crate::problem::Problem;
@@ -14,9 +13,9 @@ const CHECKSUM_BYTES: usize = 8;
 /// Longest cursor that is looked at, in characters.
 const CURSOR_CHARS_MAX: usize = 2_048;
 
-/// What the caller gets for the store's cursor `next` of a list with this filter.
-pub(crate) fn seal(state: Option<ProcessState>, next: &str) -> String {
-    let content = format!("{}:{next}", filter_name(state));
+/// What the caller gets for the store's cursor `next` of this list, whose name has no colon.
+pub(crate) fn seal(list: &str, next: &str) -> String {
+    let content = format!("{list}:{next}");
     let mut sealed = checksum(&content).to_vec();
     sealed.extend_from_slice(content.as_bytes());
     URL_SAFE_NO_PAD.encode(sealed)
@@ -25,12 +24,12 @@ pub(crate) fn seal(state: Option<ProcessState>, next: &str) -> String {
 /// The store's cursor from what the caller brings back.
 ///
 /// # Errors
-/// [`Problem::Invalid`] when it was not made by [`seal`], or for another filter.
-pub(crate) fn open(state: Option<ProcessState>, cursor: &str) -> Result<String, Problem> {
+/// [`Problem::Invalid`] when it was not made by [`seal`], or for another list.
+pub(crate) fn open(list: &str, cursor: &str) -> Result<String, Problem> {
     let content = content(cursor).ok_or_else(made_up)?;
-    let (filter, next) = content.split_once(':').ok_or_else(made_up)?;
-    if filter != filter_name(state) {
-        return Err(Problem::parameter("cursor", "belongs to a list with another state"));
+    let (made_for, next) = content.split_once(':').ok_or_else(made_up)?;
+    if made_for != list {
+        return Err(Problem::parameter("cursor", "belongs to another list"));
     }
     Ok(next.to_owned())
 }
@@ -56,36 +55,30 @@ fn checksum(content: &str) -> [u8; CHECKSUM_BYTES] {
     sum
 }
 
-fn filter_name(state: Option<ProcessState>) -> &'static str {
-    state.map_or("", ProcessState::name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ERROR: Option<ProcessState> = Some(ProcessState::Error);
-
     #[test]
-    fn a_cursor_is_opened_for_the_filter_that_it_was_made_for() {
-        for state in [None, ERROR, Some(ProcessState::Processed)] {
-            assert_eq!(open(state, &seal(state, "a:b/ü")).unwrap(), "a:b/ü");
+    fn a_cursor_is_opened_for_the_list_that_it_was_made_for() {
+        for list in ["", "Error", "Processed"] {
+            assert_eq!(open(list, &seal(list, "a:b/ü")).unwrap(), "a:b/ü");
         }
-        assert!(open(ERROR, &seal(None, "x")).is_err());
-        assert!(open(None, &seal(ERROR, "x")).is_err());
+        assert!(open("Error", &seal("", "x")).is_err());
+        assert!(open("", &seal("Error", "x")).is_err());
     }
 
     #[test]
     fn a_cursor_that_somebody_made_up_or_changed_is_refused() {
-        let sealed = seal(ERROR, "position");
+        let sealed = seal("Error", "position");
         for at in 0..sealed.len() {
             let other = if sealed.as_bytes()[at] == b'A' { "B" } else { "A" };
             let changed = format!("{}{other}{}", &sealed[..at], &sealed[at + 1..]);
-            assert!(open(ERROR, &changed).is_err(), "{changed}");
+            assert!(open("Error", &changed).is_err(), "{changed}");
         }
         let forged = URL_SAFE_NO_PAD.encode("00000000Error:position");
         for made_up in ["", "x", "Error:position", &forged, &sealed[1..], &format!("{sealed}=")] {
-            assert!(open(ERROR, made_up).is_err(), "{made_up}");
+            assert!(open("Error", made_up).is_err(), "{made_up}");
         }
     }
 }

@@ -5,12 +5,17 @@
 //! is told as a problem document (RFC 9457) before anything is queued, so a refused request leaves no trace.
 //!
 //! What must never be here: a write to order or task. The submission writes both, and the scheduler alone changes a
-//! task; an operator's action is a message to it.
+//! task; an operator's action is a message to it. A job over many orders is written here, and carried on by the
+//! supervisor. And no browser may be brought to post here by another site's page.
 
 mod body;
+mod bulk;
 mod cursor;
 mod door;
+mod job_view;
 mod key;
+mod letters;
+mod members;
 mod operator;
 mod orders;
 mod prefer;
@@ -19,13 +24,15 @@ mod query;
 mod read;
 mod reply;
 mod route;
+mod rule;
+mod site;
 #[cfg(test)]
 mod testing;
 mod view;
 
 use bytes::Bytes;
 use domain::limits::DOCUMENT_BYTES_MAX;
-use domain::ports::{Clock, Queues, Randomness, Services, Store};
+use domain::ports::{Clock, Jobs, Letters, Queues, Randomness, Services, Store};
 use http::request::Parts;
 use http::{Request, Response};
 
@@ -36,10 +43,10 @@ use crate::route::{Route, Verb};
 /// Longest body that is looked at, in bytes. A host reads at most one byte more, so that a longer body is seen as such.
 pub const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
 
-/// What the door needs from the world. It reads the stores and writes to queues.
-pub trait ApiPorts: Store + Queues + Services + Clock + Randomness {}
+/// What the door needs from the world. It reads the stores, writes to queues, and keeps the operators' jobs.
+pub trait ApiPorts: Store + Queues + Services + Jobs + Letters + Clock + Randomness {}
 
-impl<P: Store + Queues + Services + Clock + Randomness> ApiPorts for P {}
+impl<P: Store + Queues + Services + Jobs + Letters + Clock + Randomness> ApiPorts for P {}
 
 /// Answers one request. `caller` is the submitter as the host's authentication knows it; idempotency keys are theirs
 /// alone. The body was read by the host, up to one byte more than [`BODY_BYTES_MAX`].
@@ -67,17 +74,30 @@ async fn answer(
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
     let headers = &parts.headers;
+    if verb == Verb::Post {
+        site::check(headers, parts.uri.authority())?;
+    }
     let route = Route::of(parts.uri.path()).ok_or(Problem::UnknownRoute)?;
     match (route, verb) {
         (Route::Orders, Verb::Post) => orders::post(ports, door, caller, headers, body).await,
         (Route::Orders, Verb::Get | Verb::Head) => read::orders(ports, parts.uri.query().unwrap_or_default()).await,
         (Route::Order(id), Verb::Get | Verb::Head) => read::order(ports, id, headers).await,
         (Route::Command(id, action), Verb::Post) => operator::post(ports, caller, id, action, headers, body).await,
+        (Route::Jobs, Verb::Post) => bulk::plan(ports, caller, headers, body).await,
+        (Route::Jobs, Verb::Get | Verb::Head) => bulk::jobs(ports, parts.uri.query().unwrap_or_default()).await,
+        (Route::Job(id), Verb::Get | Verb::Head) => bulk::job(ports, id).await,
+        (Route::JobCommand(id, action), Verb::Post) => bulk::command(ports, caller, id, action, headers, body).await,
+        (Route::DeadLetters, Verb::Get | Verb::Head) => {
+            letters::letters(ports, parts.uri.query().unwrap_or_default()).await
+        }
         (Route::Services, Verb::Get | Verb::Head) => read::services(ports).await,
         (Route::Health, Verb::Get | Verb::Head) => Ok(read::health()),
-        (route @ Route::Orders, Verb::Other)
-        | (route @ (Route::Order(_) | Route::Services | Route::Health), Verb::Post | Verb::Other)
-        | (route @ Route::Command(..), Verb::Get | Verb::Head | Verb::Other) => {
+        (route @ (Route::Orders | Route::Jobs), Verb::Other)
+        | (
+            route @ (Route::Order(_) | Route::Job(_) | Route::DeadLetters | Route::Services | Route::Health),
+            Verb::Post | Verb::Other,
+        )
+        | (route @ (Route::Command(..) | Route::JobCommand(..)), Verb::Get | Verb::Head | Verb::Other) => {
             Err(Problem::WrongMethod { allow: route.allow() })
         }
     }
@@ -118,6 +138,10 @@ mod tests {
             ("POST", "/orders/1", "GET, HEAD"),
             ("POST", "/health", "GET, HEAD"),
             ("PUT", "/services", "GET, HEAD"),
+            ("DELETE", "/bulk", "GET, HEAD, POST"),
+            ("POST", "/bulk/j1", "GET, HEAD"),
+            ("POST", "/dead-letters", "GET, HEAD"),
+            ("GET", "/bulk/j1/start", "POST"),
             ("GET", command, "POST"),
             ("HEAD", command, "POST"),
         ];

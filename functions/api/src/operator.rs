@@ -1,27 +1,27 @@
-//! What an operator can do to an order: resubmit and cancel (rule 12). Both are messages to the scheduler, which alone
-//! changes a task; here is only looked whether they make sense.
+//! What an operator can do to an order: resubmit, cancel, pause, resume (rule 12). All are messages to the scheduler,
+//! which alone changes a task; here is only looked whether they make sense.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::id::OrderId;
-use domain::json::{Json, JsonError};
+use domain::json::Json;
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::task::ProcessState;
 use http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
+use crate::members::Members;
 use crate::problem::Problem;
+use crate::rule::refused;
 use crate::{ApiPorts, body, reply};
 
 const NOT_QUEUED: &str = "it is not known whether the action was queued; it is safe to send it again";
 
 /// Who acts, and why.
-struct Wish {
-    by: Arc<str>,
-    reason: Arc<str>,
+pub(crate) struct Wish {
+    pub(crate) by: Arc<str>,
+    pub(crate) reason: Arc<str>,
 }
 
 #[derive(Serialize)]
@@ -34,7 +34,7 @@ struct Queued {
     process_state: ProcessState,
 }
 
-/// `POST /orders/{id}/resubmit` and `/cancel`: queues the action if the order's state allows it.
+/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`: queues the action if the order's state allows it.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
     caller: &str,
@@ -43,65 +43,49 @@ pub(crate) async fn post(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    body::check(headers, body)?;
-    let Wish { by, reason } = wish(&Json::document(body)?)?;
+    let Wish { by, reason } = Wish::read(headers, body)?;
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = ports.task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     let state = task.process_state;
-    if let Some(needed) = forbidden(action, state) {
-        return Err(Problem::StateForbids { order_id, state, needed });
+    if let Some(refused) = refused(action, &task) {
+        return Err(Problem::StateForbids { order_id, state, refused });
     }
     tracing::info!(caller, %order_id, ?action, by = &*by, "operator acts");
     let command = Command { order_id, action, by, reason, version: Some(task.version) };
-    let queued = ports.to_scheduler(SchedulerMessage::Command(command), 0).await;
+    let queued = ports.to_scheduler(SchedulerMessage::Command(command), task.priority, 0).await;
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
     Ok(reply::json(StatusCode::ACCEPTED, &Queued { order_id, action, process_state: state }))
 }
 
-/// What state the action needs, if it cannot be done in this one.
-const fn forbidden(action: Action, state: ProcessState) -> Option<&'static str> {
-    match (action, state) {
-        (Action::Resubmit, ProcessState::Error)
-        | (Action::Cancel, ProcessState::Pending | ProcessState::Processing | ProcessState::Error) => None,
-        (
-            Action::Resubmit,
-            ProcessState::Pending
-            | ProcessState::Processing
-            | ProcessState::Processed
-            | ProcessState::Compensating
-            | ProcessState::Compensated,
-        ) => Some("only an order in Error can be resubmitted"),
-        (Action::Cancel, ProcessState::Processed | ProcessState::Compensating | ProcessState::Compensated) => {
-            Some("only an order that is neither finished nor being undone can be cancelled")
-        }
+impl Wish {
+    /// Reads `{By, Reason}`: both, and nothing else.
+    ///
+    /// # Errors
+    /// What is wrong with the body, named.
+    pub(crate) fn read(headers: &HeaderMap, body: &Bytes) -> Result<Self, Problem> {
+        body::check(headers, body)?;
+        let document = Json::document(body)?;
+        let members = Members::of(&document, &["By", "Reason"])?;
+        Ok(Self { by: members.text("By")?, reason: members.text("Reason")? })
     }
-}
-
-/// Reads `{By, Reason}`: both, and nothing else.
-fn wish(document: &Json) -> Result<Wish, Problem> {
-    // A name that is no text, like a lone surrogate, is all that can still be wrong with it.
-    let members: BTreeMap<String, &RawValue> = serde_json::from_str(document.text())
-        .map_err(|error| Problem::NotJson(JsonError::Malformed(error.to_string())))?;
-    if let Some(unknown) = members.keys().find(|name| !matches!(name.as_str(), "By" | "Reason")) {
-        return Err(Problem::member(unknown.clone(), "is unknown; the members are By and Reason"));
-    }
-    Ok(Wish { by: text(&members, "By")?, reason: text(&members, "Reason")? })
-}
-
-fn text(members: &BTreeMap<String, &RawValue>, name: &'static str) -> Result<Arc<str>, Problem> {
-    let value = members.get(name).ok_or_else(|| Problem::member(name, "is missing"))?;
-    body::text(name, value.get())
 }
 
 #[cfg(test)]
 mod tests {
     use domain::limits::TEXT_CHARS_MAX;
+    use domain::message::Priority;
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{Fake, task_in};
+    use crate::testing::{Fake, pause, task_in};
 
     const WISH: &str = r#"{"By":"ada","Reason":"payment is back"}"#;
+    const ACTIONS: [(Action, &str); 4] = [
+        (Action::Resubmit, "resubmit"),
+        (Action::Cancel, "cancel"),
+        (Action::Pause, "pause"),
+        (Action::Resume, "resume"),
+    ];
 
     /// A store with one order in this state, and the path of an action on it.
     fn order_in(state: ProcessState, action: &str) -> (Fake, String) {
@@ -130,25 +114,71 @@ mod tests {
     }
 
     #[test]
+    fn a_command_goes_in_the_lane_of_its_order() {
+        for priority in Priority::ALL {
+            let fake = Fake::default();
+            let mut task = task_in("a", ProcessState::Error);
+            task.priority = priority;
+            let order_id = fake.stores(task);
+            fake.post(&format!("/orders/{order_id}/resubmit"), &[], WISH);
+            assert_eq!(fake.lanes(), [priority]);
+        }
+    }
+
+    #[test]
     fn each_action_is_taken_in_the_states_that_allow_it_and_is_409_in_all_others() {
-        let allowed = |action: &str, state| match action {
-            "resubmit" => state == ProcessState::Error,
-            _ => matches!(state, ProcessState::Pending | ProcessState::Processing | ProcessState::Error),
-        };
-        for action in ["resubmit", "cancel"] {
+        for (action, word) in ACTIONS {
             for state in ProcessState::ALL {
-                let (fake, path) = order_in(state, action);
-                let answer = fake.post(&path, &[], WISH);
-                if allowed(action, state) {
-                    assert_eq!((answer.status, fake.scheduled().len()), (202, 1), "{action} in {state}");
-                } else {
+                for is_paused in [false, true] {
+                    let mut task = task_in("a", state);
+                    task.paused = is_paused.then(pause);
+                    let expected = refused(action, &task);
+                    let fake = Fake::default();
+                    let order_id = fake.stores(task);
+                    let answer = fake.post(&format!("/orders/{order_id}/{word}"), &[], WISH);
+                    let Some(why) = expected else {
+                        assert_eq!((answer.status, &answer.body["Action"]), (202, &json!(action.name())), "{state}");
+                        assert_eq!(fake.scheduled().len(), 1);
+                        continue;
+                    };
                     answer.is_problem(409, "state-conflict");
                     assert_eq!(answer.body["ProcessState"], state.name());
-                    assert!(answer.body["detail"].as_str().unwrap().contains(state.name()));
+                    let detail = answer.body["detail"].as_str().unwrap();
+                    assert!(detail.contains(state.name()) && detail.contains(&why.to_string()), "{detail}");
                     fake.queued_nothing();
                 }
             }
         }
+    }
+
+    #[test]
+    fn an_order_is_paused_while_it_is_under_way_and_resumed_while_it_is_paused() {
+        for (state, is_paused, action, status) in [
+            (ProcessState::Pending, false, "pause", 202),
+            (ProcessState::Processing, false, "pause", 202),
+            (ProcessState::Compensating, false, "pause", 202),
+            (ProcessState::Processing, true, "pause", 409),
+            (ProcessState::Error, false, "pause", 409),
+            (ProcessState::Processed, false, "pause", 409),
+            (ProcessState::Pending, true, "resume", 202),
+            (ProcessState::Processing, true, "resume", 202),
+            (ProcessState::Compensating, true, "resume", 202),
+            (ProcessState::Processing, false, "resume", 409),
+            (ProcessState::Compensated, false, "resume", 409),
+        ] {
+            let fake = Fake::default();
+            let mut task = task_in("a", state);
+            task.paused = is_paused.then(pause);
+            let order_id = fake.stores(task);
+            let answer = fake.post(&format!("/orders/{order_id}/{action}"), &[], WISH);
+            assert_eq!(answer.status, status, "{action} in {state}, paused: {is_paused}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_in_words_what_is_in_the_way() {
+        let (fake, path) = order_in(ProcessState::Processing, "resume");
+        assert_eq!(fake.post(&path, &[], WISH).body["detail"], "the order is not paused (it is Processing)");
     }
 
     #[test]

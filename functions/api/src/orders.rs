@@ -1,10 +1,12 @@
 //! `POST /orders`: takes an order and answers once it cannot be lost any more.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
+use domain::message::Priority;
 use domain::order::Order;
 use domain::ports::PortError;
 use domain::task::{ProcessState, Task};
@@ -67,6 +69,16 @@ pub(crate) async fn post(
     let fingerprint = order.fingerprint.clone();
     ports.submit(order).await.map_err(unavailable)?;
     let task = match wait {
+        None if key.is_some() => {
+            // Two documents may have come under one key in the same instant. Where the first is stored by now the loser
+            // learns it here; where it is not, when it asks again.
+            if let Ok(Some(stored)) = ports.order(order_id).await
+                && stored.fingerprint != fingerprint
+            {
+                return Err(Problem::KeyReused { order_id });
+            }
+            None
+        }
         None => None,
         Some(wait) => watch(ports, order_id, &fingerprint, wait).await?,
     };
@@ -79,13 +91,33 @@ fn read(ports: &impl ApiPorts, caller: &str, key: Option<&str>, body: &Bytes) ->
     let text_member = |name| document.member(name).map(|value| body::text(name, value.text())).transpose();
     let reply_channel = text_member("ReplyChannel")?;
     let correlation_id = text_member("CorrelationID")?;
+    let priority = document.member("Priority").map(|value| priority(value.text())).transpose()?;
     let submitted_at = ports.now();
     let order_id = match key {
         Some(key) => OrderId::from_idempotency_key(caller, key),
         None => OrderId::generate(submitted_at, [ports.random(), ports.random()]),
     };
     let fingerprint = document.fingerprint().into();
-    Ok(Order { order_id, document, fingerprint, submitted_at, submitter: caller.into(), reply_channel, correlation_id })
+    Ok(Order {
+        order_id,
+        document,
+        fingerprint,
+        submitted_at,
+        submitter: caller.into(),
+        reply_channel,
+        correlation_id,
+        priority,
+    })
+}
+
+/// The lane that the document names, from the member's JSON.
+fn priority(value: &str) -> Result<Priority, Problem> {
+    let name: Option<Cow<'_, str>> = serde_json::from_str(value).ok();
+    match name.as_deref() {
+        Some("high") => Ok(Priority::High),
+        Some("normal") => Ok(Priority::Normal),
+        Some(_) | None => Err(Problem::member("Priority", "must be \"high\" or \"normal\"")),
+    }
 }
 
 /// The task as it is now or, where the caller waits, once it is settled or the wait is over.
@@ -132,7 +164,7 @@ fn accepted(order_id: OrderId, task: Option<&Task>, wait: Option<Wait>) -> Respo
             reply::json(StatusCode::ACCEPTED, &Accepted { order_id, process_state })
         }
     };
-    reply::located(response, order_id)
+    reply::located(response, reply::order_path(order_id))
 }
 
 #[cfg(test)]
@@ -198,6 +230,28 @@ mod tests {
         }
         fake.queued_nothing();
         assert_eq!(fake.post("/orders", &[], &text_of(TEXT_CHARS_MAX)).status, 202);
+    }
+
+    #[test]
+    fn an_order_may_name_its_lane_and_else_leaves_it_to_the_workflow() {
+        for (text, priority) in [
+            (r#"{"Priority":"high"}"#, Some(Priority::High)),
+            (r#"{"Priority":"hi\u0067h"}"#, Some(Priority::High)),
+            (r#"{"Priority":"normal"}"#, Some(Priority::Normal)),
+            (r#"{"Item":{"Priority":"high"}}"#, None),
+            (r#"{"priority":"high"}"#, None),
+        ] {
+            let fake = Fake::default();
+            assert_eq!(fake.post("/orders", &[], text).status, 202);
+            let order = &fake.submitted()[0];
+            assert_eq!((order.priority, order.document.text()), (priority, text));
+        }
+        let fake = Fake::default();
+        for value in ["\"High\"", "\"urgent\"", "\"\"", "1", "null", "true", "[\"high\"]", "{\"high\":null}"] {
+            let document = format!("{{\"Priority\":{value}}}");
+            fake.post("/orders", &[], &document).names(400, "invalid-field", "Priority");
+        }
+        fake.queued_nothing();
     }
 
     #[test]

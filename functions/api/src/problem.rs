@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 use std::error::Error;
+use std::sync::Arc;
 
 use bytes::Bytes;
+use domain::bulk::NotNow;
 use domain::id::OrderId;
 use domain::json::JsonError;
 use domain::limits::NAME_CHARS_MAX;
+use domain::machine::Refused;
 use domain::ports::{PortError, PortErrorKind};
 use domain::task::ProcessState;
 use http::header::{ALLOW, RETRY_AFTER};
@@ -26,6 +29,8 @@ pub(crate) enum Problem {
     UnknownRoute,
     #[error("this path takes {allow}")]
     WrongMethod { allow: &'static str },
+    #[error("a page of another site may not post here; its browser says so in Sec-Fetch-Site or Origin")]
+    CrossSite,
     #[error("the body is over the limit of {BODY_BYTES_MAX} bytes")]
     BodyTooLarge,
     #[error("the body must be sent as application/json")]
@@ -47,8 +52,14 @@ pub(crate) enum Problem {
     KeyReused { order_id: OrderId },
     #[error("there is no order of this id; one that was accepted a moment ago may not be stored yet")]
     NoOrder,
-    #[error("the order is {state}; {needed}")]
-    StateForbids { order_id: OrderId, state: ProcessState, needed: &'static str },
+    #[error("{refused} (it is {state})")]
+    StateForbids { order_id: OrderId, state: ProcessState, refused: Refused },
+    #[error("there is no job of this id")]
+    NoJob,
+    #[error("{not_now}")]
+    JobForbids { job_id: Arc<str>, not_now: NotNow },
+    #[error("the job is being changed by others all the time; try again")]
+    JobBusy,
     #[error("{advice}")]
     Unavailable {
         advice: &'static str,
@@ -126,7 +137,7 @@ impl Problem {
             title,
             status: status.as_u16(),
             detail: self.to_string(),
-            instance: self.order_id().map(reply::order_path),
+            instance: self.instance(),
             field: self.field(),
             process_state: self.process_state(),
         };
@@ -135,7 +146,7 @@ impl Problem {
             Self::WrongMethod { allow } => {
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
             }
-            Self::Unavailable { .. } => {
+            Self::JobBusy | Self::Unavailable { .. } => {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
             }
             Self::UnknownRoute
@@ -147,7 +158,10 @@ impl Problem {
             | Self::Invalid { .. }
             | Self::KeyReused { .. }
             | Self::NoOrder
-            | Self::StateForbids { .. } => {}
+            | Self::StateForbids { .. }
+            | Self::CrossSite
+            | Self::NoJob
+            | Self::JobForbids { .. } => {}
         }
         response
     }
@@ -158,6 +172,7 @@ impl Problem {
             Self::WrongMethod { .. } => {
                 Kind(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed")
             }
+            Self::CrossSite => Kind(StatusCode::FORBIDDEN, "cross-site", "Posted from another site"),
             Self::BodyTooLarge => Kind(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "Body too large"),
             Self::MediaType => {
                 Kind(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type")
@@ -179,7 +194,13 @@ impl Problem {
             Self::StateForbids { .. } => {
                 Kind(StatusCode::CONFLICT, "state-conflict", "Not possible in the order's state")
             }
-            Self::Unavailable { .. } => Kind(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Temporarily unavailable"),
+            Self::NoJob => Kind(StatusCode::NOT_FOUND, "job-not-found", "Job not found"),
+            Self::JobForbids { .. } => {
+                Kind(StatusCode::CONFLICT, "job-state-conflict", "Not possible in the job's state")
+            }
+            Self::JobBusy | Self::Unavailable { .. } => {
+                Kind(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Temporarily unavailable")
+            }
         }
     }
 
@@ -187,9 +208,12 @@ impl Problem {
         if let Self::Invalid { name, .. } = self { Some(name) } else { None }
     }
 
-    const fn order_id(&self) -> Option<OrderId> {
+    /// The path of the order or job that it is about.
+    fn instance(&self) -> Option<String> {
         if let Self::KeyReused { order_id } | Self::StateForbids { order_id, .. } = self {
-            Some(*order_id)
+            Some(reply::order_path(*order_id))
+        } else if let Self::JobForbids { job_id, .. } = self {
+            Some(reply::job_path(job_id))
         } else {
             None
         }

@@ -1,6 +1,11 @@
 //! The parameters of a query.
 
+use domain::limits::PAGE_MAX;
+
 use crate::problem::Problem;
+
+/// Entries on a page when the caller does not say.
+const PAGE_DEFAULT: usize = 50;
 
 /// The values of the parameters `names`, in their order; nothing for one that is not given.
 ///
@@ -23,6 +28,17 @@ pub(crate) fn parameters<const N: usize>(query: &str, names: [&str; N]) -> Resul
         }
     }
     Ok(values)
+}
+
+/// The value of the parameter `limit`: entries on a page.
+///
+/// # Errors
+/// [`Problem::Invalid`] when it is not a whole number from 1 to [`PAGE_MAX`].
+pub(crate) fn page_limit(text: Option<&str>) -> Result<usize, Problem> {
+    let Some(text) = text else { return Ok(PAGE_DEFAULT) };
+    let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
+    let limit = text.parse().ok().filter(|limit| digits_only && (1..=PAGE_MAX).contains(limit));
+    limit.ok_or_else(|| Problem::parameter("limit", format!("must be a whole number from 1 to {PAGE_MAX}")))
 }
 
 /// A text without its percent-encoding; a plus is a space, as forms have it.

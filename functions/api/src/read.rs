@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use domain::id::OrderId;
-use domain::limits::PAGE_MAX;
 use domain::ports::{ListError, ServiceHealth};
 use domain::task::ProcessState;
 use http::{HeaderMap, Response, StatusCode};
@@ -11,9 +10,6 @@ use serde::Serialize;
 use crate::problem::Problem;
 use crate::view::TaskView;
 use crate::{ApiPorts, cursor, prefer::Wait, query, reply};
-
-/// Orders on a page when the caller does not say.
-const PAGE_DEFAULT: usize = 50;
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -58,15 +54,17 @@ pub(crate) async fn orders(ports: &impl ApiPorts, query: &str) -> Result<Respons
     let [state, limit, cursor] = query::parameters(query, ["state", "limit", "cursor"])?;
     let state = state.map(|name| name.parse::<ProcessState>()).transpose();
     let state = state.map_err(|error| Problem::parameter("state", format!("is {error}")))?;
-    let limit = limit.map_or(Ok(PAGE_DEFAULT), |limit| page_limit(&limit))?;
-    let after = cursor.map(|cursor| cursor::open(state, &cursor)).transpose()?;
+    let limit = query::page_limit(limit.as_deref())?;
+    // A cursor belongs to the list of one state.
+    let list = state.map_or("", ProcessState::name);
+    let after = cursor.map(|cursor| cursor::open(list, &cursor)).transpose()?;
     let page = ports.list(state, after.as_deref(), limit).await.map_err(|error| match error {
         ListError::Cursor => cursor::made_up(),
         ListError::Port(error) => Problem::unread(error),
     })?;
     let list = OrderList {
         orders: page.tasks.iter().map(TaskView::in_list).collect(),
-        next_cursor: page.next.map(|next| cursor::seal(state, &next)),
+        next_cursor: page.next.map(|next| cursor::seal(list, &next)),
     };
     Ok(reply::json(StatusCode::OK, &list))
 }
@@ -81,12 +79,6 @@ pub(crate) async fn services(ports: &impl ApiPorts) -> Result<Response<Bytes>, P
 /// make a platform restart what is well.
 pub(crate) fn health() -> Response<Bytes> {
     reply::json(StatusCode::OK, &Health { status: "ok" })
-}
-
-fn page_limit(text: &str) -> Result<usize, Problem> {
-    let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
-    let limit = text.parse().ok().filter(|limit| digits_only && (1..=PAGE_MAX).contains(limit));
-    limit.ok_or_else(|| Problem::parameter("limit", format!("must be a whole number from 1 to {PAGE_MAX}")))
 }
 
 #[cfg(test)]
@@ -213,7 +205,7 @@ mod tests {
         for query in [format!("state=Processed&cursor={cursor}"), format!("cursor={cursor}")] {
             fake.get(&format!("/orders?{query}")).names(400, "invalid-parameter", "cursor");
         }
-        let unknown_to_the_store = cursor::seal(None, "not an id");
+        let unknown_to_the_store = cursor::seal("", "not an id");
         fake.get(&format!("/orders?cursor={unknown_to_the_store}")).names(400, "invalid-parameter", "cursor");
     }
 

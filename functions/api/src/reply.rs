@@ -11,6 +11,11 @@ pub(crate) fn order_path(order_id: OrderId) -> String {
     format!("/orders/{order_id}")
 }
 
+/// The path under which a job is read.
+pub(crate) fn job_path(job_id: &str) -> String {
+    format!("/bulk/{job_id}")
+}
+
 /// An answer with a JSON body.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response<Bytes> {
     written(status, "application/json", body)
@@ -21,9 +26,9 @@ pub(crate) fn problem(status: StatusCode, document: &impl Serialize) -> Response
     written(status, "application/problem+json", document)
 }
 
-/// Adds where the order is read.
-pub(crate) fn located(mut response: Response<Bytes>, order_id: OrderId) -> Response<Bytes> {
-    let path = HeaderValue::try_from(order_path(order_id)).expect("hexadecimal digits and hyphens make a header");
+/// Adds where the order or job is read.
+pub(crate) fn located(mut response: Response<Bytes>, path: String) -> Response<Bytes> {
+    let path = HeaderValue::try_from(path).expect("hexadecimal digits and hyphens make a header");
     response.headers_mut().insert(LOCATION, path);
     response
 }

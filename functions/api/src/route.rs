@@ -3,6 +3,8 @@
 use domain::message::Action;
 use http::Method;
 
+use crate::bulk::JobAction;
+
 /// A path that the door knows. Ids are as the caller wrote them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route<'a> {
@@ -10,8 +12,16 @@ pub(crate) enum Route<'a> {
     Orders,
     /// `/orders/{id}`
     Order(&'a str),
-    /// `/orders/{id}/resubmit` and `/orders/{id}/cancel`
+    /// `/orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`
     Command(&'a str, Action),
+    /// `/bulk`
+    Jobs,
+    /// `/bulk/{id}`
+    Job(&'a str),
+    /// `/bulk/{id}/start` and `/cancel`
+    JobCommand(&'a str, JobAction),
+    /// `/dead-letters`
+    DeadLetters,
     /// `/services`
     Services,
     /// `/health`
@@ -35,14 +45,17 @@ impl<'a> Route<'a> {
         let mut segments = path.strip_prefix('/')?.splitn(4, '/');
         match [segments.next(), segments.next(), segments.next(), segments.next()] {
             [Some("orders"), None, None, None] => Some(Self::Orders),
+            [Some("bulk"), None, None, None] => Some(Self::Jobs),
+            [Some("dead-letters"), None, None, None] => Some(Self::DeadLetters),
             [Some("services"), None, None, None] => Some(Self::Services),
             [Some("health"), None, None, None] => Some(Self::Health),
             [Some("orders"), Some(id), None, None] if !id.is_empty() => Some(Self::Order(id)),
-            [Some("orders"), Some(id), Some("resubmit"), None] if !id.is_empty() => {
-                Some(Self::Command(id, Action::Resubmit))
+            [Some("orders"), Some(id), Some(word), None] if !id.is_empty() => {
+                action(word).map(|action| Self::Command(id, action))
             }
-            [Some("orders"), Some(id), Some("cancel"), None] if !id.is_empty() => {
-                Some(Self::Command(id, Action::Cancel))
+            [Some("bulk"), Some(id), None, None] if !id.is_empty() => Some(Self::Job(id)),
+            [Some("bulk"), Some(id), Some(word), None] if !id.is_empty() => {
+                job_action(word).map(|action| Self::JobCommand(id, action))
             }
             _ => None,
         }
@@ -51,9 +64,9 @@ impl<'a> Route<'a> {
     /// The methods that it takes, as the header `Allow` lists them.
     pub(crate) const fn allow(self) -> &'static str {
         match self {
-            Self::Orders => "GET, HEAD, POST",
-            Self::Order(_) | Self::Services | Self::Health => "GET, HEAD",
-            Self::Command(..) => "POST",
+            Self::Orders | Self::Jobs => "GET, HEAD, POST",
+            Self::Order(_) | Self::Job(_) | Self::DeadLetters | Self::Services | Self::Health => "GET, HEAD",
+            Self::Command(..) | Self::JobCommand(..) => "POST",
         }
     }
 }
@@ -70,25 +83,67 @@ impl Verb {
     }
 }
 
+fn action(word: &str) -> Option<Action> {
+    match word {
+        "resubmit" => Some(Action::Resubmit),
+        "cancel" => Some(Action::Cancel),
+        "pause" => Some(Action::Pause),
+        "resume" => Some(Action::Resume),
+        _ => None,
+    }
+}
+
+fn job_action(word: &str) -> Option<JobAction> {
+    match word {
+        "start" => Some(JobAction::Start),
+        "cancel" => Some(JobAction::Cancel),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn the_calls_of_the_design_are_routes() {
-        assert_eq!(Route::of("/orders"), Some(Route::Orders));
-        assert_eq!(Route::of("/orders/abc"), Some(Route::Order("abc")));
-        assert_eq!(Route::of("/orders/abc/resubmit"), Some(Route::Command("abc", Action::Resubmit)));
-        assert_eq!(Route::of("/orders/abc/cancel"), Some(Route::Command("abc", Action::Cancel)));
-        assert_eq!(Route::of("/services"), Some(Route::Services));
-        assert_eq!(Route::of("/health"), Some(Route::Health));
+        for (path, route) in [
+            ("/orders", Route::Orders),
+            ("/orders/abc", Route::Order("abc")),
+            ("/orders/abc/resubmit", Route::Command("abc", Action::Resubmit)),
+            ("/orders/abc/cancel", Route::Command("abc", Action::Cancel)),
+            ("/orders/abc/pause", Route::Command("abc", Action::Pause)),
+            ("/orders/abc/resume", Route::Command("abc", Action::Resume)),
+            ("/bulk", Route::Jobs),
+            ("/bulk/j1", Route::Job("j1")),
+            ("/bulk/j1/start", Route::JobCommand("j1", JobAction::Start)),
+            ("/bulk/j1/cancel", Route::JobCommand("j1", JobAction::Cancel)),
+            ("/dead-letters", Route::DeadLetters),
+            ("/services", Route::Services),
+            ("/health", Route::Health),
+        ] {
+            assert_eq!(Route::of(path), Some(route), "{path}");
+        }
     }
 
     #[test]
     fn nothing_else_is_one() {
-        for path in
-            ["", "/", "*", "orders", "/orders/", "//orders", "/orders//cancel", "/orders/a/cancel/", "/orders/a/b"]
-        {
+        for path in [
+            "",
+            "/",
+            "*",
+            "orders",
+            "/orders/",
+            "//orders",
+            "/orders//cancel",
+            "/orders/a/cancel/",
+            "/orders/a/b",
+            "/orders/a/start",
+            "/bulk/",
+            "/bulk//start",
+            "/bulk/j/pause",
+            "/dead-letters/m",
+        ] {
             assert_eq!(Route::of(path), None, "{path}");
         }
     }

@@ -1,20 +1,21 @@
 //! What the tests of this crate share: ports in plain maps, and requests in one line.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use domain::backoff::{Backoff, BackoffPolicy};
+use domain::bulk::Job;
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::{Receipt, Request, SchedulerMessage};
+use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Clock, Commit, Due, Inserted, ListError, Page, PortError, Queues, Randomness, ServiceHealth, Services,
-    Store,
+    Breaker, Clock, Commit, Due, Inserted, Jobs, LetterRecord, Letters, ListError, Page, PortError, Queues, Randomness,
+    ServiceHealth, Services, Store,
 };
-use domain::task::{ProcessState, Task};
+use domain::task::{Pause, ProcessState, Task};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
@@ -37,6 +38,11 @@ pub(crate) fn task_in(name: &str, state: ProcessState) -> Task {
     task
 }
 
+/// Who paused a task, and why.
+pub(crate) fn pause() -> Pause {
+    Pause { by: "ada".into(), reason: "stock-taking".into(), since: Timestamp::from_epoch_ms(1_795_195_603_007) }
+}
+
 fn task_of(order: &Order) -> Task {
     Task::new(order, Workflows::shipped().unwrap().current(), 7)
 }
@@ -46,7 +52,16 @@ fn order_of(order_id: OrderId) -> Order {
     let fingerprint = document.fingerprint().into();
     let submitted_at = Timestamp::from_epoch_ms(1_795_195_603_007);
     let submitter = CALLER.into();
-    Order { order_id, document, fingerprint, submitted_at, submitter, reply_channel: None, correlation_id: None }
+    Order {
+        order_id,
+        document,
+        fingerprint,
+        submitted_at,
+        submitter,
+        reply_channel: None,
+        correlation_id: None,
+        priority: None,
+    }
 }
 
 /// Ports in plain maps. What the door must never do panics.
@@ -55,7 +70,14 @@ pub(crate) struct Fake {
     orders: Mutex<BTreeMap<OrderId, Arc<Order>>>,
     tasks: Mutex<BTreeMap<OrderId, Arc<Task>>>,
     submitted: Mutex<Vec<Order>>,
-    scheduled: Mutex<Vec<SchedulerMessage>>,
+    scheduled: Mutex<Vec<(SchedulerMessage, Priority)>>,
+    jobs: Mutex<BTreeMap<Arc<str>, Arc<Job>>>,
+    /// Writes of others that are still to come between a read of a job and its write.
+    rivals: AtomicU32,
+    /// The last settled first.
+    letters: Mutex<Vec<LetterRecord>>,
+    /// Every page of a list says that there is another, which is the same.
+    endless: AtomicBool,
     /// What `settled` was asked to wait, in milliseconds.
     waits: Mutex<Vec<u64>>,
     /// The state that an order gets while it is waited for.
@@ -175,7 +197,8 @@ impl Fake {
     /// Lets every operation fail.
     pub(crate) fn all_down(&self) {
         let all = ["store.order", "store.task", "store.list", "store.settled", "queues.submit", "queues.to_scheduler"];
-        all.into_iter().chain(["services.all_health"]).for_each(|operation| self.down(operation));
+        let more = ["services.all_health", "jobs.job", "jobs.set_job", "jobs.jobs", "letters.letters"];
+        all.into_iter().chain(more).for_each(|operation| self.down(operation));
     }
 
     /// What reached the submission queue.
@@ -185,7 +208,44 @@ impl Fake {
 
     /// What reached the scheduler queue.
     pub(crate) fn scheduled(&self) -> Vec<SchedulerMessage> {
-        self.scheduled.lock().unwrap().clone()
+        self.scheduled.lock().unwrap().iter().map(|(message, _)| message.clone()).collect()
+    }
+
+    /// The lanes that it came in.
+    pub(crate) fn lanes(&self) -> Vec<Priority> {
+        self.scheduled.lock().unwrap().iter().map(|(_, lane)| *lane).collect()
+    }
+
+    /// All jobs, by id.
+    pub(crate) fn jobs_stored(&self) -> Vec<Arc<Job>> {
+        self.jobs.lock().unwrap().values().cloned().collect()
+    }
+
+    /// The job with the first id.
+    pub(crate) fn the_job(&self) -> Arc<Job> {
+        self.jobs_stored().remove(0)
+    }
+
+    /// Puts a job into the store.
+    pub(crate) fn stores_job(&self, job: Job) {
+        self.jobs.lock().unwrap().insert(job.id.clone(), Arc::new(job));
+    }
+
+    /// The next writes of jobs, so many, come after somebody else's.
+    pub(crate) fn others_write_the_job(&self, times: u32) {
+        self.rivals.store(times, Ordering::Relaxed);
+    }
+
+    /// Does what the settling of a dead letter does.
+    pub(crate) fn settles_letter(&self, record: LetterRecord) {
+        let mut letters = self.letters.lock().unwrap();
+        letters.retain(|known| known.message_id != record.message_id);
+        letters.insert(0, record);
+    }
+
+    /// Lets every list go on for ever.
+    pub(crate) fn list_never_ends(&self) {
+        self.endless.store(true, Ordering::Relaxed);
     }
 
     /// What was asked to be waited, in milliseconds.
@@ -239,6 +299,9 @@ impl Store for Fake {
         });
         let tasks: Vec<_> = rest.by_ref().take(limit).cloned().collect();
         let next = rest.next().and(tasks.last()).map(|last| last.order_id.to_string());
+        // This id comes before all others, so that the next page is the first one again.
+        let again = || self.endless.load(Ordering::Relaxed).then(|| "00000000-0000-0000-0000-000000000000".to_owned());
+        let next = next.or_else(again);
         Ok(Page { tasks, next })
     }
 
@@ -262,10 +325,10 @@ impl Queues for Fake {
         Ok(())
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, delay_ms: u64) -> Result<(), PortError> {
+    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
         self.reach("queues.to_scheduler")?;
         assert_eq!(delay_ms, 0, "an operator does not wait");
-        self.scheduled.lock().unwrap().push(message);
+        self.scheduled.lock().unwrap().push((message, lane));
         Ok(())
     }
 
@@ -275,6 +338,46 @@ impl Queues for Fake {
 
     async fn return_to_agent(&self, _: &str, _: &Receipt, _: u64) -> Result<(), PortError> {
         panic!("the door does not speak to agents")
+    }
+}
+
+impl Jobs for Fake {
+    async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
+        self.reach("jobs.job")?;
+        Ok(self.jobs.lock().unwrap().get(job_id).cloned())
+    }
+
+    async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
+        self.reach("jobs.set_job")?;
+        let mut jobs = self.jobs.lock().unwrap();
+        let is_rivalled = self.rivals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        if let (Ok(_), Some(stored)) = (is_rivalled, jobs.get_mut(&job.id)) {
+            Arc::make_mut(stored).version += 1;
+        }
+        if jobs.get(&job.id).map_or(0, |stored| stored.version) != version_before {
+            return Ok(Commit::Conflict);
+        }
+        assert_eq!(job.version, version_before + 1);
+        jobs.insert(job.id.clone(), job);
+        Ok(Commit::Committed)
+    }
+
+    async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
+        self.reach("jobs.jobs")?;
+        let mut jobs = self.jobs_stored();
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.planned_at));
+        Ok(jobs)
+    }
+}
+
+impl Letters for Fake {
+    async fn record(&self, _: LetterRecord) -> Result<(), PortError> {
+        panic!("the door settles no letters")
+    }
+
+    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
+        self.reach("letters.letters")?;
+        Ok(self.letters.lock().unwrap().iter().take(limit).cloned().collect())
     }
 }
 
@@ -293,11 +396,13 @@ impl Services for Fake {
         Ok(vec![ServiceHealth {
             service: "payment".into(),
             version: 3,
+            era: 2,
             state: Breaker::Open,
             failures_in_a_row: 5,
             until: self.now().plus_ms(1_000),
             backoff: Backoff::new(policy),
             since: self.now(),
+            release: None,
         }])
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::task::{Direction, ProcessState, Reason, Step, StepError, StepState, Task, Transition, Watch};
+use domain::message::Priority;
+use domain::task::{Direction, Pause, ProcessState, Reason, Step, StepError, StepState, Task, Transition, Watch};
 use domain::time::Timestamp;
 use serde::Serialize;
 
@@ -26,6 +27,9 @@ pub(crate) struct TaskView<'a> {
     /// Epoch milliseconds, since it is a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     watch_at: Option<i64>,
+    priority: Priority,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<&'a Pause>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<&'a [Transition]>,
 }
@@ -57,6 +61,8 @@ struct StepView<'a> {
     attempt: u32,
     direction: Direction,
     #[serde(skip_serializing_if = "Option::is_none")]
+    doubted_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     not_before: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<&'a Json>,
@@ -83,6 +89,8 @@ impl<'a> TaskView<'a> {
             steps,
             watch,
             watch_at,
+            priority,
+            paused,
             notify: _,
             unsent: _,
             history,
@@ -97,6 +105,8 @@ impl<'a> TaskView<'a> {
             steps: steps.iter().map(StepView::whole).collect(),
             watch: *watch,
             watch_at: watch_at.map(Timestamp::epoch_ms),
+            priority: *priority,
+            paused: paused.as_ref(),
             history: Some(history),
         }
     }
@@ -131,6 +141,7 @@ impl<'a> StepView<'a> {
             failure_count,
             attempt,
             direction,
+            doubted_at,
             not_before,
             output,
             last_error,
@@ -146,6 +157,7 @@ impl<'a> StepView<'a> {
             failure_count: *failure_count,
             attempt: *attempt,
             direction: *direction,
+            doubted_at: *doubted_at,
             not_before: *not_before,
             output: output.as_ref(),
             last_error: last_error.as_ref(),
@@ -160,7 +172,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::task_in;
+    use crate::testing::{pause, task_in};
 
     /// A task in `Error` whose first step has every attribute that a step can have.
     fn failed() -> Task {
@@ -216,11 +228,24 @@ mod tests {
             ],
             "Watch": task.watch.unwrap().to_string(),
             "WatchAt": task.watch_at.unwrap().epoch_ms(),
+            "Priority": "normal",
             "History": [{
                 "At": task.history[0].at.to_string(), "Who": &*task.history[0].who, "What": &*task.history[0].what,
             }],
         });
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn the_lane_is_always_shown_and_who_paused_it_while_it_is_paused() {
+        let mut task = failed();
+        (task.priority, task.paused) = (Priority::High, Some(pause()));
+        let shown = serde_json::to_value(TaskView::whole(&task)).unwrap();
+        let paused = json!({"By": "ada", "Reason": "stock-taking", "Since": "2026-11-20T17:26:43.007Z"});
+        assert_eq!((&shown["Priority"], &shown["Paused"]), (&json!("high"), &paused));
+        task.paused = None;
+        let shown = serde_json::to_value(TaskView::whole(&task)).unwrap();
+        assert!(shown.get("Paused").is_none());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! a lost conditional write is an error.
 
 use domain::advance::{AdvanceError, AdvancePorts, advance};
-use domain::batch::{Failures, Record, each};
+use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{Event, Verdict};
@@ -25,7 +25,7 @@ pub async fn handle(
     each(batch, |record| async move {
         let order_id = record.message.order_id();
         tell(order_id, schedule(ports, instance, &record).await?);
-        Ok::<(), AdvanceError>(())
+        Ok::<Handled, AdvanceError>(Handled::Done)
     })
     .await
 }
@@ -45,10 +45,18 @@ pub async fn schedule(
         SchedulerMessage::Reply(reply) => Event::Reply { reply, redelivered },
         SchedulerMessage::Command(command) => match command.action {
             Action::Resubmit => Event::Resubmit { by: &command.by, why: &command.reason, seen: command.version },
-            Action::Cancel => Event::Cancel { by: &command.by, why: &command.reason },
+            Action::Cancel => Event::Cancel { by: &command.by, why: &command.reason, seen: command.version },
+            Action::Pause => Event::Pause { by: &command.by, why: &command.reason },
+            Action::Resume => Event::Resume { by: &command.by, why: &command.reason },
         },
     };
-    advance(ports, instance, record.message.order_id(), event).await
+    let order_id = record.message.order_id();
+    let verdict = advance(ports, instance, order_id, event).await?;
+    if redelivered && matches!(verdict, Some(Verdict::Refused(_))) {
+        // The first delivery may have done what was wished and died before it could send what follows.
+        advance(ports, instance, order_id, Event::Wake { hops: 0, redelivered }).await?;
+    }
+    Ok(verdict)
 }
 
 fn tell(order_id: OrderId, verdict: Option<Verdict>) {

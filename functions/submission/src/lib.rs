@@ -3,7 +3,7 @@
 //!
 //! What must never happen here: a message is let go before its order is stored; an order that is stored is changed.
 
-use domain::batch::{Failures, each};
+use domain::batch::{Failures, Handled, each};
 use domain::instance::Instance;
 use domain::message::{Delivery, SchedulerMessage, Wake};
 use domain::order::Order;
@@ -31,7 +31,7 @@ pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Ve
         if submit(ports, instance, record.message).await? == Submitted::Refused {
             tracing::warn!(%order_id, "refused: the same idempotency key with another document");
         }
-        Ok::<(), PortError>(())
+        Ok::<Handled, PortError>(Handled::Done)
     })
     .await
 }
@@ -44,10 +44,11 @@ pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Ve
 /// [`PortError`] when store or queue could not be reached; the message then stays on its queue.
 pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Order) -> Result<Submitted, PortError> {
     let order_id = order.order_id;
+    let lane = order.priority.unwrap_or(instance.workflows.current().priority);
     let task = Task::new(&order, instance.workflows.current(), ports.random());
     match ports.insert(order, task).await? {
         Inserted::New | Inserted::Same => {
-            ports.to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), 0).await?;
+            ports.to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), lane, 0).await?;
             Ok(Submitted::Stored)
         }
         Inserted::Different => Ok(Submitted::Refused),

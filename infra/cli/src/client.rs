@@ -1,4 +1,4 @@
-//! A small HTTP client, for the demo and for tests.
+//! A small HTTP client, for reply channels, for the demo and the outage, and for tests.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ impl Client {
         self.call(Method::GET, url, &[], String::new()).await
     }
 
-    /// `POST url` with a JSON body.
+    /// `POST url` with a body, which is JSON unless a header `content-type` says otherwise.
     ///
     /// # Errors
     /// [`ClientError`] when there is no answer; any status is an answer.
@@ -85,7 +85,10 @@ impl Client {
         headers: &[(&str, &str)],
         body: String,
     ) -> Result<Answer, ClientError> {
-        let mut request = Request::builder().method(method.clone()).uri(url).header("content-type", "application/json");
+        let mut request = Request::builder().method(method.clone()).uri(url);
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            request = request.header("content-type", "application/json");
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

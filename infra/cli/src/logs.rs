@@ -6,8 +6,8 @@ use tracing_subscriber::EnvFilter;
 
 /// For `serve`: what happens to the program, not what happens to each order.
 pub const SERVE: &str = "warn,stepwarden=info";
-/// For the demo: its own lines tell the story, and trouble is part of it.
-pub const DEMO: &str = "off";
+/// For the demo and the outage: their own lines tell the story, and trouble is part of it.
+pub const SHOW: &str = "off";
 
 /// Starts logging. Where `RUST_LOG` says nothing, or nothing that can be read, `usual` holds.
 pub fn start(usual: &str) {

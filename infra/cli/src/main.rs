@@ -7,18 +7,16 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use embedded::{Engine, Recovered, Requests, Scheduler, Submissions};
-use stepwarden::args::{Cli, Command, DemoArgs, ServeArgs, ServiceArgs, StandInsArgs};
-use stepwarden::demo::{self, Paint};
-use stepwarden::serve::{self, Backend, Remotes, bind};
+use embedded::{Channel, DeadLetters, Engine, Options, Recovered, Requests, Scheduler, Submissions};
+use stepwarden::args::{Cli, Command, DemoArgs, OutageArgs, ServeArgs, ServiceArgs, StandInsArgs};
+use stepwarden::outage::{self, Plan};
+use stepwarden::reply_channels::ReplyChannels;
+use stepwarden::serve::{self, Backend, Remotes, Running, Setup, bind};
 use stepwarden::signals::Signals;
 use stepwarden::standin::{KEYS_SERVE, KEYS_UNLIMITED, Service, StandIns};
-use stepwarden::{logs, one_line, open_files};
+use stepwarden::{Ending, Paint, alerts, demo, logs, one_line, open_files};
 
 type Failed = Box<dyn Error>;
-
-/// The pause between the supervisor's runs in the demo, as in `serve`.
-const DEMO_SUPERVISE_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let command = match Cli::read(std::env::args_os()) {
@@ -38,6 +36,7 @@ fn run(command: Command) -> Result<ExitCode, Failed> {
         match command {
             Command::Serve(args) => serve(&args).await,
             Command::Demo(args) => demo(&args).await,
+            Command::Outage(args) => outage(&args).await,
             Command::StandIns(args) => stand_ins(&args).await,
         }
     })
@@ -46,10 +45,18 @@ fn run(command: Command) -> Result<ExitCode, Failed> {
 async fn serve(args: &ServeArgs) -> Result<ExitCode, Failed> {
     logs::start(logs::SERVE);
     let signals = Signals::catch()?;
+    let channels = ReplyChannels::new(&args.reply_channels)?;
     let remotes = Remotes::start(&args.services, KEYS_SERVE).await?;
     let listener = bind(args.host, args.port).await?;
-    let engine = open(&args.data).await?;
-    let running = serve::start(listener, backend(&engine), remotes, args.supervise_every)?;
+    let options = Options {
+        observer: Some(Arc::new(alerts::show)),
+        channels: senders(&channels).collect(),
+        ..Options::default()
+    };
+    let engine = open(&args.data, options).await?;
+    let ServeArgs { supervisors, supervise_every, .. } = *args;
+    let setup = Setup { supervisors, supervise_every, reply_channels: channels.names() };
+    let running = serve::start(listener, backend(&engine), remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), args.data.display()));
     if let Some(stand_ins) = running.stand_ins() {
         announce(&format!("stand-ins on {}", stand_ins.url()));
@@ -62,24 +69,45 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Failed> {
 }
 
 async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
-    logs::start(logs::DEMO);
+    let services = ServiceArgs::default();
+    show(args.data.as_deref(), &services, async |running, stand_ins, paint| {
+        Ok(demo::run(&running.url(), &stand_ins.url(), paint, &mut io::stdout()).await?)
+    })
+    .await
+}
+
+async fn outage(args: &OutageArgs) -> Result<ExitCode, Failed> {
+    let plan = Plan::new(args)?;
+    let services = ServiceArgs { release_max: Some(plan.release_max()), ..ServiceArgs::default() };
+    show(args.data.as_deref(), &services, async |running, stand_ins, paint| {
+        Ok(outage::run(&running.url(), stand_ins, &plan, paint, &mut io::stdout()).await?)
+    })
+    .await
+}
+
+/// Runs everything on a free port with stand-ins, on a temporary directory unless one is given, while something is shown.
+async fn show(
+    data: Option<&Path>,
+    services: &ServiceArgs,
+    play: impl AsyncFnOnce(&Running, &StandIns, Paint) -> Result<Ending, Failed>,
+) -> Result<ExitCode, Failed> {
+    logs::start(logs::SHOW);
     let signals = Signals::catch()?;
-    let temporary = if args.data.is_none() { Some(tempfile::tempdir()?) } else { None };
-    let directory = args.data.as_deref().or(temporary.as_ref().map(tempfile::TempDir::path));
-    let remotes = Remotes::start(&ServiceArgs::default(), KEYS_UNLIMITED).await?;
-    let stand_ins_url = remotes.stand_ins().map(StandIns::url).unwrap_or_default();
+    let temporary = if data.is_none() { Some(tempfile::tempdir()?) } else { None };
+    let directory = data.or(temporary.as_ref().map(tempfile::TempDir::path));
+    let remotes = Remotes::start(services, KEYS_UNLIMITED).await?;
     let listener = bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).await?;
-    let engine = open(directory.unwrap_or(Path::new("."))).await?;
-    let running = serve::start(listener, backend(&engine), remotes, DEMO_SUPERVISE_EVERY)?;
+    let engine = open(directory.unwrap_or(Path::new(".")), Options::default()).await?;
+    let running = serve::start(listener, backend(&engine), remotes, Setup::default())?;
+    let stand_ins = running.stand_ins().ok_or("there are no stand-ins")?;
     let paint = Paint { colours: io::stdout().is_terminal() && !no_colour() };
-    let (url, mut stdout) = (running.url(), io::stdout());
     let ended = tokio::select! {
-        ended = demo::run(&url, &stand_ins_url, paint, &mut stdout) => ended.map(ExitCode::from),
+        ended = play(&running, stand_ins, paint) => ended.map(ExitCode::from),
         () = signals.first() => Ok(ExitCode::FAILURE),
     };
     running.stop().await;
     engine.close().await?;
-    Ok(ended?)
+    ended
 }
 
 async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {
@@ -93,22 +121,36 @@ async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn open(directory: &Path) -> Result<Engine, Failed> {
-    let engine = Engine::open(directory, embedded::Options::default())?;
-    let Recovered { submissions, wakes } = engine.recover().await?;
-    if submissions + wakes > 0 {
-        tracing::info!(accepted = submissions, under_way = wakes, "going on with orders from before");
+async fn open(directory: &Path, options: Options) -> Result<Engine, Failed> {
+    let engine = Engine::open(directory, options)?;
+    let Recovered { submissions, wakes, commands, dead_letters } = engine.recover().await?;
+    if submissions + wakes + commands + dead_letters > 0 {
+        let (accepted, under_way) = (submissions, wakes);
+        tracing::info!(accepted, under_way, commands, dead_letters, "going on with orders from before");
     }
     Ok(engine)
 }
 
-fn backend(engine: &Engine) -> Backend<Engine, Submissions, Scheduler, Requests> {
+fn backend(engine: &Engine) -> Backend<Engine, Submissions, Scheduler, Requests, DeadLetters> {
     Backend {
         ports: Arc::new(engine.clone()),
         submissions: engine.submissions(),
         scheduler: engine.scheduler(),
         requests: Service::ALL.map(|service| engine.requests(service.name())),
+        dead_letters: engine.dead_letters(),
     }
+}
+
+/// The reply channels as the engine wants them.
+fn senders(channels: &ReplyChannels) -> impl Iterator<Item = (Arc<str>, Channel)> {
+    channels.names().into_iter().map(|name| {
+        let (channels, channel) = (channels.clone(), name.clone());
+        let send: Channel = Arc::new(move |event| {
+            let (channels, channel) = (channels.clone(), channel.clone());
+            Box::pin(async move { Ok(channels.send(&channel, &event).await?) })
+        });
+        (name, send)
+    })
 }
 
 /// One line on stdout, for people and for scripts that wait for it. Nobody there to read it is no reason to stop.

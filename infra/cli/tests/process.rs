@@ -33,7 +33,12 @@ struct Served {
 
 impl Served {
     fn start(data: &Path) -> Self {
-        let mut process = stepwarden(&["serve", "--port", "0", "--data", data.to_str().unwrap()]).spawn().unwrap();
+        Self::start_with(data, &[])
+    }
+
+    fn start_with(data: &Path, args: &[&str]) -> Self {
+        let mut command = stepwarden(&["serve", "--port", "0", "--data", data.to_str().unwrap()]);
+        let mut process = command.args(args).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let address =
@@ -61,6 +66,12 @@ impl Served {
         let id = self.process.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
     }
+}
+
+/// The first line on stderr that begins so.
+fn said(process: &mut Child, beginning: &str) -> String {
+    let lines = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
+    lines.into_iter().find(|line| line.starts_with(beginning)).unwrap()
 }
 
 impl Drop for Served {
@@ -149,4 +160,94 @@ fn a_stop_answers_whoever_waits_and_the_next_start_goes_on() {
     assert!(again.contains(r#""ProcessState":"Processed""#), "{again}");
     let under_way = answer(second.post("idempotency-key: slow\r\n", slow));
     assert!(under_way.contains(r#""ProcessState":"P"#) && !under_way.contains("Processed"), "{under_way}");
+}
+
+#[test]
+fn an_order_that_needs_an_operator_is_a_line_on_the_terminal_whoever_supervises() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut served = Served::start_with(directory.path(), &["--supervisors", "3"]);
+    let undone_by_nobody = r#"{"StandIn": {"payment": {"Decline": "card_declined"},
+                               "inventory": {"Undo": {"Decline": "not_reserved"}}}}"#;
+    let failed = answer(served.post("prefer: wait=20\r\n", undone_by_nobody));
+    assert!(failed.contains(r#""ProcessState":"Error""#), "{failed}");
+    let id = failed.split(r#""OrderID":""#).nth(1).unwrap().split('"').next().unwrap();
+    let alert = said(&mut served.process, "ALERT");
+    for words in [id, "at reserve-inventory", "(compensation-failed)", "not_reserved", "/resubmit"] {
+        assert!(alert.contains(words), "{words} in: {alert}");
+    }
+}
+
+#[test]
+fn a_reply_channel_gets_the_status_messages_of_orders_that_name_it_and_others_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let shop = TcpListener::bind("127.0.0.1:0").unwrap();
+    let channel = format!("shop=http://{}/replies", shop.local_addr().unwrap());
+    let served = Served::start_with(directory.path(), &["--reply-channel", &channel]);
+    let refused = answer(served.post("", r#"{"ReplyChannel": "shops"}"#));
+    assert!(refused.starts_with("HTTP/1.1 400 ") && refused.contains("ReplyChannel"), "{refused}");
+    assert!(!refused.contains(r#"shop""#), "the known names are nobody's business: {refused}");
+
+    let accepted = answer(served.post("", r#"{"ReplyChannel": "shop", "CorrelationID": "c-7"}"#));
+    assert!(accepted.starts_with("HTTP/1.1 202 "), "{accepted}");
+    let mut told = Vec::new();
+    while !told.iter().any(|event: &String| event.contains("OrderProcessed")) {
+        told.push(taken(&shop.accept().unwrap().0));
+    }
+    for event in &told {
+        assert!(event.contains(r#""specversion":"1.0""#) && event.contains(r#""CorrelationID":"c-7""#), "{event}");
+    }
+}
+
+/// The request on a connection, answered 204; the connection is closed, so that the next comes on another.
+fn taken(mut stream: &TcpStream) -> String {
+    let (mut lines, mut length) = (BufReader::new(stream), 0);
+    loop {
+        let mut line = String::new();
+        lines.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.trim().is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    lines.read_exact(&mut body).unwrap();
+    stream.write_all(b"HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n").unwrap();
+    String::from_utf8(body).unwrap()
+}
+
+#[test]
+fn two_reply_channels_of_one_name_are_one_line_and_status_2() {
+    let data = tempfile::tempdir().unwrap();
+    let mut command =
+        stepwarden(&["serve", "--port", "0", "--reply-channel", "a=http://x", "--reply-channel", "a=http://y"]);
+    assert_eq!(mistake(command.current_dir(data.path())), "stepwarden: --reply-channel a is given twice\n");
+    assert_eq!(std::fs::read_dir(data.path()).unwrap().count(), 0, "nothing was made");
+}
+
+#[test]
+fn an_outage_that_its_orders_do_not_fit_into_is_one_line_and_status_2() {
+    let said = mistake(&mut stepwarden(&["outage", "--orders", "100", "--rate", "10", "--down", "5s"]));
+    assert!(said.contains("--orders 100 at --rate 10 take 10000 ms"), "{said}");
+}
+
+#[test]
+fn a_small_outage_meets_every_bar_and_says_so() {
+    let output = stepwarden(&["outage", "--orders", "60", "--down", "2s", "--normal", "1s"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    for (what, value) in [
+        ("failure counts spent", "0   ok"),
+        ("orders lost", "0 of 90   ok"),
+        ("effects not exactly once", "0   ok"),
+        ("busiest second after recovery", "to 1   ok"),
+        ("every bar was met", ""),
+    ] {
+        let row = said.lines().find(|line| line.starts_with(what));
+        assert!(row.is_some_and(|row| row.contains(value)), "{what}: {said}");
+    }
+    for phase in ["outage", "recovery", "naive"] {
+        assert!(said.contains(&format!(" s  {phase}")), "{phase} is shown live: {said}");
+    }
 }

@@ -3,7 +3,11 @@
 //! [`conformance_suite!`](crate::conformance_suite) makes a test of each function here, in a file of `tests/` that says
 //! how to make a fresh [`World`].
 
+pub mod events;
+pub mod jobs;
 pub mod leases;
+pub mod letters;
+pub mod memos;
 pub mod queues;
 pub mod samples;
 pub mod services;
@@ -11,14 +15,14 @@ pub mod store;
 
 use std::future::Future;
 
-use domain::message::{Request, SchedulerMessage};
+use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{Leases, Queues, Services, Source, Store};
+use domain::ports::{DeadLetter, Events, Jobs, Leases, Letters, Memos, Queues, Services, Source, Store};
 
 /// One set of adapters, with nothing stored.
 pub trait World {
     /// What implements the ports.
-    type Ports: Store + Queues + Leases + Services;
+    type Ports: Store + Queues + Leases + Services + Memos + Jobs + Letters + Events;
 
     /// The ports.
     fn ports(&self) -> &Self::Ports;
@@ -31,6 +35,12 @@ pub trait World {
 
     /// The receiving end of an agent's queue.
     fn requests(&self, agent: &str) -> impl Source<Request>;
+
+    /// The receiving end of the dead letters of all queues.
+    fn dead_letters(&self) -> impl Source<DeadLetter>;
+
+    /// What the reply channel `shop` has taken, oldest first. It is the only one that is registered.
+    fn taken_by_shop(&self) -> Vec<CloudEvent>;
 
     /// How long a message that was received from any queue is hidden, in milliseconds.
     fn visibility_ms(&self) -> u64;
@@ -80,6 +90,10 @@ macro_rules! conformance_suite {
             each_agent_has_its_own_queue,
             a_message_that_is_received_too_often_does_not_come_again,
             an_accepted_order_comes_unchanged,
+            messages_of_high_priority_overtake_the_others_at_every_queue,
+            of_four_batches_in_a_row_one_is_left_to_the_normal_lane,
+            a_message_that_comes_again_is_in_its_lane,
+            a_command_comes_in_its_lane_after_its_delay_and_goes_when_deleted,
         );
         $crate::conformance_suite!(@tests $world, leases, false:
             a_lease_has_one_holder,
@@ -93,6 +107,35 @@ macro_rules! conformance_suite {
             a_service_that_never_failed_has_no_record,
             health_is_replaced_only_on_the_version_that_was_seen,
             all_records_are_sorted_by_service,
+        );
+        $crate::conformance_suite!(@tests $world, memos, false:
+            a_key_without_a_memo_has_none,
+            a_memo_is_replaced_only_on_the_version_that_was_seen,
+            the_same_memo_a_second_time_is_a_conflict,
+            of_two_memos_at_once_one_wins,
+            an_expired_memo_counts_as_none_whichever_version_was_seen,
+            a_memo_stays_until_it_expires_whatever_else_is_written,
+            each_state_of_a_memo_is_read_as_it_was_written,
+        );
+        $crate::conformance_suite!(@tests $world, jobs, false:
+            a_job_that_nobody_planned_is_not_there,
+            a_job_is_replaced_only_on_the_version_that_was_seen,
+            of_two_writes_of_a_job_at_once_one_wins,
+            jobs_are_listed_newest_first,
+            all_jobs_that_are_not_ended_are_kept_and_the_newest_hundred_of_the_others,
+        );
+        $crate::conformance_suite!(@tests $world, letters, true:
+            what_is_delivered_too_often_is_a_dead_letter_of_its_queue,
+            who_waits_for_dead_letters_gets_the_one_that_comes,
+            a_dead_letter_is_delivered_until_it_is_deleted,
+            no_two_dead_letters_have_the_same_id,
+            the_last_settled_letter_is_the_first_in_the_list,
+            the_same_message_again_replaces_its_record,
+            the_newest_thousand_records_are_kept,
+        );
+        $crate::conformance_suite!(@tests $world, events, false:
+            an_event_goes_to_the_channel_that_is_registered,
+            a_channel_that_nobody_registered_is_refused,
         );
     };
     (@tests $world:expr, $part:ident, $paused:literal: $($name:ident,)+) => {

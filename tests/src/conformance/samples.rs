@@ -3,14 +3,20 @@
 use std::sync::Arc;
 
 use domain::backoff::{Backoff, BackoffPolicy};
+use domain::bulk::{DryRun, Job, Spec};
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::{Request, SchedulerMessage, Wake, idempotency_key};
+use domain::message::{
+    Action, CloudEvent, Command, Delivery, Outcome, Priority, Receipt, Request, SchedulerMessage, Wake, idempotency_key,
+};
 use domain::order::Order;
-use domain::ports::{Breaker, Commit, Inserted, ServiceHealth, Store};
+use domain::ports::{
+    Breaker, Commit, Inserted, LetterFate, LetterRecord, Memo, MemoState, ServiceHealth, Source, Store,
+};
 use domain::task::{Direction, ProcessState, Task};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
+use futures_util::FutureExt;
 
 /// When the samples were submitted.
 pub const NOON: Timestamp = Timestamp::from_epoch_ms(1_795_176_000_000);
@@ -36,6 +42,7 @@ pub fn order_with(n: u32, document: &str) -> Order {
         submitter: "samples".into(),
         reply_channel: None,
         correlation_id: Some(format!("sample-{n}").into()),
+        priority: None,
     }
 }
 
@@ -108,6 +115,7 @@ pub fn request(n: u32) -> Request {
         complete_by: NOON.plus_ms(30_000),
         budget_ms: 30_000,
         hops: 1,
+        priority: Priority::Normal,
         order: document,
         outputs: std::collections::BTreeMap::new(),
     }
@@ -119,10 +127,85 @@ pub fn health(service: &str, version: u64) -> ServiceHealth {
     ServiceHealth {
         service: service.into(),
         version,
+        era: 1,
         state: Breaker::Open,
         failures_in_a_row: 5,
         until: NOON.plus_ms(1_000),
         backoff: Backoff::new(BackoffPolicy { slot_time_ms: 100, ceiling: 5, stay_at_ceiling: true }).next(3),
         since: NOON,
+        release: None,
     }
+}
+
+/// An operator's wish about the `n`-th order.
+#[must_use]
+pub fn command(n: u32) -> SchedulerMessage {
+    SchedulerMessage::Command(Command {
+        order_id: order(n).order_id,
+        action: Action::Resubmit,
+        by: "night shift".into(),
+        reason: "mended".into(),
+        version: Some(7),
+    })
+}
+
+/// A memo of a call that ended well, which expires a minute after noon.
+#[must_use]
+pub fn memo(key: &str, version: u64) -> Memo {
+    let state = MemoState::Completed(Outcome::Done(Json::of(&version)));
+    Memo { key: key.into(), version, state, expires_at: NOON.plus_ms(60_000) }
+}
+
+/// A job that was planned so long after noon.
+///
+/// # Panics
+/// When the sample is none.
+#[must_use]
+pub fn job(id: &str, planned_after_ms: u64) -> Job {
+    let spec: Spec = serde_json::from_str(r#"{"By":"night shift","Reason":"mended"}"#).expect("a job's specification");
+    let dry_run = DryRun { matching: 3, complete: true };
+    Job::plan(id.into(), spec, dry_run, NOON.plus_ms(planned_after_ms)).expect("a job")
+}
+
+/// What became of the `n`-th letter, so long after noon.
+#[must_use]
+pub fn letter(n: u32, settled_after_ms: u64) -> LetterRecord {
+    LetterRecord {
+        message_id: format!("letter-{n}").into(),
+        queue: None,
+        order_id: Some(order(n).order_id),
+        receive_count: 10,
+        at: NOON,
+        settled_at: NOON.plus_ms(settled_after_ms),
+        fate: LetterFate::Held,
+        message: "the order waits for an operator".into(),
+        body: None,
+    }
+}
+
+/// The `n`-th event.
+#[must_use]
+pub fn event(n: u32) -> CloudEvent {
+    CloudEvent {
+        specversion: "1.0".into(),
+        id: format!("event-{n}").into(),
+        source: "stepwarden".into(),
+        kind: "OrderNeedsOperator".into(),
+        subject: order(n).order_id.to_string().into(),
+        time: NOON,
+        datacontenttype: "application/json".into(),
+        data: Json::of(&n),
+    }
+}
+
+/// The receipts of a batch.
+#[must_use]
+pub fn receipts<M>(deliveries: &[Delivery<M>]) -> Vec<Receipt> {
+    deliveries.iter().map(|delivery| delivery.receipt.clone()).collect()
+}
+
+/// Whether there is nothing to receive at the moment.
+#[must_use]
+pub fn is_empty<M>(source: &impl Source<M>) -> bool {
+    source.receive(10).now_or_never().is_none()
 }

@@ -1,6 +1,6 @@
-//! Leases, and the health of the services.
+//! Leases.
 
-use domain::ports::{Commit, Lease, Leases, PortError, ServiceHealth, Services};
+use domain::ports::{Lease, Leases, PortError};
 use domain::time::Timestamp;
 
 use super::Memory;
@@ -24,16 +24,16 @@ impl Held {
 
 impl Leases for Memory {
     async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
-        Ok(self.change(|state| {
+        self.work("leases.acquire", |state| {
             let held = state.leases.get(name);
-            if held.is_some_and(|held| !held.is_over(now)) {
+            if held.is_some_and(|held| !held.is_over(now)) && !state.faults.leases_broken {
                 return None;
             }
             let epoch = held.map_or(0, |held| held.lease.epoch) + 1;
             let lease = Lease { name: name.into(), owner: owner.into(), epoch, expires_at: now.plus_ms(term_ms) };
             state.leases.insert(name.to_owned(), Held { lease: lease.clone(), is_given_back: false });
             Some(lease)
-        }))
+        })
     }
 
     async fn renew(
@@ -43,42 +43,24 @@ impl Leases for Memory {
         term_ms: u64,
         _health: &str,
     ) -> Result<Option<Lease>, PortError> {
-        Ok(self.change(|state| {
+        self.work("leases.renew", |state| {
+            if state.faults.leases_broken {
+                return Some(Lease { expires_at: now.plus_ms(term_ms), ..lease.clone() });
+            }
             let held = state.leases.get_mut(&*lease.name)?;
             if !held.is(lease) || held.is_over(now) {
                 return None;
             }
             held.lease.expires_at = now.plus_ms(term_ms);
             Some(held.lease.clone())
-        }))
+        })
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
-        self.change(|state| {
+        self.work("leases.release", |state| {
             if let Some(held) = state.leases.get_mut(&*lease.name).filter(|held| held.is(lease)) {
                 held.is_given_back = true;
             }
-        });
-        Ok(())
-    }
-}
-
-impl Services for Memory {
-    async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
-        Ok(self.state().services.get(service).cloned())
-    }
-
-    async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
-        Ok(self.change(|state| {
-            if state.services.get(&after.service).map_or(0, |health| health.version) != version_before {
-                return Commit::Conflict;
-            }
-            state.services.insert(after.service.clone(), after);
-            Commit::Committed
-        }))
-    }
-
-    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
-        Ok(self.state().services.values().cloned().collect())
+        })
     }
 }

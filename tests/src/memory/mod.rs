@@ -3,24 +3,29 @@
 //! One lock and one bell: each change rings the bell, and whoever waits looks again. That is slow and easy to be sure
 //! of. It is the yardstick for the other adapters, and the world of the simulation.
 
+mod faults;
 mod leases;
 mod outside;
 mod queue;
+mod records;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use domain::bulk::Job;
 use domain::id::OrderId;
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::ServiceHealth;
+use domain::ports::{DeadLetter, LetterRecord, Memo, ServiceHealth};
 use domain::task::Task;
 use domain::time::Timestamp;
 use tokio::sync::Notify;
 
-pub use queue::{DeadLetter, RECEIVES_MAX, Requests, Scheduler, Submissions, VISIBILITY_MS};
+pub use faults::Fault;
+pub use queue::{DeadLetters, RECEIVES_MAX, Requests, Scheduler, Submissions, VISIBILITY_MS};
 
+use faults::Faults;
 use leases::Held;
 use queue::MemoryQueue;
 
@@ -42,12 +47,21 @@ struct State {
     submissions: MemoryQueue<Order>,
     scheduler: MemoryQueue<SchedulerMessage>,
     requests: BTreeMap<String, MemoryQueue<Request>>,
-    dead_letters: Vec<DeadLetter>,
+    request_receives_max: u32,
+    dead_letters: MemoryQueue<DeadLetter>,
     leases: BTreeMap<String, Held>,
     services: BTreeMap<Arc<str>, ServiceHealth>,
+    memos: BTreeMap<Arc<str>, Memo>,
+    /// Newest first.
+    jobs: Vec<Arc<Job>>,
+    /// Last settled first.
+    letters: Vec<LetterRecord>,
     channels: BTreeSet<String>,
     published: Vec<CloudEvent>,
     notified: Vec<(String, CloudEvent)>,
+    faults: Faults,
+    /// A look has changed something.
+    rings: bool,
 }
 
 impl Memory {
@@ -62,12 +76,18 @@ impl Memory {
             submissions: MemoryQueue::default(),
             scheduler: MemoryQueue::default(),
             requests: BTreeMap::new(),
-            dead_letters: Vec::new(),
+            request_receives_max: RECEIVES_MAX,
+            dead_letters: MemoryQueue::default(),
             leases: BTreeMap::new(),
             services: BTreeMap::new(),
+            memos: BTreeMap::new(),
+            jobs: Vec::new(),
+            letters: Vec::new(),
             channels: BTreeSet::new(),
             published: Vec::new(),
             notified: Vec::new(),
+            faults: Faults::default(),
+            rings: false,
         };
         Self(Arc::new(Inner { state: Mutex::new(state), bell: Notify::new() }))
     }
@@ -82,6 +102,11 @@ impl Memory {
         self.change(|state| state.channels.insert(name.to_owned()));
     }
 
+    /// Takes a reply channel away.
+    pub fn unregister_channel(&self, name: &str) {
+        self.change(|state| state.channels.remove(name));
+    }
+
     /// What was put on the event bus, oldest first.
     #[must_use]
     pub fn published(&self) -> Vec<CloudEvent> {
@@ -92,12 +117,6 @@ impl Memory {
     #[must_use]
     pub fn notified(&self) -> Vec<(String, CloudEvent)> {
         self.state().notified.clone()
-    }
-
-    /// Messages that were delivered too often, oldest first.
-    #[must_use]
-    pub fn dead_letters(&self) -> Vec<DeadLetter> {
-        self.state().dead_letters.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -116,10 +135,17 @@ impl Memory {
         loop {
             // Made before the look, so that a change after the look is heard.
             let bell = self.0.bell.notified();
-            if let Some(found) = look(&mut self.state()) {
-                return found;
+            let (found, rings) = {
+                let state = &mut *self.state();
+                (look(state), std::mem::take(&mut state.rings))
+            };
+            if rings {
+                self.0.bell.notify_waiters();
             }
-            bell.await;
+            match found {
+                Some(found) => return found,
+                None => bell.await,
+            }
         }
     }
 }

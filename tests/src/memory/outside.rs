@@ -36,17 +36,17 @@ impl Randomness for Memory {
 
 impl Events for Memory {
     async fn publish(&self, event: CloudEvent) -> Result<(), PortError> {
-        self.change(|state| state.published.push(event));
-        Ok(())
+        self.work("events.publish", |state| state.published.push(event))
     }
 
     async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
-        self.change(|state| {
+        const OPERATION: &str = "events.notify";
+        self.work(OPERATION, |state| {
             if !state.channels.contains(channel) {
-                return Err(PortError::refused("events.notify", UnknownChannel(channel.to_owned())));
+                return Err(PortError::refused(OPERATION, UnknownChannel(channel.to_owned())));
             }
             state.notified.push((channel.to_owned(), event));
             Ok(())
-        })
+        })?
     }
 }

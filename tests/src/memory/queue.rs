@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use domain::message::{Delivery, Receipt, Request, SchedulerMessage};
+use domain::message::{Delivery, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{PortError, Queues, Source};
+use domain::ports::{DeadLetter, LetterQueue, PortError, Queues, Source};
 use domain::time::Timestamp;
 
 use super::{Memory, State};
@@ -13,33 +13,27 @@ use super::{Memory, State};
 pub const VISIBILITY_MS: u64 = 60_000;
 /// Deliveries after which a message becomes a dead letter.
 pub const RECEIVES_MAX: u32 = 10;
-
-/// A message that was delivered too often.
-#[derive(Debug, Clone)]
-pub enum DeadLetter {
-    /// From the submission queue.
-    Submission(Order),
-    /// From the scheduler queue.
-    Scheduler(SchedulerMessage),
-    /// From an agent's queue.
-    Request(Request),
-}
+/// Batches of the high lane in a row, after which it is the other's turn.
+const HIGH_IN_A_ROW_MAX: u32 = 3;
 
 /// A queue of one kind of message.
 pub(super) struct MemoryQueue<M> {
     last_id: u64,
     held: BTreeMap<u64, Held<M>>,
+    high_in_a_row: u32,
+    receives_max: u32,
 }
 
 struct Held<M> {
     body: M,
+    lane: Priority,
     visible_at: Timestamp,
     receive_count: u32,
 }
 
 impl<M> Default for MemoryQueue<M> {
     fn default() -> Self {
-        Self { last_id: 0, held: BTreeMap::new() }
+        Self { last_id: 0, held: BTreeMap::new(), high_in_a_row: 0, receives_max: RECEIVES_MAX }
     }
 }
 
@@ -48,28 +42,39 @@ impl<M: Clone> MemoryQueue<M> {
         self.held.values().map(|held| &held.body)
     }
 
-    fn push(&mut self, body: M, visible_at: Timestamp) {
+    fn push(&mut self, body: M, lane: Priority, visible_at: Timestamp) {
         self.last_id += 1;
-        self.held.insert(self.last_id, Held { body, visible_at, receive_count: 0 });
+        self.held.insert(self.last_id, Held { body, lane, visible_at, receive_count: 0 });
     }
 
     /// Takes out what was delivered too often.
-    fn dead(&mut self, now: Timestamp) -> Vec<M> {
-        let is_dead = |held: &Held<M>| held.visible_at <= now && held.receive_count >= RECEIVES_MAX;
+    fn dead(&mut self, now: Timestamp) -> Vec<(u64, Held<M>)> {
+        let is_dead = |held: &Held<M>| held.visible_at <= now && held.receive_count >= self.receives_max;
         let dead: Vec<u64> = self.held.iter().filter(|(_, held)| is_dead(held)).map(|(id, _)| *id).collect();
-        dead.iter().filter_map(|id| self.held.remove(id)).map(|held| held.body).collect()
+        dead.into_iter().filter_map(|id| Some((id, self.held.remove(&id)?))).collect()
+    }
+
+    /// The lane of the next batch: the high one, but not more than three times in a row if the other has something.
+    fn next_lane(&self, now: Timestamp) -> Option<Priority> {
+        let has = |lane| self.held.values().any(|held| held.lane == lane && held.visible_at <= now);
+        match (has(Priority::Normal), has(Priority::High)) {
+            (true, true) if self.high_in_a_row >= HIGH_IN_A_ROW_MAX => Some(Priority::Normal),
+            (_, true) => Some(Priority::High),
+            (true, false) => Some(Priority::Normal),
+            (false, false) => None,
+        }
     }
 
     fn receive(&mut self, now: Timestamp, limit: usize) -> Option<Vec<Delivery<M>>> {
-        let visible = self.held.iter_mut().filter(|(_, held)| held.visible_at <= now).take(limit);
-        let deliveries: Vec<_> = visible
-            .map(|(id, held)| {
-                held.visible_at = now.plus_ms(VISIBILITY_MS);
-                held.receive_count += 1;
-                Delivery { receipt: receipt(*id, held), receive_count: held.receive_count, body: Ok(held.body.clone()) }
-            })
-            .collect();
-        (!deliveries.is_empty()).then_some(deliveries)
+        let lane = self.next_lane(now)?;
+        self.high_in_a_row = if lane.is_normal() { 0 } else { self.high_in_a_row + 1 };
+        let mine = self.held.iter_mut().filter(|(_, held)| held.lane == lane && held.visible_at <= now);
+        let deliver = |(id, held): (&u64, &mut Held<M>)| {
+            held.visible_at = now.plus_ms(VISIBILITY_MS);
+            held.receive_count += 1;
+            Delivery { receipt: receipt(*id, held), receive_count: held.receive_count, body: Ok(held.body.clone()) }
+        };
+        Some(mine.take(limit).map(deliver).collect())
     }
 
     fn find(&mut self, wanted: &Receipt) -> Option<u64> {
@@ -86,6 +91,9 @@ impl<M: Clone> MemoryQueue<M> {
     }
 }
 
+/// A message's body as it was sent.
+type Text<M> = fn(&M) -> serde_json::Result<String>;
+
 /// The receipt of a message's last delivery.
 fn receipt<M>(id: u64, held: &Held<M>) -> Receipt {
     Receipt { message_id: id.to_string().into(), handle: held.receive_count.to_string().into() }
@@ -93,38 +101,47 @@ fn receipt<M>(id: u64, held: &Held<M>) -> Receipt {
 
 impl Queues for Memory {
     async fn submit(&self, order: Order) -> Result<(), PortError> {
-        self.change(|state| state.submissions.push(order, state.now));
-        Ok(())
+        let lane = order.priority.unwrap_or_default();
+        self.work("queues.submit", |state| state.submissions.push(order, lane, state.now))
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, delay_ms: u64) -> Result<(), PortError> {
-        self.change(|state| state.scheduler.push(message, state.now.plus_ms(delay_ms)));
-        Ok(())
+    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+        let push = |state: &mut State| state.scheduler.push(message, lane, state.now.plus_ms(delay_ms));
+        self.work("queues.to_scheduler", push)
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
-        self.change(|state| {
-            let now = state.now;
-            state.requests_of(agent).push(request, now);
-        });
-        Ok(())
+        self.work("queues.to_agent", |state| {
+            let (now, lane) = (state.now, request.priority);
+            state.requests_of(agent).push(request, lane, now);
+        })
     }
 
     async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
-        self.change(|state| {
+        self.work("queues.return_to_agent", |state| {
             let visible_at = state.now.plus_ms(delay_ms);
             let queue = state.requests_of(agent);
             if let Some(held) = queue.find(receipt).and_then(|id| queue.held.get_mut(&id)) {
                 held.visible_at = visible_at;
             }
-        });
-        Ok(())
+        })
     }
 }
 
 impl State {
     fn requests_of(&mut self, agent: &str) -> &mut MemoryQueue<Request> {
-        self.requests.entry(agent.to_owned()).or_default()
+        let receives_max = self.request_receives_max;
+        self.requests.entry(agent.to_owned()).or_insert_with(|| MemoryQueue { receives_max, ..MemoryQueue::default() })
+    }
+
+    fn bury<M>(&mut self, queue: LetterQueue, message_id: u64, dead: &Held<M>, text: Text<M>) {
+        let body = text(&dead.body).unwrap_or_else(|error| error.to_string());
+        // A message's id is one only on its queue; the letter's number makes it one among all letters.
+        let message_id = format!("{message_id}-{}", self.dead_letters.last_id + 1);
+        let (receive_count, at) = (dead.receive_count, self.now);
+        let letter = DeadLetter { queue, message_id: message_id.into(), body: body.into(), receive_count, at };
+        self.dead_letters.push(letter, Priority::Normal, at);
+        self.rings = true;
     }
 }
 
@@ -139,6 +156,10 @@ pub struct Scheduler(Memory);
 /// The receiving end of an agent's queue.
 #[derive(Clone)]
 pub struct Requests(Memory, String);
+
+/// The receiving end of the dead letters of all queues. A letter is delivered until it is deleted.
+#[derive(Clone)]
+pub struct DeadLetters(Memory);
 
 impl Memory {
     /// The receiving end of the submission queue.
@@ -158,51 +179,92 @@ impl Memory {
     pub fn requests(&self, agent: &str) -> Requests {
         Requests(self.clone(), agent.to_owned())
     }
+
+    /// The receiving end of the dead letters of all queues.
+    #[must_use]
+    pub fn dead_letters(&self) -> DeadLetters {
+        DeadLetters(self.clone())
+    }
+
+    async fn receive<M: Clone>(
+        &self,
+        name: LetterQueue,
+        queue: impl Fn(&mut State) -> &mut MemoryQueue<M>,
+        text: Text<M>,
+        limit: usize,
+    ) -> Vec<Delivery<M>> {
+        let take = |state: &mut State| {
+            let now = state.now;
+            for (id, dead) in queue(state).dead(now) {
+                state.bury(name.clone(), id, &dead, text);
+            }
+            queue(state).receive(now, limit)
+        };
+        self.until(take).await
+    }
 }
 
 impl Source<Order> for Submissions {
     async fn receive(&self, limit: usize) -> Vec<Delivery<Order>> {
-        let take = |state: &mut State| {
-            state.dead_letters.extend(state.submissions.dead(state.now).into_iter().map(DeadLetter::Submission));
-            state.submissions.receive(state.now, limit)
-        };
-        self.0.until(take).await
+        self.0.receive(LetterQueue::Submission, |state| &mut state.submissions, serde_json::to_string, limit).await
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
-        self.0.change(|state| state.submissions.delete(&receipts));
-        Ok(())
+        self.0.work("source.delete", |state| state.submissions.delete(&receipts))
     }
 }
 
 impl Source<SchedulerMessage> for Scheduler {
     async fn receive(&self, limit: usize) -> Vec<Delivery<SchedulerMessage>> {
-        let take = |state: &mut State| {
-            state.dead_letters.extend(state.scheduler.dead(state.now).into_iter().map(DeadLetter::Scheduler));
-            state.scheduler.receive(state.now, limit)
-        };
-        self.0.until(take).await
+        self.0.receive(LetterQueue::Scheduler, |state| &mut state.scheduler, serde_json::to_string, limit).await
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
-        self.0.change(|state| state.scheduler.delete(&receipts));
-        Ok(())
+        self.0.work("source.delete", |state| state.scheduler.delete(&receipts))
     }
 }
 
 impl Source<Request> for Requests {
     async fn receive(&self, limit: usize) -> Vec<Delivery<Request>> {
-        let take = |state: &mut State| {
-            let now = state.now;
-            let dead = state.requests_of(&self.1).dead(now);
-            state.dead_letters.extend(dead.into_iter().map(DeadLetter::Request));
-            state.requests_of(&self.1).receive(now, limit)
-        };
-        self.0.until(take).await
+        let Self(memory, agent) = self;
+        let name = LetterQueue::Agent(agent.as_str().into());
+        memory.receive(name, |state| state.requests_of(agent), serde_json::to_string, limit).await
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
-        self.0.change(|state| state.requests_of(&self.1).delete(&receipts));
-        Ok(())
+        self.0.work("source.delete", |state| state.requests_of(&self.1).delete(&receipts))
+    }
+}
+
+impl Source<DeadLetter> for DeadLetters {
+    async fn receive(&self, limit: usize) -> Vec<Delivery<DeadLetter>> {
+        self.0.until(|state| state.dead_letters.receive(state.now, limit)).await
+    }
+
+    async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
+        self.0.work("source.delete", |state| state.dead_letters.delete(&receipts))
+    }
+}
+
+impl Memory {
+    /// From now on a request of an agent that has none yet takes so many deliveries before it becomes a dead letter. One
+    /// that is parked is delivered again and again.
+    pub fn allow_request_receives(&self, receives_max: u32) {
+        self.change(|state| state.request_receives_max = receives_max);
+    }
+
+    /// When the next message can be received, if any is left on any queue; dead letters count as well.
+    #[must_use]
+    pub fn next_message_at(&self) -> Option<Timestamp> {
+        let state = self.state();
+        let requests = state.requests.values().filter_map(MemoryQueue::next_at);
+        let others = [state.submissions.next_at(), state.scheduler.next_at(), state.dead_letters.next_at()];
+        requests.chain(others.into_iter().flatten()).min()
+    }
+}
+
+impl<M> MemoryQueue<M> {
+    fn next_at(&self) -> Option<Timestamp> {
+        self.held.values().map(|held| held.visible_at).min()
     }
 }

@@ -12,7 +12,7 @@ use super::Memory;
 
 impl Store for Memory {
     async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
-        Ok(self.change(|state| match state.orders.get(&order.order_id) {
+        self.work("store.insert", |state| match state.orders.get(&order.order_id) {
             Some((stored, _)) if stored.fingerprint == order.fingerprint => Inserted::Same,
             Some(_) => Inserted::Different,
             None => {
@@ -20,29 +20,30 @@ impl Store for Memory {
                 state.orders.insert(order.order_id, (order.into(), task.into()));
                 Inserted::New
             }
-        }))
+        })
     }
 
     async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
-        Ok(self.state().orders.get(&order_id).map(|(order, _)| order.clone()))
+        self.work("store.order", |state| state.orders.get(&order_id).map(|(order, _)| order.clone()))
     }
 
     async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
-        Ok(self.state().orders.get(&order_id).map(|(_, task)| task.clone()))
+        self.work("store.task", |state| state.orders.get(&order_id).map(|(_, task)| task.clone()))
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
-        Ok(self.change(|state| match state.orders.get_mut(&before.order_id) {
+        self.work("store.commit", |state| match state.orders.get_mut(&before.order_id) {
             Some((_, task)) if (task.version, task.nonce) == (after.version, after.nonce) => Commit::Committed,
             Some((_, task)) if task.version == before.version => {
                 *task = after;
                 Commit::Committed
             }
             Some(_) | None => Commit::Conflict,
-        }))
+        })
     }
 
     async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        self.work("store.due", |_| ())?;
         let state = self.state();
         let watched = state.orders.values().filter(|(_, task)| task.watch == Some(Watch::Due(shard)));
         let dues = watched.filter_map(|(_, task)| Some(Due { at: task.watch_at?, order_id: task.order_id }));
@@ -55,6 +56,7 @@ impl Store for Memory {
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        self.work("store.list", |_| ())?;
         let all = self.state();
         let end = match after {
             Some(cursor) => {
@@ -75,7 +77,7 @@ impl Store for Memory {
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
-        let until = self.state().now.plus_ms(wait_ms);
+        let until = self.work("store.settled", |state| state.now.plus_ms(wait_ms))?;
         let look = |state: &mut super::State| {
             let task = state.orders.get(&order_id).map(|(_, task)| task.clone());
             let is_settled = task.as_ref().is_some_and(|task| task.process_state.is_settled());

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use agent::Answer;
 use domain::task::{Direction, ProcessState, StepState};
 
-use crate::remote::Act;
-use crate::world::{EXPIRED_MS, ONE_DONE, ONE_FAILED, Ran, World};
+use tests::world::Act;
+use tests::world::{EXPIRED_MS, ONE_DONE, ONE_FAILED, Ran, World};
 
 #[test]
 fn rule_4_the_service_sees_one_key_over_retries_redeliveries_and_attempts() {
@@ -89,7 +89,7 @@ fn rule_6_the_agent_takes_the_earlier_of_deadline_and_budget() {
     // A clock that is behind sees a deadline far away; what was left when the message was sent has been used up.
     request.complete_by = request.complete_by.plus_ms(60 * 60_000);
     request.budget_ms = 0;
-    crate::world::now(domain::ports::Queues::to_agent(&world.memory, "inventory", request)).unwrap();
+    tests::world::now(domain::ports::Queues::to_agent(&world.memory, "inventory", request)).unwrap();
     assert_eq!(world.serve("inventory"), ONE_DONE);
     assert!(world.remote.called().is_empty());
 }

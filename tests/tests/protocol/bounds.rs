@@ -6,10 +6,10 @@ use domain::json::Json;
 use domain::limits::{BATCH_MAX, OUTPUT_BYTES_MAX};
 use domain::message::{Delivery, Receipt, SchedulerMessage, Undecodable, Wake};
 use domain::ports::Source;
-use domain::task::{Direction, ProcessState, reason};
+use domain::task::{Direction, ProcessState, StepState, reason};
 
-use crate::remote::Act;
-use crate::world::{ONE_DONE, Ran, World, now};
+use tests::world::Act;
+use tests::world::{ONE_DONE, Ran, World, now};
 
 #[test]
 fn rule_15_a_chain_that_is_too_long_is_cut_with_an_alert() {
@@ -23,6 +23,22 @@ fn rule_15_a_chain_that_is_too_long_is_cut_with_an_alert() {
     assert_eq!((task.process_state, &*task.reason.as_ref().unwrap().code), (ProcessState::Error, reason::HOP_LIMIT));
     assert_eq!(world.memory.published().len(), 1);
     assert!(world.lose_requests("inventory").is_empty());
+}
+
+#[test]
+fn rule_15_a_chain_that_is_cut_at_a_reply_keeps_the_result_of_the_reply() {
+    let world = World::new();
+    let order_id = world.claimed();
+    let [mut request] = world.lose_requests("inventory").try_into().unwrap();
+    request.hops = world.workflows.current().hops_max();
+    world.ask_agent("inventory", request);
+    assert_eq!((world.serve("inventory"), world.schedule()), (ONE_DONE, ONE_DONE));
+    let task = world.task(order_id);
+    assert_eq!((task.process_state, &*task.reason.as_ref().unwrap().code), (ProcessState::Error, reason::HOP_LIMIT));
+    let step = &task.steps[0];
+    assert_eq!((step.process_state, step.output.is_some()), (StepState::Processed, true), "it is done and known to be");
+    assert!(world.lose_requests("payment").is_empty(), "and nothing starts after it");
+    assert_eq!(world.memory.published().len(), 1);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use futures_util::{FutureExt, poll};
 use tests::conformance::samples::wake;
 use tests::faulty::Fault;
 
-use crate::world::{ONE_DONE, ONE_FAILED, Ran, World, now};
+use tests::world::{ONE_DONE, ONE_FAILED, Ran, World, now};
 
 /// The request on the agent's queue is the one of the first attempt, and nothing was counted as a failure.
 fn has_sent_the_first_attempt(world: &World, order_id: domain::id::OrderId) {

@@ -3,8 +3,8 @@
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::task::{Direction, ProcessState, reason};
 
-use crate::remote::Act;
-use crate::world::{EXPIRED_MS, ONE_DONE, Ran, World};
+use tests::world::Act;
+use tests::world::{EXPIRED_MS, ONE_DONE, Ran, World};
 
 use Direction::{Forward, Undo};
 

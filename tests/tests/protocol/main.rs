@@ -1,8 +1,5 @@
 //! The rules of the protocol (design §4) across the handlers: the real ones, on the ports in memory, with faults between
 //! their effects. What a rule means for one task alone is tested with the state machine in `domain`.
-//!
-//! Nothing here waits: the clock moves when a test says so, and a handler that dies is one whose future is dropped where
-//! it stands.
 
 mod agents;
 mod bounds;
@@ -10,7 +7,5 @@ mod commit_then_send;
 mod compensation;
 mod notices;
 mod operator;
-mod remote;
 mod replies;
 mod supervision;
-mod world;

@@ -4,7 +4,7 @@ use domain::id::OrderId;
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::task::{Direction, ProcessState, StepState};
 
-use crate::world::{ONE_DONE, World};
+use tests::world::{ONE_DONE, World};
 
 fn command(order_id: OrderId, action: Action) -> SchedulerMessage {
     let (by, reason) = ("ada".into(), "the bank is back".into());

@@ -4,7 +4,7 @@ use domain::json::Json;
 use domain::message::{Failure, Outcome, Reply, Request, SchedulerMessage};
 use domain::task::{ProcessState, StepState};
 
-use crate::world::{EXPIRED_MS, ONE_DONE, World};
+use tests::world::{EXPIRED_MS, ONE_DONE, World};
 
 fn done(request: &Request) -> SchedulerMessage {
     SchedulerMessage::Reply(request.reply(Outcome::Done(Json::of(&"late"))))
@@ -59,7 +59,7 @@ fn rule_5_a_reply_that_comes_twice_starts_the_next_step_once() {
     world.tell_scheduler(done(&request));
     world.tell_scheduler(done(&request));
     // Both in one batch: they are handled at the same time.
-    assert_eq!(world.schedule(), crate::world::Ran::Handled { done: 2, failed: 0 });
+    assert_eq!(world.schedule(), tests::world::Ran::Handled { done: 2, failed: 0 });
     assert_eq!(world.lose_requests("payment").len(), 1);
 }
 

@@ -1,17 +1,10 @@
 //! Rule 7: what is overdue is found, counted once, and set right by others.
 
-use std::pin::pin;
-
 use domain::ports::Clock;
 use domain::task::{Direction, ProcessState, StepState, reason};
-use futures_util::poll;
-use supervisor::Report;
+use supervisor::{Report, Settings};
 use tests::faulty::Fault;
-
-use crate::world::{EXPIRED_MS, ONE_DONE, Ran, World, now};
-
-/// The longest back-off of the supervisor, and more, in milliseconds.
-const BACKED_OFF_MS: u64 = 120_000;
+use tests::world::{BACKED_OFF_MS, EXPIRED_MS, ONE_DONE, Ran, World, drive};
 
 #[test]
 fn rule_7_an_expired_attempt_is_counted_and_claimed_again_after_a_wait() {
@@ -55,18 +48,16 @@ fn rule_14_a_healthy_order_writes_its_watch_at_the_start_and_at_the_end_and_earl
 #[test]
 fn rule_7_two_supervisors_at_once_count_an_attempt_once() {
     let world = World::new();
+    world.memory.break_leases();
     let order_id = world.claimed();
     world.lose_requests("inventory");
     world.memory.advance(EXPIRED_MS);
-    let (one, other) = (world.instance("one"), world.instance("other"));
-    let (late, first): (Report, Report) = now(async {
-        world.ports.next("store.commit", Fault::Waits);
-        let mut paused = pin!(supervisor::handle(&world.ports, &one));
-        assert!(poll!(&mut paused).is_pending(), "it has found the step and not yet written");
-        let first = supervisor::handle(&world.ports, &other).await.unwrap();
-        world.ports.release();
-        (paused.await.unwrap(), first)
-    });
+    let (one, settings) = (world.instance("one"), Settings::default());
+    let mut first = Report::default();
+    let late = supervisor::handle(&world.ports, &one, &settings);
+    // It has found the step and not yet written.
+    world.ports.next("store.commit", Fault::Waits);
+    let late = world.meanwhile(late, || first = world.supervise()).unwrap().unwrap();
     assert_eq!((first.taken, late.taken, late.failed), (1, 0, 0));
     let step = world.step(order_id, "reserve");
     assert_eq!((step.failure_count, step.attempt), (1, 1));
@@ -79,15 +70,10 @@ fn rule_7_a_supervisor_and_a_success_race_and_exactly_one_of_them_wins() {
     let order_id = world.claimed();
     assert_eq!(world.serve("inventory"), ONE_DONE);
     world.memory.advance(EXPIRED_MS);
-    let supervisor = world.instance("supervisor");
-    now(async {
-        world.ports.next("store.commit", Fault::Waits);
-        let mut paused = pin!(supervisor::handle(&world.ports, &supervisor));
-        assert!(poll!(&mut paused).is_pending());
-        assert_eq!(world.schedule(), ONE_DONE);
-        world.ports.release();
-        paused.await.unwrap();
-    });
+    let (one, settings) = (world.instance("one"), Settings::default());
+    let run = supervisor::handle(&world.ports, &one, &settings);
+    world.ports.next("store.commit", Fault::Waits);
+    world.meanwhile(run, || assert_eq!(world.schedule(), ONE_DONE)).unwrap().unwrap();
     let step = world.step(order_id, "reserve");
     assert_eq!((step.process_state, step.failure_count), (StepState::Processed, 0));
 }
@@ -99,8 +85,9 @@ fn rule_7_a_supervisor_killed_before_its_wake_is_sent_leaves_nothing_behind_that
     world.lose_requests("inventory");
     world.memory.advance(EXPIRED_MS);
     world.ports.next("queues.to_scheduler", Fault::DiesBefore);
-    let supervisor = world.instance("supervisor");
-    now(async { assert!(poll!(pin!(supervisor::handle(&world.ports, &supervisor))).is_pending()) });
+    let (supervisor, settings) = (world.instance("killed"), Settings::default());
+    let run = supervisor::handle(&world.ports, &supervisor, &settings);
+    assert!(drive(&world.memory, &world.ports, run).is_none(), "it dies");
     assert_eq!(world.step(order_id, "reserve").failure_count, 1);
     world.memory.advance(BACKED_OFF_MS);
     assert_eq!(world.schedule(), Ran::Idle, "the wake was never sent");

@@ -6,25 +6,29 @@ use std::sync::Arc;
 use domain::batch::{self, Failures, Record};
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::{Delivery, Request};
-use domain::ports::{Clock, Queues, Randomness};
+use domain::ports::{Clock, Memos, Queues, Randomness, Services};
 use tracing::Instrument;
 
+use crate::health::SharedHealth;
 use crate::policy::{Policy, PolicyError, within};
 use crate::service::Service;
 use crate::work::Work;
 
 /// What an agent needs from the world.
-pub trait AgentPorts: Queues + Clock + Randomness {}
+pub trait AgentPorts: Queues + Services + Memos + Clock + Randomness {}
 
-impl<P: Queues + Clock + Randomness> AgentPorts for P {}
+impl<P: Queues + Services + Memos + Clock + Randomness> AgentPorts for P {}
 
 /// One agent: the name that workflows and its queue know it by, its patience, and how its service is made. Making one
-/// must be cheap, since each message gets its own.
+/// must be cheap, since each message gets its own. An instance makes one agent and keeps it, since the agent remembers what
+/// it knows of the service's health; a clone shares that.
 #[derive(Clone)]
 pub struct Agent<F> {
     pub(crate) name: Arc<str>,
     pub(crate) policy: Policy,
     pub(crate) make_service: F,
+    /// What this instance knows of the service's health.
+    pub(crate) health: Arc<SharedHealth>,
 }
 
 impl<F> Agent<F> {
@@ -34,13 +38,20 @@ impl<F> Agent<F> {
         let name = name.into();
         within("length of the agent's name", name.len() as u64, 1, NAME_CHARS_MAX as u64)?;
         policy.check()?;
-        Ok(Self { name, policy, make_service })
+        let health = Arc::new(SharedHealth::new(name.clone(), policy.health.clone()));
+        Ok(Self { name, policy, make_service, health })
     }
 
     /// The name that workflows and its queue know it by.
     #[must_use]
     pub const fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// How patient it is with its service.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
     }
 }
 
@@ -54,7 +65,8 @@ impl<F> fmt::Debug for Agent<F> {
 /// the answer to the scheduler.
 ///
 /// Reported as failures, to be delivered again, are requests that wait on the queue, whose call panicked, or whose reply
-/// could not be sent. A request without an answer in time is let go in silence (rule 6).
+/// could not be sent. A request that would have to wait for a failing service beyond its deadline is given back to the
+/// scheduler, which counts nothing; any other without an answer in time is let go in silence (rule 6).
 pub async fn handle<S, F>(ports: &impl AgentPorts, agent: &Agent<F>, batch: Vec<Delivery<Request>>) -> Failures
 where
     S: Service,

@@ -1,20 +1,31 @@
 //! What of an answer may go into a reply.
 
+use std::collections::BTreeMap;
+
 use domain::json::{Json, JsonError};
 use domain::limits::{OUTPUT_BYTES_MAX, TEXT_CHARS_MAX};
 use domain::message::{Failure, Outcome};
-use domain::task::shortened;
+use domain::task::{Direction, shortened};
 
 /// Code of the failure when a service's output is larger or nested deeper than a task can hold.
 pub const OUTPUT_TOO_LARGE: &str = "output-too-large";
 
 /// The outcome for an output: itself, or a failure if it exceeds the limits. It is checked here and not where it was
-/// read, since an author may build one of any size.
-pub(crate) fn done(output: Json) -> Outcome {
-    match Json::parse(output.text().as_bytes(), OUTPUT_BYTES_MAX) {
-        Ok(_) => Outcome::Done(output),
-        Err(error) => Outcome::Failed(Failure { code: OUTPUT_TOO_LARGE.into(), message: message_of(&error).into() }),
+/// read, since an author may build one of any size. Nobody needs the output of an undo, so one that exceeds the limits is
+/// left out: it must not make an undo fail that was done.
+pub(crate) fn done(output: Json, direction: Direction) -> Outcome {
+    match (Json::parse(output.text().as_bytes(), OUTPUT_BYTES_MAX), direction) {
+        (Ok(_), _) => Outcome::Done(output),
+        (Err(_), Direction::Undo) => Outcome::Done(empty()),
+        (Err(error), Direction::Forward) => {
+            Outcome::Failed(Failure { code: OUTPUT_TOO_LARGE.into(), message: message_of(&error).into() })
+        }
     }
+}
+
+/// An output that says nothing: `{}`.
+pub(crate) fn empty() -> Json {
+    Json::of(&BTreeMap::<&str, &str>::new())
 }
 
 /// The outcome for a failure: a remote service may answer a novel.

@@ -3,6 +3,9 @@
 use domain::backoff::BackoffPolicy;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN};
 
+use crate::health::HealthPolicy;
+use crate::memo::MemoPolicy;
+
 /// How patient an agent is with its service. [`Agent::new`] refuses one that makes no sense.
 ///
 /// [`Agent::new`]: crate::Agent::new
@@ -20,6 +23,13 @@ pub struct Policy {
     /// Waits up to this are spent in the invocation, in milliseconds; for longer ones the message goes back to its queue,
     /// where waiting costs nothing.
     pub wait_in_invocation_ms_max: u64,
+    /// The share of its time that a request may spend on its queue before it is taken up, in percent. Beyond it there are
+    /// more requests than calls: the attempt is given back to be made later, which counts no failure. 100: never.
+    pub queued_percent_max: u64,
+    /// When the service counts as failing, and how fast it gets its work back.
+    pub health: HealthPolicy,
+    /// Set for a service that does not recognise a repeated idempotency key: results are then remembered here.
+    pub memo: Option<MemoPolicy>,
 }
 
 /// Largest [`Policy::retries_max`]: SQS counts deliveries up to this before a message is a dead letter.
@@ -37,6 +47,9 @@ impl Default for Policy {
             retries_max: 100,
             backoff: BackoffPolicy { slot_time_ms: 100, ceiling: 8, stay_at_ceiling: true },
             wait_in_invocation_ms_max: 1_000,
+            queued_percent_max: 50,
+            health: HealthPolicy::default(),
+            memo: None,
         }
     }
 }
@@ -62,10 +75,23 @@ impl Policy {
         within("margin_ms", self.margin_ms, 0, COMPLETE_WITHIN_MS_MAX)?;
         within("call_timeout_ms", self.call_timeout_ms, 1, COMPLETE_WITHIN_MS_MAX)?;
         within("retries_max", u64::from(self.retries_max), 0, u64::from(RETRIES_MAX))?;
-        within("backoff.slot_time_ms", self.backoff.slot_time_ms, 1, COMPLETE_WITHIN_MS_MAX)?;
-        within("backoff.ceiling", u64::from(self.backoff.ceiling), 0, u64::from(CEILING_MAX))?;
-        within("wait_in_invocation_ms_max", self.wait_in_invocation_ms_max, 0, WAIT_IN_INVOCATION_MS_MAX)
+        check_backoff("backoff.slot_time_ms", "backoff.ceiling", self.backoff)?;
+        within("wait_in_invocation_ms_max", self.wait_in_invocation_ms_max, 0, WAIT_IN_INVOCATION_MS_MAX)?;
+        within("queued_percent_max", self.queued_percent_max, 1, 100)?;
+        self.health.check()?;
+        self.memo.as_ref().map_or(Ok(()), MemoPolicy::check)
     }
+}
+
+/// # Errors
+/// [`PolicyError`] under one of the two names.
+pub(crate) fn check_backoff(
+    slot_time_ms: &'static str,
+    ceiling: &'static str,
+    backoff: BackoffPolicy,
+) -> Result<(), PolicyError> {
+    within(slot_time_ms, backoff.slot_time_ms, 1, COMPLETE_WITHIN_MS_MAX)?;
+    within(ceiling, u64::from(backoff.ceiling), 0, u64::from(CEILING_MAX))
 }
 
 /// # Errors
@@ -89,13 +115,24 @@ mod tests {
     fn values_that_make_no_sense_are_refused_by_name() {
         let good = Policy::default();
         let backoff = good.backoff;
+        let with_health = |change: fn(&mut HealthPolicy)| {
+            let mut policy = good.clone();
+            change(&mut policy.health);
+            policy
+        };
         let bad = [
             ("margin_ms", Policy { margin_ms: COMPLETE_WITHIN_MS_MAX + 1, ..good.clone() }),
             ("call_timeout_ms", Policy { call_timeout_ms: 0, ..good.clone() }),
             ("retries_max", Policy { retries_max: RETRIES_MAX + 1, ..good.clone() }),
             ("backoff.slot_time_ms", Policy { backoff: BackoffPolicy { slot_time_ms: 0, ..backoff }, ..good.clone() }),
             ("backoff.ceiling", Policy { backoff: BackoffPolicy { ceiling: 33, ..backoff }, ..good.clone() }),
-            ("wait_in_invocation_ms_max", Policy { wait_in_invocation_ms_max: 60_001, ..good }),
+            ("wait_in_invocation_ms_max", Policy { wait_in_invocation_ms_max: 60_001, ..good.clone() }),
+            ("health.failures_to_open", with_health(|health| health.failures_to_open = 0)),
+            ("health.backoff.slot_time_ms", with_health(|health| health.backoff.slot_time_ms = 0)),
+            ("health.backoff.ceiling", with_health(|health| health.backoff.ceiling = 33)),
+            ("health.release_first", with_health(|health| health.release_first = 0)),
+            ("health.release_max", with_health(|health| health.release_max = health.release_first - 1)),
+            ("memo.retention_ms", Policy { memo: Some(MemoPolicy { retention_ms: 1 }), ..good.clone() }),
         ];
         for (field, policy) in bad {
             let error = policy.check().unwrap_err();

@@ -1,16 +1,28 @@
 //! The life of one request, from its receipt to what becomes of its message.
 
-use domain::batch::Record;
-use domain::message::{Outcome, Receipt, Request, SchedulerMessage};
+use domain::batch::{Handled, Record};
+use domain::limits::{CONFLICTS_MAX, DEFERRAL_MS_MAX};
+use domain::message::{Deferral, Outcome, Receipt, Request, SchedulerMessage};
 use domain::ports::PortError;
+use domain::task::Direction;
 use domain::time::Timestamp;
 
 use crate::agent::{Agent, AgentPorts};
 use crate::call::{Called, call};
 use crate::deadline::Deadline;
+use crate::health::{Gate, Pass};
+use crate::memo::{Claim, Keeper, Plan};
 use crate::output;
 use crate::retries::{Next, Retries};
 use crate::service::{Answer, Call, Service};
+
+/// The longest wait for a call that is under way elsewhere, in milliseconds, before its memo is read again.
+const TWIN_WAIT_MS: u64 = 1_000;
+
+/// How much time is left for a parked request to be taken up again, at most, in milliseconds.
+const PARK_SLACK_MS_MAX: u64 = 1_000;
+/// Attempts of a step that may be given back because too many others wait.
+const CROWDED_ATTEMPTS_MAX: u32 = 10;
 
 /// One request and what is known of it in this delivery.
 pub(crate) struct Work<'a, P, F, S> {
@@ -18,8 +30,11 @@ pub(crate) struct Work<'a, P, F, S> {
     agent: &'a Agent<F>,
     request: Request,
     receipt: Receipt,
+    receive_count: u32,
     deadline: Deadline,
-    retries: Retries,
+    /// Known from the first call on.
+    retries: Option<Retries>,
+    keeper: Option<Keeper>,
     /// Made at the first call, and made again after a call that did not answer.
     service: Option<S>,
 }
@@ -29,9 +44,20 @@ enum Ending {
     /// Tell the scheduler, then let the message go.
     Reply(Outcome),
     /// Hide the message for this long, then take it up again.
-    Park { wait_ms: u64 },
+    Park { wait_ms: u64, reason: Parked },
     /// Let the message go without a word; the supervisor will notice.
     Silence(Silence),
+}
+
+/// What a parked request waits for.
+#[derive(Debug, Clone, Copy)]
+enum Parked {
+    /// Its back-off.
+    Retry,
+    /// The recovery of the service, or its turn after it.
+    Health,
+    /// The end of a call with the same key.
+    Twin,
 }
 
 /// Why nothing is said.
@@ -43,20 +69,15 @@ enum Silence {
     AnsweredTooLate,
     /// The service could not be brought to answer.
     RetriesExhausted,
+    /// Another delivery of the same request is at work, and will answer.
+    TwinAtWork,
 }
 
-/// Why a message is to be delivered again.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum NotDone {
-    /// It waits.
-    #[error("waits on the queue for {wait_ms} ms")]
-    Parked {
-        /// For how long.
-        wait_ms: u64,
-    },
-    /// The reply was not sent, or the message not hidden.
-    #[error(transparent)]
-    Port(#[from] PortError),
+/// That a call may start.
+struct Leave {
+    pass: Pass,
+    at: Timestamp,
+    timeout_ms: u64,
 }
 
 impl<'a, P, F, S> Work<'a, P, F, S>
@@ -68,27 +89,31 @@ where
     pub(crate) fn new(ports: &'a P, agent: &'a Agent<F>, record: Record<Request>, received_at: Timestamp) -> Self {
         let Record { message: request, receipt, receive_count, .. } = record;
         let deadline = Deadline::of(&request, received_at, agent.policy.margin_ms);
-        let retries = Retries::of_delivery(&agent.policy, receive_count);
-        Self { ports, agent, request, receipt, deadline, retries, service: None }
+        let keeper = agent.policy.memo.as_ref().map(|policy| Keeper::new(policy, &request, sent_at(&request)));
+        Self { ports, agent, request, receipt, receive_count, deadline, retries: None, keeper, service: None }
     }
 
     /// # Errors
-    /// [`NotDone`] when the message is to be delivered again.
-    pub(crate) async fn run(mut self) -> Result<(), NotDone> {
-        let ending = self.carry_out().await;
+    /// [`PortError`] when the memos cannot be read, the reply was not sent, or the message not hidden.
+    pub(crate) async fn run(mut self) -> Result<Handled, PortError> {
+        let ending = self.carry_out().await?;
         self.settle(ending).await
     }
 
     /// Calls the service until the work ends, one way or another.
-    async fn carry_out(&mut self) -> Ending {
+    async fn carry_out(&mut self) -> Result<Ending, PortError> {
         loop {
-            let started_at = match self.let_through() {
-                Ok(started_at) => started_at,
-                Err(ending) => return ending,
+            let leave = match self.let_through().await? {
+                Ok(leave) => leave,
+                Err(ending) => return Ok(ending),
             };
-            let next = match self.call(started_at).await {
-                Called::Answered(Answer::Done(output)) => return Ending::Reply(output::done(output)),
-                Called::Answered(Answer::Fail(failure)) => return Ending::Reply(output::failed(failure)),
+            let called = self.call(&leave).await;
+            self.report(leave.pass, &called).await;
+            let next = match called {
+                Called::Answered(Answer::Done(output)) => {
+                    return Ok(Ending::Reply(output::done(output, self.request.direction)));
+                }
+                Called::Answered(Answer::Fail(failure)) => return Ok(Ending::Reply(output::failed(failure))),
                 Called::Answered(Answer::Retry { after_ms, problem }) => self.again(after_ms, &problem),
                 Called::TimedOut => self.again(None, "no answer in time"),
                 // What made it panic may have hurt more than the service object: not in this invocation.
@@ -99,21 +124,78 @@ where
             };
             match next {
                 Next::Here { wait_ms } => self.ports.sleep(wait_ms).await,
-                Next::OnQueue { wait_ms } => return Ending::Park { wait_ms },
-                Next::Exhausted => return Ending::Silence(Silence::RetriesExhausted),
-                Next::TooLate => return Ending::Silence(Silence::NoTimeLeft),
+                Next::OnQueue { wait_ms } => return Ok(Ending::Park { wait_ms, reason: Parked::Retry }),
+                Next::Exhausted => return Ok(self.give_up(Silence::RetriesExhausted).await),
+                Next::TooLate => return Ok(self.give_up(Silence::NoTimeLeft).await),
             }
         }
     }
 
-    /// The time, if a call may start now; if not, how the work ends without one.
-    fn let_through(&self) -> Result<Timestamp, Ending> {
-        let now = self.ports.now();
-        if self.deadline.lets_start(now) { Ok(now) } else { Err(Ending::Silence(Silence::NoTimeLeft)) }
+    /// Leave to start a call now; if not, how the work ends without one.
+    ///
+    /// # Errors
+    /// [`PortError`] when the memos cannot be read or claimed: without them no call is safe.
+    async fn let_through(&mut self) -> Result<Result<Leave, Ending>, PortError> {
+        for _ in 0..CONFLICTS_MAX {
+            if self.deadline.is_over(self.ports.now()) {
+                return Ok(Err(Ending::Silence(Silence::NoTimeLeft)));
+            }
+            if let Some(ending) = self.remember().await? {
+                return Ok(Err(ending));
+            }
+            let now = self.ports.now();
+            if self.is_crowded_out(now) {
+                return Ok(Err(self.later()));
+            }
+            if !self.deadline.lets_start(now) {
+                return Ok(Err(self.out_of_time().await));
+            }
+            let pass = match self.agent.health.ask(self.ports, self.has_waited(), self.timeout_ms(now)).await {
+                Gate::Open(pass) => pass,
+                Gate::Shut { wait_ms } => return Ok(Err(self.put_off(wait_ms))),
+            };
+            self.retries.get_or_insert_with(|| retries(self.agent, self.receive_count, &self.request, pass));
+            match self.claim(pass).await {
+                Ok(Some(leave)) => return Ok(Ok(leave)),
+                Ok(None) => self.agent.health.give_back(self.ports, pass).await,
+                Err(error) => {
+                    self.agent.health.give_back(self.ports, pass).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Err(Ending::Park { wait_ms: TWIN_WAIT_MS, reason: Parked::Twin }))
     }
 
-    async fn call(&mut self, started_at: Timestamp) -> Called {
-        let Self { ports, agent, request, deadline, service, .. } = self;
+    /// How the work ends by what the memos say; nothing if the service has to be called.
+    async fn remember(&mut self) -> Result<Option<Ending>, PortError> {
+        let Some(keeper) = &mut self.keeper else { return Ok(None) };
+        Ok(match keeper.plan(self.ports).await? {
+            Plan::Answer(outcome) => Some(Ending::Reply(outcome)),
+            Plan::Wait { until } => Some(self.wait_for_twin(until)),
+            Plan::Call | Plan::MarkOnly => None,
+        })
+    }
+
+    /// Claims the key where there are memos, and gives leave if nothing changed meanwhile.
+    async fn claim(&mut self, pass: Pass) -> Result<Option<Leave>, PortError> {
+        let mut until = None;
+        if let Some(keeper) = &mut self.keeper {
+            let now = self.ports.now();
+            let claimed_until = now.plus_ms(self.agent.policy.call_timeout_ms.min(self.deadline.left_ms(now)));
+            if keeper.claim(self.ports, claimed_until).await? == Claim::Lost {
+                return Ok(None);
+            }
+            until = Some(claimed_until);
+        }
+        let at = self.ports.now();
+        // The call must not outlast its claim.
+        let timeout_ms = until.map_or(u64::MAX, |until| at.ms_until(until)).min(self.timeout_ms(at));
+        Ok(self.deadline.lets_start(at).then_some(Leave { pass, at, timeout_ms }))
+    }
+
+    async fn call(&mut self, leave: &Leave) -> Called {
+        let Self { ports, agent, request, service, .. } = self;
         let arguments = Call {
             order_id: request.order_id,
             step: &request.step,
@@ -121,46 +203,194 @@ where
             order: &request.order,
             outputs: &request.outputs,
             attempt: request.attempt,
-            started_at,
-            timeout_ms: agent.policy.call_timeout_ms.min(deadline.left_ms(started_at)),
+            started_at: leave.at,
+            timeout_ms: leave.timeout_ms,
         };
+        tracing::debug!(monotonic_counter.agent_calls = 1, timeout_ms = leave.timeout_ms, "call");
         call(*ports, service, &agent.make_service, request.direction, &arguments).await
+    }
+
+    /// Tells the health how the call ended. A panic is a fault of the agent and says nothing about the service, except
+    /// that a probe must have an end.
+    async fn report(&self, pass: Pass, called: &Called) {
+        let health = &self.agent.health;
+        match called {
+            Called::Answered(Answer::Done(_) | Answer::Fail(_)) => health.succeeded(self.ports, pass).await,
+            Called::Answered(Answer::Retry { .. }) | Called::TimedOut => health.failed(self.ports, pass).await,
+            Called::Panicked if pass.probe => health.failed(self.ports, pass).await,
+            Called::Panicked => {}
+        }
     }
 
     /// Counts a call that is to be made again, and says where it waits.
     fn again(&mut self, after_ms: Option<u64>, problem: &str) -> Next {
         let (now, draw) = (self.ports.now(), self.ports.random());
-        let next = self.retries.next(&self.agent.policy, self.deadline, now, after_ms, draw);
-        tracing::info!(retries = self.retries.count(), ?next, problem, "call to be made again");
+        let policy = &self.agent.policy;
+        let retries = self.retries.get_or_insert_with(|| Retries::of_delivery(policy, self.receive_count));
+        let next = retries.next(policy, self.deadline, now, after_ms, draw);
+        tracing::info!(
+            monotonic_counter.agent_retries = 1,
+            retries = retries.count(),
+            ?next,
+            problem,
+            "to be made again"
+        );
         next
     }
 
-    /// # Errors
-    /// [`NotDone`] when the message is to be delivered again.
-    async fn settle(self, ending: Ending) -> Result<(), NotDone> {
-        match ending {
-            Ending::Reply(_) if self.deadline.is_over(self.ports.now()) => {
-                self.let_go(Silence::AnsweredTooLate);
-                Ok(())
-            }
-            Ending::Reply(outcome) => {
-                tracing::debug!(done = matches!(outcome, Outcome::Done(_)), retries = self.retries.count(), "replied");
-                let reply = SchedulerMessage::Reply(self.request.reply(outcome));
-                Ok(self.ports.to_scheduler(reply, 0).await?)
-            }
-            Ending::Park { wait_ms } => {
-                tracing::info!(wait_ms, retries = self.retries.count(), "parked");
-                self.ports.return_to_agent(&self.agent.name, &self.receipt, wait_ms).await?;
-                Err(NotDone::Parked { wait_ms })
-            }
-            Ending::Silence(silence) => {
-                self.let_go(silence);
-                Ok(())
+    /// Waits for the service, or gives the attempt back where that would last too long.
+    fn put_off(&self, wait_ms: u64) -> Ending {
+        // It may come back later than it should, and must still have time to be deferred.
+        let slack_ms = PARK_SLACK_MS_MAX.min(self.request.budget_ms / 10);
+        if self.deadline.lets_start(self.ports.now().plus_ms(wait_ms.saturating_add(slack_ms))) {
+            Ending::Park { wait_ms, reason: Parked::Health }
+        } else {
+            deferred(wait_ms)
+        }
+    }
+
+    /// Waits for a call with the same key. A forward request may leave the reply to it; an undo may not, since that call
+    /// is forward.
+    fn wait_for_twin(&self, until: Timestamp) -> Ending {
+        let now = self.ports.now();
+        let wait_ms = now.ms_until(until).min(TWIN_WAIT_MS);
+        if !self.deadline.is_over(now.plus_ms(wait_ms)) {
+            Ending::Park { wait_ms, reason: Parked::Twin }
+        } else {
+            match self.request.direction {
+                Direction::Forward => Ending::Silence(Silence::TwinAtWork),
+                Direction::Undo => deferred(wait_ms),
             }
         }
     }
 
-    fn let_go(&self, silence: Silence) {
-        tracing::warn!(reason = ?silence, retries = self.retries.count(), "silent");
+    /// There is no time for a call. If it was spent waiting for the service, that is no failure of the step.
+    /// Whether the request waited so long for its first call that those behind it would come too late altogether.
+    fn is_crowded_out(&self, now: Timestamp) -> bool {
+        let queued_ms = sent_at(&self.request).ms_until(now);
+        let queued_ms_max = self.request.budget_ms.saturating_mul(self.agent.policy.queued_percent_max) / 100;
+        let is_first_look = self.receive_count == 1 && self.retries.is_none();
+        // An instance whose clock is ahead sees every request as old; it must not send them away for ever.
+        is_first_look && queued_ms > queued_ms_max && self.request.attempt <= CROWDED_ATTEMPTS_MAX
     }
+
+    /// Gives the attempt back for a random while that grows with each attempt, so that a crowd spreads out.
+    fn later(&self) -> Ending {
+        tracing::info!(monotonic_counter.agent_crowded_out = 1, attempt = self.request.attempt, "crowded out");
+        let span_ms = self.request.budget_ms.saturating_mul(u64::from(self.request.attempt)).max(1);
+        deferred(self.ports.random() % span_ms)
+    }
+
+    async fn out_of_time(&self) -> Ending {
+        match self.agent.health.failed_since(self.ports, sent_at(&self.request)).await {
+            Some(wait_ms) => deferred(wait_ms),
+            None => Ending::Silence(Silence::NoTimeLeft),
+        }
+    }
+
+    /// The service could not be brought to answer. If it is known to fail, that is no failure of the step.
+    async fn give_up(&self, silence: Silence) -> Ending {
+        match self.agent.health.failing(self.ports).await {
+            Some(wait_ms) => deferred(wait_ms),
+            None => Ending::Silence(silence),
+        }
+    }
+
+    /// Whether it is one of those that may have gathered during an outage. One that was given back comes as a new message
+    /// of a later attempt.
+    fn has_waited(&self) -> bool {
+        self.receive_count > 1 || self.request.attempt > 1 || self.retries() > 0
+    }
+
+    fn timeout_ms(&self, at: Timestamp) -> u64 {
+        self.agent.policy.call_timeout_ms.min(self.deadline.left_ms(at))
+    }
+
+    fn retries(&self) -> u32 {
+        self.retries.as_ref().map_or(0, Retries::count)
+    }
+
+    /// # Errors
+    /// [`PortError`] when the reply was not sent, or the message not hidden.
+    async fn settle(mut self, ending: Ending) -> Result<Handled, PortError> {
+        match ending {
+            Ending::Reply(outcome) => {
+                let outcome = self.write_down(outcome).await;
+                self.reply(outcome).await
+            }
+            Ending::Park { wait_ms, reason } => {
+                self.give_claim_back().await;
+                tracing::info!(
+                    monotonic_counter.agent_parked = 1,
+                    wait_ms,
+                    ?reason,
+                    retries = self.retries(),
+                    "parked"
+                );
+                self.ports.return_to_agent(&self.agent.name, &self.receipt, wait_ms).await?;
+                Ok(Handled::Later)
+            }
+            Ending::Silence(silence) => {
+                self.give_claim_back().await;
+                Ok(self.let_go(silence))
+            }
+        }
+    }
+
+    async fn write_down(&mut self, outcome: Outcome) -> Outcome {
+        match (&mut self.keeper, &outcome) {
+            (Some(keeper), Outcome::Done(_) | Outcome::Failed(_)) => keeper.complete(self.ports, outcome).await,
+            (Some(keeper), Outcome::Deferred(_)) => {
+                keeper.release(self.ports).await;
+                outcome
+            }
+            (None, Outcome::Done(_) | Outcome::Failed(_) | Outcome::Deferred(_)) => outcome,
+        }
+    }
+
+    async fn give_claim_back(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.release(self.ports).await;
+        }
+    }
+
+    async fn reply(self, outcome: Outcome) -> Result<Handled, PortError> {
+        if self.deadline.is_over(self.ports.now()) {
+            return Ok(self.let_go(Silence::AnsweredTooLate));
+        }
+        match &outcome {
+            Outcome::Done(_) => tracing::debug!(monotonic_counter.agent_done = 1, retries = self.retries(), "done"),
+            Outcome::Failed(_) => {
+                tracing::debug!(monotonic_counter.agent_failed = 1, retries = self.retries(), "failed");
+            }
+            Outcome::Deferred(Deferral { wait_ms }) => {
+                tracing::info!(monotonic_counter.agent_deferred = 1, wait_ms, retries = self.retries(), "deferred");
+            }
+        }
+        let lane = self.request.priority;
+        self.ports.to_scheduler(SchedulerMessage::Reply(self.request.reply(outcome)), lane, 0).await?;
+        Ok(Handled::Done)
+    }
+
+    fn let_go(&self, silence: Silence) -> Handled {
+        tracing::warn!(monotonic_counter.agent_silent = 1, reason = ?silence, retries = self.retries(), "silent");
+        Handled::Done
+    }
+}
+
+/// When the request was sent, by the sender's clock.
+fn sent_at(request: &Request) -> Timestamp {
+    request.complete_by.minus_ms(request.budget_ms)
+}
+
+/// The retries behind it. If the service failed since the request was sent, deliveries before this one may have been waits
+/// for it and no retries, and nobody can tell: then the count starts afresh, since it is the breaker that bounds the calls
+/// to a failing service.
+fn retries<F>(agent: &Agent<F>, receive_count: u32, request: &Request, pass: Pass) -> Retries {
+    let may_have_been_parked = pass.failed_since(sent_at(request));
+    Retries::of_delivery(&agent.policy, if may_have_been_parked { 1 } else { receive_count })
+}
+
+fn deferred(wait_ms: u64) -> Ending {
+    Ending::Reply(Outcome::Deferred(Deferral { wait_ms: wait_ms.min(DEFERRAL_MS_MAX) }))
 }

@@ -10,7 +10,7 @@ use futures_util::future::try_join_all;
 
 use crate::id::OrderId;
 use crate::instance::Instance;
-use crate::limits::CONFLICTS_MAX;
+use crate::limits::{CONFLICT_WAIT_MS_MAX, CONFLICTS_AT_ONCE_MAX, CONFLICTS_MAX};
 use crate::machine::{Decision, Effect, Event, Impossible, Moment, Verdict, decide, request};
 use crate::message::{SchedulerMessage, Wake};
 use crate::notice;
@@ -94,7 +94,10 @@ async fn settle<'a>(
     order_id: OrderId,
     event: Event<'_>,
 ) -> Result<Option<Settled<'a>>, AdvanceError> {
-    for _ in 0..CONFLICTS_MAX {
+    for lost in 0..CONFLICTS_MAX {
+        if lost >= CONFLICTS_AT_ONCE_MAX {
+            ports.sleep(ports.random() % (CONFLICT_WAIT_MS_MAX + 1)).await;
+        }
         let Some(task) = ports.task(order_id).await? else {
             return Ok(None);
         };
@@ -150,7 +153,7 @@ async fn send_one(
     let (notice, told) = match (effect, order) {
         (Effect::Wake { delay_ms, hops }, _) => {
             let wake = SchedulerMessage::Wake(Wake { order_id: task.order_id, hops });
-            ports.to_scheduler(wake, delay_ms).await?;
+            ports.to_scheduler(wake, task.priority, delay_ms).await?;
             return Ok(None);
         }
         (Effect::Request { step, hops }, Some(order)) => {

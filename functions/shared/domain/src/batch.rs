@@ -22,6 +22,15 @@ pub struct Record<M> {
     pub receive_count: u32,
 }
 
+/// How the handling of a record ended, where it did not fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Handled {
+    /// Its work is done.
+    Done,
+    /// It went back to its queue on purpose and will be delivered again.
+    Later,
+}
+
 /// The records of a batch that are to be delivered again; all others may be deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Failures(pub Vec<Receipt>);
@@ -31,7 +40,7 @@ pub struct Failures(pub Vec<Receipt>);
 pub async fn each<M, Handle, Handling, Error>(batch: Vec<Delivery<M>>, handle: Handle) -> Failures
 where
     Handle: Fn(Record<M>) -> Handling,
-    Handling: Future<Output = Result<(), Error>>,
+    Handling: Future<Output = Result<Handled, Error>>,
     Error: fmt::Display,
 {
     let handle = &handle;
@@ -46,7 +55,8 @@ where
         };
         let record = Record { message, receipt: receipt.clone(), redelivered: receive_count > 1, receive_count };
         match AssertUnwindSafe(async { handle(record).await }).catch_unwind().await {
-            Ok(Ok(())) => None,
+            Ok(Ok(Handled::Done)) => None,
+            Ok(Ok(Handled::Later)) => Some(receipt),
             Ok(Err(error)) => {
                 tracing::warn!(message_id = %receipt.message_id, receive_count, "record not done: {error}");
                 Some(receipt)
@@ -70,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_bad_record_of_a_batch_fails() {
+    fn only_the_bad_records_of_a_batch_and_those_put_off_are_delivered_again() {
         let poison = Undecodable { problem: "poison".into() };
         let batch = vec![
             delivery("a", Ok(1)),
@@ -81,10 +91,14 @@ mod tests {
         ];
         let handling = each(batch, |record| async move {
             assert_ne!(record.message, 3, "this record panics");
-            if record.message == 2 { Err("this record fails") } else { Ok(()) }
+            match record.message {
+                1 => Ok(Handled::Later),
+                2 => Err("this record fails"),
+                _ => Ok(Handled::Done),
+            }
         });
         let Failures(failed) = handling.now_or_never().unwrap();
         let names: Vec<&str> = failed.iter().map(|receipt| &*receipt.message_id).collect();
-        assert_eq!(names, ["b", "c", "d"]);
+        assert_eq!(names, ["a", "b", "c", "d"]);
     }
 }

@@ -12,9 +12,11 @@
 pub mod advance;
 pub mod backoff;
 pub mod batch;
+pub mod bulk;
 pub mod id;
 pub mod instance;
 pub mod json;
+pub mod lease;
 pub mod limits;
 pub mod machine;
 pub mod message;

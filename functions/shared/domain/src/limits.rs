@@ -16,6 +16,12 @@ pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 pub const NAME_CHARS_MAX: usize = 64;
 /// Longest `CorrelationID`, operator name or reason, in characters.
 pub const TEXT_CHARS_MAX: usize = 256;
+/// Times that a status message is sent again before an alert says that its reply channel is failing.
+pub const RESENDS_BEFORE_ALERT: u32 = 5;
+/// Times that the pause before a status message is sent again doubles: from half a minute to about an hour.
+pub const STATUS_RESEND_DOUBLINGS_MAX: u32 = 7;
+/// Times that the pause before an alert is sent again doubles: from half a minute to four.
+pub const ALERT_RESEND_DOUBLINGS_MAX: u32 = 3;
 /// Steps in a workflow.
 pub const STEPS_MAX: usize = 50;
 /// Transitions kept in a task's history.
@@ -28,6 +34,8 @@ pub const COMPLETE_WITHIN_MS_MAX: u64 = 12 * 60 * 60 * 1_000;
 pub const COMPLETE_WITHIN_MS_MIN: u64 = 100;
 /// Longest delay of a queued message, in milliseconds: the 15 minutes that SQS allows. Longer waits take several hops.
 pub const DELAY_MS_MAX: u64 = 15 * 60 * 1_000;
+/// Longest time for which an agent can put off a step, in milliseconds.
+pub const DEFERRAL_MS_MAX: u64 = 15 * 60 * 1_000;
 /// Records in one batch that a handler is given.
 pub const BATCH_MAX: usize = 10;
 /// Orders on one page of a list.
@@ -35,6 +43,10 @@ pub const PAGE_MAX: usize = 100;
 /// Longest `Prefer: wait`, in seconds.
 pub const WAIT_S_MAX: u64 = 20;
 /// Conditional writes lost in a row before a message goes back to its queue.
-pub const CONFLICTS_MAX: u32 = 16;
+pub const CONFLICTS_MAX: u32 = 100;
+/// Conditional writes lost in a row before the loser waits a moment, so that many who change one task take turns.
+pub const CONFLICTS_AT_ONCE_MAX: u32 = 4;
+/// Longest such moment, in milliseconds.
+pub const CONFLICT_WAIT_MS_MAX: u64 = 20;
 /// Shards of the index `watch`.
 pub const SHARDS: u8 = 16;

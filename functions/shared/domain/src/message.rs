@@ -11,6 +11,32 @@ use crate::json::Json;
 use crate::task::Direction;
 use crate::time::Timestamp;
 
+/// The lane of an order's messages: those of high priority overtake the others at every queue, and of four batches one
+/// is left to the others, so that nobody starves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// After the others.
+    #[default]
+    Normal,
+    /// Before the others.
+    High,
+}
+
+impl Priority {
+    /// Both lanes.
+    pub const ALL: [Self; 2] = [Self::Normal, Self::High];
+
+    /// Whether this is the lane that nobody has to name.
+    #[must_use]
+    pub const fn is_normal(&self) -> bool {
+        match self {
+            Self::Normal => true,
+            Self::High => false,
+        }
+    }
+}
+
 /// A message on the scheduler queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SchedulerMessage {
@@ -73,6 +99,17 @@ pub enum Outcome {
     Done(Json),
     /// The service said no for good.
     Failed(Failure),
+    /// The service is known to fail, so the attempt was given back without a call, or without one that could count: try
+    /// again later, and count nothing.
+    Deferred(Deferral),
+}
+
+/// When an attempt that was given back may be made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Deferral {
+    /// How long to wait, in milliseconds; at most [`DEFERRAL_MS_MAX`](crate::limits::DEFERRAL_MS_MAX) counts.
+    pub wait_ms: u64,
 }
 
 /// A failure that no retry will mend.
@@ -110,6 +147,23 @@ pub enum Action {
     Resubmit,
     /// Undo a task that is not finished.
     Cancel,
+    /// Start nothing new for a task until it is resumed.
+    Pause,
+    /// Go on with a paused task.
+    Resume,
+}
+
+impl Action {
+    /// The word used in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Resubmit => "Resubmit",
+            Self::Cancel => "Cancel",
+            Self::Pause => "Pause",
+            Self::Resume => "Resume",
+        }
+    }
 }
 
 /// A message on an agent's queue: carry out, or take back, one step.
@@ -134,6 +188,9 @@ pub struct Request {
     /// Messages in the chain that led here, to be repeated in the reply.
     #[serde(default)]
     pub hops: u32,
+    /// The lane of the reply.
+    #[serde(default, skip_serializing_if = "Priority::is_normal")]
+    pub priority: Priority,
     /// The order's document.
     pub order: Json,
     /// Outputs of the steps that this one comes after and, for an undo, its own. The same over all attempts.
@@ -174,7 +231,7 @@ pub struct CloudEvent {
     pub id: Arc<str>,
     /// Always `stepwarden`.
     pub source: Arc<str>,
-    /// `OrderReceived`, `OrderProcessed`, `OrderFailed`, `OrderCompensated` or `OrderNeedsOperator`.
+    /// `OrderReceived`, `OrderProcessed`, `OrderFailed`, `OrderCompensated`, `OrderNeedsOperator` or `ReplyChannelFailing`.
     #[serde(rename = "type")]
     pub kind: Arc<str>,
     /// The OrderID.
@@ -256,6 +313,7 @@ mod tests {
             complete_by: Timestamp::from_epoch_ms(1_795_195_603_007),
             budget_ms: 30_000,
             hops: 3,
+            priority: Priority::High,
             order: Json::document(b"{\"Total\": 1.10}").unwrap(),
             outputs: BTreeMap::from([("reserve-inventory".into(), Json::parse(b"{\"Id\":1}", 99).unwrap())]),
         }
@@ -282,6 +340,7 @@ mod tests {
         let outcomes = [
             Outcome::Done(Json::parse(b"{\"Receipt\":7}", 99).unwrap()),
             Outcome::Failed(Failure { code: "card_declined".into(), message: "no".into() }),
+            Outcome::Deferred(Deferral { wait_ms: 7 }),
         ];
         for outcome in outcomes {
             let message = SchedulerMessage::Reply(request.reply(outcome));

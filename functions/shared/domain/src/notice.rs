@@ -35,6 +35,18 @@ struct Alert<'a> {
     actions: [&'static str; 2],
 }
 
+/// What an alert about a reply channel says. The order itself is not held up by it.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct ChannelAlert<'a> {
+    #[serde(flatten)]
+    status: Status<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_channel: Option<&'a str>,
+    /// The messages that it did not take.
+    unsent: Vec<&'static str>,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct FailedStep<'a> {
@@ -61,6 +73,11 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
             process_state: task.process_state,
             failed_steps: failed_steps(task),
             actions: ["resubmit", "cancel"],
+        }),
+        NoticeKind::ReplyChannelFailing => Json::of(&ChannelAlert {
+            status,
+            reply_channel: order.reply_channel.as_deref(),
+            unsent: task.unsent.iter().filter(|owed| owed.kind.is_status()).map(|owed| owed.kind.name()).collect(),
         }),
         NoticeKind::OrderReceived
         | NoticeKind::OrderProcessed

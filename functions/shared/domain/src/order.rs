@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::OrderId;
 use crate::json::Json;
+use crate::message::Priority;
 use crate::time::Timestamp;
 
 /// What the application sent, and what is needed to recognise it and to answer it. Also the message on the submission
@@ -30,4 +31,7 @@ pub struct Order {
     /// The application's own name for the order, repeated in status messages.
     #[serde(rename = "CorrelationID", default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<Arc<str>>,
+    /// The lane of its messages, where the application named one; else the workflow's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
 }

@@ -1,4 +1,4 @@
-//! Connections to the database file: one that writes, a few that read beside it, and the schema.
+//! Connections to the database file: one that writes, a few that read beside it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,69 +12,17 @@ use crate::core::lock;
 use crate::directory::OpenError;
 use crate::options::Options;
 use crate::rows::ReadError;
-
-/// Version of [`SCHEMA`], kept in the file.
-const VERSION: i64 = 1;
-
-/// `seq` counts the orders as they came, so that the newest come first without a sort. `body` is the whole task as
-/// JSON; the columns beside it are those that an index or a condition needs. The indexes are written only when their
-/// columns change, which for a healthy order is when it starts and when it ends.
-const SCHEMA: &str = "
-CREATE TABLE orders (
-    order_id TEXT NOT NULL PRIMARY KEY,
-    document TEXT NOT NULL,
-    fingerprint TEXT NOT NULL,
-    submitted_at INTEGER NOT NULL,
-    submitter TEXT NOT NULL,
-    reply_channel TEXT,
-    correlation_id TEXT
-);
-CREATE TABLE tasks (
-    seq INTEGER NOT NULL PRIMARY KEY,
-    order_id TEXT NOT NULL UNIQUE,
-    version INTEGER NOT NULL,
-    process_state TEXT NOT NULL,
-    watch TEXT,
-    watch_at INTEGER,
-    body TEXT NOT NULL
-);
-CREATE INDEX tasks_watch ON tasks (watch, watch_at, order_id) WHERE watch IS NOT NULL;
-CREATE INDEX tasks_process_state ON tasks (process_state, seq);
-CREATE TABLE messages (
-    message_id INTEGER NOT NULL PRIMARY KEY,
-    order_id TEXT NOT NULL,
-    body TEXT NOT NULL
-);
-CREATE TABLE dead_letters (
-    letter_id INTEGER NOT NULL PRIMARY KEY,
-    queue TEXT NOT NULL,
-    body TEXT NOT NULL,
-    reason TEXT NOT NULL,
-    receive_count INTEGER NOT NULL,
-    at INTEGER NOT NULL
-);
-CREATE TABLE events (
-    seq INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
-    event_id TEXT NOT NULL,
-    body TEXT NOT NULL
-);
-CREATE TABLE services (
-    service TEXT NOT NULL PRIMARY KEY,
-    version INTEGER NOT NULL,
-    body TEXT NOT NULL
-);
-PRAGMA user_version = 1;
-";
+use crate::schema::{self, VERSION};
 
 /// Pages that the WAL may grow by before they are moved to the file: 16 MiB, so that this is rare.
 const CHECKPOINT_PAGES: u32 = 4_000;
 
-/// Opens the connection that writes, and makes the schema where there is none.
+/// Opens the connection that writes, and brings the schema up to date.
 pub(crate) fn open_writer(file: &Path, options: &Options) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Database { file: file.to_owned(), source };
     let mut connection = Connection::open(file).map_err(failed)?;
     prepare(&connection, options).map_err(failed)?;
-    match migrate(&mut connection).map_err(failed)? {
+    match schema::migrate(&mut connection).map_err(failed)? {
         VERSION => Ok(connection),
         found => Err(OpenError::Newer { file: file.to_owned(), found, known: VERSION }),
     }
@@ -86,20 +34,8 @@ fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     connection.pragma_update(None, "cache_size", -i64::from(options.cache_kib))?;
-    connection.set_prepared_statement_cache_capacity(32);
+    connection.set_prepared_statement_cache_capacity(64);
     Ok(())
-}
-
-/// Makes the schema in an empty file, and gives the version that is there.
-fn migrate(connection: &mut Connection) -> rusqlite::Result<i64> {
-    let version = |connection: &Connection| connection.pragma_query_value(None, "user_version", |row| row.get(0));
-    if version(connection)? != 0 {
-        return version(connection);
-    }
-    let transaction = connection.transaction()?;
-    transaction.execute_batch(SCHEMA)?;
-    transaction.commit()?;
-    version(connection)
 }
 
 /// Connections that read beside the writer. What they see is durable.

@@ -5,14 +5,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::id::OrderId;
-use domain::order::Order;
 use domain::ports::{PortError, ServiceHealth};
 use tokio::sync::oneshot;
 
 use crate::connections::Readers;
+use crate::jobs::KnownJobs;
 use crate::live::{Entry, Live, Look};
 use crate::log::{Log, WriteError};
-use crate::queue::Queue;
+use crate::queues::AllQueues;
 use crate::rows;
 
 /// What the engine's callers and its writer share. Locks are taken in this order: `state`, then a queue's.
@@ -20,7 +20,7 @@ use crate::rows;
 pub(crate) struct Core {
     pub(crate) state: Mutex<State>,
     pub(crate) readers: Arc<Readers>,
-    pub(crate) submissions: Queue<Order>,
+    pub(crate) queues: AllQueues,
     pub(crate) counters: Counters,
 }
 
@@ -30,6 +30,7 @@ pub(crate) struct State {
     pub(crate) live: Live,
     pub(crate) log: Log,
     pub(crate) services: BTreeMap<Arc<str>, ServiceHealth>,
+    pub(crate) jobs: KnownJobs,
 }
 
 /// What the writer has done so far.

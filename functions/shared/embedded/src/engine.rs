@@ -3,22 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
-use domain::message::{Request, SchedulerMessage};
 use domain::ports::PortError;
 
 use crate::clock::Random;
 use crate::connections::{self, Readers};
 use crate::core::{Core, Counters, State, lock};
 use crate::directory::{Directory, OpenError};
+use crate::jobs::KnownJobs;
 use crate::leases::Held;
 use crate::live::Live;
 use crate::log::Log;
-use crate::options::{Observer, Options, QueueOptions};
-use crate::queue::Queue;
-use crate::queues::{Requests, Scheduler, Submissions};
+use crate::options::{Channel, Observer, Options};
+use crate::queues::AllQueues;
 use crate::services;
 use crate::writer::Writer;
 
@@ -31,12 +30,11 @@ pub struct Engine(Arc<Inner>);
 struct Inner {
     core: Arc<Core>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    scheduler: Queue<SchedulerMessage>,
-    requests: RwLock<BTreeMap<Arc<str>, Arc<Queue<Request>>>>,
-    request_options: QueueOptions,
     leases: Mutex<BTreeMap<Arc<str>, Held>>,
     random: Random,
     observer: Option<Observer>,
+    channels: BTreeMap<Arc<str>, Channel>,
+    channel_ms: u64,
 }
 
 /// What an engine has done and what it holds. "Syncs per order" is `transactions` over orders.
@@ -58,6 +56,8 @@ pub struct Stats {
     pub scheduler: usize,
     /// Messages on all agents' queues, those being handled included.
     pub requests: usize,
+    /// Dead letters that are not settled.
+    pub dead_letters: usize,
 }
 
 impl Engine {
@@ -70,14 +70,14 @@ impl Engine {
         let directory = Directory::take(directory)?;
         let connection = connections::open_writer(&directory.database, &options)?;
         let unreadable = |source| OpenError::Database { file: directory.database.clone(), source };
-        let last_message = "SELECT coalesce(max(message_id), 0) FROM messages";
-        let last_message: i64 = connection.query_row(last_message, [], |row| row.get(0)).map_err(unreadable)?;
+        let queues = AllQueues::new(&connection, &options).map_err(unreadable)?;
         let services = services::load(&connection).map_err(unreadable)?;
+        let jobs = KnownJobs::load(&connection).map_err(unreadable)?;
         let (sender, receiver) = mpsc::channel();
         let core = Arc::new(Core {
-            state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender), services }),
+            state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender), services, jobs }),
             readers: Arc::new(Readers::new(directory.database.clone(), &options)),
-            submissions: Queue::new(options.submissions, last_message + 1),
+            queues,
             counters: Counters::default(),
         });
         let writer = Writer::new(core.clone(), connection, receiver, directory, &options);
@@ -86,31 +86,12 @@ impl Engine {
         Ok(Self(Arc::new(Inner {
             core,
             writer: Mutex::new(Some(writer)),
-            scheduler: Queue::new(options.scheduler, 1),
-            requests: RwLock::default(),
-            request_options: options.requests,
             leases: Mutex::default(),
             random: Random::seeded().map_err(OpenError::System)?,
             observer: options.observer,
+            channels: options.channels,
+            channel_ms: options.channel_ms,
         })))
-    }
-
-    /// The receiving end of the submission queue.
-    #[must_use]
-    pub fn submissions(&self) -> Submissions {
-        Submissions(self.clone())
-    }
-
-    /// The receiving end of the scheduler queue.
-    #[must_use]
-    pub fn scheduler(&self) -> Scheduler {
-        Scheduler(self.clone())
-    }
-
-    /// The receiving end of an agent's queue.
-    #[must_use]
-    pub fn requests(&self, agent: &str) -> Requests {
-        Requests { engine: self.clone(), name: format!("agent {agent}").into(), queue: self.requests_queue(agent) }
     }
 
     /// Writes what is queued, moves it all into the database file, and lets go of the directory. Later writes fail.
@@ -136,16 +117,17 @@ impl Engine {
             let state = lock(&self.core().state);
             (state.log.waiting(), state.live.len())
         };
-        let requests = self.0.requests.read().unwrap_or_else(PoisonError::into_inner);
+        let queues = self.queues();
         Stats {
             transactions: transactions.load(Relaxed),
             writes: writes.load(Relaxed),
             failures: failures.load(Relaxed),
             waiting,
             live,
-            submissions: self.core().submissions.len(),
-            scheduler: self.0.scheduler.len(),
-            requests: requests.values().map(|queue| queue.len()).sum(),
+            submissions: queues.submissions.len(),
+            scheduler: queues.scheduler.len(),
+            requests: queues.agents().iter().map(|queue| queue.len()).sum(),
+            dead_letters: queues.dead_letters.len(),
         }
     }
 
@@ -153,17 +135,8 @@ impl Engine {
         &self.0.core
     }
 
-    pub(crate) fn scheduler_queue(&self) -> &Queue<SchedulerMessage> {
-        &self.0.scheduler
-    }
-
-    /// The queue of an agent, made at its first use.
-    pub(crate) fn requests_queue(&self, agent: &str) -> Arc<Queue<Request>> {
-        let known = self.0.requests.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned();
-        known.unwrap_or_else(|| {
-            let mut queues = self.0.requests.write().unwrap_or_else(PoisonError::into_inner);
-            queues.entry(agent.into()).or_insert_with(|| Arc::new(Queue::new(self.0.request_options, 1))).clone()
-        })
+    pub(crate) fn queues(&self) -> &AllQueues {
+        &self.0.core.queues
     }
 
     pub(crate) fn leases(&self) -> &Mutex<BTreeMap<Arc<str>, Held>> {
@@ -176,6 +149,11 @@ impl Engine {
 
     pub(crate) fn observer(&self) -> Option<&Observer> {
         self.0.observer.as_ref()
+    }
+
+    /// The reply channel of this name, and how long it may take, in milliseconds.
+    pub(crate) fn channel(&self, name: &str) -> Option<(&Channel, u64)> {
+        self.0.channels.get(name).map(|channel| (channel, self.0.channel_ms))
     }
 }
 

@@ -1,8 +1,10 @@
-//! The event bus: a table of the newest events, and an observer.
+//! The ways out: the event bus, which is a table of the newest events and an observer, and the reply channels.
 
 use domain::message::CloudEvent;
 use domain::ports::{Events, PortError};
+use tokio::time::timeout_at;
 
+use crate::clock::later;
 use crate::core::lock;
 use crate::engine::Engine;
 use crate::log::Write;
@@ -22,7 +24,14 @@ impl Events for Engine {
         Ok(())
     }
 
-    async fn notify(&self, channel: &str, _event: CloudEvent) -> Result<(), PortError> {
-        Err(PortError::refused("events.notify", UnknownChannel(channel.to_owned())))
+    async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
+        const OPERATION: &str = "events.notify";
+        let Some((channel, ms_max)) = self.channel(channel) else {
+            return Err(PortError::refused(OPERATION, UnknownChannel(channel.to_owned())));
+        };
+        match timeout_at(later(ms_max), channel(event)).await {
+            Ok(taken) => taken.map_err(|error| PortError::unavailable(OPERATION, error)),
+            Err(late) => Err(PortError::unavailable(OPERATION, late)),
+        }
     }
 }

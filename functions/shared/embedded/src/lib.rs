@@ -11,14 +11,15 @@
 //! there. One rule keeps this honest: **nothing may be sent because of a state that is not durable.** `commit` answers,
 //! and `task` gives a state, only once the write that made it is on disk. `settled` tells only what is on disk.
 //!
-//! Three writes are lazy: they are queued, and nobody waits for them.
+//! Some writes are lazy: they are queued, and nobody waits for them.
 //!
 //! - The **insert** of an order whose submission message is on disk. If it is lost, the message is still there and is
 //!   delivered again, and makes the same insert. So the first version of a task may be acted upon at once; the claim
 //!   that follows goes through the same writer behind the insert, and one sync makes both durable.
 //! - The **deletion of a submission message**. It is queued behind the insert that it follows from, so it can never be
 //!   durable without it. If it is lost, the message comes again and finds the order there.
-//! - A **dead letter** of a queue that is in memory.
+//! - The **deletion of a command** that was handled. It is queued behind the change that the command made. If it is lost,
+//!   the command comes again, as it may from any queue.
 //!
 //! Lazy writes do not start a transaction by themselves, they ride with the next write that somebody waits for, or
 //! go after a short while. So an order of three steps costs five syncs: its submission, the first claim (with the
@@ -27,14 +28,24 @@
 //! # When the disk fails
 //!
 //! A transaction that fails is rolled back, and with it fails everything that is queued behind it. What is in memory is
-//! then ahead of the disk, so it is forgotten; the next try reads the disk. Submission messages that were handed out
+//! then ahead of the disk, so it is forgotten; the next try reads the disk. Messages whose deletion, or whose way to the
+//! dead letters, was in that transaction come back. Submission messages that were handed out
 //! come back, and the receipts of their deliveries are void: a handler that goes on with a lost insert can no longer
 //! delete the message that caused it.
 //!
 //! # Queues
 //!
-//! Wakes, replies, commands and requests are in memory: they follow from committed state, and [`Engine::recover`]
-//! derives them again. Submissions, and what no handler could deal with, are on disk.
+//! Wakes, replies and requests are in memory: they follow from committed state, and [`Engine::recover`] derives them
+//! again. Submissions, operators' commands, and what no handler could deal with, are on disk. A message in memory that
+//! was delivered too often stays in its queue until it is on disk as a dead letter.
+//!
+//! Each queue has two lanes. A submission goes in the lane that its order names: what the workflow says about the others
+//! is known only once they are stored.
+//!
+//! # Beside the orders
+//!
+//! Healths and jobs are few: they are all in memory, and their conditions are decided there. Memos are many, and on disk
+//! only: the writer decides their conditions. Leases are only in memory: one process owns the directory.
 //!
 //! # What must never be here
 //!
@@ -43,24 +54,32 @@
 mod clock;
 mod connections;
 mod core;
+mod dead_letters;
 mod directory;
 mod engine;
 mod events;
 mod index;
+mod jobs;
+mod lanes;
 mod leases;
+mod letters;
 mod live;
 mod log;
+mod memos;
+mod messages;
 mod options;
 mod queue;
 mod queues;
 mod recovery;
 mod rows;
+mod schema;
 mod services;
 mod store;
 mod writer;
 
+pub use dead_letters::DeadLetters;
 pub use directory::OpenError;
 pub use engine::{Engine, Stats};
-pub use options::{Observer, Options, QueueOptions};
+pub use options::{Channel, Observer, Options, QueueOptions, Sending};
 pub use queues::{Requests, Scheduler, Submissions};
 pub use recovery::Recovered;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::order::Order;
-use domain::task::Task;
+use domain::task::{Task, Watch};
 use tokio::sync::oneshot;
 
 use crate::log::{Durable, Log};
@@ -135,11 +135,9 @@ impl Entry {
             && nobody_waits
     }
 
-    /// Nothing will happen to it any more, or there is nothing.
+    /// Nothing will happen to it, or not before an operator acts, or there is nothing.
     fn is_over(&self) -> bool {
-        self.stored.as_ref().is_none_or(|Stored { task, .. }| {
-            task.process_state.is_final() && task.unsent.is_empty() && task.watch.is_none()
-        })
+        self.stored.as_ref().is_none_or(|Stored { task, .. }| matches!(task.watch, None | Some(Watch::Error(_))))
     }
 }
 

@@ -6,13 +6,18 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use domain::bulk::Job;
 use domain::id::OrderId;
-use domain::message::CloudEvent;
+use domain::message::{CloudEvent, Command, Priority};
 use domain::order::Order;
-use domain::ports::{PortError, ServiceHealth};
+use domain::ports::{LetterRecord, PortError, ServiceHealth};
 use domain::task::Task;
 use domain::time::Timestamp;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::dead_letters::Burial;
+use crate::memos::MemoWrite;
 
 /// One thing to write.
 #[derive(Debug)]
@@ -23,14 +28,24 @@ pub(crate) enum Write {
     Accept { message_id: i64, order: Order },
     /// A submission message that was handled.
     Remove { message_id: i64, order_id: Option<OrderId> },
-    /// A submission message that no handler could deal with.
-    Bury { message_id: i64, order_id: Option<OrderId>, receive_count: u32, at: Timestamp },
-    /// A message of a queue in memory that no handler could deal with.
-    DeadLetter { queue: Arc<str>, body: String, receive_count: u32, at: Timestamp },
+    /// A command on the scheduler queue. `not_before` is `visible_at` on the clock that a restart leaves alone.
+    Command { message_id: i64, command: Command, lane: Priority, visible_at: Option<Instant>, not_before: Timestamp },
+    /// A command that was handled.
+    RemoveCommand { message_id: i64 },
+    /// A message that no handler could deal with.
+    Bury(Burial),
+    /// A dead letter that was settled.
+    RemoveLetter { letter_id: i64 },
+    /// What became of a dead letter.
+    Letter(LetterRecord),
     /// A published event.
     Event(CloudEvent),
     /// The health of a service.
     Service(ServiceHealth),
+    /// A memo, if its condition holds.
+    Memo(MemoWrite),
+    /// A job, and ended ones that make room for it.
+    Job { job: Arc<Job>, forgotten: Vec<Arc<str>> },
     /// Nothing: it only takes everything before it to the disk.
     Barrier,
 }

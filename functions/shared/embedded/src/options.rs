@@ -1,6 +1,9 @@
 //! What can be set about an engine. The defaults fit a machine of its own for some ten thousand orders under way.
 
+use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use domain::message::CloudEvent;
@@ -8,12 +11,20 @@ use domain::message::CloudEvent;
 /// Is told every event that was published, once it is on disk.
 pub type Observer = Arc<dyn Fn(&CloudEvent) + Send + Sync>;
 
+/// Takes an event for whoever listens on a reply channel. An error means that it is not known to have been taken: the
+/// event is sent again.
+pub type Channel = Arc<dyn Fn(CloudEvent) -> Sending + Send + Sync>;
+
+/// An event on its way into a reply channel.
+pub type Sending = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send>>;
+
 /// What can be set about an engine.
 #[derive(Clone)]
 pub struct Options {
-    /// The submission queue.
+    /// The submission queue. A record that failed comes back soon, long before its step's time is over, and often enough to
+    /// outlast a disk that is full for some minutes.
     pub submissions: QueueOptions,
-    /// The scheduler queue.
+    /// The scheduler queue, likewise.
     pub scheduler: QueueOptions,
     /// The queue of each agent. A request that is parked is received again and again, so it takes many receives.
     pub requests: QueueOptions,
@@ -31,6 +42,12 @@ pub struct Options {
     pub lazy_ms: u64,
     /// Told every published event.
     pub observer: Option<Observer>,
+    /// How long a dead letter that was received is hidden, in milliseconds. It is delivered until it is deleted.
+    pub letter_visibility_ms: u64,
+    /// The reply channels by the names that orders give.
+    pub channels: BTreeMap<Arc<str>, Channel>,
+    /// How long a reply channel may take for an event, in milliseconds: who waits for it has an order to go on with.
+    pub channel_ms: u64,
 }
 
 /// What can be set about a queue.
@@ -45,8 +62,8 @@ pub struct QueueOptions {
 impl Default for Options {
     fn default() -> Self {
         Self {
-            submissions: QueueOptions { receives_max: 10, visibility_ms: 60_000 },
-            scheduler: QueueOptions { receives_max: 10, visibility_ms: 60_000 },
+            submissions: QueueOptions { receives_max: 100, visibility_ms: 10_000 },
+            scheduler: QueueOptions { receives_max: 100, visibility_ms: 10_000 },
             requests: QueueOptions { receives_max: 1_000, visibility_ms: 15 * 60_000 },
             live_max: 20_000,
             readers_max: 4,
@@ -55,6 +72,9 @@ impl Default for Options {
             cache_kib: 16 * 1_024,
             lazy_ms: 100,
             observer: None,
+            letter_visibility_ms: 60_000,
+            channels: BTreeMap::new(),
+            channel_ms: 5_000,
         }
     }
 }
@@ -72,6 +92,9 @@ impl fmt::Debug for Options {
             .field("cache_kib", &self.cache_kib)
             .field("lazy_ms", &self.lazy_ms)
             .field("observer", &self.observer.is_some())
+            .field("letter_visibility_ms", &self.letter_visibility_ms)
+            .field("channels", &self.channels.keys())
+            .field("channel_ms", &self.channel_ms)
             .finish()
     }
 }

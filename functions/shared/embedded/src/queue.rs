@@ -1,18 +1,20 @@
-//! A queue in memory, with visibility time-outs, delays, receive counts and an end for messages that nobody can handle.
+//! A queue in memory, with two lanes, visibility time-outs, delays, receive counts and an end for messages that nobody
+//! can handle.
 //!
 //! There is no task and no timer behind it: a receiver that waits does so until a message arrives or the earliest
 //! hidden one becomes visible, whichever comes first.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use domain::message::{Delivery, Receipt, Undecodable};
+use domain::message::{Delivery, Priority, Receipt, Undecodable};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::clock::later;
 use crate::core::lock;
+use crate::lanes::Lanes;
 use crate::options::QueueOptions;
 
 /// A queue of one kind of message.
@@ -29,8 +31,8 @@ struct Messages<M> {
     next_id: i64,
     last_handle: u64,
     held: HashMap<i64, Held<M>>,
-    /// Visible messages in their order; ids of messages that are gone or hidden are passed over.
-    ready: VecDeque<i64>,
+    /// Visible messages.
+    ready: Lanes,
     /// Hidden messages by the time at which they become visible.
     hidden: BTreeSet<(Instant, i64)>,
 }
@@ -38,6 +40,9 @@ struct Messages<M> {
 #[derive(Debug)]
 struct Held<M> {
     body: Result<M, Undecodable>,
+    lane: Priority,
+    /// It is on the disk too.
+    is_stored: bool,
     name: Arc<str>,
     receive_count: u32,
     /// Of the last delivery. Only its receipt is good; 0 when none is.
@@ -53,6 +58,33 @@ enum Place {
     Leaving,
 }
 
+/// A message that comes to a queue.
+#[derive(Debug)]
+pub(crate) struct Arrival<M> {
+    /// An id that was reserved for it.
+    pub(crate) message_id: i64,
+    pub(crate) body: Result<M, Undecodable>,
+    pub(crate) lane: Priority,
+    /// It is on the disk too: it stays until it is gone from there.
+    pub(crate) is_stored: bool,
+    /// How often it was delivered before, as far as anybody knows.
+    pub(crate) receive_count: u32,
+    /// When it is to be delivered at the earliest, where it is not at once.
+    pub(crate) visible_at: Option<Instant>,
+}
+
+impl<M> Arrival<M> {
+    /// A new message that is on the disk too.
+    pub(crate) const fn stored(message_id: i64, message: M, lane: Priority, visible_at: Option<Instant>) -> Self {
+        Self { message_id, body: Ok(message), lane, is_stored: true, receive_count: 0, visible_at }
+    }
+}
+
+/// When a message with this delay is to be delivered, where it is not at once.
+pub(crate) fn delayed(delay_ms: u64) -> Option<Instant> {
+    (delay_ms > 0).then(|| later(delay_ms))
+}
+
 /// What a receiver finds.
 #[derive(Debug)]
 pub(crate) enum Received<M> {
@@ -66,6 +98,7 @@ pub(crate) enum Received<M> {
 #[derive(Debug)]
 pub(crate) struct Dead<M> {
     pub(crate) message_id: i64,
+    pub(crate) is_stored: bool,
     pub(crate) receive_count: u32,
     pub(crate) body: Result<M, Undecodable>,
 }
@@ -77,7 +110,7 @@ impl<M: Clone> Queue<M> {
             next_id: first_id,
             last_handle: 0,
             held: HashMap::new(),
-            ready: VecDeque::new(),
+            ready: Lanes::default(),
             hidden: BTreeSet::new(),
         };
         Self { options, messages: Mutex::new(messages), news: Notify::new() }
@@ -88,32 +121,32 @@ impl<M: Clone> Queue<M> {
         lock(&self.messages).reserve()
     }
 
-    /// Puts a message in, to be delivered after `delay_ms`.
-    pub(crate) fn push(&self, message: M, delay_ms: u64) {
+    /// Puts a message in that is only here, to be delivered after `delay_ms`.
+    pub(crate) fn push(&self, message: M, lane: Priority, delay_ms: u64) {
         let mut messages = lock(&self.messages);
-        let id = messages.reserve();
-        self.put(&mut messages, id, Ok(message), 0, delay_ms);
+        let message_id = messages.reserve();
+        let body = Ok(message);
+        let visible_at = delayed(delay_ms);
+        self.insert(&mut messages, Arrival { message_id, body, lane, is_stored: false, receive_count: 0, visible_at });
     }
 
-    /// Puts a message in under a reserved id that was delivered before, as far as anybody knows.
-    pub(crate) fn push_again(&self, message_id: i64, body: Result<M, Undecodable>, receive_count: u32) {
-        self.put(&mut lock(&self.messages), message_id, body, receive_count, 0);
+    /// Puts a message in under a reserved id.
+    pub(crate) fn put(&self, arrival: Arrival<M>) {
+        self.insert(&mut lock(&self.messages), arrival);
     }
 
-    fn put(
-        &self,
-        messages: &mut Messages<M>,
-        id: i64,
-        body: Result<M, Undecodable>,
-        receive_count: u32,
-        delay_ms: u64,
-    ) {
-        let held = Held { body, name: id.to_string().into(), receive_count, handle: 0, place: Place::Leaving };
-        messages.held.insert(id, held);
-        if delay_ms == 0 {
-            messages.show(id);
-            self.news.notify_one();
-        } else if messages.hide(id, later(delay_ms)) {
+    fn insert(&self, messages: &mut Messages<M>, arrival: Arrival<M>) {
+        let Arrival { message_id, body, lane, is_stored, receive_count, visible_at } = arrival;
+        let (name, place) = (message_id.to_string().into(), Place::Leaving);
+        messages.held.insert(message_id, Held { body, lane, is_stored, name, receive_count, handle: 0, place });
+        let is_news = match visible_at {
+            Some(at) => messages.hide(message_id, at),
+            None => {
+                messages.show(message_id);
+                true
+            }
+        };
+        if is_news {
             self.news.notify_one();
         }
     }
@@ -154,7 +187,7 @@ impl<M: Clone> Queue<M> {
         true
     }
 
-    /// Takes a message out of delivery. It stays until [`Queue::finish`], or [`Queue::redeliver`] brings it back.
+    /// Takes a message out of delivery. It stays until [`Queue::finish`], or comes back when its way to the disk fails.
     /// `None` when the delivery is not the message's last.
     pub(crate) fn leave(&self, receipt: &Receipt) -> Option<(i64, Result<M, Undecodable>)> {
         let mut messages = lock(&self.messages);
@@ -170,25 +203,35 @@ impl<M: Clone> Queue<M> {
         messages.held.remove(&message_id);
     }
 
-    /// Takes out a message that was handled; nothing when the delivery is not the message's last.
-    pub(crate) fn delete(&self, receipt: &Receipt) {
+    /// Takes out a message that was handled; nothing when the delivery is not the message's last. One that is on the
+    /// disk too is only leaving: gives its id, to be finished when it is gone from there.
+    pub(crate) fn delete(&self, receipt: &Receipt) -> Option<i64> {
         let mut messages = lock(&self.messages);
-        if let Some(id) = messages.find(receipt) {
-            messages.unplace(id);
-            messages.held.remove(&id);
+        let id = messages.find(receipt)?;
+        messages.unplace(id);
+        if messages.held.get(&id).is_some_and(|held| held.is_stored) {
+            return Some(id);
         }
+        messages.held.remove(&id);
+        None
+    }
+
+    /// What is leaving comes back after `delay_ms`: the disk did not take it.
+    pub(crate) fn come_back(&self, delay_ms: u64) {
+        let mut messages = lock(&self.messages);
+        messages.hide_all(|held| held.place == Place::Leaving, delay_ms);
+        self.news.notify_one();
     }
 
     /// Everything that is handed out or leaving comes back after `delay_ms`, and the receipts that are out are void.
     pub(crate) fn redeliver(&self, delay_ms: u64) {
         let mut messages = lock(&self.messages);
-        messages.held.values_mut().for_each(|held| held.handle = 0);
-        let out = messages.held.iter().filter(|(_, held)| held.place != Place::Ready).map(|(&id, _)| id);
-        let visible_at = later(delay_ms);
-        for id in out.collect::<Vec<_>>() {
-            messages.unplace(id);
-            messages.hide(id, visible_at);
+        for held in messages.held.values_mut().filter(|held| held.handle != 0) {
+            held.handle = 0;
+            // It was not the message's fault. The next delivery still counts as a redelivery.
+            held.receive_count = (held.receive_count - 1).max(1);
         }
+        messages.hide_all(|held| held.place != Place::Ready, delay_ms);
         self.news.notify_one();
     }
 
@@ -219,7 +262,7 @@ impl<M: Clone> Messages<M> {
     fn show(&mut self, id: i64) {
         if let Some(held) = self.held.get_mut(&id) {
             held.place = Place::Ready;
-            self.ready.push_back(id);
+            self.ready.lane(held.lane).push_back(id);
         }
     }
 
@@ -233,6 +276,19 @@ impl<M: Clone> Messages<M> {
         self.hidden.first() == Some(&(until, id))
     }
 
+    /// Hides these messages from now on, wherever they are, and voids their receipts.
+    fn hide_all(&mut self, which: impl Fn(&Held<M>) -> bool, delay_ms: u64) {
+        let ids: Vec<i64> = self.held.iter().filter(|(_, held)| which(held)).map(|(&id, _)| id).collect();
+        let visible_at = later(delay_ms);
+        for id in ids {
+            self.unplace(id);
+            self.hide(id, visible_at);
+            if let Some(held) = self.held.get_mut(&id) {
+                held.handle = 0;
+            }
+        }
+    }
+
     /// Takes a message from its place, so that it is nowhere.
     fn unplace(&mut self, id: i64) {
         let Some(held) = self.held.get_mut(&id) else { return };
@@ -241,7 +297,7 @@ impl<M: Clone> Messages<M> {
                 self.hidden.remove(&(until, id));
             }
             // A visible message that goes is rare: only then is there a queue to search.
-            Place::Ready => self.ready.retain(|&ready| ready != id),
+            Place::Ready => self.ready.lane(held.lane).retain(|&ready| ready != id),
             Place::Leaving => {}
         }
     }
@@ -258,19 +314,20 @@ impl<M: Clone> Messages<M> {
             self.hidden.pop_first();
             self.show(id);
         }
+        let lane = self.ready.next()?;
         let mut deliveries = Vec::new();
         while deliveries.len() < limit
-            && let Some(id) = self.ready.pop_front()
+            && let Some(id) = self.ready.lane(lane).pop_front()
         {
             let Some(held) = self.held.get_mut(&id) else { continue };
             if held.receive_count >= options.receives_max {
                 if deliveries.is_empty() {
                     held.place = Place::Leaving;
-                    let (receive_count, body) = (held.receive_count, held.body.clone());
-                    return Some(Received::Dead(Dead { message_id: id, receive_count, body }));
+                    let (is_stored, receive_count, body) = (held.is_stored, held.receive_count, held.body.clone());
+                    return Some(Received::Dead(Dead { message_id: id, is_stored, receive_count, body }));
                 }
-                // It is the first that the next receiver finds.
-                self.ready.push_front(id);
+                // It is the first that the lane's next receiver finds.
+                self.ready.lane(lane).push_front(id);
                 break;
             }
             self.last_handle += 1;
@@ -280,7 +337,11 @@ impl<M: Clone> Messages<M> {
             deliveries.push(Delivery { receipt, receive_count: held.receive_count, body: held.body.clone() });
             self.hide(id, now + Duration::from_millis(options.visibility_ms));
         }
-        (!deliveries.is_empty()).then_some(Received::Deliveries(deliveries))
+        if deliveries.is_empty() {
+            return None;
+        }
+        self.ready.handed_out(lane);
+        Some(Received::Deliveries(deliveries))
     }
 }
 
@@ -313,7 +374,7 @@ mod tests {
     async fn who_waits_beside_another_gets_what_the_other_lets_lapse() {
         let queue = queue();
         let (first, second) = (waiting(&queue, 10).await, waiting(&queue, 10).await);
-        queue.push(7, 0);
+        queue.push(7, Priority::Normal, 0);
         // One of them has it and never deletes it; the other waited before there was anything to wait for.
         assert_eq!((first.await.unwrap(), second.await.unwrap()), (vec![7], vec![7]));
     }
@@ -323,7 +384,7 @@ mod tests {
         let queue = queue();
         let receivers = [waiting(&queue, 1).await, waiting(&queue, 1).await, waiting(&queue, 1).await];
         for message in [1, 2, 3] {
-            queue.push(message, 0);
+            queue.push(message, Priority::Normal, 0);
         }
         let started = later(0);
         let mut received = Vec::new();
@@ -337,10 +398,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_receiver_that_waits_for_a_late_message_is_woken_for_an_earlier_one() {
         let queue = queue();
-        queue.push(1, 50_000);
+        queue.push(1, Priority::Normal, 50_000);
         let receiver = waiting(&queue, 10).await;
         let started = later(0);
-        queue.push(2, 20);
+        queue.push(2, Priority::Normal, 20);
         assert_eq!(receiver.await.unwrap(), [2]);
         assert!(later(0) - started < Duration::from_secs(1));
     }
@@ -349,16 +410,16 @@ mod tests {
     async fn messages_that_are_gone_leave_nothing_behind() {
         let queue = queue();
         for message in 0..100 {
-            queue.push(message, u64::from(message % 2));
+            queue.push(message, Priority::Normal, u64::from(message % 2));
         }
         for _ in 0..100 {
             let Received::Deliveries(deliveries) = queue.receive(10).await else { panic!("dead") };
-            deliveries.iter().for_each(|delivery| queue.delete(&delivery.receipt));
+            assert!(deliveries.iter().all(|delivery| queue.delete(&delivery.receipt).is_none()));
             if queue.len() == 0 {
                 break;
             }
         }
         let messages = lock(&queue.messages);
-        assert_eq!((messages.held.len(), messages.ready.len(), messages.hidden.len()), (0, 0, 0));
+        assert!(messages.held.is_empty() && messages.ready.is_empty() && messages.hidden.is_empty());
     }
 }

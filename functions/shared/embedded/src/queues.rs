@@ -1,24 +1,91 @@
 //! The queues between the functions, and their receiving ends.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX};
-use domain::message::{Delivery, Receipt, Request, SchedulerMessage};
+use domain::message::{Command, Delivery, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{Clock, PortError, Queues, Source};
+use domain::ports::{Clock, DeadLetter, LetterQueue, PortError, Queues, Source};
+use rusqlite::Connection;
 use serde::Serialize;
 
 use crate::core::{State, lock};
+use crate::dead_letters::{self, DeadLetters};
 use crate::engine::Engine;
 use crate::log::{Urgency, Write};
-use crate::queue::{Dead, Queue, Received};
+use crate::options::{Options, QueueOptions};
+use crate::queue::{Queue, Received, delayed};
+
+/// All queues.
+#[derive(Debug)]
+pub(crate) struct AllQueues {
+    /// On disk too.
+    pub(crate) submissions: Queue<Order>,
+    /// The commands in it are on disk too.
+    pub(crate) scheduler: Queue<SchedulerMessage>,
+    requests: RwLock<BTreeMap<Arc<str>, Arc<Queue<Request>>>>,
+    request_options: QueueOptions,
+    /// On disk too.
+    pub(crate) dead_letters: Queue<DeadLetter>,
+}
+
+impl AllQueues {
+    /// Empty queues, whose ids go on behind those on disk.
+    pub(crate) fn new(connection: &Connection, options: &Options) -> rusqlite::Result<Self> {
+        let next = |table: &str| {
+            let sql = format!("SELECT coalesce(max(message_id), 0) + 1 FROM {table}");
+            connection.query_row(&sql, [], |row| row.get::<_, i64>(0))
+        };
+        let letters = QueueOptions { receives_max: u32::MAX, visibility_ms: options.letter_visibility_ms };
+        Ok(Self {
+            submissions: Queue::new(options.submissions, next("messages")?),
+            scheduler: Queue::new(options.scheduler, next("commands")?),
+            requests: RwLock::default(),
+            request_options: options.requests,
+            dead_letters: Queue::new(letters, dead_letters::next_id(connection)?),
+        })
+    }
+
+    /// The queue of an agent, made at its first use.
+    pub(crate) fn agent(&self, agent: &str) -> Arc<Queue<Request>> {
+        let known = self.requests.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned();
+        known.unwrap_or_else(|| {
+            let mut queues = self.requests.write().unwrap_or_else(PoisonError::into_inner);
+            queues.entry(agent.into()).or_insert_with(|| Arc::new(Queue::new(self.request_options, 1))).clone()
+        })
+    }
+
+    /// The queues of all agents.
+    pub(crate) fn agents(&self) -> Vec<Arc<Queue<Request>>> {
+        self.requests.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    /// A message is a dead letter now, on disk.
+    pub(crate) fn buried(&self, queue: &LetterQueue, message_id: i64) {
+        match queue {
+            LetterQueue::Submission => self.submissions.finish(message_id),
+            LetterQueue::Scheduler => self.scheduler.finish(message_id),
+            LetterQueue::Agent(agent) => self.agent(agent).finish(message_id),
+        }
+    }
+
+    /// What the disk did not take comes back after `delay_ms`.
+    pub(crate) fn not_written(&self, delay_ms: u64) {
+        // The handlers of submissions go on without waiting for their writes, so all that they were given comes back.
+        self.submissions.redeliver(delay_ms);
+        self.scheduler.come_back(delay_ms);
+        self.dead_letters.come_back(delay_ms);
+        self.agents().iter().for_each(|queue| queue.come_back(delay_ms));
+    }
+}
 
 impl Queues for Engine {
     async fn submit(&self, order: Order) -> Result<(), PortError> {
         let order_id = order.order_id;
         let durable = {
             let State { live, log, .. } = &mut *lock(&self.core().state);
-            let message_id = self.core().submissions.reserve();
+            let message_id = self.queues().submissions.reserve();
             // It is put into the queue by the writer: nobody may handle what can still be lost.
             match log.append(Write::Accept { message_id, order }, Urgency::Awaited) {
                 Ok(seq) => {
@@ -31,20 +98,63 @@ impl Queues for Engine {
         durable.reached("queues.submit").await
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, delay_ms: u64) -> Result<(), PortError> {
-        self.scheduler_queue().push(message, delay_ms.min(DELAY_MS_MAX));
-        Ok(())
+    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+        let delay_ms = delay_ms.min(DELAY_MS_MAX);
+        match message {
+            // It follows from nothing that is stored, so it is stored itself.
+            SchedulerMessage::Command(command) => self.command(command, lane, delay_ms).await,
+            SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => {
+                self.queues().scheduler.push(message, lane, delay_ms);
+                Ok(())
+            }
+        }
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
-        self.requests_queue(agent).push(request, 0);
+        let lane = request.priority;
+        self.queues().agent(agent).push(request, lane, 0);
         Ok(())
     }
 
     async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
         // A delivery that is not the message's last has nothing to hide: the later one decides.
-        self.requests_queue(agent).hide(receipt, delay_ms.min(COMPLETE_WITHIN_MS_MAX));
+        self.queues().agent(agent).hide(receipt, delay_ms.min(COMPLETE_WITHIN_MS_MAX));
         Ok(())
+    }
+}
+
+impl Engine {
+    /// The receiving end of the submission queue.
+    #[must_use]
+    pub fn submissions(&self) -> Submissions {
+        Submissions(self.clone())
+    }
+
+    /// The receiving end of the scheduler queue.
+    #[must_use]
+    pub fn scheduler(&self) -> Scheduler {
+        Scheduler(self.clone())
+    }
+
+    /// The receiving end of an agent's queue.
+    #[must_use]
+    pub fn requests(&self, agent: &str) -> Requests {
+        Requests { engine: self.clone(), agent: agent.into(), queue: self.queues().agent(agent) }
+    }
+
+    /// The receiving end of the dead letters of all queues.
+    #[must_use]
+    pub fn dead_letters(&self) -> DeadLetters {
+        DeadLetters(self.clone())
+    }
+
+    async fn command(&self, command: Command, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+        let message_id = self.queues().scheduler.reserve();
+        let not_before = self.now().plus_ms(delay_ms);
+        // As with submissions, the writer puts it into the queue.
+        let write = Write::Command { message_id, command, lane, visible_at: delayed(delay_ms), not_before };
+        let durable = lock(&self.core().state).log.append_awaited(write);
+        durable.reached("queues.to_scheduler").await
     }
 }
 
@@ -59,17 +169,17 @@ pub struct Scheduler(pub(crate) Engine);
 /// The receiving end of the queue of one agent.
 #[derive(Debug, Clone)]
 pub struct Requests {
-    pub(crate) engine: Engine,
-    pub(crate) name: Arc<str>,
-    pub(crate) queue: Arc<Queue<Request>>,
+    engine: Engine,
+    agent: Arc<str>,
+    queue: Arc<Queue<Request>>,
 }
 
 impl Source<Order> for Submissions {
     async fn receive(&self, limit: usize) -> Vec<Delivery<Order>> {
         loop {
-            match self.0.core().submissions.receive(limit).await {
+            match self.0.queues().submissions.receive(limit).await {
                 Received::Deliveries(deliveries) => return deliveries,
-                Received::Dead(dead) => self.bury(&dead),
+                Received::Dead(dead) => self.0.bury_submission(&dead),
             }
         }
     }
@@ -79,7 +189,7 @@ impl Source<Order> for Submissions {
         // what was queued.
         let log = &mut lock(&self.0.core().state).log;
         for receipt in &receipts {
-            if let Some((message_id, body)) = self.0.core().submissions.leave(receipt) {
+            if let Some((message_id, body)) = self.0.queues().submissions.leave(receipt) {
                 let remove = Write::Remove { message_id, order_id: body.ok().map(|order| order.order_id) };
                 log.append(remove, Urgency::Lazy).map_err(|error| PortError::unavailable("source.delete", error))?;
             }
@@ -88,64 +198,47 @@ impl Source<Order> for Submissions {
     }
 }
 
-impl Submissions {
-    fn bury(&self, dead: &Dead<Order>) {
-        let &Dead { message_id, receive_count, .. } = dead;
-        tracing::error!(message_id, receive_count, "a submission is a dead letter");
-        let order_id = dead.body.as_ref().ok().map(|order| order.order_id);
-        let bury = Write::Bury { message_id, order_id, receive_count, at: self.0.now() };
-        // When the engine is closed the message is still on the disk.
-        let _ = lock(&self.0.core().state).log.append(bury, Urgency::Awaited);
-    }
-}
-
 impl Source<SchedulerMessage> for Scheduler {
     async fn receive(&self, limit: usize) -> Vec<Delivery<SchedulerMessage>> {
-        receive(&self.0, "scheduler", self.0.scheduler_queue(), limit).await
+        receive(&self.0, &LetterQueue::Scheduler, &self.0.queues().scheduler, limit).await
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
-        receipts.iter().for_each(|receipt| self.0.scheduler_queue().delete(receipt));
+        for receipt in &receipts {
+            if let Some(message_id) = self.0.queues().scheduler.delete(receipt) {
+                let write = Write::RemoveCommand { message_id };
+                let queued = lock(&self.0.core().state).log.append(write, Urgency::Lazy);
+                queued.map_err(|error| PortError::unavailable("source.delete", error))?;
+            }
+        }
         Ok(())
     }
 }
 
 impl Source<Request> for Requests {
     async fn receive(&self, limit: usize) -> Vec<Delivery<Request>> {
-        receive(&self.engine, &self.name, &self.queue, limit).await
+        receive(&self.engine, &LetterQueue::Agent(self.agent.clone()), &self.queue, limit).await
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
-        receipts.iter().for_each(|receipt| self.queue.delete(receipt));
+        for receipt in &receipts {
+            // None of them is on disk, so nothing is left to do.
+            let _ = self.queue.delete(receipt);
+        }
         Ok(())
     }
 }
 
-/// Receives from a queue in memory.
 async fn receive<M: Clone + Serialize>(
     engine: &Engine,
-    name: &str,
+    name: &LetterQueue,
     queue: &Queue<M>,
     limit: usize,
 ) -> Vec<Delivery<M>> {
     loop {
         match queue.receive(limit).await {
             Received::Deliveries(deliveries) => return deliveries,
-            Received::Dead(dead) => bury(engine, name, queue, &dead),
+            Received::Dead(dead) => engine.bury_message(name.clone(), &dead),
         }
     }
-}
-
-/// Writes a message of a queue in memory to the dead letters. Its order is not lost with it: the supervisor finds it.
-fn bury<M: Clone + Serialize>(engine: &Engine, name: &str, queue: &Queue<M>, dead: &Dead<M>) {
-    let &Dead { message_id, receive_count, .. } = dead;
-    tracing::error!(queue = name, message_id, receive_count, "a message is a dead letter");
-    let body = match &dead.body {
-        Ok(message) => serde_json::to_string(message).unwrap_or_else(|error| error.to_string()),
-        Err(undecodable) => undecodable.to_string(),
-    };
-    let letter = Write::DeadLetter { queue: name.into(), body, receive_count, at: engine.now() };
-    // When the engine is closed the message goes the way of all that is in memory.
-    let _ = lock(&engine.core().state).log.append(letter, Urgency::Lazy);
-    queue.finish(message_id);
 }

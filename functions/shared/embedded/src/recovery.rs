@@ -1,13 +1,19 @@
-//! What follows from committed state after a start: queued submissions, and a wake for every order that is under way.
+//! What there is to go on with after a start: submissions, commands and dead letters, which are on disk, and a wake for
+//! every order that is under way.
 
 use domain::id::OrderId;
-use domain::message::{SchedulerMessage, Undecodable, Wake, decode};
+use domain::limits::DELAY_MS_MAX;
+use domain::message::{Priority, SchedulerMessage, Undecodable, Wake, decode};
 use domain::order::Order;
-use domain::ports::PortError;
+use domain::ports::{Clock, PortError};
+use domain::time::Timestamp;
 use rusqlite::Connection;
 
 use crate::core::{State, lock};
+use crate::dead_letters;
 use crate::engine::Engine;
+use crate::lanes;
+use crate::queue::{Arrival, delayed};
 use crate::rows::{self, ReadError};
 
 /// How much there was to go on with.
@@ -17,6 +23,10 @@ pub struct Recovered {
     pub submissions: usize,
     /// Orders that are under way.
     pub wakes: usize,
+    /// Operators' commands that are not known to have been carried out.
+    pub commands: usize,
+    /// Dead letters that are not settled.
+    pub dead_letters: usize,
 }
 
 /// Nobody knows whether a message was delivered before the restart, so it is taken for a redelivery: the handler then
@@ -33,7 +43,11 @@ impl Engine {
         let engine = self.clone();
         let recover = move |connection: &Connection| {
             let submissions = engine.recover_submissions(connection)?;
-            Ok(Recovered { submissions, wakes: engine.recover_wakes(connection)? })
+            let commands = engine.recover_commands(connection)?;
+            let wakes = engine.recover_wakes(connection)?;
+            let letters = &engine.queues().dead_letters;
+            let dead_letters = dead_letters::load(connection, DELIVERED_BEFORE, |letter| letters.put(letter))?;
+            Ok(Recovered { submissions, wakes, commands, dead_letters })
         };
         self.core().readers.read("engine.recover", recover).await
     }
@@ -48,7 +62,8 @@ impl Engine {
             if let Ok(order_id) = rows::order_id(row, 1) {
                 self.vouch_for(order_id, &body);
             }
-            self.core().submissions.push_again(row.get(0)?, body, DELIVERED_BEFORE);
+            let lane = body.as_ref().map_or(Priority::Normal, |order| order.priority.unwrap_or_default());
+            self.queues().submissions.put(again(row.get(0)?, body, lane, true));
             count += 1;
         }
         Ok(count)
@@ -62,18 +77,42 @@ impl Engine {
         }
     }
 
+    fn recover_commands(&self, connection: &Connection) -> Result<usize, ReadError> {
+        let mut statement =
+            connection.prepare("SELECT message_id, lane, not_before, body FROM commands ORDER BY message_id")?;
+        let mut rows = statement.query([])?;
+        let (mut count, now) = (0, self.now());
+        while let Some(row) = rows.next()? {
+            let (message_id, lane) = (row.get(0)?, lanes::named(rows::text(row, 1)?));
+            let delay_ms = now.ms_until(Timestamp::from_epoch_ms(row.get(2)?)).min(DELAY_MS_MAX);
+            let body = decode::<SchedulerMessage>(rows::text(row, 3)?.as_bytes());
+            self.queues()
+                .scheduler
+                .put(Arrival { visible_at: delayed(delay_ms), ..again(message_id, body, lane, true) });
+            count += 1;
+        }
+        Ok(count)
+    }
+
     fn recover_wakes(&self, connection: &Connection) -> Result<usize, ReadError> {
         // All shards of the supervisor's lane: '$' is the character after '#'.
-        const SQL: &str = "SELECT order_id FROM tasks WHERE watch >= 'due#' AND watch < 'due$'";
+        const SQL: &str = "SELECT order_id, coalesce(body ->> '$.Priority', 'normal') FROM tasks \
+                           WHERE watch >= 'due#' AND watch < 'due$'";
         let mut statement = connection.prepare(SQL)?;
         let mut rows = statement.query([])?;
         let mut count = 0;
         while let Some(row) = rows.next()? {
             let wake = Wake { order_id: rows::order_id(row, 0)?, hops: 0 };
-            let queue = self.scheduler_queue();
-            queue.push_again(queue.reserve(), Ok(SchedulerMessage::Wake(wake)), DELIVERED_BEFORE);
+            let lane = lanes::named(rows::text(row, 1)?);
+            let queue = &self.queues().scheduler;
+            queue.put(again(queue.reserve(), Ok(SchedulerMessage::Wake(wake)), lane, false));
             count += 1;
         }
         Ok(count)
     }
+}
+
+/// A message that may have been delivered before.
+const fn again<M>(message_id: i64, body: Result<M, Undecodable>, lane: Priority, is_stored: bool) -> Arrival<M> {
+    Arrival { message_id, body, lane, is_stored, receive_count: DELIVERED_BEFORE, visible_at: None }
 }

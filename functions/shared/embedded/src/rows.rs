@@ -12,6 +12,8 @@ use domain::time::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 
+use crate::lanes;
+
 /// Something could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
@@ -46,7 +48,7 @@ pub(crate) struct Stored {
 
 /// Order and task of this id.
 pub(crate) fn stored(connection: &Connection, order_id: OrderId) -> Result<Option<Stored>, ReadError> {
-    const SQL: &str = "SELECT document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, body \
+    const SQL: &str = "SELECT document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, priority, body \
                        FROM orders JOIN tasks USING (order_id) WHERE order_id = ?1";
     let mut statement = connection.prepare_cached(SQL)?;
     let found = statement.query_row([order_id.to_string()], |row| Ok(read(row, order_id)));
@@ -63,8 +65,9 @@ fn read(row: &Row<'_>, order_id: OrderId) -> Result<Stored, ReadError> {
         submitter: text(row, 3)?.into(),
         reply_channel: row.get(4)?,
         correlation_id: row.get(5)?,
+        priority: row.get::<_, Option<String>>(6)?.map(|name| lanes::named(&name)),
     };
-    Ok(Stored { order: Arc::new(order), task: task(row, 6)? })
+    Ok(Stored { order: Arc::new(order), task: task(row, 7)? })
 }
 
 /// The task in a column.

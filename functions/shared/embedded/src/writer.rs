@@ -7,9 +7,9 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use domain::id::OrderId;
-use domain::message::CloudEvent;
+use domain::message::{CloudEvent, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::ServiceHealth;
+use domain::ports::{DeadLetter, ServiceHealth};
 use domain::task::Task;
 use domain::time::Timestamp;
 use rusqlite::{Connection, params};
@@ -20,11 +20,12 @@ use crate::core::{Core, State, lock};
 use crate::directory::Directory;
 use crate::log::{Queued, Urgency, Write, WriteError};
 use crate::options::Options;
-use crate::services;
+use crate::queue::Arrival;
+use crate::{dead_letters, jobs, lanes, letters, messages, services};
 
 /// Writes in one transaction.
 const BATCH_MAX: usize = 4_096;
-/// How long submissions stay hidden after a failed transaction, in milliseconds: the disk needs a moment.
+/// How long messages stay hidden after a failed transaction, in milliseconds: the disk needs a moment.
 const REDELIVERY_MS: u64 = 1_000;
 
 /// The writer and what it owns.
@@ -57,7 +58,7 @@ impl Writer {
     pub(crate) fn run(mut self) {
         while let Some(batch) = self.gather() {
             match self.apply(&batch) {
-                Ok(new) => self.committed(batch, &new),
+                Ok(found) => self.committed(batch, found),
                 Err(error) => self.failed(batch, error),
             }
         }
@@ -85,11 +86,11 @@ impl Writer {
         Some(batch)
     }
 
-    /// Writes a batch and syncs. Gives the orders that were accepted and are not stored.
-    fn apply(&mut self, batch: &[Queued]) -> rusqlite::Result<Vec<OrderId>> {
+    /// Writes a batch and syncs.
+    fn apply(&mut self, batch: &[Queued]) -> rusqlite::Result<Found> {
         let transaction = self.connection.transaction()?;
         let mut tasks = last_versions(batch);
-        let mut new = Vec::new();
+        let mut found = Found::default();
         for Queued { write, .. } in batch {
             match write {
                 Write::Task { task, order, .. } => {
@@ -102,48 +103,64 @@ impl Writer {
                     }
                 }
                 Write::Accept { message_id, order } => {
-                    if accept(&transaction, *message_id, order)? {
-                        new.push(order.order_id);
+                    if messages::accept(&transaction, *message_id, order)? {
+                        found.new.push(order.order_id);
                     }
                 }
-                Write::Remove { message_id, .. } => remove(&transaction, *message_id)?,
-                Write::Bury { message_id, receive_count, at, .. } => {
-                    bury(&transaction, *message_id, *receive_count, *at)?;
+                Write::Remove { message_id, .. } => messages::remove(&transaction, *message_id)?,
+                Write::Command { message_id, command, lane, not_before, .. } => {
+                    messages::command(&transaction, *message_id, command, *lane, *not_before)?;
                 }
-                Write::DeadLetter { queue, body, receive_count, at } => {
-                    dead_letter(&transaction, queue, body, *receive_count, *at)?;
-                }
+                Write::RemoveCommand { message_id } => messages::remove_command(&transaction, *message_id)?,
+                Write::Bury(burial) => found.letters.extend(burial.write(&transaction)?),
+                Write::RemoveLetter { letter_id } => dead_letters::remove(&transaction, *letter_id)?,
+                Write::Letter(settled) => letters::write(&transaction, settled)?,
                 Write::Event(event) => publish(&transaction, event, self.events_max)?,
                 Write::Service(health) => set_health(&transaction, health)?,
+                Write::Memo(memo) => memo.apply(&transaction)?,
+                Write::Job { job, forgotten } => jobs::write(&transaction, job, forgotten)?,
                 Write::Barrier => {}
             }
         }
         transaction.commit()?;
-        Ok(new)
+        Ok(found)
     }
 
     /// A batch is durable: what follows from that in memory, and then the answers.
-    fn committed(&self, batch: Vec<Queued>, new: &[OrderId]) {
-        let Core { counters, submissions, .. } = &*self.core;
+    fn committed(&self, batch: Vec<Queued>, found: Found) {
+        let Core { counters, queues, .. } = &*self.core;
         counters.transactions.fetch_add(1, Relaxed);
         counters.writes.fetch_add(batch.len() as u64, Relaxed);
         let waiters = {
-            let State { live, log, .. } = &mut *lock(&self.core.state);
+            let State { live, log, jobs, .. } = &mut *lock(&self.core.state);
             let waiters = log.committed(batch.last().map_or(0, |queued| queued.seq));
-            new.iter().for_each(|order_id| live.is_new(*order_id));
+            found.new.iter().for_each(|order_id| live.is_new(*order_id));
             for Queued { write, .. } in batch {
                 match write {
                     Write::Task { task, .. } => live.written(&task, log),
-                    Write::Accept { message_id, order } => submissions.push_again(message_id, Ok(order), 0),
-                    Write::Remove { message_id, order_id } | Write::Bury { message_id, order_id, .. } => {
-                        submissions.finish(message_id);
-                        if let Some(order_id) = order_id {
-                            live.submission_over(order_id, log);
-                        }
+                    Write::Accept { message_id, order } => {
+                        let lane = order.priority.unwrap_or_default();
+                        queues.submissions.put(Arrival::stored(message_id, order, lane, None));
                     }
-                    Write::DeadLetter { .. } | Write::Event(_) | Write::Service(_) | Write::Barrier => {}
+                    Write::Remove { message_id, order_id } => {
+                        queues.submissions.finish(message_id);
+                        order_id.into_iter().for_each(|order_id| live.submission_over(order_id, log));
+                    }
+                    Write::Command { message_id, command, lane, visible_at, .. } => {
+                        let message = SchedulerMessage::Command(command);
+                        queues.scheduler.put(Arrival::stored(message_id, message, lane, visible_at));
+                    }
+                    Write::RemoveCommand { message_id } => queues.scheduler.finish(message_id),
+                    Write::Bury(burial) => {
+                        queues.buried(&burial.queue, burial.message_id);
+                        burial.submission_of().into_iter().for_each(|order_id| live.submission_over(order_id, log));
+                    }
+                    Write::RemoveLetter { letter_id } => queues.dead_letters.finish(letter_id),
+                    Write::Job { job, forgotten } => jobs.written(job, &forgotten),
+                    Write::Letter(_) | Write::Event(_) | Write::Service(_) | Write::Memo(_) | Write::Barrier => {}
                 }
             }
+            found.letters.into_iter().for_each(|letter| queues.dead_letters.put(letter));
             waiters
         };
         waiters.tell();
@@ -155,7 +172,7 @@ impl Writer {
         self.core.counters.failures.fetch_add(1, Relaxed);
         let on_disk = services::load(&self.connection);
         let waiters = {
-            let State { live, log, services } = &mut *lock(&self.core.state);
+            let State { live, log, services, jobs } = &mut *lock(&self.core.state);
             // Writes are queued under this lock, so this is all of them.
             batch.extend(self.receiver.try_iter());
             let waiters = log.failed(WriteError::Failed(Arc::new(error)));
@@ -165,15 +182,25 @@ impl Writer {
                     live.submission_over(order.order_id, log);
                 }
             }
+            jobs.forget();
             // Otherwise memory keeps a health that may be ahead of the disk, which is no harm.
             if let Ok(on_disk) = on_disk {
                 *services = on_disk;
             }
-            self.core.submissions.redeliver(REDELIVERY_MS);
+            self.core.queues.not_written(REDELIVERY_MS);
             waiters
         };
         waiters.tell();
     }
+}
+
+/// What a transaction has found out.
+#[derive(Debug, Default)]
+struct Found {
+    /// Orders that were accepted and are not stored.
+    new: Vec<OrderId>,
+    /// Messages that are dead letters now.
+    letters: Vec<Arrival<DeadLetter>>,
 }
 
 /// The last version of a task in a batch.
@@ -218,8 +245,8 @@ impl Last<'_> {
 
 fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> {
     const SQL: &str = "INSERT INTO orders \
-                       (order_id, document, fingerprint, submitted_at, submitter, reply_channel, correlation_id) \
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+                       (order_id, document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, \
+                       priority) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     connection.prepare_cached(SQL)?.execute(params![
         order.order_id.to_string(),
         order.document.text(),
@@ -228,6 +255,7 @@ fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> 
         order.submitter,
         order.reply_channel,
         order.correlation_id,
+        order.priority.map(lanes::name),
     ])?;
     Ok(())
 }
@@ -236,44 +264,6 @@ fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> 
 /// transaction may stand, and memory has to be read again.
 fn one(changed: usize) -> rusqlite::Result<()> {
     if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
-}
-
-/// Writes a submission message. True when its order is not stored yet.
-fn accept(connection: &Connection, message_id: i64, order: &Order) -> rusqlite::Result<bool> {
-    const INSERT: &str = "INSERT INTO messages (message_id, order_id, body) VALUES (?1, ?2, ?3)";
-    const IS_NEW: &str = "SELECT NOT EXISTS (SELECT 1 FROM orders WHERE order_id = ?1)";
-    let order_id = order.order_id.to_string();
-    connection.prepare_cached(INSERT)?.execute(params![message_id, order_id, json(order)?])?;
-    connection.prepare_cached(IS_NEW)?.query_row([order_id], |row| row.get(0))
-}
-
-fn remove(connection: &Connection, message_id: i64) -> rusqlite::Result<()> {
-    connection.prepare_cached("DELETE FROM messages WHERE message_id = ?1")?.execute([message_id])?;
-    Ok(())
-}
-
-/// Moves a submission message to the dead letters.
-fn bury(connection: &Connection, message_id: i64, receive_count: u32, at: Timestamp) -> rusqlite::Result<()> {
-    const SQL: &str = "INSERT INTO dead_letters (queue, body, reason, receive_count, at) \
-                       SELECT 'submission', body, ?2, ?3, ?4 FROM messages WHERE message_id = ?1";
-    let values = params![message_id, RECEIVED_TOO_OFTEN, receive_count, at.epoch_ms()];
-    connection.prepare_cached(SQL)?.execute(values)?;
-    remove(connection, message_id)
-}
-
-const RECEIVED_TOO_OFTEN: &str = "received-too-often";
-
-fn dead_letter(
-    connection: &Connection,
-    queue: &str,
-    body: &str,
-    receive_count: u32,
-    at: Timestamp,
-) -> rusqlite::Result<()> {
-    const SQL: &str = "INSERT INTO dead_letters (queue, body, reason, receive_count, at) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let values = params![queue, body, RECEIVED_TOO_OFTEN, receive_count, at.epoch_ms()];
-    connection.prepare_cached(SQL)?.execute(values)?;
-    Ok(())
 }
 
 fn publish(connection: &Connection, event: &CloudEvent, events_max: i64) -> rusqlite::Result<()> {
@@ -291,6 +281,7 @@ fn set_health(connection: &Connection, health: &ServiceHealth) -> rusqlite::Resu
     Ok(())
 }
 
-fn json(value: &impl Serialize) -> rusqlite::Result<String> {
+/// A value as it is stored.
+pub(crate) fn json(value: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }

@@ -6,44 +6,24 @@
 #![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
 
 mod follow;
-mod paint;
 mod report;
 mod sample;
 mod verdict;
 mod view;
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-pub use paint::Paint;
-
 use crate::client::{Client, ClientError};
+use crate::ending::Ending;
+use crate::paint::Paint;
 use crate::standin::Effects;
 use follow::{FollowError, Follower};
 use report::Ended;
 use sample::SAMPLES;
-
-/// Whether the orders ended as they should.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
-    /// All of them.
-    AsItShould,
-    /// Not all of them.
-    Wrong,
-}
-
-impl From<Ending> for ExitCode {
-    fn from(ending: Ending) -> Self {
-        match ending {
-            Ending::AsItShould => Self::SUCCESS,
-            Ending::Wrong => Self::FAILURE,
-        }
-    }
-}
 
 /// The demo could not be carried out.
 #[derive(Debug, thiserror::Error)]
@@ -103,7 +83,7 @@ pub async fn run(api_url: &str, stand_ins_url: &str, paint: Paint, out: &mut imp
     write!(out, "{}", report::summary(paint, &ended, &effects, took))?;
     out.flush()?;
     let is_good = ended.iter().all(|order| order.faults.is_empty());
-    Ok(if is_good { Ending::AsItShould } else { Ending::Wrong })
+    Ok(Ending::of(is_good))
 }
 
 fn judged(sample: sample::Sample, followed: Result<follow::Followed, FollowError>, effects: &Effects) -> Ended {

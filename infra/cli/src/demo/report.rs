@@ -6,10 +6,10 @@ use std::time::Duration;
 use domain::task::ProcessState;
 
 use super::follow::{FollowError, Followed, Sight};
-use super::paint::Paint;
 use super::sample::{SAMPLES, Sample};
 use super::verdict::{Told, told};
 use super::view::ShownStep;
+use crate::paint::Paint;
 use crate::standin::{Effects, Service};
 
 /// An order of the demo with everything that is known of it at the end.

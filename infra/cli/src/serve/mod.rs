@@ -3,6 +3,7 @@
 //! Everything here is generic over the ports, so that a test can run it on what it likes.
 
 mod bind;
+mod functions;
 mod ports;
 mod remotes;
 
@@ -10,12 +11,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::HttpAgent;
 use api::Door;
-use domain::instance::Instance;
 use domain::message::{Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::Source;
+use domain::ports::{DeadLetter, Source};
 use domain::workflow::{WorkflowError, Workflows};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -24,31 +23,20 @@ pub use bind::{BindError, bind};
 pub use ports::Ports;
 pub use remotes::{Remotes, RemotesError};
 
-use crate::event_source::{self, Drain};
 use crate::http_server::Server;
 use crate::standin::{Service, StandIns};
-use crate::stop::{self, Stop, Stopper};
-use crate::ticker;
+use crate::stop::{self, Stopper};
+use functions::Functions;
 use ports::DoorPorts;
 
 /// Who posts orders, as the door knows them. It listens on this machine and asks for no password.
 const CALLER: &str = "local";
 /// How long requests under way may go on after a stop, in milliseconds. Those that wait for an order end at once.
 const REQUEST_GRACE_MS: u64 = 2_000;
-/// How long handlers under way may go on after a stop, in milliseconds. A call to a slow service is cut off then, and
-/// made again with the same key after the next start.
-const HANDLER_GRACE_MS: u64 = 3_000;
-/// Batches of submissions at once. Each waits for the disk, and those that wait together share one sync.
-const SUBMISSION_BATCHES_MAX: usize = 16;
-/// Batches of the scheduler queue at once. More than for submissions, since an order passes here once for each step.
-const SCHEDULER_BATCHES_MAX: usize = 32;
-/// Batches of requests at once, for each agent. A batch stays in flight as long as its slowest call, so it takes many to
-/// keep a slow service busy; at most ten calls for each of them are open at the same time.
-const AGENT_BATCHES_MAX: usize = 64;
 
 /// The engine as this crate sees it: the ports, and the receiving end of each queue.
 #[derive(Debug)]
-pub struct Backend<P, S, C, R> {
+pub struct Backend<P, S, C, R, D> {
     /// All ports.
     pub ports: Arc<P>,
     /// The submission queue.
@@ -57,6 +45,25 @@ pub struct Backend<P, S, C, R> {
     pub scheduler: C,
     /// The request queues of the agents, in the order of [`Service::ALL`].
     pub requests: [R; 3],
+    /// What any of these queues gave up.
+    pub dead_letters: D,
+}
+
+/// How it is run.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// How many supervisors share the work; with none nobody looks after what is overdue.
+    pub supervisors: u16,
+    /// The pause between two runs of each.
+    pub supervise_every: Duration,
+    /// The reply channels that an order may name.
+    pub reply_channels: Vec<Arc<str>>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self { supervisors: 1, supervise_every: Duration::from_secs(1), reply_channels: Vec::new() }
+    }
 }
 
 /// Serving could not start.
@@ -80,27 +87,29 @@ pub struct Running {
     stand_ins: Option<StandIns>,
 }
 
-/// Starts everything: the door on `listener`, the functions on `backend`, the agents towards `remotes`, and the supervisor,
-/// which runs at once and then every `supervise_every`.
+/// Starts everything: the door on `listener`, the functions on `backend`, the agents towards `remotes`, and the
+/// supervisors, each of which runs at once and then every `supervise_every`.
 ///
 /// # Errors
 /// [`StartError`]; nothing runs then.
-pub fn start<P, S, C, R>(
+pub fn start<P, S, C, R, D>(
     listener: TcpListener,
-    backend: Backend<P, S, C, R>,
+    backend: Backend<P, S, C, R, D>,
     remotes: Remotes,
-    supervise_every: Duration,
+    setup: Setup,
 ) -> Result<Running, StartError>
 where
     P: Ports,
     S: Source<Order> + 'static,
     C: Source<SchedulerMessage> + 'static,
     R: Source<Request> + 'static,
+    D: Source<DeadLetter> + 'static,
 {
-    let Backend { ports, submissions, scheduler, requests } = backend;
+    let Backend { ports, submissions, scheduler, requests, dead_letters } = backend;
+    let Setup { supervisors, supervise_every, reply_channels } = setup;
     let workflows = Workflows::shipped()?;
     let (waits, waits_stop) = stop::pair();
-    let door = door(listener, DoorPorts { ports: ports.clone(), stop: waits_stop })?;
+    let door = door(listener, DoorPorts { ports: ports.clone(), stop: waits_stop }, Door::new(reply_channels))?;
     let (stopper, stop) = stop::pair();
     let mut functions = Functions { ports, workflows, stop, loops: JoinSet::new() };
     functions.submission(submissions);
@@ -108,7 +117,10 @@ where
     for ((service, agent), queue) in Service::ALL.into_iter().zip(remotes.agents).zip(requests) {
         functions.agent(service, agent, queue);
     }
-    functions.supervisor(supervise_every);
+    functions.dead_letters(dead_letters);
+    for number in 1..=supervisors {
+        functions.supervisor(number, supervise_every);
+    }
     Ok(Running { door, waits, functions: stopper, loops: functions.loops, stand_ins: remotes.stand_ins })
 }
 
@@ -148,75 +160,10 @@ impl Running {
     }
 }
 
-fn door<P: Ports>(listener: TcpListener, ports: DoorPorts<P>) -> std::io::Result<Server> {
-    let (ports, door) = (Arc::new(ports), Arc::new(Door::default()));
+fn door<P: Ports>(listener: TcpListener, ports: DoorPorts<P>, door: Door) -> std::io::Result<Server> {
+    let (ports, door) = (Arc::new(ports), Arc::new(door));
     Server::start(listener, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
         let (ports, door) = (ports.clone(), door.clone());
         async move { Ok(api::handle(&*ports, &door, CALLER, request).await) }
     })
-}
-
-/// Starts the functions behind their event sources.
-struct Functions<P> {
-    ports: Arc<P>,
-    workflows: Workflows,
-    stop: Stop,
-    loops: JoinSet<()>,
-}
-
-impl<P: Ports> Functions<P> {
-    fn submission(&mut self, queue: impl Source<Order> + 'static) {
-        let (ports, instance) = (self.ports.clone(), self.instance("submission"));
-        let handle = move |batch| {
-            let (ports, instance) = (ports.clone(), instance.clone());
-            async move { submission::handle(&*ports, &instance, batch).await }
-        };
-        let drain = drain("submission", SUBMISSION_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
-    }
-
-    fn scheduler(&mut self, queue: impl Source<SchedulerMessage> + 'static) {
-        let (ports, instance) = (self.ports.clone(), self.instance("scheduler"));
-        let handle = move |batch| {
-            let (ports, instance) = (ports.clone(), instance.clone());
-            async move { scheduler::handle(&*ports, &instance, batch).await }
-        };
-        let drain = drain("scheduler", SCHEDULER_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
-    }
-
-    fn agent(&mut self, service: Service, agent: Arc<HttpAgent>, queue: impl Source<Request> + 'static) {
-        let ports = self.ports.clone();
-        let handle = move |batch| {
-            let (ports, agent) = (ports.clone(), agent.clone());
-            async move { agents::handle(&*ports, &agent, batch).await }
-        };
-        let drain = drain(service.name(), AGENT_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
-    }
-
-    fn supervisor(&mut self, every: Duration) {
-        let (ports, instance) = (self.ports.clone(), self.instance("supervisor"));
-        let tick = move || {
-            let (ports, instance) = (ports.clone(), instance.clone());
-            async move {
-                match supervisor::handle(&*ports, &instance).await {
-                    Ok(report) if report.taken > 0 || report.failed > 0 => tracing::info!(?report, "supervisor"),
-                    Ok(_) => {}
-                    Err(error) => tracing::warn!("the supervisor's run was cut short: {error}"),
-                }
-            }
-        };
-        self.loops.spawn(ticker::run("supervisor", every, HANDLER_GRACE_MS, tick, self.stop.clone()));
-    }
-
-    /// The process's id tells this run's claims from those of the run before.
-    fn instance(&self, function: &str) -> Arc<Instance> {
-        let name = format!("{function}-{}", std::process::id()).into();
-        Arc::new(Instance { name, workflows: self.workflows.clone() })
-    }
-}
-
-const fn drain(queue: &'static str, batches_max: usize) -> Drain {
-    Drain { queue, batches_max, grace_ms: HANDLER_GRACE_MS }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use domain::bulk::Job;
 use domain::id::OrderId;
-use domain::message::{Receipt, Request, SchedulerMessage};
+use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Leases, ListError, Page, PortError, Queues, Randomness, ServiceHealth,
-    Services, Store,
+    Clock, Commit, Due, Events, Inserted, Jobs, Leases, LetterRecord, Letters, ListError, Memos, Page, PortError,
+    Queues, Randomness, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -16,9 +17,15 @@ use tokio::select;
 use crate::stop::Stop;
 
 /// All that the functions together need from one machine.
-pub trait Ports: Store + Queues + Events + Leases + Services + Clock + Randomness + 'static {}
+pub trait Ports:
+    Store + Queues + Events + Leases + Services + Memos + Jobs + Letters + Clock + Randomness + 'static
+{
+}
 
-impl<P: Store + Queues + Events + Leases + Services + Clock + Randomness + 'static> Ports for P {}
+impl<P> Ports for P where
+    P: Store + Queues + Events + Leases + Services + Memos + Jobs + Letters + Clock + Randomness + 'static
+{
+}
 
 /// Passes everything on; a wait for an order ends early at a stop, with the order as it then is.
 pub(super) struct DoorPorts<P> {
@@ -64,8 +71,8 @@ impl<P: Ports> Queues for DoorPorts<P> {
         self.ports.submit(order).await
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, delay_ms: u64) -> Result<(), PortError> {
-        self.ports.to_scheduler(message, delay_ms).await
+    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+        self.ports.to_scheduler(message, lane, delay_ms).await
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
@@ -88,6 +95,30 @@ impl<P: Ports> Services for DoorPorts<P> {
 
     async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
         self.ports.all_health().await
+    }
+}
+
+impl<P: Ports> Jobs for DoorPorts<P> {
+    async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
+        self.ports.job(job_id).await
+    }
+
+    async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
+        self.ports.set_job(version_before, job).await
+    }
+
+    async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
+        self.ports.jobs().await
+    }
+}
+
+impl<P: Ports> Letters for DoorPorts<P> {
+    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
+        self.ports.record(settled).await
+    }
+
+    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
+        self.ports.letters(limit).await
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use agent::Policy;
-use agents::{BadConfig, HttpAgent, ShippedAgents, Urls};
+use agent::{HealthPolicy, MemoPolicy, Policy};
+use agents::{BadConfig, BadVariable, HttpAgent, HttpClients, Shipped};
 
 use crate::args::ServiceArgs;
 use crate::standin::{Service, StandIns};
@@ -30,13 +30,14 @@ pub enum RemotesError {
 }
 
 impl Remotes {
-    /// Takes the URLs as the command line or the environment gave them. A service whose URL is not given, or empty, is
-    /// played by a stand-in, which remembers its newest `stand_in_keys_max` idempotency keys.
+    /// Takes the URLs, and what the agents are told, as the command line or the environment gave them. A service whose
+    /// URL is not given, or empty, is played by a stand-in, which remembers its newest `stand_in_keys_max` idempotency
+    /// keys.
     ///
     /// # Errors
     /// [`RemotesError`], whose text is one line.
-    pub async fn start(urls: &ServiceArgs, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
-        let given = [&urls.inventory_url, &urls.payment_url, &urls.shipping_url];
+    pub async fn start(args: &ServiceArgs, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
+        let given = [&args.inventory_url, &args.payment_url, &args.shipping_url];
         let given = given.map(|url| url.as_deref().map(str::trim).filter(|url| !url.is_empty()));
         let stand_ins =
             if given.contains(&None) { Some(StandIns::start_anywhere(stand_in_keys_max).await?) } else { None };
@@ -47,17 +48,44 @@ impl Remotes {
                 .unwrap_or_default()
         };
         let [inventory, payment, shipping] = given;
-        let (inventory, payment, shipping) =
-            (url(Service::Inventory, inventory), url(Service::Payment, payment), url(Service::Shipping, shipping));
-        let urls = Urls { inventory: &inventory, payment: &payment, shipping: &shipping };
-        let ShippedAgents { inventory, payment, shipping } = ShippedAgents::new(urls, &Policy::default())?;
-        Ok(Self { agents: [inventory, payment, shipping].map(Arc::new), stand_ins })
+        let mut clients = HttpClients::new();
+        let mut agent = |shipped: Shipped, service: Service, given| {
+            shipped.agent(&url(service, given), policy(args, service), &mut clients).map(Arc::new)
+        };
+        let inventory = agent(Shipped::Inventory, Service::Inventory, inventory);
+        let payment = agent(Shipped::Payment, Service::Payment, payment);
+        let shipping = agent(Shipped::Shipping, Service::Shipping, shipping);
+        Ok(Self { agents: all_or_bad([inventory, payment, shipping])?, stand_ins })
     }
 
     /// The stand-ins, where a service has no URL of its own.
     #[must_use]
     pub const fn stand_ins(&self) -> Option<&StandIns> {
         self.stand_ins.as_ref()
+    }
+}
+
+/// How long before its deadline a request is not called any more, in milliseconds. During an outage thousands of requests
+/// wait until just before it, and one that wakes up after it is counted as a failure that it is not: this is how late
+/// this machine may wake it up. The steps of the shipped workflow have 30 s.
+const MARGIN_MS: u64 = 1_000;
+
+/// How patient the agent of a service is: as it ships, with what the command line asks for.
+fn policy(args: &ServiceArgs, service: Service) -> Policy {
+    let mut health = HealthPolicy::default();
+    if let Some(release_max) = args.release_max {
+        health.release_max = release_max;
+        health.release_first = health.release_first.min(release_max);
+    }
+    let memo = args.memo.contains(&service).then(MemoPolicy::default);
+    Policy { margin_ms: MARGIN_MS, health, memo, ..Policy::default() }
+}
+
+/// All agents, or all that is wrong.
+fn all_or_bad(agents: [Result<Arc<HttpAgent>, BadVariable>; 3]) -> Result<Agents, BadConfig> {
+    match agents {
+        [Ok(inventory), Ok(payment), Ok(shipping)] => Ok([inventory, payment, shipping]),
+        some_bad => Err(BadConfig(some_bad.into_iter().filter_map(Result::err).collect())),
     }
 }
 
@@ -68,7 +96,17 @@ mod tests {
 
     fn urls(inventory: &str, payment: &str, shipping: &str) -> ServiceArgs {
         let [inventory_url, payment_url, shipping_url] = [inventory, payment, shipping].map(|url| Some(url.to_owned()));
-        ServiceArgs { inventory_url, payment_url, shipping_url }
+        ServiceArgs { inventory_url, payment_url, shipping_url, ..ServiceArgs::default() }
+    }
+
+    #[test]
+    fn a_memo_is_for_the_services_that_need_one_and_the_release_is_for_all() {
+        let shipped = Policy { margin_ms: MARGIN_MS, ..Policy::default() };
+        assert_eq!(policy(&ServiceArgs::default(), Service::Payment), shipped);
+        let args = ServiceArgs { memo: vec![Service::Payment], release_max: Some(7), ..ServiceArgs::default() };
+        let policies = Service::ALL.map(|service| policy(&args, service));
+        assert_eq!(policies.each_ref().map(|policy| policy.memo.is_some()), [false, true, false]);
+        assert!(policies.iter().all(|policy| (policy.health.release_first, policy.health.release_max) == (7, 7)));
     }
 
     #[tokio::test]

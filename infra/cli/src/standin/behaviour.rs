@@ -19,8 +19,12 @@ pub const HELP: &str = r#"Stand-ins:
       "Down": true       answers 503 to every call
       "DownMs": N        answers 503 to calls with a key until N ms after the first one
       "Decline": "CODE"  says no for good: 402 at payment, 409 elsewhere, with the problem code CODE
+      "ForgetKeys": true does not honour Idempotency-Key: every call is carried out again
       "Undo": {...}      the same members for release, refund and cancel; without it these just succeed
-  Stand-ins honour Idempotency-Key. GET {stand-in}/effects tells the calls and effects of each key."#;
+  A whole service is switched, whatever the orders say, by a call such as
+      curl -XPOST {stand-in}/payment/control -d '{"Down": true}'
+  with "Down" (answers 503 to every call until it is false again) or "ForgetKeys" or both; what is not named stays.
+  Otherwise stand-ins honour Idempotency-Key. GET {stand-in}/effects tells the calls and effects of each key."#;
 
 /// What the stand-ins read of a call's body `{OrderID, Order, Outputs}`.
 #[derive(Debug, Deserialize)]
@@ -54,6 +58,7 @@ struct BothWays {
     down: bool,
     down_ms: u64,
     decline: Option<String>,
+    forget_keys: bool,
     undo: Behaviour,
 }
 
@@ -73,6 +78,8 @@ pub struct Behaviour {
     pub down_ms: u64,
     /// The code with which the call is refused for good.
     pub decline: Option<String>,
+    /// The idempotency key is not looked at: every call that is carried out is carried out anew.
+    pub forget_keys: bool,
 }
 
 impl Behaviour {
@@ -87,9 +94,9 @@ impl Behaviour {
             Service::Payment => payment,
             Service::Shipping => shipping,
         };
-        let BothWays { flaky, slow_ms, lose_answers, down, down_ms, decline, undo } = told;
+        let BothWays { flaky, slow_ms, lose_answers, down, down_ms, decline, forget_keys, undo } = told;
         let behaviour = match operation {
-            Operation::Forward => Self { flaky, slow_ms, lose_answers, down, down_ms, decline },
+            Operation::Forward => Self { flaky, slow_ms, lose_answers, down, down_ms, decline, forget_keys },
             Operation::Undo => undo,
         };
         Ok(Self { slow_ms: behaviour.slow_ms.min(SLOW_MS_MAX), ..behaviour })
@@ -113,13 +120,14 @@ mod tests {
 
     #[test]
     fn each_service_and_each_way_is_told_apart() {
-        let order =
-            r#"{"StandIn":{"payment":{"Flaky":2,"SlowMs":99999999,"Undo":{"Down":true}},"shipping":{"Decline":"no"}}}"#;
+        let order = r#"{"StandIn":{"payment":{"Flaky":2,"SlowMs":99999999,"Undo":{"Down":true}},
+            "shipping":{"Decline":"no","ForgetKeys":true}}}"#;
         let forward = told(order, Service::Payment, Operation::Forward).unwrap();
         assert_eq!(forward, Behaviour { flaky: 2, slow_ms: SLOW_MS_MAX, ..Behaviour::default() });
         let undo = told(order, Service::Payment, Operation::Undo).unwrap();
         assert_eq!(undo, Behaviour { down: true, ..Behaviour::default() });
-        assert_eq!(told(order, Service::Shipping, Operation::Forward).unwrap().decline.as_deref(), Some("no"));
+        let shipping = told(order, Service::Shipping, Operation::Forward).unwrap();
+        assert_eq!((shipping.decline.as_deref(), shipping.forget_keys), (Some("no"), true));
         assert_eq!(told(order, Service::Inventory, Operation::Forward).unwrap(), Behaviour::default());
     }
 

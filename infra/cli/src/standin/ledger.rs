@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::behaviour::Behaviour;
+use super::pace::Pace;
 use super::service::Operation;
+use super::switches::Switches;
 
 /// How an undo's key ends; what stands before is the key of what it undoes (rule 4).
 const UNDO_SUFFIX: &str = "/undo";
@@ -19,13 +21,21 @@ pub struct Ledger {
     /// Keys by age, for forgetting.
     oldest_first: VecDeque<Arc<str>>,
     totals: Totals,
+    pace: Pace,
+    switches: Switches,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-struct Totals {
-    calls: u64,
-    effects: u64,
-    forgotten: u64,
+/// What happened at a service, without saying to whom.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Calls.
+    pub calls: u64,
+    /// Calls among them that came while the whole service was switched off.
+    pub calls_while_down: u64,
+    /// Effects, those of undos included.
+    pub effects: u64,
+    /// Keys that were forgotten to make room.
+    pub forgotten: u64,
 }
 
 #[derive(Debug, Default)]
@@ -46,10 +56,13 @@ struct Side {
 /// What to answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Done, now or before. `was_done` says of an undo whether there was anything to take back.
+    /// Done, now or before.
     Done {
-        /// Always true for a forward call.
+        /// Whether an undo had anything to take back; always true for a forward call.
         was_done: bool,
+        /// Which effect of its kind for this key the answer is about, from 1. Only a service that does not recognise its
+        /// keys comes beyond 1.
+        time: u64,
     },
     /// Done, and nobody will be told.
     Lost,
@@ -70,12 +83,34 @@ impl Ledger {
             entries: HashMap::new(),
             oldest_first: VecDeque::new(),
             totals: Totals::default(),
+            pace: Pace::default(),
+            switches: Switches::default(),
         }
+    }
+
+    /// What holds for the whole service, to look at and to change.
+    pub const fn switches(&mut self) -> &mut Switches {
+        &mut self.switches
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub const fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// The largest number of calls in any second since this was last asked; from now on it counts anew.
+    pub fn take_peak(&mut self) -> u64 {
+        std::mem::take(&mut self.pace).peak()
     }
 
     /// Takes one call with an idempotency key at `now_ms` of any clock that does not go back.
     pub fn call(&mut self, key: &str, operation: Operation, behaviour: &Behaviour, now_ms: u64) -> Verdict {
+        let Switches { down, forget_keys } = self.switches;
         self.totals.calls += 1;
+        self.totals.calls_while_down += u64::from(down);
+        self.pace.count(now_ms);
+        let forgets = forget_keys || behaviour.forget_keys;
         let entry = self.entry(forward_key(key));
         let side = match operation {
             Operation::Forward => &mut entry.forward,
@@ -86,26 +121,30 @@ impl Ledger {
             side.first_call_ms = now_ms;
         }
         let (calls, down_until_ms) = (side.calls, side.first_call_ms.saturating_add(behaviour.down_ms));
-        if behaviour.down || now_ms < down_until_ms || calls <= behaviour.flaky {
+        if down || behaviour.down || now_ms < down_until_ms || calls <= behaviour.flaky {
             return Verdict::Unavailable;
         }
         if let Some(code) = &behaviour.decline {
             return Verdict::Declined(code.clone());
         }
-        let (was_done, is_effect) = match operation {
-            Operation::Forward if entry.closed => return Verdict::AlreadyUndone,
-            Operation::Forward => (true, entry.forward.take_effect()),
+        let (was_done, is_effect, time) = match operation {
+            Operation::Forward if entry.closed && !forgets => return Verdict::AlreadyUndone,
+            Operation::Forward => {
+                let is_effect = entry.forward.take_effect(forgets);
+                (true, is_effect, entry.forward.effects)
+            }
             Operation::Undo => {
                 entry.closed = true;
                 let was_done = entry.forward.effects > 0;
-                (was_done, was_done && entry.undo.take_effect())
+                let is_effect = was_done && entry.undo.take_effect(forgets);
+                (was_done, is_effect, entry.undo.effects.max(1))
             }
         };
         self.totals.effects += u64::from(is_effect);
         if calls <= behaviour.flaky.saturating_add(behaviour.lose_answers) {
             Verdict::Lost
         } else {
-            Verdict::Done { was_done }
+            Verdict::Done { was_done, time }
         }
     }
 
@@ -121,8 +160,8 @@ impl Ledger {
                 keys.insert(format!("{key}{UNDO_SUFFIX}"), entry.undo.told());
             }
         }
-        let Totals { calls, effects, forgotten } = self.totals;
-        ServiceEffects { calls, effects, forgotten, keys }
+        let Totals { calls, calls_while_down, effects, forgotten } = self.totals;
+        ServiceEffects { calls, calls_while_down, effects, forgotten, keys }
     }
 
     fn entry(&mut self, key: &str) -> &mut Entry {
@@ -140,11 +179,11 @@ impl Ledger {
 }
 
 impl Side {
-    /// Whether this is the first time.
-    fn take_effect(&mut self) -> bool {
-        let is_first = self.effects == 0;
-        self.effects += u64::from(is_first);
-        is_first
+    /// Whether it is carried out: the first time only, unless the service does not recognise that it was.
+    fn take_effect(&mut self, forgets: bool) -> bool {
+        let is_effect = forgets || self.effects == 0;
+        self.effects += u64::from(is_effect);
+        is_effect
     }
 
     const fn told(&self) -> KeyEffects {
@@ -164,6 +203,9 @@ pub fn forward_key(key: &str) -> &str {
 pub struct ServiceEffects {
     /// Calls in all.
     pub calls: u64,
+    /// Calls among them that came while the whole service was switched off.
+    #[serde(default)]
+    pub calls_while_down: u64,
     /// Effects in all, those of undos included.
     pub effects: u64,
     /// Keys that were forgotten to make room.
@@ -184,7 +226,7 @@ impl ServiceEffects {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct KeyEffects {
-    /// How often it was carried out; more than 1 would be an error of the stand-in.
+    /// How often it was carried out; more than 1 only at a service that does not honour its keys.
     pub effects: u64,
     /// How often it was asked for.
     pub calls: u64,
@@ -194,8 +236,9 @@ pub struct KeyEffects {
 mod tests {
     use super::*;
 
-    const DONE: Verdict = Verdict::Done { was_done: true };
-    const NOTHING_TO_UNDO: Verdict = Verdict::Done { was_done: false };
+    const DONE: Verdict = Verdict::Done { was_done: true, time: 1 };
+    const DONE_AGAIN: Verdict = Verdict::Done { was_done: true, time: 2 };
+    const NOTHING_TO_UNDO: Verdict = Verdict::Done { was_done: false, time: 1 };
 
     struct Case {
         ledger: Ledger,
@@ -279,6 +322,48 @@ mod tests {
         case.behaviour = Behaviour { down: true, ..Behaviour::default() };
         assert_eq!(case.forward("o/b"), Verdict::Unavailable);
         assert_eq!(case.told("o/b"), (0, 1));
+    }
+
+    #[test]
+    fn a_service_that_forgets_keys_does_it_again_at_every_call() {
+        let mut case = Case::new(Behaviour { forget_keys: true, ..Behaviour::default() });
+        assert_eq!([case.forward("o/a"), case.forward("o/a")], [DONE, DONE_AGAIN]);
+        assert_eq!([case.undo("o/a"), case.undo("o/a")], [DONE, DONE_AGAIN]);
+        assert_eq!((case.told("o/a"), case.told("o/a/undo")), ((2, 2), (2, 2)));
+        assert_eq!(case.forward("o/a"), Verdict::Done { was_done: true, time: 3 }, "nor does it know of the undo");
+        assert_eq!((case.undo("o/b"), case.told("o/b/undo")), (NOTHING_TO_UNDO, (0, 1)));
+    }
+
+    #[test]
+    fn a_service_can_be_switched_to_forget_keys_and_back() {
+        let mut case = Case::new(Behaviour::default());
+        case.ledger.switches().forget_keys = true;
+        assert_eq!([case.forward("o/a"), case.forward("o/a")], [DONE, DONE_AGAIN]);
+        case.ledger.switches().forget_keys = false;
+        assert_eq!((case.forward("o/a"), case.told("o/a")), (DONE_AGAIN, (2, 3)), "the answer of last time");
+    }
+
+    #[test]
+    fn a_service_that_is_switched_off_refuses_and_counts_every_call_until_it_is_on_again() {
+        let mut case = Case::new(Behaviour::default());
+        assert_eq!(case.forward("o/a"), DONE);
+        case.ledger.switches().down = true;
+        let answers = [case.forward("o/a"), case.forward("o/b"), case.undo("o/a")];
+        assert!(answers.iter().all(|answer| *answer == Verdict::Unavailable), "{answers:?}");
+        case.ledger.switches().down = false;
+        assert_eq!(case.forward("o/b"), DONE);
+        let totals = case.ledger.totals();
+        assert_eq!((totals.calls, totals.calls_while_down, totals.effects), (5, 3, 2));
+    }
+
+    #[test]
+    fn the_busiest_second_is_told_once_and_then_counted_anew() {
+        let mut case = Case::new(Behaviour::default());
+        for ms in [0, 100, 900, 5_000] {
+            case.now_ms = ms;
+            case.forward("o/a");
+        }
+        assert_eq!((case.ledger.take_peak(), case.ledger.take_peak()), (3, 0));
     }
 
     #[test]

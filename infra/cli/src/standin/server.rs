@@ -13,8 +13,9 @@ use serde_json::json;
 use tokio::net::TcpListener;
 
 use super::behaviour::Behaviour;
-use super::ledger::{Ledger, ServiceEffects, Verdict, forward_key};
+use super::ledger::{Ledger, ServiceEffects, Totals, Verdict, forward_key};
 use super::service::{Operation, Service};
+use super::switches::{Change, Switches};
 use crate::http_server::{HangUp, Server};
 
 /// Keys that each service of `stepwarden serve` remembers: more than can be under way at once, and some 5 MB in all.
@@ -84,6 +85,28 @@ impl StandIns {
         self.ledgers.effects()
     }
 
+    /// Switches a whole service off, or on again: while it is down it answers 503 to every call.
+    pub fn set_down(&self, service: Service, down: bool) {
+        self.ledgers.with(service, |ledger| ledger.switches().down = down);
+    }
+
+    /// Makes a whole service overlook idempotency keys, or honour them again.
+    pub fn set_forget_keys(&self, service: Service, forget_keys: bool) {
+        self.ledgers.with(service, |ledger| ledger.switches().forget_keys = forget_keys);
+    }
+
+    /// How much happened at a service so far.
+    #[must_use]
+    pub fn totals(&self, service: Service) -> Totals {
+        self.ledgers.with(service, |ledger| ledger.totals())
+    }
+
+    /// The largest number of calls to a service in any second since this was last asked; from now on it counts anew.
+    #[must_use]
+    pub fn take_peak(&self, service: Service) -> u64 {
+        self.ledgers.with(service, Ledger::take_peak)
+    }
+
     /// Answers what is under way and ends.
     pub async fn stop(self) {
         self.server.stop().await;
@@ -123,6 +146,10 @@ async fn answer(ledgers: Arc<Ledgers>, request: Request<Bytes>) -> Result<Respon
             let effects = ledgers.with(service, |ledger| ledger.effects());
             Ok(json_response(StatusCode::OK, &json!(effects)))
         }
+        (Some(service), &Method::GET) if last == "control" => {
+            Ok(switched(ledgers.with(service, |ledger| *ledger.switches())))
+        }
+        (Some(service), &Method::POST) if last == "control" => Ok(control(&ledgers, service, request.body())),
         (Some(service), &Method::POST) => match service.operation(last) {
             Some(operation) => call(&ledgers, service, operation, &request).await,
             None => Ok(problem(StatusCode::NOT_FOUND, "not-found", "this service has no such operation")),
@@ -153,8 +180,11 @@ async fn call(
         tokio::time::sleep(Duration::from_millis(behaviour.slow_ms)).await;
     }
     match verdict {
-        Verdict::Done { was_done } => {
-            let receipt = service.receipt(forward_key(key), operation, was_done);
+        Verdict::Done { was_done, time } => {
+            let receipt = match time {
+                1 => service.receipt(forward_key(key), operation, was_done),
+                time => service.receipt(&format!("{}#{time}", forward_key(key)), operation, was_done),
+            };
             Ok(response(StatusCode::OK, "application/json", receipt))
         }
         Verdict::Lost => Err(HangUp),
@@ -162,6 +192,20 @@ async fn call(
         Verdict::Declined(code) => Ok(problem(declined(service), &code, &format!("{service} was told to decline"))),
         Verdict::AlreadyUndone => Ok(problem(StatusCode::CONFLICT, "already-undone", "this was undone before")),
     }
+}
+
+fn control(ledgers: &Ledgers, service: Service, body: &[u8]) -> Response<Bytes> {
+    match serde_json::from_slice::<Change>(body) {
+        Ok(change) => switched(ledgers.with(service, |ledger| {
+            ledger.switches().change(change);
+            *ledger.switches()
+        })),
+        Err(error) => problem(StatusCode::BAD_REQUEST, "bad-control", &error.to_string()),
+    }
+}
+
+fn switched(switches: Switches) -> Response<Bytes> {
+    json_response(StatusCode::OK, &json!(switches))
 }
 
 const fn declined(service: Service) -> StatusCode {
@@ -234,6 +278,33 @@ mod tests {
         assert_eq!(post(&client, &charge, "b", flaky).await.unwrap().0, 200);
         let mistyped = r#"{"StandIn":{"payment":{"Flakey":1}}}"#;
         assert_eq!(post(&client, &charge, "c", mistyped).await.unwrap().0, 400);
+    }
+
+    #[tokio::test]
+    async fn a_whole_service_is_switched_over_the_wire_and_from_within() {
+        let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap();
+        let client = Client::new();
+        let url = stand_ins.url_of(Service::Payment);
+        let (charge, control) = (format!("{url}/charge"), format!("{url}/control"));
+        let switch = async |body: &str| {
+            let answer = client.post(&control, &[], body.to_owned()).await.unwrap();
+            (answer.status.as_u16(), String::from_utf8_lossy(&answer.body).into_owned())
+        };
+        assert_eq!(switch(r#"{"Down": true}"#).await, (200, r#"{"Down":true,"ForgetKeys":false}"#.to_owned()));
+        assert_eq!(post(&client, &charge, "a", "{}").await.unwrap().0, 503);
+        let reserve = format!("{}/reserve", stand_ins.url_of(Service::Inventory));
+        assert_eq!(post(&client, &reserve, "a", "{}").await.unwrap().0, 200, "the others are up");
+        stand_ins.set_down(Service::Payment, false);
+        let first = post(&client, &charge, "a", "{}").await.unwrap();
+        assert_eq!(post(&client, &charge, "a", "{}").await.unwrap(), first);
+        stand_ins.set_forget_keys(Service::Payment, true);
+        let second = post(&client, &charge, "a", "{}").await.unwrap();
+        assert!(second.0 == 200 && second.1["PaymentID"] != first.1["PaymentID"], "{second:?} after {first:?}");
+        let told = client.get(&control).await.unwrap();
+        assert_eq!(told.body, r#"{"Down":false,"ForgetKeys":true}"#);
+        assert_eq!(switch(r#"{"Dwon": true}"#).await.0, 400);
+        let Totals { calls, calls_while_down, effects, .. } = stand_ins.totals(Service::Payment);
+        assert_eq!((calls, calls_while_down, effects), (4, 1, 2));
     }
 
     #[tokio::test]

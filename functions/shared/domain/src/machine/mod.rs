@@ -4,14 +4,15 @@
 //! and the messages that follow from it. It performs nothing, so it can be run again at will: whoever loses the
 //! conditional write reads again and decides again.
 //!
-//! The rooms: `turn` is the working copy with the elementary moves (claim, complete, fail, hold), `reply`, `sweep` and
-//! `operator` say what an event means, `compensation` turns an order round, `watch` says who has to look when,
+//! The rooms: `turn` is the working copy with the elementary moves (claim, complete, fail, hold), `reply`, `sweep`,
+//! `letter` and `operator` say what an event means, `compensation` turns an order round, `watch` says who has to look when,
 //! `request` writes the message to an agent.
 //!
 //! What must never happen here: a state that ended changes again; an attempt is counted twice; a claim is made by
 //! anything but the scheduler's events; an effect is given that does not follow from what is committed.
 
 mod compensation;
+mod letter;
 mod operator;
 mod reply;
 mod request;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 pub use request::request;
 
 use crate::message::Reply;
-use crate::task::{Notice, ProcessState, Task, reason};
+use crate::task::{Direction, Notice, ProcessState, Task, reason};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 use turn::Turn;
@@ -67,11 +68,48 @@ pub enum Event<'a> {
         by: &'a Arc<str>,
         /// Why.
         why: &'a Arc<str>,
+        /// The version that the operator saw.
+        seen: Option<u64>,
+    },
+    /// An operator wants nothing new to start.
+    Pause {
+        /// Who.
+        by: &'a Arc<str>,
+        /// Why.
+        why: &'a Arc<str>,
+    },
+    /// An operator wants a paused task to go on.
+    Resume {
+        /// Who.
+        by: &'a Arc<str>,
+        /// Why.
+        why: &'a Arc<str>,
+    },
+    /// A message about the task was delivered too often without success.
+    DeadLetter {
+        /// Which.
+        letter: &'a Letter,
     },
     /// Notices are known to have been sent.
     Sent {
         /// Which.
         notices: &'a [Notice],
+    },
+}
+
+/// What a dead letter was about, as far as a task can tell whether it still matters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Letter {
+    /// A submission or a wake: nobody looked at the task.
+    Wake,
+    /// A request or a reply of one attempt.
+    Attempt {
+        /// The step's name.
+        step: Arc<str>,
+        /// Carry out, or take back.
+        direction: Direction,
+        /// Which attempt.
+        attempt: u32,
     },
 }
 
@@ -173,6 +211,15 @@ pub enum Refused {
     /// It is being undone already.
     #[error("the order is being undone already")]
     AlreadyCompensating,
+    /// An order in `Error` starts nothing anyway.
+    #[error("the order waits for an operator already")]
+    InError,
+    /// It is paused already.
+    #[error("the order is paused already")]
+    AlreadyPaused,
+    /// It is not paused.
+    #[error("the order is not paused")]
+    NotPaused,
 }
 
 /// A task that no sequence of events leads to.
@@ -208,9 +255,6 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         (Event::Wake { hops, .. }, Pending | Processing | Compensating) if hops > workflow.hops_max() => {
             turn.cut_chain()
         }
-        (Event::Reply { reply, .. }, Pending | Processing | Compensating) if reply.hops > workflow.hops_max() => {
-            turn.cut_chain()
-        }
         (Event::Wake { hops, redelivered }, Pending | Processing | Compensating) => turn.wake(hops, redelivered),
         (Event::Wake { redelivered, .. }, Processed | Compensated | Error) => turn.repeat_if(redelivered),
         (Event::Reply { reply, redelivered }, Pending | Processing | Compensating | Error) => {
@@ -226,9 +270,16 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         (Event::Resubmit { .. }, Pending | Processing | Processed | Compensating | Compensated) => {
             Verdict::Refused(Refused::NotInError)
         }
-        (Event::Cancel { by, why }, Pending | Processing | Error) => turn.cancel(by, why),
+        (Event::Cancel { by, why, seen }, Pending | Processing | Error) => turn.cancel(by, why, seen),
         (Event::Cancel { .. }, Compensating) => Verdict::Refused(Refused::AlreadyCompensating),
         (Event::Cancel { .. }, Processed | Compensated) => Verdict::Refused(Refused::Finished),
+        (Event::Pause { by, why }, Pending | Processing | Compensating) => turn.pause(by, why),
+        (Event::Pause { .. }, Error) => Verdict::Refused(Refused::InError),
+        (Event::Resume { by, why }, Pending | Processing | Compensating) => turn.resume(by, why),
+        (Event::Resume { .. }, Error) => Verdict::Refused(Refused::NotPaused),
+        (Event::Pause { .. } | Event::Resume { .. }, Processed | Compensated) => Verdict::Refused(Refused::Finished),
+        (Event::DeadLetter { letter }, Pending | Processing | Compensating) => turn.dead_letter(letter),
+        (Event::DeadLetter { .. }, Processed | Error | Compensated) => Verdict::Nothing,
         (Event::Sent { notices }, Pending | Processing | Processed | Error | Compensating | Compensated) => {
             turn.sent(notices)
         }
@@ -278,7 +329,7 @@ impl Turn<'_> {
     }
 
     /// Stops an order whose messages go round in circles (rule 15).
-    fn cut_chain(&mut self) -> Verdict {
+    pub(super) fn cut_chain(&mut self) -> Verdict {
         let limit = self.workflow.hops_max();
         self.hold(reason::HOP_LIMIT, &format!("a chain of more than {limit} messages was cut"), None);
         Verdict::Taken
@@ -287,7 +338,8 @@ impl Turn<'_> {
     /// Strikes notices that were sent.
     fn sent(&mut self, notices: &[Notice]) -> Verdict {
         let before = self.task.unsent.len();
-        self.task.unsent.retain(|notice| !notices.contains(notice));
+        let is_sent = |owed: &Notice| notices.iter().any(|sent| (sent.kind, sent.version) == (owed.kind, owed.version));
+        self.task.unsent.retain(|owed| !is_sent(owed));
         if self.task.unsent.len() == before {
             return Verdict::Nothing;
         }

@@ -1,10 +1,10 @@
 //! What an agent's answer means (rules 5 and 8).
 
-use super::turn::Turn;
+use super::turn::{Turn, release};
 use super::{Dropped, Verdict};
-use crate::limits::{OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
-use crate::message::{Failure, Outcome, Reply};
-use crate::task::{Direction, ProcessState, StepState, reason};
+use crate::limits::{DEFERRAL_MS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
+use crate::message::{Deferral, Failure, Outcome, Reply};
+use crate::task::{Direction, ProcessState, StepState, reason, shortened};
 use crate::workflow::Remedy;
 
 impl Turn<'_> {
@@ -16,14 +16,26 @@ impl Turn<'_> {
             Err(dropped) => Verdict::Dropped(dropped),
         };
         if verdict == Verdict::Taken {
-            self.claim_ready(reply.hops);
-            self.wake_for_new_waiting(reply.hops);
+            self.go_further(reply.hops);
         }
         if redelivered {
             self.repeat_notices();
             self.repeat_requests(reply.hops);
+            self.wake_for_all_waiting(reply.hops);
+        } else {
+            self.wake_for_new_waiting(reply.hops);
         }
         verdict
+    }
+
+    /// Claims what has become ready, unless the chain of messages is longer than any that the workflow can need: then it
+    /// goes round in circles. The result is kept all the same.
+    fn go_further(&mut self, hops: u32) {
+        if hops > self.workflow.hops_max() && !self.task.process_state.is_settled() {
+            self.cut_chain();
+        } else {
+            self.claim_ready(hops);
+        }
     }
 
     /// The place of the step that the reply is about, if it can still count.
@@ -34,6 +46,10 @@ impl Turn<'_> {
         }
         if reply.direction != step.direction {
             return Err(Dropped::OtherDirection);
+        }
+        // The attempts of both directions are counted together: those before the first claim of this one are none of it.
+        if step.started_at.is_none() {
+            return Err(Dropped::UnknownAttempt);
         }
         match step.process_state {
             StepState::Pending | StepState::Processing => Ok(place),
@@ -51,14 +67,33 @@ impl Turn<'_> {
                 Some(failure) => failure,
             },
             Outcome::Failed(failure) => failure.clone(),
+            Outcome::Deferred(deferral) if self.holds_claim(place, reply) => {
+                self.put_off(place, *deferral);
+                return Verdict::Taken;
+            }
+            Outcome::Deferred(_) => return Verdict::Dropped(Dropped::StaleFailure),
         };
-        // An attempt that was re-pended has been counted already; only the one that holds the claim can fail.
-        let step = &self.task.steps[place];
-        if step.process_state != StepState::Processing || reply.attempt != step.attempt {
+        if !self.holds_claim(place, reply) {
             return Verdict::Dropped(Dropped::StaleFailure);
         }
         self.reject(place, &failure);
         Verdict::Taken
+    }
+
+    /// Whether the reply is from the attempt under way. One that was re-pended has been counted already.
+    fn holds_claim(&self, place: usize, reply: &Reply) -> bool {
+        let step = &self.task.steps[place];
+        step.process_state == StepState::Processing && reply.attempt == step.attempt
+    }
+
+    /// The service is known to fail: the attempt is given back, and nothing is counted.
+    fn put_off(&mut self, place: usize, deferral: Deferral) {
+        self.record_step(place, "put off");
+        let until = self.moment.now.plus_ms(deferral.wait_ms.min(DEFERRAL_MS_MAX));
+        let step = &mut self.task.steps[place];
+        step.process_state = StepState::Pending;
+        release(step);
+        step.not_before = Some(until);
     }
 
     /// Refuses an output that would not fit, with words for the agent's author.
@@ -83,7 +118,7 @@ impl Turn<'_> {
         self.count_failure(place, &failure.code, &failure.message);
         self.give_up(place);
         let name = self.task.steps[place].name.clone();
-        let words = format!("{name}: {} ({})", failure.message, failure.code);
+        let words = shortened(&format!("{name}: {} ({})", failure.message, failure.code));
         match (self.task.process_state, self.task.steps[place].direction) {
             (ProcessState::Pending | ProcessState::Processing, Direction::Forward) => {
                 match self.workflow.steps[place].on_rejected {

@@ -40,6 +40,7 @@ pub fn request(
         complete_by,
         budget_ms: now.ms_until(complete_by),
         hops,
+        priority: task.priority,
         order: order.document.clone(),
         outputs,
     };

@@ -15,7 +15,9 @@ impl Turn<'_> {
         self.exact_watch = true;
         let mut exhausted = Vec::new();
         for place in 0..self.task.steps.len() {
-            if self.is_expired(place) && self.expire(place) {
+            if self.is_doubtful(place) {
+                self.task.steps[place].doubted_at = Some(self.moment.now);
+            } else if self.is_expired(place) && self.expire(place) {
                 exhausted.push(place);
             }
         }
@@ -32,7 +34,7 @@ impl Turn<'_> {
         } else {
             self.wake_for_new_waiting(0);
         }
-        self.repeat_notices();
+        self.resend_notices();
         // Even where nothing else changes the watch moves, or the next run would find the task again.
         self.changed = true;
         Verdict::Taken
@@ -44,7 +46,7 @@ impl Turn<'_> {
             return Verdict::Nothing;
         }
         self.exact_watch = true;
-        self.repeat_notices();
+        self.resend_notices();
         self.changed = true;
         Verdict::Taken
     }

@@ -41,6 +41,7 @@ impl Case {
             submitter: "test".into(),
             reply_channel: notify.then(|| "shop".into()),
             correlation_id: None,
+            priority: None,
         };
         let task = Task::new(&order, &workflow, 1);
         Self { workflow, task, now, effects: Vec::new(), draw: 0, instance: "scheduler-1".into() }
@@ -90,7 +91,15 @@ impl Case {
     }
 
     pub(crate) fn cancel(&mut self) -> Verdict {
-        self.apply(Event::Cancel { by: &"ann".into(), why: &"customer called".into() })
+        self.apply(Event::Cancel { by: &"ann".into(), why: &"customer called".into(), seen: Some(self.task.version) })
+    }
+
+    pub(crate) fn pause(&mut self) -> Verdict {
+        self.apply(Event::Pause { by: &"ann".into(), why: &"stock-taking".into() })
+    }
+
+    pub(crate) fn resume(&mut self) -> Verdict {
+        self.apply(Event::Resume { by: &"ann".into(), why: &"counted".into() })
     }
 
     pub(crate) fn all_sent(&mut self) -> Verdict {

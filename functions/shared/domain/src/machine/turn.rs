@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use super::{Decision, Effect, Moment, Verdict};
 use crate::json::Json;
-use crate::limits::DELAY_MS_MAX;
-use crate::task::{Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, shortened};
+use crate::limits::{DELAY_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT};
+use crate::task::{
+    Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, cut, shortened,
+};
 use crate::workflow::Workflow;
 
 /// A task while an event is applied to it.
@@ -60,7 +62,8 @@ impl<'a> Turn<'a> {
     /// Whether nothing but its `NotBefore` keeps a step from being claimed.
     pub(super) fn is_ready(&self, place: usize) -> bool {
         let (step, rule) = (&self.task.steps[place], &self.workflow.steps[place]);
-        if step.process_state != StepState::Pending || step.locked_by.is_some() {
+        let may_start = self.task.paused.is_none() && step.process_state == StepState::Pending;
+        if !may_start || step.locked_by.is_some() {
             return false;
         }
         let steps = &self.task.steps;
@@ -160,7 +163,8 @@ impl<'a> Turn<'a> {
         let at = self.moment.now;
         let step = &mut self.task.steps[place];
         step.failure_count += 1;
-        step.last_error = Some(StepError { code: code.into(), message: shortened(message), attempt: step.attempt, at });
+        let code = cut(code, NAME_CHARS_MAX).into();
+        step.last_error = Some(StepError { code, message: shortened(message), attempt: step.attempt, at });
         release(step);
         self.changed = true;
     }
@@ -178,11 +182,13 @@ impl<'a> Turn<'a> {
         let undoing = self.task.process_state == ProcessState::Compensating;
         let earlier = if undoing { self.task.reason.take().map(Box::new) } else { None };
         self.task.process_state = ProcessState::Error;
+        // It stands still now for another reason, and the operator who sees to that lets it go on.
+        self.task.paused = None;
         self.set_reason(code, message, place);
         if let Some(reason) = &mut self.task.reason {
             reason.earlier = earlier;
         }
-        self.record(ProcessState::Error.name(), Some(message.into()));
+        self.record(ProcessState::Error.name(), Some(shortened(message)));
         self.owe(NoticeKind::OrderNeedsOperator);
         self.owe_status(NoticeKind::OrderFailed);
     }
@@ -204,19 +210,26 @@ impl<'a> Turn<'a> {
     }
 
     fn owe(&mut self, kind: NoticeKind) {
-        let notice = Notice { kind, version: self.next_version() };
+        let notice = Notice { kind, version: self.next_version(), resends: 0 };
         self.task.unsent.push(notice);
         self.tell(notice);
     }
 
     fn tell(&mut self, notice: Notice) {
-        self.effects.push(match notice.kind {
-            NoticeKind::OrderNeedsOperator => Effect::Alert(notice),
-            NoticeKind::OrderReceived
-            | NoticeKind::OrderProcessed
-            | NoticeKind::OrderFailed
-            | NoticeKind::OrderCompensated => Effect::Notify(notice),
-        });
+        self.effects.push(if notice.kind.is_status() { Effect::Notify(notice) } else { Effect::Alert(notice) });
+    }
+
+    /// Sends every notice again that is not known to have been sent, and says so on the event bus, once, when the reply
+    /// channel does not take the oldest of them.
+    pub(super) fn resend_notices(&mut self) {
+        for notice in &mut self.task.unsent {
+            notice.resends = notice.resends.saturating_add(1);
+        }
+        self.repeat_notices();
+        let oldest_status = self.task.unsent.iter().find(|notice| notice.kind.is_status());
+        if oldest_status.is_some_and(|notice| notice.resends == RESENDS_BEFORE_ALERT) {
+            self.owe(NoticeKind::ReplyChannelFailing);
+        }
     }
 
     // ---- what is sent again
@@ -295,8 +308,9 @@ impl<'a> Turn<'a> {
 }
 
 /// Nobody holds the step any more.
-fn release(step: &mut Step) {
+pub(super) fn release(step: &mut Step) {
     step.locked_by = None;
     step.complete_by = None;
+    step.doubted_at = None;
     step.not_before = None;
 }

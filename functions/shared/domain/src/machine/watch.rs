@@ -1,6 +1,7 @@
 //! Who has to look after a task, and when (design §3 `Watch`, rule 14).
 
 use super::turn::Turn;
+use crate::limits::{ALERT_RESEND_DOUBLINGS_MAX, STATUS_RESEND_DOUBLINGS_MAX};
 use crate::task::{ProcessState, StepState, Watch};
 use crate::time::Timestamp;
 
@@ -10,11 +11,28 @@ impl Turn<'_> {
         matches!(self.task.watch, Some(Watch::Due(_))) && self.task.watch_at.is_some_and(|at| at <= self.moment.now)
     }
 
-    /// Whether an attempt is past `CompleteBy` plus the grace.
+    /// Whether an attempt is past its time.
     pub(super) fn is_expired(&self, place: usize) -> bool {
-        let step = &self.task.steps[place];
-        let deadline = step.complete_by.map(|at| at.plus_ms(self.workflow.supervision.grace_ms));
-        step.process_state == StepState::Processing && deadline.is_some_and(|at| at <= self.moment.now)
+        self.expires_at(place).is_some_and(|at| at <= self.moment.now)
+    }
+
+    /// Whether an attempt is so long past its time that the supervisor's clock may be wrong, and nobody said so yet.
+    pub(super) fn is_doubtful(&self, place: usize) -> bool {
+        let late_ms = self.expires_at(place).map_or(0, |at| at.ms_until(self.moment.now));
+        let doubts = self.workflow.supervision.doubt_after_ms.is_some_and(|limit_ms| late_ms > limit_ms);
+        doubts && self.task.steps[place].doubted_at.is_none()
+    }
+
+    /// When an attempt under way counts as expired: at `CompleteBy` plus the grace or, where that was doubted, when it has
+    /// had its whole time once more.
+    fn expires_at(&self, place: usize) -> Option<Timestamp> {
+        let (step, patience) = (&self.task.steps[place], &self.workflow.supervision);
+        let complete_within_ms = self.workflow.steps[place].complete_within_ms;
+        let complete_by = match step.doubted_at {
+            Some(at) => Some(at.plus_ms(complete_within_ms)),
+            None => step.complete_by,
+        };
+        complete_by.filter(|_| step.process_state == StepState::Processing).map(|at| at.plus_ms(patience.grace_ms))
     }
 
     /// Writes `Watch` and `WatchAt`. A watch that is earlier than the real deadline is left alone, but for the
@@ -25,6 +43,12 @@ impl Turn<'_> {
         let watch = match (self.task.process_state, deadline) {
             (ProcessState::Error, None) => Some((Watch::Error(shard), self.moment.now)),
             (_, Some(at)) => Some((Watch::Due(shard), at)),
+            // Nothing will happen to it until an operator resumes it.
+            (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, None)
+                if self.task.paused.is_some() =>
+            {
+                Some((Watch::Error(shard), self.moment.now))
+            }
             (
                 ProcessState::Pending
                 | ProcessState::Processing
@@ -48,11 +72,16 @@ impl Turn<'_> {
     /// When the supervisor has to look at the latest, if at all.
     fn deadline(&self) -> Option<Timestamp> {
         let patience = &self.workflow.supervision;
-        let resend = (!self.task.unsent.is_empty()).then(|| self.moment.now.plus_ms(patience.resend_after_ms));
+        let pauses_ms = self.task.unsent.iter().map(|notice| {
+            let doublings_max =
+                if notice.kind.is_status() { STATUS_RESEND_DOUBLINGS_MAX } else { ALERT_RESEND_DOUBLINGS_MAX };
+            patience.resend_after_ms << notice.resends.min(doublings_max)
+        });
+        let resend = pauses_ms.min().map(|pause_ms| self.moment.now.plus_ms(pause_ms));
         let steps = (0..self.task.steps.len()).filter_map(|place| {
             let step = &self.task.steps[place];
             match step.process_state {
-                StepState::Processing => step.complete_by.map(|at| at.plus_ms(patience.grace_ms)),
+                StepState::Processing => self.expires_at(place),
                 StepState::Pending if self.is_ready(place) => {
                     let ready = step.not_before.map_or(self.moment.now, |at| at.max(self.moment.now));
                     Some(ready.plus_ms(patience.wake_lost_after_ms))
@@ -61,7 +90,12 @@ impl Turn<'_> {
             }
         });
         match self.task.process_state {
-            ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => steps.chain(resend).min(),
+            ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => {
+                let paused = self.task.paused.is_some();
+                // An order that is under way is never without somebody who looks, whatever brought it there.
+                let lost = (!paused).then(|| self.moment.now.plus_ms(patience.wake_lost_after_ms));
+                steps.chain(resend).min().or(lost)
+            }
             // It stands still until an operator acts, whatever attempts are still under way.
             ProcessState::Processed | ProcessState::Error | ProcessState::Compensated => resend,
         }

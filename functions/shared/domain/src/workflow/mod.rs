@@ -14,6 +14,7 @@ pub use registry::Workflows;
 
 use crate::backoff::BackoffPolicy;
 use crate::limits::DELAY_MS_MAX;
+use crate::message::Priority;
 
 /// What to do with an order when a step fails for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -53,6 +54,9 @@ pub struct StepRule {
 pub struct Supervision {
     /// How long after `CompleteBy` an attempt counts as expired.
     pub grace_ms: u64,
+    /// How late an expiry may be found before the supervisor doubts its own clock; never, where there is only one clock.
+    /// A doubted attempt gets its whole time once more, by the supervisor's clock, before it is counted.
+    pub doubt_after_ms: Option<u64>,
     /// How long a step may be ready and unclaimed before its wake counts as lost.
     pub wake_lost_after_ms: u64,
     /// How long a notice may be unsent before it is sent again.
@@ -65,6 +69,7 @@ impl Default for Supervision {
     fn default() -> Self {
         Self {
             grace_ms: 2_000,
+            doubt_after_ms: None,
             wake_lost_after_ms: 30_000,
             resend_after_ms: 30_000,
             backoff: BackoffPolicy { slot_time_ms: 1_000, ceiling: 6, stay_at_ceiling: true },
@@ -79,6 +84,8 @@ pub struct Workflow {
     pub name: Arc<str>,
     /// Its version, from 1.
     pub version: u32,
+    /// The lane of orders that name none.
+    pub priority: Priority,
     /// In the order of the file.
     pub steps: Vec<StepRule>,
     /// How patient the supervisor is.

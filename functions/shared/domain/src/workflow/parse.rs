@@ -7,12 +7,15 @@ use serde::Deserialize;
 use super::{Remedy, StepFault, StepRule, Supervision, Workflow, WorkflowError};
 use crate::backoff::BackoffPolicy;
 use crate::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, NAME_CHARS_MAX, STEPS_MAX};
+use crate::message::Priority;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
     name: String,
     version: u32,
+    #[serde(default)]
+    priority: Priority,
     #[serde(default)]
     supervision: SupervisionTable,
     #[serde(default, rename = "step")]
@@ -23,6 +26,7 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct SupervisionTable {
     grace: Option<String>,
+    doubt_after: Option<String>,
     wake_lost_after: Option<String>,
     resend_after: Option<String>,
     backoff_slot: Option<String>,
@@ -106,7 +110,7 @@ impl Workflow {
             key,
             problem,
         })?;
-        Ok(Self { name: file.name.into(), version: file.version, steps, supervision })
+        Ok(Self { name: file.name.into(), version: file.version, steps, priority: file.priority, supervision })
     }
 }
 
@@ -162,6 +166,11 @@ fn supervision(table: &SupervisionTable) -> Result<Supervision, (&'static str, S
         Ok(())
     };
     set("grace", &table.grace, &mut patience.grace_ms)?;
+    if table.doubt_after.is_some() {
+        let mut doubt_after_ms = 0;
+        set("doubt_after", &table.doubt_after, &mut doubt_after_ms)?;
+        patience.doubt_after_ms = Some(doubt_after_ms);
+    }
     set("wake_lost_after", &table.wake_lost_after, &mut patience.wake_lost_after_ms)?;
     set("resend_after", &table.resend_after, &mut patience.resend_after_ms)?;
     let mut slot_time_ms = patience.backoff.slot_time_ms;
@@ -171,6 +180,10 @@ fn supervision(table: &SupervisionTable) -> Result<Supervision, (&'static str, S
         return Err(("backoff_ceiling", format!("is {ceiling}: must be at most {CEILING_MAX}")));
     }
     patience.backoff = BackoffPolicy { slot_time_ms, ceiling, ..patience.backoff };
+    if patience.backoff.wait_ms_max() > MS_MAX {
+        let hours = patience.backoff.wait_ms_max() / 3_600_000;
+        return Err(("backoff_ceiling", format!("is {ceiling}: waits of up to {hours} h, the limit is 24 h")));
+    }
     Ok(patience)
 }
 

@@ -136,6 +136,7 @@ fn message(task: &Task, workflow: &Workflow, name: &str) -> crate::message::Requ
         submitter: "test".into(),
         reply_channel: None,
         correlation_id: None,
+        priority: None,
     };
     let (place, _) = task.step(name).unwrap();
     request(task, workflow, place, &order, task.history[0].at, 1).unwrap().1

@@ -104,3 +104,14 @@ fn a_rejected_undo_asks_for_an_operator() {
     assert_eq!(case.task.reason.as_ref().map(|reason| &*reason.code), Some(reason::COMPENSATION_FAILED));
     assert_eq!((case.state(), case.told()), (ProcessState::Error, vec!["OrderNeedsOperator"]));
 }
+
+#[test]
+fn an_undo_that_was_never_claimed_cannot_be_confirmed() {
+    let mut case = Case::diamond();
+    case.wake();
+    case.done("a");
+    case.rejected("c");
+    let forged = case.reply_of("b", done());
+    assert_eq!((forged.direction, forged.attempt), (Direction::Undo, 1), "1 was forward");
+    assert_eq!(case.take(&forged), Verdict::Dropped(Dropped::UnknownAttempt));
+}

@@ -1,8 +1,9 @@
 //! Rules 10 to 12 and 15: who is told, what an operator can do, and bounds.
 
 use crate::machine::testing::{Case, done};
-use crate::machine::{Event, Impossible, Moment, Refused, Verdict, decide};
-use crate::task::{NoticeKind, ProcessState, StepState, Watch, reason};
+use crate::machine::{Dropped, Event, Impossible, Letter, Moment, Refused, Verdict, decide};
+use crate::message::{Failure, Outcome};
+use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Watch, reason};
 
 // ---- rules 10 and 11: who is told
 
@@ -21,6 +22,29 @@ fn an_order_with_a_reply_channel_is_told_of_receipt_and_end() {
     assert!(case.task.watch.is_some(), "until it is sent somebody looks after it");
     case.all_sent();
     assert_eq!((case.task.watch, case.task.unsent.len()), (None, 0));
+}
+
+#[test]
+fn a_reply_channel_that_is_gone_ends_in_one_alert_and_ever_rarer_tries() {
+    let mut case = Case::new(&[("a", &[], "")], true);
+    case.wake();
+    case.done("a");
+    assert_eq!(case.state(), ProcessState::Processed, "the order is not held up");
+    let (mut alerts, mut pauses) = (0, Vec::new());
+    for _ in 0..20 {
+        let before = case.now;
+        assert_eq!(case.next_sweep(), Verdict::Taken);
+        pauses.push(before.ms_until(case.now));
+        let alert: Vec<Notice> =
+            case.task.unsent.iter().copied().filter(|notice| notice.kind == NoticeKind::ReplyChannelFailing).collect();
+        alerts += alert.len();
+        assert!(case.told().contains(&"OrderProcessed"));
+        case.apply(Event::Sent { notices: &alert });
+    }
+    assert_eq!(alerts, 1);
+    assert_eq!((pauses[1], pauses[2], pauses[19]), (60_000, 120_000, 30_000 << 7));
+    case.all_sent();
+    assert_eq!(case.task.watch, None);
 }
 
 #[test]
@@ -126,7 +150,15 @@ fn a_chain_of_messages_beyond_the_worst_case_ends_in_error_with_an_alert() {
     let mut reply = case.reply_of("a", done());
     reply.hops = limit + 1;
     case.take(&reply);
-    assert_eq!((case.state(), case.states().as_str()), (ProcessState::Error, ">.."));
+    assert_eq!((case.state(), case.states().as_str()), (ProcessState::Error, "+.."), "what was done is kept");
+    let mut forged = case.reply_of("b", done());
+    forged.attempt = 77;
+    case.resubmit();
+    assert_eq!(
+        case.take(&forged),
+        Verdict::Dropped(Dropped::UnknownAttempt),
+        "and what was never asked for cuts nothing"
+    );
 }
 
 #[test]
@@ -140,4 +172,126 @@ fn a_task_that_does_not_fit_its_workflow_is_a_typed_error() {
     let mut broken = case.task.clone();
     broken.steps[0].process_state = StepState::Processing;
     assert!(matches!(decide(&broken, &case.workflow, event, moment), Err(Impossible::ClaimWithoutDeadline { .. })));
+}
+
+// ---- pause and resume
+
+#[test]
+fn a_paused_order_starts_nothing_new_and_lets_attempts_end() {
+    let mut case = Case::chain();
+    case.wake();
+    assert_eq!(case.pause(), Verdict::Taken);
+    assert_eq!(case.pause(), Verdict::Refused(Refused::AlreadyPaused));
+    case.done("a");
+    assert_eq!((case.states().as_str(), case.requested()), ("+..", vec![]));
+    assert!(matches!(case.task.watch, Some(Watch::Error(_))), "it waits for an operator");
+    case.wake_again();
+    assert!(case.requested().is_empty());
+    assert_eq!(case.resume(), Verdict::Taken);
+    assert_eq!((case.states().as_str(), case.requested(), &case.task.paused), ("+>.", vec!["b"], &None));
+    assert_eq!(case.resume(), Verdict::Refused(Refused::NotPaused));
+}
+
+#[test]
+fn of_a_pause_and_a_claim_at_the_same_time_one_wins() {
+    let mut case = Case::chain();
+    let claim = case.decide(Event::Wake { hops: 0, redelivered: false }).change.unwrap();
+    case.pause();
+    assert_eq!(claim.version, case.task.version, "both writes are conditional on the same version");
+    case.wake();
+    assert_eq!(case.states(), "...");
+}
+
+#[test]
+fn an_attempt_that_expires_while_paused_is_counted_and_not_claimed_again() {
+    let mut case = Case::chain();
+    case.wake();
+    case.pause();
+    case.expire_all();
+    assert_eq!((case.step("a").failure_count, case.wakes()), (1, vec![]));
+    case.pass_ms(1_000_000);
+    case.wake();
+    assert_eq!(case.states(), "...");
+    case.resume();
+    assert_eq!((case.states().as_str(), case.step("a").attempt), (">..", 2));
+}
+
+#[test]
+fn cancel_undoes_a_paused_order_as_well() {
+    let mut case = Case::chain();
+    case.wake();
+    case.done("a");
+    case.pause();
+    case.cancel();
+    case.pass_ms(20_000);
+    case.wake();
+    assert_eq!((case.state(), case.requested()), (ProcessState::Compensating, vec!["b"]));
+}
+
+// ---- dead letters
+
+#[test]
+fn a_dead_letter_of_the_current_attempt_stops_the_order_and_a_stale_one_is_dropped() {
+    let mut case = Case::chain();
+    case.wake();
+    let letter = |attempt| Letter::Attempt { step: "a".into(), direction: Direction::Forward, attempt };
+    assert_eq!(case.apply(Event::DeadLetter { letter: &letter(2) }), Verdict::Nothing);
+    assert_eq!(case.apply(Event::DeadLetter { letter: &letter(1) }), Verdict::Taken);
+    assert_eq!((case.state(), case.told()), (ProcessState::Error, vec!["OrderNeedsOperator"]));
+    assert_eq!(case.task.reason.as_ref().map(|reason| &*reason.code), Some(reason::DEAD_LETTER));
+    assert_eq!(case.apply(Event::DeadLetter { letter: &letter(1) }), Verdict::Nothing, "counted once");
+    case.resubmit();
+    assert_eq!((case.states().as_str(), case.step("a").attempt), (">..", 2));
+    assert_eq!(case.apply(Event::DeadLetter { letter: &letter(1) }), Verdict::Nothing, "a week-old letter is stale");
+}
+
+#[test]
+fn a_dead_wake_matters_only_while_nobody_came_by_another_way() {
+    let mut case = Case::chain();
+    let mut woken = Case::chain();
+    woken.wake();
+    assert_eq!(woken.apply(Event::DeadLetter { letter: &Letter::Wake }), Verdict::Nothing);
+    assert_eq!(case.apply(Event::DeadLetter { letter: &Letter::Wake }), Verdict::Taken);
+    assert_eq!(case.state(), ProcessState::Error);
+    case.resubmit();
+    assert_eq!(case.states(), ">..");
+}
+
+#[test]
+fn a_resubmit_finishes_an_order_whose_last_step_ended_meanwhile() {
+    let mut case = Case::new(&[("a", &[], "")], false);
+    case.wake();
+    let reply = case.reply_of("a", done());
+    case.apply(Event::Wake { hops: u32::MAX, redelivered: false });
+    assert_eq!(case.take(&reply), Verdict::Taken);
+    assert_eq!((case.state(), case.states().as_str()), (ProcessState::Error, "+"));
+    case.resubmit();
+    assert_eq!((case.state(), case.task.watch), (ProcessState::Processed, None));
+}
+
+#[test]
+fn a_late_duplicate_of_a_cancel_does_not_touch_a_later_error() {
+    let mut case = Case::chain();
+    case.wake();
+    let seen = Some(case.task.version);
+    let (by, why) = ("ann".into(), "customer called".into());
+    case.apply(Event::Cancel { by: &by, why: &why, seen });
+    case.pass_ms(10_000);
+    case.wake();
+    case.rejected("a");
+    assert_eq!(case.apply(Event::Cancel { by: &by, why: &why, seen }), Verdict::Refused(Refused::Stale));
+    assert_eq!((case.state(), case.task.unsent.len()), (ProcessState::Error, 1));
+}
+
+#[test]
+fn texts_of_others_are_kept_short() {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], false);
+    case.wake();
+    for _ in 0..30 {
+        let novel: std::sync::Arc<str> = "x".repeat(200_000).into();
+        let failure = Failure { code: novel.clone(), message: novel };
+        case.take(&case.reply_of("a", Outcome::Failed(failure)));
+        case.resubmit();
+    }
+    assert!(serde_json::to_string(&case.task).unwrap().len() < 64_000);
 }

@@ -4,7 +4,7 @@ use crate::json::Json;
 use crate::limits::{OUTPUT_BYTES_MAX, STEPS_MAX};
 use crate::machine::testing::{Case, done, failed};
 use crate::machine::{Dropped, Verdict};
-use crate::message::Outcome;
+use crate::message::{Deferral, Outcome};
 use crate::task::{Direction, ProcessState, StepState, reason};
 
 // ---- rule 5: replies
@@ -138,4 +138,17 @@ fn a_rejection_is_compensated_or_held_as_the_workflow_says() {
         (ProcessState::Error, "!", vec!["OrderNeedsOperator"])
     );
     assert_eq!(case.step("a").failure_count, 1);
+}
+
+#[test]
+fn an_attempt_that_is_put_off_counts_no_failure_and_is_made_again_later() {
+    let mut case = Case::chain();
+    case.wake();
+    let put_off = case.reply_of("a", Outcome::Deferred(Deferral { wait_ms: 5_000 }));
+    assert_eq!(case.take(&put_off), Verdict::Taken);
+    assert_eq!((case.states().as_str(), case.step("a").failure_count, case.wakes()), ("...", 0, vec![5_000]));
+    assert_eq!(case.take(&put_off), Verdict::Dropped(Dropped::StaleFailure), "only the attempt that holds the claim");
+    case.retry_all();
+    assert_eq!((case.states().as_str(), case.step("a").attempt), (">..", 2));
+    assert_eq!(case.take(&put_off), Verdict::Dropped(Dropped::StaleFailure));
 }

@@ -195,3 +195,45 @@ fn a_late_success_of_a_step_that_was_given_up_is_dropped() {
     assert_eq!(case.take(&late), Verdict::Taken, "after the resubmit the step is open again");
     assert_eq!(case.state(), ProcessState::Processed);
 }
+
+#[test]
+fn f41_a_supervisor_whose_clock_is_minutes_ahead_only_delays() {
+    let mut case = Case::chain();
+    case.workflow.supervision.doubt_after_ms = Some(90_000);
+    case.wake();
+    // Six minutes ahead: the claim of this very moment looks long expired.
+    case.pass_ms(360_000);
+    assert_eq!((case.sweep(), case.states().as_str()), (Verdict::Taken, ">.."));
+    assert_eq!((case.step("a").failure_count, case.step("a").doubted_at), (0, Some(case.now)));
+    case.pass_ms(11_999);
+    case.sweep();
+    assert_eq!(case.states(), ">..", "it gets its whole time by the supervisor's clock");
+    let mut answered = case.reply_of("a", done());
+    answered.attempt = 1;
+    case.take(&answered);
+    assert_eq!((case.states().as_str(), case.step("a").failure_count), ("+>.", 0));
+}
+
+#[test]
+fn f41_a_doubted_attempt_that_is_really_over_is_counted_later() {
+    let mut case = Case::chain();
+    case.workflow.supervision.doubt_after_ms = Some(90_000);
+    case.wake();
+    case.pass_ms(360_000);
+    case.sweep();
+    case.next_sweep();
+    assert_eq!((case.step("a").failure_count, case.step("a").doubted_at), (1, None));
+    assert!(case.task.watch.is_some());
+}
+
+#[test]
+fn f41_a_supervisor_whose_clock_is_minutes_behind_comes_later() {
+    let mut case = Case::chain();
+    case.wake();
+    let claimed_at = case.now;
+    case.now = claimed_at.minus_ms(360_000).plus_ms(20_000);
+    assert_eq!(case.sweep(), Verdict::Nothing);
+    case.now = claimed_at.plus_ms(12_000);
+    case.sweep();
+    assert_eq!(case.step("a").failure_count, 1);
+}

@@ -7,7 +7,7 @@ use domain::limits::{ERROR_CHARS_MAX, NESTING_MAX, OUTPUT_BYTES_MAX};
 use domain::message::{Delivery, Failure, Outcome, Request, Undecodable, idempotency_key};
 use domain::task::Direction;
 
-use crate::testing::{Act, START, World, delivery, done, json, request, retry};
+use crate::testing::{Act, START, World, delivery, done, drive, json, request, retry};
 use crate::{Agent, Answer, OUTPUT_TOO_LARGE, Policy, WAIT_IN_INVOCATION_MS_MAX};
 
 /// One request in its first delivery; whether it is to be delivered again.
@@ -19,12 +19,8 @@ fn redelivery(receive_count: u32) -> Delivery<Request> {
     Delivery { receive_count, ..delivery("m", request()) }
 }
 
-fn outcomes(world: &World) -> Vec<Outcome> {
-    world.replies().into_iter().map(|reply| reply.outcome).collect()
-}
-
 fn failure(world: &World) -> Failure {
-    match outcomes(world).as_slice() {
+    match world.outcomes().as_slice() {
         [Outcome::Failed(failure)] => failure.clone(),
         other => panic!("one failure expected, got {other:?}"),
     }
@@ -53,7 +49,7 @@ fn an_undo_request_undoes() {
 }
 
 #[test]
-fn a_permanent_failure_is_replied_without_a_retry() {
+fn f27_a_permanent_failure_is_replied_without_a_retry() {
     let world = World::new([Act::Answer(Answer::fail("card_declined", "no money"))]);
     assert!(!handle_one(&world, request()));
     assert_eq!(failure(&world), Failure { code: "card_declined".into(), message: "no money".into() });
@@ -79,7 +75,7 @@ fn no_retry_starts_after_complete_by_minus_margin() {
 }
 
 #[test]
-fn delivered_after_complete_by_it_is_dropped_without_a_call() {
+fn f29_delivered_after_complete_by_it_is_dropped_without_a_call() {
     let world = World::new([]);
     world.pass_ms(60_000);
     assert!(!handle_one(&world, request()));
@@ -87,7 +83,7 @@ fn delivered_after_complete_by_it_is_dropped_without_a_call() {
 }
 
 #[test]
-fn after_complete_by_it_is_silent_even_about_errors() {
+fn f28_after_complete_by_it_is_silent_even_about_errors() {
     for answer in [done(), Answer::fail("card_declined", "no money"), retry()] {
         for (frozen_ms, replies) in [(9_999, 1), (10_000, 0), (12_000, 0)] {
             let world = World::new([Act::Frozen(frozen_ms, answer.clone())]);
@@ -227,7 +223,7 @@ fn a_service_that_cannot_be_made_fails_one_message_alone() {
     let make_service = || -> Never { panic!("no service today") };
     let agent = Agent::new("payment", Policy::default(), make_service).unwrap();
     let handling = crate::handle(&world, &agent, vec![delivery("m", request())]);
-    let failures = futures_util::FutureExt::now_or_never(handling).unwrap();
+    let failures = drive(handling);
     assert_eq!((failures.0.len(), world.returned().len()), (1, 1));
 }
 
@@ -244,7 +240,7 @@ impl crate::Service for Never {
 }
 
 #[test]
-fn a_reply_that_cannot_be_sent_keeps_the_message() {
+fn f24_a_reply_that_cannot_be_sent_keeps_the_message_and_the_service_is_asked_with_the_same_key() {
     let world = World::new([Act::Answer(done()), Act::Answer(done())]);
     world.sends_fail(true);
     assert!(handle_one(&world, request()));
@@ -252,10 +248,12 @@ fn a_reply_that_cannot_be_sent_keeps_the_message() {
     world.sends_fail(false);
     assert!(world.handle(vec![redelivery(2)]).is_empty());
     assert_eq!(world.replies().len(), 1);
+    let seen = world.seen();
+    assert_eq!((seen.len(), &seen[0].key), (2, &seen[1].key));
 }
 
 #[test]
-fn a_corrupt_body_fails_alone() {
+fn f57_a_corrupt_body_fails_alone() {
     let corrupt = Delivery { body: Err(Undecodable { problem: "poison".into() }), ..delivery("b", request()) };
     let world = World::new([Act::Answer(done()), Act::Answer(done())]);
     assert_eq!(world.handle(vec![delivery("a", request()), corrupt, delivery("c", request())]), ["b"]);
@@ -263,11 +261,11 @@ fn a_corrupt_body_fails_alone() {
 }
 
 #[test]
-fn an_output_over_the_limit_is_refused_with_a_clear_failure() {
+fn f56_an_output_over_the_limit_is_refused_with_a_clear_failure() {
     let of_bytes = |bytes: usize| Answer::Done(json(&format!("\"{}\"", "x".repeat(bytes - 2))));
     let world = World::new([Act::Answer(of_bytes(OUTPUT_BYTES_MAX))]);
     assert!(!handle_one(&world, request()));
-    assert!(matches!(outcomes(&world).as_slice(), [Outcome::Done(_)]));
+    assert!(matches!(world.outcomes().as_slice(), [Outcome::Done(_)]));
 
     let world = World::new([Act::Answer(of_bytes(OUTPUT_BYTES_MAX + 1))]);
     assert!(!handle_one(&world, request()));

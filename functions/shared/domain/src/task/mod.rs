@@ -1,5 +1,7 @@
 //! The task: one item for an order, holding one record for each step (design §3).
 
+mod step;
+
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -7,11 +9,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::id::OrderId;
-use crate::json::Json;
 use crate::limits::{ERROR_CHARS_MAX, HISTORY_MAX};
+use crate::message::Priority;
 use crate::order::Order;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
+
+pub use step::{Direction, Step, StepError, StepState};
 
 /// Where a task is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -86,39 +90,6 @@ impl FromStr for ProcessState {
     }
 }
 
-/// Where a step is on its way, in its present direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum StepState {
-    /// To be claimed when its turn comes.
-    Pending,
-    /// Claimed; an attempt is under way until `CompleteBy`.
-    Processing,
-    /// Done (or undone, when the direction is `Undo`).
-    Processed,
-    /// Given up until an operator resubmits it.
-    Error,
-}
-
-/// Whether a step is carried out or taken back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Direction {
-    /// Carry it out.
-    Forward,
-    /// Take it back.
-    Undo,
-}
-
-impl Direction {
-    /// The word used in records and messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Forward => "Forward",
-            Self::Undo => "Undo",
-        }
-    }
-}
-
 /// Why a task is in `Error` or was compensated: a stable code, then words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -149,71 +120,8 @@ pub mod reason {
     pub const COMPENSATION_FAILED: &str = "compensation-failed";
     /// A chain of messages was longer than the workflow can need.
     pub const HOP_LIMIT: &str = "hop-limit";
-}
-
-/// The last failure of a step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct StepError {
-    /// The agent's code, or `expired`.
-    pub code: Arc<str>,
-    /// The same for people.
-    pub message: Arc<str>,
-    /// The attempt that failed.
-    pub attempt: u32,
-    /// When it was noticed.
-    pub at: Timestamp,
-}
-
-/// The record of one step: the pattern's five fields and what fencing and undo need.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Step {
-    /// Its name in the workflow.
-    pub name: Arc<str>,
-    /// The agent that carries it out.
-    pub agent: Arc<str>,
-    /// Where it is on its way.
-    pub process_state: StepState,
-    /// The scheduler instance that claimed it.
-    pub locked_by: Option<Arc<str>>,
-    /// The time by which the attempt must be done.
-    pub complete_by: Option<Timestamp>,
-    /// Attempts that expired or failed since the step last started afresh.
-    pub failure_count: u32,
-    /// Fencing token: +1 at every claim, never reset.
-    pub attempt: u32,
-    /// Carried out, or taken back.
-    pub direction: Direction,
-    /// Not to be claimed earlier.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub not_before: Option<Timestamp>,
-    /// What the agent answered; kept for the steps after it and for its undo.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Json>,
-    /// The last failure, in either direction.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_error: Option<StepError>,
-    /// When the present direction was first claimed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub started_at: Option<Timestamp>,
-    /// When the present direction was done or given up.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub finished_at: Option<Timestamp>,
-}
-
-impl Step {
-    /// Whether anything may have happened at the remote service: only then there is something to undo (rule 9).
-    #[must_use]
-    pub const fn was_claimed(&self) -> bool {
-        self.attempt >= 1
-    }
-
-    /// Whether its undo is confirmed.
-    #[must_use]
-    pub fn is_undone(&self) -> bool {
-        self.direction == Direction::Undo && self.process_state == StepState::Processed
-    }
+    /// A message that the order needs was delivered too often without success.
+    pub const DEAD_LETTER: &str = "dead-letter";
 }
 
 /// Who has to look after a task: the key of the sparse index `watch`. Written `due#NN` and `error#NN`.
@@ -266,9 +174,20 @@ pub enum NoticeKind {
     OrderCompensated,
     /// To the event bus: the alert.
     OrderNeedsOperator,
+    /// To the event bus: the order's reply channel does not take its messages.
+    ReplyChannelFailing,
 }
 
 impl NoticeKind {
+    /// Whether it goes to the order's reply channel; else it goes to the event bus.
+    #[must_use]
+    pub const fn is_status(self) -> bool {
+        match self {
+            Self::OrderReceived | Self::OrderProcessed | Self::OrderFailed | Self::OrderCompensated => true,
+            Self::OrderNeedsOperator | Self::ReplyChannelFailing => false,
+        }
+    }
+
     /// The event's type on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -278,6 +197,7 @@ impl NoticeKind {
             Self::OrderFailed => "OrderFailed",
             Self::OrderCompensated => "OrderCompensated",
             Self::OrderNeedsOperator => "OrderNeedsOperator",
+            Self::ReplyChannelFailing => "ReplyChannelFailing",
         }
     }
 }
@@ -290,6 +210,21 @@ pub struct Notice {
     pub kind: NoticeKind,
     /// The task's version that it tells of.
     pub version: u64,
+    /// How often the supervisor sent it again.
+    #[serde(default)]
+    pub resends: u32,
+}
+
+/// Who paused a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Pause {
+    /// The operator.
+    pub by: Arc<str>,
+    /// Why.
+    pub reason: Arc<str>,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// One line of a task's history.
@@ -335,6 +270,12 @@ pub struct Task {
     /// When the supervisor has to look (never later than the real deadline, rule 14), or since when the operator waits.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "epoch_ms")]
     pub watch_at: Option<Timestamp>,
+    /// The lane of its messages.
+    #[serde(default, skip_serializing_if = "Priority::is_normal")]
+    pub priority: Priority,
+    /// Set while an operator keeps new steps from starting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause>,
     /// Whether the order names a reply channel, so that status messages are due.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub notify: bool,
@@ -361,12 +302,14 @@ impl Task {
             steps: workflow.steps.iter().map(|rule| Step::new(&rule.name, &rule.agent)).collect(),
             watch: Some(Watch::Due(order.order_id.shard())),
             watch_at: Some(order.submitted_at.plus_ms(workflow.first_look_ms())),
+            priority: order.priority.unwrap_or(workflow.priority),
+            paused: None,
             notify,
             unsent: Vec::new(),
             history: Vec::with_capacity(8),
         };
         if notify {
-            task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version });
+            task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version, resends: 0 });
         }
         task.record(order.submitted_at, &order.submitter, "submitted", None);
         task
@@ -387,33 +330,19 @@ impl Task {
     }
 }
 
-impl Step {
-    fn new(name: &Arc<str>, agent: &Arc<str>) -> Self {
-        Self {
-            name: name.clone(),
-            agent: agent.clone(),
-            process_state: StepState::Pending,
-            locked_by: None,
-            complete_by: None,
-            failure_count: 0,
-            attempt: 0,
-            direction: Direction::Forward,
-            not_before: None,
-            output: None,
-            last_error: None,
-            started_at: None,
-            finished_at: None,
-        }
-    }
-}
-
 /// A text cut to [`ERROR_CHARS_MAX`] characters: a remote service may answer a novel.
 #[must_use]
 pub fn shortened(text: &str) -> Arc<str> {
-    match text.char_indices().nth(ERROR_CHARS_MAX) {
-        None => text.into(),
-        Some((end, _)) => format!("{}…", &text[..end]).into(),
+    match cut(text, ERROR_CHARS_MAX) {
+        whole if whole.len() == text.len() => text.into(),
+        part => format!("{part}…").into(),
     }
+}
+
+/// The first `chars_max` characters of a text.
+#[must_use]
+pub(crate) fn cut(text: &str, chars_max: usize) -> &str {
+    text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
 }
 
 /// Times that are keys are numbers.
@@ -435,7 +364,9 @@ mod epoch_ms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json::Json;
     use crate::machine::testing::Case;
+    use crate::message::Outcome;
 
     #[test]
     fn a_new_task_has_every_step_pending_and_unclaimed() {
@@ -463,6 +394,15 @@ mod tests {
             assert!(step.get(name).is_some(), "{name}");
         }
         assert_eq!(value["Steps"][1]["LockedBy"], serde_json::Value::Null);
+    }
+
+    #[test]
+    fn an_output_that_is_null_is_kept() {
+        let mut case = Case::chain();
+        case.wake();
+        case.take(&case.reply_of("a", Outcome::Done(Json::parse(b"null", 4).unwrap())));
+        let text = serde_json::to_string(&case.task).unwrap();
+        assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), case.task);
     }
 
     #[test]

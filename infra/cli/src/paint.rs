@@ -20,7 +20,7 @@ const BOLD: &str = "1";
 
 impl Paint {
     /// The name of a state, padded to the width of the widest.
-    pub(super) fn state(self, state: ProcessState) -> String {
+    pub(crate) fn state(self, state: ProcessState) -> String {
         let colour = match state {
             ProcessState::Processed => GREEN,
             ProcessState::Compensated | ProcessState::Compensating => YELLOW,
@@ -30,15 +30,15 @@ impl Paint {
         self.with(colour, format_args!("{:<12}", state.name()))
     }
 
-    pub(super) fn verdict(self, is_good: bool, text: &str) -> String {
+    pub(crate) fn verdict(self, is_good: bool, text: &str) -> String {
         self.with(if is_good { GREEN } else { RED }, text)
     }
 
-    pub(super) fn dim(self, text: impl fmt::Display) -> String {
+    pub(crate) fn dim(self, text: impl fmt::Display) -> String {
         self.with(DIM, text)
     }
 
-    pub(super) fn bold(self, text: impl fmt::Display) -> String {
+    pub(crate) fn bold(self, text: impl fmt::Display) -> String {
         self.with(BOLD, text)
     }
 

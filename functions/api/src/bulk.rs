@@ -1,0 +1,169 @@
+//! Resubmitting many orders as one job: planned here, carried on by the supervisor ([`domain::bulk`]).
+//!
+//! A plan never does more than count: the operator sees the number and starts the job, or does not.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::bulk::{DryRun, Job, NotNow, Spec, SpecError, dry_run};
+use domain::json::{Json, JsonError};
+use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
+use domain::ports::{Commit, ListError, PortError};
+use domain::time::Timestamp;
+use http::{HeaderMap, Response, StatusCode};
+use serde::Serialize;
+
+use crate::job_view::JobView;
+use crate::members::Members;
+use crate::operator::Wish;
+use crate::problem::Problem;
+use crate::{ApiPorts, body, query, reply};
+
+/// Canaries at most: the record of what may go wrong is to be small.
+const CANARY_MAX: u64 = 100;
+const NOT_PLANNED: &str = "it is not known whether the job was stored; it is safe to plan it again, since a job does nothing until it is started";
+const NOT_WRITTEN: &str = "it is not known whether this was done; look at the job, or send it again";
+
+/// What an operator can do to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JobAction {
+    /// Carry it out.
+    Start,
+    /// Put nothing more on its way.
+    Cancel,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct JobList<'a> {
+    jobs: Vec<JobView<'a>>,
+}
+
+/// `POST /bulk`: counts the orders that would be resubmitted and stores the job, which does nothing yet.
+pub(crate) async fn plan(
+    ports: &impl ApiPorts,
+    caller: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Bytes>, Problem> {
+    body::check(headers, body)?;
+    let spec = spec(&Json::document(body)?)?;
+    let now = ports.now();
+    let mut job = Job::plan(job_id(now, ports.random()), spec, DryRun::default(), now).map_err(wrong)?;
+    // The plan has narrowed the selector to what had failed by now; only that is counted.
+    job.dry_run = dry_run(ports, &job.spec.selector).await.map_err(uncounted)?;
+    let job = Arc::new(job);
+    let stored = ports.set_job(0, job.clone()).await;
+    match stored.map_err(|error| Problem::Unavailable { advice: NOT_PLANNED, error })? {
+        Commit::Committed => {
+            tracing::info!(caller, job = &*job.id, by = &*job.spec.by, matching = job.dry_run.matching, "job planned");
+            let response = reply::json(StatusCode::CREATED, &JobView::of(&job));
+            Ok(reply::located(response, reply::job_path(&job.id)))
+        }
+        // Somebody drew the same id in the same millisecond.
+        Commit::Conflict => Err(Problem::JobBusy),
+    }
+}
+
+/// `POST /bulk/{id}/start` and `/cancel`: from then on the supervisor carries the job on, or no further.
+pub(crate) async fn command(
+    ports: &impl ApiPorts,
+    caller: &str,
+    id: &str,
+    action: JobAction,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Bytes>, Problem> {
+    let wish = Wish::read(headers, body)?;
+    // The supervisor writes a running job at each of its runs, so a lost condition is nothing unusual.
+    for _ in 0..CONFLICTS_MAX {
+        let before = stored(ports, id).await?;
+        let after = next(&before, action, &wish, ports.now());
+        let after = Arc::new(after.map_err(|not_now| Problem::JobForbids { job_id: before.id.clone(), not_now })?);
+        let written = ports.set_job(before.version, after.clone()).await;
+        match written.map_err(|error| Problem::Unavailable { advice: NOT_WRITTEN, error })? {
+            Commit::Committed => {
+                tracing::info!(
+                    caller,
+                    job = id,
+                    ?action,
+                    by = &*wish.by,
+                    why = &*wish.reason,
+                    "operator acts on a job"
+                );
+                return Ok(reply::json(StatusCode::ACCEPTED, &JobView::of(&after)));
+            }
+            Commit::Conflict => {}
+        }
+    }
+    Err(Problem::JobBusy)
+}
+
+/// `GET /bulk/{id}`: how a job stands.
+pub(crate) async fn job(ports: &impl ApiPorts, id: &str) -> Result<Response<Bytes>, Problem> {
+    Ok(reply::json(StatusCode::OK, &JobView::of(&*stored(ports, id).await?)))
+}
+
+/// `GET /bulk?limit=`: the newest jobs, newest first.
+pub(crate) async fn jobs(ports: &impl ApiPorts, query: &str) -> Result<Response<Bytes>, Problem> {
+    let [limit] = query::parameters(query, ["limit"])?;
+    let limit = query::page_limit(limit.as_deref())?;
+    let jobs = ports.jobs().await.map_err(Problem::unread)?;
+    let list = JobList { jobs: jobs.iter().take(limit).map(|job| JobView::of(job)).collect() };
+    Ok(reply::json(StatusCode::OK, &list))
+}
+
+fn next(job: &Job, action: JobAction, wish: &Wish, now: Timestamp) -> Result<Job, NotNow> {
+    match action {
+        JobAction::Start => job.start(&wish.by, &wish.reason, now),
+        JobAction::Cancel => job.cancel(&wish.by, &wish.reason, now),
+    }
+}
+
+async fn stored(ports: &impl ApiPorts, id: &str) -> Result<Arc<Job>, Problem> {
+    if id.len() > NAME_CHARS_MAX {
+        return Err(Problem::NoJob);
+    }
+    ports.job(id).await.map_err(Problem::unread)?.ok_or(Problem::NoJob)
+}
+
+/// A new id that sorts by the time it was made.
+fn job_id(now: Timestamp, random: u64) -> Arc<str> {
+    format!("{:012x}-{random:016x}", now.epoch_ms()).into()
+}
+
+/// What is wanted, from the body. The selector has to be there, if only as `{}`: who forgets it must not mean all orders.
+fn spec(document: &Json) -> Result<Spec, Problem> {
+    let known = ["By", "Reason", "Selector", "Canary", "CanaryTimeoutMs", "RatePerSecond", "StopAtFailedPercent"];
+    let members = Members::of(document, &known)?;
+    members.text("By")?;
+    members.text("Reason")?;
+    let (timeout_ms_min, timeout_ms_max) = Spec::CANARY_TIMEOUT_MS;
+    members.whole_number("Canary", 1, CANARY_MAX)?;
+    members.whole_number("CanaryTimeoutMs", timeout_ms_min, timeout_ms_max)?;
+    members.whole_number("RatePerSecond", 1, u64::from(Spec::RATE_MAX))?;
+    members.whole_number("StopAtFailedPercent", 0, 100)?;
+    let selector = members.object("Selector", "Selector.", &["ReasonCode", "Step", "FailedSince", "FailedUntil"])?;
+    selector.optional_text("ReasonCode")?;
+    selector.optional_text("Step")?;
+    let (since, until) = (selector.time("FailedSince")?, selector.time("FailedUntil")?);
+    if since.zip(until).is_some_and(|(since, until)| until < since) {
+        return Err(Problem::member("Selector.FailedUntil", "must not be before FailedSince"));
+    }
+    // Each member was looked at by its name; that one is given twice is all that is left to go wrong.
+    serde_json::from_str(document.text()).map_err(|error| Problem::NotJson(JsonError::Malformed(error.to_string())))
+}
+
+fn wrong(error: SpecError) -> Problem {
+    Problem::member(error.field, error.problem)
+}
+
+fn uncounted(error: ListError) -> Problem {
+    match error {
+        ListError::Port(error) => Problem::unread(error),
+        ListError::Cursor => Problem::unread(PortError::refused("bulk.dry_run", ListError::Cursor)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Reads the members of a body that is all ours, like an operator's wish: what is unknown, missing or wrong is named.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::json::{Json, JsonError};
+use domain::time::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::body;
+use crate::problem::Problem;
+
+/// The members of an object, none of them unknown.
+pub(crate) struct Members<'a> {
+    /// What stands before each name when it is told, like `Selector.`.
+    within: &'static str,
+    members: BTreeMap<String, &'a RawValue>,
+}
+
+impl<'a> Members<'a> {
+    /// The members of a body.
+    ///
+    /// # Errors
+    /// [`Problem::Invalid`] for a member that is none of `known`.
+    pub(crate) fn of(document: &'a Json, known: &[&str]) -> Result<Self, Problem> {
+        Self::read("", document.text(), known)
+    }
+
+    fn read(within: &'static str, text: &'a str, known: &[&str]) -> Result<Self, Problem> {
+        // A name that is no text, like a lone surrogate, is all that can still be wrong with an object.
+        let members: BTreeMap<String, &RawValue> =
+            serde_json::from_str(text).map_err(|error| Problem::NotJson(JsonError::Malformed(error.to_string())))?;
+        match members.keys().find(|name| !known.contains(&name.as_str())) {
+            Some(unknown) => {
+                let fault = format!("is unknown; the members are {}", known.join(", "));
+                Err(Problem::member(format!("{within}{unknown}"), fault))
+            }
+            None => Ok(Self { within, members }),
+        }
+    }
+
+    /// A text that has to be there.
+    ///
+    /// # Errors
+    /// [`Problem::Invalid`] when it is missing, or as for [`body::text`].
+    pub(crate) fn text(&self, name: &str) -> Result<Arc<str>, Problem> {
+        self.optional_text(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// A text that may be there.
+    ///
+    /// # Errors
+    /// As for [`body::text`].
+    pub(crate) fn optional_text(&self, name: &str) -> Result<Option<Arc<str>>, Problem> {
+        self.members.get(name).map(|value| body::text(self.full(name), value.get())).transpose()
+    }
+
+    /// A whole number from `min` to `max` that may be there.
+    ///
+    /// # Errors
+    /// [`Problem::Invalid`] when it is something else.
+    pub(crate) fn whole_number(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Problem> {
+        let Some(value) = self.members.get(name) else { return Ok(None) };
+        let number = serde_json::from_str(value.get()).ok().filter(|number| (min..=max).contains(number));
+        let fault = || format!("must be a whole number from {min} to {max}");
+        number.map(Some).ok_or_else(|| Problem::member(self.full(name), fault()))
+    }
+
+    /// A time that may be there.
+    ///
+    /// # Errors
+    /// [`Problem::Invalid`] when it is no RFC 3339 time.
+    pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
+        let Some(value) = self.members.get(name) else { return Ok(None) };
+        let fault = "must be a time such as \"2026-11-20T17:26:43.007Z\"";
+        serde_json::from_str(value.get()).map(Some).map_err(|_| Problem::member(self.full(name), fault))
+    }
+
+    /// An object that has to be there. `within` is `name` and a full stop.
+    ///
+    /// # Errors
+    /// [`Problem::Invalid`] when it is missing or no object, or has a member that is none of `known`.
+    pub(crate) fn object(&self, name: &str, within: &'static str, known: &[&str]) -> Result<Self, Problem> {
+        let value = self.members.get(name).ok_or_else(|| self.missing(name))?;
+        match value.get().starts_with('{') {
+            true => Self::read(within, value.get(), known),
+            false => Err(Problem::member(self.full(name), "must be an object")),
+        }
+    }
+
+    fn missing(&self, name: &str) -> Problem {
+        Problem::member(self.full(name), "is missing")
+    }
+
+    fn full(&self, name: &str) -> String {
+        format!("{}{name}", self.within)
+    }
+}

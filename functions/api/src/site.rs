@@ -1,0 +1,135 @@
+//! Keeps other sites' pages from posting through a visitor's browser.
+//!
+//! The door takes JSON under the type of a form, since that is what `curl -d` says; but a page of any site may post a
+//! form anywhere without asking. A browser cannot help telling where such a request comes from, in `Sec-Fetch-Site` and
+//! `Origin`; programs send neither. A proxy in front of the door has to leave `Host` as the browser sent it.
+
+use http::HeaderMap;
+use http::header::{HOST, ORIGIN};
+use http::uri::{Authority, Uri};
+
+use crate::problem::Problem;
+
+/// Refuses what a browser sends on behalf of another site's page. `authority` is that of the request's URI, where it has
+/// one; else `Host` counts.
+///
+/// # Errors
+/// [`Problem::CrossSite`].
+pub(crate) fn check(headers: &HeaderMap, authority: Option<&Authority>) -> Result<(), Problem> {
+    // `none` is what a person does: an address typed in, a bookmark.
+    let is_own = |value: &[u8]| matches!(value, b"same-origin" | b"none");
+    let fetched_from_here = headers.get_all("sec-fetch-site").iter().all(|value| is_own(value.as_bytes()));
+    let host = match authority {
+        Some(authority) => Some(authority.as_str()),
+        None => headers.get(HOST).and_then(|host| host.to_str().ok()),
+    };
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let sent_from_here = origins.all(|origin| origin.to_str().is_ok_and(|origin| is_of_host(origin, host)));
+    match fetched_from_here && sent_from_here {
+        true => Ok(()),
+        false => Err(Problem::CrossSite),
+    }
+}
+
+/// Whether an origin like `https://shop.example:8443` is served by this host. `null`, the origin of a page without one,
+/// is not.
+fn is_of_host(origin: &str, host: Option<&str>) -> bool {
+    let (Ok(origin), Some(Ok(host))) = (origin.parse::<Uri>(), host.map(str::parse::<Authority>)) else {
+        return false;
+    };
+    let default_port = match origin.scheme_str() {
+        Some("http") => 80,
+        Some("https") => 443,
+        _ => return false,
+    };
+    origin.authority().is_some_and(|origin| {
+        let port = |of: &Authority| of.port_u16().unwrap_or(default_port);
+        origin.host().eq_ignore_ascii_case(host.host()) && port(origin) == port(&host)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::task::ProcessState;
+
+    use crate::testing::{Fake, ORDER, task_in};
+
+    const HOST: (&str, &str) = ("Host", "localhost:3000");
+
+    #[test]
+    fn a_post_from_a_page_of_another_site_is_403_whatever_the_path() {
+        let fake = Fake::default();
+        let order_id = fake.stores(task_in("a", ProcessState::Error));
+        let command = format!("/orders/{order_id}/cancel");
+        for (name, value) in [
+            ("Sec-Fetch-Site", "cross-site"),
+            ("Sec-Fetch-Site", "same-site"),
+            ("Sec-Fetch-Site", "no word of the standard"),
+            ("Origin", "https://evil.example"),
+            ("Origin", "http://localhost:3001"),
+            ("Origin", "http://localhost"),
+            ("Origin", "https://localhost:3000.evil.example"),
+            ("Origin", "http://localhost:3000@evil.example"),
+            ("Origin", "ftp://localhost:3000"),
+            ("Origin", "localhost:3000"),
+            ("Origin", "null"),
+            ("Origin", ""),
+        ] {
+            for (path, body) in [
+                ("/orders", ORDER),
+                (&*command, r#"{"By":"eve","Reason":"x"}"#),
+                ("/bulk", "{}"),
+                ("/bulk/x/start", "{}"),
+            ] {
+                let form = ("Content-Type", "application/x-www-form-urlencoded");
+                fake.post(path, &[HOST, form, (name, value)], body).is_problem(403, "cross-site");
+            }
+        }
+        fake.queued_nothing();
+    }
+
+    #[test]
+    fn an_origin_without_a_host_to_compare_is_403() {
+        Fake::default().post("/orders", &[("Origin", "http://localhost:3000")], ORDER).is_problem(403, "cross-site");
+    }
+
+    #[test]
+    fn one_foreign_header_is_enough() {
+        let fake = Fake::default();
+        let own = ("Origin", "http://localhost:3000");
+        fake.post("/orders", &[HOST, own, ("Origin", "https://evil.example")], ORDER).is_problem(403, "cross-site");
+        fake.post("/orders", &[HOST, own, ("Sec-Fetch-Site", "cross-site")], ORDER).is_problem(403, "cross-site");
+        fake.queued_nothing();
+    }
+
+    #[test]
+    fn the_doors_own_pages_and_programs_may_post() {
+        let fake = Fake::default();
+        for headers in [
+            &[HOST][..],
+            &[HOST, ("Origin", "http://localhost:3000"), ("Sec-Fetch-Site", "same-origin")],
+            &[HOST, ("Origin", "http://LOCALHOST:3000")],
+            &[HOST, ("Sec-Fetch-Site", "none")],
+            &[("Host", "shop.example"), ("Origin", "https://shop.example")],
+            &[("Host", "shop.example:443"), ("Origin", "https://shop.example")],
+            &[("Host", "[::1]:3000"), ("Origin", "http://[::1]:3000")],
+        ] {
+            assert_eq!(fake.post("/orders", headers, ORDER).status, 202, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn the_authority_of_the_uri_goes_before_the_header_host() {
+        let fake = Fake::default();
+        let (path, evil) = ("http://localhost:3000/orders", ("Host", "evil.example"));
+        fake.post(path, &[evil, ("Origin", "http://evil.example")], ORDER).is_problem(403, "cross-site");
+        assert_eq!(fake.post(path, &[evil, ("Origin", "http://localhost:3000")], ORDER).status, 202);
+    }
+
+    #[test]
+    fn reading_is_left_to_the_browsers_own_rules() {
+        let fake = Fake::default();
+        let answer = fake.call("GET", "/health", &[HOST, ("Sec-Fetch-Site", "cross-site")], "");
+        assert_eq!((answer.status, answer.header("access-control-allow-origin")), (200, None));
+    }
+}

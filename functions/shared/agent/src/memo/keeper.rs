@@ -1,0 +1,188 @@
+//! Reads and writes the memos of one request.
+
+use std::sync::Arc;
+
+use domain::limits::CONFLICTS_MAX;
+use domain::message::{Outcome, Request, idempotency_key};
+use domain::ports::{Commit, Memo, MemoState, PortError};
+use domain::task::Direction;
+use domain::time::Timestamp;
+
+use crate::agent::AgentPorts;
+use crate::memo::MemoPolicy;
+use crate::memo::plan::{self, Plan, Times, nothing_to_undo};
+
+/// How often it is tried to write a result down before the reply is sent without.
+const TRIES_MAX: u32 = 3;
+/// The wait between these tries, in milliseconds.
+const WAIT_MS: u64 = 100;
+
+/// The memos of one request, as last read or written.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    retention_ms: u64,
+    sent_at: Timestamp,
+    key: Arc<str>,
+    own: Option<Memo>,
+    /// Only for an undo.
+    forward: Option<Forward>,
+    /// Version of the claim that this request holds.
+    held: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Forward {
+    key: Arc<str>,
+    memo: Option<Memo>,
+}
+
+/// What became of the wish to call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// Nobody else calls until then.
+    Held,
+    /// Somebody was first: plan again.
+    Lost,
+}
+
+impl Keeper {
+    pub(crate) fn new(policy: &MemoPolicy, request: &Request, sent_at: Timestamp) -> Self {
+        let forward = match request.direction {
+            Direction::Forward => None,
+            Direction::Undo => {
+                let key = idempotency_key(request.order_id, &request.step, Direction::Forward);
+                Some(Forward { key, memo: None })
+            }
+        };
+        let key = request.idempotency_key.clone();
+        Self { retention_ms: policy.retention_ms, sent_at, key, own: None, forward, held: None }
+    }
+
+    /// What is to be done about the request.
+    ///
+    /// # Errors
+    /// [`PortError`] when that cannot be known.
+    pub(crate) async fn plan(&mut self, ports: &impl AgentPorts) -> Result<Plan, PortError> {
+        for _ in 0..CONFLICTS_MAX {
+            let plan = self.read_and_plan(ports).await?;
+            if plan != Plan::MarkOnly {
+                return Ok(plan);
+            }
+            if self.mark_undone(ports).await? == Claim::Held {
+                return Ok(Plan::Answer(nothing_to_undo()));
+            }
+        }
+        Err(PortError::unavailable("memos.set_memo", "too many writers"))
+    }
+
+    /// Makes sure that nobody else calls until `until`, and for an undo that nobody calls forward any more.
+    ///
+    /// # Errors
+    /// [`PortError`] when that is not certain.
+    pub(crate) async fn claim(&mut self, ports: &impl AgentPorts, until: Timestamp) -> Result<Claim, PortError> {
+        if self.write(ports, MemoState::InProgress(until)).await? == Commit::Conflict {
+            self.held = None;
+            return Ok(Claim::Lost);
+        }
+        self.held = self.own.as_ref().map(|own| own.version);
+        self.mark_undone(ports).await
+    }
+
+    /// Writes the result of the call down, and gives the one that counts: where a twin whose claim came after this one
+    /// had lapsed was faster, that is the twin's.
+    pub(crate) async fn complete(&mut self, ports: &impl AgentPorts, outcome: Outcome) -> Outcome {
+        if self.held.take().is_none() {
+            return outcome;
+        }
+        for _ in 0..TRIES_MAX {
+            let written = match self.write(ports, MemoState::Completed(outcome.clone())).await {
+                Ok(Commit::Committed) => return outcome,
+                Ok(Commit::Conflict) => self.read_own(ports).await,
+                Err(error) => Err(error),
+            };
+            match (written, self.own.as_ref().map(|own| &own.state)) {
+                (Ok(()), Some(MemoState::Completed(first))) => return first.clone(),
+                (Ok(()), Some(MemoState::Undone)) => {
+                    tracing::error!(key = &*self.key, "a call that lasted beyond its time-out ended after its undo");
+                    return outcome;
+                }
+                (Ok(()), Some(MemoState::InProgress(_)) | None) => {}
+                (Err(error), _) => {
+                    tracing::warn!(key = &*self.key, "the result cannot be written down: {error}");
+                    ports.sleep(WAIT_MS).await;
+                }
+            }
+        }
+        tracing::error!(key = &*self.key, "replied without a memo: a repeat would call the service again");
+        outcome
+    }
+
+    /// Gives the claim back early, after a call without a result.
+    pub(crate) async fn release(&mut self, ports: &impl AgentPorts) {
+        let now = ports.now();
+        let lasts = self.own.as_ref().is_some_and(|own| match own.state {
+            MemoState::InProgress(until) => now < until,
+            MemoState::Completed(_) | MemoState::Undone => false,
+        });
+        if self.held.take().is_none() || !lasts {
+            return;
+        }
+        if let Err(error) = self.write(ports, MemoState::InProgress(now)).await {
+            tracing::warn!(key = &*self.key, "the claim lasts until its time is over: {error}");
+        }
+    }
+
+    async fn read_and_plan(&mut self, ports: &impl AgentPorts) -> Result<Plan, PortError> {
+        let times = Times { now: ports.now(), sent_at: self.sent_at, retention_ms: self.retention_ms };
+        match &mut self.forward {
+            // Whoever took the claim away makes the next write of this request fail.
+            None if self.held.is_some() => Ok(Plan::Call),
+            None => {
+                self.own = ports.memo(&self.key, times.now).await?;
+                Ok(plan::forward(self.own.as_ref(), self.held, times))
+            }
+            Some(forward) => {
+                // In this order: the undo's own memo is written before the mark that it explains.
+                forward.memo = ports.memo(&forward.key, times.now).await?;
+                self.own = ports.memo(&self.key, times.now).await?;
+                Ok(plan::undo(self.own.as_ref(), forward.memo.as_ref(), self.held, times))
+            }
+        }
+    }
+
+    async fn read_own(&mut self, ports: &impl AgentPorts) -> Result<(), PortError> {
+        self.own = ports.memo(&self.key, ports.now()).await?;
+        Ok(())
+    }
+
+    /// For an undo: marks the forward key, unless it is.
+    async fn mark_undone(&mut self, ports: &impl AgentPorts) -> Result<Claim, PortError> {
+        let Some(forward) = &mut self.forward else { return Ok(Claim::Held) };
+        if forward.memo.as_ref().is_some_and(|memo| memo.state == MemoState::Undone) {
+            return Ok(Claim::Held);
+        }
+        let mark = next(&forward.key, forward.memo.as_ref(), MemoState::Undone, ports.now(), self.retention_ms);
+        Ok(match write(ports, &mut forward.memo, mark).await? {
+            Commit::Committed => Claim::Held,
+            Commit::Conflict => Claim::Lost,
+        })
+    }
+
+    async fn write(&mut self, ports: &impl AgentPorts, state: MemoState) -> Result<Commit, PortError> {
+        let memo = next(&self.key, self.own.as_ref(), state, ports.now(), self.retention_ms);
+        write(ports, &mut self.own, memo).await
+    }
+}
+
+fn next(key: &Arc<str>, before: Option<&Memo>, state: MemoState, now: Timestamp, retention_ms: u64) -> Memo {
+    let version = before.map_or(0, |memo| memo.version) + 1;
+    Memo { key: key.clone(), version, state, expires_at: now.plus_ms(retention_ms) }
+}
+
+async fn write(ports: &impl AgentPorts, known: &mut Option<Memo>, after: Memo) -> Result<Commit, PortError> {
+    let commit = ports.set_memo(after.version - 1, after.clone(), ports.now()).await?;
+    if commit == Commit::Committed {
+        *known = Some(after);
+    }
+    Ok(commit)
+}

@@ -1,0 +1,70 @@
+//! What the memos say about a request. Pure.
+
+use domain::message::{Failure, Outcome};
+use domain::ports::{Memo, MemoState};
+use domain::time::Timestamp;
+
+use crate::memo::UNDONE;
+use crate::output;
+
+/// What the memos say about a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// The answer is known.
+    Answer(Outcome),
+    /// A call is under way elsewhere, until then at most.
+    Wait { until: Timestamp },
+    /// Nothing was ever tried: mark the forward key, and nothing more is to be done.
+    MarkOnly,
+    /// The service is to be called.
+    Call,
+}
+
+/// Since when and for how long.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) now: Timestamp,
+    /// When the request was sent.
+    pub(crate) sent_at: Timestamp,
+    pub(crate) retention_ms: u64,
+}
+
+/// For a forward request, by the memo of its key. `held`: the version of the claim that this request holds itself.
+pub(crate) fn forward(own: Option<&Memo>, held: Option<u64>, times: Times) -> Plan {
+    of_own(own, held, times).unwrap_or(Plan::Call)
+}
+
+/// For an undo, by the memo of its key and that of the forward key.
+pub(crate) fn undo(own: Option<&Memo>, forward: Option<&Memo>, held: Option<u64>, times: Times) -> Plan {
+    if let Some(plan) = of_own(own, held, times) {
+        return plan;
+    }
+    match forward.map(|memo| &memo.state) {
+        None => Plan::MarkOnly,
+        // Before a key with a trace is marked, the undo claims its own.
+        Some(MemoState::Undone) if own.is_none() => Plan::Answer(nothing_to_undo()),
+        Some(MemoState::InProgress(until)) if times.now < *until => Plan::Wait { until: *until },
+        Some(MemoState::InProgress(_) | MemoState::Completed(_) | MemoState::Undone) => Plan::Call,
+    }
+}
+
+/// What an undo answers that finds that nothing was done.
+pub(crate) fn nothing_to_undo() -> Outcome {
+    Outcome::Done(output::empty())
+}
+
+fn of_own(own: Option<&Memo>, held: Option<u64>, times: Times) -> Option<Plan> {
+    let own = own?;
+    match &own.state {
+        MemoState::InProgress(_) if held == Some(own.version) => None,
+        MemoState::InProgress(until) if times.now < *until => Some(Plan::Wait { until: *until }),
+        MemoState::InProgress(_) => None,
+        MemoState::Completed(Outcome::Failed(_)) if own.expires_at.minus_ms(times.retention_ms) < times.sent_at => None,
+        MemoState::Completed(outcome) => Some(Plan::Answer(outcome.clone())),
+        MemoState::Undone => Some(Plan::Answer(undone())),
+    }
+}
+
+fn undone() -> Outcome {
+    Outcome::Failed(Failure { code: UNDONE.into(), message: "the step was undone before this request came".into() })
+}

@@ -1,0 +1,305 @@
+//! A world for tests in which time passes only when somebody waits, and a service that does what a script says.
+
+mod fleet;
+mod ports;
+mod script;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use domain::backoff::BackoffPolicy;
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::message::{Delivery, Outcome, Priority, Receipt, Reply, Request, idempotency_key};
+use domain::ports::{Breaker, Clock, Memo, MemoState, PortError, ServiceHealth};
+use domain::task::Direction;
+use domain::time::Timestamp;
+
+use crate::{Agent, Answer, HealthPolicy, Policy};
+use fleet::MakeScripted;
+pub(crate) use fleet::{Fleet, Instance, drive};
+pub(crate) use script::{Act, Seen};
+use script::{Behaviour, Meanwhile, Scripted};
+
+/// When a test starts.
+pub(crate) const START: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
+
+/// A world whose service does at every call what `behaviour` says for the time, in milliseconds since the start.
+pub(crate) fn world_where(behaviour: impl Fn(u64) -> Act + Send + Sync + 'static) -> World {
+    World { behaviour: Some(Behaviour(Box::new(behaviour))), ..World::new([]) }
+}
+
+/// The ports, the script, and what happened.
+#[derive(Debug)]
+pub(crate) struct World {
+    state: Mutex<State>,
+    behaviour: Option<Behaviour>,
+    pub(crate) policy: Policy,
+}
+
+#[derive(Debug)]
+struct State {
+    now: Timestamp,
+    draws: VecDeque<u64>,
+    acts: VecDeque<Act>,
+    objects: usize,
+    seen: Vec<Seen>,
+    replies: Vec<Reply>,
+    returned: Vec<(String, Receipt, u64)>,
+    slept: Vec<u64>,
+    sends_fail: bool,
+    health: BTreeMap<Arc<str>, ServiceHealth>,
+    health_reads: usize,
+    health_writes: usize,
+    memos: BTreeMap<Arc<str>, Memo>,
+    /// Which ports are down.
+    down: Vec<&'static str>,
+    /// An operation that fails the next time.
+    fails_once: Option<&'static str>,
+    /// What happens the next time that an operation is begun.
+    hooks: Vec<(&'static str, Meanwhile)>,
+    /// State of a simple generator, for when draws must differ and do not matter.
+    seed: Option<u64>,
+}
+
+impl World {
+    pub(crate) fn new(acts: impl IntoIterator<Item = Act>) -> Self {
+        let state = State {
+            now: START,
+            draws: VecDeque::new(),
+            acts: acts.into_iter().collect(),
+            objects: 0,
+            seen: Vec::new(),
+            replies: Vec::new(),
+            returned: Vec::new(),
+            slept: Vec::new(),
+            sends_fail: false,
+            health: BTreeMap::new(),
+            health_reads: 0,
+            health_writes: 0,
+            memos: BTreeMap::new(),
+            down: Vec::new(),
+            fails_once: None,
+            hooks: Vec::new(),
+            seed: None,
+        };
+        let backoff = BackoffPolicy { slot_time_ms: 100, ceiling: 5, stay_at_ceiling: true };
+        let policy = Policy {
+            margin_ms: 500,
+            call_timeout_ms: 5_000,
+            backoff,
+            // Crowds and the breaker are a matter of their own tests.
+            queued_percent_max: 100,
+            health: HealthPolicy { failures_to_open: u32::MAX, ..HealthPolicy::default() },
+            ..Policy::default()
+        };
+        Self { state: Mutex::new(state), behaviour: None, policy }
+    }
+
+    /// The exponents that the back-off draws, one for each retry. Without any it draws 0, which is no wait at all.
+    pub(crate) fn drawing(self, draws: impl IntoIterator<Item = u64>) -> Self {
+        self.lock(|state| state.draws.extend(draws));
+        self
+    }
+
+    pub(crate) fn with_policy(mut self, change: impl FnOnce(&mut Policy)) -> Self {
+        change(&mut self.policy);
+        self
+    }
+
+    /// Adds to the script.
+    pub(crate) fn play(&self, acts: impl IntoIterator<Item = Act>) {
+        self.lock(|state| state.acts.extend(acts));
+    }
+
+    /// From now on a reply cannot be sent, or can again.
+    pub(crate) fn sends_fail(&self, fail: bool) {
+        self.lock(|state| state.sends_fail = fail);
+    }
+
+    pub(crate) fn pass_ms(&self, ms: u64) {
+        self.lock(|state| state.now = state.now.plus_ms(ms));
+    }
+
+    /// Somebody sets the clock back.
+    pub(crate) fn set_back_ms(&self, ms: u64) {
+        self.lock(|state| state.now = state.now.minus_ms(ms));
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.lock(|state| state.seen.clone())
+    }
+
+    /// When each call started, in milliseconds since the start of the test.
+    pub(crate) fn call_times_ms(&self) -> Vec<u64> {
+        self.seen().iter().map(|seen| seen.at_ms).collect()
+    }
+
+    pub(crate) fn replies(&self) -> Vec<Reply> {
+        self.lock(|state| state.replies.clone())
+    }
+
+    /// Waits in the invocation, in milliseconds, those for calls that timed out included.
+    pub(crate) fn slept_ms(&self) -> Vec<u64> {
+        self.lock(|state| state.slept.clone())
+    }
+
+    /// How long the message waits that was sent back to its queue last, in milliseconds.
+    pub(crate) fn last_wait_ms(&self) -> Option<u64> {
+        self.lock(|state| state.returned.last().map(|(_, _, wait_ms)| *wait_ms))
+    }
+
+    /// Messages that were sent back to their queue: the queue, and the wait in milliseconds.
+    pub(crate) fn returned(&self) -> Vec<(String, u64)> {
+        self.lock(|state| state.returned.iter().map(|(queue, _, wait_ms)| (queue.clone(), *wait_ms)).collect())
+    }
+
+    /// Gives a batch to an instance that has just started, and returns the ids of the messages that are to be delivered
+    /// again.
+    pub(crate) fn handle(&self, batch: Vec<Delivery<Request>>) -> Vec<String> {
+        self.instance().handle(batch)
+    }
+
+    /// An instance that has just started.
+    pub(crate) fn instance(&self) -> Instance<'_> {
+        self.instance_of("payment")
+    }
+
+    /// An instance of another agent that has just started.
+    pub(crate) fn instance_of(&self, agent: &str) -> Instance<'_> {
+        let make_service: MakeScripted<'_> = Box::new(|| Scripted { object: self.new_object(), world: self });
+        Instance { world: self, agent: Agent::new(agent, self.policy.clone(), make_service).unwrap() }
+    }
+
+    /// From now on draws that no test told differ from each other.
+    pub(crate) fn seeded(self, seed: u64) -> Self {
+        self.lock(|state| state.seed = Some(seed));
+        self
+    }
+
+    /// The record of the health of payment, as stored.
+    pub(crate) fn health_record(&self) -> Option<ServiceHealth> {
+        self.lock(|state| state.health.get("payment").cloned())
+    }
+
+    pub(crate) fn breaker(&self) -> Breaker {
+        self.health_record().map_or(Breaker::Closed, |health| health.state)
+    }
+
+    /// Reads of the health so far, and writes, those that were in vain included.
+    pub(crate) fn health_use(&self) -> (usize, usize) {
+        self.lock(|state| (state.health_reads, state.health_writes))
+    }
+
+    pub(crate) fn memo_state(&self, key: &str) -> Option<MemoState> {
+        self.lock(|state| state.memos.get(key).map(|memo| memo.state.clone()))
+    }
+
+    pub(crate) fn memo_version(&self, key: &str) -> u64 {
+        self.lock(|state| state.memos.get(key).map_or(0, |memo| memo.version))
+    }
+
+    /// From now on every operation whose name starts so fails.
+    pub(crate) fn down(&self, operation: &'static str) {
+        self.lock(|state| state.down.push(operation));
+    }
+
+    /// From now on every port works.
+    pub(crate) fn all_up(&self) {
+        self.lock(|state| state.down.clear());
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        START.ms_until(self.now())
+    }
+
+    /// What the replies say.
+    pub(crate) fn outcomes(&self) -> Vec<Outcome> {
+        self.replies().into_iter().map(|reply| reply.outcome).collect()
+    }
+
+    /// The next time this operation fails.
+    pub(crate) fn fail_once(&self, operation: &'static str) {
+        self.lock(|state| state.fails_once = Some(operation));
+    }
+
+    /// What happens the next time that the health is about to be read.
+    pub(crate) fn when_health_is_read(&self, happen: impl Fn(&World) + Send + Sync + 'static) {
+        self.lock(|state| state.hooks.push(("services.health", Meanwhile(Arc::new(happen)))));
+    }
+
+    /// What happens the next time that a memo is about to be set.
+    pub(crate) fn when_memo_is_set(&self, happen: impl Fn(&World) + Send + Sync + 'static) {
+        self.lock(|state| state.hooks.push(("memos.set_memo", Meanwhile(Arc::new(happen)))));
+    }
+
+    /// Leaves a claim as if an instance had died right after it.
+    pub(crate) fn orphan_claim(&self, key: &str, lasts_ms: u64) {
+        self.lock(|state| {
+            let (until, expires_at) = (state.now.plus_ms(lasts_ms), state.now.plus_ms(1 << 40));
+            let memo = Memo { key: key.into(), version: 1, state: MemoState::InProgress(until), expires_at };
+            state.memos.insert(key.into(), memo);
+        });
+    }
+
+    fn reach(&self, operation: &'static str) -> Result<(), PortError> {
+        let hook = self.lock(|state| {
+            let place = state.hooks.iter().position(|(hooked, _)| *hooked == operation)?;
+            Some(state.hooks.remove(place).1)
+        });
+        if let Some(Meanwhile(happen)) = hook {
+            happen(self);
+        }
+        let fails = self.lock(|state| {
+            let once = state.fails_once.take_if(|once| *once == operation).is_some();
+            once || state.down.iter().any(|down| operation.starts_with(down))
+        });
+        if fails { Err(PortError::unavailable(operation, "out of order")) } else { Ok(()) }
+    }
+
+    fn new_object(&self) -> usize {
+        self.lock(|state| {
+            state.objects += 1;
+            state.objects
+        })
+    }
+
+    fn lock<T>(&self, of: impl FnOnce(&mut State) -> T) -> T {
+        of(&mut self.state.lock().unwrap())
+    }
+}
+
+/// A request whose `CompleteBy` is 10 s after the start and whose budget says the same.
+pub(crate) fn request() -> Request {
+    let order_id = OrderId::from_idempotency_key("test", "agent");
+    Request {
+        order_id,
+        step: "charge-payment".into(),
+        direction: Direction::Forward,
+        attempt: 3,
+        idempotency_key: idempotency_key(order_id, "charge-payment", Direction::Forward),
+        complete_by: START.plus_ms(10_000),
+        budget_ms: 10_000,
+        hops: 1,
+        priority: Priority::High,
+        order: json("{\"Total\":1}"),
+        outputs: BTreeMap::new(),
+    }
+}
+
+/// The first delivery of a message of this id.
+pub(crate) fn delivery(id: &str, request: Request) -> Delivery<Request> {
+    Delivery { receipt: Receipt { message_id: id.into(), handle: id.into() }, receive_count: 1, body: Ok(request) }
+}
+
+pub(crate) fn json(text: &str) -> Json {
+    Json::parse(text.as_bytes(), 1 << 20).unwrap()
+}
+
+pub(crate) fn done() -> Answer {
+    Answer::Done(json("{\"Receipt\":7}"))
+}
+
+pub(crate) fn retry() -> Answer {
+    Answer::retry("out of order")
+}

@@ -1,0 +1,135 @@
+//! The ports of the tests, with the conditions that real ones keep.
+
+use std::future::{poll_fn, ready};
+use std::task::Poll;
+
+use domain::message::{Priority, Receipt, Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{Clock, Commit, Memo, Memos, PortError, Queues, Randomness, ServiceHealth, Services};
+use domain::time::Timestamp;
+
+use super::World;
+
+impl Clock for World {
+    fn now(&self) -> Timestamp {
+        self.lock(|state| state.now)
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.lock(|state| {
+            state.now = state.now.plus_ms(ms);
+            state.slept.push(ms);
+        });
+    }
+}
+
+impl Randomness for World {
+    fn random(&self) -> u64 {
+        self.lock(|state| {
+            state.draws.pop_front().unwrap_or_else(|| {
+                let Some(seed) = &mut state.seed else { return 0 };
+                // SplitMix64.
+                *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                let mixed = (*seed ^ (*seed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+                mixed ^ (mixed >> 31)
+            })
+        })
+    }
+}
+
+impl Queues for World {
+    async fn submit(&self, _: Order) -> Result<(), PortError> {
+        unreachable!("an agent submits nothing")
+    }
+
+    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+        assert_eq!((lane, delay_ms), (Priority::High, 0), "the lane of the request, and at once");
+        let SchedulerMessage::Reply(reply) = message else { unreachable!("an agent sends replies only") };
+        self.lock(|state| {
+            if state.sends_fail {
+                return Err(PortError::unavailable("queues.to_scheduler", "out of order"));
+            }
+            state.replies.push(reply);
+            Ok(())
+        })
+    }
+
+    async fn to_agent(&self, _: &str, _: Request) -> Result<(), PortError> {
+        unreachable!("an agent asks no agent")
+    }
+
+    fn return_to_agent(
+        &self,
+        agent: &str,
+        receipt: &Receipt,
+        delay_ms: u64,
+    ) -> impl Future<Output = Result<(), PortError>> + Send {
+        self.lock(|state| state.returned.push((agent.to_owned(), receipt.clone(), delay_ms)));
+        ready(Ok(()))
+    }
+}
+
+impl Services for World {
+    async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
+        others_go_first().await;
+        self.reach("services.health")?;
+        Ok(self.lock(|state| {
+            state.health_reads += 1;
+            state.health.get(service).cloned()
+        }))
+    }
+
+    async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
+        others_go_first().await;
+        self.reach("services.set_health")?;
+        assert_eq!(after.version, version_before + 1);
+        Ok(self.lock(|state| {
+            state.health_writes += 1;
+            if state.health.get(&after.service).map_or(0, |health| health.version) != version_before {
+                return Commit::Conflict;
+            }
+            state.health.insert(after.service.clone(), after);
+            Commit::Committed
+        }))
+    }
+
+    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
+        unreachable!("an agent cares for its own service")
+    }
+}
+
+impl Memos for World {
+    async fn memo(&self, key: &str, now: Timestamp) -> Result<Option<Memo>, PortError> {
+        others_go_first().await;
+        self.reach("memos.memo")?;
+        Ok(self.lock(|state| state.memos.get(key).filter(|memo| now < memo.expires_at).cloned()))
+    }
+
+    async fn set_memo(&self, version_before: u64, memo: Memo, now: Timestamp) -> Result<Commit, PortError> {
+        others_go_first().await;
+        self.reach("memos.set_memo")?;
+        Ok(self.lock(|state| {
+            let stored = state.memos.get(&memo.key).filter(|memo| now < memo.expires_at);
+            if stored.map_or(0, |memo| memo.version) != version_before {
+                return Commit::Conflict;
+            }
+            state.memos.insert(memo.key.clone(), memo);
+            Commit::Committed
+        }))
+    }
+}
+
+/// Lets the other requests of the batch come this far, as a port does that takes its time.
+async fn others_go_first() {
+    let mut gone = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut gone, true) {
+            Poll::Ready(())
+        } else {
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    })
+    .await;
+}

@@ -1,0 +1,119 @@
+//! The service of the tests: it does what a script says.
+
+use std::fmt;
+use std::future::pending;
+use std::sync::Arc;
+
+use domain::task::Direction;
+
+use super::{START, World};
+use crate::{Answer, Call, Service};
+
+/// What the service does at one call.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    /// Answers at once.
+    Answer(Answer),
+    /// Answers after so many milliseconds, if it is not given up before.
+    Within(u64, Answer),
+    /// So much time passes at one stroke, as when an instance is frozen, and then there is an answer.
+    Frozen(u64, Answer),
+    /// Never answers.
+    Hang,
+    /// Panics.
+    Panic,
+    /// While the call is under way something else happens, and then it goes on.
+    Meanwhile(Meanwhile, Box<Act>),
+}
+
+/// Something that happens during a call.
+#[derive(Clone)]
+pub(crate) struct Meanwhile(pub(super) Arc<dyn Fn(&World) + Send + Sync>);
+
+impl fmt::Debug for Meanwhile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meanwhile")
+    }
+}
+
+impl Act {
+    pub(crate) fn after(meanwhile: impl Fn(&World) + Send + Sync + 'static, act: Self) -> Self {
+        Self::Meanwhile(Meanwhile(Arc::new(meanwhile)), Box::new(act))
+    }
+}
+
+/// What the service does when the script is at its end, by the time in milliseconds since the start.
+pub(super) struct Behaviour(pub(super) Box<dyn Fn(u64) -> Act + Send + Sync>);
+
+impl fmt::Debug for Behaviour {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Behaviour")
+    }
+}
+
+/// One call as the service saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// Which of the service objects, in the order in which they were made.
+    pub(crate) object: usize,
+    pub(crate) direction: Direction,
+    pub(crate) step: String,
+    pub(crate) key: String,
+    pub(crate) attempt: u32,
+    /// Milliseconds since the start of the test.
+    pub(crate) at_ms: u64,
+    pub(crate) timeout_ms: u64,
+}
+
+/// The service.
+pub(crate) struct Scripted<'a> {
+    pub(super) object: usize,
+    pub(super) world: &'a World,
+}
+
+impl Scripted<'_> {
+    async fn act(&self, direction: Direction, call: &Call<'_>) -> Answer {
+        let act = self.world.lock(|state| {
+            state.seen.push(Seen {
+                object: self.object,
+                direction,
+                step: call.step.to_owned(),
+                key: call.idempotency_key.to_owned(),
+                attempt: call.attempt,
+                at_ms: START.ms_until(call.started_at),
+                timeout_ms: call.timeout_ms,
+            });
+            state.acts.pop_front()
+        });
+        let act = act.or_else(|| self.world.behaviour.as_ref().map(|Behaviour(act)| act(self.world.now_ms())));
+        let mut act = act.expect("the script has an act for every call");
+        while let Act::Meanwhile(Meanwhile(happen), then) = act {
+            happen(self.world);
+            act = *then;
+        }
+        match act {
+            Act::Answer(answer) => answer,
+            Act::Within(ms, answer) if ms <= call.timeout_ms => {
+                self.world.pass_ms(ms);
+                answer
+            }
+            Act::Frozen(ms, answer) => {
+                self.world.pass_ms(ms);
+                answer
+            }
+            Act::Within(..) | Act::Hang => pending().await,
+            Act::Panic => panic!("as the script says"),
+            Act::Meanwhile(..) => unreachable!("taken off above"),
+        }
+    }
+}
+
+impl Service for Scripted<'_> {
+    async fn forward(&mut self, call: &Call<'_>) -> Answer {
+        self.act(Direction::Forward, call).await
+    }
+
+    async fn undo(&mut self, call: &Call<'_>) -> Answer {
+        self.act(Direction::Undo, call).await
+    }
+}

@@ -1,0 +1,71 @@
+//! Which orders a job is about.
+
+use super::job::{DryRun, Entry, Job, Selector};
+use crate::limits::PAGE_MAX;
+use crate::ports::{ListError, Page, Store};
+use crate::task::{Direction, ProcessState, Task};
+use crate::time::Timestamp;
+
+/// Pages that a dry run reads at most.
+pub const DRY_RUN_PAGES_MAX: usize = 100;
+
+/// Counts the orders that a job would resubmit, among the newest in `Error`. Changes nothing.
+///
+/// # Errors
+/// [`ListError`] when the store cannot be read.
+pub async fn dry_run(store: &impl Store, selector: &Selector) -> Result<DryRun, ListError> {
+    let mut matching = 0;
+    let mut cursor: Option<String> = None;
+    for _ in 0..DRY_RUN_PAGES_MAX {
+        let page = store.list(Some(ProcessState::Error), cursor.as_deref(), PAGE_MAX).await?;
+        matching += page.tasks.iter().filter(|task| selector.matches(task)).count() as u64;
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(DryRun { matching, complete: true });
+        }
+    }
+    Ok(DryRun { matching, complete: false })
+}
+
+impl Selector {
+    /// Whether a task is meant.
+    #[must_use]
+    pub fn matches(&self, task: &Task) -> bool {
+        let reason = task.reason.as_ref();
+        let is_or_any = |wanted: &Option<_>, found| wanted.is_none() || wanted.as_ref() == found;
+        task.process_state == ProcessState::Error
+            && is_or_any(&self.reason_code, reason.map(|reason| &reason.code))
+            && is_or_any(&self.step, reason.and_then(|reason| reason.step.as_ref()))
+            && failed_at(task).is_none_or(|at| {
+                self.failed_since.is_none_or(|since| since <= at) && self.failed_until.is_none_or(|until| at <= until)
+            })
+    }
+}
+
+/// Since when a task is in `Error`. Its history says so; where many late answers have pushed that line out, the watch.
+fn failed_at(task: &Task) -> Option<Timestamp> {
+    let line = task.history.iter().rev().find(|line| &*line.what == ProcessState::Error.name());
+    line.map(|line| line.at).or(task.watch_at)
+}
+
+impl Job {
+    /// Takes what a page of the scan shows.
+    pub(super) fn absorb(&mut self, page: &Page, now: Timestamp) {
+        for task in page.tasks.iter().filter(|task| self.spec.selector.matches(task)) {
+            let order_id = task.order_id;
+            let is_known = self.found.iter().chain(&self.under_way).any(|entry| entry.order_id == order_id);
+            if is_known || self.has_resubmitted(task) {
+                continue;
+            }
+            self.found.push(Entry {
+                order_id,
+                version: task.version,
+                undoing: task.steps.iter().any(|step| step.direction == Direction::Undo),
+                priority: task.priority,
+                at: now,
+            });
+        }
+        self.cursor.clone_from(&page.next);
+        self.scanned = page.next.is_none();
+    }
+}

@@ -1,0 +1,214 @@
+//! One step of a job: from what is stored and seen to what shall be stored and sent.
+
+use std::sync::Arc;
+
+use super::job::{Entry, Job, JobState};
+use super::{FOUND_MIN, RESEND_AFTER_MS, SAMPLE_MIN, UNDER_WAY_MAX};
+use crate::limits::HISTORY_MAX;
+use crate::message::{Action, Command, Priority, SchedulerMessage};
+use crate::ports::Page;
+use crate::task::{ProcessState, Task, reason};
+use crate::time::Timestamp;
+
+/// Pages of orders in `Error` that a step reads at most.
+pub const PAGES_AT_ONCE: usize = 5;
+
+/// How an order under way stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// In `Error`, as it was when it was found: the command has not been carried out.
+    Untouched,
+    /// Resubmitted, and not settled yet.
+    OnItsWay,
+    /// Resubmitted, and ended well.
+    Recovered,
+    /// Resubmitted, and in `Error` again or undone instead of carried out.
+    FailedAgain,
+    /// Somebody else did something about it, or does not want it done.
+    PassedOver,
+}
+
+/// A command to be sent once the job is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// The message.
+    pub message: SchedulerMessage,
+    /// Its lane.
+    pub lane: Priority,
+    /// How long the queue keeps it back, in milliseconds.
+    pub delay_ms: u64,
+}
+
+/// What a step comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Next {
+    /// The job as it shall be written; nothing where nothing changes.
+    pub job: Option<Job>,
+    /// What to send once that is written. Sending it again is harmless.
+    pub send: Vec<Outgoing>,
+}
+
+/// How an order that the job put on its way stands, from its task as it is now.
+#[must_use]
+pub fn standing(job: &Job, entry: &Entry, task: Option<&Task>) -> Standing {
+    let Some(task) = task else {
+        return Standing::PassedOver;
+    };
+    let failed_in = task.reason.as_ref().map_or(0, |reason| reason.since_version);
+    let was_cancelled = task.reason.as_ref().is_some_and(|reason| &*reason.code == reason::CANCELLED);
+    // A history that is full may have lost the line; then the order counts, so that failures are rather seen twice.
+    let is_ours = job.has_resubmitted(task) || task.history.len() >= HISTORY_MAX;
+    match (task.process_state, is_ours) {
+        (ProcessState::Error, _) if failed_in <= entry.version => Standing::Untouched,
+        (_, false) => Standing::PassedOver,
+        (ProcessState::Error, true) => Standing::FailedAgain,
+        (ProcessState::Processed, true) => Standing::Recovered,
+        (ProcessState::Compensated, true) if entry.undoing => Standing::Recovered,
+        (ProcessState::Compensating | ProcessState::Compensated, true) if was_cancelled => Standing::PassedOver,
+        (ProcessState::Compensated, true) => Standing::FailedAgain,
+        // Nobody knows when an operator will let it go on.
+        (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true)
+            if task.paused.is_some() =>
+        {
+            Standing::PassedOver
+        }
+        (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true) => Standing::OnItsWay,
+    }
+}
+
+impl Job {
+    /// Whether a step needs to see more of the orders in `Error`, up to [`PAGES_AT_ONCE`] pages from `cursor` on.
+    #[must_use]
+    pub fn wants_more(&self) -> bool {
+        self.state.is_active() && !self.scanned && self.found.len() < FOUND_MIN
+    }
+}
+
+/// The next step of a job. `standings` are those of its orders under way, in that order; `pages` are what the scan shows
+/// from its cursor on. Orders for the next `tick_ms` are put on their way at once, spread by the queue's delay, since the
+/// next step comes only then.
+#[must_use]
+pub fn carry_on(job: &Job, standings: &[Standing], pages: &[Page], now: Timestamp, tick_ms: u64) -> Next {
+    let mut after = job.clone();
+    let mut due = Vec::new();
+    if job.state.is_active() {
+        due = settle(&mut after, standings, now);
+        for page in pages {
+            after.absorb(page, now);
+        }
+        change_state(&mut after, now);
+    }
+    if !after.state.is_active() {
+        due.clear();
+    } else {
+        due.extend(begin(&mut after, now, tick_ms));
+    }
+    let reason = after.reason();
+    let send = due.iter().map(|entry| outgoing(&after, &reason, entry, now)).collect();
+    let changed = after != *job;
+    after.version += 1;
+    Next { job: changed.then_some(after), send }
+}
+
+/// Strikes the orders that are settled, and gives those whose command has to be sent again.
+fn settle(job: &mut Job, standings: &[Standing], now: Timestamp) -> Vec<Entry> {
+    let mut again = Vec::new();
+    let mut open = Vec::with_capacity(job.under_way.len());
+    for (mut entry, standing) in std::mem::take(&mut job.under_way).into_iter().zip(standings) {
+        match standing {
+            Standing::Recovered => job.tally.recovered += 1,
+            Standing::FailedAgain => job.tally.failed_again += 1,
+            Standing::PassedOver => job.tally.passed_over += 1,
+            Standing::OnItsWay => open.push(entry),
+            Standing::Untouched => {
+                if entry.at.plus_ms(RESEND_AFTER_MS) <= now {
+                    entry.at = now;
+                    again.push(entry);
+                }
+                open.push(entry);
+            }
+        }
+    }
+    job.under_way = open;
+    again
+}
+
+/// Whether the job goes on, and how.
+fn change_state(job: &mut Job, now: Timestamp) {
+    let nothing_waits = job.scanned && job.found.is_empty();
+    let unsettled = job.under_way.len() as u64;
+    let next = match job.state {
+        JobState::Canary | JobState::Running if nothing_waits && unsettled == 0 => Some(JobState::Done),
+        JobState::Canary => {
+            let all_begun = nothing_waits || job.tally.begun >= u64::from(job.spec.canary);
+            let timed_out = job.since.plus_ms(job.spec.canary_timeout_ms) <= now;
+            match all_begun && (unsettled == 0 || timed_out) {
+                true => Some(verdict(job, "canaries", unsettled).unwrap_or(JobState::Running)),
+                false => None,
+            }
+        }
+        JobState::Running => {
+            let settled = job.tally.recovered + job.tally.failed_again;
+            let is_sample = settled >= SAMPLE_MIN || unsettled == 0;
+            is_sample.then(|| verdict(job, "settled orders", 0)).flatten()
+        }
+        JobState::Planned | JobState::Done | JobState::Stopped(_) | JobState::Cancelled(_) => None,
+    };
+    if let Some(state) = next {
+        job.state = state;
+        job.since = now;
+    }
+}
+
+/// Whether too many failed again. `silent` are those that count as failed because they took too long.
+fn verdict(job: &Job, of_what: &str, silent: u64) -> Option<JobState> {
+    let failed = job.tally.failed_again + silent;
+    let settled = job.tally.recovered + failed;
+    let percent_max = u64::from(job.spec.stop_at_failed_percent);
+    let is_too_many = failed * 100 > percent_max * settled;
+    let words = || {
+        let late = if silent == 0 { String::new() } else { format!(" ({silent} of them were not settled in time)") };
+        format!("{failed} of {settled} {of_what} failed again{late}, more than {percent_max} %")
+    };
+    is_too_many.then(|| JobState::Stopped(words().into()))
+}
+
+/// Puts the next orders on their way, at the rate, and gives them.
+fn begin(job: &mut Job, now: Timestamp, tick_ms: u64) -> Vec<Entry> {
+    let gap_ms = u64::from(1_000_u32.div_ceil(job.spec.rate_per_second.max(1)));
+    let room = UNDER_WAY_MAX.saturating_sub(job.under_way.len());
+    let canaries_left = u64::from(job.spec.canary).saturating_sub(job.tally.begun);
+    let may_begin = match job.state {
+        JobState::Canary => room.min(usize::try_from(canaries_left).unwrap_or(room)),
+        JobState::Running => room,
+        JobState::Planned | JobState::Done | JobState::Stopped(_) | JobState::Cancelled(_) => 0,
+    };
+    let first_at = job.next_at.max(now);
+    let until = now.plus_ms(tick_ms.max(1));
+    let places = 0..may_begin.min(job.found.len()) as u64;
+    let times: Vec<Timestamp> =
+        places.map(|place| first_at.plus_ms(place * gap_ms)).take_while(|at| *at < until).collect();
+    let next = job.found.drain(..times.len());
+    let begun: Vec<Entry> = next.zip(times).map(|(entry, at)| Entry { at, ..entry }).collect();
+    if let Some(last) = begun.last() {
+        job.next_at = last.at.plus_ms(gap_ms);
+        job.tally.begun += begun.len() as u64;
+        job.under_way.extend(&begun);
+        if job.state == JobState::Canary {
+            job.since = now;
+        }
+    }
+    begun
+}
+
+fn outgoing(job: &Job, reason: &Arc<str>, entry: &Entry, now: Timestamp) -> Outgoing {
+    let command = Command {
+        order_id: entry.order_id,
+        action: Action::Resubmit,
+        by: job.spec.by.clone(),
+        reason: reason.clone(),
+        version: Some(entry.version),
+    };
+    let message = SchedulerMessage::Command(command);
+    Outgoing { message, lane: entry.priority, delay_ms: now.ms_until(entry.at) }
+}

@@ -1,0 +1,312 @@
+use super::*;
+use crate::id::OrderId;
+use crate::machine::Verdict;
+use crate::machine::testing::Case;
+use crate::message::SchedulerMessage;
+use crate::ports::Page;
+use crate::task::{ProcessState, Task, reason};
+use crate::time::Timestamp;
+use std::sync::Arc;
+
+const TICK_MS: u64 = 1_000;
+
+fn at(ms: u64) -> Timestamp {
+    Timestamp::from_epoch_ms(1_000_000_000_000).plus_ms(ms)
+}
+
+fn spec() -> Spec {
+    serde_json::from_str(r#"{"By":"ann","Reason":"mended","Canary":3,"RatePerSecond":100,"CanaryTimeoutMs":60000}"#)
+        .unwrap()
+}
+
+/// A job in its canary state, with nothing seen yet.
+fn started(spec: Spec) -> Job {
+    Job::plan("j".into(), spec, DryRun::default(), at(0)).unwrap().start("ann", "go", at(0)).unwrap()
+}
+
+/// A task in `Error` since `ms`, because step `b` was rejected.
+fn in_error(name: &str, ms: u64) -> Task {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], "on_rejected = \"hold\"")], false);
+    case.task.order_id = OrderId::from_idempotency_key("test", name);
+    case.now = at(ms);
+    case.wake();
+    case.done("a");
+    case.rejected("b");
+    assert_eq!(case.state(), ProcessState::Error);
+    case.task
+}
+
+/// The last page of a scan, with so many orders.
+fn page(count: usize) -> Page {
+    Page { tasks: (0..count).map(|n| Arc::new(in_error(&n.to_string(), 0))).collect(), next: None }
+}
+
+fn step(job: &Job, standings: &[Standing], pages: &[Page], ms: u64) -> (Job, usize) {
+    let Next { job: after, send } = carry_on(job, standings, pages, at(ms), TICK_MS);
+    (after.unwrap_or_else(|| job.clone()), send.len())
+}
+
+/// All under way stand so.
+fn all(job: &Job, standing: Standing) -> Vec<Standing> {
+    vec![standing; job.under_way.len()]
+}
+
+#[test]
+fn a_selector_means_what_all_its_parts_mean() {
+    let task = in_error("x", 5_000);
+    let with = |change: &dyn Fn(&mut Selector)| {
+        let mut selector = Selector::default();
+        change(&mut selector);
+        selector.matches(&task)
+    };
+    assert!(with(&|_| {}));
+    assert!(with(&|it| it.reason_code = Some(reason::REJECTED.into())));
+    assert!(!with(&|it| it.reason_code = Some(reason::EXHAUSTED.into())));
+    assert!(with(&|it| it.step = Some("b".into())));
+    assert!(!with(&|it| it.step = Some("a".into())));
+    assert!(with(&|it| (it.failed_since, it.failed_until) = (Some(at(5_000)), Some(at(5_000)))));
+    assert!(!with(&|it| it.failed_since = Some(at(5_001))));
+    assert!(!with(&|it| it.failed_until = Some(at(4_999))));
+    let healthy = Case::chain().task;
+    assert!(!Selector::default().matches(&healthy), "only orders in Error are meant");
+}
+
+#[test]
+fn a_job_that_could_not_be_carried_out_is_refused_by_the_name_of_the_field() {
+    let refused = |change: &dyn Fn(&mut Spec)| {
+        let mut spec = spec();
+        change(&mut spec);
+        Job::plan("j".into(), spec, DryRun::default(), at(0)).unwrap_err().field
+    };
+    assert_eq!(refused(&|spec| spec.by = "".into()), "By");
+    assert_eq!(refused(&|spec| spec.reason = "x".repeat(257).into()), "Reason");
+    assert_eq!(refused(&|spec| spec.selector.step = Some("x".repeat(65).into())), "Selector.Step");
+    assert_eq!(refused(&|spec| spec.canary = 501), "Canary");
+    assert_eq!(refused(&|spec| spec.rate_per_second = 0), "RatePerSecond");
+    assert_eq!(refused(&|spec| spec.stop_at_failed_percent = 101), "StopAtFailedPercent");
+    assert_eq!(refused(&|spec| spec.canary_timeout_ms = 0), "CanaryTimeoutMs");
+    assert!(serde_json::from_str::<Spec>(r#"{"By":"a","Reason":"b","Cannary":1}"#).is_err(), "a misspelt field");
+}
+
+#[test]
+fn a_planned_job_does_nothing_until_it_is_started_and_is_started_once() {
+    let planned = Job::plan("j".into(), spec(), DryRun { matching: 4, complete: true }, at(0)).unwrap();
+    let nothing = Next { job: None, send: Vec::new() };
+    assert_eq!(carry_on(&planned, &[], &[page(4)], at(1), TICK_MS), nothing);
+    assert!(!planned.wants_more());
+    let started = planned.start("ann", "go", at(1)).unwrap();
+    assert_eq!((&started.state, started.version), (&JobState::Canary, 2));
+    assert_eq!(started.start("ann", "go", at(2)), Err(NotNow::Started));
+    let cancelled = started.cancel("ann", "no", at(2)).unwrap();
+    assert_eq!(
+        (cancelled.start("ann", "go", at(3)), cancelled.cancel("ann", "no", at(3))),
+        (Err(NotNow::Ended), Err(NotNow::Ended))
+    );
+    assert_eq!(carry_on(&cancelled, &[], &[page(4)], at(4), TICK_MS), nothing);
+}
+
+#[test]
+fn the_list_of_orders_under_way_is_written_with_the_commands_that_follow_from_it() {
+    let job = started(spec());
+    let Next { job: after, send } = carry_on(&job, &[], &[page(5)], at(0), TICK_MS);
+    let after = after.unwrap();
+    assert_eq!((after.version, after.under_way.len(), after.found.len(), after.tally.begun), (3, 3, 2, 3));
+    assert_eq!(send.len(), 3, "the canaries");
+    for (outgoing, entry) in send.iter().zip(&after.under_way) {
+        let SchedulerMessage::Command(command) = &outgoing.message else {
+            panic!("{outgoing:?}");
+        };
+        assert_eq!((command.order_id, command.version), (entry.order_id, Some(entry.version)));
+        assert_eq!((&*command.by, &*command.reason), ("ann", "bulk j: mended"));
+        assert_eq!(at(outgoing.delay_ms), entry.at);
+    }
+    let stored = serde_json::to_string(&after).unwrap();
+    assert_eq!(serde_json::from_str::<Job>(&stored).unwrap(), after);
+}
+
+#[test]
+fn a_step_with_nothing_new_writes_nothing() {
+    let (job, _) = step(&started(spec()), &[], &[page(5)], 0);
+    let next = carry_on(&job, &all(&job, Standing::OnItsWay), &[], at(1_000), TICK_MS);
+    assert_eq!(next, Next { job: None, send: Vec::new() });
+}
+
+#[test]
+fn the_others_wait_until_every_canary_is_settled() {
+    use Standing::{OnItsWay, Recovered};
+    let (job, sent) = step(&started(spec()), &[], &[page(8)], 0);
+    assert_eq!(sent, 3);
+    let (job, sent) = step(&job, &[Recovered, OnItsWay, Recovered], &[], 1_000);
+    assert_eq!((&job.state, sent, job.tally.recovered), (&JobState::Canary, 0, 2));
+    let (job, sent) = step(&job, &[Recovered], &[], 2_000);
+    assert_eq!((&job.state, sent), (&JobState::Running, 5));
+    let (job, _) = step(&job, &all(&job, Recovered), &[], 3_000);
+    assert_eq!((job.state, job.tally.recovered), (JobState::Done, 8));
+}
+
+#[test]
+fn canaries_that_fail_or_stay_silent_stop_the_job() {
+    use Standing::{FailedAgain, OnItsWay, Recovered};
+    let (canaries, _) = step(&started(spec()), &[], &[page(8)], 0);
+    let (job, _) = step(&canaries, &[Recovered, Recovered, FailedAgain], &[], 1_000);
+    assert_eq!(job.state, JobState::Stopped("1 of 3 canaries failed again, more than 20 %".into()));
+    let silent = [Recovered, Recovered, OnItsWay];
+    let (waiting, _) = step(&canaries, &silent, &[], 59_999);
+    assert_eq!(waiting.state, JobState::Canary);
+    let (job, sent) = step(&waiting, &[OnItsWay], &[], 60_000);
+    assert!(matches!(&job.state, JobState::Stopped(why) if why.contains("1 of them")), "{:?}", job.state);
+    assert_eq!(sent, 0);
+    let (job, _) = step(&waiting, &[Standing::PassedOver], &[], 1_000);
+    assert_eq!(job.state, JobState::Running, "what somebody else saw to says nothing about the others");
+}
+
+#[test]
+fn a_share_is_made_only_of_enough_orders_and_may_be_as_large_as_was_said() {
+    use Standing::{FailedAgain, OnItsWay, Recovered};
+    let run = |failed: usize, recovered: usize, percent: u8| {
+        let spec = Spec { canary: 0, stop_at_failed_percent: percent, ..spec() };
+        let (job, _) = step(&started(spec), &[], &[page(40)], 0);
+        let mut standings = vec![FailedAgain; failed];
+        standings.extend(vec![Recovered; recovered]);
+        standings.resize(job.under_way.len(), OnItsWay);
+        step(&job, &standings, &[], 500).0.state
+    };
+    assert_eq!(run(9, 0, 20), JobState::Running, "nine are no sample");
+    assert_eq!(run(2, 8, 20), JobState::Running, "20 % are allowed");
+    assert!(matches!(run(3, 7, 20), JobState::Stopped(_)));
+    assert_eq!(run(30, 0, 100), JobState::Running, "100 % are allowed");
+    assert!(matches!(run(1, 20, 0), JobState::Stopped(_)));
+}
+
+#[test]
+fn the_rate_holds_over_any_ticks_and_is_spread_within_one() {
+    let spec = Spec { canary: 0, rate_per_second: 3, ..spec() };
+    let mut job = started(spec);
+    let mut times = Vec::new();
+    let mut pages = vec![page(20)];
+    // Ticks that come late, early and twice.
+    for ms in [0, 1_000, 1_000, 1_300, 2_900, 7_000, 8_000, 9_000, 10_000, 11_000, 12_000, 13_000] {
+        let Next { job: after, send } = carry_on(&job, &all(&job, Standing::Recovered), &pages, at(ms), TICK_MS);
+        pages.clear();
+        times.extend(send.iter().map(|outgoing| ms + outgoing.delay_ms));
+        job = after.unwrap_or(job);
+    }
+    assert_eq!(times.len(), 20);
+    let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert!(gaps.iter().all(|&gap_ms| gap_ms >= 334), "{gaps:?}");
+}
+
+#[test]
+fn orders_under_way_are_bounded() {
+    let mut job = started(Spec { canary: 0, rate_per_second: 1_000, ..spec() });
+    let (first, _) = step(&job, &[], &[page(150)], 0);
+    let mut entry = first.under_way[0];
+    for n in 0..UNDER_WAY_MAX + 50 {
+        entry.order_id = OrderId::from_idempotency_key("many", &n.to_string());
+        job.found.push(entry);
+    }
+    let (job, sent) = step(&job, &[], &[], 0);
+    assert_eq!((job.under_way.len(), sent, job.found.len()), (UNDER_WAY_MAX, UNDER_WAY_MAX, 50));
+    let (job, sent) = step(&job, &all(&job, Standing::OnItsWay), &[], 5_000);
+    assert_eq!((job.under_way.len(), sent), (UNDER_WAY_MAX, 0));
+}
+
+#[test]
+fn a_command_that_nothing_came_of_is_sent_again_after_a_while_and_not_before() {
+    let (job, _) = step(&started(spec()), &[], &[page(3)], 0);
+    let untouched = all(&job, Standing::Untouched);
+    assert_eq!(step(&job, &untouched, &[], RESEND_AFTER_MS - 1).1, 0);
+    let (again, sent) = step(&job, &untouched, &[], RESEND_AFTER_MS + 100);
+    assert_eq!((sent, again.tally.begun, again.under_way.len()), (3, 3, 3));
+    assert_eq!(step(&again, &untouched, &[], RESEND_AFTER_MS + 200).1, 0);
+}
+
+#[test]
+fn the_scan_takes_no_order_twice_and_none_that_the_job_resubmitted_before() {
+    let (job, _) =
+        step(&Job { scanned: false, ..started(spec()) }, &[], &[Page { next: Some("c".into()), ..page(6) }], 0);
+    assert_eq!((job.cursor.as_deref(), job.scanned, job.wants_more()), (Some("c"), false, true));
+    let (job, _) = step(&job, &all(&job, Standing::OnItsWay), &[page(6)], 100);
+    assert_eq!((job.found.len() + job.under_way.len(), job.scanned, job.wants_more()), (6, true, false));
+    let mut case = failed_case();
+    resubmit(&mut case, &job);
+    case.rejected("a");
+    // Its clock was behind, so its time says that it is meant.
+    let fresh = started(spec());
+    let scan = Page { tasks: vec![Arc::new(case.task.clone())], next: None };
+    assert!(fresh.spec.selector.matches(&case.task));
+    assert_eq!(step(&fresh, &[], &[scan], 0).0.tally.begun, 0);
+}
+
+/// An order that was rejected at its first step.
+fn failed_case() -> Case {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\""), ("b", &["a"], "")], false);
+    case.wake();
+    case.rejected("a");
+    case
+}
+
+fn like(other: &Case) -> Case {
+    let mut case = failed_case();
+    case.task = other.task.clone();
+    case
+}
+
+fn resubmit(case: &mut Case, job: &Job) {
+    let seen = Some(case.task.version);
+    let event = crate::machine::Event::Resubmit { by: &"ann".into(), why: &job.reason(), seen };
+    assert_eq!(case.apply(event), Verdict::Taken);
+}
+
+fn entry_of(task: &Task) -> Entry {
+    let (order_id, version, priority) = (task.order_id, task.version, task.priority);
+    Entry { order_id, version, undoing: task.process_state == ProcessState::Compensating, priority, at: at(0) }
+}
+
+#[test]
+fn an_order_stands_as_its_own_history_says() {
+    let job = started(spec());
+    let mut case = failed_case();
+    let entry = entry_of(&case.task);
+    let stands = |case: &Case| standing(&job, &entry, Some(&case.task));
+    assert_eq!(standing(&job, &entry, None), Standing::PassedOver);
+    assert_eq!(stands(&case), Standing::Untouched);
+    case.all_sent();
+    assert_eq!(stands(&case), Standing::Untouched, "a notice that was sent is no change of the error");
+    resubmit(&mut case, &job);
+    assert_eq!(stands(&case), Standing::OnItsWay);
+    let mut again = like(&case);
+    again.rejected("a");
+    assert_eq!(stands(&again), Standing::FailedAgain);
+    let mut cancelled = like(&case);
+    cancelled.cancel();
+    assert_eq!(stands(&cancelled), Standing::PassedOver, "somebody does not want it done");
+    let mut paused = like(&case);
+    paused.pause();
+    assert_eq!(stands(&paused), Standing::PassedOver, "nobody knows when it will go on");
+    case.done("a");
+    case.done("b");
+    assert_eq!(stands(&case), Standing::Recovered);
+}
+
+#[test]
+fn what_another_operator_did_is_not_counted_for_the_job() {
+    let job = started(spec());
+    let mut case = failed_case();
+    let entry = entry_of(&case.task);
+    case.resubmit();
+    assert_eq!(standing(&job, &entry, Some(&case.task)), Standing::PassedOver);
+    case.rejected("a");
+    assert_eq!(standing(&job, &entry, Some(&case.task)), Standing::PassedOver);
+}
+
+#[test]
+fn an_order_that_is_undone_instead_of_carried_out_failed_again_unless_undoing_it_was_the_point() {
+    let job = started(spec());
+    let mut case = failed_case();
+    let entry = entry_of(&case.task);
+    resubmit(&mut case, &job);
+    case.task.process_state = ProcessState::Compensated;
+    assert_eq!(standing(&job, &entry, Some(&case.task)), Standing::FailedAgain);
+    assert_eq!(standing(&job, &Entry { undoing: true, ..entry }, Some(&case.task)), Standing::Recovered);
+}

@@ -1,0 +1,211 @@
+//! Doing a work while holding a named lease, so that one of many does it (rule 13).
+//!
+//! A lease is a promise with an end. Its holder renews it at every third of its term, and believes in it only until the
+//! moment at which the last attempt that succeeded was *begun*, plus the term, minus a margin: how long the answer was on
+//! its way does not count. Whatever goes wrong with a renewal (no, an error, silence) ends the work there and then, at
+//! the place where it waits. At the end the lease is given back, however the work ended; only a holder that died leaves
+//! it to the end of its term.
+//!
+//! What must never happen here: the work goes on without the lease. And what nobody may take for granted all the same:
+//! that two never hold it at once. Clocks differ, and a holder may be frozen between two looks at its clock. A lease only
+//! saves work.
+
+#[cfg(test)]
+mod tests;
+
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::pin::pin;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::task::Poll;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+
+use crate::ports::{Clock, Lease, Leases, PortError};
+use crate::time::Timestamp;
+
+/// What it takes to hold a lease.
+pub trait LeasePorts: Leases + Clock {}
+
+impl<P: Leases + Clock> LeasePorts for P {}
+
+/// How long a lease is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// How long it lasts without a renewal. Also how long a work stands still whose holder died.
+    pub term_ms: u64,
+    /// How much earlier its holder stops to believe in it: the clocks of two holders may be so far apart.
+    pub margin_ms: u64,
+}
+
+/// How holding a lease ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held<T> {
+    /// Somebody else holds it; the work was not begun.
+    NotAcquired,
+    /// The work is done, and this is what it gave.
+    Done(T),
+    /// The work was cancelled at some point, because the lease was not safely held any more.
+    Lost(Loss),
+}
+
+/// Why a lease was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Loss {
+    /// Somebody else took it.
+    #[error("somebody else took the lease")]
+    Taken,
+    /// It is not known whether it was renewed.
+    #[error("the lease could not be renewed")]
+    NotRenewed,
+    /// The answer to a renewal, or the next look at the clock, came too late.
+    #[error("the lease was not renewed in time")]
+    TooLate,
+}
+
+/// Does `work` while holding the lease `name` as `owner`, renewing it in the background. `health` tells how the holder
+/// fares: it is written down at each renewal, and once more before the lease is given back, unless it is empty.
+///
+/// `work` is not polled before the lease is held, and is dropped as soon as it is lost. Where it panics, the lease is
+/// given back and the panic goes on.
+///
+/// # Errors
+/// [`PortError`] when it is not known whether the lease was acquired; the work was not begun.
+pub async fn hold<T>(
+    ports: &impl LeasePorts,
+    name: &str,
+    owner: &str,
+    term: Term,
+    health: impl Fn() -> String,
+    work: impl Future<Output = T>,
+) -> Result<Held<T>, PortError> {
+    let asked_at = ports.now();
+    let trust_ms = term.term_ms.saturating_sub(term.margin_ms);
+    let acquiring = pin!(ports.acquire(name, owner, asked_at, term.term_ms));
+    let lease = match select(acquiring, pin!(ports.sleep(trust_ms))).await {
+        Either::Left((acquired, _)) => acquired?,
+        // If it was acquired all the same, its term will end it.
+        Either::Right(((), _)) => None,
+    };
+    let Some(lease) = lease else {
+        return Ok(Held::NotAcquired);
+    };
+    let trust = Trust::new(asked_at, term);
+    let ended = work_while_trusted(ports, &lease, term, &trust, &health, work).await;
+    // By now the work is dropped: nothing is done any more that the next holder could disturb.
+    let loss = match &ended {
+        Ended::Lost(loss) => Some(*loss),
+        Ended::Done(_) | Ended::Panicked(_) => None,
+    };
+    give_back(ports, &lease, term, &trust, loss, &health()).await;
+    match ended {
+        Ended::Done(value) => Ok(Held::Done(value)),
+        Ended::Lost(loss) => {
+            tracing::warn!(lease = name, epoch = lease.epoch, "work cancelled: {loss}");
+            Ok(Held::Lost(loss))
+        }
+        Ended::Panicked(panic) => resume_unwind(panic),
+    }
+}
+
+/// How the work under a lease ended.
+enum Ended<T> {
+    Done(T),
+    Lost(Loss),
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// Until when the holder believes in its lease.
+struct Trust(AtomicI64);
+
+impl Trust {
+    fn new(asked_at: Timestamp, term: Term) -> Self {
+        let trust = Self(AtomicI64::new(0));
+        trust.extend(asked_at, term);
+        trust
+    }
+
+    fn extend(&self, asked_at: Timestamp, term: Term) {
+        let until = asked_at.plus_ms(term.term_ms).minus_ms(term.margin_ms);
+        self.0.store(until.epoch_ms(), Ordering::Relaxed);
+    }
+
+    fn until(&self) -> Timestamp {
+        Timestamp::from_epoch_ms(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// Polls the work for as long as the lease is safely held.
+async fn work_while_trusted<T>(
+    ports: &impl LeasePorts,
+    lease: &Lease,
+    term: Term,
+    trust: &Trust,
+    health: &impl Fn() -> String,
+    work: impl Future<Output = T>,
+) -> Ended<T> {
+    let mut keeping = pin!(keep(ports, lease, term, trust, health));
+    let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
+    poll_fn(|context| {
+        if let Poll::Ready(loss) = keeping.as_mut().poll(context) {
+            return Poll::Ready(Ended::Lost(loss));
+        }
+        // An instance that was frozen wakes up with the work ready and the timers not: so the clock is asked each time.
+        if ports.now() >= trust.until() {
+            return Poll::Ready(Ended::Lost(Loss::TooLate));
+        }
+        work.as_mut().poll(context).map(|ended| ended.map_or_else(Ended::Panicked, Ended::Done))
+    })
+    .await
+}
+
+/// Renews the lease at every third of its term until that does not succeed in time.
+async fn keep(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &Trust, health: &impl Fn() -> String) -> Loss {
+    let mut lease = lease.clone();
+    loop {
+        ports.sleep(term.term_ms / 3).await;
+        let asked_at = ports.now();
+        let note = health();
+        let answer = {
+            let renewing = pin!(ports.renew(&lease, asked_at, term.term_ms, &note));
+            let running_out = pin!(ports.sleep(asked_at.ms_until(trust.until())));
+            match select(renewing, running_out).await {
+                Either::Left((answer, _)) if ports.now() < trust.until() => answer,
+                Either::Left(_) | Either::Right(_) => return Loss::TooLate,
+            }
+        };
+        match answer {
+            Ok(Some(renewed)) => {
+                trust.extend(asked_at, term);
+                lease = renewed;
+            }
+            Ok(None) => return Loss::Taken,
+            Err(error) => {
+                tracing::warn!(lease = &*lease.name, "lease not renewed: {error}");
+                return Loss::NotRenewed;
+            }
+        }
+    }
+}
+
+/// Leaves the last note and gives the lease back. Neither is waited for longer than the lease would last anyway.
+async fn give_back(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &Trust, loss: Option<Loss>, note: &str) {
+    let may_tell = match loss {
+        Some(Loss::Taken) => return,
+        Some(Loss::NotRenewed | Loss::TooLate) => false,
+        None => !note.is_empty() && ports.now() < trust.until(),
+    };
+    let giving = pin!(async {
+        if may_tell && let Err(error) = ports.renew(lease, ports.now(), term.term_ms, note).await {
+            tracing::debug!(lease = &*lease.name, "last note not written: {error}");
+        }
+        ports.release(lease).await
+    });
+    match select(giving, pin!(ports.sleep(term.term_ms))).await {
+        Either::Left((Ok(()), _)) => {}
+        Either::Left((Err(error), _)) => tracing::warn!(lease = &*lease.name, "lease not given back: {error}"),
+        Either::Right(((), _)) => tracing::warn!(lease = &*lease.name, "lease not given back in time"),
+    }
+}

@@ -1,0 +1,259 @@
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::task::{Context, Waker};
+
+use futures_util::future::pending;
+
+use super::*;
+
+const TERM: Term = Term { term_ms: 9_000, margin_ms: 1_000 };
+
+/// What the store answers to a renewal, and how long it takes.
+#[derive(Clone, Copy)]
+enum Answer {
+    Yes { after_ms: u64 },
+    No,
+    Error,
+    Never,
+}
+
+/// Leases that answer as told, and a clock that only the test moves.
+struct World {
+    now: AtomicI64,
+    acquire_ms: u64,
+    taken: bool,
+    unreachable: bool,
+    /// Timers do not fire, whatever the clock says: the instance was frozen.
+    timers_late: AtomicBool,
+    renewals: Mutex<VecDeque<Answer>>,
+    /// What was asked of the store, with its time.
+    log: Mutex<Vec<String>>,
+}
+
+impl World {
+    fn new(renewals: &[Answer]) -> Self {
+        Self {
+            now: AtomicI64::new(0),
+            acquire_ms: 0,
+            taken: false,
+            unreachable: false,
+            timers_late: AtomicBool::new(false),
+            renewals: Mutex::new(renewals.iter().copied().collect()),
+            log: Mutex::default(),
+        }
+    }
+
+    fn log(&self, what: &str) {
+        self.log.lock().unwrap().push(format!("{} {what}", self.now.load(Ordering::Relaxed)));
+    }
+
+    fn logged(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+
+    fn pass_ms(&self, ms: i64) {
+        self.now.fetch_add(ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for World {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_epoch_ms(self.now.load(Ordering::Relaxed))
+    }
+
+    async fn sleep(&self, ms: u64) {
+        let until = self.now().plus_ms(ms);
+        poll_fn(|_| {
+            let fires = self.now() >= until && !self.timers_late.load(Ordering::Relaxed);
+            if fires { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+impl Leases for World {
+    async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
+        self.log("acquire");
+        self.sleep(self.acquire_ms).await;
+        if self.unreachable {
+            return Err(PortError::unavailable("leases.acquire", "down"));
+        }
+        let lease = Lease { name: name.into(), owner: owner.into(), epoch: 7, expires_at: now.plus_ms(term_ms) };
+        Ok((!self.taken).then_some(lease))
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        term_ms: u64,
+        health: &str,
+    ) -> Result<Option<Lease>, PortError> {
+        self.log(&format!("renew {health}"));
+        let answer = self.renewals.lock().unwrap().pop_front().unwrap_or(Answer::Yes { after_ms: 0 });
+        match answer {
+            Answer::Yes { after_ms } => self.sleep(after_ms).await,
+            Answer::No => return Ok(None),
+            Answer::Error => return Err(PortError::unavailable("leases.renew", "down")),
+            Answer::Never => pending().await,
+        }
+        Ok(Some(Lease { expires_at: now.plus_ms(term_ms), ..lease.clone() }))
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), PortError> {
+        self.log(&format!("release {}", lease.epoch));
+        Ok(())
+    }
+}
+
+/// A work that takes its time, counts its looks at the clock, and notes when it is dropped.
+struct Work<'a> {
+    world: &'a World,
+    until_ms: i64,
+    polls: &'a AtomicU32,
+}
+
+impl Future for Work<'_> {
+    type Output = &'static str;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<&'static str> {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        if self.world.now().epoch_ms() >= self.until_ms { Poll::Ready("done") } else { Poll::Pending }
+    }
+}
+
+impl Drop for Work<'_> {
+    fn drop(&mut self) {
+        self.world.log("dropped");
+    }
+}
+
+/// Runs a work of `work_ms` in steps of 100 ms until it ends, and gives what it came to and what happened when.
+fn hold_for(world: &World, work_ms: i64) -> (Result<Held<&'static str>, PortError>, Vec<String>) {
+    let polls = AtomicU32::new(0);
+    let work = Work { world, until_ms: work_ms, polls: &polls };
+    let health = || format!("fine at {}", world.now().epoch_ms());
+    let mut holding = pin!(hold(world, "sweep", "me", TERM, health, work));
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..1_000 {
+        if let Poll::Ready(held) = holding.as_mut().poll(&mut context) {
+            return (held, world.logged());
+        }
+        world.pass_ms(100);
+    }
+    panic!("it does not end: {:?}", world.logged());
+}
+
+#[test]
+fn a_short_work_is_done_and_the_lease_is_given_back_with_a_last_note() {
+    let world = World::new(&[]);
+    let (held, log) = hold_for(&world, 1_000);
+    assert_eq!(held.unwrap(), Held::Done("done"));
+    assert_eq!(log, ["0 acquire", "1000 dropped", "1000 renew fine at 1000", "1000 release 7"]);
+}
+
+#[test]
+fn a_long_work_renews_at_each_third_of_the_term() {
+    let world = World::new(&[]);
+    let (held, log) = hold_for(&world, 10_000);
+    assert_eq!(held.unwrap(), Held::Done("done"));
+    let renewals: Vec<_> = log.iter().filter(|line| line.contains("renew")).collect();
+    assert_eq!(
+        renewals,
+        ["3000 renew fine at 3000", "6000 renew fine at 6000", "9000 renew fine at 9000", "10000 renew fine at 10000"]
+    );
+}
+
+#[test]
+fn without_the_lease_the_work_is_not_begun() {
+    let taken = World { taken: true, ..World::new(&[]) };
+    let (held, log) = hold_for(&taken, 0);
+    assert_eq!(held.unwrap(), Held::NotAcquired);
+    assert_eq!(log, ["0 acquire", "0 dropped"]);
+    let unreachable = World { unreachable: true, ..World::new(&[]) };
+    let (held, log) = hold_for(&unreachable, 0);
+    assert!(held.is_err());
+    assert_eq!(log, ["0 acquire", "0 dropped"]);
+}
+
+#[test]
+fn a_lease_that_comes_after_its_own_trust_is_over_is_not_used() {
+    // Acquired just in time, but asked for long ago: the first poll of the work would come too late.
+    let world = World { acquire_ms: 20_000, ..World::new(&[]) };
+    let (held, log) = hold_for(&world, 0);
+    assert_eq!(held.unwrap(), Held::NotAcquired);
+    assert_eq!(log.last().unwrap(), "8000 dropped");
+}
+
+#[test]
+fn trust_counts_from_the_start_of_the_attempt_and_not_from_its_answer() {
+    // The answer comes after 5 s; the next renewal never comes: the work ends 8 s after the attempt was begun.
+    let world = World { acquire_ms: 5_000, ..World::new(&[Answer::Never]) };
+    let (held, log) = hold_for(&world, 60_000);
+    assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
+    assert!(log.contains(&"8000 dropped".to_owned()), "{log:?}");
+    // The renewal of 3000 is answered at 6000 and trusted until 3000 + 8000; the one of 9000 is never answered.
+    let world = World::new(&[Answer::Yes { after_ms: 3_000 }, Answer::Never]);
+    let (held, log) = hold_for(&world, 60_000);
+    assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
+    assert_eq!(log[2..], ["9000 renew fine at 9000", "11000 dropped", "11000 release 7"]);
+}
+
+#[test]
+fn a_renewal_that_is_refused_cancels_the_work_and_leaves_the_lease_to_its_new_holder() {
+    let world = World::new(&[Answer::Yes { after_ms: 0 }, Answer::No]);
+    let (held, log) = hold_for(&world, 60_000);
+    assert_eq!(held.unwrap(), Held::Lost(Loss::Taken));
+    assert_eq!(log[1..], ["3000 renew fine at 3000", "6000 renew fine at 6000", "6000 dropped"]);
+}
+
+#[test]
+fn a_renewal_that_fails_cancels_the_work_and_gives_the_lease_back() {
+    let world = World::new(&[Answer::Error]);
+    let (held, log) = hold_for(&world, 60_000);
+    assert_eq!(held.unwrap(), Held::Lost(Loss::NotRenewed));
+    assert_eq!(log[1..], ["3000 renew fine at 3000", "3000 dropped", "3000 release 7"]);
+}
+
+#[test]
+fn a_renewal_that_succeeds_too_late_cancels_the_work_in_time() {
+    let world = World::new(&[Answer::Yes { after_ms: 6_000 }]);
+    let (held, log) = hold_for(&world, 60_000);
+    assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
+    assert_eq!(log[2..], ["8000 dropped", "8000 release 7"]);
+}
+
+#[test]
+fn a_holder_that_was_frozen_past_its_trust_does_not_touch_the_work_again() {
+    let (world, polls) = (World::new(&[]), AtomicU32::new(0));
+    let work = Work { world: &world, until_ms: 1_000, polls: &polls };
+    let mut holding = pin!(hold(&world, "sweep", "me", TERM, String::new, work));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(holding.as_mut().poll(&mut context).is_pending());
+    assert_eq!(polls.load(Ordering::Relaxed), 1);
+    world.pass_ms(8_000);
+    world.timers_late.store(true, Ordering::Relaxed);
+    let held = holding.as_mut().poll(&mut context).map(Result::unwrap);
+    assert_eq!(held, Poll::Ready(Held::Lost(Loss::TooLate)), "the clock is asked although no timer fired");
+    assert_eq!(polls.load(Ordering::Relaxed), 1, "the work was ready, and is not asked");
+}
+
+#[test]
+fn a_work_that_fails_gives_the_lease_back() {
+    let world = World::new(&[]);
+    let holding = hold(&world, "sweep", "me", TERM, String::new, async { Err::<(), _>("failed") });
+    assert_eq!(holding.now_or_never().unwrap().unwrap(), Held::Done(Err("failed")));
+    assert_eq!(world.logged(), ["0 acquire", "0 release 7"]);
+}
+
+#[test]
+fn a_work_that_panics_gives_the_lease_back_and_goes_on_panicking() {
+    let world = World::new(&[]);
+    let holding = hold(&world, "sweep", "me", TERM, String::new, async { panic!("a bug") });
+    let panic = AssertUnwindSafe(holding).catch_unwind().now_or_never().unwrap().map(|_: Result<Held<()>, _>| ());
+    assert_eq!(*panic.unwrap_err().downcast::<&str>().unwrap(), "a bug");
+    assert_eq!(world.logged(), ["0 acquire", "0 release 7"]);
+}

@@ -1,0 +1,104 @@
+//! What ended in a dead-letter queue, and what became of it.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::PortError;
+use crate::id::OrderId;
+use crate::time::Timestamp;
+
+/// Records that a store of letters keeps at least; older ones may be forgotten.
+pub const LETTERS_KEPT: usize = 1_000;
+/// Longest body kept of a letter that nobody can read, in bytes: an order with the largest document fits.
+pub const LETTER_BYTES_MAX: usize = 160 * 1024;
+
+/// What became of the letters, for operators.
+pub trait Letters: Send + Sync {
+    /// Writes down what became of a letter. The same `MessageID` again replaces the record. Answers only once it cannot be
+    /// lost any more.
+    ///
+    /// # Errors
+    /// [`PortError`] when it is not known whether the write happened; the letter then stays where it is.
+    fn record(&self, settled: LetterRecord) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// The records, the last settled first, at most `limit`.
+    ///
+    /// # Errors
+    /// [`PortError`] when they cannot be read.
+    fn letters(&self, limit: usize) -> impl Future<Output = Result<Vec<LetterRecord>, PortError>> + Send;
+}
+
+/// A message that was delivered too often without success.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DeadLetter {
+    /// The queue that gave it up.
+    pub queue: LetterQueue,
+    /// The message's id on that queue.
+    #[serde(rename = "MessageID")]
+    pub message_id: Arc<str>,
+    /// The message's body as it was sent.
+    pub body: Arc<str>,
+    /// How often it was delivered.
+    pub receive_count: u32,
+    /// When it was given up (or sent, where the queue knows only that).
+    pub at: Timestamp,
+}
+
+/// A queue that gives up messages.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LetterQueue {
+    /// Accepted orders.
+    Submission,
+    /// Wakes, replies and commands, of either lane.
+    Scheduler,
+    /// The requests of this agent, of either lane.
+    Agent(Arc<str>),
+}
+
+/// What became of a dead letter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct LetterRecord {
+    /// The message's id.
+    #[serde(rename = "MessageID")]
+    pub message_id: Arc<str>,
+    /// The queue that gave it up; not known where even the letter's frame could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<LetterQueue>,
+    /// The order that it was about.
+    #[serde(rename = "OrderID", default, skip_serializing_if = "Option::is_none")]
+    pub order_id: Option<OrderId>,
+    /// How often it was delivered.
+    pub receive_count: u32,
+    /// When it was given up.
+    pub at: Timestamp,
+    /// When this was written.
+    pub settled_at: Timestamp,
+    /// What became of it.
+    pub fate: LetterFate,
+    /// The same for people.
+    pub message: Arc<str>,
+    /// The body, where nobody could read it; cut to [`LETTER_BYTES_MAX`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Arc<str>>,
+}
+
+/// What became of a dead letter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum LetterFate {
+    /// Its order was not stored: it is now, in `Error`, and an operator is called.
+    Stored,
+    /// Its order still needed it: it is in `Error`, and an operator is called.
+    Held,
+    /// Its order does not need it any more.
+    Stale,
+    /// There is no such order.
+    NoOrder,
+    /// An operator's wish that was not carried out.
+    LostWish,
+    /// Nobody can read it.
+    Unreadable,
+}

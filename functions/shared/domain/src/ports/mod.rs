@@ -1,0 +1,26 @@
+//! The ports: all that the handlers need from the world. An adapter implements them on one kind of infrastructure; a
+//! handler names those that it uses, so its signature says what its role may do.
+//!
+//! Adapters must keep what is written at each method; `tests/conformance` runs the same suite on all of them.
+
+mod error;
+mod events;
+mod jobs;
+mod leases;
+mod letters;
+mod memos;
+mod queues;
+mod services;
+mod store;
+mod world;
+
+pub use error::{PortError, PortErrorKind};
+pub use events::Events;
+pub use jobs::Jobs;
+pub use leases::{Lease, Leases};
+pub use letters::{DeadLetter, LETTER_BYTES_MAX, LETTERS_KEPT, LetterFate, LetterQueue, LetterRecord, Letters};
+pub use memos::{Memo, MemoState, Memos};
+pub use queues::{Queues, Source};
+pub use services::{Breaker, Release, ServiceHealth, Services};
+pub use store::{Commit, Due, Inserted, ListError, Page, Store};
+pub use world::{Clock, Randomness};

@@ -1,0 +1,62 @@
+//! The queues between the functions, and their receiving end.
+
+use std::future::Future;
+
+use super::PortError;
+use crate::message::{Delivery, Priority, Receipt, Request, SchedulerMessage};
+use crate::order::Order;
+
+/// The queues between the functions.
+pub trait Queues: Send + Sync {
+    /// Puts an accepted order on the submission queue. Answers only once it cannot be lost any more.
+    ///
+    /// # Errors
+    /// [`PortError`] when it is not known whether it was queued; the caller tells the application to post again.
+    fn submit(&self, order: Order) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Puts a message on a lane of the scheduler queue, to be delivered after `delay_ms`, at most [`DELAY_MS_MAX`].
+    ///
+    /// [`DELAY_MS_MAX`]: crate::limits::DELAY_MS_MAX
+    ///
+    /// # Errors
+    /// [`PortError`] when it is not known whether it was queued; the caller repeats it.
+    fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        lane: Priority,
+        delay_ms: u64,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Puts a request on the queue of an agent, in the lane that it names.
+    ///
+    /// # Errors
+    /// [`PortError`] when it is not known whether it was queued; the caller repeats it.
+    fn to_agent(&self, agent: &str, request: Request) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// Leaves a message of an agent's queue hidden for `delay_ms` from now, and then lets it be delivered again. The
+    /// handler reports it as not done.
+    ///
+    /// # Errors
+    /// [`PortError`] when that is not known to have happened; it is then delivered again at some other time.
+    fn return_to_agent(
+        &self,
+        agent: &str,
+        receipt: &Receipt,
+        delay_ms: u64,
+    ) -> impl Future<Output = Result<(), PortError>> + Send;
+}
+
+/// The receiving end of a queue, for a host that feeds the handlers itself. On AWS the platform does that.
+///
+/// A message that was received is hidden for the queue's visibility time-out. If it is not deleted until then it is
+/// delivered again, and after too many deliveries it goes to the queue's dead letters.
+pub trait Source<M>: Send + Sync {
+    /// The next messages, at most `limit`; waits until there is one.
+    fn receive(&self, limit: usize) -> impl Future<Output = Vec<Delivery<M>>> + Send;
+
+    /// Deletes messages that were handled. A delivery that is not the message's last deletes nothing.
+    ///
+    /// # Errors
+    /// [`PortError`] when that is not known to have happened; they are then delivered again.
+    fn delete(&self, receipts: Vec<Receipt>) -> impl Future<Output = Result<(), PortError>> + Send;
+}

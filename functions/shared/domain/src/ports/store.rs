@@ -1,0 +1,122 @@
+//! The order database and the state store.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use super::PortError;
+use crate::id::OrderId;
+use crate::order::Order;
+use crate::task::{ProcessState, Task};
+use crate::time::Timestamp;
+
+/// The order database and the state store.
+pub trait Store: Send + Sync {
+    /// Writes order and task together, or neither. An order is inserted once: repeats change nothing.
+    ///
+    /// # Errors
+    /// [`PortError`] when it is not known whether the write happened; the caller repeats it.
+    fn insert(&self, order: Order, task: Task) -> impl Future<Output = Result<Inserted, PortError>> + Send;
+
+    /// The order of this id.
+    ///
+    /// # Errors
+    /// [`PortError`] when the store cannot be read.
+    fn order(&self, order_id: OrderId) -> impl Future<Output = Result<Option<Arc<Order>>, PortError>> + Send;
+
+    /// The task of this id, as last committed.
+    ///
+    /// # Errors
+    /// [`PortError`] when the store cannot be read.
+    fn task(&self, order_id: OrderId) -> impl Future<Output = Result<Option<Arc<Task>>, PortError>> + Send;
+
+    /// Replaces `before` by `after`, if the stored version is still that of `before`. Answers only once the change
+    /// cannot be lost any more. A repeat that meets its own nonce has succeeded (rule 3).
+    ///
+    /// # Errors
+    /// [`PortError`] when it is not known whether the write happened; the caller repeats it.
+    fn commit(&self, before: &Task, after: Arc<Task>) -> impl Future<Output = Result<Commit, PortError>> + Send;
+
+    /// Orders of a shard that the supervisor has to look after by `now`, those due longest first, at most `limit`.
+    /// `after` is the last entry of the page before. The answer may lag behind the tasks.
+    ///
+    /// # Errors
+    /// [`PortError`] when the index cannot be read.
+    fn due(
+        &self,
+        shard: u8,
+        now: Timestamp,
+        after: Option<Due>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<Due>, PortError>> + Send;
+
+    /// Tasks in a state (or in any), newest first, at most `limit`; `after` is the `next` of the page before.
+    ///
+    /// # Errors
+    /// [`ListError`] when `after` was not made by this store, or the store cannot be read.
+    fn list(
+        &self,
+        state: Option<ProcessState>,
+        after: Option<&str>,
+        limit: usize,
+    ) -> impl Future<Output = Result<Page, ListError>> + Send;
+
+    /// The task of this id once it is settled ([`ProcessState::is_settled`]), or as it is after `wait_ms`. Waits also
+    /// for an order that was accepted and is not stored yet.
+    ///
+    /// # Errors
+    /// [`PortError`] when the store cannot be read.
+    fn settled(
+        &self,
+        order_id: OrderId,
+        wait_ms: u64,
+    ) -> impl Future<Output = Result<Option<Arc<Task>>, PortError>> + Send;
+}
+
+/// What became of an insert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Inserted {
+    /// It was written.
+    New,
+    /// The same order with the same document was there.
+    Same,
+    /// An order of this id with another document was there; nothing changed.
+    Different,
+}
+
+/// What became of a conditional write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Commit {
+    /// It was written, now or by an earlier try of the same write.
+    Committed,
+    /// Somebody else was first: read again, decide again. Not an error.
+    Conflict,
+}
+
+/// An entry of the index `watch`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Due {
+    /// Since when it is due.
+    pub at: Timestamp,
+    /// Which order.
+    pub order_id: OrderId,
+}
+
+/// A page of tasks.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// The tasks.
+    pub tasks: Vec<Arc<Task>>,
+    /// Where the next page goes on; nothing after the last page.
+    pub next: Option<String>,
+}
+
+/// A list could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ListError {
+    /// The place to go on from was not made by this store.
+    #[error("the cursor is not one that this list gave")]
+    Cursor,
+    /// The store failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}

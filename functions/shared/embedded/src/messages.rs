@@ -1,0 +1,45 @@
+//! The messages that are on disk, written: submissions, and operators' commands.
+
+use domain::message::{Command, Priority, SchedulerMessage};
+use domain::order::Order;
+use domain::time::Timestamp;
+use rusqlite::{Connection, params};
+
+use crate::lanes;
+use crate::writer::json;
+
+/// Writes a submission message. True when its order is not stored yet.
+pub(crate) fn accept(connection: &Connection, message_id: i64, order: &Order) -> rusqlite::Result<bool> {
+    const INSERT: &str = "INSERT INTO messages (message_id, order_id, body) VALUES (?1, ?2, ?3)";
+    const IS_NEW: &str = "SELECT NOT EXISTS (SELECT 1 FROM orders WHERE order_id = ?1)";
+    let order_id = order.order_id.to_string();
+    connection.prepare_cached(INSERT)?.execute(params![message_id, order_id, json(order)?])?;
+    connection.prepare_cached(IS_NEW)?.query_row([order_id], |row| row.get(0))
+}
+
+/// Deletes a submission message.
+pub(crate) fn remove(connection: &Connection, message_id: i64) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM messages WHERE message_id = ?1")?.execute([message_id])?;
+    Ok(())
+}
+
+/// Writes a command.
+pub(crate) fn command(
+    connection: &Connection,
+    message_id: i64,
+    command: &Command,
+    lane: Priority,
+    not_before: Timestamp,
+) -> rusqlite::Result<()> {
+    const SQL: &str = "INSERT INTO commands (message_id, lane, not_before, body) VALUES (?1, ?2, ?3, ?4)";
+    let body = json(&SchedulerMessage::Command(command.clone()))?;
+    let values = params![message_id, lanes::name(lane), not_before.epoch_ms(), body];
+    connection.prepare_cached(SQL)?.execute(values)?;
+    Ok(())
+}
+
+/// Deletes a command.
+pub(crate) fn remove_command(connection: &Connection, message_id: i64) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM commands WHERE message_id = ?1")?.execute([message_id])?;
+    Ok(())
+}

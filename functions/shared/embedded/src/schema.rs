@@ -1,0 +1,143 @@
+//! The tables of the database file, as the steps that made them. A file tells how many of them it has been through.
+
+use rusqlite::Connection;
+
+/// Each step with those before it makes a version of the schema. A step that was released is never changed.
+const STEPS: [&str; 2] = [FIRST, SURROUNDINGS];
+
+/// The newest version, kept in the file.
+pub(crate) const VERSION: i64 = STEPS.len() as i64;
+
+/// `seq` counts the orders as they came, so that the newest come first without a sort. `body` is the whole task as
+/// JSON; the columns beside it are those that an index or a condition needs. The indexes are written only when their
+/// columns change, which for a healthy order is when it starts and when it ends.
+const FIRST: &str = "
+CREATE TABLE orders (
+    order_id TEXT NOT NULL PRIMARY KEY,
+    document TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    submitted_at INTEGER NOT NULL,
+    submitter TEXT NOT NULL,
+    reply_channel TEXT,
+    correlation_id TEXT
+);
+CREATE TABLE tasks (
+    seq INTEGER NOT NULL PRIMARY KEY,
+    order_id TEXT NOT NULL UNIQUE,
+    version INTEGER NOT NULL,
+    process_state TEXT NOT NULL,
+    watch TEXT,
+    watch_at INTEGER,
+    body TEXT NOT NULL
+);
+CREATE INDEX tasks_watch ON tasks (watch, watch_at, order_id) WHERE watch IS NOT NULL;
+CREATE INDEX tasks_process_state ON tasks (process_state, seq);
+CREATE TABLE messages (
+    message_id INTEGER NOT NULL PRIMARY KEY,
+    order_id TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE TABLE dead_letters (
+    letter_id INTEGER NOT NULL PRIMARY KEY,
+    queue TEXT NOT NULL,
+    body TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    receive_count INTEGER NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE TABLE events (
+    seq INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    event_id TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE TABLE services (
+    service TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+";
+
+/// Lanes, commands, memos, jobs, and what became of dead letters. The number of a dead letter is never used again, since
+/// what became of it is kept under it.
+const SURROUNDINGS: &str = "
+ALTER TABLE orders ADD COLUMN priority TEXT;
+CREATE TABLE commands (
+    message_id INTEGER NOT NULL PRIMARY KEY,
+    lane TEXT NOT NULL,
+    not_before INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+ALTER TABLE dead_letters RENAME TO dead_letters_before;
+CREATE TABLE dead_letters (
+    letter_id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    queue TEXT NOT NULL,
+    message_id INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    receive_count INTEGER NOT NULL,
+    at INTEGER NOT NULL
+);
+INSERT INTO dead_letters SELECT letter_id, queue, 0, body, reason, receive_count, at FROM dead_letters_before;
+DROP TABLE dead_letters_before;
+CREATE TABLE letters (
+    seq INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    message_id TEXT NOT NULL UNIQUE,
+    settled_at INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE INDEX letters_settled_at ON letters (settled_at, seq);
+CREATE TABLE memos (
+    key TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE INDEX memos_expires_at ON memos (expires_at);
+CREATE TABLE jobs (
+    job_id TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+";
+
+/// Takes the file through the steps that it has not been through, all of them or none, and gives the version that it
+/// has then. A file of a later version is left alone.
+pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<i64> {
+    let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found >= VERSION {
+        return Ok(found);
+    }
+    let transaction = connection.transaction()?;
+    for step in STEPS.iter().skip(usize::try_from(found).unwrap_or(0)) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()?;
+    Ok(VERSION)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_an_earlier_version_is_taken_on_with_what_is_in_it() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(FIRST).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        let values = "INSERT INTO orders VALUES ('o', '{}', 'f', 1, 's', 'shop', NULL); \
+                      INSERT INTO dead_letters VALUES (7, 'scheduler', '{}', 'received-too-often', 10, 5);";
+        connection.execute_batch(values).unwrap();
+        assert_eq!(migrate(&mut connection).unwrap(), VERSION);
+        assert_eq!(migrate(&mut connection).unwrap(), VERSION, "once is enough");
+        let text = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, String>(0)).unwrap();
+        assert_eq!(
+            text("SELECT order_id || coalesce(priority, ' has none') || reply_channel FROM orders"),
+            "o has noneshop"
+        );
+        assert_eq!(text("SELECT letter_id || queue || receive_count || at FROM dead_letters"), "7scheduler105");
+        // The numbers go on from there, even when the letter is gone.
+        connection.execute_batch("DELETE FROM dead_letters").unwrap();
+        assert_eq!(text("SELECT CAST(seq AS TEXT) FROM sqlite_sequence WHERE name = 'dead_letters'"), "7");
+    }
+}

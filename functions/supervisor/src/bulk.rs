@@ -1,0 +1,128 @@
+//! Carrying on the jobs that resubmit many orders, one step at each run (see [`domain::bulk`]).
+
+use std::future::ready;
+
+use domain::bulk::{Job, Next, Outgoing, PAGES_AT_ONCE, Standing, carry_on, standing};
+use domain::instance::Instance;
+use domain::lease::{Held, hold};
+use domain::limits::PAGE_MAX;
+use domain::ports::{Clock, Commit, Jobs, Leases, ListError, Page, PortError, Queues, Store};
+use domain::task::ProcessState;
+use futures_util::{StreamExt, TryStreamExt, stream};
+
+use crate::{Budget, Settings};
+
+/// What it takes to carry on jobs. Nothing here changes a task: commands go to the scheduler.
+pub trait BulkPorts: Jobs + Store + Queues + Leases + Clock {}
+
+impl<P: Jobs + Store + Queues + Leases + Clock> BulkPorts for P {}
+
+/// Tasks read, or commands sent, at the same time.
+const AT_ONCE: usize = 16;
+
+/// What a run came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BulkReport {
+    /// Jobs that are neither planned nor ended.
+    pub active: u64,
+    /// Jobs that were carried on a step.
+    pub carried_on: u64,
+    /// Jobs that other supervisors carry on.
+    pub held_by_others: u64,
+    /// Commands sent.
+    pub sent: u64,
+}
+
+/// Carries every active job on a step, each under its lease.
+///
+/// # Errors
+/// The first [`PortError`], after all other jobs had their turn. The next run goes on where this one stopped.
+pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settings) -> Result<BulkReport, PortError> {
+    let budget = Budget::new(ports, settings);
+    let mut report = BulkReport::default();
+    let mut unreached = None;
+    for job in ports.jobs().await?.into_iter().filter(|job| job.state.is_active()) {
+        report.active += 1;
+        if budget.is_spent(ports) {
+            continue;
+        }
+        let name = format!("bulk/{}", job.id);
+        let note = || format!("{:?}, begun {}", job.state, job.tally.begun);
+        let step = take_step(ports, &job.id, settings.tick_ms);
+        match hold(ports, &name, &instance.name, settings.term(), note, step).await {
+            Ok(Held::Done(Ok(sent))) => {
+                report.carried_on += 1;
+                report.sent += sent;
+            }
+            Ok(Held::NotAcquired) => report.held_by_others += 1,
+            Ok(Held::Lost(_)) => {}
+            Ok(Held::Done(Err(error))) | Err(error) => {
+                tracing::warn!(job_id = &*job.id, "job not carried on: {error}");
+                unreached.get_or_insert(error);
+            }
+        }
+    }
+    unreached.map_or(Ok(report), Err)
+}
+
+/// One step of a job: looks, decides, writes, and only then sends. Gives the number of commands sent.
+async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result<u64, PortError> {
+    let Some(job) = ports.job(job_id).await? else {
+        return Ok(0);
+    };
+    let standings = standings(ports, &job).await?;
+    let pages = pages(ports, &job).await?;
+    let Next { job: after, send } = carry_on(&job, &standings, &pages, ports.now(), tick_ms);
+    let Some(after) = after else {
+        return Ok(0);
+    };
+    let state = after.state.clone();
+    if ports.set_job(job.version, after.into()).await? == Commit::Conflict {
+        // An operator, or another supervisor in spite of the lease, was first: the next step sees what they wrote.
+        return Ok(0);
+    }
+    if state != job.state {
+        tracing::info!(job_id, ?state, "bulk job");
+    }
+    let sent = send.len() as u64;
+    let sending = stream::iter(send)
+        .map(|Outgoing { message, lane, delay_ms }| async move { ports.to_scheduler(message, lane, delay_ms).await });
+    sending.buffer_unordered(AT_ONCE).try_for_each(|()| ready(Ok(()))).await?;
+    Ok(sent)
+}
+
+/// How the orders under way stand, in their order.
+async fn standings(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Standing>, PortError> {
+    let looks = job.under_way.iter().map(|entry| async move {
+        let task = ports.task(entry.order_id).await?;
+        Ok(standing(job, entry, task.as_deref()))
+    });
+    stream::iter(looks.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
+}
+
+/// What the scan shows next, if the job wants to see more.
+async fn pages(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Page>, PortError> {
+    let mut pages = Vec::new();
+    if !job.wants_more() {
+        return Ok(pages);
+    }
+    let mut cursor = job.cursor.clone();
+    while pages.len() < PAGES_AT_ONCE {
+        let page = match ports.list(Some(ProcessState::Error), cursor.as_deref(), PAGE_MAX).await {
+            Ok(page) => page,
+            // The scan begins again: what it shows twice is recognised.
+            Err(ListError::Cursor) if cursor.is_some() => {
+                cursor = None;
+                continue;
+            }
+            Err(ListError::Cursor) => return Err(PortError::refused("store.list", "a list without a cursor")),
+            Err(ListError::Port(error)) => return Err(error),
+        };
+        cursor.clone_from(&page.next);
+        pages.push(page);
+        if cursor.is_none() {
+            break;
+        }
+    }
+    Ok(pages)
+}

@@ -1,0 +1,212 @@
+//! Settling what ended in a dead-letter queue with the order that it was about.
+//!
+//! A letter whose order does not need it any more is dropped; one that its order still needs puts the order in `Error`
+//! and calls an operator, whose resubmit makes a new attempt. Either way it is written down before it is let go.
+
+use std::sync::Arc;
+
+use domain::advance::{AdvanceError, AdvancePorts, advance};
+use domain::batch::{Failures, Handled, Record, each};
+use domain::id::OrderId;
+use domain::instance::Instance;
+use domain::machine::{Decision, Event, Letter, Moment, Verdict, decide};
+use domain::message::{Delivery, Reply, Request, SchedulerMessage, Undecodable, decode};
+use domain::order::Order;
+use domain::ports::{DeadLetter, Inserted, LETTER_BYTES_MAX, LetterFate, LetterQueue, LetterRecord, Letters};
+use domain::task::{ProcessState, Task, reason};
+
+/// What it takes to settle dead letters.
+pub trait LetterPorts: AdvancePorts + Letters {}
+
+impl<P: AdvancePorts + Letters> LetterPorts for P {}
+
+/// Handles a batch of the dead-letter queues. A letter that could not be settled stays where it is.
+pub async fn dead_letters(ports: &impl LetterPorts, instance: &Instance, batch: Vec<Delivery<DeadLetter>>) -> Failures {
+    // A frame that cannot be read is settled as well: there is no queue behind this one.
+    let batch = batch.into_iter().map(|Delivery { receipt, receive_count, body }| Delivery {
+        receipt,
+        receive_count,
+        body: Ok(body),
+    });
+    each(batch.collect(), |record: Record<Result<DeadLetter, Undecodable>>| async move {
+        let record = match record.message {
+            Ok(letter) => settle(ports, instance, letter).await?,
+            Err(undecodable) => {
+                tracing::error!(message_id = %record.receipt.message_id, "dead letter without a frame: {undecodable}");
+                let now = ports.now();
+                LetterRecord {
+                    message_id: record.receipt.message_id,
+                    queue: None,
+                    order_id: None,
+                    receive_count: record.receive_count,
+                    at: now,
+                    settled_at: now,
+                    fate: LetterFate::Unreadable,
+                    message: undecodable.problem,
+                    body: None,
+                }
+            }
+        };
+        ports.record(record).await?;
+        Ok::<Handled, AdvanceError>(Handled::Done)
+    })
+    .await
+}
+
+/// What a letter says.
+enum Content {
+    Order(Box<Order>),
+    Attempt(OrderId, Letter),
+    Wake(OrderId),
+    Wish { order_id: OrderId, words: String },
+}
+
+/// Does what a letter means for its order, and says what became of it.
+async fn settle(
+    ports: &impl LetterPorts,
+    instance: &Instance,
+    letter: DeadLetter,
+) -> Result<LetterRecord, AdvanceError> {
+    let (order_id, fate, words) = match read(&letter) {
+        Ok(content) => settle_content(ports, instance, content).await?,
+        Err(undecodable) => (None, LetterFate::Unreadable, undecodable.to_string()),
+    };
+    let message_id = &*letter.message_id;
+    match fate {
+        LetterFate::Stored | LetterFate::Held => tracing::warn!(message_id, ?order_id, ?fate, "dead letter: {words}"),
+        LetterFate::LostWish => tracing::warn!(message_id, ?order_id, "an operator's wish was lost: {words}"),
+        LetterFate::Stale | LetterFate::NoOrder => tracing::info!(message_id, ?order_id, ?fate, "dead letter: {words}"),
+        LetterFate::Unreadable => tracing::error!(message_id, queue = ?letter.queue, "dead letter: {words}"),
+    }
+    let body = (fate == LetterFate::Unreadable).then(|| kept(letter.body));
+    Ok(LetterRecord {
+        message_id: letter.message_id,
+        queue: Some(letter.queue),
+        order_id,
+        receive_count: letter.receive_count,
+        at: letter.at,
+        settled_at: ports.now(),
+        fate,
+        message: words.into(),
+        body,
+    })
+}
+
+fn read(letter: &DeadLetter) -> Result<Content, Undecodable> {
+    let body = letter.body.as_bytes();
+    match &letter.queue {
+        LetterQueue::Submission => decode(body).map(|order| Content::Order(Box::new(order))),
+        LetterQueue::Agent(_) => decode(body).map(|Request { order_id, step, direction, attempt, .. }| {
+            Content::Attempt(order_id, Letter::Attempt { step, direction, attempt })
+        }),
+        LetterQueue::Scheduler => decode(body).map(|message| match message {
+            SchedulerMessage::Wake(wake) => Content::Wake(wake.order_id),
+            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. }) => {
+                Content::Attempt(order_id, Letter::Attempt { step, direction, attempt })
+            }
+            SchedulerMessage::Command(command) => Content::Wish {
+                order_id: command.order_id,
+                words: format!("{} by {}: {}", command.action.name(), command.by, command.reason),
+            },
+        }),
+    }
+}
+
+/// The body, cut where it is longer than any message can be.
+fn kept(body: Arc<str>) -> Arc<str> {
+    if body.len() <= LETTER_BYTES_MAX {
+        return body;
+    }
+    let end = (0..=LETTER_BYTES_MAX).rev().find(|&end| body.is_char_boundary(end)).unwrap_or(0);
+    body[..end].into()
+}
+
+async fn settle_content(
+    ports: &impl LetterPorts,
+    instance: &Instance,
+    content: Content,
+) -> Result<(Option<OrderId>, LetterFate, String), AdvanceError> {
+    let (order_id, (fate, words)) = match content {
+        Content::Order(order) => (order.order_id, settle_submission(ports, instance, *order).await?),
+        Content::Attempt(order_id, letter) => (order_id, settle_letter(ports, instance, order_id, &letter).await?),
+        Content::Wake(order_id) => (order_id, settle_letter(ports, instance, order_id, &Letter::Wake).await?),
+        Content::Wish { order_id, words } => (order_id, (LetterFate::LostWish, words)),
+    };
+    Ok((Some(order_id), fate, words))
+}
+
+/// A message about an order that is stored: its task tells whether it still matters.
+async fn settle_letter(
+    ports: &impl LetterPorts,
+    instance: &Instance,
+    order_id: OrderId,
+    letter: &Letter,
+) -> Result<(LetterFate, String), AdvanceError> {
+    let verdict = advance(ports, instance, order_id, Event::DeadLetter { letter }).await?;
+    match verdict {
+        Some(Verdict::Taken) => Ok((LetterFate::Held, "the order waits for an operator".into())),
+        Some(Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_)) => {
+            // An earlier delivery of this letter may have held the order and not come so far as to write that down.
+            match ports.task(order_id).await? {
+                Some(task) if is_held_for(&task, letter) => {
+                    Ok((LetterFate::Held, "the order waits for an operator".into()))
+                }
+                Some(_) | None => Ok((LetterFate::Stale, "the order does not need it any more".into())),
+            }
+        }
+        None => Ok((LetterFate::NoOrder, "there is no such order".into())),
+    }
+}
+
+/// Whether it was this letter that put the task in `Error`.
+fn is_held_for(task: &Task, letter: &Letter) -> bool {
+    let Some(reason) = task.reason.as_ref().filter(|reason| &*reason.code == reason::DEAD_LETTER) else {
+        return false;
+    };
+    let is_about_it = match letter {
+        Letter::Wake => reason.step.is_none(),
+        Letter::Attempt { step, direction, attempt } => task.step(step).is_some_and(|(_, stored)| {
+            reason.step.as_ref() == Some(step) && (stored.direction, stored.attempt) == (*direction, *attempt)
+        }),
+    };
+    task.process_state == ProcessState::Error && is_about_it
+}
+
+/// An accepted order that could not be stored: it is stored now, held in `Error`, in one write, so that nothing is lost
+/// and nothing starts before somebody has looked.
+async fn settle_submission(
+    ports: &impl LetterPorts,
+    instance: &Instance,
+    order: Order,
+) -> Result<(LetterFate, String), AdvanceError> {
+    let order_id = order.order_id;
+    let task = held(ports, instance, &order)?;
+    match ports.insert(order, task).await? {
+        Inserted::New => {}
+        Inserted::Same => {
+            let was_this = ports.task(order_id).await?.is_some_and(|task| is_held_for(&task, &Letter::Wake));
+            if !was_this {
+                return Ok((LetterFate::Stale, "the order is stored".into()));
+            }
+        }
+        Inserted::Different => {
+            return Ok((LetterFate::Stale, "another order is stored under the same idempotency key".into()));
+        }
+    }
+    // What the stored state owes to the outside is told as after any redelivery; else the supervisor does it later.
+    let told = Event::Wake { hops: 0, redelivered: true };
+    if let Err(error) = advance(ports, instance, order_id, told).await {
+        tracing::warn!(%order_id, "alert not sent, will be: {error}");
+    }
+    Ok((LetterFate::Stored, "the order is stored and waits for an operator".into()))
+}
+
+/// The task of a new order, stopped before its first step.
+fn held(ports: &impl LetterPorts, instance: &Instance, order: &Order) -> Result<Task, AdvanceError> {
+    let workflow = instance.workflows.current();
+    let task = Task::new(order, workflow, ports.random());
+    let moment = Moment { now: ports.now(), instance: &instance.name, nonce: ports.random(), draw: 0 };
+    let Decision { change, .. } = decide(&task, workflow, Event::DeadLetter { letter: &Letter::Wake }, moment)
+        .map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;
+    Ok(change.unwrap_or(task))
+}

@@ -1,0 +1,393 @@
+//! A world in memory for the tests: every port, a clock that only a test moves, and an await before and after each effect
+//! at which a test can kill whoever waits there.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use domain::bulk::Job;
+use domain::id::OrderId;
+use domain::instance::Instance;
+use domain::json::Json;
+use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{
+    Clock, Commit, Due, Events, Inserted, Jobs, Lease, Leases, LetterRecord, Letters, ListError, Page, PortError,
+    Queues, Randomness, Store,
+};
+use domain::task::{ProcessState, Task, Watch};
+use domain::time::Timestamp;
+use domain::workflow::Workflows;
+
+/// What the world holds.
+#[derive(Default)]
+pub(crate) struct World {
+    pub(crate) now: Timestamp,
+    /// So long takes each call of a port, in milliseconds.
+    pub(crate) call_ms: u64,
+    pub(crate) orders: BTreeMap<OrderId, Arc<Order>>,
+    pub(crate) tasks: BTreeMap<OrderId, Arc<Task>>,
+    /// Commits in their order.
+    pub(crate) commits: Vec<Arc<Task>>,
+    pub(crate) to_scheduler: VecDeque<(Timestamp, SchedulerMessage)>,
+    pub(crate) to_agents: VecDeque<Request>,
+    pub(crate) published: Vec<CloudEvent>,
+    pub(crate) leases: BTreeMap<String, (Lease, String)>,
+    pub(crate) jobs: BTreeMap<Arc<str>, Arc<Job>>,
+    pub(crate) letters: Vec<LetterRecord>,
+    /// Entries that the index shows although they are over.
+    pub(crate) index_ghosts: Vec<Due>,
+    /// Orders that the index does not show yet.
+    pub(crate) index_lags: BTreeSet<OrderId>,
+    /// Shards whose index cannot be read.
+    pub(crate) index_down: BTreeSet<u8>,
+    pub(crate) bus_down: bool,
+    pub(crate) letters_down: bool,
+    /// Every lease is given to everybody.
+    pub(crate) leases_broken: bool,
+    /// Which shards were read.
+    pub(crate) swept: Vec<u8>,
+    random: u64,
+}
+
+/// One instance's way into the world, with a clock of its own.
+#[derive(Clone)]
+pub(crate) struct Ports {
+    world: Arc<Mutex<World>>,
+    skew_ms: i64,
+}
+
+pub(crate) fn workflows() -> Workflows {
+    let step = |name: &str, after: &str| {
+        format!(
+            "[[step]]\nname = {name:?}\nagent = \"any\"\nafter = {after}\ncomplete_within = \"10s\"\nmax_failures = 3\non_rejected = \"hold\"\non_exhausted = \"hold\"\n"
+        )
+    };
+    let text = format!("name = \"w\"\nversion = 1\n{}{}", step("first", "[]"), step("second", "[\"first\"]"));
+    Workflows::parse(&[&text], "w", &["any"]).unwrap()
+}
+
+pub(crate) fn instance(name: &str) -> Instance {
+    Instance { name: name.into(), workflows: workflows() }
+}
+
+pub(crate) fn order(n: usize, at: Timestamp) -> Order {
+    let document = Json::document(b"{\"Total\":1}").unwrap();
+    Order {
+        order_id: OrderId::from_idempotency_key("shop", &n.to_string()),
+        fingerprint: document.fingerprint().into(),
+        document,
+        submitted_at: at,
+        submitter: "shop".into(),
+        reply_channel: None,
+        correlation_id: None,
+        priority: None,
+    }
+}
+
+impl Ports {
+    pub(crate) fn new() -> Self {
+        let world = World { now: Timestamp::from_epoch_ms(1_000_000_000_000), ..World::default() };
+        Self { world: Arc::new(Mutex::new(world)), skew_ms: 0 }
+    }
+
+    /// The same world with a clock that is off.
+    pub(crate) fn skewed(&self, skew_ms: i64) -> Self {
+        Self { world: self.world.clone(), skew_ms }
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap()
+    }
+
+    pub(crate) fn pass_ms(&self, ms: u64) {
+        let mut world = self.world();
+        world.now = world.now.plus_ms(ms);
+    }
+
+    pub(crate) fn stored(&self, order_id: OrderId) -> Arc<Task> {
+        self.world().tasks[&order_id].clone()
+    }
+
+    pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {
+        self.world().tasks.values().cloned().collect()
+    }
+
+    /// One await, then the effect, then another await: whoever is killed at the first has done nothing, at the second
+    /// everything but hear of it.
+    async fn call<T>(&self, effect: impl FnOnce(&mut World) -> T) -> T {
+        once_pending().await;
+        let answer = {
+            let mut world = self.world();
+            world.now = world.now.plus_ms(world.call_ms);
+            effect(&mut world)
+        };
+        once_pending().await;
+        answer
+    }
+}
+
+async fn once_pending() {
+    let mut is_second = false;
+    poll_fn(|context| {
+        context.waker().wake_by_ref();
+        if std::mem::replace(&mut is_second, true) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+}
+
+/// Runs to the end.
+pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
+    run_for(work, usize::MAX).unwrap_or_else(|| panic!("killed"))
+}
+
+/// Runs for at most so many polls and is then killed: `None`.
+pub(crate) fn run_for<T>(work: impl Future<Output = T>, polls: usize) -> Option<T> {
+    let mut work = pin!(work);
+    let mut context = Context::from_waker(Waker::noop());
+    for poll in 0..polls {
+        assert!(poll < 1_000_000, "this work does not end");
+        if let Poll::Ready(value) = work.as_mut().poll(&mut context) {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn down(operation: &'static str) -> PortError {
+    PortError::unavailable(operation, "throttled")
+}
+
+impl Clock for Ports {
+    fn now(&self) -> Timestamp {
+        let now = self.world().now.epoch_ms();
+        Timestamp::from_epoch_ms(now + self.skew_ms)
+    }
+
+    async fn sleep(&self, ms: u64) {
+        let until = self.now().plus_ms(ms);
+        poll_fn(|context| {
+            context.waker().wake_by_ref();
+            if self.now() >= until { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+impl Randomness for Ports {
+    fn random(&self) -> u64 {
+        let mut world = self.world();
+        world.random = world.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        world.random >> 16
+    }
+}
+
+impl Store for Ports {
+    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+        self.call(|world| match world.orders.get(&order.order_id) {
+            Some(stored) if stored.fingerprint == order.fingerprint => Ok(Inserted::Same),
+            Some(_) => Ok(Inserted::Different),
+            None => {
+                world.tasks.insert(task.order_id, Arc::new(task));
+                world.orders.insert(order.order_id, Arc::new(order));
+                Ok(Inserted::New)
+            }
+        })
+        .await
+    }
+
+    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        self.call(|world| Ok(world.orders.get(&order_id).cloned())).await
+    }
+
+    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        self.call(|world| Ok(world.tasks.get(&order_id).cloned())).await
+    }
+
+    async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        self.call(|world| {
+            let stored = &world.tasks[&after.order_id];
+            if stored.version != before.version {
+                return Ok(Commit::Conflict);
+            }
+            world.commits.push(after.clone());
+            world.tasks.insert(after.order_id, after);
+            Ok(Commit::Committed)
+        })
+        .await
+    }
+
+    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        self.call(|world| {
+            if world.index_down.contains(&shard) {
+                return Err(down("store.due"));
+            }
+            world.swept.push(shard);
+            let of_task = |task: &Arc<Task>| Due { at: task.watch_at.unwrap_or_default(), order_id: task.order_id };
+            let watched = world.tasks.values().filter(|task| task.watch == Some(Watch::Due(shard)));
+            let shown = watched.filter(|task| !world.index_lags.contains(&task.order_id)).map(of_task);
+            let ghosts = world.index_ghosts.iter().copied().filter(|due| due.order_id.shard() == shard);
+            let mut due: Vec<Due> = shown.chain(ghosts).filter(|due| due.at <= now).collect();
+            due.sort_by_key(|due| (due.at, due.order_id));
+            due.retain(|due| after.is_none_or(|after| (after.at, after.order_id) < (due.at, due.order_id)));
+            due.truncate(limit);
+            Ok(due)
+        })
+        .await
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        let after: Option<OrderId> = after.map(|text| text.parse().map_err(|_| ListError::Cursor)).transpose()?;
+        // Small pages, so that a test needs few orders for several.
+        let limit = limit.min(3);
+        self.call(|world| {
+            let later = world.tasks.values().rev().filter(|task| after.is_none_or(|after| task.order_id < after));
+            let mut tasks: Vec<_> =
+                later.filter(|task| state.is_none_or(|state| task.process_state == state)).cloned().collect();
+            let next = (tasks.len() > limit).then(|| tasks[limit - 1].order_id.to_string());
+            tasks.truncate(limit);
+            Ok(Page { tasks, next })
+        })
+        .await
+    }
+
+    async fn settled(&self, order_id: OrderId, _: u64) -> Result<Option<Arc<Task>>, PortError> {
+        self.task(order_id).await
+    }
+}
+
+impl Queues for Ports {
+    async fn submit(&self, _: Order) -> Result<(), PortError> {
+        Err(PortError::refused("queues.submit", "the supervisor submits nothing"))
+    }
+
+    async fn to_scheduler(&self, message: SchedulerMessage, _: Priority, delay_ms: u64) -> Result<(), PortError> {
+        self.call(|world| {
+            if let SchedulerMessage::Command(command) = &message {
+                let lists = |job: &Arc<Job>| job.under_way.iter().any(|entry| entry.order_id == command.order_id);
+                assert!(world.jobs.values().any(lists), "a command is sent that no stored job lists");
+            }
+            world.to_scheduler.push_back((world.now.plus_ms(delay_ms), message));
+            Ok(())
+        })
+        .await
+    }
+
+    async fn to_agent(&self, _: &str, request: Request) -> Result<(), PortError> {
+        self.call(|world| {
+            world.to_agents.push_back(request);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn return_to_agent(&self, _: &str, _: &Receipt, _: u64) -> Result<(), PortError> {
+        Err(PortError::refused("queues.return_to_agent", "the supervisor is no agent"))
+    }
+}
+
+impl Events for Ports {
+    async fn publish(&self, event: CloudEvent) -> Result<(), PortError> {
+        self.call(|world| {
+            if world.bus_down {
+                return Err(down("events.publish"));
+            }
+            world.published.push(event);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn notify(&self, _: &str, _: CloudEvent) -> Result<(), PortError> {
+        Err(PortError::refused("events.notify", "no order of these tests has a channel"))
+    }
+}
+
+impl Leases for Ports {
+    async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
+        self.call(|world| {
+            let held = world.leases.get(name);
+            if held.is_some_and(|(lease, _)| lease.expires_at > now) && !world.leases_broken {
+                return Ok(None);
+            }
+            let (epoch, note) = held.map_or((1, String::new()), |(lease, note)| (lease.epoch + 1, note.clone()));
+            let lease = Lease { name: name.into(), owner: owner.into(), epoch, expires_at: now.plus_ms(term_ms) };
+            world.leases.insert(name.to_owned(), (lease.clone(), note));
+            Ok(Some(lease))
+        })
+        .await
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        term_ms: u64,
+        health: &str,
+    ) -> Result<Option<Lease>, PortError> {
+        self.call(|world| {
+            let broken = world.leases_broken;
+            let Some((stored, note)) = world.leases.get_mut(&*lease.name) else {
+                return Ok(None);
+            };
+            if stored.epoch != lease.epoch && !broken {
+                return Ok(None);
+            }
+            stored.expires_at = now.plus_ms(term_ms);
+            health.clone_into(note);
+            Ok(Some(Lease { epoch: lease.epoch, ..stored.clone() }))
+        })
+        .await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), PortError> {
+        self.call(|world| {
+            if let Some((stored, _)) = world.leases.get_mut(&*lease.name).filter(|(it, _)| it.epoch == lease.epoch) {
+                stored.expires_at = Timestamp::default();
+            }
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Jobs for Ports {
+    async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
+        self.call(|world| Ok(world.jobs.get(job_id).cloned())).await
+    }
+
+    async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
+        self.call(|world| {
+            if world.jobs.get(&job.id).map_or(0, |job| job.version) != version_before {
+                return Ok(Commit::Conflict);
+            }
+            world.jobs.insert(job.id.clone(), job);
+            Ok(Commit::Committed)
+        })
+        .await
+    }
+
+    async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
+        self.call(|world| Ok(world.jobs.values().cloned().collect())).await
+    }
+}
+
+impl Letters for Ports {
+    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
+        self.call(|world| {
+            if world.letters_down {
+                return Err(down("letters.record"));
+            }
+            world.letters.retain(|record| record.message_id != settled.message_id);
+            world.letters.push(settled);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
+        self.call(|world| Ok(world.letters.iter().rev().take(limit).cloned().collect())).await
+    }
+}

@@ -1,0 +1,299 @@
+//! Bulk resubmits end to end, and what kills them.
+
+use std::sync::Arc;
+
+use domain::bulk::{DryRun, Job, JobState, RESEND_AFTER_MS, Selector, Spec, Tally, dry_run};
+use domain::id::OrderId;
+use domain::message::{Outcome, Request};
+use domain::ports::{Clock, Jobs};
+use domain::task::{ProcessState, reason};
+use futures_util::future::join;
+
+use super::{TERM_OVER_MS, failed, lines, no, settings, wake, work, yes};
+use crate::bulk;
+use crate::testing::{Ports, instance, run, run_for};
+
+fn spec() -> Spec {
+    Spec {
+        by: "ann".into(),
+        reason: "stock counted".into(),
+        selector: Selector { reason_code: Some(reason::REJECTED.into()), ..Selector::default() },
+        canary: 2,
+        canary_timeout_ms: 60_000,
+        rate_per_second: 1_000,
+        stop_at_failed_percent: 20,
+    }
+}
+
+/// Plans a job on what a dry run counts, and starts it.
+fn start(ports: &Ports, spec: Spec) -> DryRun {
+    let counted = run(dry_run(ports, &spec.selector)).unwrap();
+    let planned = Job::plan("j1".into(), spec, counted, ports.now()).unwrap();
+    run(ports.set_job(0, Arc::new(planned.clone()))).unwrap();
+    run(ports.set_job(1, Arc::new(planned.start("ann", "go", ports.now()).unwrap()))).unwrap();
+    counted
+}
+
+fn job(ports: &Ports) -> Arc<Job> {
+    ports.world().jobs["j1"].clone()
+}
+
+fn tick(ports: &Ports) {
+    run(bulk(ports, &instance("s"), &settings())).unwrap();
+}
+
+fn all_well(_: &Request) -> Option<Outcome> {
+    Some(yes())
+}
+
+/// Ticks, with the others at work in between, until the job is ended.
+fn to_the_end(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
+    for _ in 0..100 {
+        if job(ports).state.is_final() {
+            return;
+        }
+        tick(ports);
+        ports.pass_ms(1_000);
+        work(ports, &agent);
+    }
+    panic!("the job does not end: {:?}", job(ports));
+}
+
+fn resubmitted(ports: &Ports, ids: &[OrderId]) -> Vec<usize> {
+    ids.iter().map(|&id| lines(&ports.stored(id), "resubmitted")).collect()
+}
+
+#[test]
+fn every_order_that_is_meant_is_resubmitted_once_with_name_and_reason() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..20);
+    let counted = start(&ports, spec());
+    assert_eq!(counted, DryRun { matching: 20, complete: true });
+    assert_eq!(resubmitted(&ports, &ids), [0; 20], "a dry run changes nothing");
+    to_the_end(&ports, all_well);
+    assert_eq!(resubmitted(&ports, &ids), [1; 20]);
+    let job = job(&ports);
+    assert_eq!(job.state, JobState::Done);
+    assert_eq!(job.tally, Tally { begun: 20, recovered: 20, ..Tally::default() });
+    let task = ports.stored(ids[7]);
+    assert_eq!(task.process_state, ProcessState::Processed);
+    let line = task.history.iter().find(|line| &*line.what == "resubmitted").unwrap();
+    assert_eq!((&*line.who, line.why.as_deref()), ("ann", Some("bulk j1: stock counted")));
+}
+
+#[test]
+fn killed_at_any_await_a_job_resubmits_each_order_exactly_once() {
+    let mut kills = 0;
+    for kill_at in 0.. {
+        let ports = Ports::new();
+        let ids = failed(&ports, 0..8);
+        start(&ports, Spec { canary: 2, ..spec() });
+        let mut left = kill_at;
+        let mut was_killed = false;
+        for _ in 0..100 {
+            if job(&ports).state.is_final() {
+                break;
+            }
+            let mut polls = 0;
+            let (supervisor, settings) = (instance("s"), settings());
+            let mut ticking = Box::pin(bulk(&ports, &supervisor, &settings));
+            while run_for(&mut ticking, 1).is_none() {
+                polls += 1;
+                if !was_killed && polls > left {
+                    was_killed = true;
+                    break;
+                }
+            }
+            drop(ticking);
+            left -= left.min(polls);
+            // Past the term of the killed one's lease, and past the time after which a lost command is sent again.
+            ports.pass_ms(if was_killed { TERM_OVER_MS } else { 1_000 });
+            work(&ports, all_well);
+        }
+        assert_eq!(job(&ports).state, JobState::Done, "killed at {kill_at}");
+        assert_eq!(resubmitted(&ports, &ids), [1; 8], "killed at {kill_at}");
+        assert_eq!(job(&ports).tally, Tally { begun: 8, recovered: 8, ..Tally::default() }, "killed at {kill_at}");
+        if !was_killed {
+            break;
+        }
+        kills += 1;
+    }
+    assert!(kills > 50, "the job was killed at {kills} places only");
+}
+
+#[test]
+fn two_supervisors_with_broken_leases_resubmit_each_order_once() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..15);
+    start(&ports, spec());
+    ports.world().leases_broken = true;
+    let (one, other, settings) = (instance("one"), instance("other"), settings());
+    while !job(&ports).state.is_final() {
+        let (one, other) = run(join(bulk(&ports, &one, &settings), bulk(&ports, &other, &settings)));
+        assert_eq!((one.unwrap().held_by_others, other.unwrap().held_by_others), (0, 0));
+        ports.pass_ms(1_000);
+        work(&ports, all_well);
+    }
+    assert_eq!(resubmitted(&ports, &ids), [1; 15]);
+    assert_eq!(job(&ports).tally, Tally { begun: 15, recovered: 15, ..Tally::default() });
+}
+
+#[test]
+fn one_supervisor_at_a_time_carries_a_job_on() {
+    let ports = Ports::new();
+    failed(&ports, 0..3);
+    start(&ports, spec());
+    assert!(run_for(bulk(&ports, &instance("dies"), &settings()), 8).is_none());
+    let report = run(bulk(&ports, &instance("other"), &settings())).unwrap();
+    assert_eq!((report.active, report.held_by_others, report.sent), (1, 1, 0));
+    ports.pass_ms(TERM_OVER_MS);
+    let report = run(bulk(&ports, &instance("other"), &settings())).unwrap();
+    assert_eq!((report.carried_on, report.sent), (1, 2));
+}
+
+#[test]
+fn where_the_canaries_fail_again_the_others_are_left_alone() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..10);
+    start(&ports, spec());
+    to_the_end(&ports, |_| Some(no()));
+    let JobState::Stopped(why) = job(&ports).state.clone() else {
+        panic!("{:?}", job(&ports).state);
+    };
+    assert_eq!(&*why, "2 of 2 canaries failed again, more than 20 %");
+    assert_eq!(resubmitted(&ports, &ids).iter().sum::<usize>(), 2);
+    ports.pass_ms(600_000);
+    tick(&ports);
+    assert_eq!(resubmitted(&ports, &ids).iter().sum::<usize>(), 2, "stopped is stopped");
+}
+
+#[test]
+fn a_canary_that_is_not_settled_in_time_counts_as_failed() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..10);
+    start(&ports, Spec { canary_timeout_ms: 5_000, ..spec() });
+    to_the_end(&ports, |_| None);
+    let state = job(&ports).state.clone();
+    assert!(matches!(&state, JobState::Stopped(why) if why.contains("not settled in time")), "{state:?}");
+    assert_eq!(resubmitted(&ports, &ids).iter().sum::<usize>(), 2);
+}
+
+#[test]
+fn a_job_stops_when_too_many_fail_again_after_the_canaries() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..60);
+    start(&ports, Spec { rate_per_second: 10, ..spec() });
+    // The list shows the orders with the highest id first, so these are the canaries.
+    let mut sorted = ids.clone();
+    sorted.sort();
+    let canaries = sorted[58..].to_vec();
+    to_the_end(&ports, |request| Some(if canaries.contains(&request.order_id) { yes() } else { no() }));
+    let state = job(&ports).state.clone();
+    assert!(matches!(&state, JobState::Stopped(why) if why.contains("settled orders failed again")), "{state:?}");
+    let touched = resubmitted(&ports, &ids).iter().sum::<usize>();
+    assert!((10..40).contains(&touched), "{touched} orders were tried in vain");
+    assert!(resubmitted(&ports, &ids).iter().all(|&count| count <= 1), "none is tried twice");
+}
+
+#[test]
+fn orders_go_at_the_rate_and_not_faster() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..40);
+    start(&ports, Spec { canary: 0, rate_per_second: 5, ..spec() });
+    let began = ports.now();
+    to_the_end(&ports, all_well);
+    let mut times: Vec<_> = ids.iter().map(|&id| ports.stored(id)).collect();
+    times.sort_by_key(|task| task.history.iter().find(|line| &*line.what == "resubmitted").unwrap().at);
+    assert!(began.ms_until(ports.now()) >= 8_000, "40 orders at 5 in a second");
+    assert_eq!(job(&ports).tally.recovered, 40);
+}
+
+#[test]
+fn a_command_that_was_lost_on_the_way_is_sent_again() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..2);
+    start(&ports, spec());
+    tick(&ports);
+    tick(&ports);
+    let lost = ports.world().to_scheduler.drain(..).count();
+    assert_eq!(lost, 2);
+    ports.pass_ms(RESEND_AFTER_MS + 1_000);
+    to_the_end(&ports, all_well);
+    assert_eq!(resubmitted(&ports, &ids), [1; 2]);
+}
+
+#[test]
+fn an_order_that_somebody_else_saw_to_is_passed_over() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..6);
+    start(&ports, Spec { canary: 0, rate_per_second: 1, ..spec() });
+    tick(&ports);
+    // While the job has found it and not begun it, another operator resubmits one, and it fails again.
+    let waiting = job(&ports).found[2].order_id;
+    let event = domain::machine::Event::Resubmit { by: &"bob".into(), why: &"mine".into(), seen: None };
+    run(domain::advance::advance(&ports, &instance("scheduler"), waiting, event)).unwrap();
+    let agent = |request: &Request| Some(if request.order_id == waiting { no() } else { yes() });
+    to_the_end(&ports, agent);
+    let task = ports.stored(waiting);
+    assert_eq!((task.process_state, lines(&task, "resubmitted")), (ProcessState::Error, 1), "only by bob");
+    assert_eq!(job(&ports).tally, Tally { begun: 6, recovered: 5, passed_over: 1, failed_again: 0 });
+    assert_eq!(ids.len(), 6);
+}
+
+#[test]
+fn what_the_selector_does_not_mean_and_what_failed_after_the_plan_is_left_alone() {
+    let ports = Ports::new();
+    let meant = failed(&ports, 0..3);
+    let planned = spec();
+    start(&ports, planned);
+    ports.pass_ms(1_000);
+    let later = failed(&ports, 3..6);
+    let healthy = super::submit(&ports, 6..7)[0];
+    wake(&ports, healthy);
+    work(&ports, all_well);
+    to_the_end(&ports, all_well);
+    assert_eq!((resubmitted(&ports, &meant), resubmitted(&ports, &later)), (vec![1; 3], vec![0; 3]));
+    assert_eq!(lines(&ports.stored(healthy), "resubmitted"), 0);
+}
+
+#[test]
+fn a_cancelled_job_sends_nothing_more() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..10);
+    start(&ports, spec());
+    tick(&ports);
+    let before = job(&ports);
+    let cancelled = before.cancel("ann", "wrong selector", ports.now()).unwrap();
+    run(ports.set_job(before.version, Arc::new(cancelled))).unwrap();
+    for _ in 0..5 {
+        tick(&ports);
+        ports.pass_ms(1_000);
+        work(&ports, all_well);
+    }
+    assert_eq!(resubmitted(&ports, &ids).iter().sum::<usize>(), 2, "only the canaries, which were sent before");
+    assert_eq!(job(&ports).state, JobState::Cancelled("by ann: wrong selector".into()));
+}
+
+#[test]
+fn a_cancel_in_the_middle_of_a_step_wins_or_comes_after_it() {
+    let mut sent_after = [0; 2];
+    for polls in 0..40 {
+        let ports = Ports::new();
+        failed(&ports, 0..6);
+        start(&ports, spec());
+        let (supervisor, settings) = (instance("s"), settings());
+        let mut ticking = Box::pin(bulk(&ports, &supervisor, &settings));
+        let ended = run_for(&mut ticking, polls);
+        let seen = job(&ports);
+        let cancelled = seen.cancel("ann", "wrong selector", ports.now()).unwrap();
+        // The world refuses a command that the stored job does not list.
+        ports.world().jobs.insert("j1".into(), Arc::new(cancelled));
+        if ended.is_none() {
+            run(ticking).unwrap();
+        }
+        let sent = ports.world().to_scheduler.len();
+        assert_eq!(sent, seen.under_way.len(), "cancelled after {polls} polls");
+        sent_after[usize::from(sent > 0)] += 1;
+    }
+    assert!(sent_after.iter().all(|&count| count > 0), "either came first at some point: {sent_after:?}");
+}

@@ -1,0 +1,237 @@
+//! What becomes of dead letters.
+
+use std::sync::Arc;
+
+use domain::advance::advance;
+use domain::batch::Failures;
+use domain::machine::Event;
+use domain::message::{Action, Command, Delivery, Receipt, Request, SchedulerMessage, Wake, decode};
+use domain::ports::{Clock, DeadLetter, LETTER_BYTES_MAX, LetterFate, LetterQueue, LetterRecord};
+use domain::task::{ProcessState, StepState, reason};
+
+use super::{EXPIRED_MS, claimed, reply_of, settings, submit, wake, work, yes};
+use crate::testing::{Ports, instance, order, run, run_for};
+use crate::{dead_letters, handle};
+
+fn delivery(letter: DeadLetter) -> Delivery<DeadLetter> {
+    let receipt = Receipt { message_id: letter.message_id.clone(), handle: "h".into() };
+    Delivery { receipt, receive_count: 1, body: Ok(letter) }
+}
+
+fn letter(ports: &Ports, queue: LetterQueue, body: &str) -> DeadLetter {
+    DeadLetter { queue, message_id: "m1".into(), body: body.into(), receive_count: 5, at: ports.now() }
+}
+
+fn settle(ports: &Ports, letter: DeadLetter) -> LetterRecord {
+    let failures = run(dead_letters(ports, &instance("s"), vec![delivery(letter)]));
+    assert_eq!(failures, Failures::default());
+    ports.world().letters.last().unwrap().clone()
+}
+
+fn scheduler_letter(ports: &Ports, message: &SchedulerMessage) -> DeadLetter {
+    letter(ports, LetterQueue::Scheduler, &serde_json::to_string(message).unwrap())
+}
+
+/// An order whose first step is requested, and that request.
+fn requested(ports: &Ports) -> Request {
+    let id = submit(ports, 0..1)[0];
+    wake(ports, id);
+    let request = ports.world().to_agents.pop_front();
+    request.unwrap()
+}
+
+fn request_letter(ports: &Ports, request: &Request) -> DeadLetter {
+    letter(ports, LetterQueue::Agent("any".into()), &serde_json::to_string(request).unwrap())
+}
+
+#[test]
+fn f08_a_submission_that_ends_as_a_dead_letter_is_stored_in_error_with_an_alert() {
+    let ports = Ports::new();
+    let order = order(1, ports.now());
+    let id = order.order_id;
+    let record = settle(&ports, letter(&ports, LetterQueue::Submission, &serde_json::to_string(&order).unwrap()));
+    assert_eq!((record.fate, record.order_id, record.receive_count), (LetterFate::Stored, Some(id), 5));
+    let task = ports.stored(id);
+    assert_eq!(task.process_state, ProcessState::Error);
+    assert_eq!(&*task.reason.as_ref().unwrap().code, reason::DEAD_LETTER);
+    assert!(task.steps.iter().all(|step| step.attempt == 0), "nothing was begun");
+    assert_eq!(*ports.world().orders[&id].document.text(), *order.document.text());
+    assert_eq!((ports.world().published.len(), task.unsent.len()), (1, 0));
+    // An operator's resubmit begins the order's way.
+    resubmit(&ports, id);
+    work(&ports, |_| Some(yes()));
+    assert_eq!(ports.stored(id).process_state, ProcessState::Processed);
+}
+
+fn resubmit(ports: &Ports, id: domain::id::OrderId) {
+    let event = Event::Resubmit { by: &"ann".into(), why: &"mended".into(), seen: Some(ports.stored(id).version) };
+    run(advance(ports, &instance("scheduler"), id, event)).unwrap();
+}
+
+#[test]
+fn f08_killed_at_any_await_a_lost_submission_is_stored_once_and_its_alert_is_sent() {
+    for polls in 0.. {
+        let ports = Ports::new();
+        let order = order(1, ports.now());
+        let dead = letter(&ports, LetterQueue::Submission, &serde_json::to_string(&order).unwrap());
+        let ended = run_for(dead_letters(&ports, &instance("s"), vec![delivery(dead.clone())]), polls).is_some();
+        let record = settle(&ports, dead);
+        assert_eq!(record.fate, LetterFate::Stored, "killed after {polls} polls");
+        ports.pass_ms(31_000);
+        run(handle(&ports, &instance("s"), &settings())).unwrap();
+        let task = ports.stored(order.order_id);
+        assert_eq!((task.process_state, task.unsent.len()), (ProcessState::Error, 0), "killed after {polls} polls");
+        assert!(!ports.world().published.is_empty());
+        assert_eq!(ports.world().letters.len(), 1);
+        if ended {
+            assert!(polls > 8);
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_letter_stays_where_it_is_until_its_record_is_written() {
+    let ports = Ports::new();
+    let order = order(1, ports.now());
+    let dead = letter(&ports, LetterQueue::Submission, &serde_json::to_string(&order).unwrap());
+    ports.world().letters_down = true;
+    let Failures(failed) = run(dead_letters(&ports, &instance("s"), vec![delivery(dead.clone())]));
+    assert_eq!(failed.len(), 1);
+    ports.world().letters_down = false;
+    assert_eq!(settle(&ports, dead).fate, LetterFate::Stored, "it was this letter that stored the order");
+}
+
+#[test]
+fn a_submission_letter_of_a_stored_order_is_dropped() {
+    let ports = Ports::new();
+    let id = submit(&ports, 1..2)[0];
+    let before = ports.stored(id);
+    let mut again = order(1, ports.now());
+    let record = settle(&ports, letter(&ports, LetterQueue::Submission, &serde_json::to_string(&again).unwrap()));
+    assert_eq!((record.fate, ports.stored(id)), (LetterFate::Stale, before.clone()));
+    again.fingerprint = "other".into();
+    let record = settle(&ports, letter(&ports, LetterQueue::Submission, &serde_json::to_string(&again).unwrap()));
+    assert_eq!((record.fate, ports.stored(id)), (LetterFate::Stale, before));
+}
+
+#[test]
+fn a_live_request_letter_holds_the_order_and_a_resubmit_settles_message_and_state_together() {
+    let ports = Ports::new();
+    let request = requested(&ports);
+    let id = request.order_id;
+    let record = settle(&ports, request_letter(&ports, &request));
+    assert_eq!((record.fate, record.order_id), (LetterFate::Held, Some(id)));
+    let task = ports.stored(id);
+    assert_eq!((task.process_state, task.steps[0].process_state), (ProcessState::Error, StepState::Error));
+    assert_eq!(ports.world().published.len(), 1);
+    resubmit(&ports, id);
+    let again = ports.world().to_agents.pop_front().unwrap();
+    assert_eq!((again.attempt, &again.idempotency_key), (2, &request.idempotency_key), "a new attempt, the same key");
+    // The letter is put back on its queue by hand and comes here once more: nobody needs it now.
+    assert_eq!(settle(&ports, request_letter(&ports, &request)).fate, LetterFate::Stale);
+    ports.world().to_agents.push_back(again);
+    work(&ports, |_| Some(yes()));
+    assert_eq!(ports.stored(id).process_state, ProcessState::Processed);
+}
+
+#[test]
+fn a_live_reply_letter_holds_the_order_once_however_often_it_is_delivered() {
+    let ports = Ports::new();
+    let request = requested(&ports);
+    let task = ports.stored(request.order_id);
+    let reply = SchedulerMessage::Reply(reply_of(&task, &task.steps[0], yes()));
+    assert_eq!(settle(&ports, scheduler_letter(&ports, &reply)).fate, LetterFate::Held);
+    let held = ports.stored(request.order_id);
+    assert_eq!(settle(&ports, scheduler_letter(&ports, &reply)).fate, LetterFate::Held);
+    assert_eq!(ports.stored(request.order_id), held);
+    assert_eq!((held.steps[0].failure_count, ports.world().letters.len()), (1, 1));
+}
+
+#[test]
+fn f50_after_the_supervisor_has_recovered_the_order_its_dead_request_means_nothing() {
+    let ports = Ports::new();
+    let request = requested(&ports);
+    ports.pass_ms(EXPIRED_MS);
+    run(handle(&ports, &instance("s"), &settings())).unwrap();
+    let before = ports.stored(request.order_id);
+    assert_eq!(before.steps[0].failure_count, 1);
+    assert_eq!(settle(&ports, request_letter(&ports, &request)).fate, LetterFate::Stale);
+    assert_eq!(ports.stored(request.order_id), before);
+    ports.pass_ms(60_000);
+    work(&ports, |_| Some(yes()));
+    assert_eq!(ports.stored(request.order_id).process_state, ProcessState::Processed);
+}
+
+#[test]
+fn f53_week_old_letters_of_all_kinds_are_only_written_down() {
+    let ports = Ports::new();
+    let id = claimed(&ports, 0..1)[0];
+    let request = {
+        let workflow = super::workflows();
+        let (task, order) = (ports.stored(id), ports.world().orders[&id].clone());
+        domain::machine::request(&task, workflow.current(), 0, &order, ports.now(), 0).unwrap().1
+    };
+    let task = ports.stored(id);
+    let reply = SchedulerMessage::Reply(reply_of(&task, &task.steps[0], yes()));
+    ports.world().to_agents.push_back(request.clone());
+    work(&ports, |_| Some(yes()));
+    ports.pass_ms(7 * 24 * 3_600_000);
+    let before = ports.stored(id);
+    assert_eq!(before.process_state, ProcessState::Processed);
+    let wake = SchedulerMessage::Wake(Wake { order_id: id, hops: 0 });
+    let order = ports.world().orders[&id].clone();
+    for dead in [
+        request_letter(&ports, &request),
+        scheduler_letter(&ports, &reply),
+        scheduler_letter(&ports, &wake),
+        letter(&ports, LetterQueue::Submission, &serde_json::to_string(&*order).unwrap()),
+    ] {
+        assert_eq!(settle(&ports, dead).fate, LetterFate::Stale);
+    }
+    assert_eq!((ports.stored(id), ports.world().published.len()), (before, 0));
+}
+
+#[test]
+fn a_wake_that_its_order_still_needs_holds_it_and_one_of_no_order_is_written_down() {
+    let ports = Ports::new();
+    let id = submit(&ports, 0..1)[0];
+    let wake = SchedulerMessage::Wake(Wake { order_id: id, hops: 0 });
+    assert_eq!(settle(&ports, scheduler_letter(&ports, &wake)).fate, LetterFate::Held);
+    assert_eq!((ports.stored(id).process_state, ports.world().published.len()), (ProcessState::Error, 1));
+    let nobody = SchedulerMessage::Wake(Wake { order_id: order(99, ports.now()).order_id, hops: 0 });
+    assert_eq!(settle(&ports, scheduler_letter(&ports, &nobody)).fate, LetterFate::NoOrder);
+}
+
+#[test]
+fn a_command_that_was_lost_is_written_down_as_a_lost_wish() {
+    let ports = Ports::new();
+    let id = submit(&ports, 0..1)[0];
+    let (action, by, reason) = (Action::Cancel, "ann".into(), "customer called".into());
+    let command = SchedulerMessage::Command(Command { order_id: id, action, by, reason, version: None });
+    let record = settle(&ports, scheduler_letter(&ports, &command));
+    assert_eq!((record.fate, &*record.message), (LetterFate::LostWish, "Cancel by ann: customer called"));
+    assert_eq!(ports.stored(id).process_state, ProcessState::Pending);
+}
+
+#[test]
+fn f57_what_nobody_can_read_is_kept_with_its_body_and_its_neighbours_are_settled() {
+    let ports = Ports::new();
+    let id = submit(&ports, 0..1)[0];
+    let long: Arc<str> = "ü".repeat(LETTER_BYTES_MAX).into();
+    let wake = SchedulerMessage::Wake(Wake { order_id: id, hops: 0 });
+    let unreadable = DeadLetter { message_id: "m0".into(), ..letter(&ports, LetterQueue::Submission, &long) };
+    let frameless = Delivery {
+        receipt: Receipt { message_id: "m2".into(), handle: "h".into() },
+        receive_count: 9,
+        body: Err(decode::<DeadLetter>(b"?").unwrap_err()),
+    };
+    let batch = vec![delivery(unreadable), delivery(scheduler_letter(&ports, &wake)), frameless];
+    assert_eq!(run(dead_letters(&ports, &instance("s"), batch)), Failures::default());
+    let world = ports.world();
+    let find = |id: &str| world.letters.iter().find(|record| &*record.message_id == id).unwrap();
+    assert_eq!((find("m0").fate, find("m1").fate), (LetterFate::Unreadable, LetterFate::Held));
+    assert_eq!(find("m0").body.as_ref().unwrap().len(), LETTER_BYTES_MAX);
+    assert_eq!((find("m2").fate, find("m2").receive_count), (LetterFate::Unreadable, 9));
+    assert!(!find("m2").message.is_empty());
+}

@@ -1,0 +1,120 @@
+//! The supervisor on the real state machine and a world in memory.
+
+mod bulk;
+mod leaders;
+mod letters;
+mod sweep;
+
+use domain::advance::advance;
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::machine::Event;
+use domain::message::{Action, Failure, Outcome, Reply, Request, SchedulerMessage};
+use domain::ports::{Clock, Store};
+use domain::task::{Step, Task};
+
+use crate::Settings;
+use crate::testing::{Ports, instance, order, run, workflows};
+
+/// Past the deadline of an attempt and the grace.
+const EXPIRED_MS: u64 = 12_001;
+/// Past the term of a lease.
+const TERM_OVER_MS: u64 = 15_001;
+
+fn settings() -> Settings {
+    Settings::default()
+}
+
+/// Stores orders `from..to`, pending.
+fn submit(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
+    let stored = numbers.map(|n| {
+        let order = order(n, ports.now());
+        let order_id = order.order_id;
+        let task = Task::new(&order, workflows().current(), 1);
+        run(ports.insert(order, task)).unwrap();
+        order_id
+    });
+    stored.collect()
+}
+
+/// Stores orders whose first step is claimed, and forgets its requests.
+fn claimed(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
+    let ids = submit(ports, numbers);
+    for &order_id in &ids {
+        wake(ports, order_id);
+    }
+    ports.world().to_agents.clear();
+    ids
+}
+
+/// Stores orders that are in `Error`, because their first step was rejected, and whose alert was sent.
+fn failed(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
+    let ids = submit(ports, numbers);
+    for &order_id in &ids {
+        wake(ports, order_id);
+    }
+    work(ports, |_| Some(no()));
+    ids
+}
+
+fn wake(ports: &Ports, order_id: OrderId) {
+    run(advance(ports, &instance("scheduler"), order_id, Event::Wake { hops: 0, redelivered: false })).unwrap();
+}
+
+fn yes() -> Outcome {
+    Outcome::Done(Json::parse(b"{\"Id\":7}", 100).unwrap())
+}
+
+fn no() -> Outcome {
+    Outcome::Failed(Failure { code: "declined".into(), message: "no".into() })
+}
+
+/// Lets scheduler and agents work off what is due now. An agent without an answer stays silent.
+fn work(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
+    let scheduler = instance("scheduler");
+    loop {
+        let message = {
+            let mut world = ports.world();
+            let now = world.now;
+            let place = world.to_scheduler.iter().position(|(at, _)| *at <= now);
+            place.and_then(|place| world.to_scheduler.remove(place))
+        };
+        if let Some((_, message)) = message {
+            let event = match &message {
+                SchedulerMessage::Wake(wake) => Event::Wake { hops: wake.hops, redelivered: false },
+                SchedulerMessage::Reply(reply) => Event::Reply { reply, redelivered: false },
+                SchedulerMessage::Command(command) => {
+                    assert_eq!(command.action, Action::Resubmit);
+                    Event::Resubmit { by: &command.by, why: &command.reason, seen: command.version }
+                }
+            };
+            run(advance(ports, &scheduler, message.order_id(), event)).unwrap();
+            continue;
+        }
+        let request = ports.world().to_agents.pop_front();
+        let Some(request) = request else {
+            return;
+        };
+        if let Some(outcome) = agent(&request) {
+            let now = ports.world().now;
+            ports.world().to_scheduler.push_back((now, SchedulerMessage::Reply(request.reply(outcome))));
+        }
+    }
+}
+
+/// The answer of the current attempt of a step.
+fn reply_of(task: &Task, step: &Step, outcome: Outcome) -> Reply {
+    Reply {
+        order_id: task.order_id,
+        step: step.name.clone(),
+        direction: step.direction,
+        attempt: step.attempt,
+        outcome,
+        hops: 0,
+    }
+}
+
+/// How often an order's history shows a line.
+fn lines(task: &Task, what: &str) -> usize {
+    task.history.iter().filter(|line| line.what.contains(what)).count()
+}

@@ -1,0 +1,188 @@
+//! What a single run does.
+
+use domain::advance::advance;
+use domain::machine::Event;
+use domain::ports::{Due, PortErrorKind};
+use domain::task::{ProcessState, StepState};
+
+use super::{EXPIRED_MS, claimed, failed, lines, reply_of, settings, submit, wake, work, yes};
+use crate::testing::{Ports, instance, run, run_for};
+use crate::{Report, Settings, handle};
+
+fn sweep(ports: &Ports) -> Report {
+    run(handle(ports, &instance("s"), &settings())).unwrap()
+}
+
+#[test]
+fn an_expired_attempt_is_counted_and_the_order_goes_on() {
+    let ports = Ports::new();
+    let ids = claimed(&ports, 0..20);
+    assert_eq!(sweep(&ports), Report { shards_swept: 16, ..Report::default() });
+    ports.pass_ms(EXPIRED_MS);
+    let report = sweep(&ports);
+    assert_eq!((report.due, report.taken, report.shards_swept), (20, 20, 16));
+    ports.pass_ms(60_000);
+    work(&ports, |_| Some(yes()));
+    for order_id in ids {
+        let task = ports.stored(order_id);
+        assert_eq!((task.process_state, task.steps[0].failure_count), (ProcessState::Processed, 1));
+    }
+}
+
+#[test]
+fn the_last_run_is_written_down_where_the_lease_is() {
+    let ports = Ports::new();
+    let ids = claimed(&ports, 0..1);
+    ports.pass_ms(EXPIRED_MS);
+    sweep(&ports);
+    let world = ports.world();
+    let (lease, note) = &world.leases[&format!("supervisor/{:02}", ids[0].shard())];
+    assert_eq!((&*lease.owner, lease.epoch, &**note), ("s", 1, "swept 1, took 1"));
+    let others = world.leases.values().filter(|(_, note)| note == "swept 0, took 0").count();
+    assert_eq!(others, 15);
+}
+
+#[test]
+fn f36_after_missed_ticks_a_run_catches_up_and_a_double_tick_does_nothing() {
+    let ports = Ports::new();
+    claimed(&ports, 0..250);
+    ports.pass_ms(3_600_000);
+    let report = sweep(&ports);
+    assert_eq!((report.due, report.taken, report.failed), (250, 250, 0));
+    assert!(report.lag_ms_max > 3_500_000, "{report:?}");
+    let again = sweep(&ports);
+    assert_eq!((again.due, again.taken), (0, 0));
+    assert!(ports.tasks().iter().all(|task| task.steps[0].failure_count == 1));
+}
+
+#[test]
+fn f37_an_index_that_shows_a_finished_task_changes_nothing() {
+    let ports = Ports::new();
+    let ids = submit(&ports, 0..1);
+    wake(&ports, ids[0]);
+    work(&ports, |_| Some(yes()));
+    let before = ports.stored(ids[0]);
+    assert_eq!(before.process_state, ProcessState::Processed);
+    let now = ports.world().now;
+    ports.world().index_ghosts.push(Due { at: now, order_id: ids[0] });
+    let report = sweep(&ports);
+    assert_eq!((report.due, report.taken), (1, 0));
+    assert_eq!(ports.stored(ids[0]), before);
+}
+
+#[test]
+fn f38_what_a_lagging_index_does_not_show_is_found_by_the_next_run() {
+    let ports = Ports::new();
+    let ids = claimed(&ports, 0..2);
+    ports.pass_ms(EXPIRED_MS);
+    ports.world().index_lags.insert(ids[1]);
+    assert_eq!(sweep(&ports).taken, 1);
+    ports.world().index_lags.clear();
+    assert_eq!(sweep(&ports).taken, 1);
+    assert!(ids.iter().all(|&id| ports.stored(id).steps[0].failure_count == 1));
+}
+
+#[test]
+fn f39_a_shard_whose_index_is_throttled_does_not_hold_up_the_others() {
+    let ports = Ports::new();
+    let ids = claimed(&ports, 0..60);
+    ports.pass_ms(EXPIRED_MS);
+    let throttled = ids[0].shard();
+    ports.world().index_down.insert(throttled);
+    let error = run(handle(&ports, &instance("s"), &settings())).unwrap_err();
+    assert_eq!(error.kind, PortErrorKind::Unavailable);
+    for &id in &ids {
+        assert_eq!(ports.stored(id).steps[0].failure_count, u32::from(id.shard() != throttled));
+    }
+    ports.world().index_down.clear();
+    sweep(&ports);
+    assert!(ids.iter().all(|&id| ports.stored(id).steps[0].failure_count == 1));
+}
+
+#[test]
+fn f41_supervisors_whose_clocks_are_off_by_six_minutes_only_delay_an_order() {
+    const SIX_MINUTES_MS: i64 = 360_000;
+    let ports = Ports::new();
+    let ids = claimed(&ports, 0..10);
+    // One believes that the attempts are over, the other that they have hardly begun.
+    let (ahead, behind) = (ports.skewed(SIX_MINUTES_MS), ports.skewed(-SIX_MINUTES_MS));
+    for _ in 0..3 {
+        run(handle(&ahead, &instance("ahead"), &settings())).unwrap();
+        run(handle(&behind, &instance("behind"), &settings())).unwrap();
+    }
+    for &id in &ids {
+        let task = ports.stored(id);
+        assert_eq!((task.steps[0].failure_count, task.steps[0].attempt), (1, 1), "one attempt is counted once");
+        // The answer that was under way all the time is taken.
+        let reply = reply_of(&task, &task.steps[0], yes());
+        run(advance(&ports, &instance("scheduler"), id, Event::Reply { reply: &reply, redelivered: false })).unwrap();
+    }
+    ports.pass_ms(600_000);
+    work(&ports, |_| Some(yes()));
+    assert!(ids.iter().all(|&id| ports.stored(id).process_state == ProcessState::Processed));
+}
+
+#[test]
+fn f42_of_an_expiry_and_a_success_at_the_same_time_each_is_taken_at_most_once() {
+    let mut counted = [0; 2];
+    for polls in 0..60 {
+        let ports = Ports::new();
+        let id = claimed(&ports, 0..1)[0];
+        ports.pass_ms(EXPIRED_MS);
+        let task = ports.stored(id);
+        let reply = reply_of(&task, &task.steps[0], yes());
+        let (supervisor, settings) = (instance("s"), settings());
+        let mut sweeping = Box::pin(handle(&ports, &supervisor, &settings));
+        let swept = run_for(&mut sweeping, polls);
+        run(advance(&ports, &instance("scheduler"), id, Event::Reply { reply: &reply, redelivered: false })).unwrap();
+        if swept.is_none() {
+            run(sweeping).unwrap();
+        }
+        let task = ports.stored(id);
+        assert_eq!((task.steps[0].process_state, lines(&task, "first processed")), (StepState::Processed, 1));
+        assert_eq!((task.steps[1].attempt, lines(&task, "second claimed")), (1, 1));
+        counted[task.steps[0].failure_count as usize] += 1;
+    }
+    assert!(counted.iter().all(|&count| count > 0), "either one came first at some point: {counted:?}");
+}
+
+#[test]
+fn f43_an_alert_that_could_not_be_sent_is_sent_later_and_once() {
+    let ports = Ports::new();
+    ports.world().bus_down = true;
+    let id = failed(&ports, 0..1)[0];
+    assert_eq!((ports.stored(id).process_state, ports.stored(id).unsent.len()), (ProcessState::Error, 1));
+    ports.pass_ms(31_000);
+    sweep(&ports);
+    assert!(ports.world().published.is_empty());
+    ports.world().bus_down = false;
+    ports.pass_ms(31_000);
+    sweep(&ports);
+    ports.pass_ms(31_000);
+    sweep(&ports);
+    assert_eq!(ports.world().published.len(), 1);
+    assert_eq!(&*ports.world().published[0].kind, "OrderNeedsOperator");
+    assert!(ports.stored(id).unsent.is_empty());
+}
+
+#[test]
+fn a_run_ends_when_its_time_is_up_and_the_next_ones_finish_its_work() {
+    let ports = Ports::new();
+    let ids = claimed(&ports, 0..600);
+    ports.pass_ms(EXPIRED_MS);
+    ports.world().call_ms = 10;
+    let settings = Settings { run_ms_max: 1_000, ..settings() };
+    let (mut runs, mut taken) = (0, 0);
+    while taken < 600 {
+        let began = ports.world().now;
+        let report = run(handle(&ports, &instance("s"), &settings)).unwrap();
+        let took_ms = began.ms_until(ports.world().now);
+        assert!(took_ms < 2_500, "a run took {took_ms} ms");
+        assert!(report.taken > 0, "a run did nothing");
+        assert!(report.shards_swept == 16 || report.shards_cut_short > 0);
+        taken += report.taken;
+        runs += 1;
+    }
+    assert!(runs > 3);
+    assert!(ids.iter().all(|&id| ports.stored(id).steps[0].failure_count == 1));
+}

@@ -1,0 +1,146 @@
+//! Alerts on the terminal: one line for each order that needs an operator (rule 11).
+
+use std::io::Write;
+
+use domain::message::CloudEvent;
+use domain::task::NoticeKind;
+use serde::Deserialize;
+
+/// What the line needs of the event's data. What is not there is left out: an alert is shown in any case.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Alert {
+    reason: Reason,
+    failed_steps: Vec<FailedStep>,
+    actions: Vec<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Reason {
+    code: String,
+    message: String,
+    step: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct FailedStep {
+    name: String,
+    attempt: u32,
+    failure_count: u32,
+    last_error: Option<LastError>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct LastError {
+    code: String,
+    message: String,
+    at: String,
+}
+
+/// Shows an event on stderr, if it is an alert. Nobody there to read it is no reason to stop.
+pub fn show(event: &CloudEvent) {
+    if let Some(line) = line(event) {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+}
+
+/// The line for an event, if it is an alert: the order, the step, the reason, what was tried, and what to do.
+#[must_use]
+pub fn line(event: &CloudEvent) -> Option<String> {
+    if *event.kind == *NoticeKind::ReplyChannelFailing.name() {
+        return Some(format!("ALERT the reply channel of order {} does not take its messages", event.subject));
+    }
+    if *event.kind != *NoticeKind::OrderNeedsOperator.name() {
+        return None;
+    }
+    let alert: Alert = serde_json::from_str(event.data.text()).unwrap_or_default();
+    let order_id = &event.subject;
+    let mut line = format!("ALERT order {order_id} needs an operator");
+    if let Some(step) = alert.reason.step.as_ref().or(alert.failed_steps.first().map(|step| &step.name)) {
+        line.push_str(&format!(" at {step}"));
+    }
+    if !alert.reason.code.is_empty() {
+        line.push_str(&format!(": {} ({})", alert.reason.message, alert.reason.code));
+    }
+    for step in &alert.failed_steps {
+        line.push_str(&format!("; {}", tried(step)));
+    }
+    if !alert.actions.is_empty() {
+        let ways: Vec<String> = alert.actions.iter().map(|action| format!("/orders/{order_id}/{action}")).collect();
+        line.push_str(&format!("; to do: mend the cause, then POST {}", ways.join(" or ")));
+    }
+    Some(plain(&line))
+}
+
+fn tried(FailedStep { name, attempt, failure_count, last_error }: &FailedStep) -> String {
+    let tries = if *attempt == 1 { "try" } else { "tries" };
+    let failures = if *failure_count == 1 { "failure" } else { "failures" };
+    let mut words = format!("{name} had {attempt} {tries} and {failure_count} {failures}");
+    if let Some(LastError { code, message, at }) = last_error {
+        words.push_str(&format!(", the last at {at}: {message} ({code})"));
+    }
+    words
+}
+
+/// In one line, without what a remote service could do to the terminal.
+fn plain(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::json::Json;
+    use domain::time::Timestamp;
+
+    use super::*;
+
+    fn event(kind: &str, data: &str) -> CloudEvent {
+        CloudEvent {
+            specversion: "1.0".into(),
+            id: "o/9/x".into(),
+            source: "stepwarden".into(),
+            kind: kind.into(),
+            subject: "0193-7".into(),
+            time: Timestamp::from_epoch_ms(1_795_195_603_007),
+            datacontenttype: "application/json".into(),
+            data: Json::parse(data.as_bytes(), 9_999).unwrap(),
+        }
+    }
+
+    #[test]
+    fn an_alert_is_one_line_with_order_step_reason_what_was_tried_and_what_to_do() {
+        let data = r#"{
+            "OrderID": "0193-7", "Version": 9, "ProcessState": "Error", "Actions": ["resubmit", "cancel"], "New": 1,
+            "Reason": {"Code": "exhausted", "Message": "charge-payment: no answer in time", "Step": "charge-payment",
+                       "SinceVersion": 9},
+            "FailedSteps": [{"Name": "charge-payment", "Direction": "Forward", "Attempt": 3, "FailureCount": 3,
+                "LastError": {"Code": "expired", "Message": "no answer\n\u001b[2Jin time", "Attempt": 3,
+                              "At": "2026-11-20T17:26:43.007Z"}}]
+        }"#;
+        assert_eq!(
+            line(&event("OrderNeedsOperator", data)).unwrap(),
+            "ALERT order 0193-7 needs an operator at charge-payment: charge-payment: no answer in time (exhausted); \
+             charge-payment had 3 tries and 3 failures, the last at 2026-11-20T17:26:43.007Z: \
+             no answer [2Jin time (expired); \
+             to do: mend the cause, then POST /orders/0193-7/resubmit or /orders/0193-7/cancel"
+        );
+    }
+
+    #[test]
+    fn an_alert_in_other_words_is_shown_all_the_same() {
+        for data in ["{}", r#"{"Reason": 7}"#, "[]"] {
+            assert_eq!(line(&event("OrderNeedsOperator", data)).unwrap(), "ALERT order 0193-7 needs an operator");
+        }
+    }
+
+    #[test]
+    fn what_needs_nobody_is_not_shown() {
+        for kind in ["OrderReceived", "OrderProcessed", "OrderFailed", "OrderCompensated"] {
+            assert_eq!(line(&event(kind, "{}")), None);
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! `stepwarden outage`: lets payment fail under load and judges what that costs (issue 3's acceptance).
+//!
+//! Like the demo it is a client of the API that serves, and it holds the switch of the stand-ins. It knows nothing of what
+//! runs between the two.
+
+#![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
+
+mod check;
+mod live;
+mod naive;
+mod plan;
+mod post;
+mod report;
+mod verdict;
+
+use std::io::{self, Write};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use domain::id::OrderId;
+use domain::time::Timestamp;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+pub use plan::{Plan, TooMany};
+
+use crate::client::Client;
+use crate::ending::Ending;
+use crate::paint::Paint;
+use crate::standin::{Service, StandIns};
+use check::Became;
+use live::each_second;
+use post::{Poster, Posts};
+use report::Second;
+use verdict::Measured;
+
+/// The pause between two looks at whether all is done, in milliseconds.
+const LOOK_EVERY_MS: u64 = 50;
+
+/// What goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Normal,
+    Outage,
+    Recovery,
+}
+
+impl Phase {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Outage => "outage",
+            Self::Recovery => "recovery",
+        }
+    }
+}
+
+/// Goes through an outage with the API at `api_url`, whose agents call `stand_ins`, and then with a naive client; prints
+/// to `out`. Says whether every bar was met.
+///
+/// # Errors
+/// Where there is nowhere to print to, or no port for the naive client's stand-in.
+pub async fn run(
+    api_url: &str,
+    stand_ins: &StandIns,
+    plan: &Plan,
+    paint: Paint,
+    out: &mut impl Write,
+) -> io::Result<Ending> {
+    writeln!(out, "{}", report::opening(plan, api_url))?;
+    let run = format!("outage-{}", wall_clock().epoch_ms());
+    let counts = Arc::new(Posts::default());
+    let client = Client::new();
+    let poster = Poster { client: client.clone(), url: api_url.into(), run: run.into(), counts: counts.clone() };
+    let outage = Outage { plan, stand_ins, poster, phase: Mutex::new(Phase::Normal) };
+    let (began, mut seen) = (Instant::now(), 0);
+    let line = async || {
+        let calls = stand_ins.totals(Service::Payment).calls;
+        let second = Second {
+            at: began.elapsed(),
+            phase: outage.phase(),
+            posted: counts.accepted.load(Relaxed),
+            processed: outage.shipped(),
+            payment_calls: calls - std::mem::replace(&mut seen, calls),
+            payment_is: health_of_payment(&client, api_url).await,
+        };
+        report::second(paint, &second)
+    };
+    let ours = each_second(out, outage.go_through(), line).await?;
+    writeln!(out)?;
+    let calls_naive = naive::calls(plan, paint, out).await?;
+    let measured = ours.compared_with(calls_naive);
+    writeln!(out, "\n{}", report::table(paint, &measured).trim_end())?;
+    out.flush()?;
+    Ok(Ending::of(measured.is_good()))
+}
+
+struct Outage<'a> {
+    plan: &'a Plan,
+    stand_ins: &'a StandIns,
+    poster: Poster,
+    phase: Mutex<Phase>,
+}
+
+/// What was measured of Stepwarden itself.
+#[derive(Debug)]
+struct Ours {
+    normal_per_s: f64,
+    calls: u64,
+    accepted: u64,
+    refused: u64,
+    became: Became,
+    recovered_at: Timestamp,
+    busiest_second: u64,
+}
+
+impl Outage<'_> {
+    async fn go_through(&self) -> Ours {
+        let (mut orders, normal_per_s) = self.normal().await;
+        orders.extend(self.outage().await);
+        let calls = self.stand_ins.totals(Service::Payment).calls_while_down;
+        let (became, recovered_at) = self.recovery(&orders).await;
+        Ours {
+            normal_per_s,
+            calls,
+            accepted: orders.len() as u64,
+            refused: self.poster.counts.refused.load(Relaxed),
+            became,
+            recovered_at,
+            busiest_second: self.stand_ins.take_peak(Service::Payment),
+        }
+    }
+
+    /// The orders of the time before, and how many calls they made at payment in a second.
+    async fn normal(&self) -> (Vec<OrderId>, f64) {
+        let (began, before) = (Instant::now(), self.stand_ins.totals(Service::Payment).calls);
+        let orders = self.poster.post(self.plan.orders_before(), self.plan.every, "normal").await;
+        tokio::time::sleep_until(began + self.plan.normal).await;
+        let calls = self.stand_ins.totals(Service::Payment).calls - before;
+        (orders, calls as f64 / began.elapsed().as_secs_f64())
+    }
+
+    /// The orders that come while payment is down. It is up again at the end.
+    async fn outage(&self) -> Vec<OrderId> {
+        self.enter(Phase::Outage);
+        self.stand_ins.set_down(Service::Payment, true);
+        let began = Instant::now();
+        let orders = self.poster.post(self.plan.orders, self.plan.every, "outage").await;
+        tokio::time::sleep_until(began + self.plan.down).await;
+        // What came before does not belong to any second after the recovery.
+        let _ = self.stand_ins.take_peak(Service::Payment);
+        self.stand_ins.set_down(Service::Payment, false);
+        orders
+    }
+
+    /// What became of all orders, and since when payment is back.
+    async fn recovery(&self, orders: &[OrderId]) -> (Became, Timestamp) {
+        self.enter(Phase::Recovery);
+        let recovered_at = wall_clock();
+        let patience_ends = Instant::now() + self.plan.patience();
+        // The last step's effects tell when it is time to ask the API, without a thousand questions before.
+        while self.shipped() < orders.len() as u64 && Instant::now() < patience_ends {
+            tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
+        }
+        let Poster { client, url, .. } = &self.poster;
+        let became = check::check(client, url, orders, patience_ends, || self.stand_ins.effects()).await;
+        (became, recovered_at)
+    }
+
+    fn enter(&self, phase: Phase) {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+    }
+
+    fn phase(&self) -> Phase {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Orders whose last step was carried out.
+    fn shipped(&self) -> u64 {
+        self.stand_ins.totals(Service::Shipping).effects
+    }
+}
+
+impl Ours {
+    fn compared_with(self, calls_naive: u64) -> Measured {
+        let Self { normal_per_s, calls, accepted, refused, became, recovered_at, busiest_second } = self;
+        let Became { processed, failure_counts, attempts_more, last_done_at, effects_wrong } = became;
+        let last_done_ms = last_done_at.map(|at| recovered_at.ms_until(at));
+        Measured {
+            normal_per_s,
+            calls,
+            calls_naive,
+            failure_counts,
+            attempts_more,
+            accepted,
+            refused,
+            processed,
+            effects_wrong,
+            last_done_ms,
+            busiest_second,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Services {
+    services: Vec<Health>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Health {
+    service: String,
+    state: String,
+}
+
+/// What `GET /services` says of payment. A service that never failed is not in the list, and well.
+async fn health_of_payment(client: &Client, api_url: &str) -> String {
+    let Ok(answer) = client.get(&format!("{api_url}/services")).await else {
+        return "?".to_owned();
+    };
+    let Ok(Services { services }) = serde_json::from_slice(&answer.body) else {
+        return "?".to_owned();
+    };
+    let payment = services.into_iter().find(|health| health.service == Service::Payment.name());
+    payment.map_or_else(|| "Closed".to_owned(), |health| health.state)
+}
+
+fn wall_clock() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,74 @@
+//! The client that Stepwarden is compared with: it calls a service that is down again at once, and again.
+//!
+//! It is really run, and its calls are counted where those of the agents are: at the stand-in. Its orders come at the same
+//! times, and payment is down as long. What is not the same favours it: it has the machine for itself, no more than
+//! [`CONNECTIONS_MAX`] connections, over which its orders take turns, and it stops when payment is back, where it would
+//! have called once more for each order.
+
+#![expect(clippy::disallowed_methods, reason = "a client with a clock of its own")]
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::live::each_second;
+use super::plan::Plan;
+use super::post::ORDER;
+use super::report;
+use crate::client::Client;
+use crate::paint::Paint;
+use crate::standin::{KEYS_UNLIMITED, Service, StandIns};
+
+/// Connections at the same time. More make no more calls on a machine of few cores.
+pub(super) const CONNECTIONS_MAX: usize = 256;
+
+/// Runs it for as long as the plan's outage, showing each second, and gives the calls that it made.
+///
+/// # Errors
+/// Where the stand-in finds no port, or there is nowhere to print to.
+pub(super) async fn calls(plan: &Plan, paint: Paint, out: &mut impl Write) -> io::Result<u64> {
+    let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await?;
+    stand_ins.set_down(Service::Payment, true);
+    let began = Instant::now();
+    let posted = AtomicU32::new(0);
+    let mut seen = 0;
+    let line = async || {
+        let calls = stand_ins.totals(Service::Payment).calls;
+        let this_second = calls - std::mem::replace(&mut seen, calls);
+        report::naive_second(paint, began.elapsed(), posted.load(Relaxed), this_second, calls)
+    };
+    each_second(out, insist(plan, stand_ins.url_of(Service::Payment), began, &posted), line).await?;
+    let calls = stand_ins.totals(Service::Payment).calls;
+    stand_ins.stop().await;
+    Ok(calls)
+}
+
+/// Lets the orders come, and each of them call, until the outage is over.
+async fn insist(plan: &Plan, payment_url: String, began: Instant, posted: &AtomicU32) {
+    let (client, turns) = (Client::new(), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+    let url: Arc<str> = format!("{payment_url}/charge").into();
+    // Dropped at the end, and all calls with it.
+    let mut orders = JoinSet::new();
+    for number in 0..plan.orders {
+        tokio::time::sleep_until(began + plan.every * number).await;
+        orders.spawn(charge(client.clone(), turns.clone(), url.clone(), format!("naive-{number}/charge-payment")));
+        posted.fetch_add(1, Relaxed);
+    }
+    tokio::time::sleep_until(began + plan.down).await;
+}
+
+async fn charge(client: Client, turns: Arc<Semaphore>, url: Arc<str>, key: String) {
+    let body = format!(r#"{{"OrderID":"naive","Order":{ORDER},"Outputs":{{}}}}"#);
+    loop {
+        let Ok(_turn) = turns.acquire().await else { return };
+        match client.post(&url, &[("idempotency-key", &key)], body.clone()).await {
+            Ok(answer) if answer.status.is_success() => return,
+            // Again, at once: that is what makes it naive.
+            Ok(_) | Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What the outage cost, and whether that is little enough.
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Measured {
+    /// Calls that payment got in a second before the outage.
+    pub(super) normal_per_s: f64,
+    /// Calls that reached payment while it was down.
+    pub(super) calls: u64,
+    /// The same, of the naive client.
+    pub(super) calls_naive: u64,
+    /// Failures counted in all steps of all orders.
+    pub(super) failure_counts: u64,
+    /// Attempts beyond the first of each step.
+    pub(super) attempts_more: u64,
+    /// Orders answered 202.
+    pub(super) accepted: u64,
+    /// Orders that were not.
+    pub(super) refused: u64,
+    /// Orders that ended `Processed`.
+    pub(super) processed: u64,
+    /// Steps that were not carried out exactly once, and effects that belong to no order.
+    pub(super) effects_wrong: u64,
+    /// From the recovery to the end of the last order, in milliseconds; nothing if no order ended.
+    pub(super) last_done_ms: Option<u64>,
+    /// The most calls that payment got in any second after its recovery.
+    pub(super) busiest_second: u64,
+}
+
+/// Of the naive client's calls, in percent.
+const SHARE_MAX_PERCENT: f64 = 1.0;
+/// Of the normal rate.
+const BUSIEST_MAX: f64 = 2.0;
+
+/// One line of the table at the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) what: &'static str,
+    pub(super) value: String,
+    /// What it has to be, and whether it is; nothing for what is only told.
+    pub(super) bar: Option<(&'static str, bool)>,
+}
+
+impl Measured {
+    /// Calls during the outage, of those of the naive client, in percent. With nothing to compare with it is all of them.
+    fn share_percent(&self) -> f64 {
+        if self.calls_naive == 0 { 100.0 } else { self.calls as f64 * 100.0 / self.calls_naive as f64 }
+    }
+
+    /// The busiest second, of the normal rate.
+    fn busiest_to_normal(&self) -> f64 {
+        if self.normal_per_s > 0.0 { self.busiest_second as f64 / self.normal_per_s } else { f64::INFINITY }
+    }
+
+    fn lost(&self) -> u64 {
+        self.accepted.saturating_sub(self.processed)
+    }
+
+    /// All that is told, and judged.
+    pub(super) fn rows(&self) -> Vec<Row> {
+        let (share, busiest) = (self.share_percent(), self.busiest_to_normal());
+        let told = |what, value| Row { what, value, bar: None };
+        let judged = |what, value, bar, is_met| Row { what, value, bar: Some((bar, is_met)) };
+        let last_done = self.last_done_ms.map_or("never".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1_000.0));
+        vec![
+            told("calls to payment during the outage", thousands(self.calls)),
+            told("the same, of a naive client", thousands(self.calls_naive)),
+            judged("share", format!("{share:.4} %"), "at most 1 %", share <= SHARE_MAX_PERCENT),
+            judged("failure counts spent", thousands(self.failure_counts), "0", self.failure_counts == 0),
+            told("attempts given back, or made again", thousands(self.attempts_more)),
+            judged("orders refused at the door", thousands(self.refused), "0", self.refused == 0),
+            judged(
+                "orders lost",
+                format!("{} of {}", thousands(self.lost()), thousands(self.accepted)),
+                "0",
+                self.lost() == 0 && self.accepted > 0,
+            ),
+            judged("effects not exactly once", thousands(self.effects_wrong), "0", self.effects_wrong == 0),
+            told("from recovery to the last order done", last_done),
+            told("normal calls to payment", format!("{:.1} /s", self.normal_per_s)),
+            judged(
+                "busiest second after recovery",
+                format!("{}, {busiest:.2} to 1", thousands(self.busiest_second)),
+                "at most 2 to 1",
+                busiest <= BUSIEST_MAX,
+            ),
+        ]
+    }
+
+    /// Whether every bar was met.
+    pub(super) fn is_good(&self) -> bool {
+        self.rows().iter().all(|row| row.bar.is_none_or(|(_, is_met)| is_met))
+    }
+}
+
+/// A number that people can read.
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: Measured = Measured {
+        normal_per_s: 100.0,
+        calls: 20,
+        calls_naive: 2_000,
+        failure_counts: 0,
+        attempts_more: 7,
+        accepted: 2_500,
+        refused: 0,
+        processed: 2_500,
+        effects_wrong: 0,
+        last_done_ms: Some(23_456),
+        busiest_second: 200,
+    };
+
+    fn missed(measured: &Measured) -> Vec<&'static str> {
+        let missed = |row: &Row| row.bar.is_some_and(|(_, is_met)| !is_met);
+        let rows = measured.rows().into_iter().filter(missed);
+        rows.map(|row| row.what).collect()
+    }
+
+    #[test]
+    fn what_is_just_at_the_bars_meets_them() {
+        assert_eq!((missed(&GOOD), GOOD.is_good()), (vec![], true));
+    }
+
+    #[test]
+    fn each_bar_can_be_missed_by_itself() {
+        for (measured, what) in [
+            (Measured { calls: 21, ..GOOD }, "share"),
+            (Measured { calls_naive: 0, ..GOOD }, "share"),
+            (Measured { failure_counts: 1, ..GOOD }, "failure counts spent"),
+            (Measured { refused: 1, ..GOOD }, "orders refused at the door"),
+            (Measured { processed: 2_499, ..GOOD }, "orders lost"),
+            (Measured { accepted: 0, processed: 0, ..GOOD }, "orders lost"),
+            (Measured { effects_wrong: 1, ..GOOD }, "effects not exactly once"),
+            (Measured { busiest_second: 201, ..GOOD }, "busiest second after recovery"),
+            (Measured { normal_per_s: 0.0, ..GOOD }, "busiest second after recovery"),
+        ] {
+            assert_eq!((missed(&measured), measured.is_good()), (vec![what], false));
+        }
+    }
+
+    #[test]
+    fn numbers_are_told_as_people_write_them() {
+        let rows = Measured { calls_naive: 1_234_567, ..GOOD }.rows();
+        let value = |what| rows.iter().find(|row| row.what == what).map(|row| row.value.as_str());
+        assert_eq!(value("the same, of a naive client"), Some("1,234,567"));
+        assert_eq!(value("share"), Some("0.0016 %"));
+        assert_eq!(value("from recovery to the last order done"), Some("23.5 s"));
+        assert_eq!(value("busiest second after recovery"), Some("200, 2.00 to 1"));
+        assert_eq!([0, 999, 1_000, 100_000].map(thousands), ["0", "999", "1,000", "100,000"]);
+    }
+}

@@ -1,0 +1,232 @@
+//! Reply channels: names that an order may give, each a URL that status messages are posted to (rule 10).
+//!
+//! On AWS a channel is a queue. Here it is whatever listens at the URL: an answer 2xx says that the message was taken, and
+//! everything else that it is to be sent again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::limits::NAME_CHARS_MAX;
+use domain::message::CloudEvent;
+use http::{StatusCode, Uri};
+
+use crate::client::{Client, ClientError};
+
+/// How long a channel may take to take a message, in milliseconds. An order goes on meanwhile, but the scheduler's batch
+/// that sends the message does not.
+const TAKEN_MS_MAX: u64 = 2_000;
+/// The media type of one event in its JSON form (CloudEvents 1.0, HTTP binding, structured mode).
+const CONTENT_TYPE: &str = "application/cloudevents+json";
+
+/// One registered channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplyChannel {
+    name: Arc<str>,
+    url: Arc<str>,
+}
+
+/// All registered channels, and the connections to them. Cloning copies a pointer.
+#[derive(Debug, Clone)]
+pub struct ReplyChannels {
+    urls: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    client: Client,
+}
+
+/// Two channels have one name.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("--reply-channel {0} is given twice")]
+pub struct NameTwice(pub Arc<str>);
+
+/// A message was not taken, or nobody knows whether it was.
+#[derive(Debug, thiserror::Error)]
+pub enum NotTaken {
+    /// The order names a channel that is not registered, or not any more.
+    #[error("no reply channel is registered under the name {0:?}")]
+    Unknown(String),
+    /// The event is not one that can be sent.
+    #[error("the event cannot be written: {0}")]
+    Unwritable(#[from] serde_json::Error),
+    /// Nobody answers there.
+    #[error("reply channel {channel}: {source}")]
+    NoAnswer {
+        /// Its name.
+        channel: String,
+        /// What was tried.
+        source: ClientError,
+    },
+    /// Nobody answered in time.
+    #[error("reply channel {0} did not answer within {TAKEN_MS_MAX} ms")]
+    TooSlow(String),
+    /// The answer was not 2xx.
+    #[error("reply channel {channel} answered {status}")]
+    Refused {
+        /// Its name.
+        channel: String,
+        /// The answer.
+        status: StatusCode,
+    },
+}
+
+impl ReplyChannel {
+    /// Reads `NAME=URL`.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (name, url) = text.split_once('=').ok_or("must be NAME=URL, such as shop=http://localhost:9000/replies")?;
+        let is_short = name.chars().count() <= NAME_CHARS_MAX;
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || !is_short || !name.chars().all(is_plain) {
+            return Err(format!("its name must have 1 to {NAME_CHARS_MAX} letters, digits, '-', '_' or '.'"));
+        }
+        let uri: Uri = url.parse().map_err(|error| format!("its URL is none: {error}"))?;
+        if uri.scheme_str() != Some("http") || uri.host().is_none_or(str::is_empty) {
+            return Err("its URL must begin with http:// and name a host".to_owned());
+        }
+        Ok(Self { name: name.into(), url: url.into() })
+    }
+
+    /// What orders call it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl ReplyChannels {
+    /// These channels.
+    ///
+    /// # Errors
+    /// [`NameTwice`] for the first name that is there twice.
+    pub fn new(channels: &[ReplyChannel]) -> Result<Self, NameTwice> {
+        let mut urls = BTreeMap::new();
+        for ReplyChannel { name, url } in channels {
+            if urls.insert(name.clone(), url.clone()).is_some() {
+                return Err(NameTwice(name.clone()));
+            }
+        }
+        Ok(Self { urls: Arc::new(urls), client: Client::new() })
+    }
+
+    /// Their names.
+    #[must_use]
+    pub fn names(&self) -> Vec<Arc<str>> {
+        self.urls.keys().cloned().collect()
+    }
+
+    /// Posts an event to a channel, once.
+    ///
+    /// # Errors
+    /// [`NotTaken`]; it is then to be sent again, and may come twice.
+    pub async fn send(&self, channel: &str, event: &CloudEvent) -> Result<(), NotTaken> {
+        let name = || channel.to_owned();
+        let url = self.urls.get(channel).ok_or_else(|| NotTaken::Unknown(name()))?;
+        let body = serde_json::to_string(event)?;
+        let headers = [("content-type", CONTENT_TYPE)];
+        let posting = self.client.post(url, &headers, body);
+        #[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
+        let answered = tokio::time::timeout(Duration::from_millis(TAKEN_MS_MAX), posting).await;
+        match answered {
+            Ok(Ok(answer)) if answer.status.is_success() => Ok(()),
+            Ok(Ok(answer)) => Err(NotTaken::Refused { channel: name(), status: answer.status }),
+            Ok(Err(source)) => Err(NotTaken::NoAnswer { channel: name(), source }),
+            Err(_) => Err(NotTaken::TooSlow(name())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use domain::json::Json;
+    use domain::time::Timestamp;
+    use http::{Request, Response};
+    use tokio::net::TcpListener;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::http_server::{HangUp, Server};
+
+    fn event() -> CloudEvent {
+        CloudEvent {
+            specversion: "1.0".into(),
+            id: "o/5/OrderProcessed".into(),
+            source: "stepwarden".into(),
+            kind: "OrderProcessed".into(),
+            subject: "o".into(),
+            time: Timestamp::from_epoch_ms(1_795_195_603_007),
+            datacontenttype: "application/json".into(),
+            data: Json::parse(br#"{"OrderID":"o","CorrelationID":"c-7","Version":5}"#, 99).unwrap(),
+        }
+    }
+
+    /// A receiver that answers as it is told, hangs up at status 0, and shows what it got.
+    async fn receiver(status: u16) -> (Server, ReplyChannels, mpsc::UnboundedReceiver<Request<Bytes>>) {
+        let (got, gets) = mpsc::unbounded_channel();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let answer = move |request| {
+            let got = got.clone();
+            async move {
+                got.send(request).unwrap();
+                let status = StatusCode::from_u16(status).map_err(|_| HangUp)?;
+                Ok(Response::builder().status(status).body(Bytes::new()).unwrap())
+            }
+        };
+        let server = Server::start(listener, 10_000, 0, answer).unwrap();
+        let channel = ReplyChannel::parse(&format!("shop=http://{}/replies?to=1", server.address())).unwrap();
+        (server, ReplyChannels::new(&[channel]).unwrap(), gets)
+    }
+
+    #[tokio::test]
+    async fn an_event_is_posted_as_it_is_and_2xx_says_that_it_was_taken() {
+        for status in [200, 202, 204] {
+            let (_server, channels, mut gets) = receiver(status).await;
+            channels.send("shop", &event()).await.unwrap();
+            let got = gets.recv().await.unwrap();
+            assert_eq!((got.method().as_str(), got.uri().to_string().as_str()), ("POST", "/replies?to=1"));
+            assert_eq!(got.headers().get_all("content-type").iter().collect::<Vec<_>>(), [CONTENT_TYPE]);
+            assert_eq!(serde_json::from_slice::<CloudEvent>(got.body()).unwrap(), event());
+        }
+    }
+
+    #[tokio::test]
+    async fn anything_else_is_not_taken() {
+        for (status, words) in [(302, "answered 302"), (404, "answered 404"), (503, "answered 503"), (0, "shop")] {
+            let (_server, channels, _gets) = receiver(status).await;
+            let error = channels.send("shop", &event()).await.unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        let (server, channels, _gets) = receiver(200).await;
+        server.stop().await;
+        assert!(matches!(channels.send("shop", &event()).await, Err(NotTaken::NoAnswer { .. })));
+        assert!(matches!(channels.send("shops", &event()).await, Err(NotTaken::Unknown(name)) if name == "shops"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_channel_that_does_not_answer_is_given_up_in_time() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let channel = ReplyChannel::parse(&format!("shop=http://{}", listener.local_addr().unwrap())).unwrap();
+        let error = ReplyChannels::new(&[channel]).unwrap().send("shop", &event()).await.unwrap_err();
+        assert_eq!(error.to_string(), "reply channel shop did not answer within 2000 ms");
+    }
+
+    #[test]
+    fn a_channel_has_a_plain_name_and_a_url() {
+        let good = ReplyChannel::parse("shop-1=http://localhost:9000/replies?a=b").unwrap();
+        assert_eq!((good.name(), &*good.url), ("shop-1", "http://localhost:9000/replies?a=b"));
+        for bad in
+            ["", "shop", "=http://x", "a b=http://x", "shop=", "shop=x", "shop=/x", "shop=https://x", "shop=http://"]
+        {
+            assert!(ReplyChannel::parse(bad).is_err(), "{bad}");
+        }
+        assert!(ReplyChannel::parse(&format!("{}=http://x", "a".repeat(NAME_CHARS_MAX + 1))).is_err());
+    }
+
+    #[test]
+    fn a_name_stands_for_one_url() {
+        let channels = ["a=http://x/1", "b=http://x/2", "a=http://x/3"].map(|text| ReplyChannel::parse(text).unwrap());
+        assert_eq!(ReplyChannels::new(&channels).unwrap_err(), NameTwice("a".into()));
+        assert_eq!(ReplyChannels::new(&channels[..2]).unwrap().names(), ["a".into(), "b".into()]);
+    }
+}

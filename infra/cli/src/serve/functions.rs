@@ -1,0 +1,130 @@
+//! The functions behind their event sources and their schedule.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use agents::HttpAgent;
+use domain::instance::Instance;
+use domain::message::{Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{DeadLetter, Source};
+use domain::workflow::Workflows;
+use futures_util::FutureExt;
+use supervisor::Settings;
+use tokio::task::JoinSet;
+
+use super::Ports;
+use crate::event_source::{self, Drain};
+use crate::standin::Service;
+use crate::stop::Stop;
+use crate::ticker;
+
+/// How long handlers under way may go on after a stop, in milliseconds. A call to a slow service is cut off then, and
+/// made again with the same key after the next start.
+const HANDLER_GRACE_MS: u64 = 3_000;
+/// Batches of submissions at once. Each waits for the disk, and those that wait together share one sync.
+const SUBMISSION_BATCHES_MAX: usize = 16;
+/// Batches of the scheduler queue at once. More than for submissions, since an order passes here once for each step.
+const SCHEDULER_BATCHES_MAX: usize = 32;
+/// Batches of requests at once, for each agent. A batch stays in flight as long as its slowest call, so it takes many to
+/// keep a slow service busy; at most ten calls for each of them are open at the same time.
+const AGENT_BATCHES_MAX: usize = 64;
+/// Batches of dead letters at once. They are few, and nobody is in a hurry.
+const LETTER_BATCHES_MAX: usize = 2;
+
+/// Starts the functions behind their event sources.
+pub(super) struct Functions<P> {
+    pub(super) ports: Arc<P>,
+    pub(super) workflows: Workflows,
+    pub(super) stop: Stop,
+    pub(super) loops: JoinSet<()>,
+}
+
+impl<P: Ports> Functions<P> {
+    pub(super) fn submission(&mut self, queue: impl Source<Order> + 'static) {
+        let (ports, instance) = (self.ports.clone(), self.instance("submission"));
+        let handle = move |batch| {
+            let (ports, instance) = (ports.clone(), instance.clone());
+            async move { submission::handle(&*ports, &instance, batch).await }
+        };
+        let drain = drain("submission", SUBMISSION_BATCHES_MAX);
+        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
+    }
+
+    pub(super) fn scheduler(&mut self, queue: impl Source<SchedulerMessage> + 'static) {
+        let (ports, instance) = (self.ports.clone(), self.instance("scheduler"));
+        let handle = move |batch| {
+            let (ports, instance) = (ports.clone(), instance.clone());
+            async move { scheduler::handle(&*ports, &instance, batch).await }
+        };
+        let drain = drain("scheduler", SCHEDULER_BATCHES_MAX);
+        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
+    }
+
+    pub(super) fn agent(&mut self, service: Service, agent: Arc<HttpAgent>, queue: impl Source<Request> + 'static) {
+        let ports = self.ports.clone();
+        let handle = move |batch| {
+            let (ports, agent) = (ports.clone(), agent.clone());
+            async move { agents::handle(&*ports, &agent, batch).await }
+        };
+        let drain = drain(service.name(), AGENT_BATCHES_MAX);
+        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
+    }
+
+    pub(super) fn dead_letters(&mut self, queue: impl Source<DeadLetter> + 'static) {
+        let (ports, instance) = (self.ports.clone(), self.instance("dead-letters"));
+        let handle = move |batch| {
+            let (ports, instance) = (ports.clone(), instance.clone());
+            async move { supervisor::dead_letters(&*ports, &instance, batch).await }
+        };
+        let drain = drain("dead-letters", LETTER_BATCHES_MAX);
+        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
+    }
+
+    /// One of several supervisors, which all tick by themselves and share the work by their leases.
+    pub(super) fn supervisor(&mut self, number: u16, every: Duration) {
+        let (ports, instance) = (self.ports.clone(), self.instance(&format!("supervisor-{number}")));
+        let tick_ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
+        let settings = Settings { tick_ms, ..Settings::default() };
+        let tick = move || {
+            let (ports, instance) = (ports.clone(), instance.clone());
+            async move {
+                // Looking after orders and carrying on jobs have nothing to do with each other; neither waits. Without the
+                // boxes the compiler does not see that the two together may change their thread.
+                tokio::join!(
+                    sweep(&*ports, &instance, &settings).boxed(),
+                    carry_on(&*ports, &instance, &settings).boxed()
+                );
+            }
+        };
+        self.loops.spawn(ticker::run("supervisor", every, HANDLER_GRACE_MS, tick, self.stop.clone()));
+    }
+
+    /// The process's id tells this run's claims from those of the run before.
+    fn instance(&self, function: &str) -> Arc<Instance> {
+        let name = format!("{function}-{}", std::process::id()).into();
+        Arc::new(Instance { name, workflows: self.workflows.clone() })
+    }
+}
+
+async fn sweep<P: Ports>(ports: &P, instance: &Instance, settings: &Settings) {
+    match supervisor::handle(ports, instance, settings).await {
+        Ok(report) if report.taken > 0 || report.failed > 0 => {
+            tracing::info!(instance = %instance.name, ?report, "supervisor");
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!(instance = %instance.name, "the supervisor's run was cut short: {error}"),
+    }
+}
+
+async fn carry_on<P: Ports>(ports: &P, instance: &Instance, settings: &Settings) {
+    match supervisor::bulk(ports, instance, settings).await {
+        Ok(report) if report.sent > 0 => tracing::info!(instance = %instance.name, ?report, "bulk"),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(instance = %instance.name, "a job was not carried on: {error}"),
+    }
+}
+
+const fn drain(queue: &'static str, batches_max: usize) -> Drain {
+    Drain { queue, batches_max, grace_ms: HANDLER_GRACE_MS }
+}

@@ -1,0 +1,222 @@
+//! The ports themselves: each call goes through the faults.
+
+use std::sync::Arc;
+
+use domain::bulk::Job;
+use domain::id::OrderId;
+use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{
+    Clock, Commit, Due, Events, Inserted, Jobs, Lease, Leases, LetterRecord, Letters, ListError, Memo, Memos, Page,
+    PortError, Queues, Randomness, ServiceHealth, Services, Store,
+};
+use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
+
+use super::{Faulty, Shared, lock};
+
+impl Store for Faulty {
+    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+        self.through("store.insert", || async {
+            let inserted = self.memory.insert(order.clone(), task.clone()).await?;
+            if inserted == Inserted::New {
+                lock(&self.shared.record).tasks.push(task.clone().into());
+            }
+            Ok(inserted)
+        })
+        .await
+    }
+
+    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        self.silently_through("store.order", || self.memory.order(order_id)).await
+    }
+
+    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        self.silently_through("store.task", || self.memory.task(order_id)).await
+    }
+
+    async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        if self.loses("store.commit") {
+            return Ok(Commit::Conflict);
+        }
+        self.through("store.commit", || async {
+            let commit = self.memory.commit(before, after.clone()).await?;
+            let record = &mut lock(&self.shared.record).tasks;
+            // The repeat of a write is no second one.
+            if commit == Commit::Committed && !record.contains(&after) {
+                record.push(after.clone());
+            }
+            Ok(commit)
+        })
+        .await
+    }
+
+    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        self.silently_through("store.due", || async {
+            let Some(old) = lock(&self.shared.old_index).as_ref().map(|index| index[&shard].clone()) else {
+                return self.memory.due(shard, now, after, limit).await;
+            };
+            let place = |due: &Due| (due.at, due.order_id);
+            let further = |due: &Due| due.at <= now && after.is_none_or(|after| place(due) > place(&after));
+            Ok(old.into_iter().filter(further).take(limit).collect())
+        })
+        .await
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        self.memory.list(state, after, limit).await
+    }
+
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+        self.memory.settled(order_id, wait_ms).await
+    }
+}
+
+impl Queues for Faulty {
+    async fn submit(&self, order: Order) -> Result<(), PortError> {
+        self.through("queues.submit", || self.memory.submit(order.clone())).await
+    }
+
+    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+        self.through("queues.to_scheduler", || async {
+            lock(&self.shared.record).to_scheduler.push(message.clone());
+            self.memory.to_scheduler(message.clone(), lane, delay_ms).await
+        })
+        .await
+    }
+
+    async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
+        self.through("queues.to_agent", || async {
+            lock(&self.shared.record).to_agents.push((agent.to_owned(), request.clone()));
+            self.memory.to_agent(agent, request.clone()).await
+        })
+        .await
+    }
+
+    async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
+        self.through("queues.return_to_agent", || self.memory.return_to_agent(agent, receipt, delay_ms)).await
+    }
+}
+
+impl Events for Faulty {
+    async fn publish(&self, event: CloudEvent) -> Result<(), PortError> {
+        self.through("events.publish", || self.memory.publish(event.clone())).await
+    }
+
+    async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
+        self.through("events.notify", || self.memory.notify(channel, event.clone())).await
+    }
+}
+
+impl Leases for Faulty {
+    async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
+        self.silently_through("leases.acquire", || self.memory.acquire(name, owner, now, term_ms)).await
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        term_ms: u64,
+        health: &str,
+    ) -> Result<Option<Lease>, PortError> {
+        self.silently_through("leases.renew", || self.memory.renew(lease, now, term_ms, health)).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), PortError> {
+        self.silently_through("leases.release", || Leases::release(&self.memory, lease)).await
+    }
+}
+
+impl Services for Faulty {
+    async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
+        self.silently_through("services.health", || self.memory.health(service)).await
+    }
+
+    async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
+        self.silently_through("services.set_health", || async {
+            self.memory.set_health(version_before, after.clone()).await
+        })
+        .await
+    }
+
+    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
+        self.memory.all_health().await
+    }
+}
+
+impl Memos for Faulty {
+    async fn memo(&self, key: &str, now: Timestamp) -> Result<Option<Memo>, PortError> {
+        self.silently_through("memos.memo", || self.memory.memo(key, now)).await
+    }
+
+    async fn set_memo(&self, version_before: u64, memo: Memo, now: Timestamp) -> Result<Commit, PortError> {
+        self.silently_through("memos.set_memo", || self.memory.set_memo(version_before, memo.clone(), now)).await
+    }
+}
+
+impl Jobs for Faulty {
+    async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
+        self.memory.job(job_id).await
+    }
+
+    async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
+        self.silently_through("jobs.set_job", || self.memory.set_job(version_before, job.clone())).await
+    }
+
+    async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
+        self.memory.jobs().await
+    }
+}
+
+impl Letters for Faulty {
+    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
+        self.silently_through("letters.record", || Letters::record(&self.memory, settled.clone())).await
+    }
+
+    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
+        self.memory.letters(limit).await
+    }
+}
+
+impl Clock for Faulty {
+    fn now(&self) -> Timestamp {
+        let now = self.memory.now();
+        match self.ahead_ms {
+            0.. => now.plus_ms(self.ahead_ms.unsigned_abs()),
+            ..0 => now.minus_ms(self.ahead_ms.unsigned_abs()),
+        }
+    }
+
+    async fn sleep(&self, ms: u64) {
+        let _sleeper = Sleeper::new(&self.shared, self.memory.now().plus_ms(ms));
+        self.memory.sleep(ms).await;
+    }
+}
+
+impl Randomness for Faulty {
+    fn random(&self) -> u64 {
+        self.memory.random()
+    }
+}
+
+/// Somebody who sleeps, until they are dropped.
+struct Sleeper<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl<'a> Sleeper<'a> {
+    fn new(shared: &'a Shared, until: Timestamp) -> Self {
+        let sleepers = &mut *lock(&shared.sleepers);
+        sleepers.last_id += 1;
+        sleepers.until.insert(sleepers.last_id, until);
+        Self { shared, id: sleepers.last_id }
+    }
+}
+
+impl Drop for Sleeper<'_> {
+    fn drop(&mut self) {
+        lock(&self.shared.sleepers).until.remove(&self.id);
+    }
+}

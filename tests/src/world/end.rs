@@ -1,0 +1,220 @@
+//! What must be true at the end of every test, whatever went wrong on the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use domain::message::{SchedulerMessage, idempotency_key};
+use domain::ports::{Clock, Store};
+use domain::task::{Direction, ProcessState, StepState, Task};
+
+use super::{World, now};
+use crate::faulty::Record;
+
+/// Nothing is under way any more after so long, in milliseconds.
+const LONG_MS: u64 = 8 * 24 * 60 * 60 * 1_000;
+
+/// How an order ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Whole.
+    Processed,
+    /// Undone whole.
+    Compensated,
+    /// With an operator, for the reason of this code, and an alert.
+    Error(&'static str),
+}
+
+impl World {
+    /// Lets time pass, from one thing that is due to the next, until nothing is under way.
+    ///
+    /// # Panics
+    /// When that does not come.
+    pub fn to_the_end(&self) {
+        for _ in 0..2_000 {
+            self.run();
+            self.supervise();
+            self.run();
+            let dues = self.tasks().into_iter().filter(|task| is_under_way(task)).filter_map(|task| task.watch_at);
+            let Some(next) = dues.chain(self.memory.next_message_at()).min() else {
+                return;
+            };
+            // What was due already has had its turn; it comes again a moment later.
+            self.memory.advance(self.memory.now().ms_until(next).max(100));
+        }
+        panic!("it does not come to an end: {:#?}", self.tasks());
+    }
+
+    /// Runs to the end, and checks that the order ended so and that nothing was done twice, here or with any other order.
+    ///
+    /// # Panics
+    /// Where that is not so.
+    pub fn ends(&self, order_id: OrderId, end: End) {
+        self.end_all(&[(order_id, end)]);
+    }
+
+    /// The same for several orders.
+    ///
+    /// # Panics
+    /// Where that is not so.
+    pub fn end_all(&self, orders: &[(OrderId, End)]) {
+        self.to_the_end();
+        self.check_ends(orders);
+        let (tasks, effects) = (self.tasks(), self.settled_effects());
+        let record = self.ports.record();
+        // Everything that was ever sent comes once more: at once, and long after.
+        for pause_ms in [0, LONG_MS] {
+            self.memory.advance(pause_ms);
+            self.send_again(&record);
+            self.to_the_end();
+            assert_eq!(self.tasks(), tasks, "what ended changed again");
+            assert_eq!(self.settled_effects(), effects, "something was done again");
+        }
+        self.check_ends(orders);
+    }
+
+    fn check_ends(&self, orders: &[(OrderId, End)]) {
+        for &(order_id, end) in orders {
+            let task = self.task(order_id);
+            let (state, code) = (task.process_state, task.reason.as_ref().map(|reason| &*reason.code));
+            let alerts = self.alerts(order_id);
+            match end {
+                End::Processed => assert_eq!((state, code), (ProcessState::Processed, None), "{task:#?}"),
+                End::Compensated => assert_eq!(state, ProcessState::Compensated, "{task:#?}"),
+                End::Error(reason) => {
+                    assert_eq!((state, code), (ProcessState::Error, Some(reason)), "{task:#?}");
+                    assert!(!alerts.is_empty(), "nobody was called: {task:#?}");
+                }
+            }
+        }
+        let all: Vec<OrderId> = self.tasks().iter().map(|task| task.order_id).collect();
+        assert!(orders.iter().all(|(order_id, _)| all.contains(order_id)), "an order was lost");
+        for task in self.tasks() {
+            assert!(task.process_state.is_settled(), "it did not end: {task:#?}");
+            assert!(task.unsent.is_empty(), "something is still to be told: {task:#?}");
+            self.check_undone(&task);
+        }
+        for (key, effects) in self.remote.effects() {
+            assert_eq!(effects, 1, "effects of {key}");
+        }
+        self.check_calls();
+        check_versions(&self.ports.record().tasks);
+    }
+
+    /// The ids of the alerts about an order: a repeat has the same.
+    #[must_use]
+    pub fn alerts(&self, order_id: OrderId) -> BTreeSet<Arc<str>> {
+        let subject = order_id.to_string();
+        let alerts = self.memory.published().into_iter();
+        let about_it =
+            |event: &domain::message::CloudEvent| &*event.kind == "OrderNeedsOperator" && *event.subject == *subject;
+        alerts.filter(about_it).map(|event| event.id).collect()
+    }
+
+    /// All tasks, newest first.
+    ///
+    /// # Panics
+    /// When the store is out of order.
+    #[must_use]
+    pub fn tasks(&self) -> Vec<Arc<Task>> {
+        now(self.memory.list(None, None, usize::MAX)).expect("a store").tasks
+    }
+
+    /// The effects for orders that are finished. One in `Error` may have requests under way that are still in time; what
+    /// they do is undone, or meets its key, when the operator acts.
+    fn settled_effects(&self) -> Vec<String> {
+        let tasks = self.tasks().into_iter().filter(|task| task.process_state.is_final());
+        let finished: Vec<String> = tasks.map(|task| task.order_id.to_string()).collect();
+        let mut effects = self.remote.effects_in_order();
+        effects.retain(|key| finished.iter().any(|order_id| key.starts_with(order_id)));
+        effects
+    }
+
+    fn send_again(&self, record: &Record) {
+        for message in &record.to_scheduler {
+            match message {
+                SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => self.tell_scheduler(message.clone()),
+                // A wish that is wished again is another wish.
+                SchedulerMessage::Command(_) => {}
+            }
+        }
+        for (agent, request) in &record.to_agents {
+            self.ask_agent(agent, request.clone());
+        }
+    }
+
+    /// Invariants 8 and 9: a compensated order has every attempted step undone, and no effect after an undo.
+    fn check_undone(&self, task: &Task) {
+        let effects = self.remote.effects_in_order();
+        let place = |step: &str, direction| {
+            let key = idempotency_key(task.order_id, step, direction);
+            effects.iter().position(|effect| **effect == *key)
+        };
+        for step in &task.steps {
+            let (done, undone) = (place(&step.name, Direction::Forward), place(&step.name, Direction::Undo));
+            if let (Some(done), Some(undone)) = (done, undone) {
+                assert!(done < undone, "{} took effect after its undo: {effects:?}", step.name);
+            }
+            match task.process_state {
+                ProcessState::Processed => assert!(done.is_some() && undone.is_none(), "{}: {effects:?}", step.name),
+                ProcessState::Compensated => {
+                    assert!(step.attempt == 0 || step.is_undone(), "{step:#?}");
+                    assert!(done.is_none() || undone.is_some(), "{} was not undone: {effects:?}", step.name);
+                }
+                ProcessState::Pending | ProcessState::Processing | ProcessState::Error | ProcessState::Compensating => {
+                }
+            }
+        }
+    }
+
+    /// Invariant 11: no call starts after `CompleteBy` minus margin on the agent's clock.
+    fn check_calls(&self) {
+        let record = self.ports.record();
+        for called in self.remote.called() {
+            let is_its = |request: &&domain::message::Request| {
+                (request.order_id, &*request.step, request.direction, request.attempt)
+                    == (called.order_id, &*called.step, called.direction, called.attempt)
+            };
+            let asked = record.to_agents.iter().map(|(_, request)| request).find(is_its);
+            let latest = asked.expect("nobody asked").complete_by.minus_ms(self.policy.margin_ms);
+            assert!(called.started_at < latest, "called too late: {called:#?}");
+        }
+    }
+}
+
+fn is_under_way(task: &Task) -> bool {
+    matches!(task.watch, Some(domain::task::Watch::Due(_)))
+}
+
+/// Invariants 2, 4, 6 and 7 over all versions of all tasks.
+fn check_versions(versions: &[Arc<Task>]) {
+    let mut last: BTreeMap<OrderId, &Task> = BTreeMap::new();
+    let mut claimants = BTreeMap::new();
+    for task in versions {
+        if let Some(before) = last.insert(task.order_id, task) {
+            assert_eq!(task.version, before.version + 1, "a version was written twice or left out");
+            check_change(before, task);
+        }
+        for step in &task.steps {
+            let key = (task.order_id, step.name.clone(), step.attempt);
+            if let Some(locked_by) = &step.locked_by {
+                let claim = (locked_by.clone(), step.complete_by);
+                assert_eq!(*claimants.entry(key).or_insert(claim.clone()), claim, "an attempt was claimed twice");
+            }
+        }
+    }
+}
+
+fn check_change(before: &Task, after: &Task) {
+    if before.process_state.is_final() {
+        assert_eq!((after.process_state, &after.steps), (before.process_state, &before.steps), "it had ended");
+    }
+    for (old, new) in before.steps.iter().zip(&after.steps) {
+        assert!(new.attempt == old.attempt || new.attempt == old.attempt + 1, "{old:#?} {new:#?}");
+        // What an attempt adds it adds once: after a failure the step is free, and only a claim makes it fail again.
+        assert!(new.failure_count <= old.failure_count + 1 && new.failure_count <= new.attempt, "{old:#?} {new:#?}");
+        if new.failure_count > old.failure_count {
+            assert_eq!((old.process_state, old.attempt), (StepState::Processing, new.attempt), "{old:#?} {new:#?}");
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! The door, as an application meets it.
+
+use api::Door;
+use bytes::Bytes;
+use domain::id::OrderId;
+use serde_json::Value;
+
+use super::{World, drive};
+
+/// The application that posts.
+const CALLER: &str = "shop";
+
+/// What the door answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Posted {
+    /// The status.
+    pub status: u16,
+    /// The body.
+    pub body: Value,
+}
+
+impl World {
+    /// `POST /orders` with this key, at a door that knows the reply channel `shop-replies`. `None`: it died.
+    ///
+    /// # Panics
+    /// When the answer is no JSON.
+    pub fn post_at_door(&self, key: &str, document: &str) -> Option<Posted> {
+        let request = http::Request::post("/orders")
+            .header("Idempotency-Key", key)
+            .header("Content-Type", "application/json")
+            .body(Bytes::from(document.to_owned()))
+            .expect("a request");
+        let door = Door::new(["shop-replies"]);
+        let response = drive(&self.memory, &self.ports, api::handle(&self.ports, &door, CALLER, request))?;
+        let body = serde_json::from_slice(response.body()).expect("JSON");
+        Some(Posted { status: response.status().as_u16(), body })
+    }
+
+    /// The id that the door gives to an order with this key.
+    #[must_use]
+    pub fn order_of_key(&self, key: &str) -> OrderId {
+        OrderId::from_idempotency_key(CALLER, key)
+    }
+}
