@@ -110,9 +110,12 @@ fn text<'a>(problem: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     problem.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Whether a program can go by it. `about:blank` is RFC 9457's way of saying nothing.
+/// Whether a program can go by it. `about:blank` is RFC 9457's way of saying nothing, and [`OUTPUT_TOO_LARGE`] is ours: it
+/// says that the effect happened, which no refusal does.
 fn is_code(text: &str) -> bool {
-    text != "about:blank" && text.len() <= TEXT_CHARS_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
+    ![OUTPUT_TOO_LARGE, "about:blank"].contains(&text)
+        && text.len() <= TEXT_CHARS_MAX
+        && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 fn plain(status: StatusCode, body: &[u8]) -> String {

@@ -216,6 +216,7 @@ async fn any_other_status_is_no_for_good_with_the_reason_of_the_body() {
         (400, r#"{"code":17,"error":"seventeen"}"#, "http-400", "seventeen"),
         (400, r#"{"code":"two words"}"#, "http-400", r#"{"code":"two words"}"#),
         (403, "keep out", "http-403", "keep out"),
+        (413, r#"{"code":"output-too-large","message":"no"}"#, "http-413", "no"),
         (404, "", "http-404", "HTTP 404 Not Found"),
     ] {
         let failure = failure(answer_to(response(status, &[], body)).await);

@@ -143,7 +143,9 @@ fn spec(document: &Json) -> Result<Spec, Problem> {
     members.whole_number("CanaryTimeoutMs", timeout_ms_min, timeout_ms_max)?;
     members.whole_number("RatePerSecond", 1, u64::from(Spec::RATE_MAX))?;
     members.whole_number("StopAtFailedPercent", 0, 100)?;
-    let selector = members.object("Selector", "Selector.", &["ReasonCode", "Step", "FailedSince", "FailedUntil"])?;
+    let selector =
+        members.object("Selector", "Selector.", &["State", "ReasonCode", "Step", "FailedSince", "FailedUntil"])?;
+    selector.optional_text("State")?;
     selector.optional_text("ReasonCode")?;
     selector.optional_text("Step")?;
     let (since, until) = (selector.time("FailedSince")?, selector.time("FailedUntil")?);

@@ -3,23 +3,54 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use domain::message::Priority;
+
 /// The door's configuration; it does not change while the process runs.
 #[derive(Debug, Clone, Default)]
 pub struct Door {
     /// Names that an order may give as its `ReplyChannel` (rule 10).
     reply_channels: BTreeSet<Arc<str>>,
+    /// Names of the agents, which are those of the remote services.
+    services: BTreeSet<Arc<str>>,
+    /// The lane of orders that name none.
+    priority: Priority,
 }
 
 impl Door {
     /// A door that knows these reply channels by name.
     #[must_use]
     pub fn new<Name: Into<Arc<str>>>(reply_channels: impl IntoIterator<Item = Name>) -> Self {
-        Self { reply_channels: reply_channels.into_iter().map(Into::into).collect() }
+        let reply_channels = reply_channels.into_iter().map(Into::into).collect();
+        Self { reply_channels, ..Self::default() }
+    }
+
+    /// The lane of orders that name none: that of the workflow that they will get. Without it, the normal one.
+    #[must_use]
+    pub fn with_priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// The names of all agents, whose services are listed even if they never failed.
+    #[must_use]
+    pub fn with_services<Name: Into<Arc<str>>>(mut self, agents: impl IntoIterator<Item = Name>) -> Self {
+        self.services = agents.into_iter().map(Into::into).collect();
+        self
     }
 
     /// Whether a reply channel of this name is registered.
     #[must_use]
     pub fn knows(&self, reply_channel: &str) -> bool {
         self.reply_channels.contains(reply_channel)
+    }
+
+    /// The lane that an order is queued in, where it names `named`. Nothing stands for the lane that nobody has to name.
+    pub(crate) fn lane(&self, named: Option<Priority>) -> Option<Priority> {
+        named.or_else(|| (!self.priority.is_normal()).then_some(self.priority))
+    }
+
+    /// The names of the remote services, sorted.
+    pub(crate) const fn services(&self) -> &BTreeSet<Arc<str>> {
+        &self.services
     }
 }

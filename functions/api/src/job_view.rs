@@ -125,7 +125,7 @@ mod tests {
         let dry_run = DryRun { matching: 7, complete: false };
         let mut job = Job::plan("j1".into(), serde_json::from_str(spec).unwrap(), dry_run, at).unwrap();
         let order_id = OrderId::from_idempotency_key("shop", "a");
-        let entry = Entry { order_id, version: 4, undoing: false, priority: Priority::Normal, at };
+        let entry = Entry { order_id, version: 4, undoing: false, priority: Priority::Normal, at, resent: 0 };
         (job.under_way, job.found) = (vec![entry; 2], vec![entry; 3]);
         job.tally.begun = 2;
         job.cursor = Some("the store's own".into());

@@ -25,6 +25,7 @@ mod read;
 mod reply;
 mod route;
 mod rule;
+mod services;
 mod site;
 #[cfg(test)]
 mod testing;
@@ -90,7 +91,7 @@ async fn answer(
         (Route::DeadLetters, Verb::Get | Verb::Head) => {
             letters::letters(ports, parts.uri.query().unwrap_or_default()).await
         }
-        (Route::Services, Verb::Get | Verb::Head) => read::services(ports).await,
+        (Route::Services, Verb::Get | Verb::Head) => services::services(ports, door).await,
         (Route::Health, Verb::Get | Verb::Head) => Ok(read::health()),
         (route @ (Route::Orders | Route::Jobs), Verb::Other)
         | (

@@ -45,7 +45,7 @@ pub(crate) async fn post(
     body::check(headers, body)?;
     let wait = Wait::asked(headers)?;
     let key = idempotency_key(headers)?;
-    let order = read(ports, caller, key.as_deref(), body)?;
+    let order = read(ports, door, caller, key.as_deref(), body)?;
     let order_id = order.order_id;
     let advice = if key.is_some() { POST_AGAIN_WITH_KEY } else { POST_AGAIN_WITHOUT_KEY };
     let unavailable = |error| Problem::Unavailable { advice, error };
@@ -86,12 +86,12 @@ pub(crate) async fn post(
 }
 
 /// The order as it goes on the queue: the body unchanged, and what the reserved members say.
-fn read(ports: &impl ApiPorts, caller: &str, key: Option<&str>, body: &Bytes) -> Result<Order, Problem> {
+fn read(ports: &impl ApiPorts, door: &Door, caller: &str, key: Option<&str>, body: &Bytes) -> Result<Order, Problem> {
     let document = Json::document(body)?;
     let text_member = |name| document.member(name).map(|value| body::text(name, value.text())).transpose();
     let reply_channel = text_member("ReplyChannel")?;
     let correlation_id = text_member("CorrelationID")?;
-    let priority = document.member("Priority").map(|value| priority(value.text())).transpose()?;
+    let named = document.member("Priority").map(|value| priority(value.text())).transpose()?;
     let submitted_at = ports.now();
     let order_id = match key {
         Some(key) => OrderId::from_idempotency_key(caller, key),
@@ -106,7 +106,7 @@ fn read(ports: &impl ApiPorts, caller: &str, key: Option<&str>, body: &Bytes) ->
         submitter: caller.into(),
         reply_channel,
         correlation_id,
-        priority,
+        priority: door.lane(named),
     })
 }
 
@@ -255,6 +255,22 @@ mod tests {
     }
 
     #[test]
+    fn an_order_that_names_no_lane_is_queued_in_that_of_the_workflow() {
+        let (normal, high) = (Some(Priority::Normal), Some(Priority::High));
+        for (workflow, text, priority) in [
+            (Priority::High, ORDER, high),
+            (Priority::High, r#"{"Priority":"normal"}"#, normal),
+            (Priority::Normal, ORDER, None),
+            (Priority::Normal, r#"{"Priority":"high"}"#, high),
+        ] {
+            let fake = Fake::default();
+            fake.door(Door::default().with_priority(workflow));
+            assert_eq!(fake.post("/orders", &[], text).status, 202);
+            assert_eq!(fake.submitted()[0].priority, priority, "{text} in a workflow of lane {workflow:?}");
+        }
+    }
+
+    #[test]
     fn a_body_that_is_no_order_is_refused_and_queues_nothing() {
         let fake = Fake::default();
         for body in ["", "{", "{} {}", "{'a':1}", "{\"a\":01}", "key=value"] {
@@ -356,6 +372,18 @@ mod tests {
         fake.settles_as(ProcessState::Processed);
         let other = fake.post("/orders", &[KEY, ("Prefer", "wait=5")], r#"{"Item":"other"}"#);
         other.is_problem(422, "idempotency-key-reused");
+    }
+
+    #[test]
+    fn who_does_not_wait_learns_too_that_the_key_went_to_another_document_meanwhile() {
+        let fake = Fake::default();
+        fake.another_gets_the_key(r#"{"Item":"other"}"#);
+        let answer = fake.post("/orders", &[KEY], ORDER);
+        answer.is_problem(422, "idempotency-key-reused");
+        assert_eq!(fake.submitted().len(), 1, "nobody had the key when it was looked up");
+        let fake = Fake::default();
+        fake.another_gets_the_key(ORDER);
+        assert_eq!(fake.post("/orders", &[KEY], ORDER).status, 202);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! What can be asked: an order, a list of orders, the health of the services.
+//! What can be asked: an order, a list of orders, the health of this process.
 
 use bytes::Bytes;
 use domain::id::OrderId;
-use domain::ports::{ListError, ServiceHealth};
+use domain::ports::ListError;
 use domain::task::ProcessState;
 use http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
@@ -17,12 +17,6 @@ struct OrderList<'a> {
     orders: Vec<TaskView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct ServiceList {
-    services: Vec<ServiceHealth>,
 }
 
 #[derive(Serialize)]
@@ -67,12 +61,6 @@ pub(crate) async fn orders(ports: &impl ApiPorts, query: &str) -> Result<Respons
         next_cursor: page.next.map(|next| cursor::seal(list, &next)),
     };
     Ok(reply::json(StatusCode::OK, &list))
-}
-
-/// `GET /services`: what is known of each remote service.
-pub(crate) async fn services(ports: &impl ApiPorts) -> Result<Response<Bytes>, Problem> {
-    let services = ports.all_health().await.map_err(Problem::unread)?;
-    Ok(reply::json(StatusCode::OK, &ServiceList { services }))
 }
 
 /// `GET /health`: this process answers. Whether the ports do is seen elsewhere, so that an outage of the store does not
@@ -207,14 +195,6 @@ mod tests {
         }
         let unknown_to_the_store = cursor::seal("", "not an id");
         fake.get(&format!("/orders?cursor={unknown_to_the_store}")).names(400, "invalid-parameter", "cursor");
-    }
-
-    #[test]
-    fn services_are_listed_with_their_health() {
-        let answer = Fake::default().get("/services");
-        assert_eq!(answer.status, 200);
-        let services = answer.body["Services"].as_array().unwrap();
-        assert_eq!((&services[0]["Service"], &services[0]["State"]), (&json!("payment"), &json!("Open")));
     }
 
     #[test]

@@ -49,8 +49,8 @@ mod tests {
         let event = match action {
             Action::Resubmit => Event::Resubmit { by: &by, why: &why, seen: Some(task.version) },
             Action::Cancel => Event::Cancel { by: &by, why: &why, seen: Some(task.version) },
-            Action::Pause => Event::Pause { by: &by, why: &why },
-            Action::Resume => Event::Resume { by: &by, why: &why },
+            Action::Pause => Event::Pause { by: &by, why: &why, seen: Some(task.version) },
+            Action::Resume => Event::Resume { by: &by, why: &why, seen: Some(task.version) },
         };
         match decide(task, workflow, event, moment).unwrap().verdict {
             Verdict::Refused(refused) => Some(refused),

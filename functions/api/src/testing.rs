@@ -40,7 +40,12 @@ pub(crate) fn task_in(name: &str, state: ProcessState) -> Task {
 
 /// Who paused a task, and why.
 pub(crate) fn pause() -> Pause {
-    Pause { by: "ada".into(), reason: "stock-taking".into(), since: Timestamp::from_epoch_ms(1_795_195_603_007) }
+    Pause {
+        by: "ada".into(),
+        reason: "stock-taking".into(),
+        since: Timestamp::from_epoch_ms(1_795_195_603_007),
+        version: 1,
+    }
 }
 
 fn task_of(order: &Order) -> Task {
@@ -70,6 +75,8 @@ pub(crate) struct Fake {
     orders: Mutex<BTreeMap<OrderId, Arc<Order>>>,
     tasks: Mutex<BTreeMap<OrderId, Arc<Task>>>,
     submitted: Mutex<Vec<Order>>,
+    /// The document that is stored under the id of the next order that is queued.
+    rival: Mutex<Option<Json>>,
     scheduled: Mutex<Vec<(SchedulerMessage, Priority)>>,
     jobs: Mutex<BTreeMap<Arc<str>, Arc<Job>>>,
     /// Writes of others that are still to come between a read of a job and its write.
@@ -85,6 +92,10 @@ pub(crate) struct Fake {
     /// Operations that fail.
     down: Mutex<BTreeSet<&'static str>>,
     drawn: AtomicU64,
+    /// The state of the service `payment`; open unless a test says otherwise.
+    service: Mutex<Option<Breaker>>,
+    /// The door, where it is not the usual one.
+    door: Mutex<Option<Door>>,
 }
 
 /// An answer, read.
@@ -140,7 +151,7 @@ impl Fake {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let door = Door::new([CHANNEL]);
+        let door = self.door.lock().unwrap().clone().unwrap_or_else(|| Door::new([CHANNEL]));
         let response = handle(self, &door, caller, request.body(body).unwrap()).now_or_never().unwrap();
         let (parts, body) = response.into_parts();
         Answer {
@@ -149,6 +160,11 @@ impl Fake {
             body: serde_json::from_slice(&body).unwrap_or_default(),
             headers: parts.headers,
         }
+    }
+
+    /// From now on requests come to this door.
+    pub(crate) fn door(&self, door: Door) {
+        *self.door.lock().unwrap() = Some(door);
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
@@ -177,6 +193,16 @@ impl Fake {
             orders.entry(order.order_id).or_insert_with(|| Arc::new(order.clone()));
             tasks.insert(order.order_id, Arc::new(task));
         }
+    }
+
+    /// The state of the service `payment` from now on.
+    pub(crate) fn service_is(&self, state: Breaker) {
+        *self.service.lock().unwrap() = Some(state);
+    }
+
+    /// While the next order is queued, one with this document is stored under the same id.
+    pub(crate) fn another_gets_the_key(&self, document: &str) {
+        *self.rival.lock().unwrap() = Some(Json::document(document.as_bytes()).unwrap());
     }
 
     /// What is queued is stored, and what is stored gets into this state, while it is waited for.
@@ -321,6 +347,11 @@ impl Store for Fake {
 impl Queues for Fake {
     async fn submit(&self, order: Order) -> Result<(), PortError> {
         self.reach("queues.submit")?;
+        if let Some(document) = self.rival.lock().unwrap().take() {
+            let fingerprint = document.fingerprint().into();
+            let first = Order { document, fingerprint, ..order.clone() };
+            self.orders.lock().unwrap().insert(order.order_id, Arc::new(first));
+        }
         self.submitted.lock().unwrap().push(order);
         Ok(())
     }
@@ -397,7 +428,7 @@ impl Services for Fake {
             service: "payment".into(),
             version: 3,
             era: 2,
-            state: Breaker::Open,
+            state: self.service.lock().unwrap().unwrap_or(Breaker::Open),
             failures_in_a_row: 5,
             until: self.now().plus_ms(1_000),
             backoff: Backoff::new(policy),

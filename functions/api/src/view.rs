@@ -91,6 +91,7 @@ impl<'a> TaskView<'a> {
             watch_at,
             priority,
             paused,
+            resumed: _,
             notify: _,
             unsent: _,
             history,
@@ -241,7 +242,7 @@ mod tests {
         let mut task = failed();
         (task.priority, task.paused) = (Priority::High, Some(pause()));
         let shown = serde_json::to_value(TaskView::whole(&task)).unwrap();
-        let paused = json!({"By": "ada", "Reason": "stock-taking", "Since": "2026-11-20T17:26:43.007Z"});
+        let paused = json!({"By": "ada", "Reason": "stock-taking", "Since": "2026-11-20T17:26:43.007Z", "Version": 1});
         assert_eq!((&shown["Priority"], &shown["Paused"]), (&json!("high"), &paused));
         task.paused = None;
         let shown = serde_json::to_value(TaskView::whole(&task)).unwrap();

@@ -46,8 +46,8 @@ pub async fn schedule(
         SchedulerMessage::Command(command) => match command.action {
             Action::Resubmit => Event::Resubmit { by: &command.by, why: &command.reason, seen: command.version },
             Action::Cancel => Event::Cancel { by: &command.by, why: &command.reason, seen: command.version },
-            Action::Pause => Event::Pause { by: &command.by, why: &command.reason },
-            Action::Resume => Event::Resume { by: &command.by, why: &command.reason },
+            Action::Pause => Event::Pause { by: &command.by, why: &command.reason, seen: command.version },
+            Action::Resume => Event::Resume { by: &command.by, why: &command.reason, seen: command.version },
         },
     };
     let order_id = record.message.order_id();

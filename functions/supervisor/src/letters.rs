@@ -1,7 +1,8 @@
 //! Settling what ended in a dead-letter queue with the order that it was about.
 //!
 //! A letter whose order does not need it any more is dropped; one that its order still needs puts the order in `Error`
-//! and calls an operator, whose resubmit makes a new attempt. Either way it is written down before it is let go.
+//! and calls an operator, whose resubmit makes a new attempt. Where no order can call for it, as for a command or for what
+//! nobody can read, an alert is published for the letter. Either way it is written down before it is let go.
 
 use std::sync::Arc;
 
@@ -10,10 +11,12 @@ use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{Decision, Event, Letter, Moment, Verdict, decide};
-use domain::message::{Delivery, Reply, Request, SchedulerMessage, Undecodable, decode};
+use domain::message::{Command, Delivery, Reply, Request, SchedulerMessage, Undecodable, decode};
 use domain::order::Order;
 use domain::ports::{DeadLetter, Inserted, LETTER_BYTES_MAX, LetterFate, LetterQueue, LetterRecord, Letters};
 use domain::task::{ProcessState, Task, reason};
+
+use crate::alerts;
 
 /// What it takes to settle dead letters.
 pub trait LetterPorts: AdvancePorts + Letters {}
@@ -32,10 +35,12 @@ pub async fn dead_letters(ports: &impl LetterPorts, instance: &Instance, batch: 
         let record = match record.message {
             Ok(letter) => settle(ports, instance, letter).await?,
             Err(undecodable) => {
-                tracing::error!(message_id = %record.receipt.message_id, "dead letter without a frame: {undecodable}");
+                let message_id = record.receipt.message_id;
+                tracing::error!(%message_id, "dead letter without a frame: {undecodable}");
                 let now = ports.now();
+                ports.publish(alerts::unreadable(&message_id, None, &undecodable.problem, now)).await?;
                 LetterRecord {
-                    message_id: record.receipt.message_id,
+                    message_id,
                     queue: None,
                     order_id: None,
                     receive_count: record.receive_count,
@@ -58,7 +63,7 @@ enum Content {
     Order(Box<Order>),
     Attempt(OrderId, Letter),
     Wake(OrderId),
-    Wish { order_id: OrderId, words: String },
+    Wish(Command),
 }
 
 /// Does what a letter means for its order, and says what became of it.
@@ -68,8 +73,13 @@ async fn settle(
     letter: DeadLetter,
 ) -> Result<LetterRecord, AdvanceError> {
     let (order_id, fate, words) = match read(&letter) {
-        Ok(content) => settle_content(ports, instance, content).await?,
-        Err(undecodable) => (None, LetterFate::Unreadable, undecodable.to_string()),
+        Ok(content) => settle_content(ports, instance, &letter.message_id, content).await?,
+        Err(undecodable) => {
+            let problem = undecodable.to_string();
+            let alert = alerts::unreadable(&letter.message_id, Some(&letter.queue), &problem, ports.now());
+            ports.publish(alert).await?;
+            (None, LetterFate::Unreadable, problem)
+        }
     };
     let message_id = &*letter.message_id;
     match fate {
@@ -104,10 +114,7 @@ fn read(letter: &DeadLetter) -> Result<Content, Undecodable> {
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. }) => {
                 Content::Attempt(order_id, Letter::Attempt { step, direction, attempt })
             }
-            SchedulerMessage::Command(command) => Content::Wish {
-                order_id: command.order_id,
-                words: format!("{} by {}: {}", command.action.name(), command.by, command.reason),
-            },
+            SchedulerMessage::Command(command) => Content::Wish(command),
         }),
     }
 }
@@ -124,13 +131,17 @@ fn kept(body: Arc<str>) -> Arc<str> {
 async fn settle_content(
     ports: &impl LetterPorts,
     instance: &Instance,
+    message_id: &str,
     content: Content,
 ) -> Result<(Option<OrderId>, LetterFate, String), AdvanceError> {
     let (order_id, (fate, words)) = match content {
         Content::Order(order) => (order.order_id, settle_submission(ports, instance, *order).await?),
         Content::Attempt(order_id, letter) => (order_id, settle_letter(ports, instance, order_id, &letter).await?),
         Content::Wake(order_id) => (order_id, settle_letter(ports, instance, order_id, &Letter::Wake).await?),
-        Content::Wish { order_id, words } => (order_id, (LetterFate::LostWish, words)),
+        Content::Wish(command) => {
+            ports.publish(alerts::lost_wish(message_id, &command, ports.now())).await?;
+            (command.order_id, (LetterFate::LostWish, alerts::words(&command)))
+        }
     };
     Ok((Some(order_id), fate, words))
 }

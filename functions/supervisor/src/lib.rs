@@ -7,6 +7,7 @@
 //!
 //! What must never happen here: anything is right only because a lease is held.
 
+mod alerts;
 mod bulk;
 mod letters;
 mod sweep;

@@ -1,10 +1,21 @@
-//! Alerts on the terminal: one line for each order that needs an operator (rule 11).
+//! Alerts on the terminal: one line for whatever needs an operator (rule 11).
 
-use std::io::Write;
+use std::io::{self, Write};
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
 
 use domain::message::CloudEvent;
 use domain::task::NoticeKind;
 use serde::Deserialize;
+
+/// The type of the event about a dead letter that nothing can be made of. Its subject is the message's id.
+const LETTER_UNREADABLE: &str = "DeadLetterUnreadable";
+/// Lines that wait for a slow terminal. Those that find no room are not shown; the events are kept all the same.
+const LINES_WAITING_MAX: usize = 1_000;
+
+/// Where alerts are shown. A terminal may stop taking lines, and an order is not to wait for that: a thread writes them.
+#[derive(Debug, Clone)]
+pub struct Screen(SyncSender<String>);
 
 /// What the line needs of the event's data. What is not there is left out: an alert is shown in any case.
 #[derive(Debug, Default, Deserialize)]
@@ -40,18 +51,39 @@ struct LastError {
     at: String,
 }
 
-/// Shows an event on stderr, if it is an alert. Nobody there to read it is no reason to stop.
-pub fn show(event: &CloudEvent) {
-    if let Some(line) = line(event) {
-        let _ = writeln!(std::io::stderr(), "{line}");
+impl Screen {
+    /// Shows lines on `out` until it is dropped. Nobody there to read them is no reason to stop.
+    ///
+    /// # Errors
+    /// When there can be no thread.
+    pub fn on(mut out: impl Write + Send + 'static) -> io::Result<Self> {
+        let (lines, waiting) = mpsc::sync_channel::<String>(LINES_WAITING_MAX);
+        thread::Builder::new().name("alerts".to_owned()).spawn(move || {
+            for line in waiting {
+                let _ = writeln!(out, "{line}");
+            }
+        })?;
+        Ok(Self(lines))
+    }
+
+    /// Shows an event, if it is an alert, without waiting.
+    pub fn show(&self, event: &CloudEvent) {
+        if let Some(line) = line(event) {
+            let _ = self.0.try_send(line);
+        }
     }
 }
 
-/// The line for an event, if it is an alert: the order, the step, the reason, what was tried, and what to do.
+/// The line for an event, if it is an alert: what it is about, and what to do. For an order the step, the reason and what was
+/// tried too.
 #[must_use]
 pub fn line(event: &CloudEvent) -> Option<String> {
     if *event.kind == *NoticeKind::ReplyChannelFailing.name() {
         return Some(format!("ALERT the reply channel of order {} does not take its messages", event.subject));
+    }
+    if *event.kind == *LETTER_UNREADABLE {
+        let letter = &event.subject;
+        return Some(plain(&format!("ALERT dead letter {letter} cannot be read; to do: look at GET /dead-letters")));
     }
     if *event.kind != *NoticeKind::OrderNeedsOperator.name() {
         return None;
@@ -134,6 +166,67 @@ mod tests {
     fn an_alert_in_other_words_is_shown_all_the_same() {
         for data in ["{}", r#"{"Reason": 7}"#, "[]"] {
             assert_eq!(line(&event("OrderNeedsOperator", data)).unwrap(), "ALERT order 0193-7 needs an operator");
+        }
+    }
+
+    #[test]
+    fn a_reply_channel_that_fails_is_one_line_whatever_the_reason_of_the_order() {
+        let data = r#"{"OrderID": "0193-7", "Version": 9, "ReplyChannel": "shop", "Unsent": ["OrderProcessed"],
+                       "Reason": {"Code": "exhausted", "Message": "no answer"}}"#;
+        for data in [data, "{}"] {
+            assert_eq!(
+                line(&event("ReplyChannelFailing", data)).unwrap(),
+                "ALERT the reply channel of order 0193-7 does not take its messages"
+            );
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_that_cannot_be_read_is_one_line_with_its_message_id() {
+        let letter = CloudEvent { subject: "m-7\n\u{1b}[2J".into(), ..event("DeadLetterUnreadable", "{}") };
+        assert_eq!(
+            line(&letter).unwrap(),
+            "ALERT dead letter m-7 [2J cannot be read; to do: look at GET /dead-letters"
+        );
+    }
+
+    /// Takes each write only when it is told to, and tells what it was.
+    struct Stuck {
+        go_on: mpsc::Receiver<()>,
+        written: mpsc::Sender<Vec<u8>>,
+    }
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.go_on.recv().map_err(io::Error::other)?;
+            self.written.send(bytes.to_vec()).map_err(io::Error::other)?;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_terminal_that_takes_nothing_holds_up_nobody_and_gets_the_first_lines_later() {
+        let ((go, go_on), (written, writes)) = (mpsc::channel(), mpsc::channel());
+        let screen = Screen::on(Stuck { go_on, written }).unwrap();
+        let numbered = |n: usize| CloudEvent { subject: format!("o-{n}").into(), ..event("OrderNeedsOperator", "{}") };
+        for n in 0..3 * LINES_WAITING_MAX {
+            screen.show(&numbered(n));
+        }
+        drop(screen);
+        let mut text = Vec::new();
+        while go.send(()).is_ok() {
+            let Ok(bytes) = writes.recv() else { break };
+            text.extend(bytes);
+        }
+        let text = String::from_utf8(text).unwrap();
+        let shown: Vec<&str> = text.lines().collect();
+        assert!((LINES_WAITING_MAX..=LINES_WAITING_MAX + 1).contains(&shown.len()), "{}", shown.len());
+        for (n, line) in shown.into_iter().enumerate().take(LINES_WAITING_MAX) {
+            assert_eq!(line, format!("ALERT order o-{n} needs an operator"));
         }
     }
 

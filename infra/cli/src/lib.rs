@@ -8,6 +8,7 @@
 
 pub mod alerts;
 pub mod args;
+mod channel_pause;
 pub mod client;
 pub mod demo;
 mod ending;

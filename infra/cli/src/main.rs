@@ -8,13 +8,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use embedded::{Channel, DeadLetters, Engine, Options, Recovered, Requests, Scheduler, Submissions};
+use stepwarden::alerts::Screen;
 use stepwarden::args::{Cli, Command, DemoArgs, OutageArgs, ServeArgs, ServiceArgs, StandInsArgs};
 use stepwarden::outage::{self, Plan};
 use stepwarden::reply_channels::ReplyChannels;
 use stepwarden::serve::{self, Backend, Remotes, Running, Setup, bind};
 use stepwarden::signals::Signals;
 use stepwarden::standin::{KEYS_SERVE, KEYS_UNLIMITED, Service, StandIns};
-use stepwarden::{Ending, Paint, alerts, demo, logs, one_line, open_files};
+use stepwarden::{Ending, Paint, demo, logs, one_line, open_files};
 
 type Failed = Box<dyn Error>;
 
@@ -48,8 +49,9 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Failed> {
     let channels = ReplyChannels::new(&args.reply_channels)?;
     let remotes = Remotes::start(&args.services, KEYS_SERVE).await?;
     let listener = bind(args.host, args.port).await?;
+    let screen = Screen::on(io::stderr())?;
     let options = Options {
-        observer: Some(Arc::new(alerts::show)),
+        observer: Some(Arc::new(move |event| screen.show(event))),
         channels: senders(&channels).collect(),
         ..Options::default()
     };

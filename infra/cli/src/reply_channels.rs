@@ -1,7 +1,8 @@
 //! Reply channels: names that an order may give, each a URL that status messages are posted to (rule 10).
 //!
 //! On AWS a channel is a queue. Here it is whatever listens at the URL: an answer 2xx says that the message was taken, and
-//! everything else that it is to be sent again.
+//! everything else that it is to be sent again. A channel that fails is left alone for a while: whoever sends has an order to
+//! go on with, and the supervisor sends again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use std::time::Duration;
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::CloudEvent;
 use http::{StatusCode, Uri};
+use tokio::time::Instant;
 
+use crate::channel_pause::ChannelPause;
 use crate::client::{Client, ClientError};
 
 /// How long a channel may take to take a message, in milliseconds. An order goes on meanwhile, but the scheduler's batch
@@ -29,8 +32,14 @@ pub struct ReplyChannel {
 /// All registered channels, and the connections to them. Cloning copies a pointer.
 #[derive(Debug, Clone)]
 pub struct ReplyChannels {
-    urls: Arc<BTreeMap<Arc<str>, Arc<str>>>,
+    receivers: Arc<BTreeMap<Arc<str>, Receiver>>,
     client: Client,
+}
+
+#[derive(Debug)]
+struct Receiver {
+    url: Arc<str>,
+    pause: ChannelPause,
 }
 
 /// Two channels have one name.
@@ -44,6 +53,14 @@ pub enum NotTaken {
     /// The order names a channel that is not registered, or not any more.
     #[error("no reply channel is registered under the name {0:?}")]
     Unknown(String),
+    /// It did not take the last ones; nothing was sent.
+    #[error("reply channel {channel} is failing and is tried again in {retry_ms} ms")]
+    Failing {
+        /// Its name.
+        channel: String,
+        /// When it is tried again, in milliseconds from now.
+        retry_ms: u128,
+    },
     /// The event is not one that can be sent.
     #[error("the event cannot be written: {0}")]
     Unwritable(#[from] serde_json::Error),
@@ -100,29 +117,46 @@ impl ReplyChannels {
     /// # Errors
     /// [`NameTwice`] for the first name that is there twice.
     pub fn new(channels: &[ReplyChannel]) -> Result<Self, NameTwice> {
-        let mut urls = BTreeMap::new();
+        let mut receivers = BTreeMap::new();
         for ReplyChannel { name, url } in channels {
-            if urls.insert(name.clone(), url.clone()).is_some() {
+            let receiver = Receiver { url: url.clone(), pause: ChannelPause::default() };
+            if receivers.insert(name.clone(), receiver).is_some() {
                 return Err(NameTwice(name.clone()));
             }
         }
-        Ok(Self { urls: Arc::new(urls), client: Client::new() })
+        Ok(Self { receivers: Arc::new(receivers), client: Client::new() })
     }
 
     /// Their names.
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
-        self.urls.keys().cloned().collect()
+        self.receivers.keys().cloned().collect()
     }
 
-    /// Posts an event to a channel, once.
+    /// Posts an event to a channel, once. While the channel is failing it does not: at the end of each pause one send tries.
     ///
     /// # Errors
     /// [`NotTaken`]; it is then to be sent again, and may come twice.
+    #[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
     pub async fn send(&self, channel: &str, event: &CloudEvent) -> Result<(), NotTaken> {
-        let name = || channel.to_owned();
-        let url = self.urls.get(channel).ok_or_else(|| NotTaken::Unknown(name()))?;
+        let receiver = self.receivers.get(channel).ok_or_else(|| NotTaken::Unknown(channel.to_owned()))?;
         let body = serde_json::to_string(event)?;
+        let attempt = receiver
+            .pause
+            .attempt(Instant::now())
+            .map_err(|pause| NotTaken::Failing { channel: channel.to_owned(), retry_ms: pause.as_millis() })?;
+        let sent = self.post(channel, &receiver.url, body).await;
+        match &sent {
+            Ok(()) => receiver.pause.taken(&attempt),
+            // It answered at once, and about this event alone.
+            Err(NotTaken::Refused { status, .. }) if is_about_the_event(*status) => receiver.pause.taken(&attempt),
+            Err(_) => receiver.pause.failed(&attempt, Instant::now()),
+        }
+        sent
+    }
+
+    async fn post(&self, channel: &str, url: &str, body: String) -> Result<(), NotTaken> {
+        let name = || channel.to_owned();
         let headers = [("content-type", CONTENT_TYPE)];
         let posting = self.client.post(url, &headers, body);
         #[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
@@ -136,8 +170,14 @@ impl ReplyChannels {
     }
 }
 
+fn is_about_the_event(status: StatusCode) -> bool {
+    status.is_client_error() && ![StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_MANY_REQUESTS].contains(&status)
+}
+
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::disallowed_methods, reason = "a clock that stands still but for what is waited")]
+
     use bytes::Bytes;
     use domain::json::Json;
     use domain::time::Timestamp;
@@ -209,6 +249,40 @@ mod tests {
         let channel = ReplyChannel::parse(&format!("shop=http://{}", listener.local_addr().unwrap())).unwrap();
         let error = ReplyChannels::new(&[channel]).unwrap().send("shop", &event()).await.unwrap_err();
         assert_eq!(error.to_string(), "reply channel shop did not answer within 2000 ms");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_channel_that_hangs_holds_up_one_send_per_pause() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let channel = ReplyChannel::parse(&format!("shop=http://{}", listener.local_addr().unwrap())).unwrap();
+        let channels = ReplyChannels::new(&[channel]).unwrap();
+        let started = Instant::now();
+        for pause_ms in [5_000, 10_000, 20_000] {
+            assert!(matches!(channels.send("shop", &event()).await, Err(NotTaken::TooSlow(_))));
+            let given_up = Instant::now();
+            for _ in 0..100 {
+                let error = channels.send("shop", &event()).await.unwrap_err();
+                assert!(matches!(error, NotTaken::Failing { retry_ms, .. } if retry_ms == pause_ms), "{error}");
+            }
+            assert_eq!(Instant::now(), given_up, "they did not wait");
+            tokio::time::advance(Duration::from_millis(u64::try_from(pause_ms).unwrap())).await;
+        }
+        assert_eq!(started.elapsed().as_secs(), 3 * 2 + 5 + 10 + 20);
+    }
+
+    #[tokio::test]
+    async fn a_channel_that_refused_is_left_alone_and_the_others_are_not() {
+        let (_bad_server, bad, mut bad_gets) = receiver(503).await;
+        let (_good_server, good, _good_gets) = receiver(200).await;
+        let urls = [("bad", &bad), ("good", &good)]
+            .map(|(name, channels)| ReplyChannel { name: name.into(), url: channels.receivers["shop"].url.clone() });
+        let channels = ReplyChannels::new(&urls).unwrap();
+        assert!(matches!(channels.send("bad", &event()).await, Err(NotTaken::Refused { .. })));
+        assert!(matches!(channels.clone().send("bad", &event()).await, Err(NotTaken::Failing { .. })));
+        for _ in 0..2 {
+            channels.send("good", &event()).await.unwrap();
+        }
+        assert!(bad_gets.try_recv().is_ok() && bad_gets.try_recv().is_err(), "it was asked once");
     }
 
     #[test]

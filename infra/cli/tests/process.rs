@@ -178,6 +178,15 @@ fn an_order_that_needs_an_operator_is_a_line_on_the_terminal_whoever_supervises(
 }
 
 #[test]
+fn every_service_is_listed_before_anything_failed() {
+    let directory = tempfile::tempdir().unwrap();
+    let listed = answer(Served::start(directory.path()).get("/services"));
+    for service in ["inventory", "payment", "shipping"] {
+        assert!(listed.contains(&format!(r#"{{"Service":"{service}","State":"Closed"}}"#)), "{listed}");
+    }
+}
+
+#[test]
 fn a_reply_channel_gets_the_status_messages_of_orders_that_name_it_and_others_are_refused() {
     let directory = tempfile::tempdir().unwrap();
     let shop = TcpListener::bind("127.0.0.1:0").unwrap();

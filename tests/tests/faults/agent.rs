@@ -312,3 +312,35 @@ fn f24_to_f33_one_instance_takes_what_another_one_left_at_any_call_where_the_ser
         was_met
     });
 }
+
+#[test]
+fn f30_an_outage_of_an_hour_costs_no_failure_cuts_no_chain_and_orders_go_on_by_themselves() {
+    const HOUR_MS: u64 = 60 * 60 * 1_000;
+    let world = World::new();
+    world.memory.allow_request_receives(1_000);
+    world.remote.always("charge", busy());
+    let orders: Vec<_> = (1..=20).map(|n| world.post(n)).collect();
+    // One instance for each service, as long as the outage lasts: what it counts by itself is not lost.
+    let agents = ["inventory", "payment", "shipping"].map(|name| world.agent(name));
+    let until = world.memory.now().plus_ms(HOUR_MS);
+    while world.memory.now() < until {
+        let mut busy = true;
+        while busy {
+            let mut ran = vec![world.submit(), world.schedule()];
+            ran.extend(agents.iter().map(|agent| world.serve_by(agent)));
+            busy = ran.iter().any(|ran| *ran != Ran::Idle);
+        }
+        world.supervise();
+        world.memory.advance(1_000);
+    }
+    let calls = world.remote.calls("charge").len();
+    assert!(calls < 1_000, "{calls} calls in an hour for {} orders", orders.len());
+    for order_id in &orders {
+        let step = world.step(*order_id, "charge");
+        assert_eq!(step.failure_count, 0, "{step:?}: {:#?}", world.task(*order_id).history);
+    }
+    world.remote.recovers("charge");
+    for order_id in orders {
+        world.ends(order_id, End::Processed);
+    }
+}

@@ -65,6 +65,8 @@ fn a_plan_counts_is_stored_and_sends_nothing() {
 #[test]
 fn the_selector_says_which_orders_are_counted() {
     for (selector, count) in [
+        (r#"{"State":"Error"}"#, 3),
+        (r#"{"State":"Error","ReasonCode":"exhausted"}"#, 2),
         (r#"{"ReasonCode":"exhausted"}"#, 2),
         (r#"{"Step":"charge-payment"}"#, 2),
         (r#"{"ReasonCode":"exhausted","Step":"charge-payment"}"#, 1),
@@ -134,7 +136,9 @@ fn a_plan_that_is_wrong_is_400_and_named() {
         (with(r#""StopAtFailedPercent":101"#), "StopAtFailedPercent"),
         (select("null"), "Selector"),
         (select("[]"), "Selector"),
-        (select(r#"{"State":"Error"}"#), "Selector.State"),
+        (select(r#"{"State":"Processing"}"#), "Selector.State"),
+        (select(r#"{"State":7}"#), "Selector.State"),
+        (select(r#"{"State":null}"#), "Selector.State"),
         (select(r#"{"ReasonCode":7}"#), "Selector.ReasonCode"),
         (select(&format!(r#"{{"Step":"{}"}}"#, "x".repeat(NAME_CHARS_MAX + 1))), "Selector.Step"),
         (select(r#"{"FailedSince":"yesterday"}"#), "Selector.FailedSince"),

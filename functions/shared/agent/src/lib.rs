@@ -67,8 +67,8 @@
 //!
 //! A request has one of four ends. It is **replied** to. It is **parked** on its queue, for its back-off, for the recovery
 //! of the service or for a call with the same key, and comes back. It is **deferred**: it would have to wait for a failing
-//! service beyond its deadline, so the attempt is given back in time and costs the step none of its failures. Or there is
-//! **silence**, and the supervisor counts.
+//! service beyond its deadline, or its message was parked so often that it would end as a dead letter, so the attempt is
+//! given back in time and costs the step none of its failures. Or there is **silence**, and the supervisor counts.
 //!
 //! What must never be here: a protocol such as HTTP, an async runtime, a clock, randomness, the environment. A failure
 //! count is not kept either: an agent that gives up is silent, and the supervisor counts.

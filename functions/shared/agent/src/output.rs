@@ -7,7 +7,8 @@ use domain::limits::{OUTPUT_BYTES_MAX, TEXT_CHARS_MAX};
 use domain::message::{Failure, Outcome};
 use domain::task::{Direction, shortened};
 
-/// Code of the failure when a service's output is larger or nested deeper than a task can hold.
+/// Code of the failure when a service's output is larger or nested deeper than a task can hold. It says that the call had
+/// its effect, and where there are memos it is repeated for good: a refusal must have another code.
 pub const OUTPUT_TOO_LARGE: &str = "output-too-large";
 
 /// The outcome for an output: itself, or a failure if it exceeds the limits. It is checked here and not where it was

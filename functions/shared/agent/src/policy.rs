@@ -32,8 +32,12 @@ pub struct Policy {
     pub memo: Option<MemoPolicy>,
 }
 
-/// Largest [`Policy::retries_max`]: SQS counts deliveries up to this before a message is a dead letter.
-pub const RETRIES_MAX: u32 = 1_000;
+/// Deliveries of a message after which it is not parked any more but given back: each park costs one, and after 1,000 the
+/// queue takes it for a dead letter. The other half is for deliveries that end in a fault of the infrastructure.
+pub(crate) const PARKED_RECEIVES_MAX: u32 = 500;
+/// Largest [`Policy::retries_max`]. Each retry on the queue is a delivery, and there may be no more of them than a message
+/// is parked for: being given back starts their count afresh, so more would never be used up.
+pub const RETRIES_MAX: u32 = PARKED_RECEIVES_MAX - 1;
 /// Largest [`Policy::wait_in_invocation_ms_max`], in milliseconds: an invocation is paid for while it waits.
 pub const WAIT_IN_INVOCATION_MS_MAX: u64 = 60_000;
 /// Largest ceiling of a back-off.

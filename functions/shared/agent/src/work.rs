@@ -13,6 +13,7 @@ use crate::deadline::Deadline;
 use crate::health::{Gate, Pass};
 use crate::memo::{Claim, Keeper, Plan};
 use crate::output;
+use crate::policy::PARKED_RECEIVES_MAX;
 use crate::retries::{Next, Retries};
 use crate::service::{Answer, Call, Service};
 
@@ -21,6 +22,7 @@ const TWIN_WAIT_MS: u64 = 1_000;
 
 /// How much time is left for a parked request to be taken up again, at most, in milliseconds.
 const PARK_SLACK_MS_MAX: u64 = 1_000;
+
 /// Attempts of a step that may be given back because too many others wait.
 const CROWDED_ATTEMPTS_MAX: u32 = 10;
 
@@ -124,7 +126,7 @@ where
             };
             match next {
                 Next::Here { wait_ms } => self.ports.sleep(wait_ms).await,
-                Next::OnQueue { wait_ms } => return Ok(Ending::Park { wait_ms, reason: Parked::Retry }),
+                Next::OnQueue { wait_ms } => return Ok(self.back_off(wait_ms).await),
                 Next::Exhausted => return Ok(self.give_up(Silence::RetriesExhausted).await),
                 Next::TooLate => return Ok(self.give_up(Silence::NoTimeLeft).await),
             }
@@ -164,7 +166,7 @@ where
                 }
             }
         }
-        Ok(Err(Ending::Park { wait_ms: TWIN_WAIT_MS, reason: Parked::Twin }))
+        Ok(Err(self.wait_for_twin(self.ports.now().plus_ms(TWIN_WAIT_MS)).await))
     }
 
     /// How the work ends by what the memos say; nothing if the service has to be called.
@@ -172,7 +174,7 @@ where
         let Some(keeper) = &mut self.keeper else { return Ok(None) };
         Ok(match keeper.plan(self.ports).await? {
             Plan::Answer(outcome) => Some(Ending::Reply(outcome)),
-            Plan::Wait { until } => Some(self.wait_for_twin(until)),
+            Plan::Wait { until } => Some(self.wait_for_twin(until).await),
             Plan::Call | Plan::MarkOnly => None,
         })
     }
@@ -240,31 +242,57 @@ where
 
     /// Waits for the service, or gives the attempt back where that would last too long.
     fn put_off(&self, wait_ms: u64) -> Ending {
-        // It may come back later than it should, and must still have time to be deferred.
-        let slack_ms = PARK_SLACK_MS_MAX.min(self.request.budget_ms / 10);
-        if self.deadline.lets_start(self.ports.now().plus_ms(wait_ms.saturating_add(slack_ms))) {
+        // However short the wait: to be deferred costs nothing, and to be silent a failure.
+        let back_at = self.ports.now().plus_ms(wait_ms.saturating_add(self.slack_ms()));
+        if !self.is_worn_out() && self.deadline.lets_start(back_at) {
             Ending::Park { wait_ms, reason: Parked::Health }
         } else {
             deferred(wait_ms)
         }
     }
 
+    /// Waits for the back-off, or gives up where that would last too long.
+    async fn back_off(&self, wait_ms: u64) -> Ending {
+        if self.is_worn_out() {
+            deferred(wait_ms)
+        } else if self.deadline.lets_start(self.back_at(wait_ms)) {
+            Ending::Park { wait_ms, reason: Parked::Retry }
+        } else {
+            self.give_up(Silence::NoTimeLeft).await
+        }
+    }
+
     /// Waits for a call with the same key. A forward request may leave the reply to it; an undo may not, since that call
     /// is forward.
-    fn wait_for_twin(&self, until: Timestamp) -> Ending {
-        let now = self.ports.now();
-        let wait_ms = now.ms_until(until).min(TWIN_WAIT_MS);
-        if !self.deadline.is_over(now.plus_ms(wait_ms)) {
+    async fn wait_for_twin(&self, until: Timestamp) -> Ending {
+        let wait_ms = self.ports.now().ms_until(until).min(TWIN_WAIT_MS);
+        if self.is_worn_out() {
+            deferred(wait_ms)
+        } else if !self.deadline.is_over(self.back_at(wait_ms)) {
             Ending::Park { wait_ms, reason: Parked::Twin }
         } else {
             match self.request.direction {
-                Direction::Forward => Ending::Silence(Silence::TwinAtWork),
+                Direction::Forward => self.give_up(Silence::TwinAtWork).await,
                 Direction::Undo => deferred(wait_ms),
             }
         }
     }
 
-    /// There is no time for a call. If it was spent waiting for the service, that is no failure of the step.
+    /// When a request that is parked for so long can be counted on to be back.
+    fn back_at(&self, wait_ms: u64) -> Timestamp {
+        self.ports.now().plus_ms(wait_ms.saturating_add(self.slack_ms()))
+    }
+
+    /// It may come back later than it should, and must still have time to be deferred.
+    fn slack_ms(&self) -> u64 {
+        PARK_SLACK_MS_MAX.min(self.request.budget_ms / 10)
+    }
+
+    /// Whether its message was received so often that it must not be parked any more. A new one starts from 1.
+    const fn is_worn_out(&self) -> bool {
+        self.receive_count >= PARKED_RECEIVES_MAX
+    }
+
     /// Whether the request waited so long for its first call that those behind it would come too late altogether.
     fn is_crowded_out(&self, now: Timestamp) -> bool {
         let queued_ms = sent_at(&self.request).ms_until(now);
@@ -281,6 +309,7 @@ where
         deferred(self.ports.random() % span_ms)
     }
 
+    /// There is no time for a call. If it was spent waiting for the service, that is no failure of the step.
     async fn out_of_time(&self) -> Ending {
         match self.agent.health.failed_since(self.ports, sent_at(&self.request)).await {
             Some(wait_ms) => deferred(wait_ms),

@@ -30,6 +30,11 @@ pub const HISTORY_MAX: usize = 50;
 pub const FAILURES_MAX: u32 = 1_000;
 /// Longest `complete_within` of a step, in milliseconds: the 12 hours for which SQS can hide a message.
 pub const COMPLETE_WITHIN_MS_MAX: u64 = 12 * 60 * 60 * 1_000;
+/// How long a step may be tried in one direction unless its workflow says otherwise, in milliseconds: services commonly
+/// keep idempotency keys for a day.
+pub const HORIZON_MS_DEFAULT: u64 = 12 * 60 * 60 * 1_000;
+/// Longest such time, in milliseconds.
+pub const HORIZON_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// Shortest `complete_within` of a step, in milliseconds.
 pub const COMPLETE_WITHIN_MS_MIN: u64 = 100;
 /// Longest delay of a queued message, in milliseconds: the 15 minutes that SQS allows. Longer waits take several hops.

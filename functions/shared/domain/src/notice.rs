@@ -8,8 +8,11 @@ use crate::id::OrderId;
 use crate::json::Json;
 use crate::message::CloudEvent;
 use crate::order::Order;
-use crate::task::{Notice, NoticeKind, ProcessState, Reason, StepError, StepState, Task};
+use crate::task::{Notice, NoticeKind, ProcessState, Reason, StepError, StepState, Task, Transition};
 use crate::time::Timestamp;
+
+/// Transitions shown in an alert.
+const ALERT_HISTORY_MAX: usize = 15;
 
 /// What a status message says.
 #[derive(Serialize)]
@@ -32,6 +35,8 @@ struct Alert<'a> {
     status: Status<'a>,
     process_state: ProcessState,
     failed_steps: Vec<FailedStep<'a>>,
+    /// What happened last: each attempt with its time.
+    history: &'a [Transition],
     actions: [&'static str; 2],
 }
 
@@ -72,6 +77,7 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
             status,
             process_state: task.process_state,
             failed_steps: failed_steps(task),
+            history: &task.history[task.history.len().saturating_sub(ALERT_HISTORY_MAX)..],
             actions: ["resubmit", "cancel"],
         }),
         NoticeKind::ReplyChannelFailing => Json::of(&ChannelAlert {

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use domain::bulk::{DryRun, Job, JobState, RESEND_AFTER_MS, Selector, Spec, Tally, dry_run};
+use domain::bulk::{
+    DryRun, Job, JobState, RESEND_AFTER_MS, RESENDS_MAX, SETTLE_TIMEOUT_MS, Selector, Spec, Tally, dry_run,
+};
 use domain::id::OrderId;
-use domain::message::{Outcome, Request};
+use domain::message::{Outcome, Request, SchedulerMessage};
 use domain::ports::{Clock, Jobs};
 use domain::task::{ProcessState, reason};
 use futures_util::future::join;
@@ -223,6 +225,49 @@ fn a_command_that_was_lost_on_the_way_is_sent_again() {
 }
 
 #[test]
+fn a_job_ends_although_an_order_never_answers_and_another_never_gets_its_command() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..4);
+    start(&ports, Spec { canary: 0, ..spec() });
+    let (mut deaf, mut sent_to_deaf, mut minutes) = (None, 0, 0);
+    while !job(&ports).state.is_final() {
+        assert!(minutes <= 2 + SETTLE_TIMEOUT_MS / 60_000, "the job does not end: {:?}", job(&ports));
+        minutes += 1;
+        tick(&ports);
+        let deaf = *deaf.get_or_insert_with(|| job(&ports).under_way.first().map_or(ids[0], |entry| entry.order_id));
+        let is_for_deaf = |message: &SchedulerMessage| matches!(message, SchedulerMessage::Command(command) if command.order_id == deaf);
+        let before = ports.world().to_scheduler.len();
+        ports.world().to_scheduler.retain(|(_, message)| !is_for_deaf(message));
+        sent_to_deaf += before - ports.world().to_scheduler.len();
+        ports.pass_ms(60_000);
+        let silent = *ids.iter().find(|&&id| id != deaf).unwrap();
+        work(&ports, |request| (request.order_id != silent).then(yes));
+    }
+    assert_eq!(job(&ports).state, JobState::Done);
+    assert_eq!(job(&ports).tally, Tally { begun: 4, recovered: 2, failed_again: 2, late: 2, ..Tally::default() });
+    assert!((2..=1 + usize::from(RESENDS_MAX)).contains(&sent_to_deaf), "{sent_to_deaf} commands");
+}
+
+#[test]
+fn canaries_that_somebody_else_saw_to_are_replaced_before_the_others_go() {
+    let ports = Ports::new();
+    let ids = failed(&ports, 0..10);
+    start(&ports, spec());
+    tick(&ports);
+    let canaries: Vec<_> = job(&ports).under_way.iter().map(|entry| entry.order_id).collect();
+    assert_eq!(canaries.len(), 2);
+    for id in canaries {
+        let event = domain::machine::Event::Resubmit { by: &"bob".into(), why: &"mine".into(), seen: None };
+        run(domain::advance::advance(&ports, &instance("scheduler"), id, event)).unwrap();
+    }
+    to_the_end(&ports, |_| Some(no()));
+    let state = job(&ports).state.clone();
+    assert_eq!(state, JobState::Stopped("2 of 2 canaries failed again, more than 20 %".into()));
+    assert_eq!(job(&ports).tally, Tally { begun: 4, passed_over: 2, failed_again: 2, ..Tally::default() });
+    assert_eq!(resubmitted(&ports, &ids).iter().sum::<usize>(), 4, "two by bob, two by the job");
+}
+
+#[test]
 fn an_order_that_somebody_else_saw_to_is_passed_over() {
     let ports = Ports::new();
     let ids = failed(&ports, 0..6);
@@ -236,7 +281,7 @@ fn an_order_that_somebody_else_saw_to_is_passed_over() {
     to_the_end(&ports, agent);
     let task = ports.stored(waiting);
     assert_eq!((task.process_state, lines(&task, "resubmitted")), (ProcessState::Error, 1), "only by bob");
-    assert_eq!(job(&ports).tally, Tally { begun: 6, recovered: 5, passed_over: 1, failed_again: 0 });
+    assert_eq!(job(&ports).tally, Tally { begun: 6, recovered: 5, passed_over: 1, ..Tally::default() });
     assert_eq!(ids.len(), 6);
 }
 

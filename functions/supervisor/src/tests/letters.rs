@@ -1,11 +1,13 @@
 //! What becomes of dead letters.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::advance::advance;
 use domain::batch::Failures;
+use domain::id::OrderId;
 use domain::machine::Event;
-use domain::message::{Action, Command, Delivery, Receipt, Request, SchedulerMessage, Wake, decode};
+use domain::message::{Action, CloudEvent, Command, Delivery, Receipt, Request, SchedulerMessage, Wake, decode};
 use domain::ports::{Clock, DeadLetter, LETTER_BYTES_MAX, LetterFate, LetterQueue, LetterRecord};
 use domain::task::{ProcessState, StepState, reason};
 
@@ -212,6 +214,76 @@ fn a_command_that_was_lost_is_written_down_as_a_lost_wish() {
     let record = settle(&ports, scheduler_letter(&ports, &command));
     assert_eq!((record.fate, &*record.message), (LetterFate::LostWish, "Cancel by ann: customer called"));
     assert_eq!(ports.stored(id).process_state, ProcessState::Pending);
+}
+
+/// A letter with what an operator wished, was promised, and did not get.
+fn lost_wish(ports: &Ports) -> (OrderId, DeadLetter) {
+    let id = submit(ports, 0..1)[0];
+    let (action, by, reason) = (Action::Cancel, "ann".into(), "customer called".into());
+    let command = SchedulerMessage::Command(Command { order_id: id, action, by, reason, version: None });
+    (id, scheduler_letter(ports, &command))
+}
+
+#[test]
+fn an_operator_is_told_of_a_lost_wish_with_what_to_do() {
+    let ports = Ports::new();
+    let (id, dead) = lost_wish(&ports);
+    settle(&ports, dead);
+    let event = ports.world().published[0].clone();
+    assert_eq!((&*event.kind, &*event.subject), ("OrderNeedsOperator", id.to_string().as_str()));
+    assert_eq!(&*event.id, "dead-letter/m1/OrderNeedsOperator");
+    let expected = serde_json::json!({
+        "OrderID": id,
+        "Reason": {"Code": "command-lost", "Message": "Cancel by ann: customer called"},
+        "Actions": ["cancel"],
+    });
+    assert_eq!(serde_json::from_str::<serde_json::Value>(event.data.text()).unwrap(), expected);
+}
+
+#[test]
+fn an_operator_is_told_of_what_nobody_can_read_framed_or_not() {
+    let ports = Ports::new();
+    let text = "x".repeat(5_000);
+    let dead = letter(&ports, LetterQueue::Agent("any".into()), &serde_json::json!({"Step": 7, text: 1}).to_string());
+    let frameless = Delivery {
+        receipt: Receipt { message_id: "m2".into(), handle: "h".into() },
+        receive_count: 9,
+        body: Err(decode::<DeadLetter>(b"?").unwrap_err()),
+    };
+    assert_eq!(run(dead_letters(&ports, &instance("s"), vec![delivery(dead), frameless])), Failures::default());
+    for (message_id, queue) in [("m1", serde_json::json!({"Agent": "any"})), ("m2", serde_json::Value::Null)] {
+        let published = ports.world().published.clone();
+        let event = published.iter().find(|event| &*event.subject == message_id).unwrap();
+        let id = format!("dead-letter/{message_id}/DeadLetterUnreadable");
+        assert_eq!((&*event.kind, &*event.id), ("DeadLetterUnreadable", id.as_str()));
+        let data: serde_json::Value = serde_json::from_str(event.data.text()).unwrap();
+        assert_eq!((data["MessageID"].as_str(), &data["Queue"]), (Some(message_id), &queue));
+        assert!((1..=1_000).contains(&data["Message"].as_str().unwrap().chars().count()), "{data}");
+    }
+}
+
+#[test]
+fn a_letter_whose_alert_cannot_be_published_stays_and_its_alert_is_told_by_the_same_id() {
+    let ports = Ports::new();
+    let (_, wish) = lost_wish(&ports);
+    let unreadable = DeadLetter { message_id: "m0".into(), ..letter(&ports, LetterQueue::Submission, "?") };
+    let frameless = || Delivery {
+        receipt: Receipt { message_id: "m2".into(), handle: "h".into() },
+        receive_count: 9,
+        body: Err(decode::<DeadLetter>(b"?").unwrap_err()),
+    };
+    let batch = || vec![delivery(wish.clone()), delivery(unreadable.clone()), frameless()];
+    let handle_all = || run(dead_letters(&ports, &instance("s"), batch())).0.len();
+    ports.world().bus_down = true;
+    assert_eq!((handle_all(), ports.world().letters.len()), (3, 0), "nothing is written down that nobody was told");
+    ports.world().bus_down = false;
+    ports.world().letters_down = true;
+    assert_eq!((handle_all(), ports.world().published.len()), (3, 3));
+    ports.world().letters_down = false;
+    assert_eq!((handle_all(), ports.world().letters.len()), (0, 3));
+    assert_eq!(ports.world().published.len(), 6);
+    let ids = |events: &[CloudEvent]| events.iter().map(|event| event.id.clone()).collect::<BTreeSet<_>>();
+    assert_eq!(ids(&ports.world().published).len(), 3, "each repeat has the id of the first");
 }
 
 #[test]

@@ -216,7 +216,7 @@ struct Health {
     state: String,
 }
 
-/// What `GET /services` says of payment. A service that never failed is not in the list, and well.
+/// What `GET /services` says of payment.
 async fn health_of_payment(client: &Client, api_url: &str) -> String {
     let Ok(answer) = client.get(&format!("{api_url}/services")).await else {
         return "?".to_owned();
@@ -225,7 +225,7 @@ async fn health_of_payment(client: &Client, api_url: &str) -> String {
         return "?".to_owned();
     };
     let payment = services.into_iter().find(|health| health.service == Service::Payment.name());
-    payment.map_or_else(|| "Closed".to_owned(), |health| health.state)
+    payment.map_or_else(|| "?".to_owned(), |health| health.state)
 }
 
 fn wall_clock() -> Timestamp {

@@ -109,7 +109,8 @@ where
     let Setup { supervisors, supervise_every, reply_channels } = setup;
     let workflows = Workflows::shipped()?;
     let (waits, waits_stop) = stop::pair();
-    let door = door(listener, DoorPorts { ports: ports.clone(), stop: waits_stop }, Door::new(reply_channels))?;
+    let known = told(&workflows, reply_channels);
+    let door = door(listener, DoorPorts { ports: ports.clone(), stop: waits_stop }, known)?;
     let (stopper, stop) = stop::pair();
     let mut functions = Functions { ports, workflows, stop, loops: JoinSet::new() };
     functions.submission(submissions);
@@ -158,6 +159,11 @@ impl Running {
             stand_ins.stop().await;
         }
     }
+}
+
+/// What the door knows of the workflows.
+fn told(workflows: &Workflows, reply_channels: Vec<Arc<str>>) -> Door {
+    Door::new(reply_channels).with_priority(workflows.current().priority).with_services(workflows.agents())
 }
 
 fn door<P: Ports>(listener: TcpListener, ports: DoorPorts<P>, door: Door) -> std::io::Result<Server> {

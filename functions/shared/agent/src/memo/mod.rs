@@ -13,6 +13,7 @@
 //! it cannot be written, after some tries the reply is sent without: otherwise the call would surely be made again, and
 //! so only perhaps. A refusal is repeated only to repeats of the request that got it. A request that was sent later asks
 //! anew, since an operator resubmits a refused step in order to have it asked again, and a refusal has no effect.
+//! An output that exceeds the limits is a failure too, but its effect is there: it is repeated for good.
 //!
 //! **Undo.** The undo marks the forward key `Undone`, and after that no forward call is made: it is answered with the
 //! failure [`UNDONE`] (F45). The forward claim and the mark are conditional writes on one record, so one is first:

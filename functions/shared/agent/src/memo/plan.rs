@@ -5,7 +5,7 @@ use domain::ports::{Memo, MemoState};
 use domain::time::Timestamp;
 
 use crate::memo::UNDONE;
-use crate::output;
+use crate::output::{self, OUTPUT_TOO_LARGE};
 
 /// What the memos say about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,10 +59,20 @@ fn of_own(own: Option<&Memo>, held: Option<u64>, times: Times) -> Option<Plan> {
         MemoState::InProgress(_) if held == Some(own.version) => None,
         MemoState::InProgress(until) if times.now < *until => Some(Plan::Wait { until: *until }),
         MemoState::InProgress(_) => None,
-        MemoState::Completed(Outcome::Failed(_)) if own.expires_at.minus_ms(times.retention_ms) < times.sent_at => None,
+        MemoState::Completed(Outcome::Failed(failure)) if !has_effect(failure) && is_older(own, times) => None,
         MemoState::Completed(outcome) => Some(Plan::Answer(outcome.clone())),
         MemoState::Undone => Some(Plan::Answer(undone())),
     }
+}
+
+/// Whether the call was a success, and only its output could not be kept: to make it again would be a second effect.
+fn has_effect(failure: &Failure) -> bool {
+    *failure.code == *OUTPUT_TOO_LARGE
+}
+
+/// Whether it was written before the request was sent.
+fn is_older(memo: &Memo, times: Times) -> bool {
+    memo.expires_at.minus_ms(times.retention_ms) < times.sent_at
 }
 
 fn undone() -> Outcome {

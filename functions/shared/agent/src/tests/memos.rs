@@ -6,7 +6,7 @@ use domain::ports::{Breaker, MemoState};
 use domain::task::Direction;
 
 use crate::testing::{Act, START, World, delivery, done, json, request, retry};
-use crate::{Answer, MemoPolicy, UNDONE};
+use crate::{Answer, MemoPolicy, OUTPUT_TOO_LARGE, UNDONE};
 
 /// A service whose calls all have an effect, behind an agent that remembers.
 fn keyless(acts: impl IntoIterator<Item = Act>) -> World {
@@ -163,6 +163,24 @@ fn a_refusal_is_repeated_to_a_repeat_and_asked_anew_for_a_resubmitted_step() {
     let resubmitted = Request { attempt: 4, complete_by: START.plus_ms(15_000), ..request() };
     assert!(!world.instance().handle_one(resubmitted));
     assert_eq!((effects(&world).0, &world.outcomes()[2]), (2, &receipt()));
+}
+
+#[test]
+fn an_output_over_the_limit_has_its_effect_once_however_often_the_step_is_asked_for() {
+    let large = || Answer::Done(json(&format!("\"{}\"", "x".repeat(OUTPUT_BYTES_MAX))));
+    let world = keyless(std::iter::repeat_n(Act::Answer(large()), 5));
+    assert!(!world.instance().handle_one(request()));
+    for (attempt, at_ms) in [(4, 1_000), (5, 20_000), (1, 100_000)] {
+        world.pass_ms(at_ms - world.now_ms());
+        let resent = Request { attempt, complete_by: START.plus_ms(at_ms + 10_000), ..request() };
+        assert!(!world.instance().handle_one(resent));
+    }
+    assert_eq!(effects(&world), (1, 0));
+    assert_eq!(world.outcomes().iter().map(code).collect::<Vec<_>>(), [OUTPUT_TOO_LARGE; 4]);
+    // What was done can still be taken back: that is the second call.
+    let undo = Request { complete_by: START.plus_ms(200_000), ..undo() };
+    assert!(!world.instance().handle_one(undo));
+    assert_eq!((effects(&world).1, forward_memo(&world)), (1, Some(MemoState::Undone)));
 }
 
 #[test]

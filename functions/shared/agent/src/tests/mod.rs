@@ -3,5 +3,6 @@
 mod crowds;
 mod memos;
 mod outages;
+mod parks;
 mod release;
 mod requests;

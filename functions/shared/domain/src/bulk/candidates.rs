@@ -63,6 +63,7 @@ impl Job {
                 undoing: task.steps.iter().any(|step| step.direction == Direction::Undo),
                 priority: task.priority,
                 at: now,
+                resent: 0,
             });
         }
         self.cursor.clone_from(&page.next);

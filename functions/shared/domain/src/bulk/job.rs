@@ -4,17 +4,20 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::UNDER_WAY_MAX;
+use super::{SETTLE_TIMEOUT_MS, UNDER_WAY_MAX};
 use crate::id::OrderId;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX};
 use crate::message::Priority;
-use crate::task::Task;
+use crate::task::{ProcessState, Task};
 use crate::time::Timestamp;
 
 /// Which orders in `Error` are meant; what is not given does not matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct Selector {
+    /// In which state they are. Only `Error` can be meant, with or without this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Arc<str>>,
     /// Why they are in `Error`: one of the codes of [`reason`](crate::task::reason).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason_code: Option<Arc<str>>,
@@ -40,10 +43,12 @@ pub struct Spec {
     /// Which orders.
     #[serde(default)]
     pub selector: Selector,
-    /// So many orders go first, and the others wait for how they fare.
+    /// So many orders go first, and the others wait for how they fare. One that somebody else saw to in the meantime
+    /// proves nothing, so another takes its place.
     #[serde(default = "Spec::default_canary")]
     pub canary: u32,
-    /// How long the others wait at most, in milliseconds. A canary that is not settled by then counts as failed.
+    /// How long a canary has to be settled, in milliseconds; then it counts as failed again. The others have as long,
+    /// but at least [`SETTLE_TIMEOUT_MS`](super::SETTLE_TIMEOUT_MS).
     #[serde(default = "Spec::default_canary_timeout_ms")]
     pub canary_timeout_ms: u64,
     /// Orders resubmitted in a second.
@@ -106,8 +111,11 @@ pub struct Entry {
     /// The lane of its command.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
-    /// When its command is delivered, or was found where that has not been sent.
+    /// When its command is delivered for the first time, or was found where that has not been sent.
     pub at: Timestamp,
+    /// How often its command fell due to be sent again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resent: u8,
 }
 
 /// What became of a job's orders so far.
@@ -118,8 +126,11 @@ pub struct Tally {
     pub begun: u64,
     /// Ended well after it.
     pub recovered: u64,
-    /// In `Error` again, or undone instead of carried out.
+    /// In `Error` again, undone instead of carried out, or not settled in time.
     pub failed_again: u64,
+    /// Those of `failed_again` that were not settled in time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub late: u64,
     /// Somebody else had done something about them in the meantime.
     pub passed_over: u64,
 }
@@ -208,12 +219,19 @@ impl Spec {
         {
             value.as_ref().map_or(Ok(()), |value| text(field, value, NAME_CHARS_MAX))?;
         }
+        if self.selector.state.as_ref().is_some_and(|state| **state != *ProcessState::Error.name()) {
+            return Err(SpecError { field: "Selector.State", problem: "must be \"Error\", or be left out".into() });
+        }
         let (timeout_ms_min, timeout_ms_max) = Self::CANARY_TIMEOUT_MS;
         range("Canary", u64::from(self.canary), 0, UNDER_WAY_MAX as u64)?;
         range("CanaryTimeoutMs", self.canary_timeout_ms, timeout_ms_min, timeout_ms_max)?;
         range("RatePerSecond", u64::from(self.rate_per_second), 1, u64::from(Self::RATE_MAX))?;
         range("StopAtFailedPercent", u64::from(self.stop_at_failed_percent), 0, 100)
     }
+}
+
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 fn text(field: &'static str, value: &str, chars_max: usize) -> Result<(), SpecError> {
@@ -230,6 +248,14 @@ fn range(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), Spec
     match (min..=max).contains(&value) {
         true => Ok(()),
         false => Err(SpecError { field, problem: format!("must be from {min} to {max}") }),
+    }
+}
+
+impl Tally {
+    /// Orders that showed whether the cause is mended.
+    #[must_use]
+    pub const fn settled(&self) -> u64 {
+        self.recovered + self.failed_again
     }
 }
 
@@ -307,6 +333,16 @@ impl Job {
         }
         let state = JobState::Cancelled(format!("by {by}: {why}").into());
         Ok(Self { version: self.version + 1, state, since: now, ..self.clone() })
+    }
+
+    /// How long an order that is put on its way in the job's state has to be settled, in milliseconds.
+    pub(super) fn timeout_ms(&self) -> u64 {
+        match self.state {
+            JobState::Canary => self.spec.canary_timeout_ms,
+            JobState::Planned | JobState::Running | JobState::Done | JobState::Stopped(_) | JobState::Cancelled(_) => {
+                self.spec.canary_timeout_ms.max(SETTLE_TIMEOUT_MS)
+            }
+        }
     }
 
     /// The reason that goes into the history of each order.

@@ -26,7 +26,12 @@ pub use step::{Next, Outgoing, PAGES_AT_ONCE, Standing, carry_on, standing};
 pub const UNDER_WAY_MAX: usize = 500;
 /// The scan for more orders goes on when fewer than so many are found and not begun.
 const FOUND_MIN: usize = 100;
-/// A command that nothing came of is sent again after so long, in milliseconds.
+/// A command that nothing came of is sent again after so long, in milliseconds; each time it takes twice as long.
 pub const RESEND_AFTER_MS: u64 = 15_000;
+/// So often at most a command is sent again.
+pub const RESENDS_MAX: u8 = 5;
+/// An order that is no canary has at least so long to be settled, in milliseconds; then it counts as failed again, so
+/// that every job ends. A longer `CanaryTimeoutMs` holds for all orders.
+pub const SETTLE_TIMEOUT_MS: u64 = 60 * 60 * 1_000;
 /// Of fewer settled orders no share is made while others are still under way.
 const SAMPLE_MIN: u64 = 10;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::job::{Entry, Job, JobState};
-use super::{FOUND_MIN, RESEND_AFTER_MS, SAMPLE_MIN, UNDER_WAY_MAX};
+use super::job::{Entry, Job, JobState, Tally};
+use super::{FOUND_MIN, RESEND_AFTER_MS, RESENDS_MAX, SAMPLE_MIN, UNDER_WAY_MAX};
 use crate::limits::HISTORY_MAX;
 use crate::message::{Action, Command, Priority, SchedulerMessage};
 use crate::ports::Page;
@@ -114,15 +114,22 @@ pub fn carry_on(job: &Job, standings: &[Standing], pages: &[Page], now: Timestam
 fn settle(job: &mut Job, standings: &[Standing], now: Timestamp) -> Vec<Entry> {
     let mut again = Vec::new();
     let mut open = Vec::with_capacity(job.under_way.len());
+    let timeout_ms = job.timeout_ms();
     for (mut entry, standing) in std::mem::take(&mut job.under_way).into_iter().zip(standings) {
         match standing {
             Standing::Recovered => job.tally.recovered += 1,
             Standing::FailedAgain => job.tally.failed_again += 1,
             Standing::PassedOver => job.tally.passed_over += 1,
+            // Nobody waits for ever: neither the others for a canary, nor the job for its last order.
+            Standing::OnItsWay | Standing::Untouched if entry.at.plus_ms(timeout_ms) <= now => {
+                job.tally.failed_again += 1;
+                job.tally.late += 1;
+            }
             Standing::OnItsWay => open.push(entry),
             Standing::Untouched => {
-                if entry.at.plus_ms(RESEND_AFTER_MS) <= now {
-                    entry.at = now;
+                let due = resends_due(&entry, now);
+                if due > entry.resent {
+                    entry.resent = due;
                     again.push(entry);
                 }
                 open.push(entry);
@@ -133,24 +140,25 @@ fn settle(job: &mut Job, standings: &[Standing], now: Timestamp) -> Vec<Entry> {
     again
 }
 
+/// How often the command of an order that nothing happened to should have been sent again by now.
+fn resends_due(entry: &Entry, now: Timestamp) -> u8 {
+    let is_due = |n: &u8| entry.at.plus_ms(RESEND_AFTER_MS * ((1 << n) - 1)) <= now;
+    (1..=RESENDS_MAX).take_while(is_due).last().unwrap_or(0)
+}
+
 /// Whether the job goes on, and how.
 fn change_state(job: &mut Job, now: Timestamp) {
     let nothing_waits = job.scanned && job.found.is_empty();
-    let unsettled = job.under_way.len() as u64;
+    let none_is_open = job.under_way.is_empty();
     let next = match job.state {
-        JobState::Canary | JobState::Running if nothing_waits && unsettled == 0 => Some(JobState::Done),
+        JobState::Canary | JobState::Running if nothing_waits && none_is_open => Some(JobState::Done),
         JobState::Canary => {
-            let all_begun = nothing_waits || job.tally.begun >= u64::from(job.spec.canary);
-            let timed_out = job.since.plus_ms(job.spec.canary_timeout_ms) <= now;
-            match all_begun && (unsettled == 0 || timed_out) {
-                true => Some(verdict(job, "canaries", unsettled).unwrap_or(JobState::Running)),
-                false => None,
-            }
+            let all_settled = job.tally.settled() >= u64::from(job.spec.canary);
+            all_settled.then(|| verdict(job, "canaries").unwrap_or(JobState::Running))
         }
         JobState::Running => {
-            let settled = job.tally.recovered + job.tally.failed_again;
-            let is_sample = settled >= SAMPLE_MIN || unsettled == 0;
-            is_sample.then(|| verdict(job, "settled orders", 0)).flatten()
+            let is_sample = job.tally.settled() >= SAMPLE_MIN || none_is_open;
+            is_sample.then(|| verdict(job, "settled orders")).flatten()
         }
         JobState::Planned | JobState::Done | JobState::Stopped(_) | JobState::Cancelled(_) => None,
     };
@@ -160,14 +168,14 @@ fn change_state(job: &mut Job, now: Timestamp) {
     }
 }
 
-/// Whether too many failed again. `silent` are those that count as failed because they took too long.
-fn verdict(job: &Job, of_what: &str, silent: u64) -> Option<JobState> {
-    let failed = job.tally.failed_again + silent;
-    let settled = job.tally.recovered + failed;
+/// Whether too many failed again.
+fn verdict(job: &Job, of_what: &str) -> Option<JobState> {
+    let Tally { failed_again: failed, late, .. } = job.tally;
+    let settled = job.tally.settled();
     let percent_max = u64::from(job.spec.stop_at_failed_percent);
     let is_too_many = failed * 100 > percent_max * settled;
     let words = || {
-        let late = if silent == 0 { String::new() } else { format!(" ({silent} of them were not settled in time)") };
+        let late = if late == 0 { String::new() } else { format!(" ({late} of them were not settled in time)") };
         format!("{failed} of {settled} {of_what} failed again{late}, more than {percent_max} %")
     };
     is_too_many.then(|| JobState::Stopped(words().into()))
@@ -177,7 +185,9 @@ fn verdict(job: &Job, of_what: &str, silent: u64) -> Option<JobState> {
 fn begin(job: &mut Job, now: Timestamp, tick_ms: u64) -> Vec<Entry> {
     let gap_ms = u64::from(1_000_u32.div_ceil(job.spec.rate_per_second.max(1)));
     let room = UNDER_WAY_MAX.saturating_sub(job.under_way.len());
-    let canaries_left = u64::from(job.spec.canary).saturating_sub(job.tally.begun);
+    // Not of those that were begun: who was passed over is replaced.
+    let canaries = job.tally.settled() + job.under_way.len() as u64;
+    let canaries_left = u64::from(job.spec.canary).saturating_sub(canaries);
     let may_begin = match job.state {
         JobState::Canary => room.min(usize::try_from(canaries_left).unwrap_or(room)),
         JobState::Running => room,

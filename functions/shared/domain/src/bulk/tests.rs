@@ -60,6 +60,7 @@ fn a_selector_means_what_all_its_parts_mean() {
         selector.matches(&task)
     };
     assert!(with(&|_| {}));
+    assert!(with(&|it| it.state = Some("Error".into())));
     assert!(with(&|it| it.reason_code = Some(reason::REJECTED.into())));
     assert!(!with(&|it| it.reason_code = Some(reason::EXHAUSTED.into())));
     assert!(with(&|it| it.step = Some("b".into())));
@@ -81,6 +82,7 @@ fn a_job_that_could_not_be_carried_out_is_refused_by_the_name_of_the_field() {
     assert_eq!(refused(&|spec| spec.by = "".into()), "By");
     assert_eq!(refused(&|spec| spec.reason = "x".repeat(257).into()), "Reason");
     assert_eq!(refused(&|spec| spec.selector.step = Some("x".repeat(65).into())), "Selector.Step");
+    assert_eq!(refused(&|spec| spec.selector.state = Some("Processing".into())), "Selector.State");
     assert_eq!(refused(&|spec| spec.canary = 501), "Canary");
     assert_eq!(refused(&|spec| spec.rate_per_second = 0), "RatePerSecond");
     assert_eq!(refused(&|spec| spec.stop_at_failed_percent = 101), "StopAtFailedPercent");
@@ -153,11 +155,64 @@ fn canaries_that_fail_or_stay_silent_stop_the_job() {
     let silent = [Recovered, Recovered, OnItsWay];
     let (waiting, _) = step(&canaries, &silent, &[], 59_999);
     assert_eq!(waiting.state, JobState::Canary);
-    let (job, sent) = step(&waiting, &[OnItsWay], &[], 60_000);
+    // Its time counts from when its own command was delivered.
+    let (job, sent) = step(&waiting, &[OnItsWay], &[], 60_020);
     assert!(matches!(&job.state, JobState::Stopped(why) if why.contains("1 of them")), "{:?}", job.state);
-    assert_eq!(sent, 0);
-    let (job, _) = step(&waiting, &[Standing::PassedOver], &[], 1_000);
-    assert_eq!(job.state, JobState::Running, "what somebody else saw to says nothing about the others");
+    assert_eq!((sent, job.tally.failed_again, job.tally.late), (0, 1, 1));
+}
+
+#[test]
+fn canaries_that_were_passed_over_prove_nothing_and_are_replaced() {
+    use Standing::{FailedAgain, PassedOver, Recovered};
+    let (job, _) = step(&started(spec()), &[], &[page(8)], 0);
+    let (job, sent) = step(&job, &[PassedOver; 3], &[], 1_000);
+    assert_eq!((&job.state, sent, job.found.len()), (&JobState::Canary, 3, 2));
+    let (job, sent) = step(&job, &[Recovered, PassedOver, Recovered], &[], 2_000);
+    assert_eq!((&job.state, sent, job.found.len()), (&JobState::Canary, 1, 1), "one is missing");
+    let (stopped, sent) = step(&job, &[FailedAgain], &[], 3_000);
+    assert_eq!((sent, &stopped.state), (0, &JobState::Stopped("1 of 3 canaries failed again, more than 20 %".into())));
+    let (running, sent) = step(&job, &[Recovered], &[], 3_000);
+    assert_eq!((running.state, sent), (JobState::Running, 1));
+}
+
+#[test]
+fn where_every_candidate_was_passed_over_the_job_is_done_without_ever_running() {
+    let (mut job, _) = step(&started(spec()), &[], &[page(5)], 0);
+    for (ms, state, left) in [(1_000, JobState::Canary, 2), (2_000, JobState::Done, 0)] {
+        job = step(&job, &all(&job, Standing::PassedOver), &[], ms).0;
+        assert_eq!((&job.state, job.under_way.len()), (&state, left));
+    }
+    assert_eq!((job.tally.passed_over, job.tally.begun), (5, 5));
+}
+
+#[test]
+fn no_order_keeps_a_job_for_ever() {
+    for standing in [Standing::OnItsWay, Standing::Untouched] {
+        let (job, _) = step(&started(Spec { canary: 0, ..spec() }), &[], &[page(3)], 0);
+        // Those that are no canaries have longer than a canary.
+        let (job, _) = step(&job, &all(&job, standing), &[], SETTLE_TIMEOUT_MS - 1);
+        assert_eq!((&job.state, job.under_way.len()), (&JobState::Running, 3), "{standing:?}");
+        let (job, sent) = step(&job, &all(&job, standing), &[], SETTLE_TIMEOUT_MS + 20);
+        assert_eq!((&job.state, sent), (&JobState::Done, 0), "{standing:?}");
+        assert_eq!((job.tally.failed_again, job.tally.late), (3, 3), "{standing:?}");
+        let patient = Spec { canary: 0, canary_timeout_ms: 2 * SETTLE_TIMEOUT_MS, ..spec() };
+        let (job, _) = step(&started(patient), &[], &[page(3)], 0);
+        let (job, _) = step(&job, &all(&job, standing), &[], 2 * SETTLE_TIMEOUT_MS - 1);
+        assert_eq!(job.under_way.len(), 3, "a longer time-out holds for all, {standing:?}");
+    }
+}
+
+#[test]
+fn a_command_that_nothing_ever_comes_of_is_sent_again_a_few_times_ever_more_seldom() {
+    let (mut job, _) = step(&started(Spec { canary: 0, ..spec() }), &[], &[page(1)], 0);
+    let mut times = Vec::new();
+    for ms in (0..SETTLE_TIMEOUT_MS).step_by(1_000) {
+        let (after, sent) = step(&job, &all(&job, Standing::Untouched), &[], ms);
+        job = after;
+        times.extend(vec![ms / RESEND_AFTER_MS; sent]);
+    }
+    assert_eq!(times, [1, 3, 7, 15, 31]);
+    assert_eq!(times.len(), usize::from(RESENDS_MAX));
 }
 
 #[test]
@@ -260,7 +315,14 @@ fn resubmit(case: &mut Case, job: &Job) {
 
 fn entry_of(task: &Task) -> Entry {
     let (order_id, version, priority) = (task.order_id, task.version, task.priority);
-    Entry { order_id, version, undoing: task.process_state == ProcessState::Compensating, priority, at: at(0) }
+    Entry {
+        order_id,
+        version,
+        undoing: task.process_state == ProcessState::Compensating,
+        priority,
+        at: at(0),
+        resent: 0,
+    }
 }
 
 #[test]

@@ -77,6 +77,8 @@ pub enum Event<'a> {
         by: &'a Arc<str>,
         /// Why.
         why: &'a Arc<str>,
+        /// The version that the operator saw.
+        seen: Option<u64>,
     },
     /// An operator wants a paused task to go on.
     Resume {
@@ -84,6 +86,8 @@ pub enum Event<'a> {
         by: &'a Arc<str>,
         /// Why.
         why: &'a Arc<str>,
+        /// The version that the operator saw.
+        seen: Option<u64>,
     },
     /// A message about the task was delivered too often without success.
     DeadLetter {
@@ -273,9 +277,9 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         (Event::Cancel { by, why, seen }, Pending | Processing | Error) => turn.cancel(by, why, seen),
         (Event::Cancel { .. }, Compensating) => Verdict::Refused(Refused::AlreadyCompensating),
         (Event::Cancel { .. }, Processed | Compensated) => Verdict::Refused(Refused::Finished),
-        (Event::Pause { by, why }, Pending | Processing | Compensating) => turn.pause(by, why),
+        (Event::Pause { by, why, seen }, Pending | Processing | Compensating) => turn.pause(by, why, seen),
         (Event::Pause { .. }, Error) => Verdict::Refused(Refused::InError),
-        (Event::Resume { by, why }, Pending | Processing | Compensating) => turn.resume(by, why),
+        (Event::Resume { by, why, seen }, Pending | Processing | Compensating) => turn.resume(by, why, seen),
         (Event::Resume { .. }, Error) => Verdict::Refused(Refused::NotPaused),
         (Event::Pause { .. } | Event::Resume { .. }, Processed | Compensated) => Verdict::Refused(Refused::Finished),
         (Event::DeadLetter { letter }, Pending | Processing | Compensating) => turn.dead_letter(letter),

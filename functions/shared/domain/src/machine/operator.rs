@@ -16,6 +16,8 @@ impl Turn<'_> {
             step.process_state = StepState::Pending;
             step.failure_count = 0;
             step.not_before = None;
+            // Whoever resubmits vouches for the service: its horizon begins anew.
+            step.started_at = None;
             step.finished_at = None;
         }
         let undoing = self.task.steps.iter().any(|step| step.direction == Direction::Undo);
@@ -47,19 +49,24 @@ impl Turn<'_> {
 
     /// Keeps new steps from starting. Attempts under way end as they will. The write is conditional on the version like
     /// any claim, so of a pause and a claim at the same time one wins and the other decides again.
-    pub(super) fn pause(&mut self, by: &Arc<str>, why: &Arc<str>) -> Verdict {
+    pub(super) fn pause(&mut self, by: &Arc<str>, why: &Arc<str>, seen: Option<u64>) -> Verdict {
+        if seen.is_some_and(|seen| seen < self.task.resumed) {
+            return Verdict::Refused(Refused::Stale);
+        }
         if self.task.paused.is_some() {
             return Verdict::Refused(Refused::AlreadyPaused);
         }
-        self.task.paused = Some(Pause { by: by.clone(), reason: why.clone(), since: self.moment.now });
+        self.task.paused =
+            Some(Pause { by: by.clone(), reason: why.clone(), since: self.moment.now, version: self.task.version + 1 });
         self.record_by(by, "paused", Some(why.clone()));
         Verdict::Taken
     }
 
     /// Goes on with a paused task.
-    pub(super) fn resume(&mut self, by: &Arc<str>, why: &Arc<str>) -> Verdict {
-        if self.task.paused.is_none() {
-            return Verdict::Refused(Refused::NotPaused);
+    pub(super) fn resume(&mut self, by: &Arc<str>, why: &Arc<str>, seen: Option<u64>) -> Verdict {
+        let Some(pause) = &self.task.paused else { return Verdict::Refused(Refused::NotPaused) };
+        if seen.is_some_and(|seen| seen < pause.version) {
+            return Verdict::Refused(Refused::Stale);
         }
         self.go_on(by, "resumed", why);
         Verdict::Taken
@@ -68,7 +75,9 @@ impl Turn<'_> {
     fn go_on(&mut self, by: &Arc<str>, what: &str, why: &Arc<str>) {
         self.record_by(by, what, Some(why.clone()));
         // Whoever wants the order to go on does not want it paused.
-        self.task.paused = None;
+        if self.task.paused.take().is_some() {
+            self.task.resumed = self.task.version + 1;
+        }
         // Nobody needs to be called any more for what the operator has just seen to.
         self.task.unsent.retain(|notice| notice.kind != NoticeKind::OrderNeedsOperator);
         self.claim_ready(0);

@@ -15,15 +15,17 @@ impl Turn<'_> {
             Ok(place) => self.outcome(place, reply),
             Err(dropped) => Verdict::Dropped(dropped),
         };
+        // An attempt that is put off ends its chain of messages: how long that may go on is the horizon's matter.
+        let hops = if matches!(reply.outcome, Outcome::Deferred(_)) { 0 } else { reply.hops };
         if verdict == Verdict::Taken {
-            self.go_further(reply.hops);
+            self.go_further(hops);
         }
         if redelivered {
             self.repeat_notices();
-            self.repeat_requests(reply.hops);
-            self.wake_for_all_waiting(reply.hops);
+            self.repeat_requests(hops);
+            self.wake_for_all_waiting(hops);
         } else {
-            self.wake_for_new_waiting(reply.hops);
+            self.wake_for_new_waiting(hops);
         }
         verdict
     }
@@ -88,7 +90,14 @@ impl Turn<'_> {
 
     /// The service is known to fail: the attempt is given back, and nothing is counted.
     fn put_off(&mut self, place: usize, deferral: Deferral) {
-        self.record_step(place, "put off");
+        self.record_put_off(place);
+        if self.is_past_horizon(place) && !self.task.process_state.is_settled() {
+            release(&mut self.task.steps[place]);
+            self.give_up(place);
+            let hours = self.workflow.steps[place].horizon_ms / 3_600_000;
+            self.exhaust(place, &format!("put off until its horizon of {hours} h was over; its service is failing"));
+            return;
+        }
         let until = self.moment.now.plus_ms(deferral.wait_ms.min(DEFERRAL_MS_MAX));
         let step = &mut self.task.steps[place];
         step.process_state = StepState::Pending;

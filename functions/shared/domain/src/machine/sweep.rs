@@ -26,7 +26,8 @@ impl Turn<'_> {
         for place in exhausted {
             // Compensation has taken back those that come after the first in this list.
             if self.task.steps[place].process_state == StepState::Error {
-                self.exhaust(place);
+                let failures = self.task.steps[place].failure_count;
+                self.exhaust(place, &format!("no answer in {failures} attempts"));
             }
         }
         if (0..self.task.steps.len()).any(|place| self.is_claimable(place)) {
@@ -57,7 +58,7 @@ impl Turn<'_> {
         let attempt = self.task.steps[place].attempt;
         self.count_failure(place, "expired", &format!("no answer within {} ms", rule.complete_within_ms));
         let failures = self.task.steps[place].failure_count;
-        if failures >= rule.max_failures {
+        if failures >= rule.max_failures || self.is_past_horizon(place) {
             self.give_up(place);
             return true;
         }
@@ -73,9 +74,9 @@ impl Turn<'_> {
     }
 
     /// Time and again no answer.
-    fn exhaust(&mut self, place: usize) {
+    pub(super) fn exhaust(&mut self, place: usize, what: &str) {
         let rule = &self.workflow.steps[place];
-        let words = format!("{}: no answer in {} attempts", rule.name, self.task.steps[place].failure_count);
+        let words = format!("{}: {what}", rule.name);
         match (self.task.process_state.is_settled(), self.task.steps[place].direction, rule.on_exhausted) {
             // Another step has asked for an operator in this very turn.
             (true, _, _) => {}

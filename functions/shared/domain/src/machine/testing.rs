@@ -95,11 +95,11 @@ impl Case {
     }
 
     pub(crate) fn pause(&mut self) -> Verdict {
-        self.apply(Event::Pause { by: &"ann".into(), why: &"stock-taking".into() })
+        self.apply(Event::Pause { by: &"ann".into(), why: &"stock-taking".into(), seen: Some(self.task.version) })
     }
 
     pub(crate) fn resume(&mut self) -> Verdict {
-        self.apply(Event::Resume { by: &"ann".into(), why: &"counted".into() })
+        self.apply(Event::Resume { by: &"ann".into(), why: &"counted".into(), seen: Some(self.task.version) })
     }
 
     pub(crate) fn all_sent(&mut self) -> Verdict {
@@ -168,6 +168,15 @@ impl Case {
             Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_) => None,
         };
         self.effects.iter().filter_map(delay).collect()
+    }
+
+    /// The longest chain of messages that the last turn goes on with.
+    pub(crate) fn hops(&self) -> Option<u32> {
+        let hops = |effect: &Effect| match effect {
+            Effect::Request { hops, .. } | Effect::Wake { hops, .. } => Some(*hops),
+            Effect::Notify(_) | Effect::Alert(_) => None,
+        };
+        self.effects.iter().filter_map(hops).max()
     }
 
     /// Names of the notices that the last turn sends.

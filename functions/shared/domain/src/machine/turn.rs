@@ -298,12 +298,30 @@ impl<'a> Turn<'a> {
 
     /// Writes a line of history about a step, by this instance.
     pub(super) fn record_step(&mut self, place: usize, what: &str) {
-        let Step { name, attempt, direction, .. } = &self.task.steps[place];
-        let line = match direction {
-            Direction::Forward => format!("{name} {what} #{attempt}"),
-            Direction::Undo => format!("undo of {name} {what} #{attempt}"),
-        };
+        let line = self.line(place, &format!("{what} #{}", self.task.steps[place].attempt));
         self.record(&line, None);
+    }
+
+    /// Writes that an attempt was put off. In a long outage that happens again and again: the line takes the place of the
+    /// one before, so that it does not push out what happened earlier.
+    pub(super) fn record_put_off(&mut self, place: usize) {
+        let claimed = self.line(place, &format!("claimed #{}", self.task.steps[place].attempt));
+        if self.task.history.last().is_some_and(|last| *last.what == *claimed) {
+            self.task.history.pop();
+        }
+        let earlier = self.line(place, "put off #");
+        if self.task.history.last().is_some_and(|last| last.what.starts_with(&earlier)) {
+            self.task.history.pop();
+        }
+        self.record_step(place, "put off");
+    }
+
+    fn line(&self, place: usize, what: &str) -> String {
+        let Step { name, direction, .. } = &self.task.steps[place];
+        match direction {
+            Direction::Forward => format!("{name} {what}"),
+            Direction::Undo => format!("undo of {name} {what}"),
+        }
     }
 }
 

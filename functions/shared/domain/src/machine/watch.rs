@@ -23,6 +23,12 @@ impl Turn<'_> {
         doubts && self.task.steps[place].doubted_at.is_none()
     }
 
+    /// Whether the step has been tried for as long as its service can be trusted to recognise the key.
+    pub(super) fn is_past_horizon(&self, place: usize) -> bool {
+        let horizon_ms = self.workflow.steps[place].horizon_ms;
+        self.task.steps[place].started_at.is_some_and(|at| at.plus_ms(horizon_ms) <= self.moment.now)
+    }
+
     /// When an attempt under way counts as expired: at `CompleteBy` plus the grace or, where that was doubted, when it has
     /// had its whole time once more.
     fn expires_at(&self, place: usize) -> Option<Timestamp> {

@@ -225,6 +225,8 @@ pub struct Pause {
     pub reason: Arc<str>,
     /// Since when.
     pub since: Timestamp,
+    /// The version that began it, so that a wish meant for an earlier pause can be told.
+    pub version: u64,
 }
 
 /// One line of a task's history.
@@ -276,6 +278,9 @@ pub struct Task {
     /// Set while an operator keeps new steps from starting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause>,
+    /// The version in which the last pause ended; 0 when there was none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resumed: u64,
     /// Whether the order names a reply channel, so that status messages are due.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub notify: bool,
@@ -304,6 +309,7 @@ impl Task {
             watch_at: Some(order.submitted_at.plus_ms(workflow.first_look_ms())),
             priority: order.priority.unwrap_or(workflow.priority),
             paused: None,
+            resumed: 0,
             notify,
             unsent: Vec::new(),
             history: Vec::with_capacity(8),
@@ -343,6 +349,11 @@ pub fn shortened(text: &str) -> Arc<str> {
 #[must_use]
 pub(crate) fn cut(text: &str, chars_max: usize) -> &str {
     text.char_indices().nth(chars_max).map_or(text, |(end, _)| &text[..end])
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_zero(version: &u64) -> bool {
+    *version == 0
 }
 
 /// Times that are keys are numbers.

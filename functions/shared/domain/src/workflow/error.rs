@@ -1,6 +1,8 @@
 //! What can be wrong with a workflow. Every error names the file's workflow and the step.
 
-use crate::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, NAME_CHARS_MAX, STEPS_MAX};
+use crate::limits::{
+    COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HORIZON_MS_MAX, NAME_CHARS_MAX, STEPS_MAX,
+};
 
 /// Why a workflow cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -87,6 +89,9 @@ pub enum StepFault {
     /// Time limit out of bounds.
     #[error("complete_within {0}: must be between {COMPLETE_WITHIN_MS_MIN} ms and {hours} h, like \"30s\"", hours = COMPLETE_WITHIN_MS_MAX / 3_600_000)]
     CompleteWithin(String),
+    /// Time for all attempts out of bounds.
+    #[error("horizon {0}: must be at least complete_within and at most {days} days, like \"12h\"", days = HORIZON_MS_MAX / 86_400_000)]
+    Horizon(String),
     /// Failure limit out of bounds.
     #[error("max_failures is {0}: must be between 1 and {FAILURES_MAX}")]
     MaxFailures(i64),

@@ -41,6 +41,9 @@ pub struct StepRule {
     pub ancestors: Vec<usize>,
     /// How long one attempt may take.
     pub complete_within_ms: u64,
+    /// How long the step may be tried in one direction, from its first claim: shorter than its service keeps idempotency
+    /// keys, since a repeat after that may have a second effect (F34).
+    pub horizon_ms: u64,
     /// Failures at which the step is given up.
     pub max_failures: u32,
     /// When the agent says no for good.

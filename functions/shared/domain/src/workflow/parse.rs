@@ -6,7 +6,10 @@ use serde::Deserialize;
 
 use super::{Remedy, StepFault, StepRule, Supervision, Workflow, WorkflowError};
 use crate::backoff::BackoffPolicy;
-use crate::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, NAME_CHARS_MAX, STEPS_MAX};
+use crate::limits::{
+    COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HORIZON_MS_DEFAULT, HORIZON_MS_MAX, NAME_CHARS_MAX,
+    STEPS_MAX,
+};
 use crate::message::Priority;
 
 #[derive(Deserialize)]
@@ -42,6 +45,7 @@ struct StepTable {
     after: Vec<String>,
     #[serde(default = "complete_within_default")]
     complete_within: String,
+    horizon: Option<String>,
     #[serde(default = "max_failures_default")]
     max_failures: i64,
     #[serde(default = "on_rejected_default")]
@@ -139,6 +143,13 @@ fn rule(table: &StepTable, earlier: &[StepTable], all: &[StepTable], agents: &[&
     if !(COMPLETE_WITHIN_MS_MIN..=COMPLETE_WITHIN_MS_MAX).contains(&complete_within_ms) {
         return Err(StepFault::CompleteWithin(format!("is {:?}", table.complete_within)));
     }
+    let horizon_ms = match &table.horizon {
+        None => HORIZON_MS_DEFAULT.max(complete_within_ms),
+        Some(text) => duration_ms(text).map_err(|problem| StepFault::Horizon(format!("{text:?} {problem}")))?,
+    };
+    if !(complete_within_ms..=HORIZON_MS_MAX).contains(&horizon_ms) {
+        return Err(StepFault::Horizon(format!("is {:?}", table.horizon.as_deref().unwrap_or_default())));
+    }
     let max_failures = u32::try_from(table.max_failures).ok().filter(|count| (1..=FAILURES_MAX).contains(count));
     Ok(StepRule {
         name: Arc::from(&*table.name),
@@ -147,6 +158,7 @@ fn rule(table: &StepTable, earlier: &[StepTable], all: &[StepTable], agents: &[&
         before: Vec::new(),
         ancestors: Vec::new(),
         complete_within_ms,
+        horizon_ms,
         max_failures: max_failures.ok_or(StepFault::MaxFailures(table.max_failures))?,
         on_rejected: table.on_rejected,
         on_exhausted: table.on_exhausted,
@@ -322,6 +334,9 @@ mod tests {
             assert!(fault(&step("a", &format!("max_failures = {value}")), "a").contains("max_failures"), "{value}");
         }
         assert!(parse(&step("a", "complete_within = \"12h\"\nmax_failures = 1000")).is_ok());
+        for value in ["29s", "8d", "soon"] {
+            assert!(fault(&step("a", &format!("horizon = \"{value}\"")), "a").contains("horizon"), "{value}");
+        }
         let text = parse(&format!("[supervision]\ngrace = \"0s\"\n{}", step("a", ""))).unwrap_err().to_string();
         assert!(text.contains("grace"), "{text}");
     }

@@ -193,6 +193,20 @@ fn a_paused_order_starts_nothing_new_and_lets_attempts_end() {
 }
 
 #[test]
+fn a_late_duplicate_of_a_pause_or_a_resume_does_nothing() {
+    let mut case = Case::chain();
+    let (by, why) = ("ann".into(), "stock-taking".into());
+    let seen = Some(case.task.version);
+    case.pause();
+    let resumed_after = Some(case.task.version);
+    case.resume();
+    assert_eq!(case.apply(Event::Pause { by: &by, why: &why, seen }), Verdict::Refused(Refused::Stale));
+    case.pause();
+    assert_eq!(case.apply(Event::Resume { by: &by, why: &why, seen: resumed_after }), Verdict::Refused(Refused::Stale));
+    assert!(case.task.paused.is_some());
+}
+
+#[test]
 fn of_a_pause_and_a_claim_at_the_same_time_one_wins() {
     let mut case = Case::chain();
     let claim = case.decide(Event::Wake { hops: 0, redelivered: false }).change.unwrap();

@@ -152,3 +152,41 @@ fn an_attempt_that_is_put_off_counts_no_failure_and_is_made_again_later() {
     assert_eq!((case.states().as_str(), case.step("a").attempt), (">..", 2));
     assert_eq!(case.take(&put_off), Verdict::Dropped(Dropped::StaleFailure));
 }
+
+#[test]
+fn f34_an_outage_of_hours_cuts_no_chain_and_ends_at_the_horizon_with_an_operator() {
+    let mut case = Case::new(&[("a", &[], "horizon = \"2h\"")], false);
+    case.wake();
+    let started_at = case.now;
+    let mut hops = 0;
+    while case.state() == ProcessState::Processing {
+        let mut put_off = case.reply_of("a", Outcome::Deferred(Deferral { wait_ms: 20_000 }));
+        put_off.hops = hops + 2;
+        case.pass_ms(5_000);
+        assert_eq!(case.take(&put_off), Verdict::Taken);
+        hops = case.hops().unwrap_or(0);
+        case.retry_all();
+        hops = hops.max(case.hops().unwrap_or(0));
+        assert!(hops <= 2, "each deferral starts a new chain");
+    }
+    let tried_ms = started_at.ms_until(case.now);
+    assert!((7_200_000..7_300_000).contains(&tried_ms), "{tried_ms}");
+    assert_eq!((case.state(), case.step("a").failure_count), (ProcessState::Error, 0));
+    assert_eq!(case.task.reason.as_ref().map(|reason| &*reason.code), Some(reason::EXHAUSTED));
+    assert_eq!(&*case.task.history[0].what, "submitted", "the outage did not push out how it began");
+    case.resubmit();
+    assert_eq!((case.states().as_str(), case.step("a").started_at), (">", Some(case.now)), "the horizon begins anew");
+}
+
+#[test]
+fn f34_expired_attempts_end_at_the_horizon_too() {
+    let mut case = Case::new(&[("a", &[], "horizon = \"30s\"\nmax_failures = 1000")], false);
+    case.wake();
+    for _ in 0..4 {
+        if case.state() == ProcessState::Processing {
+            case.expire_all();
+            case.retry_all();
+        }
+    }
+    assert_eq!((case.state(), case.step("a").failure_count), (ProcessState::Error, 3));
+}
