@@ -231,7 +231,8 @@ pub struct CloudEvent {
     pub id: Arc<str>,
     /// Always `stepwarden`.
     pub source: Arc<str>,
-    /// `OrderReceived`, `OrderProcessed`, `OrderFailed`, `OrderCompensated`, `OrderNeedsOperator` or `ReplyChannelFailing`.
+    /// `OrderReceived`, `OrderProcessed`, `OrderFailed`, `OrderCompensated`, `OrderNeedsOperator`, `ReplyChannelFailing` or
+    /// `DeadLetterUnreadable`.
     #[serde(rename = "type")]
     pub kind: Arc<str>,
     /// The OrderID.
