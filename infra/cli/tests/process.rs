@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 fn stepwarden(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stepwarden"));
@@ -200,11 +201,24 @@ fn a_reply_channel_gets_the_status_messages_of_orders_that_name_it_and_others_ar
     assert!(accepted.starts_with("HTTP/1.1 202 "), "{accepted}");
     let mut told = Vec::new();
     while !told.iter().any(|event: &String| event.contains("OrderProcessed")) {
-        told.push(taken(&shop.accept().unwrap().0));
+        told.push(taken(&within_20_s(&shop)));
     }
     for event in &told {
         assert!(event.contains(r#""specversion":"1.0""#) && event.contains(r#""CorrelationID":"c-7""#), "{event}");
     }
+}
+
+/// The next connection; a test that waits for one in vain shall fail, not hang.
+fn within_20_s(listener: &TcpListener) -> TcpStream {
+    listener.set_nonblocking(true).unwrap();
+    for _ in 0..2_000 {
+        if let Ok((stream, _)) = listener.accept() {
+            stream.set_nonblocking(false).unwrap();
+            return stream;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("nobody connected");
 }
 
 /// The request on a connection, answered 204; the connection is closed, so that the next comes on another.
