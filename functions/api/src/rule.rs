@@ -34,6 +34,7 @@ mod tests {
     use std::sync::Arc;
 
     use domain::machine::{Event, Moment, Verdict, decide};
+    use domain::message::Command;
     use domain::time::Timestamp;
     use domain::workflow::Workflows;
 
@@ -44,14 +45,11 @@ mod tests {
     fn machine_refuses(action: Action, task: &Task) -> Option<Refused> {
         let workflows = Workflows::shipped().unwrap();
         let workflow = workflows.get(&task.workflow, task.workflow_version).unwrap();
-        let (instance, by, why): (Arc<str>, Arc<str>, Arc<str>) = ("scheduler-1".into(), "ada".into(), "test".into());
+        let instance: Arc<str> = "scheduler-1".into();
         let moment = Moment { now: Timestamp::from_epoch_ms(1_000), instance: &instance, nonce: 1, draw: 1 };
-        let event = match action {
-            Action::Resubmit => Event::Resubmit { by: &by, why: &why, seen: Some(task.version) },
-            Action::Cancel => Event::Cancel { by: &by, why: &why, seen: Some(task.version) },
-            Action::Pause => Event::Pause { by: &by, why: &why, seen: Some(task.version) },
-            Action::Resume => Event::Resume { by: &by, why: &why, seen: Some(task.version) },
-        };
+        let (order_id, version) = (task.order_id, Some(task.version));
+        let command = Command { order_id, action, by: "ada".into(), reason: "test".into(), version };
+        let event = Event::Command { command: &command, redelivered: false };
         match decide(task, workflow, event, moment).unwrap().verdict {
             Verdict::Refused(refused) => Some(refused),
             Verdict::Taken | Verdict::Nothing | Verdict::Dropped(_) => None,

@@ -9,7 +9,7 @@ use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{Event, Verdict};
-use domain::message::{Action, Delivery, SchedulerMessage};
+use domain::message::{Delivery, SchedulerMessage};
 
 /// What the scheduler needs.
 pub trait SchedulerPorts: AdvancePorts {}
@@ -43,20 +43,9 @@ pub async fn schedule(
     let event = match &record.message {
         SchedulerMessage::Wake(wake) => Event::Wake { hops: wake.hops, redelivered },
         SchedulerMessage::Reply(reply) => Event::Reply { reply, redelivered },
-        SchedulerMessage::Command(command) => match command.action {
-            Action::Resubmit => Event::Resubmit { by: &command.by, why: &command.reason, seen: command.version },
-            Action::Cancel => Event::Cancel { by: &command.by, why: &command.reason, seen: command.version },
-            Action::Pause => Event::Pause { by: &command.by, why: &command.reason, seen: command.version },
-            Action::Resume => Event::Resume { by: &command.by, why: &command.reason, seen: command.version },
-        },
+        SchedulerMessage::Command(command) => Event::Command { command, redelivered },
     };
-    let order_id = record.message.order_id();
-    let verdict = advance(ports, instance, order_id, event).await?;
-    if redelivered && matches!(verdict, Some(Verdict::Refused(_))) {
-        // The first delivery may have done what was wished and died before it could send what follows.
-        advance(ports, instance, order_id, Event::Wake { hops: 0, redelivered }).await?;
-    }
-    Ok(verdict)
+    advance(ports, instance, record.message.order_id(), event).await
 }
 
 fn tell(order_id: OrderId, verdict: Option<Verdict>) {

@@ -257,8 +257,7 @@ fn canaries_that_somebody_else_saw_to_are_replaced_before_the_others_go() {
     let canaries: Vec<_> = job(&ports).under_way.iter().map(|entry| entry.order_id).collect();
     assert_eq!(canaries.len(), 2);
     for id in canaries {
-        let event = domain::machine::Event::Resubmit { by: &"bob".into(), why: &"mine".into(), seen: None };
-        run(domain::advance::advance(&ports, &instance("scheduler"), id, event)).unwrap();
+        super::resubmit(&ports, id, "bob", None);
     }
     to_the_end(&ports, |_| Some(no()));
     let state = job(&ports).state.clone();
@@ -275,8 +274,7 @@ fn an_order_that_somebody_else_saw_to_is_passed_over() {
     tick(&ports);
     // While the job has found it and not begun it, another operator resubmits one, and it fails again.
     let waiting = job(&ports).found[2].order_id;
-    let event = domain::machine::Event::Resubmit { by: &"bob".into(), why: &"mine".into(), seen: None };
-    run(domain::advance::advance(&ports, &instance("scheduler"), waiting, event)).unwrap();
+    super::resubmit(&ports, waiting, "bob", None);
     let agent = |request: &Request| Some(if request.order_id == waiting { no() } else { yes() });
     to_the_end(&ports, agent);
     let task = ports.stored(waiting);

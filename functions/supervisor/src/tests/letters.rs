@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::advance::advance;
 use domain::batch::Failures;
 use domain::id::OrderId;
-use domain::machine::Event;
 use domain::message::{Action, CloudEvent, Command, Delivery, Receipt, Request, SchedulerMessage, Wake, decode};
 use domain::ports::{Clock, DeadLetter, LETTER_BYTES_MAX, LetterFate, LetterQueue, LetterRecord};
 use domain::task::{ProcessState, StepState, reason};
@@ -66,8 +64,7 @@ fn f08_a_submission_that_ends_as_a_dead_letter_is_stored_in_error_with_an_alert(
 }
 
 fn resubmit(ports: &Ports, id: domain::id::OrderId) {
-    let event = Event::Resubmit { by: &"ann".into(), why: &"mended".into(), seen: Some(ports.stored(id).version) };
-    run(advance(ports, &instance("scheduler"), id, event)).unwrap();
+    super::resubmit(ports, id, "ann", Some(ports.stored(id).version));
 }
 
 #[test]

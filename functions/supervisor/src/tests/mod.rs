@@ -9,7 +9,7 @@ use domain::advance::advance;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::machine::Event;
-use domain::message::{Action, Failure, Outcome, Reply, Request, SchedulerMessage};
+use domain::message::{Action, Command, Failure, Outcome, Reply, Request, SchedulerMessage};
 use domain::ports::{Clock, Store};
 use domain::task::{Step, Task};
 
@@ -85,7 +85,7 @@ fn work(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
                 SchedulerMessage::Reply(reply) => Event::Reply { reply, redelivered: false },
                 SchedulerMessage::Command(command) => {
                     assert_eq!(command.action, Action::Resubmit);
-                    Event::Resubmit { by: &command.by, why: &command.reason, seen: command.version }
+                    Event::Command { command, redelivered: false }
                 }
             };
             run(advance(ports, &scheduler, message.order_id(), event)).unwrap();
@@ -117,4 +117,11 @@ fn reply_of(task: &Task, step: &Step, outcome: Outcome) -> Reply {
 /// How often an order's history shows a line.
 fn lines(task: &Task, what: &str) -> usize {
     task.history.iter().filter(|line| line.what.contains(what)).count()
+}
+
+/// An operator resubmits an order, and the scheduler takes it.
+fn resubmit(ports: &Ports, order_id: OrderId, by: &str, version: Option<u64>) {
+    let command = Command { order_id, action: Action::Resubmit, by: by.into(), reason: "mended".into(), version };
+    let event = Event::Command { command: &command, redelivered: false };
+    run(advance(ports, &instance("scheduler"), order_id, event)).unwrap();
 }

@@ -3,6 +3,7 @@ use crate::id::OrderId;
 use crate::machine::Verdict;
 use crate::machine::testing::Case;
 use crate::message::SchedulerMessage;
+use crate::message::{Action, Command};
 use crate::ports::Page;
 use crate::task::{ProcessState, Task, reason};
 use crate::time::Timestamp;
@@ -309,8 +310,8 @@ fn like(other: &Case) -> Case {
 
 fn resubmit(case: &mut Case, job: &Job) {
     let seen = Some(case.task.version);
-    let event = crate::machine::Event::Resubmit { by: &"ann".into(), why: &job.reason(), seen };
-    assert_eq!(case.apply(event), Verdict::Taken);
+    let command = Command { reason: job.reason(), ..case.command(Action::Resubmit, seen) };
+    assert_eq!(case.apply(crate::machine::Event::Command { command: &command, redelivered: false }), Verdict::Taken);
 }
 
 fn entry_of(task: &Task) -> Entry {

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub use request::request;
 
-use crate::message::Reply;
+use crate::message::{Action, Command, Reply};
 use crate::task::{Direction, Notice, ProcessState, Task, reason};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
@@ -53,41 +53,12 @@ pub enum Event<'a> {
     },
     /// The supervisor looks.
     Sweep,
-    /// An operator wants the failed steps tried again.
-    Resubmit {
-        /// Who.
-        by: &'a Arc<str>,
-        /// Why.
-        why: &'a Arc<str>,
-        /// The version that the operator saw.
-        seen: Option<u64>,
-    },
-    /// An operator wants the order undone.
-    Cancel {
-        /// Who.
-        by: &'a Arc<str>,
-        /// Why.
-        why: &'a Arc<str>,
-        /// The version that the operator saw.
-        seen: Option<u64>,
-    },
-    /// An operator wants nothing new to start.
-    Pause {
-        /// Who.
-        by: &'a Arc<str>,
-        /// Why.
-        why: &'a Arc<str>,
-        /// The version that the operator saw.
-        seen: Option<u64>,
-    },
-    /// An operator wants a paused task to go on.
-    Resume {
-        /// Who.
-        by: &'a Arc<str>,
-        /// Why.
-        why: &'a Arc<str>,
-        /// The version that the operator saw.
-        seen: Option<u64>,
+    /// An operator wishes something.
+    Command {
+        /// What, who and why.
+        command: &'a Command,
+        /// An earlier delivery may have been cut short: what follows from the state is sent again.
+        redelivered: bool,
     },
     /// A message about the task was delivered too often without success.
     DeadLetter {
@@ -250,6 +221,7 @@ pub enum Impossible {
 /// # Errors
 /// [`Impossible`] where the record contradicts itself or the workflow; nothing is changed then.
 pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Result<Decision, Impossible> {
+    use Action::{Cancel, Pause, Resubmit, Resume};
     use ProcessState::{Compensated, Compensating, Error, Pending, Processed, Processing};
 
     check(task, workflow)?;
@@ -270,24 +242,42 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         }
         (Event::Sweep, Pending | Processing | Compensating) => turn.sweep(),
         (Event::Sweep, Processed | Compensated | Error) => turn.sweep_unsent(),
-        (Event::Resubmit { by, why, seen }, Error) => turn.resubmit(by, why, seen),
-        (Event::Resubmit { .. }, Pending | Processing | Processed | Compensating | Compensated) => {
-            Verdict::Refused(Refused::NotInError)
+        (Event::Command { command: wish @ Command { action: Resubmit, .. }, .. }, Error) => turn.resubmit(wish),
+        (
+            Event::Command { command: Command { action: Resubmit, .. }, .. },
+            Pending | Processing | Processed | Compensating | Compensated,
+        ) => Verdict::Refused(Refused::NotInError),
+        (Event::Command { command: wish @ Command { action: Cancel, .. }, .. }, Pending | Processing | Error) => {
+            turn.cancel(wish)
         }
-        (Event::Cancel { by, why, seen }, Pending | Processing | Error) => turn.cancel(by, why, seen),
-        (Event::Cancel { .. }, Compensating) => Verdict::Refused(Refused::AlreadyCompensating),
-        (Event::Cancel { .. }, Processed | Compensated) => Verdict::Refused(Refused::Finished),
-        (Event::Pause { by, why, seen }, Pending | Processing | Compensating) => turn.pause(by, why, seen),
-        (Event::Pause { .. }, Error) => Verdict::Refused(Refused::InError),
-        (Event::Resume { by, why, seen }, Pending | Processing | Compensating) => turn.resume(by, why, seen),
-        (Event::Resume { .. }, Error) => Verdict::Refused(Refused::NotPaused),
-        (Event::Pause { .. } | Event::Resume { .. }, Processed | Compensated) => Verdict::Refused(Refused::Finished),
+        (Event::Command { command: Command { action: Cancel, .. }, .. }, Compensating) => {
+            Verdict::Refused(Refused::AlreadyCompensating)
+        }
+        (Event::Command { command: Command { action: Cancel, .. }, .. }, Processed | Compensated) => {
+            Verdict::Refused(Refused::Finished)
+        }
+        (Event::Command { command: wish @ Command { action: Pause, .. }, .. }, Pending | Processing | Compensating) => {
+            turn.pause(wish)
+        }
+        (Event::Command { command: Command { action: Pause, .. }, .. }, Error) => Verdict::Refused(Refused::InError),
+        (
+            Event::Command { command: wish @ Command { action: Resume, .. }, .. },
+            Pending | Processing | Compensating,
+        ) => turn.resume(wish),
+        (Event::Command { command: Command { action: Resume, .. }, .. }, Error) => Verdict::Refused(Refused::NotPaused),
+        (Event::Command { command: Command { action: Pause | Resume, .. }, .. }, Processed | Compensated) => {
+            Verdict::Refused(Refused::Finished)
+        }
         (Event::DeadLetter { letter }, Pending | Processing | Compensating) => turn.dead_letter(letter),
         (Event::DeadLetter { .. }, Processed | Error | Compensated) => Verdict::Nothing,
         (Event::Sent { notices }, Pending | Processing | Processed | Error | Compensating | Compensated) => {
             turn.sent(notices)
         }
     };
+    if let (Event::Command { redelivered: true, .. }, Verdict::Refused(_)) = (event, verdict) {
+        // The first delivery may have done what was wished and died before it could send what follows.
+        turn.repeat(0);
+    }
     Ok(turn.end(verdict))
 }
 

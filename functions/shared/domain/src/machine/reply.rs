@@ -21,9 +21,7 @@ impl Turn<'_> {
             self.go_further(hops);
         }
         if redelivered {
-            self.repeat_notices();
-            self.repeat_requests(hops);
-            self.wake_for_all_waiting(hops);
+            self.repeat(hops);
         } else {
             self.wake_for_new_waiting(hops);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Decision, Effect, Event, Moment, Verdict, decide};
 use crate::id::OrderId;
 use crate::json::Json;
-use crate::message::{Failure, Outcome, Reply};
+use crate::message::{Action, Command, Failure, Outcome, Reply};
 use crate::order::Order;
 use crate::task::{Notice, ProcessState, Step, StepState, Task};
 use crate::time::Timestamp;
@@ -86,20 +86,30 @@ impl Case {
         self.apply(Event::Sweep)
     }
 
+    /// What an operator wishes who saw this version.
+    pub(crate) fn wish(&mut self, action: Action, seen: Option<u64>) -> Verdict {
+        let command = self.command(action, seen);
+        self.apply(Event::Command { command: &command, redelivered: false })
+    }
+
+    pub(crate) fn command(&self, action: Action, version: Option<u64>) -> Command {
+        Command { order_id: self.task.order_id, action, by: "ann".into(), reason: "mended".into(), version }
+    }
+
     pub(crate) fn resubmit(&mut self) -> Verdict {
-        self.apply(Event::Resubmit { by: &"ann".into(), why: &"mended".into(), seen: Some(self.task.version) })
+        self.wish(Action::Resubmit, Some(self.task.version))
     }
 
     pub(crate) fn cancel(&mut self) -> Verdict {
-        self.apply(Event::Cancel { by: &"ann".into(), why: &"customer called".into(), seen: Some(self.task.version) })
+        self.wish(Action::Cancel, Some(self.task.version))
     }
 
     pub(crate) fn pause(&mut self) -> Verdict {
-        self.apply(Event::Pause { by: &"ann".into(), why: &"stock-taking".into(), seen: Some(self.task.version) })
+        self.wish(Action::Pause, Some(self.task.version))
     }
 
     pub(crate) fn resume(&mut self) -> Verdict {
-        self.apply(Event::Resume { by: &"ann".into(), why: &"counted".into(), seen: Some(self.task.version) })
+        self.wish(Action::Resume, Some(self.task.version))
     }
 
     pub(crate) fn all_sent(&mut self) -> Verdict {

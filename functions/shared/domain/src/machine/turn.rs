@@ -256,6 +256,13 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// All that follows from the state as it is: whoever made it so may have died before it could send.
+    pub(super) fn repeat(&mut self, hops: u32) {
+        self.repeat_notices();
+        self.repeat_requests(hops);
+        self.wake_for_all_waiting(hops);
+    }
+
     /// A wake for the earliest step that waits for its `NotBefore`: this turn used up the one that was under way.
     pub(super) fn wake_for_all_waiting(&mut self, hops: u32) {
         let waiting = self.waiting();

@@ -2,7 +2,7 @@
 
 use crate::machine::testing::{Case, done};
 use crate::machine::{Dropped, Event, Impossible, Letter, Moment, Refused, Verdict, decide};
-use crate::message::{Failure, Outcome};
+use crate::message::{Action, Failure, Outcome};
 use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Watch, reason};
 
 // ---- rules 10 and 11: who is told
@@ -84,6 +84,18 @@ fn resubmit_takes_the_failed_step_back_with_no_failures_counted() {
 }
 
 #[test]
+fn a_redelivered_resubmit_finds_its_wish_done_and_sends_what_followed() {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], false);
+    case.wake();
+    case.rejected("a");
+    let command = case.command(Action::Resubmit, Some(case.task.version));
+    case.apply(Event::Command { command: &command, redelivered: false });
+    let again = Event::Command { command: &command, redelivered: true };
+    assert_eq!(case.apply(again), Verdict::Refused(Refused::NotInError));
+    assert_eq!((case.requested(), case.step("a").attempt), (vec!["a"], 2));
+}
+
+#[test]
 fn resubmit_is_refused_outside_error_and_when_meant_for_an_earlier_one() {
     let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], false);
     assert_eq!(case.resubmit(), Verdict::Refused(Refused::NotInError));
@@ -92,8 +104,7 @@ fn resubmit_is_refused_outside_error_and_when_meant_for_an_earlier_one() {
     let seen = case.task.version;
     case.resubmit();
     case.rejected("a");
-    let late = Event::Resubmit { by: &"ann".into(), why: &"again".into(), seen: Some(seen) };
-    assert_eq!(case.apply(late), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.wish(Action::Resubmit, Some(seen)), Verdict::Refused(Refused::Stale));
     assert_eq!(case.resubmit(), Verdict::Taken);
 }
 
@@ -195,14 +206,13 @@ fn a_paused_order_starts_nothing_new_and_lets_attempts_end() {
 #[test]
 fn a_late_duplicate_of_a_pause_or_a_resume_does_nothing() {
     let mut case = Case::chain();
-    let (by, why) = ("ann".into(), "stock-taking".into());
     let seen = Some(case.task.version);
     case.pause();
     let resumed_after = Some(case.task.version);
     case.resume();
-    assert_eq!(case.apply(Event::Pause { by: &by, why: &why, seen }), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.wish(Action::Pause, seen), Verdict::Refused(Refused::Stale));
     case.pause();
-    assert_eq!(case.apply(Event::Resume { by: &by, why: &why, seen: resumed_after }), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.wish(Action::Resume, resumed_after), Verdict::Refused(Refused::Stale));
     assert!(case.task.paused.is_some());
 }
 
@@ -288,12 +298,11 @@ fn a_late_duplicate_of_a_cancel_does_not_touch_a_later_error() {
     let mut case = Case::chain();
     case.wake();
     let seen = Some(case.task.version);
-    let (by, why) = ("ann".into(), "customer called".into());
-    case.apply(Event::Cancel { by: &by, why: &why, seen });
+    case.wish(Action::Cancel, seen);
     case.pass_ms(10_000);
     case.wake();
     case.rejected("a");
-    assert_eq!(case.apply(Event::Cancel { by: &by, why: &why, seen }), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.wish(Action::Cancel, seen), Verdict::Refused(Refused::Stale));
     assert_eq!((case.state(), case.task.unsent.len()), (ProcessState::Error, 1));
 }
 
