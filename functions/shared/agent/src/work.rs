@@ -242,9 +242,7 @@ where
 
     /// Waits for the service, or gives the attempt back where that would last too long.
     fn put_off(&self, wait_ms: u64) -> Ending {
-        // However short the wait: to be deferred costs nothing, and to be silent a failure.
-        let back_at = self.ports.now().plus_ms(wait_ms.saturating_add(self.slack_ms()));
-        if !self.is_worn_out() && self.deadline.lets_start(back_at) {
+        if !self.is_worn_out() && self.deadline.lets_start(self.back_at(wait_ms)) {
             Ending::Park { wait_ms, reason: Parked::Health }
         } else {
             deferred(wait_ms)
@@ -278,14 +276,11 @@ where
         }
     }
 
-    /// When a request that is parked for so long can be counted on to be back.
+    /// When a request that is parked for so long can be counted on to be back: it may be later than it should, and must
+    /// still have time to be deferred, which costs nothing, whereas silence costs a failure.
     fn back_at(&self, wait_ms: u64) -> Timestamp {
-        self.ports.now().plus_ms(wait_ms.saturating_add(self.slack_ms()))
-    }
-
-    /// It may come back later than it should, and must still have time to be deferred.
-    fn slack_ms(&self) -> u64 {
-        PARK_SLACK_MS_MAX.min(self.request.budget_ms / 10)
+        let slack_ms = PARK_SLACK_MS_MAX.min(self.request.budget_ms / 10);
+        self.ports.now().plus_ms(wait_ms.saturating_add(slack_ms))
     }
 
     /// Whether its message was received so often that it must not be parked any more. A new one starts from 1.

@@ -270,6 +270,17 @@ fn a_dead_letter_of_the_current_attempt_stops_the_order_and_a_stale_one_is_dropp
 }
 
 #[test]
+fn f50_a_dead_letter_of_an_attempt_past_its_time_is_left_to_the_supervisor() {
+    let mut case = Case::chain();
+    case.wake();
+    let letter = Letter::Attempt { step: "a".into(), direction: Direction::Forward, attempt: 1 };
+    case.now = case.step("a").complete_by.unwrap();
+    assert_eq!(case.apply(Event::DeadLetter { letter: &letter }), Verdict::Nothing);
+    case.expire_all();
+    assert_eq!((case.state(), case.step("a").failure_count), (ProcessState::Processing, 1));
+}
+
+#[test]
 fn a_dead_wake_matters_only_while_nobody_came_by_another_way() {
     let mut case = Case::chain();
     let mut woken = Case::chain();
