@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use domain::limits::SHARDS;
 use domain::message::{Delivery, Priority, Receipt, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{Commit, Events, Inserted, PortErrorKind, Queues, Services, Source, Store};
@@ -99,7 +100,7 @@ async fn recovery_wakes_what_is_under_way_and_delivers_what_was_accepted() {
         others.push(stored(&engine, n).await);
     }
     committed(&engine, &others[0], next_in(&others[0], ProcessState::Processed)).await;
-    let operators = Some(Watch::Error(others[1].order_id.shard()));
+    let operators = Some(Watch::Error(others[1].order_id.shard(SHARDS)));
     committed(&engine, &others[1], next(&others[1], |task| task.watch = operators)).await;
     committed(&engine, &others[2], next_in(&others[2], ProcessState::Compensated)).await;
     engine.submit(order(9)).await.unwrap();

@@ -9,6 +9,7 @@ use domain::backoff::{Backoff, BackoffPolicy};
 use domain::bulk::Job;
 use domain::id::OrderId;
 use domain::json::Json;
+use domain::limits::SHARDS;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
@@ -49,7 +50,7 @@ pub(crate) fn pause() -> Pause {
 }
 
 fn task_of(order: &Order) -> Task {
-    Task::new(order, Workflows::shipped().unwrap().current(), 7)
+    Task::new(order, Workflows::shipped().unwrap().current(), SHARDS, 7)
 }
 
 fn order_of(order_id: OrderId) -> Order {

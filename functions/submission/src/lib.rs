@@ -44,7 +44,7 @@ pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Ve
 /// [`PortError`] when store or queue could not be reached; the message then stays on its queue.
 pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Order) -> Result<Submitted, PortError> {
     let order_id = order.order_id;
-    let task = Task::new(&order, instance.workflows.current(), ports.random());
+    let task = Task::new(&order, instance.workflows.current(), instance.shards, ports.random());
     let lane = task.priority;
     match ports.insert(order, task).await? {
         Inserted::New | Inserted::Same => {

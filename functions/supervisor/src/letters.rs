@@ -215,7 +215,7 @@ async fn settle_submission(
 /// The task of a new order, stopped before its first step.
 fn held(ports: &impl LetterPorts, instance: &Instance, order: &Order) -> Result<Task, AdvanceError> {
     let workflow = instance.workflows.current();
-    let task = Task::new(order, workflow, ports.random());
+    let task = Task::new(order, workflow, instance.shards, ports.random());
     let moment = Moment { now: ports.now(), instance: &instance.name, nonce: ports.random(), draw: 0 };
     let Decision { change, .. } = decide(&task, workflow, Event::DeadLetter { letter: &Letter::Wake }, moment)
         .map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;

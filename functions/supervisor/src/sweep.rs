@@ -7,7 +7,6 @@ use domain::advance::{AdvancePorts, advance};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::lease::{Held, hold};
-use domain::limits::SHARDS;
 use domain::machine::{Event, Verdict};
 use domain::ports::{Due, Leases, PortError};
 use futures_util::{StreamExt, stream};
@@ -59,8 +58,9 @@ pub async fn handle(
     settings: &Settings,
 ) -> Result<Report, PortError> {
     let budget = Budget::new(ports, settings);
-    let first = u8::try_from(ports.random() % u64::from(SHARDS)).unwrap_or(0);
-    let mut shards = stream::iter((0..SHARDS).map(|place| (first + place) % SHARDS))
+    let all = u64::from(instance.shards.max(1));
+    let first = ports.random() % all;
+    let mut shards = stream::iter((0..all).filter_map(|place| u8::try_from((first + place) % all).ok()))
         .map(|shard| async move { (shard, take_shard(ports, instance, settings, budget, shard).await) })
         .buffer_unordered(SHARDS_AT_ONCE);
     let mut report = Report::default();

@@ -11,6 +11,7 @@ use domain::bulk::Job;
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::json::Json;
+use domain::limits::SHARDS;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
@@ -70,7 +71,7 @@ pub(crate) fn workflows() -> Workflows {
 }
 
 pub(crate) fn instance(name: &str) -> Instance {
-    Instance { name: name.into(), workflows: workflows() }
+    Instance { name: name.into(), workflows: workflows(), shards: SHARDS }
 }
 
 pub(crate) fn order(n: usize, at: Timestamp) -> Order {
@@ -228,7 +229,7 @@ impl Store for Ports {
             let of_task = |task: &Arc<Task>| Due { at: task.watch_at.unwrap_or_default(), order_id: task.order_id };
             let watched = world.tasks.values().filter(|task| task.watch == Some(Watch::Due(shard)));
             let shown = watched.filter(|task| !world.index_lags.contains(&task.order_id)).map(of_task);
-            let ghosts = world.index_ghosts.iter().copied().filter(|due| due.order_id.shard() == shard);
+            let ghosts = world.index_ghosts.iter().copied().filter(|due| due.order_id.shard(SHARDS) == shard);
             let mut due: Vec<Due> = shown.chain(ghosts).filter(|due| due.at <= now).collect();
             due.sort_by_key(|due| (due.at, due.order_id));
             due.retain(|due| after.is_none_or(|after| (after.at, after.order_id) < (due.at, due.order_id)));

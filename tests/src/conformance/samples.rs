@@ -6,6 +6,7 @@ use domain::backoff::{Backoff, BackoffPolicy};
 use domain::bulk::{DryRun, Job, Spec};
 use domain::id::OrderId;
 use domain::json::Json;
+use domain::limits::SHARDS;
 use domain::message::{
     Action, CloudEvent, Command, Delivery, Outcome, Priority, Receipt, Request, SchedulerMessage, Wake, idempotency_key,
 };
@@ -53,7 +54,7 @@ pub fn order_with(n: u32, document: &str) -> Order {
 #[must_use]
 pub fn task(order: &Order) -> Task {
     let workflows = Workflows::shipped().expect("the shipped workflow");
-    Task::new(order, workflows.current(), 1_000)
+    Task::new(order, workflows.current(), SHARDS, 1_000)
 }
 
 /// The next version of a task, changed.

@@ -122,13 +122,13 @@ async fn all_due(store: &impl Store, shard: u8, now: Timestamp, limit: usize) ->
 
 /// Numbers of orders of one shard.
 fn of_one_shard() -> impl Iterator<Item = u32> {
-    let shard = order(0).order_id.shard();
-    (0..).filter(move |&n| order(n).order_id.shard() == shard)
+    let shard = order(0).order_id.shard(SHARDS);
+    (0..).filter(move |&n| order(n).order_id.shard(SHARDS) == shard)
 }
 
 pub async fn due_orders_come_longest_due_first_and_page_by_page(world: &impl World) {
     let store = world.ports();
-    let shard = order(0).order_id.shard();
+    let shard = order(0).order_id.shard(SHARDS);
     let mut expected: Vec<(Timestamp, OrderId)> = Vec::new();
     // Some at the same time: a page may end among them.
     for (n, at_ms) in of_one_shard().zip([50, 10, 30, 30, 30, 40, 20]) {
@@ -150,11 +150,11 @@ pub async fn only_the_lane_of_the_supervisor_and_of_the_shard_is_due(world: &imp
     let store = world.ports();
     let mine = stored(store, 1).await;
     let operators = stored(store, 2).await;
-    let operators_lane = Some(Watch::Error(operators.order_id.shard()));
+    let operators_lane = Some(Watch::Error(operators.order_id.shard(SHARDS)));
     committed(store, &operators, next(&operators, |task| task.watch = operators_lane)).await;
     for shard in 0..SHARDS {
         let found = all_due(store, shard, NOON.plus_ms(1_000_000), 10).await;
-        let expected = if shard == mine.order_id.shard() { vec![mine.order_id] } else { Vec::new() };
+        let expected = if shard == mine.order_id.shard(SHARDS) { vec![mine.order_id] } else { Vec::new() };
         assert_eq!(found.iter().map(|due| due.order_id).collect::<Vec<_>>(), expected, "shard {shard}");
     }
 }
@@ -166,7 +166,7 @@ pub async fn a_watch_that_moved_is_due_at_its_new_time_only(world: &impl World) 
     let second = committed(store, &first, next(&first, |task| task.watch_at = Some(early))).await;
     // A change of something else leaves it where it is.
     let third = committed(store, &second, next(&second, |task| task.notify = true)).await;
-    let shard = first.order_id.shard();
+    let shard = first.order_id.shard(SHARDS);
     let at_early = Due { at: early, order_id: first.order_id };
     assert_eq!(store.due(shard, early, None, 10).await.unwrap(), [at_early]);
     committed(store, &third, next(&third, |task| task.watch_at = Some(late))).await;
@@ -178,7 +178,7 @@ pub async fn a_finished_order_is_not_due(world: &impl World) {
     let store = world.ports();
     for (n, state) in [(1, ProcessState::Processed), (2, ProcessState::Compensated)] {
         let first = stored(store, n).await;
-        let shard = first.order_id.shard();
+        let shard = first.order_id.shard(SHARDS);
         let far = NOON.plus_ms(1_000_000);
         assert_eq!(store.due(shard, far, None, 10).await.unwrap().len(), 1);
         committed(store, &first, next_in(&first, state)).await;

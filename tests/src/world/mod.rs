@@ -18,6 +18,7 @@ use domain::batch::Failures;
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::limits::BATCH_MAX;
+use domain::limits::SHARDS;
 use domain::message::{Delivery, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{Queues, Source, Store};
@@ -143,7 +144,7 @@ impl World {
     /// An instance of any function.
     #[must_use]
     pub fn instance(&self, name: &str) -> Instance {
-        Instance { name: name.into(), workflows: self.workflows.clone() }
+        Instance { name: name.into(), workflows: self.workflows.clone(), shards: SHARDS }
     }
 
     /// Puts the `n`-th sample order on the submission queue.

@@ -6,6 +6,7 @@ use agent::{Agent, Policy};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::limits::BATCH_MAX;
+use domain::limits::SHARDS;
 use domain::ports::{Queues, Source, Store};
 use domain::task::{ProcessState, StepState, Task};
 use domain::workflow::Workflows;
@@ -31,7 +32,7 @@ impl Machine {
         let directory = tempfile::tempdir().unwrap();
         let remote = Remote::new(Memory::new(NOON, 7));
         let workflows = Workflows::shipped().unwrap();
-        Self { directory, remote, instance: Instance { name: "one".into(), workflows } }
+        Self { directory, remote, instance: Instance { name: "one".into(), workflows, shards: SHARDS } }
     }
 
     /// A process starts and finds what is on disk.
@@ -107,7 +108,7 @@ async fn f03_killed_between_transaction_and_wake_the_stored_order_is_woken_by_th
     let order = samples::order(1);
     let order_id = order.order_id;
     engine.submit(order.clone()).await.unwrap();
-    let first = Task::new(&order, machine.instance.workflows.current(), 1);
+    let first = Task::new(&order, machine.instance.workflows.current(), SHARDS, 1);
     engine.insert(order, first).await.unwrap();
     Machine::dies(engine);
     let engine = machine.starts().await;

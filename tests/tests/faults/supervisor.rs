@@ -37,8 +37,8 @@ fn all_processed(world: &World, orders: &[OrderId]) {
 
 /// Sample orders whose tasks are in the same shard.
 fn of_one_shard(orders: usize) -> Vec<u32> {
-    let shard = samples::order(0).order_id.shard();
-    (0..).filter(|&n| samples::order(n).order_id.shard() == shard).take(orders).collect()
+    let shard = samples::order(0).order_id.shard(SHARDS);
+    (0..).filter(|&n| samples::order(n).order_id.shard(SHARDS) == shard).take(orders).collect()
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn f39_a_write_that_the_index_throttles_is_made_later_and_a_shard_that_it_thrott
     world.ports.next("store.due", Fault::Fails);
     assert!(sweep(&world, &world.ports, "supervisor").unwrap().is_err());
     let left: Vec<u8> =
-        orders.iter().filter(|&&order_id| failures(&world, order_id) == 0).map(|id| id.shard()).collect();
+        orders.iter().filter(|&&order_id| failures(&world, order_id) == 0).map(|id| id.shard(SHARDS)).collect();
     assert!(!left.is_empty() && left.iter().all(|&shard| shard == left[0]), "one shard is left: {left:?}");
     // And a count that is throttled: the order is left to the next run.
     world.ports.next("store.commit", Fault::Fails);
@@ -145,7 +145,7 @@ fn f39_a_write_that_the_index_throttles_is_made_later_and_a_shard_that_it_thrott
 fn f39_the_shards_spread_the_key_of_the_index() {
     let mut orders_of = [0; SHARDS as usize];
     for n in 0..1_600 {
-        orders_of[usize::from(samples::order(n).order_id.shard())] += 1;
+        orders_of[usize::from(samples::order(n).order_id.shard(SHARDS))] += 1;
     }
     assert!(orders_of.iter().all(|orders| (50..200).contains(orders)), "{orders_of:?}");
 }

@@ -11,4 +11,8 @@ pub struct Instance {
     pub name: Arc<str>,
     /// The workflows of the deployment.
     pub workflows: Workflows,
+    /// Shards of the index `watch`, the same for all functions of the deployment, at most
+    /// [`SHARDS_MAX`](crate::limits::SHARDS_MAX). An order stays in the shard that it began in. More of them at any time;
+    /// fewer only when no order is left in those that go, since nobody would look there.
+    pub shards: u8,
 }

@@ -53,5 +53,7 @@ pub const CONFLICTS_MAX: u32 = 100;
 pub const CONFLICTS_AT_ONCE_MAX: u32 = 4;
 /// Longest such moment, in milliseconds.
 pub const CONFLICT_WAIT_MS_MAX: u64 = 20;
-/// Shards of the index `watch`.
+/// Shards of the index `watch` unless a deployment says otherwise.
 pub const SHARDS: u8 = 16;
+/// Most of them: a shard is written with two digits.
+pub const SHARDS_MAX: u8 = 99;

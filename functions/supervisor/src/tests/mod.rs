@@ -8,6 +8,7 @@ mod sweep;
 use domain::advance::advance;
 use domain::id::OrderId;
 use domain::json::Json;
+use domain::limits::SHARDS;
 use domain::machine::Event;
 use domain::message::{Action, Command, Failure, Outcome, Reply, Request, SchedulerMessage};
 use domain::ports::{Clock, Store};
@@ -30,7 +31,7 @@ fn submit(ports: &Ports, numbers: std::ops::Range<usize>) -> Vec<OrderId> {
     let stored = numbers.map(|n| {
         let order = order(n, ports.now());
         let order_id = order.order_id;
-        let task = Task::new(&order, workflows().current(), 1);
+        let task = Task::new(&order, workflows().current(), SHARDS, 1);
         run(ports.insert(order, task)).unwrap();
         order_id
     });

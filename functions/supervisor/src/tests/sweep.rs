@@ -1,9 +1,12 @@
 //! What a single run does.
 
 use domain::advance::advance;
+use domain::id::OrderId;
+use domain::instance::Instance;
+use domain::limits::SHARDS;
 use domain::machine::Event;
 use domain::ports::{Due, PortErrorKind};
-use domain::task::{ProcessState, StepState};
+use domain::task::{ProcessState, StepState, Watch};
 
 use super::{EXPIRED_MS, claimed, failed, lines, reply_of, settings, submit, wake, work, yes};
 use crate::testing::{Ports, instance, run, run_for};
@@ -36,10 +39,23 @@ fn the_last_run_is_written_down_where_the_lease_is() {
     ports.pass_ms(EXPIRED_MS);
     sweep(&ports);
     let world = ports.world();
-    let (lease, note) = &world.leases[&format!("supervisor/{:02}", ids[0].shard())];
+    let (lease, note) = &world.leases[&format!("supervisor/{:02}", ids[0].shard(SHARDS))];
     assert_eq!((&*lease.owner, lease.epoch, &**note), ("s", 1, "swept 1, took 1"));
     let others = world.leases.values().filter(|(_, note)| note == "swept 0, took 0").count();
     assert_eq!(others, 15);
+}
+
+#[test]
+fn after_the_deployment_was_given_more_shards_older_orders_are_found_where_they_began() {
+    let ports = Ports::new();
+    let ids = claimed(&ports, 0..40);
+    ports.pass_ms(EXPIRED_MS);
+    let more = Instance { shards: 40, ..instance("s") };
+    assert!(ids.iter().any(|id| id.shard(more.shards) != id.shard(SHARDS)));
+    let report = run(handle(&ports, &more, &settings())).unwrap();
+    assert_eq!((report.taken, report.shards_swept), (40, 40));
+    let stay = |id: &OrderId| ports.stored(*id).watch == Some(Watch::Due(id.shard(SHARDS)));
+    assert!(ids.iter().all(stay));
 }
 
 #[test]
@@ -87,12 +103,12 @@ fn f39_a_shard_whose_index_is_throttled_does_not_hold_up_the_others() {
     let ports = Ports::new();
     let ids = claimed(&ports, 0..60);
     ports.pass_ms(EXPIRED_MS);
-    let throttled = ids[0].shard();
+    let throttled = ids[0].shard(SHARDS);
     ports.world().index_down.insert(throttled);
     let error = run(handle(&ports, &instance("s"), &settings())).unwrap_err();
     assert_eq!(error.kind, PortErrorKind::Unavailable);
     for &id in &ids {
-        assert_eq!(ports.stored(id).steps[0].failure_count, u32::from(id.shard() != throttled));
+        assert_eq!(ports.stored(id).steps[0].failure_count, u32::from(id.shard(SHARDS) != throttled));
     }
     ports.world().index_down.clear();
     sweep(&ports);

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agents::HttpAgent;
 use domain::instance::Instance;
+use domain::limits::SHARDS;
 use domain::message::{Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, Source};
@@ -103,7 +104,7 @@ impl<P: Ports> Functions<P> {
     /// The process's id tells this run's claims from those of the run before.
     fn instance(&self, function: &str) -> Arc<Instance> {
         let name = format!("{function}-{}", std::process::id()).into();
-        Arc::new(Instance { name, workflows: self.workflows.clone() })
+        Arc::new(Instance { name, workflows: self.workflows.clone(), shards: SHARDS })
     }
 }
 

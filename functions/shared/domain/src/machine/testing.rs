@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{Decision, Effect, Event, Moment, Verdict, decide};
 use crate::id::OrderId;
 use crate::json::Json;
+use crate::limits::SHARDS;
 use crate::message::{Action, Command, Failure, Outcome, Reply};
 use crate::order::Order;
 use crate::task::{Notice, ProcessState, Step, StepState, Task};
@@ -43,7 +44,7 @@ impl Case {
             correlation_id: None,
             priority: None,
         };
-        let task = Task::new(&order, &workflow, 1);
+        let task = Task::new(&order, &workflow, SHARDS, 1);
         Self { workflow, task, now, effects: Vec::new(), draw: 0, instance: "scheduler-1".into() }
     }
 

@@ -1,7 +1,7 @@
 //! Who has to look after a task, and when (design §3 `Watch`, rule 14).
 
 use super::turn::Turn;
-use crate::limits::{ALERT_RESEND_DOUBLINGS_MAX, STATUS_RESEND_DOUBLINGS_MAX};
+use crate::limits::{ALERT_RESEND_DOUBLINGS_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX};
 use crate::task::{ProcessState, StepState, Watch};
 use crate::time::Timestamp;
 
@@ -44,7 +44,8 @@ impl Turn<'_> {
     /// Writes `Watch` and `WatchAt`. A watch that is earlier than the real deadline is left alone, but for the
     /// supervisor, who moves it: so a healthy order writes the index twice, not at each step.
     pub(super) fn settle_watch(&mut self) {
-        let shard = self.task.order_id.shard();
+        // It stays where it began. Only what is over has no watch, and that is not changed any more.
+        let shard = self.task.watch.map_or_else(|| self.task.order_id.shard(SHARDS), Watch::shard);
         let deadline = self.deadline();
         let watch = match (self.task.process_state, deadline) {
             (ProcessState::Error, None) => Some((Watch::Error(shard), self.moment.now)),

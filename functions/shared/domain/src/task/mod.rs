@@ -133,6 +133,16 @@ pub enum Watch {
     Error(u8),
 }
 
+impl Watch {
+    /// The shard.
+    #[must_use]
+    pub const fn shard(self) -> u8 {
+        match self {
+            Self::Due(shard) | Self::Error(shard) => shard,
+        }
+    }
+}
+
 impl fmt::Display for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -292,9 +302,9 @@ pub struct Task {
 }
 
 impl Task {
-    /// The task of a new order: every step `Pending`, never claimed.
+    /// The task of a new order: every step `Pending`, never claimed; in one of so many shards of the index `watch`.
     #[must_use]
-    pub fn new(order: &Order, workflow: &Workflow, nonce: u64) -> Self {
+    pub fn new(order: &Order, workflow: &Workflow, shards: u8, nonce: u64) -> Self {
         let notify = order.reply_channel.is_some();
         let mut task = Self {
             order_id: order.order_id,
@@ -305,7 +315,7 @@ impl Task {
             process_state: ProcessState::Pending,
             reason: None,
             steps: workflow.steps.iter().map(|rule| Step::new(&rule.name, &rule.agent)).collect(),
-            watch: Some(Watch::Due(order.order_id.shard())),
+            watch: Some(Watch::Due(order.order_id.shard(shards))),
             watch_at: Some(order.submitted_at.plus_ms(workflow.first_look_ms())),
             priority: order.priority.unwrap_or(workflow.priority),
             paused: None,
@@ -376,6 +386,7 @@ mod epoch_ms {
 mod tests {
     use super::*;
     use crate::json::Json;
+    use crate::limits::SHARDS;
     use crate::machine::testing::Case;
     use crate::message::Outcome;
 
@@ -397,7 +408,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), case.task);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["OrderID"], case.task.order_id.to_string());
-        assert_eq!(value["Watch"], format!("due#{:02}", case.task.order_id.shard()));
+        assert_eq!(value["Watch"], format!("due#{:02}", case.task.order_id.shard(SHARDS)));
         assert!(value["WatchAt"].is_i64());
         let step = &value["Steps"][0];
         for name in ["Name", "Agent", "ProcessState", "LockedBy", "CompleteBy", "FailureCount", "Attempt", "Direction"]
