@@ -4,5 +4,6 @@ pub mod conformance;
 pub mod faulty;
 pub mod machine;
 pub mod memory;
+pub mod runtime_api;
 pub mod socket;
 pub mod world;

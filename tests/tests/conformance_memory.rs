@@ -3,19 +3,27 @@
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, Source};
-use tests::conformance::World;
 use tests::conformance::samples::NOON;
+use tests::conformance::{StoreWorld, World};
 use tests::memory::{Memory, RECEIVES_MAX, VISIBILITY_MS};
 
 struct InMemory(Memory);
 
-impl World for InMemory {
+impl StoreWorld for InMemory {
     type Ports = Memory;
 
     fn ports(&self) -> &Memory {
         &self.0
     }
 
+    async fn pass(&self, ms: u64) {
+        // Whoever begins to wait in the same moment does so before the clock moves.
+        tokio::task::yield_now().await;
+        self.0.advance(ms);
+    }
+}
+
+impl World for InMemory {
     fn submissions(&self) -> impl Source<Order> {
         self.0.submissions()
     }
@@ -43,12 +51,6 @@ impl World for InMemory {
 
     fn receives_max(&self) -> u32 {
         RECEIVES_MAX
-    }
-
-    async fn pass(&self, ms: u64) {
-        // Whoever begins to wait in the same moment does so before the clock moves.
-        tokio::task::yield_now().await;
-        self.0.advance(ms);
     }
 }
 

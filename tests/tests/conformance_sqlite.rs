@@ -9,7 +9,7 @@ use domain::order::Order;
 use domain::ports::{DeadLetter, Source};
 use embedded::{Channel, Engine, Options, QueueOptions};
 use tempfile::TempDir;
-use tests::conformance::World;
+use tests::conformance::{StoreWorld, World};
 
 const QUEUES: QueueOptions = QueueOptions { receives_max: 4, visibility_ms: 60_000 };
 
@@ -41,13 +41,20 @@ fn fresh() -> OnSqlite {
     OnSqlite { engine: Engine::open(directory.path(), options).unwrap(), shop, _directory: directory }
 }
 
-impl World for OnSqlite {
+impl StoreWorld for OnSqlite {
     type Ports = Engine;
 
     fn ports(&self) -> &Engine {
         &self.engine
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the engine's queues are on the clock of the runtime")]
+    async fn pass(&self, ms: u64) {
+        tokio::time::sleep(Duration::from_millis(ms)).await;
+    }
+}
+
+impl World for OnSqlite {
     fn submissions(&self) -> impl Source<Order> {
         self.engine.submissions()
     }
@@ -74,11 +81,6 @@ impl World for OnSqlite {
 
     fn receives_max(&self) -> u32 {
         QUEUES.receives_max
-    }
-
-    #[expect(clippy::disallowed_methods, reason = "the engine's queues are on the clock of the runtime")]
-    async fn pass(&self, ms: u64) {
-        tokio::time::sleep(Duration::from_millis(ms)).await;
     }
 }
 

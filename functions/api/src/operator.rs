@@ -54,6 +54,7 @@ pub(crate) async fn post(
     let command = Command { order_id, action, by, reason, version: Some(task.version) };
     let queued = ports.to_scheduler(SchedulerMessage::Command(command), task.priority, 0).await;
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
+    tracing::debug!(monotonic_counter.wishes_queued = 1, %order_id, ?action, "queued");
     Ok(reply::json(StatusCode::ACCEPTED, &Queued { order_id, action, process_state: state }))
 }
 

@@ -68,6 +68,7 @@ pub(crate) async fn post(
     }
     let fingerprint = order.fingerprint.clone();
     ports.submit(order).await.map_err(unavailable)?;
+    tracing::debug!(monotonic_counter.orders_accepted = 1, caller, %order_id, "accepted");
     let task = match wait {
         None if key.is_some() => {
             // Two documents may have come under one key in the same instant. Where the first is stored by now the loser

@@ -124,8 +124,18 @@ impl Problem {
         let Self::Unavailable { error, .. } = self else { return };
         let cause = error.source().map(ToString::to_string).unwrap_or_default();
         match error.kind {
-            PortErrorKind::Unavailable => tracing::warn!(caller, path, cause, "answered 503: {error}"),
-            PortErrorKind::Refused => tracing::error!(caller, path, cause, "answered 503: {error}"),
+            PortErrorKind::Unavailable => {
+                tracing::warn!(monotonic_counter.answers_unavailable = 1, caller, path, cause, "answered 503: {error}");
+            }
+            PortErrorKind::Refused => {
+                tracing::error!(
+                    monotonic_counter.answers_unavailable = 1,
+                    caller,
+                    path,
+                    cause,
+                    "answered 503: {error}"
+                );
+            }
         }
     }
 

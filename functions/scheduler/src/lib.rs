@@ -51,8 +51,18 @@ pub async fn schedule(
 fn tell(order_id: OrderId, verdict: Option<Verdict>) {
     match verdict {
         Some(Verdict::Taken | Verdict::Nothing) => {}
-        Some(Verdict::Dropped(why)) => tracing::info!(%order_id, "reply dropped: {why}"),
-        Some(Verdict::Refused(why)) => tracing::warn!(%order_id, "command refused: {why}"),
-        None => tracing::warn!(%order_id, "message dropped: there is no such order"),
+        Some(Verdict::Dropped(why)) => {
+            tracing::info!(monotonic_counter.replies_dropped = 1, reason = ?why, %order_id, "reply dropped: {why}");
+        }
+        Some(Verdict::Refused(why)) => {
+            tracing::warn!(monotonic_counter.commands_refused = 1, reason = ?why, %order_id, "command refused: {why}");
+        }
+        None => {
+            tracing::warn!(
+                monotonic_counter.messages_without_order = 1,
+                %order_id,
+                "message dropped: there is no such order"
+            );
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! What must never happen here: a message is let go before its order is stored; an order that is stored is changed.
 
 use domain::batch::{Failures, Handled, each};
+use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::message::{Delivery, SchedulerMessage, Wake};
 use domain::order::Order;
@@ -27,10 +28,7 @@ pub enum Submitted {
 /// Handles a batch of the submission queue.
 pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Vec<Delivery<Order>>) -> Failures {
     each(batch, |record| async {
-        let order_id = record.message.order_id;
-        if submit(ports, instance, record.message).await? == Submitted::Refused {
-            tracing::warn!(%order_id, "refused: the same idempotency key with another document");
-        }
+        submit(ports, instance, record.message).await?;
         Ok::<Handled, PortError>(Handled::Done)
     })
     .await
@@ -46,11 +44,26 @@ pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Or
     let order_id = order.order_id;
     let task = Task::new(&order, instance.workflows.current(), instance.shards, ports.random());
     let lane = task.priority;
-    match ports.insert(order, task).await? {
+    let inserted = ports.insert(order, task).await?;
+    tell(order_id, inserted);
+    match inserted {
         Inserted::New | Inserted::Same => {
             ports.to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), lane, 0).await?;
             Ok(Submitted::Stored)
         }
         Inserted::Different => Ok(Submitted::Refused),
+    }
+}
+
+/// Counts what became of it.
+fn tell(order_id: OrderId, inserted: Inserted) {
+    match inserted {
+        Inserted::New => tracing::debug!(monotonic_counter.orders_submitted = 1, %order_id, "stored"),
+        Inserted::Same => tracing::debug!(monotonic_counter.submissions_repeated = 1, %order_id, "stored before"),
+        Inserted::Different => tracing::warn!(
+            monotonic_counter.submissions_refused = 1,
+            %order_id,
+            "refused: the same idempotency key with another document"
+        ),
     }
 }

@@ -88,6 +88,9 @@ async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result
     let sending = stream::iter(send)
         .map(|Outgoing { message, lane, delay_ms }| async move { ports.to_scheduler(message, lane, delay_ms).await });
     sending.buffer_unordered(AT_ONCE).try_for_each(|()| ready(Ok(()))).await?;
+    if sent > 0 {
+        tracing::debug!(monotonic_counter.bulk_commands_sent = sent, job_id, "commands sent");
+    }
     Ok(sent)
 }
 

@@ -11,9 +11,12 @@ use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{Decision, Event, Letter, Moment, Verdict, decide};
-use domain::message::{Command, Delivery, Reply, Request, SchedulerMessage, Undecodable, decode};
+use domain::message::{CloudEvent, Command, Delivery, Reply, Request, SchedulerMessage, Undecodable, decode};
+use domain::observe;
 use domain::order::Order;
-use domain::ports::{DeadLetter, Inserted, LETTER_BYTES_MAX, LetterFate, LetterQueue, LetterRecord, Letters};
+use domain::ports::{
+    DeadLetter, Inserted, LETTER_BYTES_MAX, LetterFate, LetterQueue, LetterRecord, Letters, PortError,
+};
 use domain::task::{ProcessState, Task, reason};
 
 use crate::alerts;
@@ -38,7 +41,7 @@ pub async fn dead_letters(ports: &impl LetterPorts, instance: &Instance, batch: 
                 let message_id = record.receipt.message_id;
                 tracing::error!(%message_id, "dead letter without a frame: {undecodable}");
                 let now = ports.now();
-                ports.publish(alerts::unreadable(&message_id, None, &undecodable.problem, now)).await?;
+                alert(ports, alerts::unreadable(&message_id, None, &undecodable.problem, now)).await?;
                 LetterRecord {
                     message_id,
                     queue: None,
@@ -52,7 +55,9 @@ pub async fn dead_letters(ports: &impl LetterPorts, instance: &Instance, batch: 
                 }
             }
         };
+        let fate = record.fate;
         ports.record(record).await?;
+        tracing::debug!(monotonic_counter.dead_letters = 1, ?fate, "settled");
         Ok::<Handled, AdvanceError>(Handled::Done)
     })
     .await
@@ -76,8 +81,7 @@ async fn settle(
         Ok(content) => settle_content(ports, instance, &letter.message_id, content).await?,
         Err(undecodable) => {
             let problem = undecodable.to_string();
-            let alert = alerts::unreadable(&letter.message_id, Some(&letter.queue), &problem, ports.now());
-            ports.publish(alert).await?;
+            alert(ports, alerts::unreadable(&letter.message_id, Some(&letter.queue), &problem, ports.now())).await?;
             (None, LetterFate::Unreadable, problem)
         }
     };
@@ -139,11 +143,19 @@ async fn settle_content(
         Content::Attempt(order_id, letter) => (order_id, settle_letter(ports, instance, order_id, &letter).await?),
         Content::Wake(order_id) => (order_id, settle_letter(ports, instance, order_id, &Letter::Wake).await?),
         Content::Wish(command) => {
-            ports.publish(alerts::lost_wish(message_id, &command, ports.now())).await?;
+            alert(ports, alerts::lost_wish(message_id, &command, ports.now())).await?;
             (command.order_id, (LetterFate::LostWish, alerts::words(&command)))
         }
     };
     Ok((Some(order_id), fate, words))
+}
+
+/// Puts an alert on the event bus that no task owes.
+async fn alert(ports: &impl LetterPorts, event: CloudEvent) -> Result<(), PortError> {
+    let kind = event.kind.clone();
+    ports.publish(event).await?;
+    tracing::debug!(monotonic_counter.alerts_sent = 1, kind = &*kind, "alerted");
+    Ok(())
 }
 
 /// A message about an order that is stored: its task tells whether it still matters.
@@ -191,9 +203,12 @@ async fn settle_submission(
     order: Order,
 ) -> Result<(LetterFate, String), AdvanceError> {
     let order_id = order.order_id;
-    let task = held(ports, instance, &order)?;
-    match ports.insert(order, task).await? {
-        Inserted::New => {}
+    let (new, held) = new_and_held(ports, instance, &order)?;
+    match ports.insert(order, held.clone()).await? {
+        Inserted::New => {
+            tracing::debug!(monotonic_counter.orders_submitted = 1, %order_id, "stored");
+            observe::tell(&new, &held);
+        }
         Inserted::Same => {
             let was_this = ports.task(order_id).await?.is_some_and(|task| is_held_for(&task, &Letter::Wake));
             if !was_this {
@@ -212,12 +227,13 @@ async fn settle_submission(
     Ok((LetterFate::Stored, "the order is stored and waits for an operator".into()))
 }
 
-/// The task of a new order, stopped before its first step.
-fn held(ports: &impl LetterPorts, instance: &Instance, order: &Order) -> Result<Task, AdvanceError> {
+/// The task of a new order, and the same stopped before its first step.
+fn new_and_held(ports: &impl LetterPorts, instance: &Instance, order: &Order) -> Result<(Task, Task), AdvanceError> {
     let workflow = instance.workflows.current();
     let task = Task::new(order, workflow, instance.shards, ports.random());
     let moment = Moment { now: ports.now(), instance: &instance.name, nonce: ports.random(), draw: 0 };
     let Decision { change, .. } = decide(&task, workflow, Event::DeadLetter { letter: &Letter::Wake }, moment)
         .map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;
-    Ok(change.unwrap_or(task))
+    let held = change.unwrap_or_else(|| task.clone());
+    Ok((task, held))
 }

@@ -64,16 +64,18 @@ pub async fn handle(
         .map(|shard| async move { (shard, take_shard(ports, instance, settings, budget, shard).await) })
         .buffer_unordered(SHARDS_AT_ONCE);
     let mut report = Report::default();
-    let mut unreached = None;
+    let (mut unreached, mut shards_unreached) = (None, 0_u64);
     while let Some((shard, swept)) = shards.next().await {
         match swept {
             Ok(of_shard) => report.add(of_shard),
             Err(error) => {
                 tracing::warn!(shard, "shard not swept: {error}");
+                shards_unreached += 1;
                 unreached.get_or_insert(error);
             }
         }
     }
+    report.tell(shards_unreached);
     unreached.map_or(Ok(report), Err)
 }
 
@@ -181,6 +183,19 @@ impl fmt::Display for Counts {
 }
 
 impl Report {
+    fn tell(&self, shards_unreached: u64) {
+        tracing::debug!(
+            monotonic_counter.supervisor_runs = 1,
+            monotonic_counter.supervisor_due = self.due,
+            monotonic_counter.supervisor_taken = self.taken,
+            monotonic_counter.supervisor_failed = self.failed,
+            monotonic_counter.supervisor_shards_cut_short = self.shards_cut_short,
+            monotonic_counter.supervisor_shards_unreached = shards_unreached,
+            gauge.supervisor_lag_ms = self.lag_ms_max,
+            "swept"
+        );
+    }
+
     fn add(&mut self, other: Self) {
         self.due += other.due;
         self.taken += other.taken;

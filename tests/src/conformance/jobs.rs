@@ -8,7 +8,7 @@ use domain::bulk::Job;
 use domain::ports::{Commit, Jobs};
 use futures_util::future::join;
 
-use super::World;
+use super::StoreWorld;
 use super::samples::{NOON, job};
 
 async fn planned(jobs: &impl Jobs, id: &str, planned_after_ms: u64) -> Arc<Job> {
@@ -21,12 +21,12 @@ async fn ids(jobs: &impl Jobs) -> Vec<Arc<str>> {
     jobs.jobs().await.unwrap().iter().map(|job| job.id.clone()).collect()
 }
 
-pub async fn a_job_that_nobody_planned_is_not_there(world: &impl World) {
+pub async fn a_job_that_nobody_planned_is_not_there(world: &impl StoreWorld) {
     assert_eq!(world.ports().job("j").await.unwrap(), None);
     assert_eq!(world.ports().jobs().await.unwrap(), []);
 }
 
-pub async fn a_job_is_replaced_only_on_the_version_that_was_seen(world: &impl World) {
+pub async fn a_job_is_replaced_only_on_the_version_that_was_seen(world: &impl StoreWorld) {
     let jobs = world.ports();
     assert_eq!(jobs.set_job(1, job("j", 0).into()).await.unwrap(), Commit::Conflict);
     let first = planned(jobs, "j", 0).await;
@@ -40,7 +40,7 @@ pub async fn a_job_is_replaced_only_on_the_version_that_was_seen(world: &impl Wo
     assert_eq!(jobs.jobs().await.unwrap(), [second]);
 }
 
-pub async fn of_two_writes_of_a_job_at_once_one_wins(world: &impl World) {
+pub async fn of_two_writes_of_a_job_at_once_one_wins(world: &impl StoreWorld) {
     let jobs = world.ports();
     let first = planned(jobs, "j", 0).await;
     let started = Arc::new(first.start("ann", "go", NOON).unwrap());
@@ -54,7 +54,7 @@ pub async fn of_two_writes_of_a_job_at_once_one_wins(world: &impl World) {
     assert_eq!(jobs.job("j").await.unwrap(), Some(winner));
 }
 
-pub async fn jobs_are_listed_newest_first(world: &impl World) {
+pub async fn jobs_are_listed_newest_first(world: &impl StoreWorld) {
     let jobs = world.ports();
     for (id, after_ms) in [("b", 20), ("c", 30), ("a", 10), ("d", 5)] {
         planned(jobs, id, after_ms).await;
@@ -65,7 +65,7 @@ pub async fn jobs_are_listed_newest_first(world: &impl World) {
     assert_eq!(ids(jobs).await, ["c", "b", "a", "d"].map(Arc::from));
 }
 
-pub async fn all_jobs_that_are_not_ended_are_kept_and_the_newest_hundred_of_the_others(world: &impl World) {
+pub async fn all_jobs_that_are_not_ended_are_kept_and_the_newest_hundred_of_the_others(world: &impl StoreWorld) {
     let jobs = world.ports();
     for n in 0..3 {
         planned(jobs, &format!("open-{n}"), n).await;

@@ -6,14 +6,14 @@ use domain::message::{Failure, Outcome};
 use domain::ports::{Commit, Memo, MemoState, Memos};
 use futures_util::future::join;
 
-use super::World;
+use super::StoreWorld;
 use super::samples::{NOON, memo};
 
-pub async fn a_key_without_a_memo_has_none(world: &impl World) {
+pub async fn a_key_without_a_memo_has_none(world: &impl StoreWorld) {
     assert_eq!(world.ports().memo("order/charge", NOON).await.unwrap(), None);
 }
 
-pub async fn a_memo_is_replaced_only_on_the_version_that_was_seen(world: &impl World) {
+pub async fn a_memo_is_replaced_only_on_the_version_that_was_seen(world: &impl StoreWorld) {
     let memos = world.ports();
     assert_eq!(memos.set_memo(1, memo("k", 2), NOON).await.unwrap(), Commit::Conflict);
     assert_eq!(memos.set_memo(0, memo("k", 1), NOON).await.unwrap(), Commit::Committed);
@@ -26,14 +26,14 @@ pub async fn a_memo_is_replaced_only_on_the_version_that_was_seen(world: &impl W
     assert_eq!(memos.memo("other", NOON).await.unwrap(), Some(memo("other", 1)));
 }
 
-pub async fn the_same_memo_a_second_time_is_a_conflict(world: &impl World) {
+pub async fn the_same_memo_a_second_time_is_a_conflict(world: &impl StoreWorld) {
     // Two instances that begin the same call write the same: only one of them may go on with it.
     let memos = world.ports();
     assert_eq!(memos.set_memo(0, memo("k", 1), NOON).await.unwrap(), Commit::Committed);
     assert_eq!(memos.set_memo(0, memo("k", 1), NOON).await.unwrap(), Commit::Conflict);
 }
 
-pub async fn of_two_memos_at_once_one_wins(world: &impl World) {
+pub async fn of_two_memos_at_once_one_wins(world: &impl StoreWorld) {
     let memos = world.ports();
     for n in 0..10 {
         let key = format!("k{n}");
@@ -48,7 +48,7 @@ pub async fn of_two_memos_at_once_one_wins(world: &impl World) {
     }
 }
 
-pub async fn an_expired_memo_counts_as_none_whichever_version_was_seen(world: &impl World) {
+pub async fn an_expired_memo_counts_as_none_whichever_version_was_seen(world: &impl StoreWorld) {
     let memos = world.ports();
     let first = memo("k", 1);
     assert_eq!(memos.set_memo(0, first.clone(), NOON).await.unwrap(), Commit::Committed);
@@ -62,7 +62,7 @@ pub async fn an_expired_memo_counts_as_none_whichever_version_was_seen(world: &i
     assert_eq!(memos.memo("k", over).await.unwrap(), Some(anew));
 }
 
-pub async fn a_memo_stays_until_it_expires_whatever_else_is_written(world: &impl World) {
+pub async fn a_memo_stays_until_it_expires_whatever_else_is_written(world: &impl StoreWorld) {
     let memos = world.ports();
     let kept = Memo { expires_at: NOON.plus_ms(100), ..memo("kept", 1) };
     memos.set_memo(0, kept.clone(), NOON).await.unwrap();
@@ -74,7 +74,7 @@ pub async fn a_memo_stays_until_it_expires_whatever_else_is_written(world: &impl
     assert_eq!(memos.memo("kept", NOON.plus_ms(99)).await.unwrap(), Some(kept));
 }
 
-pub async fn each_state_of_a_memo_is_read_as_it_was_written(world: &impl World) {
+pub async fn each_state_of_a_memo_is_read_as_it_was_written(world: &impl StoreWorld) {
     let memos = world.ports();
     let failed = Failure { code: "declined".into(), message: "no".into() };
     let states =

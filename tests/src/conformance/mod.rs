@@ -1,8 +1,11 @@
 //! What every adapter of the ports must do, as one suite that runs on each of them.
 //!
 //! [`conformance_suite!`](crate::conformance_suite) makes a test of each function here, in a file of `tests/` that says
-//! how to make a fresh [`World`].
+//! how to make a fresh [`World`]. Where the stores are one thing and the queues another,
+//! [`store_conformance_suite!`](crate::store_conformance_suite) makes those of a [`StoreWorld`] alone.
 
+pub mod accepted;
+pub mod dead_letters;
 pub mod events;
 pub mod jobs;
 pub mod leases;
@@ -19,14 +22,20 @@ use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, Events, Jobs, Leases, Letters, Memos, Queues, Services, Source, Store};
 
-/// One set of adapters, with nothing stored.
-pub trait World {
+/// One set of adapters of what stores, with nothing stored.
+pub trait StoreWorld {
     /// What implements the ports.
-    type Ports: Store + Queues + Leases + Services + Memos + Jobs + Letters + Events;
+    type Ports: Store + Leases + Services + Memos + Jobs + Letters;
 
     /// The ports.
     fn ports(&self) -> &Self::Ports;
 
+    /// Lets time pass.
+    fn pass(&self, ms: u64) -> impl Future<Output = ()>;
+}
+
+/// One set of all adapters, with nothing stored and nothing queued.
+pub trait World: StoreWorld<Ports: Queues + Events> {
     /// The receiving end of the submission queue.
     fn submissions(&self) -> impl Source<Order>;
 
@@ -47,35 +56,14 @@ pub trait World {
 
     /// Deliveries after which a message of any queue becomes a dead letter.
     fn receives_max(&self) -> u32;
-
-    /// Lets time pass.
-    fn pass(&self, ms: u64) -> impl Future<Output = ()>;
 }
 
 /// Makes a test of every function of the suite. `$world` is an expression that makes a fresh [`World`].
 #[macro_export]
 macro_rules! conformance_suite {
     ($world:expr) => {
-        $crate::conformance_suite!(@tests $world, store, false:
-            an_order_is_inserted_once,
-            an_order_of_the_same_id_and_another_document_changes_nothing,
-            order_and_task_come_together,
-            what_was_never_inserted_is_not_there,
-            a_commit_replaces_the_version_that_it_saw,
-            a_commit_on_an_older_version_is_a_conflict,
-            a_commit_without_an_order_is_a_conflict,
-            a_repeated_commit_meets_its_own_nonce,
-            of_two_commits_at_once_one_wins,
-            due_orders_come_longest_due_first_and_page_by_page,
-            only_the_lane_of_the_supervisor_and_of_the_shard_is_due,
-            a_watch_that_moved_is_due_at_its_new_time_only,
-            a_finished_order_is_not_due,
-            a_list_is_newest_first_and_pages_through_all,
-            a_list_of_a_state_has_no_others,
-            a_cursor_that_somebody_made_up_is_refused,
-            a_settled_task_is_given_at_once,
-            who_waits_is_told_when_the_task_is_settled,
-            who_waits_too_long_gets_the_task_as_it_is,
+        $crate::store_conformance_suite!($world);
+        $crate::conformance_suite!(@tests $world, accepted, false:
             nobody_waits_for_an_order_that_nobody_posted,
             who_waits_for_an_accepted_order_is_told_when_it_is_settled,
         );
@@ -94,6 +82,57 @@ macro_rules! conformance_suite {
             of_four_batches_in_a_row_one_is_left_to_the_normal_lane,
             a_message_that_comes_again_is_in_its_lane,
             a_command_comes_in_its_lane_after_its_delay_and_goes_when_deleted,
+        );
+        $crate::conformance_suite!(@tests $world, dead_letters, true:
+            what_is_delivered_too_often_is_a_dead_letter_of_its_queue,
+            who_waits_for_dead_letters_gets_the_one_that_comes,
+            a_dead_letter_is_delivered_until_it_is_deleted,
+            no_two_dead_letters_have_the_same_id,
+        );
+        $crate::conformance_suite!(@tests $world, events, false:
+            an_event_goes_to_the_channel_that_is_registered,
+            a_channel_that_nobody_registered_is_refused,
+        );
+    };
+    (@tests $world:expr, $part:ident, $paused:literal: $($name:ident,)+) => {
+        mod $part {
+            use super::*;
+            $(
+                #[tokio::test(start_paused = $paused)]
+                async fn $name() {
+                    tests::conformance::$part::$name(&$world).await;
+                }
+            )+
+        }
+    };
+}
+
+/// Makes a test of every function of the suite that needs no queue. `$world` is an expression that makes a fresh
+/// [`StoreWorld`].
+#[macro_export]
+macro_rules! store_conformance_suite {
+    ($world:expr) => {
+        $crate::conformance_suite!(@tests $world, store, false:
+            an_order_is_inserted_once,
+            an_order_of_the_same_id_and_another_document_changes_nothing,
+            order_and_task_come_together,
+            an_order_is_inserted_in_whatever_state_its_task_is,
+            what_was_never_inserted_is_not_there,
+            a_commit_replaces_the_version_that_it_saw,
+            a_commit_on_an_older_version_is_a_conflict,
+            a_commit_without_an_order_is_a_conflict,
+            a_repeated_commit_meets_its_own_nonce,
+            of_two_commits_at_once_one_wins,
+            due_orders_come_longest_due_first_and_page_by_page,
+            only_the_lane_of_the_supervisor_and_of_the_shard_is_due,
+            a_watch_that_moved_is_due_at_its_new_time_only,
+            a_finished_order_is_not_due,
+            a_list_is_newest_first_and_pages_through_all,
+            a_list_of_a_state_has_no_others,
+            a_cursor_that_somebody_made_up_is_refused,
+            a_settled_task_is_given_at_once,
+            who_waits_is_told_when_the_task_is_settled,
+            who_waits_too_long_gets_the_task_as_it_is,
         );
         $crate::conformance_suite!(@tests $world, leases, false:
             a_lease_has_one_holder,
@@ -124,29 +163,10 @@ macro_rules! conformance_suite {
             jobs_are_listed_newest_first,
             all_jobs_that_are_not_ended_are_kept_and_the_newest_hundred_of_the_others,
         );
-        $crate::conformance_suite!(@tests $world, letters, true:
-            what_is_delivered_too_often_is_a_dead_letter_of_its_queue,
-            who_waits_for_dead_letters_gets_the_one_that_comes,
-            a_dead_letter_is_delivered_until_it_is_deleted,
-            no_two_dead_letters_have_the_same_id,
+        $crate::conformance_suite!(@tests $world, letters, false:
             the_last_settled_letter_is_the_first_in_the_list,
             the_same_message_again_replaces_its_record,
             the_newest_thousand_records_are_kept,
         );
-        $crate::conformance_suite!(@tests $world, events, false:
-            an_event_goes_to_the_channel_that_is_registered,
-            a_channel_that_nobody_registered_is_refused,
-        );
-    };
-    (@tests $world:expr, $part:ident, $paused:literal: $($name:ident,)+) => {
-        mod $part {
-            use super::*;
-            $(
-                #[tokio::test(start_paused = $paused)]
-                async fn $name() {
-                    tests::conformance::$part::$name(&$world).await;
-                }
-            )+
-        }
     };
 }

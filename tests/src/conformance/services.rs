@@ -4,15 +4,15 @@
 
 use domain::ports::{Breaker, Commit, ServiceHealth, Services};
 
-use super::World;
+use super::StoreWorld;
 use super::samples::health;
 
-pub async fn a_service_that_never_failed_has_no_record(world: &impl World) {
+pub async fn a_service_that_never_failed_has_no_record(world: &impl StoreWorld) {
     assert_eq!(world.ports().health("payment").await.unwrap(), None);
     assert_eq!(world.ports().all_health().await.unwrap(), []);
 }
 
-pub async fn health_is_replaced_only_on_the_version_that_was_seen(world: &impl World) {
+pub async fn health_is_replaced_only_on_the_version_that_was_seen(world: &impl StoreWorld) {
     let services = world.ports();
     assert_eq!(services.set_health(1, health("payment", 2)).await.unwrap(), Commit::Conflict);
     assert_eq!(services.set_health(0, health("payment", 1)).await.unwrap(), Commit::Committed);
@@ -23,7 +23,7 @@ pub async fn health_is_replaced_only_on_the_version_that_was_seen(world: &impl W
     assert_eq!(services.health("payment").await.unwrap(), Some(second));
 }
 
-pub async fn all_records_are_sorted_by_service(world: &impl World) {
+pub async fn all_records_are_sorted_by_service(world: &impl StoreWorld) {
     let services = world.ports();
     for service in ["shipping", "inventory", "payment"] {
         assert_eq!(services.set_health(0, health(service, 1)).await.unwrap(), Commit::Committed);

@@ -16,8 +16,8 @@
 //! | pairs | `pairs` | |
 //!
 //! What only AWS can do wrong is tested where AWS is: the cancellation reasons of F05, the partial batches of F11, and the
-//! retries of the SDK of F13 are here what they look like through the ports. F58 is not here, since nothing here has
-//! telemetry. The table is held against the sources by a test in `map`.
+//! retries of the SDK of F13 are here what they look like through the ports. F58 is in `tests/tests/telemetry.rs`. The
+//! table is held against the sources by a test in `map`.
 
 mod agent;
 mod compensation;

@@ -74,15 +74,17 @@ where
 {
     // The budget runs while a record waits for its neighbours, so one receipt time serves them all.
     let received_at = ports.now();
-    batch::each(batch, |record| {
+    let failures = batch::each(batch, |record| {
         let span = span_of(&agent.name, &record);
         Work::new(ports, agent, record, received_at).run().instrument(span)
     })
-    .await
+    .await;
+    agent.health.tell();
+    failures
 }
 
 fn span_of(agent: &str, record: &Record<Request>) -> tracing::Span {
     let Request { order_id, step, direction, attempt, .. } = &record.message;
     let direction = direction.name();
-    tracing::info_span!("request", agent, order = %order_id, %step, direction, attempt, receive_count = record.receive_count)
+    tracing::info_span!("request", agent, %order_id, %step, direction, attempt, receive_count = record.receive_count)
 }

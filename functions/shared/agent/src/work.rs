@@ -209,7 +209,9 @@ where
             timeout_ms: leave.timeout_ms,
         };
         tracing::debug!(monotonic_counter.agent_calls = 1, timeout_ms = leave.timeout_ms, "call");
-        call(*ports, service, &agent.make_service, request.direction, &arguments).await
+        let called = call(*ports, service, &agent.make_service, request.direction, &arguments).await;
+        tracing::debug!(histogram.agent_call_ms = leave.at.ms_until(ports.now()), "call over");
+        called
     }
 
     /// Tells the health how the call ended. A panic is a fault of the agent and says nothing about the service, except

@@ -14,6 +14,7 @@ use crate::limits::{CONFLICT_WAIT_MS_MAX, CONFLICTS_AT_ONCE_MAX, CONFLICTS_MAX};
 use crate::machine::{Decision, Effect, Event, Impossible, Moment, Verdict, decide, request};
 use crate::message::{SchedulerMessage, Wake};
 use crate::notice;
+use crate::observe;
 use crate::order::Order;
 use crate::ports::{Clock, Commit, Events, PortError, Queues, Randomness, Store};
 use crate::task::{Notice, Task};
@@ -114,9 +115,17 @@ async fn settle<'a>(
         let after = Arc::new(after);
         match ports.commit(&task, after.clone()).await? {
             Commit::Committed => {
+                observe::tell(&task, &after);
                 return Ok(Some(Settled { task: after, workflow, effects, verdict }));
             }
-            Commit::Conflict => tracing::debug!(%order_id, version = task.version, "lost a conditional write"),
+            Commit::Conflict => {
+                tracing::debug!(
+                    monotonic_counter.commit_conflicts = 1,
+                    %order_id,
+                    version = task.version,
+                    "lost a conditional write"
+                );
+            }
         }
     }
     Err(AdvanceError::Contended(order_id))
@@ -171,10 +180,23 @@ async fn send_one(
         }
         (Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_), None) => return Ok(None),
     };
+    let (order_id, kind) = (task.order_id, notice.kind.name());
     match told {
-        Ok(()) => Ok(Some(notice)),
+        Ok(()) if notice.kind.is_status() => {
+            tracing::debug!(monotonic_counter.notices_sent = 1, %order_id, kind, "told");
+            Ok(Some(notice))
+        }
+        Ok(()) => {
+            tracing::debug!(monotonic_counter.alerts_sent = 1, %order_id, kind, "alerted");
+            Ok(Some(notice))
+        }
         Err(error) => {
-            tracing::warn!(order_id = %task.order_id, kind = notice.kind.name(), "notice not sent, will be again: {error}");
+            tracing::warn!(
+                monotonic_counter.notices_unsent = 1,
+                %order_id,
+                kind,
+                "notice not sent, will be again: {error}"
+            );
             Ok(None)
         }
     }

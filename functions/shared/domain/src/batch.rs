@@ -49,7 +49,8 @@ where
         let message = match body {
             Ok(message) => message,
             Err(undecodable) => {
-                tracing::error!(message_id = %receipt.message_id, receive_count, "{undecodable}");
+                let message_id = &*receipt.message_id;
+                tracing::error!(monotonic_counter.records_undecodable = 1, message_id, receive_count, "{undecodable}");
                 return Some(receipt);
             }
         };
@@ -58,11 +59,23 @@ where
             Ok(Ok(Handled::Done)) => None,
             Ok(Ok(Handled::Later)) => Some(receipt),
             Ok(Err(error)) => {
-                tracing::warn!(message_id = %receipt.message_id, receive_count, "record not done: {error}");
+                let message_id = &*receipt.message_id;
+                tracing::warn!(
+                    monotonic_counter.records_failed = 1,
+                    message_id,
+                    receive_count,
+                    "record not done: {error}"
+                );
                 Some(receipt)
             }
             Err(_) => {
-                tracing::error!(message_id = %receipt.message_id, receive_count, "the handler panicked on this record");
+                let message_id = &*receipt.message_id;
+                tracing::error!(
+                    monotonic_counter.records_panicked = 1,
+                    message_id,
+                    receive_count,
+                    "the handler panicked on this record"
+                );
                 Some(receipt)
             }
         }

@@ -21,6 +21,7 @@ pub mod limits;
 pub mod machine;
 pub mod message;
 pub mod notice;
+pub mod observe;
 pub mod order;
 pub mod ports;
 pub mod task;

@@ -286,6 +286,19 @@ impl Undecodable {
     pub fn because(error: &impl fmt::Display) -> Self {
         Self { problem: error.to_string().into() }
     }
+
+    /// From what the reader of JSON says, without the value that it quotes: it may be part of an order, and what is said
+    /// here goes to logs and alerts.
+    fn of_json(error: &serde_json::Error) -> Self {
+        let words = error.to_string();
+        let quoting = ["invalid type", "invalid value", "unknown variant", "unknown field"];
+        let Some(fault) = quoting.into_iter().find(|fault| words.starts_with(fault)) else {
+            return Self { problem: words.into() };
+        };
+        // What was expected comes last and is ours.
+        let ours = [", expected ", " at line "].into_iter().find_map(|begin| words.rfind(begin));
+        Self { problem: format!("{fault}{}", ours.map_or("", |begin| &words[begin..])).into() }
+    }
 }
 
 /// Reads one message from its body.
@@ -293,7 +306,7 @@ impl Undecodable {
 /// # Errors
 /// [`Undecodable`], which says where the body is wrong.
 pub fn decode<'a, M: Deserialize<'a>>(body: &'a [u8]) -> Result<M, Undecodable> {
-    serde_json::from_slice(body).map_err(|error| Undecodable::because(&error))
+    serde_json::from_slice(body).map_err(|error| Undecodable::of_json(&error))
 }
 
 #[cfg(test)]
@@ -356,6 +369,25 @@ mod tests {
         assert_eq!(decode::<SchedulerMessage>(wake.as_bytes()).unwrap().order_id(), order_id());
         assert!(decode::<SchedulerMessage>(b"{\"Wake\":{}}").is_err());
         assert!(decode::<SchedulerMessage>(b"\xff").is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_body_is_said_without_quoting_it() {
+        let order = |value: &str| format!("{{\"Wake\":{{\"OrderID\":{value}}}}}");
+        let hops = |value: &str| format!("{{\"Wake\":{{\"OrderID\":\"{}\",\"Hops\":{value}}}}}", order_id());
+        for (body, words) in [
+            (hops("\"4711, expected, at line\""), "invalid type, expected u32 at line 1 column"),
+            (hops("-4711"), "invalid value, expected u32 at line 1 column"),
+            (order("[4711]"), "invalid type, expected a string at line 1 column"),
+            (order("\"4711\""), "not an order id"),
+            ("{\"4711\":{}}".to_owned(), "unknown variant, expected one of `Wake`, `Reply`, `Command` at line"),
+            ("{\"Wake\":4711".to_owned(), "invalid type, expected struct Wake at line"),
+            ("{\"Wake\":{}}".to_owned(), "missing field `OrderID` at line"),
+            ("4711".to_owned(), "expected value at line"),
+        ] {
+            let problem = decode::<SchedulerMessage>(body.as_bytes()).unwrap_err().problem;
+            assert!(problem.starts_with(words) && !problem.contains("4711"), "{body}: {problem}");
+        }
     }
 
     #[test]

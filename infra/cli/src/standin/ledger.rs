@@ -5,13 +5,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::behaviour::Behaviour;
-use super::pace::Pace;
-use super::service::Operation;
-use super::switches::Switches;
+use standins::{Behaviour, Entry, Operation, Side, UNDO_SUFFIX, Verdict, forward_key};
 
-/// How an undo's key ends; what stands before is the key of what it undoes (rule 4).
-const UNDO_SUFFIX: &str = "/undo";
+use super::pace::Pace;
+use super::switches::Switches;
 
 /// The keys that a service has seen. A call and its undo share one entry.
 #[derive(Debug)]
@@ -36,42 +33,6 @@ pub struct Totals {
     pub effects: u64,
     /// Keys that were forgotten to make room.
     pub forgotten: u64,
-}
-
-#[derive(Debug, Default)]
-struct Entry {
-    forward: Side,
-    undo: Side,
-    /// After this no forward call is carried out any more, whether or not there was anything to undo.
-    closed: bool,
-}
-
-#[derive(Debug, Default)]
-struct Side {
-    calls: u64,
-    effects: u64,
-    first_call_ms: u64,
-}
-
-/// What to answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// Done, now or before.
-    Done {
-        /// Whether an undo had anything to take back; always true for a forward call.
-        was_done: bool,
-        /// Which effect of its kind for this key the answer is about, from 1. Only a service that does not recognise its
-        /// keys comes beyond 1.
-        time: u64,
-    },
-    /// Done, and nobody will be told.
-    Lost,
-    /// Not now.
-    Unavailable,
-    /// No, for good, with this code.
-    Declined(String),
-    /// No, for good: it was undone before.
-    AlreadyUndone,
 }
 
 impl Ledger {
@@ -110,42 +71,18 @@ impl Ledger {
         self.totals.calls += 1;
         self.totals.calls_while_down += u64::from(down);
         self.pace.count(now_ms);
-        let forgets = forget_keys || behaviour.forget_keys;
+        // What holds for all calls holds for this one.
+        let behaviour = Behaviour {
+            down: down || behaviour.down,
+            forget_keys: forget_keys || behaviour.forget_keys,
+            ..behaviour.clone()
+        };
         let entry = self.entry(forward_key(key));
-        let side = match operation {
-            Operation::Forward => &mut entry.forward,
-            Operation::Undo => &mut entry.undo,
-        };
-        side.calls += 1;
-        if side.calls == 1 {
-            side.first_call_ms = now_ms;
-        }
-        let (calls, down_until_ms) = (side.calls, side.first_call_ms.saturating_add(behaviour.down_ms));
-        if down || behaviour.down || now_ms < down_until_ms || calls <= behaviour.flaky {
-            return Verdict::Unavailable;
-        }
-        if let Some(code) = &behaviour.decline {
-            return Verdict::Declined(code.clone());
-        }
-        let (was_done, is_effect, time) = match operation {
-            Operation::Forward if entry.closed && !forgets => return Verdict::AlreadyUndone,
-            Operation::Forward => {
-                let is_effect = entry.forward.take_effect(forgets);
-                (true, is_effect, entry.forward.effects)
-            }
-            Operation::Undo => {
-                entry.closed = true;
-                let was_done = entry.forward.effects > 0;
-                let is_effect = was_done && entry.undo.take_effect(forgets);
-                (was_done, is_effect, entry.undo.effects.max(1))
-            }
-        };
-        self.totals.effects += u64::from(is_effect);
-        if calls <= behaviour.flaky.saturating_add(behaviour.lose_answers) {
-            Verdict::Lost
-        } else {
-            Verdict::Done { was_done, time }
-        }
+        let effects_before = entry.effects();
+        let verdict = entry.call(operation, &behaviour, now_ms);
+        let effects = entry.effects() - effects_before;
+        self.totals.effects += effects;
+        verdict
     }
 
     /// What happened so far.
@@ -154,10 +91,10 @@ impl Ledger {
         let mut keys = BTreeMap::new();
         for (key, entry) in &self.entries {
             if entry.forward.calls > 0 {
-                keys.insert(key.to_string(), entry.forward.told());
+                keys.insert(key.to_string(), told(&entry.forward));
             }
             if entry.undo.calls > 0 {
-                keys.insert(format!("{key}{UNDO_SUFFIX}"), entry.undo.told());
+                keys.insert(format!("{key}{UNDO_SUFFIX}"), told(&entry.undo));
             }
         }
         let Totals { calls, calls_while_down, effects, forgotten } = self.totals;
@@ -178,23 +115,8 @@ impl Ledger {
     }
 }
 
-impl Side {
-    /// Whether it is carried out: the first time only, unless the service does not recognise that it was.
-    fn take_effect(&mut self, forgets: bool) -> bool {
-        let is_effect = forgets || self.effects == 0;
-        self.effects += u64::from(is_effect);
-        is_effect
-    }
-
-    const fn told(&self) -> KeyEffects {
-        KeyEffects { effects: self.effects, calls: self.calls }
-    }
-}
-
-/// The key of the forward call that a key belongs to.
-#[must_use]
-pub fn forward_key(key: &str) -> &str {
-    key.strip_suffix(UNDO_SUFFIX).unwrap_or(key)
+const fn told(side: &Side) -> KeyEffects {
+    KeyEffects { effects: side.effects, calls: side.calls }
 }
 
 /// What happened at one service, as told under `/effects`.

@@ -7,14 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
 use serde_json::json;
+use standins::{CALL_BYTES_MAX, Call, Operation, Service, answer_to, problem, response};
 use tokio::net::TcpListener;
 
-use super::behaviour::Behaviour;
-use super::ledger::{Ledger, ServiceEffects, Totals, Verdict, forward_key};
-use super::service::{Operation, Service};
+use super::ledger::{Ledger, ServiceEffects, Totals};
 use super::switches::{Change, Switches};
 use crate::http_server::{HangUp, Server};
 
@@ -23,8 +21,6 @@ pub const KEYS_SERVE: usize = 8_192;
 /// For tests that look at every key.
 pub const KEYS_UNLIMITED: usize = usize::MAX;
 
-/// A call holds a document and the outputs of its steps, with room for what JSON puts around them.
-const BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Slow calls at a stop are cut off after this time: whoever called will call again.
 const GRACE_MS: u64 = 200;
 
@@ -55,7 +51,7 @@ impl StandIns {
         let ledgers = Arc::new(Ledgers { started: Instant::now(), by_service });
         let answering = ledgers.clone();
         let handle = move |request| answer(answering.clone(), request);
-        let server = Server::start(listener, BODY_BYTES_MAX, GRACE_MS, handle)?;
+        let server = Server::start(listener, CALL_BYTES_MAX, GRACE_MS, handle)?;
         Ok(Self { server, ledgers })
     }
 
@@ -164,34 +160,16 @@ async fn call(
     operation: Operation,
     request: &Request<Bytes>,
 ) -> Result<Response<Bytes>, HangUp> {
-    let Some(key) = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok()) else {
-        return Ok(problem(StatusCode::BAD_REQUEST, "idempotency-key-missing", "a call needs an Idempotency-Key"));
-    };
-    if request.body().len() > BODY_BYTES_MAX {
-        return Ok(problem(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "a call has at most 1 MiB"));
-    }
-    let behaviour = match Behaviour::told(request.body(), service, operation) {
-        Ok(behaviour) => behaviour,
-        Err(error) => return Ok(problem(StatusCode::BAD_REQUEST, "bad-call", &error.to_string())),
+    let Call { key, behaviour } = match Call::read(request, service, operation) {
+        Ok(call) => call,
+        Err(refusal) => return Ok(*refusal),
     };
     let now_ms = ledgers.now_ms();
     let verdict = ledgers.with(service, |ledger| ledger.call(key, operation, &behaviour, now_ms));
     if behaviour.slow_ms > 0 {
         tokio::time::sleep(Duration::from_millis(behaviour.slow_ms)).await;
     }
-    match verdict {
-        Verdict::Done { was_done, time } => {
-            let receipt = match time {
-                1 => service.receipt(forward_key(key), operation, was_done),
-                time => service.receipt(&format!("{}#{time}", forward_key(key)), operation, was_done),
-            };
-            Ok(response(StatusCode::OK, "application/json", receipt))
-        }
-        Verdict::Lost => Err(HangUp),
-        Verdict::Unavailable => Ok(problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "told to be unavailable")),
-        Verdict::Declined(code) => Ok(problem(declined(service), &code, &format!("{service} was told to decline"))),
-        Verdict::AlreadyUndone => Ok(problem(StatusCode::CONFLICT, "already-undone", "this was undone before")),
-    }
+    answer_to(verdict, service, operation, key).ok_or(HangUp)
 }
 
 fn control(ledgers: &Ledgers, service: Service, body: &[u8]) -> Response<Bytes> {
@@ -208,28 +186,8 @@ fn switched(switches: Switches) -> Response<Bytes> {
     json_response(StatusCode::OK, &json!(switches))
 }
 
-const fn declined(service: Service) -> StatusCode {
-    match service {
-        Service::Payment => StatusCode::PAYMENT_REQUIRED,
-        Service::Inventory | Service::Shipping => StatusCode::CONFLICT,
-    }
-}
-
 fn json_response(status: StatusCode, body: &serde_json::Value) -> Response<Bytes> {
     response(status, "application/json", body.to_string())
-}
-
-fn problem(status: StatusCode, code: &str, detail: &str) -> Response<Bytes> {
-    let title = status.canonical_reason().unwrap_or("Error");
-    let body = json!({ "type": format!("urn:stand-in:{code}"), "title": title, "status": status.as_u16(), "code": code, "detail": detail });
-    response(status, "application/problem+json", body.to_string())
-}
-
-fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(body));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::limits::CONFLICTS_MAX;
+use domain::observe::METRICS;
 use domain::ports::{Breaker, Commit, PortError, ServiceHealth};
 use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
@@ -174,6 +175,22 @@ impl SharedHealth {
     pub(crate) async fn give_back(&self, ports: &impl AgentPorts, pass: Pass) {
         if pass.probe {
             self.apply(ports, Event::GivenBack { era: pass.era }).await;
+        }
+    }
+
+    /// Tells the metrics how the breaker stands, as far as this instance knows: 0 closed, 1 half-open, 2 open.
+    pub(crate) fn tell(&self) {
+        if tracing::enabled!(target: METRICS, tracing::Level::DEBUG) {
+            let (service, state) = {
+                let known = self.known();
+                (known.record.service.clone(), known.record.state)
+            };
+            let level: u64 = match state {
+                Breaker::Closed => 0,
+                Breaker::HalfOpen => 1,
+                Breaker::Open => 2,
+            };
+            tracing::debug!(target: METRICS, service = &*service, gauge.breaker_state = level, "{state:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Verdict;
 use super::turn::Turn;
 use crate::backoff::Backoff;
-use crate::task::{Direction, StepState, reason};
+use crate::task::{Direction, StepError, StepState, reason};
 use crate::workflow::Remedy;
 
 impl Turn<'_> {
@@ -56,7 +56,7 @@ impl Turn<'_> {
     fn expire(&mut self, place: usize) -> bool {
         let rule = &self.workflow.steps[place];
         let attempt = self.task.steps[place].attempt;
-        self.count_failure(place, "expired", &format!("no answer within {} ms", rule.complete_within_ms));
+        self.count_failure(place, StepError::EXPIRED, &format!("no answer within {} ms", rule.complete_within_ms));
         let failures = self.task.steps[place].failure_count;
         if failures >= rule.max_failures || self.is_past_horizon(place) {
             self.give_up(place);

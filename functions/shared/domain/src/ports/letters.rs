@@ -9,7 +9,7 @@ use super::PortError;
 use crate::id::OrderId;
 use crate::time::Timestamp;
 
-/// Records that a store of letters keeps at least; older ones may be forgotten.
+/// Records that a store of letters keeps at least, unless they are older than 90 days; older ones may be forgotten.
 pub const LETTERS_KEPT: usize = 1_000;
 /// Longest body kept of a letter that nobody can read, in bytes: an order with the largest document fits.
 pub const LETTER_BYTES_MAX: usize = 160 * 1024;

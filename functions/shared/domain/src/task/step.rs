@@ -44,7 +44,7 @@ impl Direction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct StepError {
-    /// The agent's code, or `expired`.
+    /// The agent's code, or [`StepError::EXPIRED`], or that of a dead letter.
     pub code: Arc<str>,
     /// The same for people.
     pub message: Arc<str>,
@@ -92,6 +92,11 @@ pub struct Step {
     /// When the present direction was done or given up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
+}
+
+impl StepError {
+    /// The code of an attempt that had no answer in time.
+    pub const EXPIRED: &str = "expired";
 }
 
 impl Step {

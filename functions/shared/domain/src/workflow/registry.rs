@@ -50,6 +50,22 @@ impl Workflows {
         Ok(Self(Arc::new(Registry { by_name, current })))
     }
 
+    /// The same for a deployment of many machines, whose clocks may differ: where a workflow does not say itself when a
+    /// supervisor doubts its clock (`doubt_after`), it is after this time, in milliseconds.
+    #[must_use]
+    pub fn doubting_after(&self, ms: u64) -> Self {
+        let doubting = |workflow: &Arc<Workflow>| {
+            let mut workflow = Workflow::clone(workflow);
+            workflow.supervision.doubt_after_ms.get_or_insert(ms);
+            Arc::new(workflow)
+        };
+        let versions = |of_name: &BTreeMap<u32, Arc<Workflow>>| {
+            of_name.iter().map(|(version, workflow)| (*version, doubting(workflow))).collect()
+        };
+        let by_name = self.0.by_name.iter().map(|(name, of_name)| (name.clone(), versions(of_name))).collect();
+        Self(Arc::new(Registry { by_name, current: doubting(&self.0.current) }))
+    }
+
     /// The workflow that new orders are pinned to.
     #[must_use]
     pub fn current(&self) -> &Arc<Workflow> {
@@ -94,6 +110,17 @@ mod tests {
         assert_eq!(workflows.current().version, 2);
         assert_eq!(&*workflows.get("w", 1).unwrap().steps[0].name, "a");
         assert!(workflows.get("w", 3).is_none());
+    }
+
+    #[test]
+    fn a_workflow_doubts_clocks_when_it_says_and_else_when_the_deployment_does() {
+        let v3 = format!("{}\n[supervision]\ndoubt_after = \"5m\"\n", V2.replace("version = 2", "version = 3"));
+        let workflows = Workflows::parse(&[V1, &v3], "w", &["x"]).unwrap();
+        let deployed = workflows.doubting_after(90_000);
+        let doubts = |of: &Workflows, version| of.get("w", version).unwrap().supervision.doubt_after_ms;
+        assert_eq!((doubts(&workflows, 1), doubts(&workflows, 3)), (None, Some(300_000)));
+        assert_eq!((doubts(&deployed, 1), doubts(&deployed, 3)), (Some(90_000), Some(300_000)));
+        assert_eq!(deployed.current(), deployed.get("w", 3).unwrap());
     }
 
     #[test]

@@ -1,0 +1,24 @@
+//! The api on Lambda, behind an HTTP API.
+
+use std::process::ExitCode;
+
+use api::Door;
+use aws::config::{Config, Function};
+use aws::lambda::{self, Error};
+use aws::{ports::Ports, telemetry};
+use domain::workflow::Workflows;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    telemetry::start("api");
+    lambda::ended(run().await)
+}
+
+async fn run() -> Result<(), Error> {
+    let config = Config::from_env(Function::Api)?;
+    let (ports, workflows) = (Ports::new(&config)?, Workflows::shipped()?);
+    let door = Door::new(config.reply_channels.into_keys())
+        .with_priority(workflows.current().priority)
+        .with_services(workflows.agents());
+    lambda::door(async |caller, request| api::handle(&ports, &door, &caller, request).await).await
+}

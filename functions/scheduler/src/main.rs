@@ -1,0 +1,20 @@
+//! The scheduler on Lambda, behind its queues.
+
+use std::process::ExitCode;
+
+use aws::config::{Config, Function};
+use aws::lambda::{self, Error};
+use aws::{ports::Ports, telemetry};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    telemetry::start("scheduler");
+    lambda::ended(run().await)
+}
+
+async fn run() -> Result<(), Error> {
+    let config = Config::from_env(Function::Scheduler)?;
+    let ports = Ports::new(&config)?;
+    let instance = ports.instance(&config, Function::Scheduler)?;
+    lambda::queue(&config.queues, async |batch| scheduler::handle(&ports, &instance, batch).await).await
+}

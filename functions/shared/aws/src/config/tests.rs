@@ -1,0 +1,184 @@
+use std::collections::HashMap;
+
+use super::*;
+
+/// A good environment. Tests change one thing of it.
+fn good() -> HashMap<&'static str, &'static str> {
+    HashMap::from([
+        ("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:9001"),
+        ("AWS_LAMBDA_FUNCTION_NAME", "f"),
+        ("AWS_LAMBDA_FUNCTION_VERSION", "1"),
+        ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256"),
+        ("AWS_REGION", "eu-central-1"),
+        ("AWS_ACCESS_KEY_ID", "AKIA"),
+        ("AWS_SECRET_ACCESS_KEY", "a-secret"),
+        ("ORDERS_TABLE", "orders"),
+        ("TASKS_TABLE", "tasks"),
+        ("LEASES_TABLE", "leases"),
+        ("SERVICES_TABLE", "services"),
+        ("MEMOS_TABLE", "memos"),
+        ("JOBS_TABLE", "jobs"),
+        ("DEAD_LETTERS_TABLE", "letters"),
+        ("SUBMISSION_QUEUE_URL", "https://sqs.example/1/submission"),
+        ("SUBMISSION_HIGH_QUEUE_URL", "https://sqs.example/1/submission-high"),
+        ("SCHEDULER_QUEUE_URL", "https://sqs.example/1/scheduler"),
+        ("SCHEDULER_HIGH_QUEUE_URL", "https://sqs.example/1/scheduler-high"),
+        (
+            "AGENT_QUEUES",
+            r#"{"inventory":{"normal":"https://sqs.example/1/inventory","high":"https://sqs.example/1/inventory-high"},
+                "payment":{"normal":"https://sqs.example/1/payment","high":"https://sqs.example/1/payment-high"},
+                "shipping":{"normal":"https://sqs.example/1/shipping","high":"https://sqs.example/1/shipping-high"}}"#,
+        ),
+        ("EVENT_BUS_NAME", "bus"),
+    ])
+}
+
+fn read(function: Function, variables: &HashMap<&str, &str>) -> Result<Config, BadConfig> {
+    Config::read(function, |name| variables.get(name).map(|&value| value.to_owned()))
+}
+
+/// What is wrong, as the names of the variables.
+fn blamed(function: Function, variables: &HashMap<&str, &str>) -> Vec<&'static str> {
+    read(function, variables).unwrap_err().0.into_iter().map(|bad| bad.name).collect()
+}
+
+#[test]
+fn a_function_needs_no_more_than_what_the_template_gives_to_all() {
+    for function in [Function::Api, Function::Submission, Function::Scheduler] {
+        let config = read(function, &good()).unwrap();
+        assert_eq!((&*config.access.region, config.shards), ("eu-central-1", SHARDS));
+        assert_eq!((config.tables.dead_letters.as_str(), &*config.event_bus), ("letters", "bus"));
+        assert_eq!(&*config.queues.agents["payment"].get(Priority::High).clone(), "https://sqs.example/1/payment-high");
+        assert!(config.reply_channels.is_empty() && config.agent.is_none() && config.dead_letter_queues.is_empty());
+        assert_eq!(config.access.sqs_url, None);
+    }
+}
+
+#[test]
+fn every_missing_and_bad_variable_is_named_in_one_error_that_says_what_to_do() {
+    let mut variables = good();
+    variables.remove("TASKS_TABLE");
+    variables.insert("EVENT_BUS_NAME", "  ");
+    variables.insert("SHARDS", "100");
+    variables.insert("SCHEDULER_QUEUE_URL", "scheduler");
+    variables.insert("REPLY_CHANNELS", "[]");
+    variables.insert("DEAD_LETTER_QUEUES", r#"{"q":"Scheduler"}"#);
+    let error = read(Function::Supervisor, &variables).unwrap_err().to_string();
+    for part in [
+        "TASKS_TABLE is not set: give the name of the table",
+        "EVENT_BUS_NAME is not set: give",
+        "SHARDS is \"100\": give a number from 1 to 99",
+        "SCHEDULER_QUEUE_URL has \"scheduler\", which is no URL",
+        "REPLY_CHANNELS cannot be read",
+        "DEAD_LETTER_QUEUES has \"q\", which is no ARN",
+    ] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    assert!(!error.contains('\n') && !error.contains("a-secret"), "{error}");
+}
+
+#[test]
+fn without_any_environment_everything_that_is_needed_is_named_once() {
+    let names = blamed(Function::Agents, &HashMap::new());
+    let mut once = names.clone();
+    once.sort_unstable();
+    once.dedup();
+    assert_eq!(once.len(), names.len(), "{names:?}");
+    for name in good().keys().chain(&["AGENT"]) {
+        assert!(names.contains(name), "{name}");
+    }
+    assert!(!names.contains(&"AWS_SESSION_TOKEN") && !names.contains(&"DEAD_LETTER_QUEUES"));
+}
+
+#[test]
+fn an_agent_needs_its_name_and_the_url_of_its_service() {
+    let mut variables = good();
+    assert_eq!(blamed(Function::Agents, &variables), ["AGENT"]);
+    variables.insert("AGENT", "paiment");
+    assert_eq!(blamed(Function::Agents, &variables), ["AGENT"]);
+    variables.insert("AGENT", "payment");
+    variables.insert("INVENTORY_URL", "http://elsewhere");
+    assert_eq!(blamed(Function::Agents, &variables), ["PAYMENT_URL"]);
+    variables.insert("PAYMENT_URL", "http://pay.example");
+    variables.insert("AGENT_MEMO", "yes");
+    assert_eq!(blamed(Function::Agents, &variables), ["AGENT_MEMO"]);
+    variables.insert("AGENT_MEMO", "true");
+    let agent = read(Function::Agents, &variables).unwrap().agent.unwrap();
+    assert_eq!(agent, AgentConfig { name: "payment".into(), url: "http://pay.example".into(), memo: true });
+}
+
+#[test]
+fn each_agent_of_the_shipped_workflow_needs_its_queues() {
+    let mut variables = good();
+    variables.insert("AGENT_QUEUES", r#"{"payment":{"normal":"https://q/1/a","high":"nonsense"}}"#);
+    let error = read(Function::Api, &variables).unwrap_err().to_string();
+    for part in ["agent \"inventory\"", "agent \"shipping\"", "has \"nonsense\"", "of payment, high"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+}
+
+#[test]
+fn the_supervisor_knows_whose_letters_a_queue_holds() {
+    let mut variables = good();
+    assert_eq!(blamed(Function::Supervisor, &variables), ["DEAD_LETTER_QUEUES"]);
+    let queues = r#"{"arn:aws:sqs:r:1:a":"Submission","arn:aws:sqs:r:1:b":{"Agent":"payment"}}"#;
+    variables.insert("DEAD_LETTER_QUEUES", queues);
+    let config = read(Function::Supervisor, &variables).unwrap();
+    assert_eq!(config.dead_letter_queues["arn:aws:sqs:r:1:a"], LetterQueue::Submission);
+    assert_eq!(config.dead_letter_queues["arn:aws:sqs:r:1:b"], LetterQueue::Agent("payment".into()));
+}
+
+#[test]
+fn an_endpoint_of_its_own_goes_before_the_one_of_all_and_an_empty_one_is_none() {
+    let mut variables = good();
+    variables.insert("AWS_ENDPOINT_URL", "");
+    assert_eq!(read(Function::Api, &variables).unwrap().access.dynamodb_url, None);
+    variables.insert("AWS_ENDPOINT_URL", "http://127.0.0.1:4566");
+    variables.insert("AWS_ENDPOINT_URL_SQS", "http://127.0.0.1:9324");
+    let access = read(Function::Api, &variables).unwrap().access;
+    assert_eq!(access.dynamodb_url.as_deref(), Some("http://127.0.0.1:4566"));
+    assert_eq!(access.sqs_url.as_deref(), Some("http://127.0.0.1:9324"));
+    assert_eq!(access.eventbridge_url.as_deref(), Some("http://127.0.0.1:4566"));
+    variables.insert("AWS_ENDPOINT_URL", "127.0.0.1:4566");
+    assert_eq!(blamed(Function::Api, &variables), ["AWS_ENDPOINT_URL"]);
+}
+
+#[test]
+fn the_lane_of_a_record_is_read_off_the_arn_of_its_queue() {
+    let queues = read(Function::Agents, &{
+        let mut variables = good();
+        variables.extend([("AGENT", "payment"), ("PAYMENT_URL", "http://p")]);
+        variables
+    })
+    .unwrap()
+    .queues;
+    assert_eq!(queues.lane_of("arn:aws:sqs:eu-central-1:1:payment-high"), Priority::High);
+    assert_eq!(queues.lane_of("arn:aws:sqs:eu-central-1:1:payment"), Priority::Normal);
+    assert_eq!(queues.lane_of("arn:aws:sqs:eu-central-1:1:scheduler-high"), Priority::High);
+    assert_eq!(queues.lane_of(""), Priority::Normal);
+}
+
+#[test]
+fn an_instance_has_a_short_name_of_its_own() {
+    let config = read(Function::Scheduler, &good()).unwrap();
+    let instance = config.instance("scheduler", 0x0123_4567_89ab_cdef).unwrap();
+    assert_eq!((&*instance.name, instance.shards), ("scheduler-01234567", SHARDS));
+}
+
+#[test]
+fn another_program_names_its_own_variables_with_the_common_ones() {
+    let mut variables = good();
+    let lookup = |variables: &HashMap<&str, &str>| {
+        let variables: HashMap<String, String> =
+            variables.iter().map(|(&name, &value)| (name.to_owned(), value.to_owned())).collect();
+        move |name: &str| variables.get(name).cloned()
+    };
+    let own = [("STANDINS_TABLE", "give a table"), ("STANDINS_TOKEN", "give a token")];
+    variables.insert("STANDINS_TABLE", "keys");
+    variables.remove("AWS_REGION");
+    let error = Access::read_with(lookup(&variables), own).unwrap_err();
+    assert_eq!(error.0.iter().map(|bad| bad.name).collect::<Vec<_>>(), ["AWS_REGION", "STANDINS_TOKEN"]);
+    variables.extend([("AWS_REGION", "eu-central-1"), ("STANDINS_TOKEN", "token")]);
+    let (_, [table, token]) = Access::read_with(lookup(&variables), own).unwrap();
+    assert_eq!((&*table, &*token), ("keys", "token"));
+}

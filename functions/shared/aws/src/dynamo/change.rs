@@ -1,0 +1,161 @@
+//! A change of a task as the expressions of one `UpdateItem`: only the paths that differ, on the conditions of rule 1.
+//!
+//! What this version does not know of an item stays as it is.
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::task::Task;
+
+use super::record::{Item, number, step_state, task_item};
+
+/// The expressions of an update.
+#[derive(Debug, Default)]
+pub(super) struct Change {
+    pub(super) update: String,
+    pub(super) condition: String,
+    pub(super) names: HashMap<String, String>,
+    pub(super) values: HashMap<String, AttributeValue>,
+}
+
+/// Longest update expression made of single members, in bytes. DynamoDB takes 4,096: a change of very many steps at once
+/// writes them whole.
+const UPDATE_BYTES_MAX: usize = 3_500;
+
+/// What turns the item of `before` into that of `after`, if nobody else was there in between.
+pub(super) fn change(before: &Task, after: &Task) -> Change {
+    let (item_before, item_after) = (task_item(before), task_item(after));
+    let mut change = Draft::new(&item_before, &item_after, Steps::ByMember);
+    if change.update().len() > UPDATE_BYTES_MAX {
+        change = Draft::new(&item_before, &item_after, Steps::Whole);
+    }
+    change.condition(before, after);
+    change.end()
+}
+
+/// How changed steps are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Steps {
+    /// Each changed member by itself.
+    ByMember,
+    /// Each changed step as a whole.
+    Whole,
+}
+
+#[derive(Debug, Default)]
+struct Draft {
+    set: Vec<String>,
+    remove: Vec<String>,
+    conditions: Vec<String>,
+    names: Vec<String>,
+    values: Vec<AttributeValue>,
+}
+
+impl Draft {
+    fn new(before: &Item, after: &Item, steps: Steps) -> Self {
+        let mut draft = Self::default();
+        for name in names_of(before, after) {
+            let path = draft.name(name);
+            match (before.get(name), after.get(name)) {
+                (Some(AttributeValue::L(from)), Some(AttributeValue::L(to)))
+                    if name == "Steps" && from.len() == to.len() =>
+                {
+                    draft.steps(&path, from, to, steps);
+                }
+                (_, to) => draft.write(path, to),
+            }
+        }
+        draft
+    }
+
+    fn steps(&mut self, steps_path: &str, before: &[AttributeValue], after: &[AttributeValue], steps: Steps) {
+        for (place, (from, to)) in before.iter().zip(after).enumerate() {
+            let path = format!("{steps_path}[{place}]");
+            match (from, to) {
+                _ if from == to => {}
+                (AttributeValue::M(from), AttributeValue::M(to)) if steps == Steps::ByMember => {
+                    for name in names_of(from, to) {
+                        let path = format!("{path}.{}", self.name(name));
+                        self.write(path, to.get(name));
+                    }
+                }
+                (_, to) => self.write(path, Some(to)),
+            }
+        }
+    }
+
+    fn write(&mut self, path: String, value: Option<&AttributeValue>) {
+        match value {
+            Some(value) => {
+                let value = self.value(value.clone());
+                self.set.push(format!("{path}={value}"));
+            }
+            None => self.remove.push(path),
+        }
+    }
+
+    /// The version that was seen and, of every step that this change claims, that it is as it was seen: pending and
+    /// nobody's, unless the same change made it so.
+    fn condition(&mut self, before: &Task, after: &Task) {
+        let (version, seen) = (self.name("Version"), self.value(number(before.version)));
+        self.conditions.push(format!("{version}={seen}"));
+        for (place, (from, to)) in before.steps.iter().zip(&after.steps).enumerate() {
+            if to.attempt == from.attempt {
+                continue;
+            }
+            let (steps, holder, state) = (self.name("Steps"), self.name("LockedBy"), self.name("ProcessState"));
+            let seen = self.value(AttributeValue::S(step_state(from).into()));
+            self.conditions.push(format!("{steps}[{place}].{state}={seen}"));
+            let is_as_seen = match &from.locked_by {
+                None => {
+                    let null = self.value(AttributeValue::S("NULL".into()));
+                    format!("attribute_type({steps}[{place}].{holder},{null})")
+                }
+                Some(instance) => {
+                    let instance = self.value(AttributeValue::S(instance.to_string()));
+                    format!("{steps}[{place}].{holder}={instance}")
+                }
+            };
+            self.conditions.push(is_as_seen);
+        }
+    }
+
+    fn update(&self) -> String {
+        let clauses = [("SET ", &self.set), ("REMOVE ", &self.remove)];
+        let clauses = clauses.into_iter().filter(|(_, paths)| !paths.is_empty());
+        clauses.map(|(clause, paths)| clause.to_owned() + &paths.join(",")).collect::<Vec<_>>().join(" ")
+    }
+
+    fn end(self) -> Change {
+        let (update, condition) = (self.update(), self.conditions.join(" AND "));
+        let names = self.names.into_iter().enumerate().map(|(place, name)| (format!("#{place}"), name));
+        let values = self.values.into_iter().enumerate().map(|(place, value)| (format!(":{place}"), value));
+        Change { update, condition, names: names.collect(), values: values.collect() }
+    }
+
+    /// The placeholder of a name: many of ours are reserved words.
+    fn name(&mut self, name: &str) -> String {
+        let place = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
+            self.names.push(name.to_owned());
+            self.names.len() - 1
+        });
+        format!("#{place}")
+    }
+
+    /// The placeholder of a value.
+    fn value(&mut self, value: AttributeValue) -> String {
+        let place = self.values.iter().position(|known| *known == value).unwrap_or_else(|| {
+            self.values.push(value);
+            self.values.len() - 1
+        });
+        format!(":{place}")
+    }
+}
+
+/// Names of members that differ, sorted, so that the same change is always the same request.
+fn names_of<'a>(before: &'a Item, after: &'a Item) -> Vec<&'a str> {
+    let either = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
+    let mut names: Vec<_> = either.map(String::as_str).filter(|name| before.get(*name) != after.get(*name)).collect();
+    names.sort_unstable();
+    names
+}

@@ -1,0 +1,68 @@
+//! Replacing a task's version: one conditional `UpdateItem`.
+
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
+use domain::ports::{Commit, PortError};
+use domain::task::Task;
+
+use super::Dynamo;
+use super::change::{Change, change};
+use super::pauses::Pauses;
+use super::record::{Item, Reader, Unreadable, text};
+use crate::sdk_error::{chain, port_error};
+
+const OPERATION: &str = "store.commit";
+
+impl Dynamo {
+    /// Writes what `after` changes of `before`, if the stored version is still that of `before` (rule 1).
+    ///
+    /// Where the condition fails, DynamoDB tells what is stored. If that is the version and nonce of `after`, an earlier
+    /// try of the same write was first, whose answer was lost (rule 3). If somebody has gone on from there in the
+    /// meantime, the nonce is theirs, and this says [`Commit::Conflict`] of a write that happened: the caller reads again
+    /// and decides on what it finds, and what was to be sent after the write is left to whoever went on, or to the
+    /// supervisor.
+    pub(super) async fn replace(&self, before: &Task, after: &Task) -> Result<Commit, PortError> {
+        let Change { update, condition, names, values } = change(before, after);
+        let request = self
+            .client()
+            .update_item()
+            .table_name(&self.tables().tasks)
+            .key("OrderID", text(before.order_id.to_string()))
+            .update_expression(update)
+            .condition_expression(condition)
+            .set_expression_attribute_names(Some(names))
+            .set_expression_attribute_values(Some(values))
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        let mut pauses = Pauses::new();
+        loop {
+            let Err(error) = request.clone().send().await else {
+                return Ok(Commit::Committed);
+            };
+            match error.as_service_error() {
+                Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
+                    let is_own = failed.item().is_some_and(|stored| is_version(stored, after));
+                    return Ok(if is_own { Commit::Committed } else { Commit::Conflict });
+                }
+                // A repeated insert of this order is under way.
+                Some(UpdateItemError::TransactionConflictException(_)) => {
+                    if !pauses.pause().await {
+                        return Err(PortError::unavailable(OPERATION, chain(&error)));
+                    }
+                }
+                _ => return Err(port_error(OPERATION, &error)),
+            }
+        }
+    }
+}
+
+/// Whether the stored task is this version, written by the same change.
+fn is_version(stored: &Item, task: &Task) -> bool {
+    version_of(stored).is_ok_and(|version| version == (task.version, task.nonce))
+}
+
+fn version_of(stored: &Item) -> Result<(u64, u64), Unreadable> {
+    let names = ["Version", "Nonce"];
+    let known = names.into_iter().filter_map(|name| Some((name.to_owned(), stored.get(name)?.clone())));
+    let mut reader = Reader::new(known.collect());
+    Ok((reader.number("Version")?, reader.nonce("Nonce")?))
+}

@@ -1,0 +1,73 @@
+//! The index `watch`, as the supervisor reads it.
+
+use domain::id::OrderId;
+use domain::ports::{Due, PortError};
+use domain::task::Watch;
+use domain::time::Timestamp;
+
+use super::Dynamo;
+use super::record::{Item, Reader, Unreadable, text, time};
+use super::schema::{Index, WATCH};
+use crate::sdk_error::port_error;
+
+const OPERATION: &str = "store.due";
+
+impl Dynamo {
+    /// Orders of a shard that are due by `now`, those due longest first; among those due at the same time DynamoDB has an
+    /// order of its own, which a page goes on with.
+    pub(super) async fn query_due(
+        &self,
+        shard: u8,
+        now: Timestamp,
+        after: Option<Due>,
+        limit: usize,
+    ) -> Result<Vec<Due>, PortError> {
+        let watch = Watch::Due(shard).to_string();
+        let mut start = after.map(|due| entry_key(&WATCH, &watch, due.at, due.order_id));
+        let mut found = Vec::new();
+        while found.len() < limit {
+            let request = self
+                .client()
+                .query()
+                .table_name(&self.tables().tasks)
+                .index_name(WATCH.name)
+                .key_condition_expression("#hash = :hash AND #range <= :now")
+                .expression_attribute_names("#hash", WATCH.hash.name)
+                .expression_attribute_names("#range", WATCH.range.name)
+                .expression_attribute_values(":hash", text(&watch))
+                .expression_attribute_values(":now", time(now))
+                .limit(limit_of(limit - found.len()))
+                .set_exclusive_start_key(start);
+            let page = request.send().await.map_err(|error| port_error(OPERATION, &error))?;
+            for item in page.items.into_iter().flatten() {
+                let (at, order_id) = entry(&WATCH, item).map_err(|error| PortError::refused(OPERATION, error))?;
+                found.push(Due { at, order_id });
+            }
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Time and order of an entry of an index of orders or tasks.
+pub(super) fn entry(index: &Index, item: Item) -> Result<(Timestamp, OrderId), Unreadable> {
+    let mut reader = Reader::new(item);
+    Ok((reader.time(index.range.name)?, reader.word("OrderID", |id| id.parse().ok())?))
+}
+
+/// The key of an entry, to go on behind it, whether it is still there or not.
+pub(super) fn entry_key(index: &Index, hash: &str, at: Timestamp, order_id: OrderId) -> Item {
+    Item::from([
+        (index.hash.name.to_owned(), text(hash)),
+        (index.range.name.to_owned(), time(at)),
+        ("OrderID".to_owned(), text(order_id.to_string())),
+    ])
+}
+
+/// A limit as DynamoDB takes it, which reads 1 MB at once at most.
+pub(super) fn limit_of(limit: usize) -> i32 {
+    i32::try_from(limit).unwrap_or(i32::MAX)
+}

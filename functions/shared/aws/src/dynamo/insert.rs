@@ -1,0 +1,223 @@
+//! Writing order and task together: one transaction of two conditional puts.
+
+use std::io::{self, Write};
+
+use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
+use aws_sdk_dynamodb::types::{CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
+use domain::order::Order;
+use domain::ports::{Inserted, PortError};
+use domain::task::Task;
+use sha2::{Digest, Sha256};
+
+use super::Dynamo;
+use super::pauses::Pauses;
+use super::record::{Item, order_item, task_item, text};
+use crate::sdk_error::{chain, port_error};
+
+const OPERATION: &str = "store.insert";
+/// Length of the request's token, in characters; 36 are allowed.
+const TOKEN_CHARS: usize = 32;
+
+/// What becomes of a transaction that was not carried out.
+enum Cancelled<'a> {
+    /// There is an order of this id; the item where DynamoDB showed it.
+    Stored(Option<&'a Item>),
+    /// Others are in the way, or too many.
+    Later,
+    /// It will never be carried out.
+    Never,
+}
+
+impl Dynamo {
+    /// Writes both, or finds an order of this id.
+    ///
+    /// A try whose answer was lost is recognised twice over: within ten minutes by its token, which DynamoDB answers with
+    /// success, and after that by the order that is stored (F04).
+    pub(super) async fn put_both(&self, order: &Order, task: &Task) -> Result<Inserted, PortError> {
+        let token = token([&self.tables().orders, &self.tables().tasks], order, task)?;
+        let mut pauses = Pauses::new();
+        loop {
+            let request = self.client().transact_write_items().client_request_token(&token);
+            let request = request
+                .transact_items(self.put_new(&self.tables().orders, order_item(order))?)
+                .transact_items(self.put_new(&self.tables().tasks, task_item(task))?);
+            let Err(error) = request.send().await else {
+                return Ok(Inserted::New);
+            };
+            let cancelled = match error.as_service_error() {
+                Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
+                    meaning(cancelled.cancellation_reasons())
+                }
+                // The same try is under way.
+                Some(TransactWriteItemsError::TransactionInProgressException(_)) => Cancelled::Later,
+                // The same try by another version of this program, which writes the same in another form.
+                Some(TransactWriteItemsError::IdempotentParameterMismatchException(_)) => Cancelled::Stored(None),
+                _ => return Err(port_error(OPERATION, &error)),
+            };
+            match cancelled {
+                Cancelled::Stored(item) => return self.compare(order, item).await,
+                Cancelled::Later if pauses.pause().await => {}
+                Cancelled::Later => return Err(PortError::unavailable(OPERATION, chain(&error))),
+                Cancelled::Never => return Err(PortError::refused(OPERATION, chain(&error))),
+            }
+        }
+    }
+
+    /// The put of an item that may not be there yet.
+    fn put_new(&self, table: &str, item: Item) -> Result<TransactWriteItem, PortError> {
+        let put = Put::builder()
+            .table_name(table)
+            .set_item(Some(item))
+            .condition_expression("attribute_not_exists(OrderID)")
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
+            .build();
+        let put = put.map_err(|error| PortError::refused(OPERATION, error))?;
+        Ok(TransactWriteItem::builder().put(put).build())
+    }
+
+    /// Whether the stored order is this one.
+    async fn compare(&self, order: &Order, stored: Option<&Item>) -> Result<Inserted, PortError> {
+        let fingerprint = match stored.and_then(|item| item.get("Fingerprint")?.as_s().ok()) {
+            Some(shown) => Some(shown.clone()),
+            None => self.fingerprint(order).await?,
+        };
+        match fingerprint {
+            Some(fingerprint) if *fingerprint == *order.fingerprint => Ok(Inserted::Same),
+            Some(_) => Ok(Inserted::Different),
+            // Either somebody deleted it just now, or there is a task without an order.
+            None => Err(PortError::unavailable(OPERATION, format!("{}: a task without its order", order.order_id))),
+        }
+    }
+
+    async fn fingerprint(&self, order: &Order) -> Result<Option<String>, PortError> {
+        let request = self
+            .client()
+            .get_item()
+            .table_name(&self.tables().orders)
+            .key("OrderID", text(order.order_id.to_string()))
+            .projection_expression("Fingerprint")
+            .consistent_read(true);
+        let found = request.send().await.map_err(|error| port_error(OPERATION, &error))?;
+        Ok(found.item.and_then(|item| item.get("Fingerprint")?.as_s().ok().cloned()))
+    }
+}
+
+/// What the reasons come to, one for each of the two puts. That an order is there decides, whatever else there was.
+fn meaning(reasons: &[CancellationReason]) -> Cancelled<'_> {
+    const FAILED: &str = "ConditionalCheckFailed";
+    const LATER: [&str; 5] = [
+        "TransactionConflict",
+        "ProvisionedThroughputExceeded",
+        "ThrottlingError",
+        "RequestLimitExceeded",
+        "InternalServerError",
+    ];
+    let code = |reason: &CancellationReason| reason.code().unwrap_or_default().to_owned();
+    let codes: Vec<_> = reasons.iter().map(code).collect();
+    if codes.first().is_some_and(|code| code == FAILED) {
+        return Cancelled::Stored(reasons[0].item());
+    }
+    if codes.iter().any(|code| LATER.contains(&&**code)) {
+        return Cancelled::Later;
+    }
+    if codes.iter().any(|code| code == FAILED) { Cancelled::Stored(None) } else { Cancelled::Never }
+}
+
+/// The name of this very write: the same for each try of it, and another for anything else. DynamoDB knows it for the
+/// whole account, so the tables belong to it.
+fn token(tables: [&str; 2], order: &Order, task: &Task) -> Result<String, PortError> {
+    let mut hash = Hash(Sha256::new());
+    serde_json::to_writer(&mut hash, &(tables, order, task)).map_err(|error| PortError::refused(OPERATION, error))?;
+    let mut token = String::with_capacity(TOKEN_CHARS);
+    for byte in &hash.0.finalize()[..TOKEN_CHARS / 2] {
+        token.push(char::from_digit(u32::from(byte >> 4), 16).unwrap_or('0'));
+        token.push(char::from_digit(u32::from(byte & 15), 16).unwrap_or('0'));
+    }
+    Ok(token)
+}
+
+/// Hashes what is written to it, so that a large document is not copied for it.
+struct Hash(Sha256);
+
+impl Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::id::OrderId;
+    use domain::json::Json;
+    use domain::time::Timestamp;
+    use domain::workflow::Workflows;
+
+    use super::*;
+
+    fn reasons(codes: &[&str]) -> Vec<CancellationReason> {
+        codes.iter().map(|code| CancellationReason::builder().code(*code).build()).collect()
+    }
+
+    fn is(codes: &[&str]) -> &'static str {
+        match meaning(&reasons(codes)) {
+            Cancelled::Stored(_) => "stored",
+            Cancelled::Later => "later",
+            Cancelled::Never => "never",
+        }
+    }
+
+    #[test]
+    fn the_same_write_has_one_token_and_any_other_another() {
+        let document = Json::document(b"{\"Total\":1}").unwrap();
+        let order = Order {
+            order_id: OrderId::from_idempotency_key("shop", "1"),
+            fingerprint: document.fingerprint().into(),
+            document,
+            submitted_at: Timestamp::from_epoch_ms(1_795_176_000_000),
+            submitter: "shop".into(),
+            reply_channel: None,
+            correlation_id: None,
+            priority: None,
+        };
+        let task = Task::new(&order, Workflows::shipped().unwrap().current(), 16, 7);
+        let of = |tables, order: &Order, task: &Task| token(tables, order, task).unwrap();
+        let first = of(["o", "t"], &order, &task);
+        assert_eq!((first.len(), of(["o", "t"], &order, &task)), (TOKEN_CHARS, first.clone()));
+        // In another deployment of the account, in other words, and by another delivery.
+        let reworded = Order { document: Json::document(b"{ \"Total\":1}").unwrap(), ..order.clone() };
+        let others = [
+            of(["o2", "t"], &order, &task),
+            of(["o", "t"], &reworded, &task),
+            of(["o", "t"], &order, &Task { nonce: 8, ..task.clone() }),
+        ];
+        assert!(!others.contains(&first), "{others:?}");
+    }
+
+    #[test]
+    fn an_order_that_is_there_decides() {
+        assert_eq!(is(&["ConditionalCheckFailed", "ConditionalCheckFailed"]), "stored");
+        assert_eq!(is(&["ConditionalCheckFailed", "TransactionConflict"]), "stored");
+        assert_eq!(is(&["None", "ConditionalCheckFailed"]), "stored");
+    }
+
+    #[test]
+    fn others_in_the_way_mean_another_try() {
+        for code in ["TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"] {
+            assert_eq!(is(&[code, "None"]), "later");
+            assert_eq!(is(&["None", code]), "later");
+            assert_eq!(is(&[code, "ConditionalCheckFailed"]), "later");
+        }
+    }
+
+    #[test]
+    fn what_is_not_allowed_is_not_tried_again() {
+        assert_eq!(is(&["ValidationError", "None"]), "never");
+        assert_eq!(is(&["None", "ItemCollectionSizeLimitExceeded"]), "never");
+        assert_eq!(is(&[]), "never");
+    }
+}

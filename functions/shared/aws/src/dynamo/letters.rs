@@ -1,0 +1,71 @@
+//! What became of dead letters. They are kept for a time and not by number.
+
+use domain::ports::{LetterRecord, Letters, PortError};
+
+use super::Dynamo;
+use super::due::limit_of;
+use super::record::{Item, text, time};
+use super::schema::SETTLED;
+use super::versioned::{record_of, told, ttl};
+use crate::sdk_error::port_error;
+
+/// The key that all letters share.
+const KIND: &str = "letter";
+/// The attribute with the body of a letter that nobody can read.
+const BODY: &str = "Body";
+/// How long a record is kept, in milliseconds: 90 days.
+const KEPT_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
+
+impl Letters for Dynamo {
+    async fn record(&self, mut settled: LetterRecord) -> Result<(), PortError> {
+        const OPERATION: &str = "letters.record";
+        // By itself: written as JSON, a body full of odd characters would take several times its room.
+        let body = settled.body.take();
+        let record = serde_json::to_string(&settled).map_err(|error| PortError::refused(OPERATION, error))?;
+        let mut item = Item::from([
+            (SETTLED.hash.name.to_owned(), text(KIND)),
+            ("MessageID".to_owned(), text(&*settled.message_id)),
+            (SETTLED.range.name.to_owned(), time(settled.settled_at)),
+            ("TTL".to_owned(), ttl(settled.settled_at.plus_ms(KEPT_MS))),
+            ("Record".to_owned(), text(record)),
+        ]);
+        if let Some(body) = body {
+            item.insert(BODY.to_owned(), text(&*body));
+        }
+        let request = self.client().put_item().table_name(&self.tables().dead_letters).set_item(Some(item));
+        request.send().await.map_err(|error| port_error(OPERATION, &error))?;
+        Ok(())
+    }
+
+    /// Of those settled in the same millisecond DynamoDB decides which comes first.
+    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
+        const OPERATION: &str = "letters.letters";
+        let (mut letters, mut start) = (Vec::<LetterRecord>::new(), None);
+        while letters.len() < limit {
+            let request = self
+                .client()
+                .query()
+                .table_name(&self.tables().dead_letters)
+                .index_name(SETTLED.name)
+                .key_condition_expression("Kind = :kind")
+                .expression_attribute_values(":kind", text(KIND))
+                .scan_index_forward(false)
+                .limit(limit_of(limit - letters.len()))
+                .set_exclusive_start_key(start);
+            let page = request.send().await.map_err(|error| port_error(OPERATION, &error))?;
+            for mut item in page.items.into_iter().flatten() {
+                let body = item.remove(BODY).and_then(|body| body.as_s().ok().map(|body| body.as_str().into()));
+                match record_of::<LetterRecord>(OPERATION, item) {
+                    Ok(record) => letters.push(LetterRecord { body, ..record }),
+                    // A letter of another form is left out, so that the others are seen.
+                    Err(error) => tracing::error!("a settled letter cannot be read: {}", told(&error)),
+                }
+            }
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                break;
+            }
+        }
+        Ok(letters)
+    }
+}

@@ -1,0 +1,60 @@
+//! The place between two pages of a list, as a text that callers carry and nobody reads.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use domain::task::ProcessState;
+use domain::time::Timestamp;
+
+use super::lane::Place;
+
+/// The cursor behind an entry of the list of a state, or of any.
+pub(super) fn cursor(place: &Place, state: Option<ProcessState>) -> String {
+    let Place { at, lane, order_id } = place;
+    let list = state.map_or("Any", ProcessState::name);
+    URL_SAFE_NO_PAD.encode(format!("{list} {} {lane} {order_id}", at.epoch_ms()))
+}
+
+/// The place that a cursor of this list stands for; `None` when this list did not make it.
+pub(super) fn place_of(text: &str, state: Option<ProcessState>) -> Option<Place> {
+    let content = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
+    let parts: [&str; 4] = content.split(' ').collect::<Vec<_>>().try_into().ok()?;
+    let [_, at, lane, order_id] = parts;
+    let place = Place {
+        at: Timestamp::from_epoch_ms(at.parse().ok()?),
+        lane: lane.parse().ok()?,
+        order_id: order_id.parse().ok()?,
+    };
+    // Only the one spelling that `cursor` makes.
+    (cursor(&place, state) == text).then_some(place)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::id::OrderId;
+
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_good_for_the_list_that_made_it_and_no_other() {
+        let order_id = OrderId::from_idempotency_key("shop", "1");
+        let place = Place { at: Timestamp::from_epoch_ms(1_795_195_603_007), lane: 17, order_id };
+        for state in [None, Some(ProcessState::Error)] {
+            assert_eq!(place_of(&cursor(&place, state), state), Some(place));
+            assert_eq!(place_of(&cursor(&place, state), Some(ProcessState::Processed)), None);
+        }
+        let made_up = |text: &str| place_of(&URL_SAFE_NO_PAD.encode(text), None);
+        assert_eq!(made_up(&format!("Any 7 0 {order_id}")).map(|place| place.lane), Some(0));
+        for text in [
+            format!("Any +7 0 {order_id}"),
+            format!("Any 7 00 {order_id}"),
+            format!("Any 7 0 {order_id} "),
+            format!("Any 7 300 {order_id}"),
+            "Any 7 0".to_owned(),
+            "Any 7 0 x".to_owned(),
+        ] {
+            assert_eq!(made_up(&text), None, "{text}");
+        }
+        assert_eq!(place_of("", None), None);
+        assert_eq!(place_of("¤", None), None);
+    }
+}

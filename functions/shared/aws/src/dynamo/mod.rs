@@ -1,0 +1,86 @@
+//! The state store on DynamoDB: orders, tasks, leases, health of the services, memos, jobs, and what became of dead
+//! letters.
+//!
+//! Every write that may race is one conditional write, and what decides it stands in its condition, so that nothing here
+//! reads first and writes then. A condition that does not hold is an answer, not an error. Whether a write whose answer
+//! was lost happened is told by the nonce that it left behind (rule 3).
+//!
+//! What must never happen here: a transaction that was turned away because of others counts as an answer; a record of an
+//! unknown form is taken for one that is known.
+
+mod change;
+mod commit;
+mod due;
+mod insert;
+mod jobs;
+mod leases;
+mod letters;
+mod list;
+mod memos;
+mod meter;
+mod pauses;
+mod read;
+mod record;
+mod schema;
+mod services;
+mod settled;
+mod store;
+mod versioned;
+
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::Client;
+use domain::time::Timestamp;
+
+pub use meter::{Consumed, Meter};
+pub use schema::{Attribute, Index, Kind, Projection, TABLES, Table, Tables};
+
+/// The ports of the state store on DynamoDB. Cloning copies a pointer.
+#[derive(Debug, Clone)]
+pub struct Dynamo(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    client: Client,
+    tables: Tables,
+    /// Shards of the index `watch`.
+    shards: u8,
+    now: fn() -> Timestamp,
+}
+
+impl Dynamo {
+    /// On these tables. `shards` is the deployment's number of shards of the index `watch`.
+    #[must_use]
+    pub fn new(client: Client, tables: Tables, shards: u8) -> Self {
+        Self(Arc::new(Inner { client, tables, shards, now: system_time }))
+    }
+
+    /// The same with another clock. It only says at which month a list of orders begins.
+    #[must_use]
+    pub fn with_clock(self, now: fn() -> Timestamp) -> Self {
+        let Inner { client, tables, shards, .. } = &*self.0;
+        Self(Arc::new(Inner { client: client.clone(), tables: tables.clone(), shards: *shards, now }))
+    }
+
+    fn client(&self) -> &Client {
+        &self.0.client
+    }
+
+    fn tables(&self) -> &Tables {
+        &self.0.tables
+    }
+
+    fn shards(&self) -> u8 {
+        self.0.shards.max(1)
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.0.now)()
+    }
+}
+
+/// The adapter's own clock, which decides nothing about an order.
+fn system_time() -> Timestamp {
+    let since_epoch = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    Timestamp::from_epoch_ms(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,58 @@
+//! The stored form of orders and tasks, apart from the domain's types: names are the pattern's own words (design §3), times
+//! are epoch milliseconds, what is not there has no attribute.
+//!
+//! DynamoDB bills a write by the whole item, one unit for each started kilobyte. A task has to stay below the first one
+//! on a healthy order's way through three steps, so each byte of a name counts three times here; [`history`] and
+//! [`step`] say what they leave out.
+
+mod history;
+mod order;
+mod reader;
+mod reason;
+#[cfg(test)]
+mod size;
+mod step;
+mod task;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::time::Timestamp;
+
+pub(super) use order::{FIRST_MONTH, RECENT_SHARDS, order, order_item, recent_key, recent_month};
+pub(super) use reader::{Reader, Unreadable};
+pub(super) use step::step_state;
+pub(super) use task::{FAILED_SHARDS, failed_key, task, task_item};
+
+/// An item, or a map inside one.
+pub(super) type Item = HashMap<String, AttributeValue>;
+
+pub(super) fn text(text: impl Into<String>) -> AttributeValue {
+    AttributeValue::S(text.into())
+}
+
+pub(super) fn number(number: impl ToString + Copy) -> AttributeValue {
+    AttributeValue::N(number.to_string())
+}
+
+pub(super) fn time(at: Timestamp) -> AttributeValue {
+    number(at.epoch_ms())
+}
+
+pub(super) fn bytes(bytes: &[u8]) -> AttributeValue {
+    AttributeValue::B(Blob::new(bytes))
+}
+
+/// Puts in what is there.
+fn put_if(item: &mut Item, name: &str, value: Option<AttributeValue>) {
+    if let Some(value) = value {
+        item.insert(name.to_owned(), value);
+    }
+}
+
+fn put(item: &mut Item, name: &str, value: AttributeValue) {
+    item.insert(name.to_owned(), value);
+}

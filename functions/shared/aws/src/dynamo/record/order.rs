@@ -1,0 +1,74 @@
+//! The record of an order.
+
+use domain::json::Json;
+use domain::message::Priority;
+use domain::order::Order;
+use domain::time::Timestamp;
+
+use super::{Item, Reader, Unreadable, put, put_if, text, time};
+use crate::dynamo::schema::RECENT;
+
+/// Shards of a month of the index `recent`: a key takes 1,000 writes in a second.
+pub(in crate::dynamo) const RECENT_SHARDS: u8 = 4;
+/// No order is older than this: January 2026, in months since year 0. Where a clock says otherwise it counts as of then.
+pub(in crate::dynamo) const FIRST_MONTH: i64 = 2026 * 12;
+
+/// The item of an order. The document is copied once, since the request must own it.
+pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
+    let mut item = Item::with_capacity(9);
+    put(&mut item, "OrderID", text(order.order_id.to_string()));
+    put(&mut item, "Document", text(order.document.text()));
+    put(&mut item, "Fingerprint", text(&*order.fingerprint));
+    put(&mut item, "SubmittedAt", time(order.submitted_at));
+    put(&mut item, "Submitter", text(&*order.submitter));
+    put_if(&mut item, "ReplyChannel", order.reply_channel.as_deref().map(text));
+    put_if(&mut item, "CorrelationID", order.correlation_id.as_deref().map(text));
+    put_if(&mut item, "Priority", order.priority.map(|priority| text(priority_name(priority))));
+    let shard = order.order_id.shard(RECENT_SHARDS);
+    put(&mut item, RECENT.hash.name, text(recent_key(recent_month(order.submitted_at), shard)));
+    item
+}
+
+/// The order of an item.
+pub(in crate::dynamo) fn order(item: Item) -> Result<Order, Unreadable> {
+    let mut reader = Reader::new(item);
+    let document = reader.text("Document")?;
+    Ok(Order {
+        order_id: reader.word("OrderID", |id| id.parse().ok())?,
+        document: serde_json::from_str::<Json>(&document)
+            .map_err(|error| reader.wrong("Document", error.to_string()))?,
+        fingerprint: reader.text("Fingerprint")?.into(),
+        submitted_at: reader.time("SubmittedAt")?,
+        submitter: reader.text("Submitter")?.into(),
+        reply_channel: reader.text_if("ReplyChannel")?.map(Into::into),
+        correlation_id: reader.text_if("CorrelationID")?.map(Into::into),
+        priority: reader.word_if("Priority", priority)?,
+    })
+}
+
+/// The month of the index `recent` that a time belongs to, in months since year 0; never before the first one.
+pub(in crate::dynamo) fn recent_month(at: Timestamp) -> i64 {
+    // The display of a time is its calendar.
+    let text = at.to_string();
+    let month = text.get(..7).and_then(|month| month.split_once('-')).and_then(|(year, month)| {
+        let (year, month): (i64, i64) = (year.parse().ok()?, month.parse().ok()?);
+        Some(year * 12 + month - 1)
+    });
+    month.unwrap_or(FIRST_MONTH).max(FIRST_MONTH)
+}
+
+/// The key of a shard of a month, like `2026-11#3`; none before the first month.
+pub(in crate::dynamo) fn recent_key(month: i64, shard: u8) -> String {
+    format!("{:04}-{:02}#{shard}", month.div_euclid(12), month.rem_euclid(12) + 1)
+}
+
+pub(super) const fn priority_name(priority: Priority) -> &'static str {
+    match priority {
+        Priority::Normal => "normal",
+        Priority::High => "high",
+    }
+}
+
+pub(super) fn priority(name: &str) -> Option<Priority> {
+    Priority::ALL.into_iter().find(|priority| priority_name(*priority) == name)
+}

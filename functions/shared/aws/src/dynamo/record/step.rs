@@ -1,0 +1,91 @@
+//! The record of one step. `Direction` is written while it is `Undo`; without it the step goes forward.
+
+use std::sync::Arc;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::json::Json;
+use domain::task::{Direction, Step, StepError, StepState};
+
+use super::{Item, Reader, Unreadable, number, put, put_if, text, time};
+
+pub(super) fn step_value(step: &Step) -> AttributeValue {
+    let mut item = Item::with_capacity(14);
+    put(&mut item, "Name", text(&*step.name));
+    put(&mut item, "Agent", text(&*step.agent));
+    put(&mut item, "ProcessState", text(step_state(step)));
+    put(&mut item, "LockedBy", step.locked_by.as_deref().map_or(AttributeValue::Null(true), text));
+    put(&mut item, "CompleteBy", step.complete_by.map_or(AttributeValue::Null(true), time));
+    put(&mut item, "FailureCount", number(step.failure_count));
+    put(&mut item, "Attempt", number(step.attempt));
+    let direction = (step.direction != Direction::Forward).then(|| text(step.direction.name()));
+    put_if(&mut item, "Direction", direction);
+    put_if(&mut item, "DoubtedAt", step.doubted_at.map(time));
+    put_if(&mut item, "NotBefore", step.not_before.map(time));
+    // As its text, so that numbers keep their digits.
+    put_if(&mut item, "Output", step.output.as_ref().map(|output| text(output.text())));
+    put_if(&mut item, "LastError", step.last_error.as_ref().map(error_value));
+    put_if(&mut item, "StartedAt", step.started_at.map(time));
+    put_if(&mut item, "FinishedAt", step.finished_at.map(time));
+    AttributeValue::M(item)
+}
+
+pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
+    let output = reader.text_if("Output")?.map(|output| serde_json::from_str::<Json>(&output)).transpose();
+    Ok(Step {
+        name: reader.text("Name")?.into(),
+        agent: reader.text("Agent")?.into(),
+        process_state: reader.word("ProcessState", state)?,
+        locked_by: reader.text_if("LockedBy")?.map(Arc::from),
+        complete_by: reader.time_if("CompleteBy")?,
+        failure_count: reader.number("FailureCount")?,
+        attempt: reader.number("Attempt")?,
+        direction: reader.word_if("Direction", direction)?.unwrap_or(Direction::Forward),
+        doubted_at: reader.time_if("DoubtedAt")?,
+        not_before: reader.time_if("NotBefore")?,
+        output: output.map_err(|error| reader.wrong("Output", error.to_string()))?,
+        last_error: reader.map_if("LastError")?.map(error).transpose()?,
+        started_at: reader.time_if("StartedAt")?,
+        finished_at: reader.time_if("FinishedAt")?,
+    })
+}
+
+fn error_value(error: &StepError) -> AttributeValue {
+    let mut item = Item::with_capacity(4);
+    put(&mut item, "Code", text(&*error.code));
+    put(&mut item, "Message", text(&*error.message));
+    put(&mut item, "Attempt", number(error.attempt));
+    put(&mut item, "At", time(error.at));
+    AttributeValue::M(item)
+}
+
+fn error(mut reader: Reader) -> Result<StepError, Unreadable> {
+    Ok(StepError {
+        code: reader.text("Code")?.into(),
+        message: reader.text("Message")?.into(),
+        attempt: reader.number("Attempt")?,
+        at: reader.time("At")?,
+    })
+}
+
+/// The word for a step's state, as it is stored.
+pub(in crate::dynamo) const fn step_state(step: &Step) -> &'static str {
+    state_name(step.process_state)
+}
+
+const fn state_name(state: StepState) -> &'static str {
+    match state {
+        StepState::Pending => "Pending",
+        StepState::Processing => "Processing",
+        StepState::Processed => "Processed",
+        StepState::Error => "Error",
+    }
+}
+
+fn state(name: &str) -> Option<StepState> {
+    const ALL: [StepState; 4] = [StepState::Pending, StepState::Processing, StepState::Processed, StepState::Error];
+    ALL.into_iter().find(|state| state_name(*state) == name)
+}
+
+fn direction(name: &str) -> Option<Direction> {
+    [Direction::Forward, Direction::Undo].into_iter().find(|direction| direction.name() == name)
+}

@@ -1,0 +1,95 @@
+//! The record of a task.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::id::OrderId;
+use domain::message::Priority;
+use domain::task::{ProcessState, Task, Watch};
+use domain::time::Timestamp;
+
+use super::history::{history, history_value};
+use super::order::{priority, priority_name};
+use super::reason::{notice, notice_value, pause, pause_value, reason, reason_value};
+use super::step::{step, step_value};
+use super::{Item, Reader, Unreadable, bytes, number, put, put_if, text, time};
+use crate::dynamo::schema::{FAILED, WATCH};
+
+/// Shards of the index `failed`.
+pub(in crate::dynamo) const FAILED_SHARDS: u8 = 4;
+
+/// The item of a task.
+pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
+    let mut item = Item::with_capacity(16);
+    put(&mut item, "OrderID", text(task.order_id.to_string()));
+    put(&mut item, "Version", number(task.version));
+    put(&mut item, "Nonce", bytes(&task.nonce.to_be_bytes()));
+    put(&mut item, "Workflow", text(&*task.workflow));
+    put(&mut item, "WorkflowVersion", number(task.workflow_version));
+    put(&mut item, "ProcessState", text(task.process_state.name()));
+    put_if(&mut item, "Reason", task.reason.as_ref().map(reason_value));
+    put(&mut item, "Steps", AttributeValue::L(task.steps.iter().map(step_value).collect()));
+    put_if(&mut item, WATCH.hash.name, task.watch.map(|watch| text(watch.to_string())));
+    put_if(&mut item, WATCH.range.name, task.watch_at.map(time));
+    let priority = (task.priority != Priority::Normal).then(|| text(priority_name(task.priority)));
+    put_if(&mut item, "Priority", priority);
+    put_if(&mut item, "Paused", task.paused.as_ref().map(pause_value));
+    put_if(&mut item, "Resumed", (task.resumed > 0).then(|| number(task.resumed)));
+    put_if(&mut item, "Notify", task.notify.then_some(AttributeValue::Bool(true)));
+    let unsent = (!task.unsent.is_empty()).then(|| AttributeValue::L(task.unsent.iter().map(notice_value).collect()));
+    put_if(&mut item, "Unsent", unsent);
+    put(&mut item, "History", history_value(&task.history, &task.steps));
+    if task.process_state == ProcessState::Error {
+        put(&mut item, FAILED.hash.name, text(failed_key(task.order_id.shard(FAILED_SHARDS))));
+        put(&mut item, FAILED.range.name, time(failed_at(task)));
+    }
+    item
+}
+
+/// The task of an item.
+pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
+    let mut reader = Reader::new(item);
+    let steps = reader.elements("Steps")?;
+    let steps = steps.into_iter().map(|(place, value)| step(Reader::inside(value, place)?));
+    let steps = steps.collect::<Result<Vec<_>, _>>()?;
+    let unsent = reader.elements("Unsent")?;
+    let unsent = unsent.into_iter().map(|(place, value)| notice(Reader::inside(value, place)?));
+    Ok(Task {
+        order_id: reader.word("OrderID", |id| id.parse::<OrderId>().ok())?,
+        version: reader.number("Version")?,
+        nonce: reader.nonce("Nonce")?,
+        workflow: reader.text("Workflow")?.into(),
+        workflow_version: reader.number("WorkflowVersion")?,
+        process_state: reader.word("ProcessState", |name| name.parse::<ProcessState>().ok())?,
+        reason: reader.map_if("Reason")?.map(reason).transpose()?,
+        watch: reader.word_if(WATCH.hash.name, watch)?,
+        watch_at: reader.time_if(WATCH.range.name)?,
+        priority: reader.word_if("Priority", priority)?.unwrap_or(Priority::Normal),
+        paused: reader.map_if("Paused")?.map(pause).transpose()?,
+        resumed: reader.number_if("Resumed")?.unwrap_or(0),
+        notify: reader.flag("Notify")?,
+        unsent: unsent.collect::<Result<Vec<_>, _>>()?,
+        history: history(reader.elements("History")?, &steps)?,
+        steps,
+    })
+}
+
+/// The key of a shard of the index `failed`.
+pub(in crate::dynamo) fn failed_key(shard: u8) -> String {
+    format!("error#{shard:02}")
+}
+
+/// Since when a task is in `Error`, as far as its history still shows it. The same text in two histories gives the same
+/// time, so that a change of something else leaves the index alone.
+fn failed_at(task: &Task) -> Timestamp {
+    let line = task.history.iter().rev().find(|line| &*line.what == ProcessState::Error.name());
+    line.or(task.history.first()).map(|line| line.at).or(task.watch_at).unwrap_or_default()
+}
+
+fn watch(key: &str) -> Option<Watch> {
+    let (lane, shard) = key.split_once('#')?;
+    let shard = shard.parse().ok()?;
+    match lane {
+        "due" => Some(Watch::Due(shard)),
+        "error" => Some(Watch::Error(shard)),
+        _ => None,
+    }
+}

@@ -1,0 +1,155 @@
+//! The tables as data: the template makes them so, and tests create theirs from here.
+//!
+//! All are billed on demand. Attributes that are not keys need no schema.
+
+/// The names of the tables in one deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tables {
+    /// The order database.
+    pub orders: String,
+    /// The state store.
+    pub tasks: String,
+    /// Leases of supervisors.
+    pub leases: String,
+    /// Health of the remote services.
+    pub services: String,
+    /// Memos of agents.
+    pub memos: String,
+    /// Jobs of operators.
+    pub jobs: String,
+    /// What became of dead letters.
+    pub dead_letters: String,
+}
+
+impl Tables {
+    /// The name of a table, by the variable of [`Table::variable`].
+    #[must_use]
+    pub fn name(&self, variable: &str) -> Option<&str> {
+        match variable {
+            "ORDERS_TABLE" => Some(&self.orders),
+            "TASKS_TABLE" => Some(&self.tasks),
+            "LEASES_TABLE" => Some(&self.leases),
+            "SERVICES_TABLE" => Some(&self.services),
+            "MEMOS_TABLE" => Some(&self.memos),
+            "JOBS_TABLE" => Some(&self.jobs),
+            "DEAD_LETTERS_TABLE" => Some(&self.dead_letters),
+            _ => None,
+        }
+    }
+}
+
+/// A table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Table {
+    /// The environment variable that holds its name.
+    pub variable: &'static str,
+    /// The partition key.
+    pub hash: Attribute,
+    /// The sort key.
+    pub range: Option<Attribute>,
+    /// The attribute with the time, in epoch seconds, after which DynamoDB may delete an item.
+    pub ttl: Option<&'static str>,
+    /// Its global secondary indexes.
+    pub indexes: &'static [Index],
+}
+
+/// A global secondary index. One whose keys only some items have is sparse, and costs the others nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Index {
+    /// Its name.
+    pub name: &'static str,
+    /// The partition key.
+    pub hash: Attribute,
+    /// The sort key.
+    pub range: Attribute,
+    /// What an entry shows.
+    pub projection: Projection,
+}
+
+/// A key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attribute {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+}
+
+/// What a key holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `S`.
+    Text,
+    /// `N`.
+    Number,
+}
+
+/// What an entry of an index shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Projection {
+    /// `KEYS_ONLY`.
+    Keys,
+    /// `ALL`.
+    All,
+}
+
+/// Who has to look after a task (design §3); tasks that nobody has to look after are not in it.
+pub(super) const WATCH: Index =
+    Index { name: "watch", hash: text("Watch"), range: number("WatchAt"), projection: Projection::Keys };
+/// Tasks in `Error`, which in `watch` may stand among those under way as long as a notice about them is not sent.
+pub(super) const FAILED: Index =
+    Index { name: "failed", hash: text("Failed"), range: number("FailedAt"), projection: Projection::Keys };
+/// Orders by the time they came.
+pub(super) const RECENT: Index =
+    Index { name: "recent", hash: text("Recent"), range: number("SubmittedAt"), projection: Projection::Keys };
+/// Dead letters by the time they were settled.
+pub(super) const SETTLED: Index =
+    Index { name: "settled", hash: text("Kind"), range: number("SettledAt"), projection: Projection::All };
+
+/// All tables.
+pub const TABLES: [Table; 7] = [
+    Table { variable: "ORDERS_TABLE", hash: text("OrderID"), range: None, ttl: None, indexes: &[RECENT] },
+    Table { variable: "TASKS_TABLE", hash: text("OrderID"), range: None, ttl: None, indexes: &[WATCH, FAILED] },
+    Table { variable: "LEASES_TABLE", hash: text("Name"), range: None, ttl: Some("TTL"), indexes: &[] },
+    Table { variable: "SERVICES_TABLE", hash: text("Service"), range: None, ttl: None, indexes: &[] },
+    Table { variable: "MEMOS_TABLE", hash: text("Key"), range: None, ttl: Some("TTL"), indexes: &[] },
+    Table { variable: "JOBS_TABLE", hash: text("Kind"), range: Some(text("JobID")), ttl: None, indexes: &[] },
+    Table {
+        variable: "DEAD_LETTERS_TABLE",
+        hash: text("Kind"),
+        range: Some(text("MessageID")),
+        ttl: Some("TTL"),
+        indexes: &[SETTLED],
+    },
+];
+
+const fn text(name: &'static str) -> Attribute {
+    Attribute { name, kind: Kind::Text }
+}
+
+const fn number(name: &'static str) -> Attribute {
+    Attribute { name, kind: Kind::Number }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_table_has_a_name_of_its_own() {
+        let tables = Tables {
+            orders: "o".into(),
+            tasks: "t".into(),
+            leases: "l".into(),
+            services: "s".into(),
+            memos: "m".into(),
+            jobs: "j".into(),
+            dead_letters: "d".into(),
+        };
+        let names: BTreeSet<_> = TABLES.iter().map(|table| tables.name(table.variable).unwrap()).collect();
+        assert_eq!(names.len(), TABLES.len());
+        assert_eq!(tables.name("QUEUES_TABLE"), None);
+    }
+}

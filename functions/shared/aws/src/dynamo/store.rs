@@ -1,0 +1,42 @@
+//! The order database and the state store.
+
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use domain::order::Order;
+use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
+
+use super::Dynamo;
+use super::read::Seeing;
+
+impl Store for Dynamo {
+    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+        self.put_both(&order, &task).await
+    }
+
+    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        self.read_order("store.order", order_id).await
+    }
+
+    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        self.read_task("store.task", order_id, Seeing::Everything).await
+    }
+
+    async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        self.replace(before, &after).await
+    }
+
+    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        self.query_due(shard, now, after, limit).await
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        self.list_page(state, after, limit).await
+    }
+
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+        self.poll_settled(order_id, wait_ms).await
+    }
+}

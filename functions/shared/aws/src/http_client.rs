@@ -1,0 +1,122 @@
+//! The HTTP client that all SDK clients of a process share: HTTP/1.1, connections kept, and TLS only where an endpoint
+//! asks for it.
+//!
+//! It is our own, since the SDK's brings HTTP/2, proxies and a second pool, which a function never uses and would carry
+//! in its size and its start.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector, HttpConnectorFuture, HttpConnectorSettings, SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::retry::ErrorKind;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector as TcpConnector;
+use hyper_util::client::legacy::{Builder, Client, Error as ClientError, ResponseFuture};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+/// How long a connection may take to come up, without its TLS handshake; the attempt's time-out covers that.
+const CONNECT: Duration = Duration::from_secs(1);
+/// How long an unused connection is kept. Below the time after which AWS drops one; what was dropped while the function
+/// was frozen is noticed at its next use, and the request made again.
+const POOL_IDLE: Duration = Duration::from_secs(20);
+/// Unused connections kept for each host: a batch of ten with its reads and writes uses no more.
+const POOL_IDLE_MAX: usize = 16;
+
+/// The system's root certificates cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("no root certificates to check the endpoints of AWS with: {source}")]
+pub struct TlsError {
+    #[source]
+    source: std::io::Error,
+}
+
+/// The pool of connections. Cloning it shares them.
+#[derive(Debug, Clone)]
+pub(crate) enum Pool {
+    Plain(Client<TcpConnector, SdkBody>),
+    Tls(Client<HttpsConnector<TcpConnector>, SdkBody>),
+}
+
+impl Pool {
+    /// A pool that makes no TLS: the root certificates are not read.
+    pub(crate) fn plain() -> Self {
+        Self::Plain(pooled().build(tcp()))
+    }
+
+    /// A pool that makes TLS where a URL begins with `https`. The root certificates are read now: what is done before
+    /// the first request is done faster on Lambda.
+    ///
+    /// # Errors
+    /// [`TlsError`] where the system has no root certificates.
+    pub(crate) fn tls() -> Result<Self, TlsError> {
+        let mut connector = tcp();
+        connector.enforce_http(false);
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider);
+        let builder = builder.map_err(|source| TlsError { source })?;
+        Ok(Self::Tls(pooled().build(builder.https_or_http().enable_http1().wrap_connector(connector))))
+    }
+
+    fn request(&self, request: http::Request<SdkBody>) -> ResponseFuture {
+        match self {
+            Self::Plain(client) => client.request(request),
+            Self::Tls(client) => client.request(request),
+        }
+    }
+}
+
+impl HttpClient for Pool {
+    fn http_connector(&self, _: &HttpConnectorSettings, _: &RuntimeComponents) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}
+
+impl HttpConnector for Pool {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let request = match request.try_into_http1x() {
+            Ok(request) => request,
+            Err(error) => return HttpConnectorFuture::ready(Err(ConnectorError::user(error.into()))),
+        };
+        let answering = self.request(request);
+        HttpConnectorFuture::new(async move {
+            let response = answering.await.map_err(unanswered)?;
+            HttpResponse::try_from(response.map(SdkBody::from_body_1_x))
+                .map_err(|error| ConnectorError::other(error.into(), None))
+        })
+    }
+}
+
+/// What the SDK is told of a request without an answer. Everything here may be tried again: the SDK signs and sends anew,
+/// and every request that we make may arrive twice.
+fn unanswered(error: ClientError) -> ConnectorError {
+    let is_io = error.is_connect() || has_source::<std::io::Error>(&error);
+    if is_io {
+        ConnectorError::io(error.into())
+    } else {
+        ConnectorError::other(error.into(), Some(ErrorKind::TransientError))
+    }
+}
+
+fn has_source<E: Error + 'static>(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&error| error.source()).any(|error| error.is::<E>())
+}
+
+fn pooled() -> Builder {
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder.pool_idle_timeout(POOL_IDLE).pool_max_idle_per_host(POOL_IDLE_MAX).pool_timer(TokioTimer::new());
+    builder
+}
+
+fn tcp() -> TcpConnector {
+    let mut connector = TcpConnector::new();
+    connector.set_nodelay(true);
+    connector.set_connect_timeout(Some(CONNECT));
+    connector
+}

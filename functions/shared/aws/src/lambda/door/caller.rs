@@ -1,0 +1,90 @@
+//! Who sent a request, as the API's authorizer knows it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What the authorizer found out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Authorizer {
+    iam: Option<Iam>,
+    jwt: Option<Jwt>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Iam {
+    user_arn: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Jwt {
+    claims: Option<BTreeMap<String, Value>>,
+}
+
+/// The caller where nobody asked who it is.
+pub(super) fn anonymous() -> String {
+    "anonymous".to_owned()
+}
+
+impl Authorizer {
+    /// A name that stays the same for the same application, since its idempotency keys are kept under it: the ARN of a
+    /// user or role, or the subject of a token.
+    pub(super) fn caller(&self) -> String {
+        let arn = self.iam.as_ref().and_then(|iam| iam.user_arn.as_deref()).filter(|arn| !arn.is_empty());
+        arn.map(without_session).or_else(|| self.subject()).unwrap_or_else(anonymous)
+    }
+
+    fn subject(&self) -> Option<String> {
+        let claims = self.jwt.as_ref()?.claims.as_ref()?;
+        let claim = |name| claims.get(name).and_then(Value::as_str).filter(|value| !value.is_empty());
+        claim("sub").or_else(|| claim("client_id")).map(str::to_owned)
+    }
+}
+
+/// The ARN without the name of the session: each process of an application that takes a role has a session of its own, and
+/// what one posted the next one may have to post again.
+fn without_session(arn: &str) -> String {
+    match arn.split_once(":assumed-role/") {
+        Some((account, role)) => {
+            let role = role.rsplit_once('/').map_or(role, |(role, _)| role);
+            format!("{account}:assumed-role/{role}")
+        }
+        None => arn.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn caller(authorizer: Value) -> String {
+        serde_json::from_value::<Authorizer>(authorizer).unwrap().caller()
+    }
+
+    #[test]
+    fn a_user_is_its_arn_and_a_role_is_the_same_in_all_its_sessions() {
+        let of = |arn: &str| caller(json!({"iam": {"userArn": arn, "accountId": "1", "callerId": "AIDA"}}));
+        assert_eq!(of("arn:aws:iam::1:user/shop"), "arn:aws:iam::1:user/shop");
+        assert_eq!(of("arn:aws:sts::1:assumed-role/Shop/i-0123"), "arn:aws:sts::1:assumed-role/Shop");
+        assert_eq!(of("arn:aws:sts::1:assumed-role/Shop/i-4567"), "arn:aws:sts::1:assumed-role/Shop");
+    }
+
+    #[test]
+    fn a_token_is_its_subject_or_else_its_client() {
+        assert_eq!(caller(json!({"jwt": {"claims": {"sub": "u1", "client_id": "c1"}, "scopes": null}})), "u1");
+        assert_eq!(caller(json!({"jwt": {"claims": {"client_id": "c1", "exp": 7}}})), "c1");
+    }
+
+    #[test]
+    fn nobody_is_anonymous() {
+        for authorizer in [json!({}), json!({"iam": null}), json!({"lambda": {}}), json!({"iam": {"userArn": null}})] {
+            assert_eq!(caller(authorizer), "anonymous");
+        }
+    }
+}

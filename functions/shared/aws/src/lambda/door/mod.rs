@@ -1,0 +1,147 @@
+//! The function behind the HTTP API.
+
+mod caller;
+mod request;
+mod response;
+
+use std::panic::AssertUnwindSafe;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::{Request, Response, StatusCode};
+use lambda_runtime::Error;
+use serde_json::value::RawValue;
+
+use super::invocation::Invocation;
+use super::payload::read;
+use super::runtime::serve;
+use crate::scope::Company;
+use crate::world::within;
+use request::Event;
+use response::{Answer, problem};
+
+/// Runs a function behind an HTTP API (payload format 2.0): gives each request to `handle`, with the caller as the API's
+/// authorizer knows it. A panic is answered 500, and what is not done shortly before the invocation's deadline 503.
+///
+/// # Errors
+/// When the platform cannot be reached.
+pub async fn door<Handle, Handling>(handle: Handle) -> Result<(), Error>
+where
+    Handle: Fn(String, Request<Bytes>) -> Handling,
+    Handling: Future<Output = Response<Bytes>>,
+{
+    let handle = &handle;
+    serve(move |payload, invocation| async move { answer(&payload, &invocation, handle).await }).await
+}
+
+async fn answer<Handle, Handling>(payload: &RawValue, invocation: &Invocation, handle: &Handle) -> Result<Answer, Error>
+where
+    Handle: Fn(String, Request<Bytes>) -> Handling,
+    Handling: Future<Output = Response<Bytes>>,
+{
+    let event: Event<'_> = read(payload, "a request of an HTTP API")?;
+    let caller = event.caller();
+    let request = event.into_request()?;
+    let scope = invocation.scope(None, Company::default());
+    let handling = AssertUnwindSafe(scope.run(async move { handle(caller, request).await })).catch_unwind();
+    let response = match within(invocation.left_ms(), handling).await {
+        Some(Ok(response)) => response,
+        Some(Err(_)) => {
+            tracing::error!("a request's handler panicked");
+            problem(StatusCode::INTERNAL_SERVER_ERROR)
+        }
+        None => {
+            tracing::warn!("a request was not answered before the invocation's deadline");
+            problem(StatusCode::SERVICE_UNAVAILABLE)
+        }
+    };
+    Ok(Answer::of(response))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn event(method: &str, path: &str, more: &Value) -> Value {
+        let mut event = json!({
+            "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "",
+            "headers": {"host": "api.example", "content-type": "application/json"},
+            "requestContext": {"http": {"method": method, "path": path}, "stage": "$default"},
+            "isBase64Encoded": false,
+        });
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        event
+    }
+
+    /// What the handler saw, as it answers it: caller, method, URI, host, body.
+    async fn echo(caller: String, request: Request<Bytes>) -> Response<Bytes> {
+        let host = request.headers()["host"].to_str().unwrap().to_owned();
+        let said = format!("{caller} {} {} {host} {:?}", request.method(), request.uri(), request.body());
+        Response::builder().status(202).header("location", "/orders/1").body(said.into()).unwrap()
+    }
+
+    async fn answered(event: &Value) -> Value {
+        let payload = serde_json::value::to_raw_value(event).unwrap();
+        let answer = answer(&payload, &Invocation::for_test(60_000), &echo).await.unwrap();
+        serde_json::to_value(answer).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_request_arrives_as_it_was_sent_and_its_answer_goes_back() {
+        let more = json!({"rawQueryString": "state=Error&cursor=a%2Fb", "body": "{\"Total\": 1.10}"});
+        let answer = answered(&event("POST", "/orders", &more)).await;
+        assert_eq!(answer["statusCode"], 202);
+        assert_eq!(answer["headers"], json!({"location": "/orders/1"}));
+        assert_eq!(answer["isBase64Encoded"], false);
+        let said = r#"anonymous POST /orders?state=Error&cursor=a%2Fb api.example b"{\"Total\": 1.10}""#;
+        assert_eq!(answer["body"], said);
+    }
+
+    #[tokio::test]
+    async fn a_body_in_base64_is_decoded() {
+        let answer = answered(&event("POST", "/orders", &json!({"body": "AP8=", "isBase64Encoded": true}))).await;
+        assert_eq!(answer["body"], r#"anonymous POST /orders api.example b"\0\xff""#);
+    }
+
+    #[tokio::test]
+    async fn the_stage_is_no_part_of_the_path() {
+        for (stage, path, expected) in [
+            ("prod", "/prod/orders/1", "/orders/1"),
+            ("prod", "/prod", "/"),
+            ("prod", "/production/orders", "/production/orders"),
+            ("prod", "/orders", "/orders"),
+            ("$default", "/$default/orders", "/$default/orders"),
+        ] {
+            let context = json!({"requestContext": {"http": {"method": "GET"}, "stage": stage}});
+            let answer = answered(&event("GET", path, &context)).await;
+            assert_eq!(answer["body"], format!("anonymous GET {expected} api.example b\"\""), "{path}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_path_that_the_api_has_decoded_is_still_a_path() {
+        let answer = answered(&event("GET", "/orders/a b\u{e9}?<x>", &json!({}))).await;
+        assert_eq!(answer["body"], r#"anonymous GET /orders/a%20b%C3%A9%3F%3Cx%3E api.example b"""#);
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_answered_500_and_an_endless_request_503() {
+        let payload = serde_json::value::to_raw_value(&event("GET", "/health", &json!({}))).unwrap();
+        let panics = async |_, _| panic!("this panic is part of the test");
+        let answer_of = answer(&payload, &Invocation::for_test(60_000), &panics).await.unwrap();
+        assert_eq!(serde_json::to_value(answer_of).unwrap()["statusCode"], 500);
+        let endless = async |_, _| std::future::pending().await;
+        let answer_of = serde_json::to_value(answer(&payload, &Invocation::for_test(510), &endless).await.unwrap());
+        let answer_of = answer_of.unwrap();
+        assert_eq!(answer_of["statusCode"], 503);
+        assert_eq!(answer_of["headers"]["content-type"], "application/problem+json");
+    }
+
+    #[tokio::test]
+    async fn an_event_that_is_no_request_fails_the_invocation() {
+        let payload = serde_json::value::to_raw_value(&json!({"Records": []})).unwrap();
+        assert!(answer(&payload, &Invocation::for_test(60_000), &echo).await.is_err());
+    }
+}

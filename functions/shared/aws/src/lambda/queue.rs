@@ -1,0 +1,198 @@
+//! Functions behind a queue.
+
+use std::panic::AssertUnwindSafe;
+
+use domain::batch::Failures;
+use domain::message::Delivery;
+use futures_util::FutureExt;
+use futures_util::future::join_all;
+use lambda_runtime::Error;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tracing::Instrument;
+
+use super::invocation::Invocation;
+use super::payload::read;
+use super::record::{Answer, SQS_EVENT, SqsEvent, SqsRecord};
+use super::runtime::serve;
+use crate::config::QueueUrls;
+use crate::scope::Company;
+use crate::world::within;
+
+/// Runs a function behind a queue: gives each record of a batch to `handle` as a delivery of its own, all at the same
+/// time, and tells the platform which are to be delivered again: those that `handle` reports, those whose handling
+/// panicked, and those that are not done shortly before the invocation's deadline.
+///
+/// # Errors
+/// When the platform cannot be reached.
+pub async fn queue<M, Handle, Handling>(queues: &QueueUrls, handle: Handle) -> Result<(), Error>
+where
+    M: DeserializeOwned,
+    Handle: Fn(Vec<Delivery<M>>) -> Handling,
+    Handling: Future<Output = Failures>,
+{
+    let handle = &handle;
+    serve(move |payload, invocation| async move { batch(&payload, &invocation, queues, handle).await }).await
+}
+
+/// # Errors
+/// When the event is no batch of a queue: all of it, whatever it is, is then delivered again.
+async fn batch<M, Handle, Handling>(
+    payload: &RawValue,
+    invocation: &Invocation,
+    queues: &QueueUrls,
+    handle: &Handle,
+) -> Result<Answer, Error>
+where
+    M: DeserializeOwned,
+    Handle: Fn(Vec<Delivery<M>>) -> Handling,
+    Handling: Future<Output = Failures>,
+{
+    let event: SqsEvent<'_> = read(payload, SQS_EVENT)?;
+    Ok(each(&event.records, invocation, |record| handle(vec![record.delivery(queues)])).await)
+}
+
+/// Handles the records of a batch at the same time, each in its own surroundings.
+pub(super) async fn each<'a, Handle, Handling>(
+    records: &'a [SqsRecord<'a>],
+    invocation: &Invocation,
+    handle: Handle,
+) -> Answer
+where
+    Handle: Fn(&'a SqsRecord<'a>) -> Handling,
+    Handling: Future<Output = Failures>,
+{
+    let (handle, company) = (&handle, Company::default());
+    let handling = records.iter().map(|record| {
+        let scope = invocation.scope(record.trace_header(), company.clone());
+        let span = tracing::info_span!("record", message_id = &*record.message_id);
+        let work = AssertUnwindSafe(scope.run(async move { handle(record).await })).catch_unwind();
+        let is_done = async {
+            match within(invocation.left_ms(), work).await {
+                Some(Ok(Failures(failed))) => failed.is_empty(),
+                Some(Err(_)) => {
+                    tracing::error!("the handler panicked on this record");
+                    false
+                }
+                None => {
+                    tracing::warn!("not done before the invocation's deadline");
+                    false
+                }
+            }
+        };
+        async move { (!is_done.await).then(|| record.message_id.to_string()) }.instrument(span)
+    });
+    let answer = Answer::failed(join_all(handling).await.into_iter().flatten());
+    tracing::debug!(records = records.len(), failed = answer.len(), "batch");
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use domain::message::{Priority, SchedulerMessage};
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::config::testing::queue_urls;
+    use crate::scope::Scope;
+
+    fn record(name: &str, body: &str, attributes: &Value) -> Value {
+        json!({
+            "messageId": name, "receiptHandle": format!("handle-{name}"), "body": body, "attributes": attributes,
+            "messageAttributes": {}, "md5OfBody": "", "eventSource": "aws:sqs", "awsRegion": "eu-central-1",
+            "eventSourceARN": "arn:aws:sqs:eu-central-1:1:scheduler-high",
+        })
+    }
+
+    fn event(records: &[Value]) -> Box<RawValue> {
+        serde_json::value::to_raw_value(&json!({ "Records": records })).unwrap()
+    }
+
+    fn numbers(numbers: &[&str]) -> Box<RawValue> {
+        let records: Vec<Value> = numbers.iter().map(|number| record(number, number, &json!({}))).collect();
+        event(&records)
+    }
+
+    /// Everything fails that the handler does not know.
+    fn failed(delivery: &Delivery<u32>) -> Failures {
+        Failures(vec![delivery.receipt.clone()])
+    }
+
+    async fn answer<Handle, Handling>(payload: &RawValue, left_ms: u64, handle: Handle) -> Vec<String>
+    where
+        Handle: Fn(Delivery<u32>) -> Handling,
+        Handling: Future<Output = Failures>,
+    {
+        let handle = |mut batch: Vec<Delivery<u32>>| {
+            assert_eq!(batch.len(), 1, "each record comes by itself");
+            handle(batch.remove(0))
+        };
+        let answer = batch(payload, &Invocation::for_test(left_ms), &queue_urls(), &handle).await.unwrap();
+        answer.message_ids().into_iter().map(str::to_owned).collect()
+    }
+
+    #[tokio::test]
+    async fn a_bad_body_and_a_panic_fail_one_record_each() {
+        let payload = numbers(&["1", "{nonsense", "2", "3"]);
+        let again = answer(&payload, 60_000, async |delivery| match delivery.body {
+            Ok(2) => panic!("this panic is part of the test"),
+            Ok(_) => Failures::default(),
+            Err(_) => failed(&delivery),
+        });
+        assert_eq!(again.await, ["{nonsense", "2"]);
+    }
+
+    #[tokio::test]
+    async fn what_is_not_done_in_time_is_delivered_again_and_what_is_done_is_not() {
+        let payload = numbers(&["1", "2"]);
+        let again = answer(&payload, 600, async |delivery| match delivery.body {
+            Ok(1) => Failures::default(),
+            Ok(_) | Err(_) => std::future::pending().await,
+        });
+        assert_eq!(again.await, ["2"]);
+    }
+
+    #[tokio::test]
+    async fn the_records_of_a_batch_are_handled_at_the_same_time() {
+        let payload = numbers(&["1", "2", "3"]);
+        let all_here = tokio::sync::Barrier::new(3);
+        let again = answer(&payload, 60_000, async |_| {
+            all_here.wait().await;
+            Failures::default()
+        });
+        assert!(again.await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_record_comes_with_its_count_its_lane_and_its_trace_or_that_of_the_invocation() {
+        let attributes = json!({"ApproximateReceiveCount": "3", "SentTimestamp": "7", "AWSTraceHeader": "Root=own"});
+        let payload = event(&[record("1", "1", &attributes), record("2", "2", &json!({}))]);
+        let seen = AtomicU32::new(0);
+        let again = answer(&payload, 60_000, async |delivery| {
+            let trace = Scope::current().trace_header.unwrap();
+            let told = (delivery.receive_count, &*delivery.receipt.handle, &*trace);
+            match delivery.body.as_ref().unwrap() {
+                1 => assert_eq!(told, (3, "high handle-1", "Root=own")),
+                _ => assert_eq!(told, (1, "high handle-2", "Root=of-the-invocation")),
+            }
+            seen.fetch_add(1, Relaxed);
+            Failures::default()
+        });
+        assert!(again.await.is_empty());
+        assert_eq!(seen.into_inner(), 2);
+    }
+
+    #[tokio::test]
+    async fn an_event_that_is_no_batch_fails_the_invocation() {
+        let payload = serde_json::value::to_raw_value(&json!({"detail": {}})).unwrap();
+        let handle = async |_: Vec<Delivery<SchedulerMessage>>| Failures::default();
+        let error = batch(&payload, &Invocation::for_test(60_000), &queue_urls(), &handle).await.unwrap_err();
+        assert!(
+            error.to_string().contains("the event is not a batch of an SQS queue: missing field `Records`"),
+            "{error}"
+        );
+        assert_eq!(queue_urls().lane_of("arn:aws:sqs:eu-central-1:1:scheduler"), Priority::Normal);
+    }
+}

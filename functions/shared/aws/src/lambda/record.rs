@@ -1,0 +1,116 @@
+//! A batch of an SQS queue as the platform gives it, and the answer to it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use domain::message::{Delivery, Receipt, Undecodable, decode};
+use domain::time::Timestamp;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::config::QueueUrls;
+use crate::queues::handle_in;
+use crate::world::now;
+
+/// What the event of a queue is, for errors.
+pub(super) const SQS_EVENT: &str = "a batch of an SQS queue";
+
+/// The event of a queue.
+#[derive(Debug, Deserialize)]
+pub(super) struct SqsEvent<'a> {
+    #[serde(rename = "Records", borrow)]
+    pub(super) records: Vec<SqsRecord<'a>>,
+}
+
+/// One message of it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SqsRecord<'a> {
+    #[serde(borrow)]
+    pub(super) message_id: Cow<'a, str>,
+    #[serde(borrow)]
+    receipt_handle: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) body: Cow<'a, str>,
+    #[serde(default, borrow)]
+    attributes: Attributes<'a>,
+    #[serde(rename = "eventSourceARN", default, borrow)]
+    pub(super) queue_arn: Cow<'a, str>,
+}
+
+/// What SQS knows of a message. Numbers come as texts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Attributes<'a> {
+    #[serde(default, borrow)]
+    approximate_receive_count: Option<Cow<'a, str>>,
+    #[serde(default, borrow)]
+    sent_timestamp: Option<Cow<'a, str>>,
+    #[serde(rename = "AWSTraceHeader", default, borrow)]
+    trace_header: Option<Cow<'a, str>>,
+}
+
+/// The answer to a batch: what is to be delivered again.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Answer {
+    batch_item_failures: Vec<Failed>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Failed {
+    item_identifier: String,
+}
+
+impl SqsRecord<'_> {
+    /// The message, decoded by itself: a bad body fails this record alone.
+    pub(super) fn delivery<M: DeserializeOwned>(&self, queues: &QueueUrls) -> Delivery<M> {
+        self.with(handle_in(queues.lane_of(&self.queue_arn), &self.receipt_handle), decode(self.body.as_bytes()))
+    }
+
+    /// A delivery of something that was made from the message, on a queue where nothing is ever given back.
+    pub(super) fn delivery_of<M>(&self, message: M) -> Delivery<M> {
+        self.with(self.receipt_handle.as_ref().into(), Ok(message))
+    }
+
+    fn with<M>(&self, handle: Arc<str>, body: Result<M, Undecodable>) -> Delivery<M> {
+        let receipt = Receipt { message_id: self.message_id.as_ref().into(), handle };
+        Delivery { receipt, receive_count: self.receive_count(), body }
+    }
+
+    /// How often it was delivered, this time included.
+    pub(super) fn receive_count(&self) -> u32 {
+        let count = self.attributes.approximate_receive_count.as_deref();
+        count.and_then(|count| count.parse().ok()).unwrap_or(1)
+    }
+
+    /// When it was sent; now, where SQS does not say.
+    pub(super) fn sent_at(&self) -> Timestamp {
+        let sent = self.attributes.sent_timestamp.as_deref();
+        sent.and_then(|sent| sent.parse().ok()).map_or_else(now, Timestamp::from_epoch_ms)
+    }
+
+    /// The trace that it carries on.
+    pub(super) fn trace_header(&self) -> Option<Arc<str>> {
+        self.attributes.trace_header.as_deref().map(Into::into)
+    }
+}
+
+impl Answer {
+    /// These messages are to be delivered again, all others may be deleted.
+    pub(super) fn failed(message_ids: impl IntoIterator<Item = String>) -> Self {
+        let failed = message_ids.into_iter().map(|item_identifier| Failed { item_identifier });
+        Self { batch_item_failures: failed.collect() }
+    }
+
+    /// How many.
+    pub(super) const fn len(&self) -> usize {
+        self.batch_item_failures.len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn message_ids(&self) -> Vec<&str> {
+        self.batch_item_failures.iter().map(|failed| &*failed.item_identifier).collect()
+    }
+}

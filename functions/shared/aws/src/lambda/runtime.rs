@@ -1,0 +1,115 @@
+//! Taking invocations from the platform, one after the other, until the process is told to end.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll};
+
+use lambda_runtime::tower::Layer;
+use lambda_runtime::{Error, LambdaEvent, LambdaInvocation, Runtime, Service, service_fn};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use tokio::select;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tracing::Instrument;
+
+use super::invocation::Invocation;
+use crate::telemetry;
+
+/// Answers invocations with `handle`, until SIGTERM: then the invocation under way is answered, and no other taken.
+///
+/// The platform sends SIGTERM only to functions with an extension, and only between invocations; there is nothing that
+/// would have to be saved then, so we bring no extension of our own for it.
+///
+/// # Errors
+/// When the platform cannot be reached. An error of `handle` fails its invocation alone.
+pub async fn serve<Handle, Handling, Answer>(handle: Handle) -> Result<(), Error>
+where
+    Handle: Fn(Box<RawValue>, Invocation) -> Handling,
+    Handling: Future<Output = Result<Answer, Error>>,
+    Answer: Serialize,
+{
+    let handle = &handle;
+    let service = service_fn(move |LambdaEvent { payload, context }: LambdaEvent<Box<RawValue>>| {
+        let invocation = Invocation::of(&context);
+        let span = tracing::info_span!("invocation", request_id = &*invocation.request_id);
+        async move {
+            let _flush = Flush;
+            let answer = handle(payload, invocation).await;
+            answer.inspect_err(|error| tracing::error!("the invocation failed: {error}"))
+        }
+        .instrument(span)
+    });
+    let (busy, mut busy_now) = watch::channel(false);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut running = pin!(Runtime::new(service).layer(Watch(Arc::new(busy))).run());
+    select! {
+        ended = &mut running => return ended,
+        _ = terminate.recv() => tracing::debug!("told to end"),
+    }
+    select! {
+        ended = &mut running => ended,
+        _ = busy_now.wait_for(|busy| !busy) => Ok(()),
+    }
+}
+
+/// Writes the metrics of an invocation at its end, however that comes: after its answer the process may stand still.
+struct Flush;
+
+impl Drop for Flush {
+    fn drop(&mut self) {
+        telemetry::flush();
+    }
+}
+
+/// Notes whether there is an invocation whose answer the platform does not have yet.
+struct Watch(Arc<watch::Sender<bool>>);
+
+/// A service that is watched.
+struct Watched<S> {
+    inner: S,
+    busy: Arc<watch::Sender<bool>>,
+}
+
+impl<S> Layer<S> for Watch {
+    type Service = Watched<S>;
+
+    fn layer(&self, inner: S) -> Watched<S> {
+        Watched { inner, busy: self.0.clone() }
+    }
+}
+
+impl<S: Service<LambdaInvocation>> Service<LambdaInvocation> for Watched<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = Busy<S::Future>;
+
+    fn poll_ready(&mut self, context: &mut TaskContext<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, invocation: LambdaInvocation) -> Self::Future {
+        self.busy.send_replace(true);
+        Busy { answering: Box::pin(self.inner.call(invocation)), busy: self.busy.clone() }
+    }
+}
+
+/// An invocation under way, until the platform has its answer.
+struct Busy<F> {
+    answering: Pin<Box<F>>,
+    busy: Arc<watch::Sender<bool>>,
+}
+
+impl<F: Future> Future for Busy<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut TaskContext<'_>) -> Poll<F::Output> {
+        self.answering.as_mut().poll(context)
+    }
+}
+
+impl<F> Drop for Busy<F> {
+    fn drop(&mut self) {
+        self.busy.send_replace(false);
+    }
+}

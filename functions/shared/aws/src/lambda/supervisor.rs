@@ -1,0 +1,195 @@
+//! The supervisor function, which is called by a schedule and by the dead-letter queues.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::batch::Failures;
+use domain::limits::BATCH_MAX;
+use domain::message::Delivery;
+use domain::ports::{DeadLetter, LetterQueue};
+use futures_util::future::Either;
+use lambda_runtime::Error;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::invocation::Invocation;
+use super::payload::read;
+use super::queue::each;
+use super::record::{Answer, SQS_EVENT, SqsEvent, SqsRecord};
+use super::runtime::serve;
+use crate::scope::Company;
+use crate::world::within;
+
+/// Of the time that an invocation has, the part in which a run begins something new, in percent. In the rest what it has
+/// begun can end.
+const BEGINNING_PERCENT: u64 = 75;
+
+/// Runs the supervisor: gives the letters of a dead-letter queue to `letters`, and makes a run with `run` for any other
+/// event. A run is told for how many milliseconds it may begin something new.
+///
+/// # Errors
+/// When the platform cannot be reached. A run's error fails its invocation, so that it is seen as such.
+pub async fn supervisor<Run, Running, Settle, Settling>(
+    queues: &BTreeMap<Arc<str>, LetterQueue>,
+    run: Run,
+    letters: Settle,
+) -> Result<(), Error>
+where
+    Run: Fn(u64) -> Running,
+    Running: Future<Output = Result<(), Error>>,
+    Settle: Fn(Vec<Delivery<DeadLetter>>) -> Settling,
+    Settling: Future<Output = Failures>,
+{
+    let (run, letters) = (&run, &letters);
+    serve(move |payload, invocation| async move { dispatch(&payload, &invocation, queues, run, letters).await }).await
+}
+
+/// Of an event, all that tells a batch of a queue from a schedule's.
+#[derive(Deserialize)]
+struct Kind<'a> {
+    #[serde(rename = "Records", default, borrow)]
+    records: Option<&'a RawValue>,
+}
+
+async fn dispatch<Run, Running, Settle, Settling>(
+    payload: &RawValue,
+    invocation: &Invocation,
+    queues: &BTreeMap<Arc<str>, LetterQueue>,
+    run: &Run,
+    letters: &Settle,
+) -> Result<Option<Answer>, Error>
+where
+    Run: Fn(u64) -> Running,
+    Running: Future<Output = Result<(), Error>>,
+    Settle: Fn(Vec<Delivery<DeadLetter>>) -> Settling,
+    Settling: Future<Output = Failures>,
+{
+    let is_batch = serde_json::from_str::<Kind<'_>>(payload.get()).is_ok_and(|kind| kind.records.is_some());
+    if is_batch {
+        let event: SqsEvent<'_> = read(payload, SQS_EVENT)?;
+        let settle = |record| match letter(record, queues) {
+            Some(letter) => Either::Left(letters(vec![letter])),
+            None => Either::Right(unknown(record)),
+        };
+        return Ok(Some(each(&event.records, invocation, settle).await));
+    }
+    let left_ms = invocation.left_ms();
+    // A run looks after many orders at once, and what it sends may as well go together.
+    let scope = invocation.scope(None, Company::of(BATCH_MAX));
+    match within(left_ms, scope.run(run(left_ms * BEGINNING_PERCENT / 100))).await {
+        Some(ended) => ended.map(|()| None),
+        None => Err("the run was not done before the invocation's deadline".into()),
+    }
+}
+
+/// What was given up, and by which queue; nothing where the queue is not known.
+fn letter(record: &SqsRecord<'_>, queues: &BTreeMap<Arc<str>, LetterQueue>) -> Option<Delivery<DeadLetter>> {
+    let queue = queues.get(&*record.queue_arn)?.clone();
+    Some(record.delivery_of(DeadLetter {
+        queue,
+        message_id: record.message_id.as_ref().into(),
+        body: record.body.as_ref().into(),
+        receive_count: record.receive_count(),
+        at: record.sent_at(),
+    }))
+}
+
+/// A letter of a queue that is not known stays where it is, until somebody has mended the configuration.
+async fn unknown(record: &SqsRecord<'_>) -> Failures {
+    tracing::error!(queue = &*record.queue_arn, "DEAD_LETTER_QUEUES does not name this queue: its letter stays there");
+    Failures(vec![record.delivery_of(()).receipt])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use domain::time::Timestamp;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn queues() -> BTreeMap<Arc<str>, LetterQueue> {
+        BTreeMap::from([
+            ("arn:aws:sqs:r:1:submission-dead".into(), LetterQueue::Submission),
+            ("arn:aws:sqs:r:1:payment-dead".into(), LetterQueue::Agent("payment".into())),
+        ])
+    }
+
+    /// What happened: the times of runs, and the letters.
+    #[derive(Default)]
+    struct Seen {
+        runs: Mutex<Vec<u64>>,
+        letters: Mutex<Vec<DeadLetter>>,
+    }
+
+    async fn sent(seen: &Seen, payload: Value) -> Result<Option<Answer>, Error> {
+        let payload = serde_json::value::to_raw_value(&payload).unwrap();
+        let run = async |run_ms_max| {
+            seen.runs.lock().unwrap().push(run_ms_max);
+            Ok(())
+        };
+        let letters = async |batch: Vec<Delivery<DeadLetter>>| {
+            seen.letters.lock().unwrap().extend(batch.into_iter().map(|delivery| delivery.body.unwrap()));
+            Failures::default()
+        };
+        dispatch(&payload, &Invocation::for_test(60_500), &queues(), &run, &letters).await
+    }
+
+    #[tokio::test]
+    async fn a_schedule_makes_a_run_that_ends_before_the_deadline() {
+        for payload in [json!({}), json!(null), json!({"Input": "{}", "ScheduleArn": "arn"}), json!({"Records": null})]
+        {
+            let seen = Seen::default();
+            assert_eq!(sent(&seen, payload).await.unwrap(), None);
+            let runs = seen.runs.into_inner().unwrap();
+            assert!(runs.len() == 1 && (44_000..=45_000).contains(&runs[0]), "{runs:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn letters_come_with_the_queue_that_gave_them_up() {
+        let record = |id: &str, queue: &str| {
+            json!({
+                "messageId": id, "receiptHandle": "h", "body": "what was sent",
+                "attributes": {"ApproximateReceiveCount": "6", "SentTimestamp": "1795195603007"},
+                "eventSourceARN": format!("arn:aws:sqs:r:1:{queue}"),
+            })
+        };
+        let seen = Seen::default();
+        let records = [record("a", "payment-dead"), record("b", "payment"), record("c", "submission-dead")];
+        let answer = sent(&seen, json!({ "Records": records })).await.unwrap().unwrap();
+        assert_eq!(answer.message_ids(), ["b"], "nobody knows whose letters are in that queue");
+        let letters = seen.letters.into_inner().unwrap();
+        let expected = |id: &str, queue| DeadLetter {
+            queue,
+            message_id: id.into(),
+            body: "what was sent".into(),
+            receive_count: 6,
+            at: Timestamp::from_epoch_ms(1_795_195_603_007),
+        };
+        assert_eq!(
+            letters,
+            [expected("a", LetterQueue::Agent("payment".into())), expected("c", LetterQueue::Submission)]
+        );
+        assert!(seen.runs.into_inner().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_cannot_be_read_is_not_taken_for_a_schedule() {
+        let seen = Seen::default();
+        assert!(sent(&seen, json!({"Records": [{"body": 1}]})).await.is_err());
+        assert!(seen.runs.into_inner().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_run_that_fails_or_takes_too_long_fails_its_invocation() {
+        let payload = serde_json::value::to_raw_value(&json!({})).unwrap();
+        let letters = async |_| Failures::default();
+        let failing = async |_| Err(Error::from("no store"));
+        let invocation = Invocation::for_test(60_000);
+        assert!(dispatch(&payload, &invocation, &queues(), &failing, &letters).await.is_err());
+        let endless = async |_| std::future::pending().await;
+        assert!(dispatch(&payload, &Invocation::for_test(510), &queues(), &endless, &letters).await.is_err());
+    }
+}

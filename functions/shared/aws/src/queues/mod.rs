@@ -1,0 +1,104 @@
+//! The queues between the functions, on SQS.
+
+mod carrier;
+mod handle;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use aws_sdk_sqs::Client;
+use domain::message::{Priority, Receipt, Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{PortError, Queues};
+use serde::Serialize;
+
+use crate::batching::Batcher;
+use crate::config::{Lanes, QueueUrls};
+use crate::scope::Scope;
+use crate::sdk_error::port_error;
+use crate::world::Random;
+pub(crate) use carrier::{Message, Ordering, SqsCarrier};
+pub(crate) use handle::handle_in;
+
+const SUBMIT: &str = "queues.submit";
+const TO_SCHEDULER: &str = "queues.to_scheduler";
+const TO_AGENT: &str = "queues.to_agent";
+const RETURN_TO_AGENT: &str = "queues.return_to_agent";
+
+/// Longest time that SQS delays a message, in seconds.
+const DELAY_S_MAX: u64 = 15 * 60;
+/// Longest time for which a message is hidden again, in seconds. SQS allows 12 hours since it was received, of which a
+/// function may have used a quarter of an hour.
+const HIDDEN_S_MAX: u64 = 12 * 60 * 60 - 15 * 60;
+
+/// The queues on SQS.
+#[derive(Debug)]
+pub struct Sqs {
+    client: Client,
+    sender: Batcher<SqsCarrier>,
+    urls: QueueUrls,
+}
+
+impl Sqs {
+    pub(crate) fn new(client: Client, urls: QueueUrls, random: Arc<Random>) -> Self {
+        let sender = Batcher::new(SqsCarrier::new(client.clone()), random);
+        Self { client, sender, urls }
+    }
+
+    /// Sends to any queue, together with what else goes there.
+    pub(crate) const fn sender(&self) -> &Batcher<SqsCarrier> {
+        &self.sender
+    }
+
+    async fn send(
+        &self,
+        operation: &'static str,
+        url: &Arc<str>,
+        message: &(impl Serialize + Sync),
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
+        let message = Message::of(message)
+            .map_err(|error| PortError::refused(operation, error))?
+            .delayed(seconds(delay_ms, DELAY_S_MAX))
+            .traced(Scope::current().trace_header);
+        self.sender.send(url, message).await.map_err(|error| PortError { operation, ..error })
+    }
+
+    fn agent(&self, operation: &'static str, agent: &str) -> Result<&Lanes, PortError> {
+        self.urls.agents.get(agent).ok_or_else(|| {
+            PortError::refused(operation, format!("AGENT_QUEUES names no queues for the agent {agent:?}"))
+        })
+    }
+}
+
+impl Queues for Sqs {
+    async fn submit(&self, order: Order) -> Result<(), PortError> {
+        let lane = order.priority.unwrap_or_default();
+        self.send(SUBMIT, self.urls.submission.get(lane), &order, 0).await
+    }
+
+    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+        self.send(TO_SCHEDULER, self.urls.scheduler.get(lane), &message, delay_ms).await
+    }
+
+    async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
+        let url = self.agent(TO_AGENT, agent)?.get(request.priority);
+        self.send(TO_AGENT, url, &request, 0).await
+    }
+
+    async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
+        let lanes = self.agent(RETURN_TO_AGENT, agent)?;
+        let (lane, handle) = handle::parse(&receipt.handle)
+            .ok_or_else(|| PortError::refused(RETURN_TO_AGENT, "the receipt is not one of an SQS queue"))?;
+        let hidden_s = i32::try_from(seconds(delay_ms, HIDDEN_S_MAX)).unwrap_or(i32::MAX);
+        let change = self.client.change_message_visibility().queue_url(&**lanes.get(lane));
+        let changed = change.receipt_handle(handle).visibility_timeout(hidden_s).send().await;
+        changed.map(|_| ()).map_err(|error| port_error(RETURN_TO_AGENT, &error))
+    }
+}
+
+/// Whole seconds, never less than asked for, except where SQS takes no more.
+fn seconds(ms: u64, max_s: u64) -> u64 {
+    ms.div_ceil(1_000).min(max_s)
+}

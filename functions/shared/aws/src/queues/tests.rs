@@ -1,0 +1,205 @@
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::message::{Wake, decode};
+use domain::ports::PortErrorKind;
+use domain::task::Direction;
+use domain::time::Timestamp;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::testing::queue_urls;
+use crate::scope::Company;
+use crate::testing::{FakeAws, Said, all_taken, random};
+
+fn sqs(fake: &FakeAws) -> Sqs {
+    Sqs::new(fake.clients().sqs, queue_urls(), random())
+}
+
+fn order_id(name: &str) -> OrderId {
+    OrderId::from_idempotency_key("test", name)
+}
+
+fn wake(name: &str) -> SchedulerMessage {
+    SchedulerMessage::Wake(Wake { order_id: order_id(name), hops: 0 })
+}
+
+fn request(document: &str, priority: Priority) -> Request {
+    Request {
+        order_id: order_id("a"),
+        step: "charge-payment".into(),
+        direction: Direction::Forward,
+        attempt: 1,
+        idempotency_key: "a/charge-payment".into(),
+        complete_by: Timestamp::from_epoch_ms(0),
+        budget_ms: 1,
+        hops: 0,
+        priority,
+        order: Json::document(document.as_bytes()).unwrap(),
+        outputs: Default::default(),
+    }
+}
+
+fn receipt(handle: Arc<str>) -> Receipt {
+    Receipt { message_id: "m".into(), handle }
+}
+
+/// The only request that was made.
+fn only(fake: &FakeAws) -> (String, Value) {
+    let mut requests = fake.requests();
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    requests.remove(0)
+}
+
+#[tokio::test]
+async fn the_messages_of_records_that_are_handled_together_go_in_one_request_with_a_trace_each() {
+    let fake = FakeAws::that_takes_everything().await;
+    let (sqs, company) = (sqs(&fake), Company::default());
+    let sending = ["a", "b", "c"].map(|name| {
+        let scope = Scope { trace_header: Some(format!("Root={name}").into()), company: company.clone() };
+        scope.run(sqs.to_scheduler(wake(name), Priority::High, 0))
+    });
+    join_all(sending).await.into_iter().collect::<Result<(), _>>().unwrap();
+    let (operation, body) = only(&fake);
+    assert_eq!((&*operation, &body["QueueUrl"]), ("SendMessageBatch", &json!("http://127.0.0.1:1/1/scheduler-high")));
+    for (place, name) in ["a", "b", "c"].into_iter().enumerate() {
+        let entry = &body["Entries"][place];
+        let header = json!({"AWSTraceHeader": {"DataType": "String", "StringValue": format!("Root={name}")}});
+        assert_eq!(entry["MessageSystemAttributes"], header);
+        let sent: SchedulerMessage = decode(entry["MessageBody"].as_str().unwrap().as_bytes()).unwrap();
+        assert_eq!(sent, wake(name));
+        assert_eq!(entry.get("DelaySeconds"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_delay_is_never_shorter_than_asked_for_nor_longer_than_sqs_allows() {
+    let fake = FakeAws::that_takes_everything().await;
+    let sqs = sqs(&fake);
+    for (delay_ms, delay_s) in [(0, None), (1, Some(1)), (1_000, Some(1)), (1_001, Some(2)), (u64::MAX, Some(900))] {
+        sqs.to_scheduler(wake("a"), Priority::Normal, delay_ms).await.unwrap();
+        let (_, body) = fake.requests().pop().unwrap();
+        assert_eq!(body["Entries"][0].get("DelaySeconds"), delay_s.map(|delay_s| json!(delay_s)).as_ref());
+    }
+}
+
+#[tokio::test]
+async fn a_request_goes_to_its_agents_lane_and_a_submission_to_that_of_its_order() {
+    let fake = FakeAws::that_takes_everything().await;
+    let sqs = sqs(&fake);
+    sqs.to_agent("payment", request("{}", Priority::High)).await.unwrap();
+    sqs.to_agent("shipping", request("{}", Priority::Normal)).await.unwrap();
+    let urls: Vec<Value> = fake.requests().into_iter().map(|(_, body)| body["QueueUrl"].clone()).collect();
+    assert_eq!(urls, ["http://127.0.0.1:1/1/payment-high", "http://127.0.0.1:1/1/shipping"]);
+    let unknown = sqs.to_agent("nobody", request("{}", Priority::High)).await.unwrap_err();
+    assert_eq!(unknown.kind, PortErrorKind::Refused);
+    assert!(unknown.source.unwrap().to_string().contains("AGENT_QUEUES names no queues for the agent \"nobody\""));
+}
+
+#[tokio::test]
+async fn a_parked_request_is_hidden_in_the_lane_that_it_came_from() {
+    let fake = FakeAws::start(|_, _| (200, json!({}))).await;
+    let sqs = sqs(&fake);
+    for (lane, delay_ms, url, hidden_s) in [
+        (Priority::High, 1_500, "http://127.0.0.1:1/1/payment-high", 2),
+        (Priority::Normal, 0, "http://127.0.0.1:1/1/payment", 0),
+        (Priority::Normal, u64::MAX, "http://127.0.0.1:1/1/payment", 42_300),
+    ] {
+        sqs.return_to_agent("payment", &receipt(handle_in(lane, "AQEB 1")), delay_ms).await.unwrap();
+        let (operation, body) = fake.requests().pop().unwrap();
+        assert_eq!(operation, "ChangeMessageVisibility");
+        assert_eq!(body, json!({"QueueUrl": url, "ReceiptHandle": "AQEB 1", "VisibilityTimeout": hidden_s}));
+    }
+    let error = sqs.return_to_agent("payment", &receipt("AQEB".into()), 0).await.unwrap_err();
+    assert_eq!((error.operation, error.kind), (RETURN_TO_AGENT, PortErrorKind::Refused));
+}
+
+#[tokio::test]
+async fn each_caller_learns_the_fate_of_its_own_message() {
+    let fate = |body: &Value| -> Said {
+        let mut answer = json!({"Successful": [], "Failed": []});
+        for entry in body["Entries"].as_array().unwrap() {
+            let (list, result) = match entry["MessageBody"].as_str().unwrap() {
+                body if body.contains(&order_id("bad").to_string()) => {
+                    ("Failed", json!({"Id": entry["Id"], "SenderFault": true, "Code": "InvalidMessageContents"}))
+                }
+                body if body.contains(&order_id("busy").to_string()) => {
+                    ("Failed", json!({"Id": entry["Id"], "SenderFault": false, "Code": "InternalError"}))
+                }
+                _ => ("Successful", json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": "x"})),
+            };
+            answer[list].as_array_mut().unwrap().push(result);
+        }
+        (200, answer)
+    };
+    let fake = FakeAws::start(move |_, body| fate(body)).await;
+    let (sqs, company) = (sqs(&fake), Company::default());
+    let sending = ["good", "bad", "busy"].map(|name| {
+        let scope = Scope { trace_header: None, company: company.clone() };
+        scope.run(sqs.to_scheduler(wake(name), Priority::Normal, 0))
+    });
+    let mut fates = join_all(sending).await.into_iter().map(|sent| sent.map_err(|error| (error.operation, error.kind)));
+    assert_eq!(fates.next().unwrap(), Ok(()));
+    assert_eq!(fates.next().unwrap(), Err((TO_SCHEDULER, PortErrorKind::Refused)));
+    assert_eq!(fates.next().unwrap(), Err((TO_SCHEDULER, PortErrorKind::Unavailable)));
+    let sizes: Vec<usize> = fake.requests().iter().map(|(_, body)| body["Entries"].as_array().unwrap().len()).collect();
+    assert_eq!(sizes, [3, 1, 1, 1], "only what was busy is sent again");
+}
+
+#[tokio::test]
+async fn a_missing_right_is_refused_at_once_and_an_outage_is_tried_three_times() {
+    for (status, code, kind, requests) in [
+        (403, "AccessDeniedException", PortErrorKind::Refused, 1),
+        (400, "QueueDoesNotExist", PortErrorKind::Refused, 1),
+        (400, "ThrottlingException", PortErrorKind::Unavailable, 3),
+        (500, "InternalError", PortErrorKind::Unavailable, 3),
+    ] {
+        let fake = FakeAws::start(move |_, _| (status, json!({"__type": format!("com.amazonaws.sqs#{code}")}))).await;
+        let error = sqs(&fake).to_scheduler(wake("a"), Priority::Normal, 0).await.unwrap_err();
+        assert_eq!((error.kind, fake.requests().len()), (kind, requests), "{code}: {:?}", error.source);
+    }
+}
+
+#[tokio::test]
+async fn a_queue_that_nobody_serves_is_unavailable() {
+    let fake = FakeAws::that_takes_everything().await;
+    let sqs = sqs(&fake);
+    drop(fake);
+    // The listener goes with its task.
+    tokio::task::yield_now().await;
+    let error = sqs.to_scheduler(wake("a"), Priority::Normal, 0).await.unwrap_err();
+    assert_eq!(error.kind, PortErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn two_messages_that_are_too_large_together_go_one_after_the_other_and_one_alone_is_refused() {
+    let fake = FakeAws::that_takes_everything().await;
+    let (sqs, company) = (sqs(&fake), Company::default());
+    let url: Arc<str> = "http://127.0.0.1:1/1/any".into();
+    let send = |kilobytes: usize| {
+        let scope = Scope { trace_header: None, company: company.clone() };
+        let message = Message::of(&"x".repeat(kilobytes * 1024)).unwrap();
+        scope.run(sqs.sender().send(&url, message))
+    };
+    let (first, second, large) = tokio::join!(send(600), send(500), send(1024));
+    assert!(first.is_ok() && second.is_ok());
+    let large = large.unwrap_err();
+    assert_eq!(large.kind, PortErrorKind::Refused);
+    assert!(large.source.unwrap().to_string().contains("1048578 bytes are too many"), "1 MiB and two quotes");
+    assert_eq!(fake.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_character_that_sqs_does_not_take_is_sent_as_its_escape() {
+    let fake = FakeAws::start(|_, body| {
+        let body_text = body["Entries"][0]["MessageBody"].as_str().unwrap();
+        assert!(!body_text.contains(['\u{FFFE}', '\u{FFFF}']));
+        (200, all_taken(body))
+    })
+    .await;
+    let document = "{\"Name\":\"\u{FFFF}\u{FFFE}\u{1F600}\"}";
+    sqs(&fake).to_agent("payment", request(document, Priority::Normal)).await.unwrap();
+    let (_, body) = only(&fake);
+    let sent: Value = serde_json::from_str(body["Entries"][0]["MessageBody"].as_str().unwrap()).unwrap();
+    assert_eq!(sent["Order"]["Name"], "\u{FFFF}\u{FFFE}\u{1F600}");
+}

@@ -1,0 +1,165 @@
+//! What an event or a span says of itself.
+
+use std::fmt::{self, Write};
+
+use serde_json::Value;
+use tracing::field::{Field, Visit};
+
+use super::sums::{DIMENSIONS, Dimensions};
+
+/// Longest text of a field, in characters.
+const TEXT_CHARS_MAX: usize = 1_000;
+
+const COUNTER: &str = "monotonic_counter.";
+const HISTOGRAM: &str = "histogram.";
+const GAUGE: &str = "gauge.";
+
+/// How the values of a metric go together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// They are added.
+    Counter,
+    /// Each counts for itself.
+    Histogram,
+    /// The last one counts.
+    Gauge,
+}
+
+/// One value of a metric.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Metric {
+    pub(super) kind: Kind,
+    pub(super) name: &'static str,
+    pub(super) value: f64,
+}
+
+/// Whether a field of this name is a metric.
+pub(super) fn is_metric(name: &'static str) -> bool {
+    metric(name).is_some()
+}
+
+fn metric(name: &'static str) -> Option<(Kind, &'static str)> {
+    let kinds = [(Kind::Counter, COUNTER), (Kind::Histogram, HISTOGRAM), (Kind::Gauge, GAUGE)];
+    kinds.into_iter().find_map(|(kind, prefix)| name.strip_prefix(prefix).map(|name| (kind, name)))
+}
+
+/// Fields by name, in their order.
+pub(super) type Named = Vec<(&'static str, Value)>;
+
+/// Sets a field; the last one of a name holds.
+pub(super) fn set(fields: &mut Named, name: &'static str, value: Value) {
+    match fields.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, known)) => *known = value,
+        None => fields.push((name, value)),
+    }
+}
+
+/// The fields of an event or of a span.
+#[derive(Default)]
+pub(super) struct Fields {
+    pub(super) message: String,
+    pub(super) named: Named,
+    pub(super) metrics: Vec<Metric>,
+    /// Whether only the metrics and their dimensions are wanted.
+    metrics_only: bool,
+}
+
+impl Fields {
+    /// For an event that does not become a log line.
+    pub(super) fn metrics_only() -> Self {
+        Self { metrics_only: true, ..Self::default() }
+    }
+
+    /// Those that are dimensions of the event's metrics.
+    pub(super) fn dimensions(&self) -> Dimensions {
+        let dimension = |&(field, name): &(&'static str, &'static str)| {
+            let (_, value) = self.named.iter().find(|(known, _)| *known == field)?;
+            Some((name, value.as_str().filter(|text| !text.is_empty())?.to_owned()))
+        };
+        DIMENSIONS.iter().filter_map(dimension).collect()
+    }
+
+    fn is_wanted(&self, name: &str) -> bool {
+        !self.metrics_only || DIMENSIONS.iter().any(|(field, _)| *field == name)
+    }
+
+    fn number(&mut self, field: &Field, number: impl Into<Value>, as_metric: f64) {
+        match metric(field.name()) {
+            Some((kind, name)) => self.metrics.push(Metric { kind, name, value: as_metric }),
+            None if self.is_wanted(field.name()) => set(&mut self.named, field.name(), number.into()),
+            None => {}
+        }
+    }
+
+    fn text(&mut self, field: &Field, value: &dyn fmt::Display) {
+        if !self.is_wanted(field.name()) || is_metric(field.name()) {
+            return;
+        }
+        let text = bounded(value);
+        match field.name() {
+            "message" => self.message = text,
+            name => set(&mut self.named, name, text.into()),
+        }
+    }
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.text(field, &format_args!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.text(field, &value);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "CloudWatch's values are of this kind")]
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.number(field, value, value as f64);
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "CloudWatch's values are of this kind")]
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.number(field, value, value as f64);
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.number(field, value, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        if self.is_wanted(field.name()) && !is_metric(field.name()) {
+            set(&mut self.named, field.name(), value.into());
+        }
+    }
+}
+
+/// The text of a value, cut where it is too long. What is cut off is not even written.
+fn bounded(value: &dyn fmt::Display) -> String {
+    let mut text = Bounded { text: String::new(), left: TEXT_CHARS_MAX };
+    match write!(text, "{value}") {
+        Ok(()) => text.text,
+        Err(fmt::Error) => text.text + "…",
+    }
+}
+
+struct Bounded {
+    text: String,
+    left: usize,
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, part: &str) -> fmt::Result {
+        match part.char_indices().nth(self.left) {
+            None => {
+                self.left -= part.chars().count();
+                self.text.push_str(part);
+                Ok(())
+            }
+            Some((end, _)) => {
+                self.left = 0;
+                self.text.push_str(&part[..end]);
+                Err(fmt::Error)
+            }
+        }
+    }
+}

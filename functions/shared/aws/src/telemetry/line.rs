@@ -1,0 +1,54 @@
+//! One line of the log.
+
+use domain::time::Timestamp;
+use serde::ser::{SerializeMap, Serializer};
+use tracing::Metadata;
+
+use super::fields::{Named, set};
+use super::levels;
+
+/// The members that every line has. The first two are those by which Lambda tells time and level of a line of JSON.
+const EVERY: [&str; 5] = ["timestamp", "level", "target", "message", "function"];
+
+/// A line with its end: what every line has, then what the spans said, then what the event says. The event has the last
+/// word.
+pub(super) fn of(
+    function: &str,
+    at: Timestamp,
+    metadata: &Metadata<'_>,
+    message: &str,
+    mut fields: Named,
+    of_event: Named,
+) -> Vec<u8> {
+    for (name, value) in of_event {
+        set(&mut fields, name, value);
+    }
+    fields.retain(|(name, _)| !EVERY.contains(name));
+    let mut line = Vec::with_capacity(256);
+    // JSON can be written of whatever is here, and memory does not refuse.
+    let _ = write(&mut line, function, at, metadata, message, &fields);
+    line.push(b'\n');
+    line
+}
+
+fn write(
+    line: &mut Vec<u8>,
+    function: &str,
+    at: Timestamp,
+    metadata: &Metadata<'_>,
+    message: &str,
+    fields: &Named,
+) -> serde_json::Result<()> {
+    let mut serializer = serde_json::Serializer::new(line);
+    let mut map = serializer.serialize_map(None)?;
+    let [timestamp, level, target, text, name] = EVERY;
+    map.serialize_entry(timestamp, &at)?;
+    map.serialize_entry(level, levels::name(metadata.level()))?;
+    map.serialize_entry(target, metadata.target())?;
+    map.serialize_entry(text, message)?;
+    map.serialize_entry(name, function)?;
+    for (name, value) in fields {
+        map.serialize_entry(name, value)?;
+    }
+    map.end()
+}

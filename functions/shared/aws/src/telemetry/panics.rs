@@ -1,0 +1,17 @@
+//! Panics as lines of the log.
+
+use std::panic::{self, PanicHookInfo};
+
+/// Tells of panics here instead of on stderr.
+pub(super) fn tell() {
+    panic::set_hook(Box::new(|info| {
+        let location = info.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(target: "panic", location, "panicked: {}", words(info));
+    }));
+}
+
+/// What was written in the source. A text that was put together while the program ran may have something of an order in
+/// it.
+fn words<'a>(info: &'a PanicHookInfo<'_>) -> &'a str {
+    info.payload().downcast_ref::<&'static str>().copied().unwrap_or("the text is not shown")
+}

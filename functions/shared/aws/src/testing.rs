@@ -1,0 +1,110 @@
+//! An AWS for tests, on a free port of this machine: answers each request with what the test says, and remembers it.
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use aws_credential_types::Credentials;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::clients::Clients;
+use crate::config::Access;
+use crate::world::Random;
+
+/// What it answers: a status and a body.
+pub(crate) type Said = (u16, Value);
+
+/// A server that plays AWS.
+pub(crate) struct FakeAws {
+    url: Arc<str>,
+    requests: Arc<Mutex<Vec<(String, Value)>>>,
+    serving: JoinHandle<()>,
+}
+
+impl FakeAws {
+    /// Answers each request with what `answer` says to its operation and body.
+    pub(crate) async fn start(answer: impl Fn(&str, &Value) -> Said + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap()).into();
+        let requests = Arc::<Mutex<Vec<_>>>::default();
+        let (seen, answer) = (requests.clone(), Arc::new(answer));
+        let serving = tokio::spawn(async move {
+            loop {
+                let stream = TokioIo::new(listener.accept().await.unwrap().0);
+                let (seen, answer) = (seen.clone(), answer.clone());
+                let service = service_fn(move |request| respond(request, seen.clone(), answer.clone()));
+                tokio::spawn(http1::Builder::new().serve_connection(stream, service));
+            }
+        });
+        Self { url, requests, serving }
+    }
+
+    /// An SQS and an EventBridge that take everything.
+    pub(crate) async fn that_takes_everything() -> Self {
+        Self::start(|_, body| (200, all_taken(body))).await
+    }
+
+    pub(crate) fn clients(&self) -> Clients {
+        Clients::new(&access(&self.url)).unwrap()
+    }
+
+    /// The requests so far: operation and body.
+    pub(crate) fn requests(&self) -> Vec<(String, Value)> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+impl Drop for FakeAws {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn respond(
+    request: Request<Incoming>,
+    seen: Arc<Mutex<Vec<(String, Value)>>>,
+    answer: Arc<impl Fn(&str, &Value) -> Said>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    let target = request.headers()["x-amz-target"].to_str().unwrap();
+    let operation = target.rsplit('.').next().unwrap().to_owned();
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let body: Value = serde_json::from_slice(&body).unwrap();
+    seen.lock().unwrap().push((operation.clone(), body.clone()));
+    let (status, said) = answer(&operation, &body);
+    let response = Response::builder().status(status).header("content-type", "application/x-amz-json-1.0");
+    Ok(response.body(Full::new(said.to_string().into())).unwrap())
+}
+
+/// The answer of a service that took all entries of a request.
+pub(crate) fn all_taken(body: &Value) -> Value {
+    let entries = body["Entries"].as_array().cloned().unwrap_or_default();
+    let taken = entries.iter().map(|entry| json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": "x"}));
+    json!({
+        "Successful": taken.collect::<Vec<_>>(), "Failed": [],
+        "Entries": vec![json!({"EventId": "e"}); entries.len()], "FailedEntryCount": 0,
+    })
+}
+
+/// Access to what answers at a URL.
+pub(crate) fn access(url: &str) -> Access {
+    let url: Option<Arc<str>> = Some(url.into());
+    Access {
+        region: "eu-central-1".into(),
+        credentials: Credentials::new("key", "secret", None, None, "test"),
+        dynamodb_url: url.clone(),
+        sqs_url: url.clone(),
+        eventbridge_url: url,
+    }
+}
+
+pub(crate) fn random() -> Arc<Random> {
+    Arc::new(Random::seeded().unwrap())
+}

@@ -1,0 +1,47 @@
+//! Time and chance.
+
+#![expect(clippy::disallowed_methods, reason = "this is where time and randomness come from")]
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use domain::time::Timestamp;
+
+/// The time of the system. A clock that stands before 1970 counts as 1970.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Waits.
+pub(crate) async fn sleep(ms: u64) {
+    tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+/// The output of `work`, or nothing when it takes longer than `ms`.
+pub(crate) async fn within<T>(ms: u64, work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(Duration::from_millis(ms), work).await.ok()
+}
+
+/// The system gives no random bits, which no system in service does.
+#[derive(Debug, thiserror::Error)]
+#[error("the system gives no random bits: {0}")]
+pub struct NoRandomness(getrandom::Error);
+
+/// Random bits for nonces, ids and jitter (SplitMix64, seeded by the system). They are not secrets.
+#[derive(Debug)]
+pub(crate) struct Random(AtomicU64);
+
+impl Random {
+    pub(crate) fn seeded() -> Result<Self, NoRandomness> {
+        getrandom::u64().map(|seed| Self(AtomicU64::new(seed))).map_err(NoRandomness)
+    }
+
+    pub(crate) fn next(&self) -> u64 {
+        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut bits = self.0.fetch_add(STEP, Relaxed).wrapping_add(STEP);
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
+    }
+}

@@ -1,0 +1,20 @@
+//! The submission on Lambda, behind its queues.
+
+use std::process::ExitCode;
+
+use aws::config::{Config, Function};
+use aws::lambda::{self, Error};
+use aws::{ports::Ports, telemetry};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    telemetry::start("submission");
+    lambda::ended(run().await)
+}
+
+async fn run() -> Result<(), Error> {
+    let config = Config::from_env(Function::Submission)?;
+    let ports = Ports::new(&config)?;
+    let instance = ports.instance(&config, Function::Submission)?;
+    lambda::queue(&config.queues, async |batch| submission::handle(&ports, &instance, batch).await).await
+}

@@ -1,0 +1,32 @@
+//! The supervisor on Lambda, behind a schedule and the dead-letter queues.
+
+use std::process::ExitCode;
+
+use aws::config::{Config, Function};
+use aws::lambda::{self, Error};
+use aws::{ports::Ports, telemetry};
+use supervisor::Settings;
+
+/// How long it is between two runs, in milliseconds: a schedule comes once a minute at the most.
+const TICK_MS: u64 = 60_000;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    telemetry::start("supervisor");
+    lambda::ended(run().await)
+}
+
+async fn run() -> Result<(), Error> {
+    let config = Config::from_env(Function::Supervisor)?;
+    let ports = Ports::new(&config)?;
+    let instance = ports.instance(&config, Function::Supervisor)?;
+    let run = async |run_ms_max| {
+        let settings = Settings { run_ms_max, tick_ms: TICK_MS, ..Settings::default() };
+        let sweep = supervisor::handle(&ports, &instance, &settings);
+        let (swept, carried_on) = tokio::join!(sweep, supervisor::bulk(&ports, &instance, &settings));
+        tracing::info!(?swept, ?carried_on, "run");
+        swept.map_err(Error::from).and(carried_on.map_err(Error::from)).map(drop)
+    };
+    let letters = async |batch| supervisor::dead_letters(&ports, &instance, batch).await;
+    lambda::supervisor(&config.dead_letter_queues, run, letters).await
+}

@@ -1,0 +1,91 @@
+//! A call over HTTP, and its answer.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Request, Response, StatusCode};
+use serde_json::json;
+
+use crate::behaviour::Behaviour;
+use crate::entry::{Verdict, forward_key};
+use crate::service::{Operation, Service};
+
+/// Longest body that is looked at, in bytes: a call holds a document and the outputs of its steps, with room for what JSON
+/// puts around them.
+pub const CALL_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// Its `Idempotency-Key`.
+    pub key: &'a str,
+    /// What its order says about this service.
+    pub behaviour: Behaviour,
+}
+
+impl<'a> Call<'a> {
+    /// Reads a request to one operation of a service.
+    ///
+    /// # Errors
+    /// The answer to a request that is no call.
+    pub fn read(
+        request: &'a Request<Bytes>,
+        service: Service,
+        operation: Operation,
+    ) -> Result<Self, Box<Response<Bytes>>> {
+        let Some(key) = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok()) else {
+            let detail = "a call needs an Idempotency-Key";
+            return Err(problem(StatusCode::BAD_REQUEST, "idempotency-key-missing", detail).into());
+        };
+        if request.body().len() > CALL_BYTES_MAX {
+            return Err(problem(StatusCode::PAYLOAD_TOO_LARGE, "too-large", "a call has at most 1 MiB").into());
+        }
+        match Behaviour::told(request.body(), service, operation) {
+            Ok(behaviour) => Ok(Self { key, behaviour }),
+            Err(error) => Err(problem(StatusCode::BAD_REQUEST, "bad-call", &error.to_string()).into()),
+        }
+    }
+}
+
+/// The answer to a call with this key; nothing where the caller is not to be told.
+#[must_use]
+pub fn answer_to(verdict: Verdict, service: Service, operation: Operation, key: &str) -> Option<Response<Bytes>> {
+    Some(match verdict {
+        Verdict::Done { was_done, time } => {
+            let receipt = match time {
+                1 => service.receipt(forward_key(key), operation, was_done),
+                time => service.receipt(&format!("{}#{time}", forward_key(key)), operation, was_done),
+            };
+            response(StatusCode::OK, "application/json", receipt)
+        }
+        Verdict::Lost => return None,
+        Verdict::Unavailable => problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "told to be unavailable"),
+        Verdict::Declined(code) => problem(declined(service), &code, &format!("{service} was told to decline")),
+        Verdict::AlreadyUndone => problem(StatusCode::CONFLICT, "already-undone", "this was undone before"),
+    })
+}
+
+const fn declined(service: Service) -> StatusCode {
+    match service {
+        Service::Payment => StatusCode::PAYMENT_REQUIRED,
+        Service::Inventory | Service::Shipping => StatusCode::CONFLICT,
+    }
+}
+
+/// An RFC 9457 problem with a stable code.
+#[must_use]
+pub fn problem(status: StatusCode, code: &str, detail: &str) -> Response<Bytes> {
+    let title = status.canonical_reason().unwrap_or("Error");
+    let status_number = status.as_u16();
+    let kind = format!("urn:stand-in:{code}");
+    let body = json!({ "type": kind, "title": title, "status": status_number, "code": code, "detail": detail });
+    response(status, "application/problem+json", body.to_string())
+}
+
+/// An answer with a body.
+#[must_use]
+pub fn response(status: StatusCode, content_type: &'static str, body: String) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}

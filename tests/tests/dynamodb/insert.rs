@@ -1,0 +1,119 @@
+//! Writing order and task together, whatever is in the way.
+
+use std::collections::BTreeSet;
+
+use domain::json::Json;
+use domain::ports::{Inserted, PortErrorKind, Store};
+use domain::task::Task;
+use serde_json::json;
+use tests::conformance::samples::{committed, next, order, order_with, task};
+
+use super::World;
+use super::way::{Happens, cancelled, failure};
+
+const INSERT: &str = "TransactWriteItems";
+
+/// The tokens of all transactions.
+fn tokens(world: &World) -> BTreeSet<String> {
+    let sent = world.way.sent().into_iter().filter(|sent| sent.operation == INSERT);
+    sent.map(|sent| sent.body["ClientRequestToken"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn f05_what_the_sdk_does_not_try_again_is_tried_again_under_the_same_token() {
+    let world = World::new().await;
+    world.way.let_happen(INSERT, cancelled(&json!([{ "Code": "TransactionConflict" }, { "Code": "None" }])));
+    world.way.let_happen(INSERT, cancelled(&json!([{ "Code": "None" }, { "Code": "ThrottlingError" }])));
+    let throttled = json!([{ "Code": "ProvisionedThroughputExceeded" }, { "Code": "None" }]);
+    world.way.let_happen(INSERT, cancelled(&throttled));
+    world.way.let_happen(INSERT, failure(400, "TransactionInProgressException"));
+    assert_eq!(world.store.insert(order(1), task(&order(1))).await.unwrap(), Inserted::New);
+    assert!(world.way.is_used_up());
+    assert_eq!((world.count(INSERT), tokens(&world).len()), (5, 1));
+    assert!(tokens(&world).iter().all(|token| token.len() <= 36));
+    assert_eq!(*world.store.task(order(1).order_id).await.unwrap().unwrap(), task(&order(1)));
+}
+
+#[tokio::test]
+async fn f05_who_is_always_in_the_way_makes_the_store_unavailable() {
+    let world = World::new().await;
+    for _ in 0..100 {
+        world.way.let_happen(INSERT, cancelled(&json!([{ "Code": "TransactionConflict" }, { "Code": "None" }])));
+    }
+    let error = world.store.insert(order(1), task(&order(1))).await.unwrap_err();
+    assert_eq!((error.operation, error.kind), ("store.insert", PortErrorKind::Unavailable));
+    assert!((2..20).contains(&world.count(INSERT)), "{}", world.count(INSERT));
+    assert_eq!(world.store.task(order(1).order_id).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn f04_a_lost_answer_is_asked_for_again_and_nothing_is_written_twice() {
+    let world = World::new().await;
+    world.way.let_happen(INSERT, Happens::AnswerLost);
+    assert_eq!(world.store.insert(order(1), task(&order(1))).await.unwrap(), Inserted::New);
+    assert_eq!((world.count(INSERT), tokens(&world).len()), (2, 1));
+    assert_eq!(*world.store.order(order(1).order_id).await.unwrap().unwrap(), order(1));
+}
+
+#[tokio::test]
+async fn f04_a_retry_after_the_token_is_forgotten_finds_its_own_order() {
+    let world = World::new().await;
+    world.store.insert(order(1), task(&order(1))).await.unwrap();
+    let first = world.store.task(order(1).order_id).await.unwrap().unwrap();
+    let second = committed(&world.store, &first, next(&first, |task| task.notify = true)).await;
+    // What DynamoDB says of it when ten minutes are over; it shows the order, or does not.
+    let shown = json!({ "Fingerprint": { "S": &*order(1).fingerprint } });
+    let failed =
+        |item| json!([{ "Code": "ConditionalCheckFailed", "Item": item }, { "Code": "ConditionalCheckFailed" }]);
+    for item in [shown, json!(null)] {
+        world.way.let_happen(INSERT, cancelled(&failed(item)));
+        assert_eq!(world.store.insert(order(1), task(&order(1))).await.unwrap(), Inserted::Same);
+    }
+    let other = order_with(1, r#"{"Total":13}"#);
+    world.way.let_happen(INSERT, cancelled(&failed(json!({ "Fingerprint": { "S": &*order(1).fingerprint } }))));
+    assert_eq!(world.store.insert(other.clone(), task(&other)).await.unwrap(), Inserted::Different);
+    assert_eq!(world.store.task(order(1).order_id).await.unwrap().unwrap(), second);
+}
+
+#[tokio::test]
+async fn a_submission_that_comes_again_is_another_write_under_another_token() {
+    let world = World::new().await;
+    let again = Task { nonce: 2_000, ..task(&order(1)) };
+    assert_eq!(world.store.insert(order(1), task(&order(1))).await.unwrap(), Inserted::New);
+    assert_eq!(world.store.insert(order(1), again).await.unwrap(), Inserted::Same);
+    assert_eq!(tokens(&world).len(), 2);
+    assert_eq!(*world.store.task(order(1).order_id).await.unwrap().unwrap(), task(&order(1)));
+}
+
+#[tokio::test]
+async fn the_same_write_in_another_form_under_the_same_token_is_decided_by_what_is_stored() {
+    let world = World::new().await;
+    world.store.insert(order(1), task(&order(1))).await.unwrap();
+    world.way.let_happen(INSERT, failure(400, "IdempotentParameterMismatchException"));
+    assert_eq!(world.store.insert(order(1), task(&order(1))).await.unwrap(), Inserted::Same);
+}
+
+#[tokio::test]
+async fn a_task_without_its_order_is_no_answer() {
+    let world = World::new().await;
+    world.store.insert(order(1), task(&order(1))).await.unwrap();
+    let delete = world.local.client().delete_item().table_name(&world.local.tables.orders);
+    let order_id = order(1).order_id.to_string();
+    delete.key("OrderID", aws_sdk_dynamodb::types::AttributeValue::S(order_id)).send().await.unwrap();
+    let again = Task { nonce: 2_000, ..task(&order(1)) };
+    let error = world.store.insert(order(1), again).await.unwrap_err();
+    assert_eq!((error.operation, error.kind), ("store.insert", PortErrorKind::Unavailable));
+}
+
+#[tokio::test]
+async fn what_will_never_be_written_is_refused() {
+    let world = World::new().await;
+    let mut huge = task(&order(1));
+    huge.steps[0].output = Some(Json::of(&"x".repeat(410 * 1_024)));
+    let error = world.store.insert(order(1), huge).await.unwrap_err();
+    assert_eq!((error.operation, error.kind), ("store.insert", PortErrorKind::Refused));
+    assert_eq!(world.store.order(order(1).order_id).await.unwrap(), None);
+    world.way.let_happen(INSERT, cancelled(&json!([{ "Code": "ValidationError" }, { "Code": "None" }])));
+    let error = world.store.insert(order(1), task(&order(1))).await.unwrap_err();
+    assert_eq!(error.kind, PortErrorKind::Refused);
+}

@@ -1,0 +1,175 @@
+//! What one order of three steps costs, through the handlers that Lambda runs.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use aws::dynamo::{Consumed, Dynamo, Meter};
+use domain::id::OrderId;
+use domain::instance::Instance;
+use domain::json::Json;
+use domain::limits::SHARDS;
+use domain::message::{CloudEvent, Delivery, Outcome, Priority, Receipt, Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{
+    Clock, Commit, Due, Events, Inserted, ListError, Page, PortError, Queues, Randomness, Source, Store,
+};
+use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
+use domain::workflow::Workflows;
+use tests::conformance::samples::{self, NOON};
+use tests::memory::Memory;
+
+use super::local::Local;
+
+/// Write units that an order of three steps on its own may cost.
+const WRITE_UNITS_MAX: f64 = 11.0;
+
+/// The store is DynamoDB; all else is in memory.
+struct Ports {
+    store: Dynamo,
+    memory: Memory,
+}
+
+impl Store for Ports {
+    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+        self.store.insert(order, task).await
+    }
+
+    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        self.store.order(order_id).await
+    }
+
+    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        self.store.task(order_id).await
+    }
+
+    async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        self.store.commit(before, after).await
+    }
+
+    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        self.store.due(shard, now, after, limit).await
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        self.store.list(state, after, limit).await
+    }
+
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+        self.store.settled(order_id, wait_ms).await
+    }
+}
+
+impl Queues for Ports {
+    async fn submit(&self, order: Order) -> Result<(), PortError> {
+        self.memory.submit(order).await
+    }
+
+    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+        self.memory.to_scheduler(message, lane, delay_ms).await
+    }
+
+    async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
+        self.memory.to_agent(agent, request).await
+    }
+
+    async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
+        self.memory.return_to_agent(agent, receipt, delay_ms).await
+    }
+}
+
+impl Events for Ports {
+    async fn publish(&self, event: CloudEvent) -> Result<(), PortError> {
+        self.memory.publish(event).await
+    }
+
+    async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
+        self.memory.notify(channel, event).await
+    }
+}
+
+impl Clock for Ports {
+    fn now(&self) -> Timestamp {
+        self.memory.now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.memory.sleep(ms).await;
+    }
+}
+
+impl Randomness for Ports {
+    fn random(&self) -> u64 {
+        self.memory.random()
+    }
+}
+
+/// The next batch of a queue, which is let go.
+async fn next<M>(source: impl Source<M>) -> Vec<Delivery<M>> {
+    let batch = source.receive(10).await;
+    source.delete(samples::receipts(&batch)).await.unwrap();
+    batch
+}
+
+/// The agent's answer, as long as a usual one.
+fn done(request: &Request) -> SchedulerMessage {
+    let output = match &*request.step {
+        "reserve-inventory" => r#"{"ReservationID":"rsv-5b1d0fa35c0b1e77","Warehouse":"W3"}"#,
+        "charge-payment" => r#"{"PaymentID":"pay-0f0c5dd49c2e11f0","Status":"captured"}"#,
+        _ => r#"{"TrackingNumber":"SW004112998231","Carrier":"Parcel Post"}"#,
+    };
+    SchedulerMessage::Reply(request.reply(Outcome::Done(Json::parse(output.as_bytes(), 100).unwrap())))
+}
+
+/// Carries the first sample order through, each message by another instance.
+async fn carry_through(ports: &Ports) -> Arc<Task> {
+    let workflows = Workflows::shipped().unwrap();
+    let mut instances = 0_u32;
+    let mut instance = |function: &str| {
+        instances += 1;
+        let name = format!("{function}-{:08x}", instances.wrapping_mul(0x9e37_79b9)).into();
+        Instance { name, workflows: workflows.clone(), shards: SHARDS }
+    };
+    let mut order = samples::order(1);
+    order.submitter = "arn:aws:sts::123456789012:assumed-role/web-shop/i-0123456789abcdef0".into();
+    ports.submit(order.clone()).await.unwrap();
+    submission::handle(ports, &instance("submission"), next(ports.memory.submissions()).await).await;
+    let agents = workflows.current().steps.iter().map(|step| step.agent.clone());
+    for agent in agents {
+        ports.memory.advance(700);
+        scheduler::handle(ports, &instance("scheduler"), next(ports.memory.scheduler()).await).await;
+        for delivery in next(ports.memory.requests(&agent)).await {
+            ports.to_scheduler(done(&delivery.body.unwrap()), Priority::Normal, 0).await.unwrap();
+        }
+    }
+    ports.memory.advance(700);
+    scheduler::handle(ports, &instance("scheduler"), next(ports.memory.scheduler()).await).await;
+    ports.task(order.order_id).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn an_order_of_three_steps_costs_eleven_write_units() {
+    let local = Local::start().await;
+    let consumed = Arc::<Mutex<Vec<Consumed>>>::default();
+    let told = consumed.clone();
+    let meter = Meter::new(move |one| told.lock().unwrap().push(one));
+    let store = local.ports(local.config().interceptor(meter));
+    let ports = Ports { store, memory: Memory::new(NOON, 7) };
+    let task = carry_through(&ports).await;
+    assert_eq!((task.process_state, task.version), (ProcessState::Processed, 5));
+
+    let consumed = consumed.lock().unwrap();
+    let (mut writes, mut reads) = (0.0, 0.0);
+    let mut requests = BTreeMap::<_, u32>::new();
+    for Consumed { operation, table, table_write_units, index_write_units, read_units } in &*consumed {
+        println!("{operation:18} {table:24} table {table_write_units} index {index_write_units} read {read_units}");
+        writes += table_write_units + index_write_units;
+        reads += read_units;
+        *requests.entry(*operation).or_default() += 1;
+    }
+    println!("one order of three steps: {writes} write units, {reads} read units");
+    // Two tables answer for one transaction.
+    assert_eq!((requests["TransactWriteItems"], requests["UpdateItem"]), (2, 4));
+    assert!(writes <= WRITE_UNITS_MAX, "{writes}");
+    assert!(writes >= 10.0, "less than is possible was counted: {writes}");
+}
