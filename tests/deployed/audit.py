@@ -1,0 +1,77 @@
+"""The books at the end: every order ended as it should, no effect was made twice, nothing is left on any queue."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from ledger import STEPS, Entry
+from report import CheckFailed, expect, expect_equal, until
+from world import World
+
+QUEUES = ("submission", "scheduler", "inventory", "payment", "shipping")
+LANES = ("normal", "high", "dead")
+# A killed agent's request comes back after 40 s, an undo may wait for half a minute.
+EMPTY_S_MAX = 90
+
+
+def queues_are_empty(world: World) -> None:
+    """Nothing is ready, in flight or delayed, on any lane, nor among the dead letters."""
+
+    def left() -> dict[str, dict[str, int]]:
+        depths = {f"{queue} {lane}": world.depth(queue, lane) for queue in QUEUES for lane in LANES}
+        return {name: depth for name, depth in depths.items() if any(depth.values())}
+
+    last: dict[str, dict[str, int]] = {}
+
+    def empty() -> bool:
+        last.clear()
+        last.update(left())
+        return not last
+
+    try:
+        until("all queues are empty", empty, EMPTY_S_MAX, pause_s=1.0)
+    except CheckFailed as late:
+        raise CheckFailed(f"{late}: {last}") from late
+
+
+def every_order_ended(world: World) -> None:
+    """The store holds exactly the orders that were posted, each in the state that it was to end in."""
+    pages = world.dynamo.get_paginator("scan").paginate(TableName=world.deployment.table("Tasks"), ConsistentRead=True)
+    stored = {item["OrderID"]["S"]: item["ProcessState"]["S"] for page in pages for item in page["Items"]}
+    expect_equal("orders stored that nobody posted", sorted(set(stored) - set(world.ends)), [])
+    expect_equal("orders lost", sorted(set(world.ends) - set(stored)), [])
+    wrong = {order_id: (end, stored[order_id]) for order_id, end in world.ends.items() if stored[order_id] != end}
+    expect(not wrong, f"ended otherwise than expected: {wrong}")
+    print(f"{'':17}{len(stored)} orders: {dict(Counter(stored.values()))}")
+
+
+def effects_were_made_once(world: World) -> None:
+    """Each service did each step of each order at most once: all of them where the order is processed, none that is not
+    undone where it is compensated."""
+    ledger = world.ledger.all()
+    twice = {key: entry for key, entry in ledger.items() if entry.forward_effects > 1 or entry.undo_effects > 1}
+    expect(not twice, f"made twice: {twice}")
+    for order_id, end in world.ends.items():
+        entries = {name: ledger.get(f"{service}/{order_id}/{name}", Entry()) for name, service in STEPS.items()}
+        if end == "Processed":
+            expect(all(is_done(entry) for entry in entries.values()), f"{order_id} is {end}, but {entries}")
+        if end == "Compensated":
+            expect(all(entry.is_undone for entry in entries.values()), f"{order_id} is {end}, but {entries}")
+    print(f"{'':17}{sum(entry.forward_effects + entry.undo_effects for entry in ledger.values())} effects")
+
+
+def is_done(entry: Entry) -> bool:
+    """Made once and not taken back."""
+    return (entry.forward_effects, entry.undo_effects) == (1, 0)
+
+
+def watch_is_empty(world: World) -> None:
+    """No order is left for a supervisor to look after; what waits for an operator is what was to."""
+    pages: list[dict[str, Any]] = list(
+        world.dynamo.get_paginator("scan").paginate(TableName=world.deployment.table("Tasks"), IndexName="watch")
+    )
+    watched = {item["OrderID"]["S"]: item["Watch"]["S"] for page in pages for item in page["Items"]}
+    due = {order_id: watch for order_id, watch in watched.items() if not watch.startswith("error#")}
+    expect_equal("orders due", due, {})
+    expect_equal("orders in Error", set(watched), {order_id for order_id, end in world.ends.items() if end == "Error"})

@@ -1,0 +1,93 @@
+"""The HTTP API: who may call what, and what the calls answer."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from report import expect, expect_equal, until
+from world import World, document
+
+
+def only_the_authorised_come_in(world: World) -> None:
+    """No signature, a wrong one, the wrong policy: 403. Health is open. What has no route is not there."""
+    order = document()
+    expect_equal("POST /orders unsigned", world.stranger.post("/orders", order).status, 403)
+    expect_equal("POST /orders with forged keys", world.forger.post("/orders", order).status, 403)
+    expect_equal("GET /dead-letters as application", world.application.get("/dead-letters").status, 403)
+    wish = {"By": "mallory", "Reason": "none"}
+    expect_equal("cancel as application", world.application.post("/orders/any/cancel", wish).status, 403)
+    expect_equal("POST /orders as operator", world.operator.post("/orders", order).status, 403)
+    expect_equal("GET /health of anybody", world.stranger.get("/health").status, 200)
+    expect_equal("GET /nothing", world.operator.get("/nothing").status, 404)
+
+
+def a_caller_may_wait_for_the_end(world: World) -> None:
+    """`Prefer: wait` answers 200 with the processed order."""
+    answer = world.application.post("/orders", document(), {"Prefer": "wait=20"})
+    expect_equal("status", (answer.status, answer.body.get("ProcessState")), (200, "Processed"))
+    expect_equal("Preference-Applied", answer.headers.get("preference-applied"), "wait=20")
+    expect_equal("Location", answer.headers.get("location"), f"/orders/{answer.body['OrderID']}")
+    outputs = [step.get("Output") for step in answer.body["Steps"]]
+    expect(all(outputs), f"an output of each step, found {outputs}")
+    world.expect_end(answer.body["OrderID"], "Processed")
+
+
+def a_key_names_one_order(world: World) -> None:
+    """The same key and document again give the same order, another document 422; eight at once are one order too."""
+    order, key = document(), {"Idempotency-Key": "check-once"}
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: world.application.post("/orders", order, key), range(8)))
+    expect_equal("statuses", {answer.status for answer in answers}, {202})
+    ids = {answer.body["OrderID"] for answer in answers}
+    expect_equal("orders of eight posts at once", len(ids), 1)
+    order_id = world.expect_end(ids.pop(), "Processed")
+    world.reach(order_id, "Processed")
+    again = world.application.post("/orders", order, {**key, "Prefer": "wait=5"})
+    expect_equal("posted again at the end", (again.status, again.body["OrderID"]), (200, order_id))
+    other = world.application.post("/orders", {**order, "Quantity": 2}, key)
+    expect_equal("another document", other.status, 422)
+    expect_equal("calls for the first step", world.ledger.of(order_id, "reserve-inventory").forward_calls, 1)
+
+
+def what_is_wrong_is_named(world: World) -> None:
+    """Problem documents with the field at fault."""
+    for body, status, field in [
+        (b"{", 400, None),
+        (b"[]", 400, None),
+        (b'{"ReplyChannel": "nobody"}', 400, "ReplyChannel"),
+        (b'{"Priority": "urgent"}', 400, "Priority"),
+        (b'{"Long": "' + b"x" * 140_000 + b'"}', 413, None),
+    ]:
+        answer = world.application.post("/orders", body)
+        found = (answer.status, answer.headers.get("content-type"), answer.body.get("field") if field else None)
+        expect_equal(f"answer to {body[:40]!r}", found, (status, "application/problem+json", field))
+    unknown = "/orders/00000000-0000-7000-8000-000000000000"
+    expect_equal("GET of an unknown order", world.application.get(unknown).status, 404)
+    wish = {"By": "ann", "Reason": "x"}
+    expect_equal("cancel of an unknown order", world.operator.post(f"{unknown}/cancel", wish).status, 404)
+
+
+def orders_are_listed_newest_first(world: World) -> None:
+    """Page by page, each order once; and by state."""
+    mine = [world.post("Processed") for _ in range(7)]
+    for order_id in mine:
+        world.reach(order_id, "Processed")
+
+    def listed() -> list[str]:
+        found, cursor = [], ""
+        while True:
+            page = world.application.get(f"/orders?limit=4{cursor}")
+            expect_equal("status of a page", page.status, 200)
+            expect(len(page.body["Orders"]) <= 4, "at most 4 orders on a page")
+            found += [order["OrderID"] for order in page.body["Orders"]]
+            if "NextCursor" not in page.body:
+                return found
+            cursor = f"&cursor={page.body['NextCursor']}"
+
+    # The index may lag.
+    pages = until("all seven are listed", lambda: found if set(mine) <= set(found := listed()) else None, 15)
+    expect_equal("orders listed twice", len(pages) - len(set(pages)), 0)
+    expect_equal("mine, newest first", [order_id for order_id in pages if order_id in mine], mine[::-1])
+    by_state = world.application.get("/orders?state=Processed&limit=100")
+    states = {order["ProcessState"] for order in by_state.body["Orders"]}
+    expect_equal("states of the list of Processed", (by_state.status, states), (200, {"Processed"}))

@@ -1,0 +1,68 @@
+"""Dead letters: messages that were delivered too often are settled with their orders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from report import expect, expect_equal, until
+from world import World
+
+# More than any queue here allows, but for those of the agents.
+RECEIVES_MAX = 20
+
+
+def an_order_that_could_not_be_stored_is_held(world: World) -> None:
+    """Its submission is delivered too often. It is stored in Error and an operator is alerted, who resubmits it."""
+    with world.closed_lane("submission", "submission") as queue:
+        order_id = world.post("Processed", None, Priority="high")
+        receives = 0
+        while take_and_drop(world, queue, expected=receives == 0):
+            receives += 1
+            expect(receives <= RECEIVES_MAX, f"given up after {RECEIVES_MAX} deliveries at most")
+        expect(receives >= 5, f"given up after 5 deliveries at least, found {receives}")
+        task = world.reach(order_id, "Error")
+    expect_equal("reason", task["Reason"]["Code"], "dead-letter")
+    world.alerts.expect_kinds(order_id, {"OrderNeedsOperator"})
+    record = next(letter for letter in letters(world) if letter.get("OrderID") == order_id)
+    expect_equal("fate and queue", (record["Fate"], record["Queue"]), ("Stored", "Submission"))
+    world.command(order_id, "resubmit", "the store is back")
+    world.reach(order_id, "Processed")
+
+
+def take_and_drop(world: World, queue: str, *, expected: bool) -> bool:
+    """Receives what is on a queue and does nothing with it; whether there was anything."""
+
+    def receive() -> Any:
+        return world.sqs.receive_message(QueueUrl=queue, VisibilityTimeout=0).get("Messages")
+
+    return bool(until("a submission is on its queue", receive, 10) if expected else receive())
+
+
+def what_nobody_can_read_is_written_down(world: World) -> None:
+    """Poison on the submission and the scheduler queue fails alone, again and again, until it is settled."""
+    with world.visibility("submission", 1), world.visibility("scheduler", 1):
+        poison = {
+            world.send("submission", "normal", "this is no order"): "Submission",
+            world.send("scheduler", "normal", '{"Wake": {"OrderID": 7}}'): "Scheduler",
+        }
+        settled = until("both are settled", lambda: found if len(found := of(world, poison)) == 2 else None, 60)
+    fates = {(letter["Queue"], letter["Fate"]) for letter in settled}
+    expect_equal("fates", fates, {("Submission", "Unreadable"), ("Scheduler", "Unreadable")})
+
+    def alerted() -> bool:
+        told = [event for event in world.alerts.all() if event["type"] == "DeadLetterUnreadable"]
+        return set(poison) <= {event["data"]["MessageID"] for event in told}
+
+    until("operators were told of both", alerted, 20)
+
+
+def of(world: World, messages: dict[str, str]) -> list[dict[str, Any]]:
+    """The letters with these message ids."""
+    return [letter for letter in letters(world) if letter["MessageID"] in messages]
+
+
+def letters(world: World) -> list[dict[str, Any]]:
+    """What became of dead letters, the last settled first."""
+    answer = world.operator.get("/dead-letters?limit=100")
+    expect_equal("status of GET /dead-letters", answer.status, 200)
+    return list(answer.body["DeadLetters"])

@@ -1,0 +1,104 @@
+"""The ways of orders: services that are flaky, slow, down or say no, and operators who step in."""
+
+from __future__ import annotations
+
+from report import expect, expect_equal
+from world import World, document, step
+
+
+def orders_are_processed(world: World) -> None:
+    """Ten at once, each with three effects."""
+    for order_id in [world.post("Processed") for _ in range(10)]:
+        task = world.reach(order_id, "Processed")
+        expect_equal("attempts", [one["Attempt"] for one in task["Steps"]], [1, 1, 1])
+
+
+def a_flaky_service_is_called_again(world: World) -> None:
+    """503 a few times, and an answer that was lost: one attempt, one effect."""
+    flaky = world.post("Processed", {"inventory": {"Flaky": 1}, "payment": {"Flaky": 2}})
+    lossy = world.post("Processed", {"shipping": {"LoseAnswers": 1}})
+    world.reach(flaky, "Processed")
+    world.reach(lossy, "Processed")
+    expect(world.ledger.of(flaky, "charge-payment").forward_calls >= 3, "three calls at least for the flaky payment")
+    expect(world.ledger.of(lossy, "ship-order").forward_calls >= 2, "two calls at least where an answer was lost")
+
+
+def a_declined_order_is_undone(world: World) -> None:
+    """Payment says no: all that was begun is undone, the declined step included; the shop is told."""
+    declined = {"payment": {"Decline": "card_declined"}}
+    order_id = world.post("Compensated", declined, ReplyChannel="shop", CorrelationID="c-2")
+    task = world.reach(order_id, "Compensated")
+    expect_equal("reason", (task["Reason"]["Code"], task["Reason"]["Step"]), ("rejected", "charge-payment"))
+    undone = [(one["Direction"], one["ProcessState"]) for one in task["Steps"]]
+    expect_equal("steps", undone, [("Undo", "Processed"), ("Undo", "Processed"), ("Forward", "Pending")])
+    reserved = world.ledger.of(order_id, "reserve-inventory")
+    expect_equal("effects at inventory", (reserved.forward_effects, reserved.undo_effects), (1, 1))
+    expect_equal("effects at payment", world.ledger.of(order_id, "charge-payment").forward_effects, 0)
+    events = world.shop.expect_kinds(order_id, {"OrderReceived", "OrderCompensated"})
+    expect_equal("correlation ids", {event["data"]["CorrelationID"] for event in events}, {"c-2"})
+
+
+def an_undo_that_is_refused_is_not_called_undone(world: World) -> None:
+    """It ends in Error with an alert, and stays there until an operator acts."""
+    stand_in = {"payment": {"Decline": "no"}, "inventory": {"Undo": {"Decline": "too-late"}}}
+    order_id = world.post("Error", stand_in, ReplyChannel="shop")
+    task = world.reach(order_id, "Error")
+    reason = task["Reason"]
+    expect_equal("reasons", (reason["Code"], reason["Earlier"]["Code"]), ("compensation-failed", "rejected"))
+    alert = world.alerts.expect_kinds(order_id, {"OrderNeedsOperator"})[0]
+    expect_equal("what the alert says", alert["data"]["Reason"]["Code"], "compensation-failed")
+    world.shop.expect_kinds(order_id, {"OrderReceived", "OrderFailed"})
+    listed = world.operator.get("/orders?state=Error&limit=100").body["Orders"]
+    expect(order_id in [order["OrderID"] for order in listed], "it is in the list of orders in Error")
+
+
+def the_reply_channel_is_told(world: World) -> None:
+    """Received and processed, as CloudEvents with the order's own name."""
+    order_id = world.post("Processed", None, ReplyChannel="shop", CorrelationID="c-1")
+    world.reach(order_id, "Processed")
+    events = world.shop.expect_kinds(order_id, {"OrderReceived", "OrderProcessed"})
+    for event in events:
+        expect_equal("specversion and source", (event["specversion"], event["source"]), ("1.0", "stepwarden"))
+        expect_equal("CorrelationID", event["data"]["CorrelationID"], "c-1")
+    versions = {event["type"]: event["data"]["Version"] for event in events}
+    expect(versions["OrderProcessed"] > versions["OrderReceived"], f"versions grow: {versions}")
+
+
+def an_operator_cancels(world: World) -> None:
+    """While the carrier is slow. The undo waits until the attempt under way is over; a second wish is refused."""
+    order_id = world.post("Compensated", {"shipping": {"SlowMs": 7000}})
+    world.reach_step(order_id, "ship-order", ProcessState="Processing")
+    world.command(order_id, "cancel", "customer called")
+    world.reach(order_id, "Compensating")
+    again = world.operator.post(f"/orders/{order_id}/cancel", {"By": "ann", "Reason": "again"})
+    expect_equal("a second cancel", again.status, 409)
+    task = world.reach(order_id, "Compensated", within_s=90)
+    expect_equal("reason", task["Reason"]["Code"], "cancelled")
+    expect(any(line["Who"] == "ann" for line in task["History"]), "the history names the operator")
+    for name in ("reserve-inventory", "charge-payment", "ship-order"):
+        expect(world.ledger.of(order_id, name).is_undone, f"{name} is undone at its service")
+
+
+def an_operator_pauses_and_resumes(world: World) -> None:
+    """A paused order ends the attempt under way and starts nothing new."""
+    order_id = world.post("Processed", {"inventory": {"SlowMs": 7000}})
+    world.reach_step(order_id, "reserve-inventory", ProcessState="Processing")
+    world.command(order_id, "pause", "stock-taking")
+    world.reach_step(order_id, "reserve-inventory", ProcessState="Processed")
+    task = world.task(order_id) or {}
+    expect_equal("who paused it", task["Paused"]["By"], "ann")
+    expect_equal("the next step", step(task, "charge-payment")["Attempt"], 0)
+    again = world.operator.post(f"/orders/{order_id}/pause", {"By": "ann", "Reason": "again"})
+    expect_equal("a second pause", again.status, 409)
+    world.command(order_id, "resume", "done")
+    world.reach(order_id, "Processed")
+    expect_equal("payment was called", world.ledger.of(order_id, "charge-payment").forward_calls, 1)
+
+
+def high_priority_goes_its_own_lane(world: World) -> None:
+    """An order of high priority is processed through the lanes that are its own."""
+    order = document(Priority="high")
+    answer = world.application.post("/orders", order, {"Prefer": "wait=20"})
+    expect_equal("answer", (answer.status, answer.body.get("ProcessState")), (200, "Processed"))
+    expect_equal("lane", answer.body["Priority"], "high")
+    world.expect_end(answer.body["OrderID"], "Processed")

@@ -1,0 +1,102 @@
+"""Deploying to the emulator, and what came of it: names, queues and tables."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import boto3
+from botocore.config import Config
+
+from emulator import REGION, ROOT_KEYS, Emulator, client_environment
+from template import architecture, built_template, sam_environment
+from tools import Tools, run
+
+STACK = "stepwarden"
+CHANNEL = "shop"
+
+CLIENT = Config(max_pool_connections=64, retries={"max_attempts": 3}, connect_timeout=5, read_timeout=90)
+SESSION = boto3.Session(region_name=REGION)
+MAKING = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """A deployed stack."""
+
+    emulator: Emulator
+    outputs: dict[str, str]
+    api_id: str
+    channel_url: str
+
+    def function(self, name: str) -> str:
+        """The deployed name of a function, from the last part of it."""
+        return f"{STACK}-{name}"
+
+    def queue(self, name: str, lane: str = "normal") -> str:
+        """The URL of a queue: `queue("payment", "high")`, `queue("scheduler", "dead")`."""
+        suffix = {"normal": "QueueUrl", "high": "HighQueueUrl", "dead": "DeadLettersUrl"}[lane]
+        return self.outputs[f"{name.capitalize()}{suffix}"]
+
+    def table(self, name: str) -> str:
+        """The deployed name of a table: `table("Tasks")`."""
+        return self.outputs[f"{name}TableName"]
+
+    @property
+    def door(self) -> str:
+        """The base URL of the HTTP API on the emulator."""
+        return f"{self.emulator.url}/_aws/execute-api/{self.api_id}/$default"
+
+
+def client(emulator: Emulator, service: str, environment: dict[str, str] = ROOT_KEYS) -> Any:
+    """A client with the keys in an environment, by default those that may do everything."""
+    # Clients are shared by threads, but not their making.
+    with MAKING:
+        return SESSION.client(
+            service,
+            endpoint_url=emulator.url,
+            aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+            aws_session_token=environment.get("AWS_SESSION_TOKEN"),
+            config=CLIENT,
+        )
+
+
+def deploy(tools: Tools, emulator: Emulator) -> Deployment:
+    """`sam deploy` of what was built, with one registered reply channel."""
+    channel_url, channel_arn = make_queue(emulator, "shop-orders")
+    parameters = {
+        "Architecture": architecture(),
+        "EmulatorUrl": emulator.url,
+        "ReplyChannels": json.dumps({CHANNEL: channel_url}, separators=(",", ":")),
+        "ReplyChannelQueueArns": channel_arn,
+    }
+    sam_deploy(tools, emulator, parameters)
+    stacks = client(emulator, "cloudformation").describe_stacks(StackName=STACK)["Stacks"]
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stacks[0]["Outputs"]}
+    resource = client(emulator, "cloudformation").describe_stack_resource(StackName=STACK, LogicalResourceId="HttpApi")
+    return Deployment(emulator, outputs, resource["StackResourceDetail"]["PhysicalResourceId"], channel_url)
+
+
+def sam_deploy(tools: Tools, emulator: Emulator, parameters: dict[str, str]) -> None:
+    """Runs `sam deploy` against the emulator."""
+    command = [str(tools.sam / "bin" / "sam"), "deploy", "--template-file", str(built_template())]
+    command += ["--stack-name", STACK, "--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
+    command += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
+    command += ["--parameter-overrides", *(f"{name}={quoted(value)}" for name, value in parameters.items())]
+    run(command, env={**sam_environment(tools), **client_environment(emulator.url)}, within_s=300)
+
+
+def quoted(value: str) -> str:
+    """A parameter's value as `sam` reads it."""
+    return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def make_queue(emulator: Emulator, name: str) -> tuple[str, str]:
+    """A queue of the tests' own; its URL and its ARN."""
+    sqs = client(emulator, "sqs")
+    url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    return url, arn

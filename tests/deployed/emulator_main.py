@@ -1,0 +1,64 @@
+"""The emulator's own process. Started by `emulator.py` in the emulator's environment; not for use by hand.
+
+It is `ministack`, mended where it differs from AWS in what these tests rest on, and it ends when the process that
+started it does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socketserver
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent(parent_pid: int) -> None:
+    """Has the kernel end this process when its parent dies, also where the parent was killed and cannot clean up."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent_pid:
+        sys.exit("the process that started the emulator is gone")
+
+
+def answer_at_once() -> None:
+    """Small packets of the Lambda runtime API wait for more to come, which costs each invocation 40 ms."""
+    socketserver.StreamRequestHandler.disable_nagle_algorithm = True
+
+
+def batches_need_the_right_to_one() -> None:
+    """On AWS `sqs:SendMessage` is the right to SendMessageBatch as well, and there is no other."""
+    from ministack.core import iam_actions
+
+    as_it_was = iam_actions.extract_iam_action
+
+    def action(*arguments: object) -> str | None:
+        found = as_it_was(*arguments)
+        return found.removesuffix("Batch") if found and found.startswith("sqs:") else found
+
+    iam_actions.extract_iam_action = action
+
+
+def take_concurrency_for_a_number() -> None:
+    """A parameter's value is a text there, and to compare it with a count ends every look at the queues in an error."""
+    from ministack.services import lambda_svc
+
+    as_it_was = lambda_svc._sqs_esm_concurrency
+    lambda_svc._sqs_esm_concurrency = lambda *arguments: int(as_it_was(*arguments))
+
+
+def main() -> None:
+    """Serves until told to stop; everything else comes from the environment."""
+    end_with_parent(int(sys.argv.pop(1)))
+    answer_at_once()
+    from ministack.app import main as serve  # reads the environment when it is imported
+
+    batches_need_the_right_to_one()
+    take_concurrency_for_a_number()
+    serve()
+
+
+if __name__ == "__main__":
+    main()

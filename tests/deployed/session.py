@@ -1,0 +1,148 @@
+"""One run of all checks, in order. Started by `run`, in the emulator's environment.
+
+With `--checks-only` the lints are left out and what was built before is deployed.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import audit
+import conformance
+import template
+import tools
+from checks import callers, crashes, letters, logs, repeats, rights, supervision, ways
+from deployment import Deployment, deploy
+from emulator import Emulator
+from report import Check, Report
+from world import World
+
+LOG_LINES = 100
+LOG_LINES_OF_FUNCTION = 30
+
+# One after the other: they close lanes or kill processes that the others need.
+BY_THEMSELVES: list[tuple[str, Callable[[World], None]]] = [
+    ("a schedule calls the supervisor every minute", supervision.a_schedule_calls_them),
+    ("nobody comes in without the right to", callers.only_the_authorised_come_in),
+    ("a caller waits for the end with Prefer: wait", callers.a_caller_may_wait_for_the_end),
+    ("an order of high priority has lanes of its own", ways.high_priority_goes_its_own_lane),
+    ("a submission delivered too often: held, alert, resubmitted", letters.an_order_that_could_not_be_stored_is_held),
+    ("a submission that comes three times is one order", repeats.a_submission_comes_again),
+    ("a chain of more than 16 messages ends well", supervision.a_long_chain_of_messages_ends_well),
+    ("an agent is killed in the middle of a call", crashes.an_agent_is_killed),
+]
+
+# Side by side.
+TOGETHER: list[tuple[str, Callable[[World], None]]] = [
+    ("its order is recovered by a supervisor invoked by hand", crashes.its_order_is_recovered_by_the_supervisor),
+    ("ten orders are processed", ways.orders_are_processed),
+    ("a flaky service and a lost answer: called again, one effect", ways.a_flaky_service_is_called_again),
+    ("a declined payment: compensated", ways.a_declined_order_is_undone),
+    ("an undo that is refused: held with an alert", ways.an_undo_that_is_refused_is_not_called_undone),
+    ("the reply channel is told", ways.the_reply_channel_is_told),
+    ("cancelled by an operator: undone", ways.an_operator_cancels),
+    ("paused and resumed by an operator", ways.an_operator_pauses_and_resumes),
+    ("an idempotency key names one order", callers.a_key_names_one_order),
+    ("what is wrong with a call is named", callers.what_is_wrong_is_named),
+    ("orders are listed newest first, page by page", callers.orders_are_listed_newest_first),
+    ("requests that come three times: one effect", repeats.requests_come_again),
+    ("replies that come again or are forged are dropped", repeats.replies_come_again_or_are_forged),
+    ("poison on two queues: settled, alert", letters.what_nobody_can_read_is_written_down),
+    ("each function is refused what is not its work", rights.every_function_keeps_to_its_role),
+    (
+        "no answer with two supervisors at once: each attempt counted once, held, resubmitted",
+        supervision.exhausted_orders_are_held_and_resubmitted,
+    ),
+]
+
+BOOKS: list[tuple[str, Callable[[World], None]]] = [
+    ("all queues and dead-letter queues are empty", audit.queues_are_empty),
+    ("every order ended as it should", audit.every_order_ended),
+    ("every effect was made once, and what was undone is undone", audit.effects_were_made_once),
+    ("nothing is left to look after", audit.watch_is_empty),
+    ("logs and metrics are well formed and hold no document", logs.logs_name_orders_and_keep_documents_out),
+]
+
+
+def main() -> int:
+    """Runs everything; the status for the shell."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    report = Report()
+    made = tools.install()
+    if "--checks-only" not in sys.argv:
+        before_deployment(report, made)
+    if report.failed == 0:
+        folder = Path(tempfile.mkdtemp(prefix="stepwarden-deployed-"))
+        try:
+            deployed(report, made, folder)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    return 0 if report.close() else 1
+
+
+def before_deployment(report: Report, made: tools.Tools) -> None:
+    """The template by itself, and the build."""
+    report.section("The template")
+    report.all(
+        [
+            Check("sam validate --lint", functools.partial(template.validate, made)),
+            Check("cfn-lint", functools.partial(template.cfn_lint, made)),
+            Check("checkov", functools.partial(template.checkov, made)),
+            Check("RecursiveLoop: Allow, exactly", template.loops_are_allowed),
+            Check("sam build", functools.partial(template.build, made)),
+            Check("every program is small", template.sizes),
+        ]
+    )
+
+
+def deployed(report: Report, made: tools.Tools, folder: Path) -> None:
+    """The emulator, the deployment and all that is tried on it."""
+    with Emulator(tools.python_of(made.emulator), folder) as emulator:
+        try:
+            report.section("The deployment, on an emulator with IAM enforced")
+            deployment = report.check("sam deploy", functools.partial(deploy, made, emulator))
+            if deployment is not None:
+                tried(report, deployment)
+            report.section("The store")
+            report.check("conformance suite on the emulator", functools.partial(conformance.suite_passes, emulator))
+        finally:
+            if report.failed or sys.exc_info()[0]:
+                print(f"\nThe last lines of the emulator and its functions:\n{emulator.log_tail(LOG_LINES)}")
+
+
+def tried(report: Report, deployment: Deployment) -> None:
+    """All checks of a deployment."""
+    world = report.check("callers, alerts and a reply channel", functools.partial(World, deployment))
+    if world is None:
+        return
+    try:
+        everything(report, world)
+    finally:
+        if report.failed or sys.exc_info()[0]:
+            print(f"\nThe last lines of each function:\n{logs.tails(world, LOG_LINES_OF_FUNCTION)}")
+
+
+def everything(report: Report, world: World) -> None:
+    """The checks, in an order in which they do not disturb each other."""
+    report.all(bound(BY_THEMSELVES, world))
+    report.section("Side by side, with two supervisors at once all the time")
+    with supervision.Supervisors(world) as supervisors:
+        report.all_at_once(bound(TOGETHER, world))
+    report.check("no supervisor failed", supervisors.went_well)
+    report.section("The books")
+    report.all(bound(BOOKS, world))
+
+
+def bound(checks: list[tuple[str, Callable[[World], None]]], world: World) -> list[Check]:
+    """The checks, on this world."""
+    return [Check(title, functools.partial(check, world)) for title, check in checks]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,170 @@
+"""All that a check acts on and looks at: callers, queues, functions, what was told, what the services did."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from botocore.credentials import Credentials
+
+from deployment import Deployment, client
+from door import Answer, Door, caller
+from inbox import Inbox, subscribe_to_alerts
+from ledger import Ledger
+from report import CheckFailed, expect, expect_equal, until
+
+SETTLED = {"Processed", "Compensated", "Error"}
+# A mark in every document. It must not come up in any log.
+SECRET = "4111-1111-1111-1111"
+# How long an order may take that nothing slows down; the machine may be busy.
+ORDER_S_MAX = 45.0
+
+
+class World:
+    """One deployment with everybody around it. May be used from several threads."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self.deployment = deployment
+        self.sqs = client(deployment.emulator, "sqs")
+        self.lambdas = client(deployment.emulator, "lambda")
+        self.dynamo = client(deployment.emulator, "dynamodb")
+        self.application = caller(deployment, "application", "ApplicationPolicyArn")
+        self.operator = caller(deployment, "operator", "OperatorPolicyArn")
+        self.stranger = Door(deployment.door, None)
+        self.forger = Door(deployment.door, Credentials("AKIAFORGEDFORGEDFORG", "not-the-secret"))
+        self.shop = Inbox(deployment, deployment.channel_url)
+        self.alerts = subscribe_to_alerts(deployment)
+        self.ledger = Ledger(deployment)
+        # How each order is to end, for the audit.
+        self.ends: dict[str, str] = {}
+        # The supervisors wait for this: the first run is made by hand.
+        self.supervised_by_hand = threading.Event()
+        self.killed_order: str | None = None
+
+    # ---- orders
+
+    def post(self, end: str, stand_in: dict[str, Any] | None = None, /, **members: Any) -> str:
+        """Posts an order that is to end in the state `end`, and gives its id."""
+        answer = self.application.post("/orders", document(stand_in, **members))
+        expect(answer.status == 202, f"POST /orders: expected 202, found {answer.status} {answer.body}")
+        return self.expect_end(answer.body["OrderID"], end)
+
+    def expect_end(self, order_id: str, end: str) -> str:
+        """Tells the audit how an order is to end."""
+        self.ends[order_id] = end
+        return order_id
+
+    def task(self, order_id: str) -> dict[str, Any] | None:
+        """The task as the API shows it; nothing before it is stored."""
+        answer = self.application.get(f"/orders/{order_id}")
+        if answer.status == 404:
+            return None
+        expect_equal(f"status of GET /orders/{order_id}", answer.status, 200)
+        return dict(answer.body)
+
+    def reach(self, order_id: str, state: str, within_s: float = ORDER_S_MAX) -> dict[str, Any]:
+        """Waits until an order is in a state; fails at once where it settles in another."""
+
+        def look() -> dict[str, Any] | None:
+            task = self.task(order_id)
+            if task is None or task["ProcessState"] == state:
+                return task
+            if task["ProcessState"] in SETTLED and state in SETTLED:
+                raise CheckFailed(f"{order_id}: expected {state}, found {brief(task)}")
+            return None
+
+        return until(f"order {order_id} is {state}", look, within_s)
+
+    def reach_step(self, order_id: str, name: str, within_s: float = ORDER_S_MAX, **wanted: Any) -> dict[str, Any]:
+        """Waits until a step shows these values, such as `ProcessState="Processing", Attempt=1`; gives the step."""
+
+        def look() -> dict[str, Any] | None:
+            task = self.task(order_id)
+            shown = step(task, name) if task else {}
+            return shown if task and all(shown.get(key) == value for key, value in wanted.items()) else None
+
+        return until(f"{name} of {order_id} shows {wanted}", look, within_s)
+
+    def is_past_complete_by(self, order_id: str, name: str, grace_s: float) -> bool:
+        """Whether the time of the attempt under way is over, and a grace after it."""
+        task = self.task(order_id)
+        complete_by = step(task, name)["CompleteBy"] if task else None
+        expect(complete_by is not None, f"{name} of {order_id} is under way")
+        end = datetime.datetime.fromisoformat(str(complete_by).replace("Z", "+00:00"))
+        return datetime.datetime.now(datetime.timezone.utc) >= end + datetime.timedelta(seconds=grace_s)
+
+    def command(self, order_id: str, action: str, reason: str) -> Answer:
+        """An operator's wish, which must be taken."""
+        answer = self.operator.post(f"/orders/{order_id}/{action}", {"By": "ann", "Reason": reason})
+        expect(answer.status == 202, f"{action} of {order_id}: expected 202, found {answer.status} {answer.body}")
+        return answer
+
+    # ---- queues
+
+    def send(self, queue: str, lane: str, message: object) -> str:
+        """Puts a message on a queue, as anybody with the right could; gives its id."""
+        body = message if isinstance(message, str) else json.dumps(message)
+        return str(self.sqs.send_message(QueueUrl=self.deployment.queue(queue, lane), MessageBody=body)["MessageId"])
+
+    def depth(self, queue: str, lane: str) -> dict[str, int]:
+        """How many messages a queue holds: ready, in flight, delayed."""
+        count = "ApproximateNumberOfMessages"
+        names = {"ready": count, "in flight": f"{count}NotVisible", "delayed": f"{count}Delayed"}
+        url = self.deployment.queue(queue, lane)
+        attributes = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=list(names.values()))["Attributes"]
+        return {word: int(attributes[name]) for word, name in names.items()}
+
+    @contextmanager
+    def visibility(self, queue: str, seconds: int) -> Iterator[None]:
+        """Within, a message of this queue's normal lane that was not dealt with comes again so soon."""
+        url = self.deployment.queue(queue)
+        before = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])["Attributes"]
+        self.sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": str(seconds)})
+        try:
+            yield
+        finally:
+            self.sqs.set_queue_attributes(QueueUrl=url, Attributes=before)
+
+    @contextmanager
+    def closed_lane(self, function: str, queue: str) -> Iterator[str]:
+        """Within, nobody takes messages from a function's high lane; gives the queue's URL."""
+        url = self.deployment.queue(queue, "high")
+        arn = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+        listed = self.lambdas.list_event_source_mappings(FunctionName=self.deployment.function(function))
+        mapping = next(one["UUID"] for one in listed["EventSourceMappings"] if one["EventSourceArn"] == arn)
+        self.lambdas.update_event_source_mapping(UUID=mapping, Enabled=False)
+        try:
+            yield url
+        finally:
+            self.lambdas.update_event_source_mapping(UUID=mapping, Enabled=True)
+
+    # ---- functions
+
+    def supervise(self) -> None:
+        """Has a supervisor run once, to its end."""
+        name = self.deployment.function("supervisor")
+        answer = self.lambdas.invoke(FunctionName=name, Payload=b"{}")
+        text = answer["Payload"].read().decode(errors="replace")
+        expect("FunctionError" not in answer, f"the supervisor failed: {text}")
+
+
+def document(stand_in: dict[str, Any] | None = None, /, **members: Any) -> dict[str, Any]:
+    """An order unlike any other; `stand_in` says how the services behave with it."""
+    order = {"Item": "mug", "Quantity": 1, "Card": SECRET, "Reference": str(uuid.uuid4()), **members}
+    return {**order, "StandIn": stand_in} if stand_in else order
+
+
+def step(task: dict[str, Any], name: str) -> dict[str, Any]:
+    """One step of a task."""
+    return next(step for step in task["Steps"] if step["Name"] == name)
+
+
+def brief(task: dict[str, Any]) -> str:
+    """A task in a line, for a message about what went wrong."""
+    steps = (f"{one['Name']} {one['Direction']} {one['ProcessState']} #{one['Attempt']}" for one in task["Steps"])
+    return f"{task['ProcessState']} {json.dumps(task.get('Reason'))} ({', '.join(steps)})"
