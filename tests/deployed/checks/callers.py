@@ -46,7 +46,7 @@ def a_key_names_one_order(world: World) -> None:
     expect_equal("posted again at the end", (again.status, again.body["OrderID"]), (200, order_id))
     other = world.application.post("/orders", {**order, "Quantity": 2}, key)
     expect_equal("another document", other.status, 422)
-    expect_equal("calls for the first step", world.ledger.of(order_id, "reserve-inventory").forward_calls, 1)
+    expect_equal("effects of the first step", world.ledger.of(order_id, "reserve-inventory").forward_effects, 1)
 
 
 def what_is_wrong_is_named(world: World) -> None:

@@ -92,7 +92,7 @@ def an_operator_pauses_and_resumes(world: World) -> None:
     expect_equal("a second pause", again.status, 409)
     world.command(order_id, "resume", "done")
     world.reach(order_id, "Processed")
-    expect_equal("payment was called", world.ledger.of(order_id, "charge-payment").forward_calls, 1)
+    expect_equal("effects of payment", world.ledger.of(order_id, "charge-payment").forward_effects, 1)
 
 
 def high_priority_goes_its_own_lane(world: World) -> None:

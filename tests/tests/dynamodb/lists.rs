@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;
 use domain::ports::{Inserted, PortErrorKind, Store};
 use domain::task::{ProcessState, Transition};
@@ -57,6 +58,43 @@ async fn a_list_goes_back_over_months_in_which_nothing_came() {
         assert!(listed.iter().rev().is_sorted_by_key(time_of), "{limit} a page: {listed:?}");
         assert_eq!(listed.iter().collect::<BTreeSet<_>>().len(), expected.len());
     }
+}
+
+#[tokio::test]
+async fn a_cursor_forged_for_a_time_far_ahead_costs_no_more_than_none() {
+    let world = World::new().await;
+    let first = stored(&world.store, 1).await;
+    assert_eq!(all(&world, None, 10).await, [first.order_id]);
+    let without = world.count("Query");
+    // `Any 12000000000000 1 a158c9b9-d209-82c1-a2ee-53c940c8c838`: from the year 2350 it would be some fifteen thousand
+    // queries.
+    let far = "QW55IDEyMDAwMDAwMDAwMDAwIDEgYTE1OGM5YjktZDIwOS04MmMxLWEyZWUtNTNjOTQwYzhjODM4";
+    let page = world.store.list(None, Some(far), 10).await.unwrap();
+    assert_eq!(page.tasks.iter().map(|task| task.order_id).collect::<Vec<_>>(), [first.order_id]);
+    assert!(world.count("Query") <= 2 * without, "{} queries, {without} without a cursor", world.count("Query"));
+}
+
+#[tokio::test]
+async fn a_task_that_cannot_be_read_is_left_out_and_keeps_no_other_from_being_listed() {
+    let world = World::new().await;
+    let mut expected = Vec::new();
+    for n in 0..5 {
+        expected.insert(0, stored(&world.store, n).await.order_id);
+    }
+    let unreadable = expected.remove(2);
+    let of_tomorrow = world.local.client().update_item().table_name(&world.local.tables.tasks);
+    of_tomorrow
+        .key("OrderID", AttributeValue::S(unreadable.to_string()))
+        .update_expression("SET Steps[2].ProcessState = :state")
+        .expression_attribute_values(":state", AttributeValue::S("Dreaming".into()))
+        .send()
+        .await
+        .unwrap();
+    for limit in [1, 2, 3, 10] {
+        assert_eq!(all(&world, None, limit).await, expected, "{limit} a page");
+        assert_eq!(all(&world, Some(ProcessState::Pending), limit).await, expected, "{limit} a page");
+    }
+    assert_eq!(world.store.task(unreadable).await.unwrap_err().kind, PortErrorKind::Refused);
 }
 
 #[tokio::test]

@@ -1,10 +1,15 @@
-//! The functions' common part on a platform: a real process that takes invocations, answers them and ends.
+//! The functions' common part: a real process that takes invocations from a platform, answers them and ends; and an order
+//! that goes through all ports.
 //!
 //! The function under test is this program itself, started once more to run one test, which is a function then.
 
 #![allow(clippy::disallowed_methods, reason = "a test waits in its own time")]
 
 mod function;
+#[path = "../dynamodb/local.rs"]
+#[allow(dead_code, reason = "other tests use more of it")]
+mod local;
+mod order;
 
 use std::time::{Duration, Instant};
 
@@ -47,7 +52,8 @@ async fn a_bad_body_and_a_panic_fail_one_record_each_and_the_process_goes_on() {
 async fn an_invocation_is_answered_before_its_deadline_with_what_is_not_done() {
     let platform = RuntimeApi::start().await.unwrap();
     let _function = Function::start(&platform);
-    let (began, left_ms) = (Instant::now(), 1_500);
+    platform.asked().await.unwrap();
+    let (began, left_ms) = (Instant::now(), 2_000);
     let answer = platform.invoke(&batch(&["1", "4"]), left_ms).await.unwrap();
     assert_eq!(answer, failed(&["4"]));
     assert!(began.elapsed() < Duration::from_millis(left_ms), "{:?}", began.elapsed());

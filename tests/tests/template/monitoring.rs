@@ -33,6 +33,8 @@ fn every_queue_is_watched_for_old_messages_and_every_dead_letter_queue_for_lette
     };
     assert_eq!(watched(&alarms, "ApproximateAgeOfOldestMessage"), queues(true));
     assert_eq!(watched(&alarms, "ApproximateNumberOfMessagesVisible"), queues(false));
+    // A letter that cannot be settled is delivered again as soon as it is visible.
+    assert_eq!(watched(&alarms, "ApproximateNumberOfMessagesNotVisible"), queues(false));
 }
 
 #[test]
@@ -49,9 +51,15 @@ fn every_function_is_watched_for_errors_and_throttles() {
 fn a_supervisor_that_says_nothing_is_missed() {
     let alarms = Template::at("infra/alarms.yaml");
     let missing = alarms.resource("SupervisorMissing").properties;
-    assert_eq!(missing["Dimensions"][0]["Value"]["Fn::Sub"], "${Name}-supervisor");
-    assert_eq!((&missing["MetricName"], &missing["TreatMissingData"]), (&json!("Invocations"), &json!("breaching")));
+    // Its invocations would not do: dead letters invoke it as well, also when nothing calls it to a run any more.
+    assert_eq!(
+        (&missing["MetricName"], &missing["TreatMissingData"]),
+        (&json!("supervisor_runs"), &json!("breaching"))
+    );
+    assert_eq!(missing["Namespace"]["Fn::Sub"], "Stepwarden/${Name}");
+    assert_eq!(missing["Dimensions"], json!([{"Name": "Function", "Value": "supervisor"}]));
     assert_eq!((&missing["Period"], &missing["EvaluationPeriods"]), (&json!(300), &json!(1)));
+    assert!(sources(&root().join("functions")).contains("monotonic_counter.supervisor_runs = 1"));
 }
 
 #[test]
@@ -103,4 +111,16 @@ fn alerts_of_every_kind_that_is_published_reach_the_topic() {
     let pattern = &template.resource("AlertRule").properties["EventPattern"];
     assert_eq!(pattern["source"], json!(["stepwarden"]));
     assert_eq!(pattern["detail-type"], json!(["OrderNeedsOperator", "ReplyChannelFailing", "DeadLetterUnreadable"]));
+}
+
+#[test]
+fn the_bus_publishes_to_the_topic_without_a_condition_which_it_does_not_support_there() {
+    let template = Template::main();
+    let policy = template.resource("AlertTopicPolicy").properties;
+    let of = |service: &str| {
+        let mut all = policy["PolicyDocument"]["Statement"].as_array().unwrap().iter();
+        all.find(|statement| statement["Principal"]["Service"] == service).unwrap()
+    };
+    assert_eq!(of("events.amazonaws.com").get("Condition"), None);
+    assert!(of("cloudwatch.amazonaws.com").get("Condition").is_some());
 }

@@ -1,5 +1,6 @@
 //! The queues: how often they deliver, and how long they keep what nobody could handle.
 
+use domain::limits::{DOCUMENT_BYTES_MAX, OUTPUTS_BYTES_MAX};
 use serde_json::{Value, json};
 
 use crate::cloudformation::{Resource, Template};
@@ -44,6 +45,19 @@ fn dead_letters_are_kept_as_long_as_can_be_and_longer_than_messages() {
 }
 
 #[test]
+fn a_message_that_nobody_can_handle_is_a_dead_letter_before_its_time_is_up() {
+    let template = Template::main();
+    for (whose, deliveries) in WHOSE {
+        for lane in ["Queue", "HighQueue"] {
+            let id = format!("{whose}{lane}");
+            let queue = template.resource(&id);
+            let longest_s = deliveries * number(queue, "VisibilityTimeout");
+            assert!(longest_s < number(queue, "MessageRetentionPeriod"), "{id}: {longest_s} s");
+        }
+    }
+}
+
+#[test]
 fn a_dead_letter_queue_takes_letters_of_its_two_lanes_only() {
     let template = Template::main();
     for (whose, _) in WHOSE {
@@ -55,6 +69,15 @@ fn a_dead_letter_queue_takes_letters_of_its_two_lanes_only() {
             json!({"Fn::Sub": format!("arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{name}")})
         });
         assert_eq!(allow["sourceQueueArns"], Value::from_iter(arns), "{dead}");
+    }
+}
+
+#[test]
+fn every_queue_takes_a_request_with_the_largest_document_and_outputs() {
+    let template = Template::main();
+    let largest = DOCUMENT_BYTES_MAX + OUTPUTS_BYTES_MAX;
+    for queue in template.of_kind(QUEUE) {
+        assert!(number(queue, "MaximumMessageSize") > largest as u64, "{}", queue.id);
     }
 }
 

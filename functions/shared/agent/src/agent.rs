@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::batch::{self, Failures, Record};
 use domain::limits::NAME_CHARS_MAX;
-use domain::message::{Delivery, Request};
+use domain::message::{Delivery, Receipt, Request};
 use domain::ports::{Clock, Memos, Queues, Randomness, Services};
 use tracing::Instrument;
 
@@ -13,6 +13,10 @@ use crate::health::SharedHealth;
 use crate::policy::{Policy, PolicyError, within};
 use crate::service::Service;
 use crate::work::Work;
+
+/// How long a message that nobody can read is hidden, in milliseconds. It has as many deliveries as one that is parked, and
+/// with the queue's own pause between them it would be days on its way to the dead letters.
+const UNREADABLE_MS: u64 = 1_000;
 
 /// What an agent needs from the world.
 pub trait AgentPorts: Queues + Services + Memos + Clock + Randomness {}
@@ -74,11 +78,18 @@ where
 {
     // The budget runs while a record waits for its neighbours, so one receipt time serves them all.
     let received_at = ports.now();
+    let unreadable: Vec<Receipt> =
+        batch.iter().filter(|delivery| delivery.body.is_err()).map(|delivery| delivery.receipt.clone()).collect();
     let failures = batch::each(batch, |record| {
         let span = span_of(&agent.name, &record);
         Work::new(ports, agent, record, received_at).run().instrument(span)
     })
     .await;
+    for receipt in &unreadable {
+        if let Err(error) = ports.return_to_agent(&agent.name, receipt, UNREADABLE_MS).await {
+            tracing::debug!(message_id = &*receipt.message_id, "hidden for as long as the queue says: {error}");
+        }
+    }
     agent.health.tell();
     failures
 }

@@ -120,3 +120,92 @@ fn tcp() -> TcpConnector {
     connector.set_connect_timeout(Some(CONNECT));
     connector
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+    use aws_sdk_sqs::Client;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use crate::clients::Clients;
+    use crate::testing::access;
+
+    /// What a server does with a connection on which one request was answered.
+    #[derive(Clone, Copy)]
+    enum Then {
+        /// It closes it.
+        Close,
+        /// It takes another request on it, and closes it without an answer.
+        Swallow,
+    }
+
+    /// Takes one request off the connection. False where there is none.
+    async fn request(stream: &mut TcpStream) -> bool {
+        let mut read = Vec::new();
+        loop {
+            let head = read.windows(4).position(|four| four == b"\r\n\r\n");
+            if let Some(head) = head {
+                let text = String::from_utf8_lossy(&read[..head]).to_ascii_lowercase();
+                let length = text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+                if read.len() >= head + 4 + length.unwrap_or(0) {
+                    return true;
+                }
+            }
+            match stream.read_buf(&mut read).await {
+                Ok(0) | Err(_) => return false,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Sends so many requests one after the other, and says how many the server saw.
+    async fn sent(count: u32, then: Then) -> u32 {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let seen = std::sync::Arc::new(AtomicU32::new(0));
+        let seen_there = seen.clone();
+        let serving = tokio::spawn(async move {
+            loop {
+                let mut stream = listener.accept().await.unwrap().0;
+                let seen = seen_there.clone();
+                tokio::spawn(async move {
+                    if request(&mut stream).await {
+                        seen.fetch_add(1, Relaxed);
+                        let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/x-amz-json-1.0\r\n\
+                                      content-length: 2\r\n\r\n{}";
+                        stream.write_all(answer.as_bytes()).await.unwrap();
+                    }
+                    if matches!(then, Then::Swallow) && request(&mut stream).await {
+                        seen.fetch_add(1, Relaxed);
+                    }
+                });
+            }
+        });
+        let client: Client = Clients::new(&access(&url)).unwrap().sqs;
+        for _ in 0..count {
+            client
+                .change_message_visibility()
+                .queue_url("q")
+                .receipt_handle("h")
+                .visibility_timeout(1)
+                .send()
+                .await
+                .unwrap();
+        }
+        serving.abort();
+        seen.load(Relaxed)
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_the_other_side_closed_meanwhile_is_not_used_again() {
+        assert_eq!(sent(5, Then::Close).await, 5);
+    }
+
+    #[tokio::test]
+    async fn a_request_whose_connection_ends_without_an_answer_is_made_again() {
+        let seen = sent(3, Then::Swallow).await;
+        assert!(seen > 3, "the first of each connection is answered, the next one swallowed: {seen}");
+    }
+}

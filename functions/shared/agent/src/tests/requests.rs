@@ -258,6 +258,8 @@ fn f57_a_corrupt_body_fails_alone() {
     let world = World::new([Act::Answer(done()), Act::Answer(done())]);
     assert_eq!(world.handle(vec![delivery("a", request()), corrupt, delivery("c", request())]), ["b"]);
     assert_eq!(world.replies().len(), 2);
+    // All its deliveries, as many as a parked message has, are over before the queue forgets it.
+    assert_eq!(world.returned(), [("payment".to_owned(), 1_000)]);
 }
 
 #[test]

@@ -30,7 +30,7 @@ pub struct BadVariable {
 
 impl fmt::Display for BadConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the environment is not complete: ")?;
+        f.write_str("the environment has to be mended: ")?;
         for (position, BadVariable { name, problem }) in self.0.iter().enumerate() {
             write!(f, "{}{name} {problem}", if position > 0 { "; " } else { "" })?;
         }

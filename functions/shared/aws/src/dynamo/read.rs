@@ -70,7 +70,8 @@ impl Dynamo {
         Ok(found.item)
     }
 
-    /// The tasks of these orders, no order twice, at most [`KEYS_MAX`]. The answer may lag.
+    /// The tasks of these orders, no order twice, at most [`KEYS_MAX`]. The answer may lag. A task of another form is left
+    /// out, so that the others are seen; who asks for it alone is told what is wrong with it.
     pub(super) async fn read_tasks(
         &self,
         operation: &'static str,
@@ -86,8 +87,11 @@ impl Dynamo {
             let request = self.client().batch_get_item().request_items(&self.tables().tasks, asked);
             let found = request.send().await.map_err(|error| port_error(operation, &error))?;
             for item in found.responses.into_iter().flatten().flat_map(|(_, items)| items) {
-                let task = record::task(item).map_err(|error| PortError::refused(operation, error))?;
-                tasks.insert(task.order_id, Arc::new(task));
+                let order_id = item.get("OrderID").cloned();
+                match record::task(item) {
+                    Ok(task) => drop(tasks.insert(task.order_id, Arc::new(task))),
+                    Err(error) => tracing::error!(?order_id, "a task cannot be read: {error}"),
+                }
             }
             // What was too much for one answer, or for the table at the moment.
             keys = found.unprocessed_keys.into_iter().flatten().flat_map(|(_, left)| left.keys).collect();

@@ -32,11 +32,10 @@ impl<'a> Walk<'a> {
             List::Watched => (&dynamo.tables().tasks, WATCH),
             List::Recent => (&dynamo.tables().orders, RECENT),
         };
-        let month = (list == List::Recent).then(|| match after {
-            Some(after) => recent_month(after.at),
-            // Clocks differ: the first orders of a month may come before it.
-            None => recent_month(dynamo.now()) + 1,
-        });
+        // Clocks differ: the first orders of a month may come before it.
+        let newest = recent_month(dynamo.now()) + 1;
+        // Nor does a forged cursor begin later: there would be a query for each shard of each month from there on.
+        let month = (list == List::Recent).then(|| after.map_or(newest, |after| recent_month(after.at).min(newest)));
         let keys: Vec<String> = match list {
             List::Failed => (0..FAILED_SHARDS).map(failed_key).collect(),
             List::Watched => {
