@@ -12,17 +12,20 @@
 //! undo one that is well. So it counts as no answer: the service is asked again with the same key, and if that goes on
 //! the supervisor counts, and an operator gets to see it.
 
+use std::error::Error;
+
 use agent::{Answer, OUTPUT_TOO_LARGE};
 use bytes::Bytes;
 use domain::json::{Json, JsonError};
 use domain::limits::{OUTPUT_BYTES_MAX, TEXT_CHARS_MAX};
 use domain::task::shortened;
 use domain::time::Timestamp;
-use http::StatusCode;
+use http::{Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use hyper::body::Body;
 use serde_json::{Map, Value};
 
-use crate::client::{Answered, chain};
+use crate::client::chain;
 use crate::retry_after::retry_after_ms;
 
 /// As much of a body as is read, in bytes: the largest output, and for errors more than anybody keeps.
@@ -32,8 +35,13 @@ const CODE_MEMBERS: [&str; 3] = ["code", "Code", "type"];
 /// Members that may explain it.
 const MESSAGE_MEMBERS: [&str; 6] = ["detail", "message", "Message", "title", "error", "Error"];
 
-/// Reads a response, up to the limit. `now` is by the agent's clock.
-pub(crate) async fn answer_to(response: Answered, now: Timestamp) -> Answer {
+/// What a service's response means: done, ask again, or no for good. `now` is by the agent's clock; of the body at most
+/// the largest output is read.
+pub async fn answer_to<B>(response: Response<B>, now: Timestamp) -> Answer
+where
+    B: Body,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
     let status = response.status();
     if status.is_success() {
         success(status, read(response).await)
@@ -61,7 +69,11 @@ enum Unread {
     Broken(String),
 }
 
-async fn read(response: Answered) -> Result<Bytes, Unread> {
+async fn read<B>(response: Response<B>) -> Result<Bytes, Unread>
+where
+    B: Body,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
     match Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Unread::TooLarge),

@@ -27,7 +27,7 @@ pub enum Fault {
     AnswerLost,
     /// It happens, the client of the infrastructure hears nothing, tries again by itself, and gives the second answer.
     TriedTwice,
-    /// A conditional write is lost, whoever may have won it.
+    /// A conditional write is lost, whoever may have won it. A call that has no condition happens as ever.
     Conflicts,
     /// The caller dies at this call, before anything has happened: the call never comes back.
     DiesBefore,
@@ -49,6 +49,7 @@ pub struct Faulty {
 #[derive(Default)]
 struct Shared {
     faults: Mutex<Faults>,
+    calls: Mutex<Vec<&'static str>>,
     done: Mutex<Vec<&'static str>>,
     record: Mutex<Record>,
     released: Notify,
@@ -106,6 +107,12 @@ impl Faulty {
         self.shared.released.notify_one();
     }
 
+    /// Every call of a port that can fail, in the order in which they began, whatever became of it.
+    #[must_use]
+    pub fn calls(&self) -> Vec<&'static str> {
+        lock(&self.shared.calls).clone()
+    }
+
     /// What has happened that can be seen from outside, in its order: writes and sends.
     #[must_use]
     pub fn done(&self) -> Vec<&'static str> {
@@ -151,13 +158,7 @@ impl Faulty {
     where
         Call: Future<Output = Result<T, PortError>> + Send,
     {
-        let call = &call;
-        self.silently_through(operation, || async move {
-            let answer = call().await?;
-            lock(&self.shared.done).push(operation);
-            Ok(answer)
-        })
-        .await
+        self.struck(self.fault(operation), operation, self.noted(operation, &call)).await
     }
 
     /// A call that reads, or that changes what only its callers see.
@@ -169,7 +170,55 @@ impl Faulty {
     where
         Call: Future<Output = Result<T, PortError>> + Send,
     {
+        self.struck(self.fault(operation), operation, call).await
+    }
+
+    /// A call with a condition, which answers `lost` where that does not hold. Where it can be seen from outside, `call`
+    /// is [`Faulty::noted`].
+    async fn conditionally_through<T, Call>(
+        &self,
+        operation: &'static str,
+        lost: T,
+        call: impl Fn() -> Call + Sync,
+    ) -> Result<T, PortError>
+    where
+        Call: Future<Output = Result<T, PortError>> + Send,
+    {
         match self.fault(operation) {
+            Some(Fault::Conflicts) => Ok(lost),
+            fault => self.struck(fault, operation, call).await,
+        }
+    }
+
+    /// A call that is written down as done each time that it happens.
+    fn noted<'a, T, Call>(
+        &'a self,
+        operation: &'static str,
+        call: &'a (impl Fn() -> Call + Sync),
+    ) -> impl Fn() -> futures_util::future::BoxFuture<'a, Result<T, PortError>> + Sync
+    where
+        Call: Future<Output = Result<T, PortError>> + Send,
+    {
+        move || {
+            async move {
+                let answer = call().await?;
+                lock(&self.shared.done).push(operation);
+                Ok(answer)
+            }
+            .boxed()
+        }
+    }
+
+    async fn struck<T, Call>(
+        &self,
+        fault: Option<Fault>,
+        operation: &'static str,
+        call: impl Fn() -> Call + Sync,
+    ) -> Result<T, PortError>
+    where
+        Call: Future<Output = Result<T, PortError>> + Send,
+    {
+        match fault {
             None | Some(Fault::Conflicts) => call().await,
             Some(Fault::Fails) => Err(PortError::unavailable(operation, "as the test says")),
             Some(Fault::AnswerLost) => {
@@ -197,7 +246,8 @@ impl Faulty {
         pending().await
     }
 
-    fn fault(&self, operation: &str) -> Option<Fault> {
+    fn fault(&self, operation: &'static str) -> Option<Fault> {
+        lock(&self.shared.calls).push(operation);
         let faults = &mut *lock(&self.shared.faults);
         match &mut faults.after_calls {
             Some((0, fault)) => {
@@ -210,13 +260,6 @@ impl Faulty {
         }
         let place = faults.of_operations.iter().position(|(named, _)| *named == operation)?;
         faults.of_operations.remove(place).map(|(_, fault)| fault)
-    }
-
-    /// A write that is lost although nobody else wrote.
-    fn loses(&self, operation: &str) -> bool {
-        let faults = &mut lock(&self.shared.faults).of_operations;
-        let place = faults.iter().position(|&(named, fault)| named == operation && fault == Fault::Conflicts);
-        place.and_then(|place| faults.remove(place)).is_some()
     }
 }
 

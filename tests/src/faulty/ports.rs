@@ -36,10 +36,7 @@ impl Store for Faulty {
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
-        if self.loses("store.commit") {
-            return Ok(Commit::Conflict);
-        }
-        self.through("store.commit", || async {
+        let call = || async {
             let commit = self.memory.commit(before, after.clone()).await?;
             let record = &mut lock(&self.shared.record).tasks;
             // The repeat of a write is no second one.
@@ -47,8 +44,8 @@ impl Store for Faulty {
                 record.push(after.clone());
             }
             Ok(commit)
-        })
-        .await
+        };
+        self.conditionally_through("store.commit", Commit::Conflict, self.noted("store.commit", &call)).await
     }
 
     async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
@@ -64,11 +61,23 @@ impl Store for Faulty {
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        self.memory.list(state, after, limit).await
+        // Its own error is one of the caller's; what the infrastructure says goes the way of all others.
+        self.silently_through("store.list", || async {
+            match self.memory.list(state, after, limit).await {
+                Ok(page) => Ok(Ok(page)),
+                Err(ListError::Cursor) => Ok(Err(ListError::Cursor)),
+                Err(ListError::Port(error)) => Err(error),
+            }
+        })
+        .await?
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
-        self.memory.settled(order_id, wait_ms).await
+        self.silently_through("store.settled", || async {
+            let _sleeper = Sleeper::new(&self.shared, self.memory.now().plus_ms(wait_ms));
+            self.memory.settled(order_id, wait_ms).await
+        })
+        .await
     }
 }
 
@@ -110,7 +119,7 @@ impl Events for Faulty {
 
 impl Leases for Faulty {
     async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
-        self.silently_through("leases.acquire", || self.memory.acquire(name, owner, now, term_ms)).await
+        self.conditionally_through("leases.acquire", None, || self.memory.acquire(name, owner, now, term_ms)).await
     }
 
     async fn renew(
@@ -120,7 +129,7 @@ impl Leases for Faulty {
         term_ms: u64,
         health: &str,
     ) -> Result<Option<Lease>, PortError> {
-        self.silently_through("leases.renew", || self.memory.renew(lease, now, term_ms, health)).await
+        self.conditionally_through("leases.renew", None, || self.memory.renew(lease, now, term_ms, health)).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
@@ -134,14 +143,12 @@ impl Services for Faulty {
     }
 
     async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
-        self.silently_through("services.set_health", || async {
-            self.memory.set_health(version_before, after.clone()).await
-        })
-        .await
+        let call = || self.memory.set_health(version_before, after.clone());
+        self.conditionally_through("services.set_health", Commit::Conflict, call).await
     }
 
     async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
-        self.memory.all_health().await
+        self.silently_through("services.all_health", || self.memory.all_health()).await
     }
 }
 
@@ -151,21 +158,23 @@ impl Memos for Faulty {
     }
 
     async fn set_memo(&self, version_before: u64, memo: Memo, now: Timestamp) -> Result<Commit, PortError> {
-        self.silently_through("memos.set_memo", || self.memory.set_memo(version_before, memo.clone(), now)).await
+        let call = || self.memory.set_memo(version_before, memo.clone(), now);
+        self.conditionally_through("memos.set_memo", Commit::Conflict, call).await
     }
 }
 
 impl Jobs for Faulty {
     async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
-        self.memory.job(job_id).await
+        self.silently_through("jobs.job", || self.memory.job(job_id)).await
     }
 
     async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
-        self.silently_through("jobs.set_job", || self.memory.set_job(version_before, job.clone())).await
+        let call = || self.memory.set_job(version_before, job.clone());
+        self.conditionally_through("jobs.set_job", Commit::Conflict, call).await
     }
 
     async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
-        self.memory.jobs().await
+        self.silently_through("jobs.jobs", || self.memory.jobs()).await
     }
 }
 
@@ -175,7 +184,7 @@ impl Letters for Faulty {
     }
 
     async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
-        self.memory.letters(limit).await
+        self.silently_through("letters.letters", || self.memory.letters(limit)).await
     }
 }
 

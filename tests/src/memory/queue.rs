@@ -253,6 +253,17 @@ impl Memory {
         self.change(|state| state.request_receives_max = receives_max);
     }
 
+    /// Puts a letter with the others that were given up, whatever is in it.
+    pub fn leave_letter(&self, queue: LetterQueue, body: &str) {
+        self.change(|state| {
+            let message_id = format!("left-{}", state.dead_letters.last_id + 1).into();
+            let letter =
+                DeadLetter { queue, message_id, body: body.into(), receive_count: RECEIVES_MAX, at: state.now };
+            let at = state.now;
+            state.dead_letters.push(letter, Priority::Normal, at);
+        });
+    }
+
     /// When the next message can be received, if any is left on any queue; dead letters count as well.
     #[must_use]
     pub fn next_message_at(&self) -> Option<Timestamp> {

@@ -143,6 +143,8 @@ fn a_plan_that_is_wrong_is_400_and_named() {
         (select(&format!(r#"{{"Step":"{}"}}"#, "x".repeat(NAME_CHARS_MAX + 1))), "Selector.Step"),
         (select(r#"{"FailedSince":"yesterday"}"#), "Selector.FailedSince"),
         (select(r#"{"FailedUntil":1795195603007}"#), "Selector.FailedUntil"),
+        // In UTC it is in the year 10000, which no record could hold: read again it would be another time.
+        (select(r#"{"FailedSince":"9999-12-31T23:59:59-00:01"}"#), "Selector.FailedSince"),
         (
             select(r#"{"FailedSince":"2026-11-20T18:00:00Z","FailedUntil":"2026-11-20T17:00:00Z"}"#),
             "Selector.FailedUntil",

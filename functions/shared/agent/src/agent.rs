@@ -99,3 +99,15 @@ fn span_of(agent: &str, record: &Record<Request>) -> tracing::Span {
     let direction = direction.name();
     tracing::info_span!("request", agent, %order_id, %step, direction, attempt, receive_count = record.receive_count)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_logs_an_agent_has_its_name_and_how_patient_it_is() {
+        let agent = Agent::new("payment", Policy::default(), || ()).unwrap();
+        let text = format!("{agent:?}");
+        assert!(text.starts_with("Agent { name: \"payment\", policy: Policy {"), "{text}");
+    }
+}

@@ -46,3 +46,23 @@ fn message_of(error: &JsonError) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code_of(code: &str) -> String {
+        match failed(Failure { code: code.into(), message: "no".into() }) {
+            Outcome::Failed(failure) => failure.code.to_string(),
+            other @ (Outcome::Done(_) | Outcome::Deferred(_)) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_code_is_kept_as_it_is_up_to_the_limit_and_none_is_a_novel() {
+        let longest = "c".repeat(TEXT_CHARS_MAX);
+        assert_eq!(code_of(&longest), longest);
+        let novel = code_of(&"c".repeat(100_000));
+        assert!(novel.chars().count() <= domain::limits::ERROR_CHARS_MAX + 1, "{}", novel.len());
+    }
+}

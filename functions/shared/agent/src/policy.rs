@@ -116,6 +116,20 @@ mod tests {
     }
 
     #[test]
+    fn a_memo_is_kept_for_as_long_as_a_step_may_take_at_least_and_ten_years_at_most() {
+        let ten_years_ms = 3_660 * 24 * 60 * 60 * 1_000;
+        let check = |retention_ms| Policy { memo: Some(MemoPolicy { retention_ms }), ..Policy::default() }.check();
+        for (retention_ms, is_taken) in [
+            (COMPLETE_WITHIN_MS_MAX - 1, false),
+            (COMPLETE_WITHIN_MS_MAX, true),
+            (ten_years_ms, true),
+            (ten_years_ms + 1, false),
+        ] {
+            assert_eq!(check(retention_ms).is_ok(), is_taken, "{retention_ms}");
+        }
+    }
+
+    #[test]
     fn values_that_make_no_sense_are_refused_by_name() {
         let good = Policy::default();
         let backoff = good.backoff;

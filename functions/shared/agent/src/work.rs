@@ -191,6 +191,10 @@ where
             until = Some(claimed_until);
         }
         let at = self.ports.now();
+        if until.is_some_and(|until| at >= until) {
+            // Held up until the claim was over: somebody else may have called since, so claim again, or learn of that.
+            return Ok(None);
+        }
         // The call must not outlast its claim.
         let timeout_ms = until.map_or(u64::MAX, |until| at.ms_until(until)).min(self.timeout_ms(at));
         Ok(self.deadline.lets_start(at).then_some(Leave { pass, at, timeout_ms }))

@@ -4,6 +4,9 @@
 //! Killed before the commit, nothing happened and the message comes again. Killed between commit and send, the message
 //! comes again as a redelivery, finds the change made, and what follows from it is sent again for the same attempt.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
@@ -93,8 +96,9 @@ async fn settle<'a>(
     ports: &impl AdvancePorts,
     instance: &'a Instance,
     order_id: OrderId,
-    event: Event<'_>,
+    mut event: Event<'_>,
 ) -> Result<Option<Settled<'a>>, AdvanceError> {
+    let mut lost_write: Option<Arc<Task>> = None;
     for lost in 0..CONFLICTS_MAX {
         if lost >= CONFLICTS_AT_ONCE_MAX {
             ports.sleep(ports.random() % (CONFLICT_WAIT_MS_MAX + 1)).await;
@@ -102,6 +106,9 @@ async fn settle<'a>(
         let Some(task) = ports.task(order_id).await? else {
             return Ok(None);
         };
+        if lost_write.take().is_some_and(|after| has_happened(&after, &task)) {
+            event = event.again();
+        }
         let workflow = instance.workflows.get(&task.workflow, task.workflow_version).ok_or_else(|| {
             let (workflow, version) = (task.workflow.clone(), task.workflow_version);
             AdvanceError::UnknownWorkflow { order_id, workflow, version }
@@ -125,10 +132,18 @@ async fn settle<'a>(
                     version = task.version,
                     "lost a conditional write"
                 );
+                lost_write = Some(after);
             }
         }
     }
     Err(AdvanceError::Contended(order_id))
+}
+
+/// Whether a write that was answered with a conflict was done all the same: its answer was lost, somebody else wrote, and
+/// the repeat that the store's client made by itself found neither the version before nor its own nonce. The line that
+/// it added to the history is there then, and what follows from it is still to be sent.
+fn has_happened(write: &Task, stored: &Task) -> bool {
+    write.history.last().is_some_and(|line| stored.history.contains(line))
 }
 
 /// Sends what follows from a committed state, and gives the notices that were sent.

@@ -55,7 +55,7 @@ impl Backoff {
     /// to the ceiling, where it stays or starts again. `draw` is 64 random bits.
     #[must_use]
     pub fn next(&self, draw: u64) -> Self {
-        let exponent = u32::try_from(draw % u64::from(self.slot + 1)).unwrap_or(0);
+        let exponent = u32::try_from(draw % (u64::from(self.slot) + 1)).unwrap_or(0);
         let at_ceiling = self.slot >= self.policy.ceiling;
         let starts_again = at_ceiling && !self.policy.stay_at_ceiling;
         Self {
@@ -63,7 +63,7 @@ impl Backoff {
             slot: if starts_again {
                 FIRST_SLOT.min(self.policy.ceiling)
             } else {
-                (self.slot + 1).min(self.policy.ceiling)
+                self.slot.saturating_add(1).min(self.policy.ceiling)
             },
             wait_time_ms: wait_ms(self.policy.slot_time_ms, exponent),
             retries: if starts_again { 0 } else { self.retries.saturating_add(1) },
@@ -135,6 +135,14 @@ mod tests {
                 assert!(backoff.wait_time_ms <= policy.wait_ms_max());
             }
         }
+    }
+
+    #[test]
+    fn a_stored_value_that_is_at_its_end_still_has_a_next() {
+        let policy = BackoffPolicy { slot_time_ms: u64::MAX, ceiling: u32::MAX, stay_at_ceiling: true };
+        let end = Backoff { slot: u32::MAX, total_retries: u32::MAX, ..Backoff::new(policy) };
+        let next = end.next(u64::from(u32::MAX));
+        assert_eq!((next.slot, next.total_retries, next.wait_time_ms), (u32::MAX, u32::MAX, u64::MAX));
     }
 
     #[test]

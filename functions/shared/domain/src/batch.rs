@@ -114,4 +114,17 @@ mod tests {
         let names: Vec<&str> = failed.iter().map(|receipt| &*receipt.message_id).collect();
         assert_eq!(names, ["a", "b", "c", "d"]);
     }
+
+    #[test]
+    fn a_record_knows_whether_it_came_before() {
+        for (receive_count, expected) in [(1, false), (2, true), (7, true)] {
+            let batch = vec![Delivery { receive_count, ..delivery("a", Ok(1)) }];
+            assert_eq!(batch[0].is_redelivery(), expected);
+            let handling = each(batch, |record| async move {
+                assert_eq!((record.redelivered, record.receive_count), (expected, receive_count));
+                Ok::<_, &str>(Handled::Done)
+            });
+            assert_eq!(handling.now_or_never().unwrap(), Failures::default());
+        }
+    }
 }

@@ -128,4 +128,21 @@ mod tests {
         }
         assert!(seen.iter().all(|&count| count > 50), "{seen:?}");
     }
+
+    #[test]
+    fn a_shard_is_one_of_those_there_are() {
+        for n in 0..500 {
+            let id = OrderId::from_idempotency_key("shop", &n.to_string());
+            for shards in [1, 2, 3, 16, 99] {
+                assert!(id.shard(shards) < shards, "{id} of {shards}");
+            }
+            assert_eq!(id.shard(0), 0, "none at all counts as one");
+        }
+    }
+
+    #[test]
+    fn in_logs_an_id_reads_as_everywhere_else() {
+        let id = OrderId::from_idempotency_key("shop", "k1");
+        assert_eq!(format!("{id:?}"), id.to_string());
+    }
 }

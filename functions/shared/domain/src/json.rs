@@ -329,4 +329,28 @@ mod tests {
         assert_eq!(document.member("b").unwrap().text(), r#"{"c":2}"#);
         assert!(document.member("c").is_none());
     }
+
+    #[test]
+    fn the_fingerprint_is_that_of_the_canonical_text_for_ever() {
+        // What `sha256sum` says of `{}` and of `{"a":"x","b":[1,2]}`: stored orders are recognised by it.
+        assert_eq!(fingerprint(" { }"), "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a");
+        assert_eq!(
+            fingerprint(r#"{ "b": [ 1, 2 ], "a": "x" }"#),
+            "721ef82f2d6c0997bffb7a8ab3f40f8fb45b0b52ce2af3afa6b0f05efbdc317f"
+        );
+    }
+
+    #[test]
+    fn values_side_by_side_are_not_deep() {
+        let many = format!("{{\"a\":[{}[]]}}", "{},".repeat(NESTING_MAX * 2));
+        assert!(Json::document(many.as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn two_values_are_the_same_when_their_texts_are_and_logs_show_the_text() {
+        let of = |text: &str| Json::document(text.as_bytes()).unwrap();
+        assert_eq!(of(r#"{"a":1}"#), of(r#"{"a":1}"#));
+        assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":2}"#));
+        assert_eq!(format!("{:?}", of(r#"{"a":1}"#)), r#"{"a":1}"#);
+    }
 }

@@ -24,6 +24,10 @@ pub mod notice;
 pub mod observe;
 pub mod order;
 pub mod ports;
+#[cfg(test)]
+mod properties;
 pub mod task;
+#[cfg(test)]
+mod testing;
 pub mod time;
 pub mod workflow;

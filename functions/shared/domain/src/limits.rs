@@ -57,3 +57,20 @@ pub const CONFLICT_WAIT_MS_MAX: u64 = 20;
 pub const SHARDS: u8 = 16;
 /// Most of them: a shard is written with two digits.
 pub const SHARDS_MAX: u8 = 99;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_are_those_that_applications_and_platforms_count_on() {
+        // The contract with applications.
+        assert_eq!((DOCUMENT_BYTES_MAX, OUTPUT_BYTES_MAX, STEPS_MAX), (131_072, 16_384, 50));
+        // A task is one item with all its outputs, of which the store takes 400 KB.
+        assert_eq!(OUTPUTS_BYTES_MAX, 262_144);
+        // A queue hides a message for at most 12 hours and delays one for at most 15 minutes.
+        assert_eq!((COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX, DEFERRAL_MS_MAX), (43_200_000, 900_000, 900_000));
+        // Half a day of tries, where services keep keys for a day; a week at most.
+        assert_eq!((HORIZON_MS_DEFAULT, HORIZON_MS_MAX), (43_200_000, 604_800_000));
+    }
+}

@@ -397,4 +397,21 @@ mod tests {
         assert_eq!((reply.order_id, &reply.step, reply.attempt), (request.order_id, &request.step, request.attempt));
         assert_eq!((reply.direction, reply.hops), (request.direction, request.hops + 1));
     }
+
+    #[test]
+    fn only_the_lane_that_somebody_chose_is_written() {
+        let high = serde_json::to_string(&request()).unwrap();
+        assert!(high.contains("\"Priority\":\"high\""), "{high}");
+        let normal = Request { priority: Priority::Normal, ..request() };
+        let text = serde_json::to_string(&normal).unwrap();
+        assert!(!text.contains("Priority"), "{text}");
+        assert_eq!(decode::<Request>(text.as_bytes()).unwrap(), normal);
+    }
+
+    #[test]
+    fn a_wish_is_called_the_same_in_messages_and_in_texts() {
+        for action in [Action::Resubmit, Action::Cancel, Action::Pause, Action::Resume] {
+            assert_eq!(serde_json::to_string(&action).unwrap(), format!("\"{}\"", action.name()));
+        }
+    }
 }

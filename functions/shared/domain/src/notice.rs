@@ -115,3 +115,75 @@ fn failed_steps(task: &Task) -> Vec<FailedStep<'_>> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::machine::testing::Case;
+
+    fn told(case: &Case, kind: NoticeKind) -> (CloudEvent, Value) {
+        let order = Order {
+            order_id: case.task.order_id,
+            document: Json::document(b"{}").unwrap(),
+            fingerprint: "f".into(),
+            submitted_at: case.now,
+            submitter: "test".into(),
+            reply_channel: Some("shop".into()),
+            correlation_id: Some("c-7".into()),
+            priority: None,
+        };
+        let event = event(&case.task, &order, Notice { kind, version: 3, resends: 0 }, case.now);
+        let data = serde_json::from_str(event.data.text()).unwrap();
+        (event, data)
+    }
+
+    #[test]
+    fn an_alert_names_the_steps_that_failed_and_what_can_be_done() {
+        let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], "on_rejected = \"hold\"")], true);
+        case.wake();
+        case.done("a");
+        case.rejected("b");
+        let (event, data) = told(&case, NoticeKind::OrderNeedsOperator);
+        assert_eq!((&*event.kind, &*event.subject), ("OrderNeedsOperator", &*case.task.order_id.to_string()));
+        assert_eq!(
+            (&data["ProcessState"], &data["CorrelationID"], &data["Version"]),
+            (&"Error".into(), &"c-7".into(), &3.into())
+        );
+        let failed = data["FailedSteps"].as_array().unwrap();
+        assert_eq!((failed.len(), &failed[0]["Name"], &failed[0]["FailureCount"]), (1, &"b".into(), &1.into()));
+        assert_eq!(failed[0]["LastError"]["Code"], "declined");
+        assert_eq!(data["Actions"], serde_json::json!(["resubmit", "cancel"]));
+        assert_eq!(data["Reason"]["Code"], "rejected");
+    }
+
+    #[test]
+    fn an_alert_shows_what_happened_last_and_not_everything() {
+        let mut case = Case::chain();
+        for n in 0..40 {
+            case.task.record(case.now, &"test".into(), &n.to_string(), None);
+        }
+        let (_, data) = told(&case, NoticeKind::OrderNeedsOperator);
+        let history = data["History"].as_array().unwrap();
+        assert_eq!((history.len(), &history[14]["What"]), (ALERT_HISTORY_MAX, &"39".into()));
+    }
+
+    #[test]
+    fn a_repeat_has_the_same_id_and_another_notice_of_the_same_version_another() {
+        let case = Case::chain();
+        let id = |kind| told(&case, kind).0.id;
+        assert_eq!(id(NoticeKind::OrderReceived), id(NoticeKind::OrderReceived));
+        assert_ne!(id(NoticeKind::OrderFailed), id(NoticeKind::OrderNeedsOperator));
+    }
+
+    #[test]
+    fn an_alert_about_a_reply_channel_names_it_and_what_it_did_not_take() {
+        let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], true);
+        case.wake();
+        case.rejected("a");
+        let (_, data) = told(&case, NoticeKind::ReplyChannelFailing);
+        assert_eq!(data["ReplyChannel"], "shop");
+        assert_eq!(data["Unsent"], serde_json::json!(["OrderReceived", "OrderFailed"]), "the alert is none of them");
+    }
+}

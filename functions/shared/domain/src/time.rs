@@ -9,6 +9,9 @@ use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
 
+/// The first and the last millisecond that RFC 3339 can write: the years from 0000 to 9999, in epoch milliseconds.
+const WRITABLE_MS: (i64, i64) = (-62_167_219_200_000, 253_402_300_799_999);
+
 impl Timestamp {
     /// From epoch milliseconds.
     #[must_use]
@@ -43,8 +46,10 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Beyond the years that RFC 3339 can write there is only the epoch to show.
-        let at = OffsetDateTime::from_unix_timestamp(self.0.div_euclid(1_000)).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        // What is beyond the years that RFC 3339 can write is shown as the nearest that is not, so that written times
+        // are in the order of those that they stand for.
+        let epoch_ms = self.0.clamp(WRITABLE_MS.0, WRITABLE_MS.1);
+        let at = OffsetDateTime::from_unix_timestamp(epoch_ms.div_euclid(1_000)).unwrap_or(OffsetDateTime::UNIX_EPOCH);
         write!(
             f,
             "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z",
@@ -54,7 +59,7 @@ impl fmt::Display for Timestamp {
             at.hour(),
             at.minute(),
             at.second(),
-            self.0.rem_euclid(1_000)
+            epoch_ms.rem_euclid(1_000)
         )
     }
 }
@@ -75,7 +80,12 @@ impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         let at = OffsetDateTime::parse(&text, &Rfc3339).map_err(de::Error::custom)?;
-        i64::try_from(at.unix_timestamp_nanos().div_euclid(1_000_000)).map(Self).map_err(de::Error::custom)
+        let epoch_ms = i64::try_from(at.unix_timestamp_nanos().div_euclid(1_000_000)).map_err(de::Error::custom)?;
+        // A zone can move a time out of the years in which it could be written again.
+        match (WRITABLE_MS.0..=WRITABLE_MS.1).contains(&epoch_ms) {
+            true => Ok(Self(epoch_ms)),
+            false => Err(de::Error::custom("a time before the year 0000 or after the year 9999 in UTC")),
+        }
     }
 }
 
@@ -98,9 +108,35 @@ mod tests {
     }
 
     #[test]
+    fn a_time_that_its_zone_moves_out_of_the_years_that_can_be_written_is_refused() {
+        for (text, epoch_ms) in
+            [("0000-01-01T00:00:00Z", WRITABLE_MS.0), ("9999-12-31T22:59:59.999-01:00", WRITABLE_MS.1)]
+        {
+            let at: Timestamp = serde_json::from_str(&format!("\"{text}\"")).unwrap();
+            assert_eq!(at, Timestamp::from_epoch_ms(epoch_ms), "{text}");
+        }
+        for text in ["0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01"] {
+            assert!(serde_json::from_str::<Timestamp>(&format!("\"{text}\"")).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn times_are_written_in_their_order_to_the_end_of_time() {
+        let ends = [i64::MIN, WRITABLE_MS.0, 0, WRITABLE_MS.1, i64::MAX];
+        let written = ends.map(|epoch_ms| Timestamp::from_epoch_ms(epoch_ms).to_string());
+        assert!(written.is_sorted(), "{written:?}");
+        assert_eq!((&*written[0], &*written[4]), ("0000-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"));
+    }
+
+    #[test]
     fn differences_never_go_below_zero() {
         let now = Timestamp::from_epoch_ms(1_000);
         assert_eq!(now.ms_until(now.plus_ms(5)), 5);
         assert_eq!(now.plus_ms(5).ms_until(now), 0);
+    }
+
+    #[test]
+    fn in_logs_a_time_reads_as_everywhere_else() {
+        assert_eq!(format!("{:?}", Timestamp::from_epoch_ms(1_795_195_603_007)), "2026-11-20T17:26:43.007Z");
     }
 }

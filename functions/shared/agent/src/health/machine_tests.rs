@@ -165,3 +165,24 @@ fn a_failure_during_the_recovery_ends_it() {
     let open = after(&recovering, Event::Failed { era: 4, failures: 5 }).unwrap();
     assert_eq!((open.state, open.release), (Breaker::Open, None));
 }
+
+#[test]
+fn a_record_says_where_the_service_stands_at_a_time() {
+    let until = NOW.plus_ms(1_000);
+    let just_before = until.minus_ms(1);
+    assert_eq!(standing(&record(Breaker::Closed), NOW), Standing::Healthy);
+    assert_eq!(standing(&record(Breaker::Open), just_before), Standing::Parked { until });
+    assert_eq!(standing(&record(Breaker::HalfOpen), just_before), Standing::Probing);
+    for state in [Breaker::Open, Breaker::HalfOpen] {
+        assert_eq!(standing(&record(state), until), Standing::ProbeDue, "{state:?}");
+    }
+}
+
+#[test]
+fn a_service_is_known_since_its_first_failure() {
+    let unknown = blank("payment".into(), &policy());
+    let first = after(&unknown, Event::Failed { era: 0, failures: 1 }).unwrap();
+    assert_eq!((first.version, first.failures_in_a_row, first.since), (1, 1, NOW));
+    let later = after_at(&first, Event::Failed { era: 0, failures: 1 }, NOW.plus_ms(5)).unwrap();
+    assert_eq!((later.version, later.failures_in_a_row, later.since), (2, 2, NOW));
+}

@@ -120,11 +120,13 @@ impl Keeper {
     /// Gives the claim back early, after a call without a result.
     pub(crate) async fn release(&mut self, ports: &impl AgentPorts) {
         let now = ports.now();
+        let held = self.held.take();
+        // What was read last may be the claim of somebody who came after this one had lapsed.
         let lasts = self.own.as_ref().is_some_and(|own| match own.state {
-            MemoState::InProgress(until) => now < until,
+            MemoState::InProgress(until) => held == Some(own.version) && now < until,
             MemoState::Completed(_) | MemoState::Undone => false,
         });
-        if self.held.take().is_none() || !lasts {
+        if !lasts {
             return;
         }
         if let Err(error) = self.write(ports, MemoState::InProgress(now)).await {

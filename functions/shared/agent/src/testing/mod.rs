@@ -237,7 +237,8 @@ impl World {
     pub(crate) fn orphan_claim(&self, key: &str, lasts_ms: u64) {
         self.lock(|state| {
             let (until, expires_at) = (state.now.plus_ms(lasts_ms), state.now.plus_ms(1 << 40));
-            let memo = Memo { key: key.into(), version: 1, state: MemoState::InProgress(until), expires_at };
+            let version = state.memos.get(key).map_or(0, |memo| memo.version) + 1;
+            let memo = Memo { key: key.into(), version, state: MemoState::InProgress(until), expires_at };
             state.memos.insert(key.into(), memo);
         });
     }

@@ -120,6 +120,31 @@ fn f33_an_orphaned_claim_expires_and_the_call_is_made() {
 }
 
 #[test]
+fn f14_whoever_is_held_up_until_its_claim_is_over_claims_again_before_it_calls() {
+    let world = keyless([Act::Answer(done())]);
+    // Its call may take 5 s, so its claim lasts as long; it is written only after 6 s.
+    world.when_memo_is_set(|world| world.pass_ms(6_000));
+    assert!(!world.instance().handle_one(request()));
+    assert_eq!((effects(&world), world.outcomes()), ((1, 0), vec![receipt()]));
+    assert_eq!(world.memo_version(&request().idempotency_key), 3, "two claims and the result");
+}
+
+#[test]
+fn f32_whoever_lost_its_claim_does_not_give_back_that_of_the_twin() {
+    let undo = Request { complete_by: START.plus_ms(60_000), budget_ms: 60_000, ..undo() };
+    let key = undo.idempotency_key.clone();
+    let twin_claims = move |world: &World| {
+        world.pass_ms(5_000);
+        world.orphan_claim(&key, 30_000);
+    };
+    let world = keyless([Act::Answer(done()), Act::after(twin_claims, Act::Hang)]);
+    assert!(!world.instance().handle_one(request()));
+    assert!(world.instance().handle_one(undo.clone()), "it waits for the twin");
+    let twin = MemoState::InProgress(START.plus_ms(5_000 + 30_000));
+    assert_eq!((world.memo_state(&undo.idempotency_key), effects(&world)), (Some(twin), (1, 1)));
+}
+
+#[test]
 fn a_call_without_a_result_gives_its_claim_back() {
     let world = keyless([Act::Answer(Answer::Retry { after_ms: Some(2_000), problem: "busy".to_owned() })]);
     assert!(world.instance().handle_one(request()));

@@ -6,7 +6,9 @@ use crate::message::SchedulerMessage;
 use crate::message::{Action, Command};
 use crate::ports::Page;
 use crate::task::{ProcessState, Task, reason};
+use crate::testing::Site;
 use crate::time::Timestamp;
+use futures_util::FutureExt;
 use std::sync::Arc;
 
 const TICK_MS: u64 = 1_000;
@@ -372,4 +374,134 @@ fn an_order_that_is_undone_instead_of_carried_out_failed_again_unless_undoing_it
     case.task.process_state = ProcessState::Compensated;
     assert_eq!(standing(&job, &entry, Some(&case.task)), Standing::FailedAgain);
     assert_eq!(standing(&job, &Entry { undoing: true, ..entry }, Some(&case.task)), Standing::Recovered);
+}
+
+#[test]
+fn who_says_little_gets_a_careful_job() {
+    let spec: Spec = serde_json::from_str(r#"{"By":"ann","Reason":"mended"}"#).unwrap();
+    assert_eq!((spec.canary, spec.canary_timeout_ms), (5, 300_000));
+    assert_eq!((spec.rate_per_second, spec.stop_at_failed_percent), (10, 20));
+    assert_eq!(spec.selector, Selector::default());
+}
+
+#[test]
+fn texts_may_be_as_long_as_the_limit() {
+    let long = Spec { by: "é".repeat(crate::limits::TEXT_CHARS_MAX).into(), ..spec() };
+    assert_eq!(long.check(), Ok(()));
+}
+
+#[test]
+fn a_job_is_in_its_state_since_it_came_there() {
+    let planned = Job::plan("j".into(), spec(), DryRun::default(), at(0)).unwrap();
+    let started = planned.start("ann", "go", at(7)).unwrap();
+    assert_eq!((started.version, started.since), (2, at(7)));
+    let cancelled = started.cancel("ann", "no", at(9)).unwrap();
+    assert_eq!((cancelled.version, cancelled.since), (3, at(9)));
+    assert_eq!(cancelled.state, JobState::Cancelled("by ann: no".into()));
+}
+
+#[test]
+fn a_job_that_waits_for_canaries_says_since_when() {
+    use Standing::Recovered;
+    let (job, sent) = step(&started(spec()), &[], &[page(30)], 500);
+    assert_eq!((&job.state, sent, job.since), (&JobState::Canary, 3, at(500)));
+    let (job, _) = step(&job, &[Recovered; 3], &[], 1_500);
+    assert_eq!((&job.state, job.since), (&JobState::Running, at(1_500)));
+    let begun = job.tally.begun;
+    let (job, _) = step(&Job { found: first_found(), ..job }, &[], &[], 2_600);
+    assert_eq!((job.tally.begun > begun, job.since), (true, at(1_500)), "only a canary begins a wait");
+}
+
+/// A few orders that were found and not begun.
+fn first_found() -> Vec<Entry> {
+    let mut job = started(spec());
+    job.absorb(&page(3), at(0));
+    job.found
+}
+
+#[test]
+fn what_falls_due_with_the_next_tick_is_left_to_it() {
+    let once_a_second = Spec { canary: 0, rate_per_second: 1, ..spec() };
+    let (job, sent) = step(&started(once_a_second), &[], &[page(5)], 0);
+    assert_eq!((sent, job.next_at), (1, at(TICK_MS)));
+    assert_eq!(step(&job, &all(&job, Standing::OnItsWay), &[], TICK_MS).1, 1);
+}
+
+#[test]
+fn the_scan_goes_on_only_while_few_are_found() {
+    let mut job = started(spec());
+    let entry = first_found()[0];
+    job.found = vec![entry; FOUND_MIN - 1];
+    assert!(job.wants_more());
+    job.found.push(entry);
+    assert!(!job.wants_more());
+}
+
+#[test]
+fn of_an_order_that_failed_while_it_was_undone_the_job_knows_that() {
+    let mut case = Case::chain();
+    case.wake();
+    case.rejected("a");
+    case.rejected("a");
+    assert_eq!(case.state(), ProcessState::Error);
+    let mut job = started(Spec { selector: Selector { failed_until: None, ..Selector::default() }, ..spec() });
+    job.absorb(&Page { tasks: vec![case.task.into(), page(1).tasks.remove(0)], next: None }, at(0));
+    assert_eq!(job.found.iter().map(|entry| entry.undoing).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn what_is_zero_takes_no_room_in_the_record_and_what_is_not_is_kept() {
+    let entry = first_found()[0];
+    for (resent, is_written) in [(0, false), (3, true)] {
+        let entry = Entry { resent, ..entry };
+        let text = serde_json::to_string(&entry).unwrap();
+        assert_eq!(text.contains("Resent"), is_written, "{text}");
+        assert_eq!(serde_json::from_str::<Entry>(&text).unwrap(), entry);
+    }
+    for (late, is_written) in [(0, false), (3, true)] {
+        let tally = Tally { late, ..Tally::default() };
+        let text = serde_json::to_string(&tally).unwrap();
+        assert_eq!(text.contains("Late"), is_written, "{text}");
+        assert_eq!(serde_json::from_str::<Tally>(&text).unwrap(), tally);
+    }
+}
+
+#[test]
+fn an_order_failed_when_it_came_into_error_whatever_happened_to_it_since() {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\""), ("b", &[], "")], false);
+    case.now = at(5_000);
+    case.wake();
+    case.rejected("a");
+    case.now = at(9_000);
+    case.done("b");
+    let since = |ms| Selector { failed_since: Some(at(ms)), ..Selector::default() };
+    assert!(since(5_000).matches(&case.task));
+    assert!(!since(5_001).matches(&case.task));
+}
+
+#[test]
+fn a_dry_run_counts_those_that_are_meant_over_all_pages() {
+    let task = |name: &str| Arc::new(in_error(name, 0));
+    let other = Arc::new(Case::chain().task);
+    let pages = [
+        Page { tasks: vec![task("a"), other, task("b")], next: Some("c1".into()) },
+        Page { tasks: vec![task("c")], next: None },
+    ];
+    let store = Site::new(None, None);
+    store.pages.lock().unwrap().extend(pages);
+    let counted = dry_run(&store, &Selector::default()).now_or_never().unwrap().unwrap();
+    assert_eq!(counted, DryRun { matching: 3, complete: true });
+    let asked = ["None", "Some(\"c1\")"].map(|after| format!("list Some(Error) after {after}, 100 at most"));
+    assert_eq!(store.logged(), asked);
+}
+
+#[test]
+fn a_dry_run_that_does_not_come_to_the_end_says_so() {
+    let store = Site::new(None, None);
+    for n in 0..=DRY_RUN_PAGES_MAX {
+        let tasks = vec![Arc::new(in_error(&n.to_string(), 0))];
+        store.pages.lock().unwrap().push_back(Page { tasks, next: Some("more".into()) });
+    }
+    let counted = dry_run(&store, &Selector::default()).now_or_never().unwrap().unwrap();
+    assert_eq!(counted, DryRun { matching: DRY_RUN_PAGES_MAX as u64, complete: false });
 }

@@ -227,6 +227,42 @@ fn a_renewal_that_succeeds_too_late_cancels_the_work_in_time() {
 }
 
 #[test]
+fn a_renewal_that_succeeds_at_the_very_end_of_its_trust_or_after_it_does_not_count() {
+    // Asked at 3000, and trusted until 8000 at that time: an answer at 7900 counts, one at 8000 does not, although the
+    // lease it tells of would last on.
+    for (after_ms, expected) in [(4_900, Held::Done("done")), (5_000, Held::Lost(Loss::TooLate))] {
+        let world = World::new(&[Answer::Yes { after_ms }]);
+        assert_eq!(hold_for(&world, 10_000).0.unwrap(), expected, "{after_ms}");
+    }
+    // A frozen instance: the answer is there when it wakes up, and so is the end of its trust.
+    let (world, polls) = (World::new(&[Answer::Yes { after_ms: 1_000 }]), AtomicU32::new(0));
+    let work = Work { world: &world, until_ms: 1_000_000, polls: &polls };
+    let mut holding = pin!(hold(&world, "sweep", "me", TERM, String::new, work));
+    let mut context = Context::from_waker(Waker::noop());
+    for _ in 0..=3 {
+        assert!(holding.as_mut().poll(&mut context).is_pending());
+        world.pass_ms(1_000);
+    }
+    let before = polls.load(Ordering::Relaxed);
+    world.pass_ms(60_000);
+    let held = holding.as_mut().poll(&mut context).map(Result::unwrap);
+    assert_eq!((held, polls.load(Ordering::Relaxed)), (Poll::Ready(Held::Lost(Loss::TooLate)), before));
+}
+
+#[test]
+fn a_last_note_is_left_only_while_the_lease_is_trusted() {
+    // The work ends in its last moment of trust, or the trust ends while the work hands over its result.
+    let world = World::new(&[Answer::Yes { after_ms: 0 }]);
+    let lease = Lease { name: "sweep".into(), owner: "me".into(), epoch: 7, expires_at: world.now().plus_ms(9_000) };
+    let trust = Trust::new(world.now(), TERM);
+    world.pass_ms(7_999);
+    give_back(&world, &lease, TERM, &trust, None, "fine").now_or_never().unwrap();
+    world.pass_ms(1);
+    give_back(&world, &lease, TERM, &trust, None, "fine").now_or_never().unwrap();
+    assert_eq!(world.logged(), ["7999 renew fine", "7999 release 7", "8000 release 7"]);
+}
+
+#[test]
 fn a_holder_that_was_frozen_past_its_trust_does_not_touch_the_work_again() {
     let (world, polls) = (World::new(&[]), AtomicU32::new(0));
     let work = Work { world: &world, until_ms: 1_000, polls: &polls };

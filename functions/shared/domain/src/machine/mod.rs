@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub use request::request;
 
 use crate::message::{Action, Command, Reply};
-use crate::task::{Direction, Notice, ProcessState, Task, reason};
+use crate::task::{Direction, Notice, ProcessState, Step, Task, reason};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 use turn::Turn;
@@ -70,6 +70,20 @@ pub enum Event<'a> {
         /// Which.
         notices: &'a [Notice],
     },
+}
+
+impl Event<'_> {
+    /// The same, where an earlier try at it may have done its part and been cut short.
+    #[must_use]
+    pub const fn again(self) -> Self {
+        match self {
+            Self::Wake { hops, .. } => Self::Wake { hops, redelivered: true },
+            Self::Reply { reply, .. } => Self::Reply { reply, redelivered: true },
+            Self::Command { command, .. } => Self::Command { command, redelivered: true },
+            // What these leave unsent the watch sees to.
+            Self::Sweep | Self::DeadLetter { .. } | Self::Sent { .. } => self,
+        }
+    }
 }
 
 /// What a dead letter was about, as far as a task can tell whether it still matters.
@@ -208,6 +222,12 @@ pub enum Impossible {
         /// Its version.
         version: u32,
     },
+    /// A number that only counts up has come to its end, where no order comes.
+    #[error("{count} is at its end")]
+    CountedOut {
+        /// The attribute's name.
+        count: &'static str,
+    },
     /// A claim has no deadline.
     #[error("step {step} is Processing without CompleteBy")]
     ClaimWithoutDeadline {
@@ -287,6 +307,16 @@ fn check(task: &Task, workflow: &Workflow) -> Result<(), Impossible> {
         && task.steps.iter().zip(&workflow.steps).all(|(step, rule)| step.name == rule.name);
     if !same_steps || task.workflow != workflow.name || task.workflow_version != workflow.version {
         return Err(Impossible::OtherWorkflow { workflow: workflow.name.clone(), version: workflow.version });
+    }
+    // Counted on, they would begin again at 0, and a fencing token would come twice.
+    let is_out = |count: fn(&Step) -> u32| task.steps.iter().any(|step| count(step) == u32::MAX);
+    let counted_out = [
+        ("Version", task.version == u64::MAX),
+        ("Attempt", is_out(|step| step.attempt)),
+        ("FailureCount", is_out(|step| step.failure_count)),
+    ];
+    if let Some((count, _)) = counted_out.into_iter().find(|(_, is_out)| *is_out) {
+        return Err(Impossible::CountedOut { count });
     }
     match task
         .steps

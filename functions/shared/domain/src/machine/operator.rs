@@ -11,13 +11,19 @@ impl Turn<'_> {
         if self.is_stale(wish) {
             return Verdict::Refused(Refused::Stale);
         }
-        for step in self.task.steps.iter_mut().filter(|step| step.process_state == StepState::Error) {
-            step.process_state = StepState::Pending;
-            step.failure_count = 0;
-            step.not_before = None;
-            // Whoever resubmits vouches for the service: its horizon begins anew.
-            step.started_at = None;
-            step.finished_at = None;
+        for step in &mut self.task.steps {
+            // Whoever resubmits vouches for the services: the horizons of all open steps begin anew.
+            step.started_at = match step.process_state {
+                StepState::Pending | StepState::Error => None,
+                StepState::Processing => Some(self.moment.now),
+                StepState::Processed => step.started_at,
+            };
+            if step.process_state == StepState::Error {
+                step.process_state = StepState::Pending;
+                step.failure_count = 0;
+                step.not_before = None;
+                step.finished_at = None;
+            }
         }
         let undoing = self.task.steps.iter().any(|step| step.direction == Direction::Undo);
         self.task.process_state = if undoing { ProcessState::Compensating } else { ProcessState::Processing };

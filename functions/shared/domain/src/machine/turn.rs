@@ -92,8 +92,15 @@ impl<'a> Turn<'a> {
 
     // ---- claims (rule 1)
 
-    /// Claims every step that may start now, all in the same write.
+    /// Claims every step that may start now, all in the same write. One that waited until its horizon was over is given up
+    /// instead: its service may not recognise the key any more.
     pub(super) fn claim_ready(&mut self, hops: u32) {
+        for place in 0..self.task.steps.len() {
+            if self.is_claimable(place) && self.is_past_horizon(place) {
+                self.give_up(place);
+                self.exhaust(place, "it was not its turn again before its horizon was over");
+            }
+        }
         for place in 0..self.task.steps.len() {
             if self.is_claimable(place) {
                 self.claim(place, hops);

@@ -102,3 +102,15 @@ pub enum LetterFate {
     /// Nobody can read it.
     Unreadable,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::DOCUMENT_BYTES_MAX;
+
+    #[test]
+    fn the_body_of_an_order_with_the_largest_document_is_kept_whole() {
+        // The document goes into the body as it is; a quarter more is enough for the names around it.
+        assert_eq!(LETTER_BYTES_MAX, DOCUMENT_BYTES_MAX + DOCUMENT_BYTES_MAX / 4);
+    }
+}

@@ -437,4 +437,56 @@ mod tests {
         assert_eq!(&*task.history[0].what, "150");
         assert_eq!(&*task.history[HISTORY_MAX - 1].what, "199");
     }
+
+    #[test]
+    fn a_state_has_one_word_everywhere() {
+        for state in ProcessState::ALL {
+            assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{}\"", state.name()));
+            assert_eq!((state.to_string().as_str(), state.name().parse()), (state.name(), Ok(state)));
+        }
+        assert_eq!("processed".parse::<ProcessState>(), Err(NotAState));
+    }
+
+    #[test]
+    fn a_watch_is_written_as_its_key_and_read_back() {
+        for (watch, text) in [(Watch::Due(7), "\"due#07\""), (Watch::Error(98), "\"error#98\"")] {
+            assert_eq!(serde_json::to_string(&watch).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Watch>(text).unwrap(), watch);
+        }
+        assert_eq!((Watch::Due(7).shard(), Watch::Error(98).shard()), (7, 98));
+        for text in ["\"due\"", "\"due#x\"", "\"done#07\""] {
+            assert!(serde_json::from_str::<Watch>(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn status_goes_to_the_application_and_alerts_to_operators() {
+        use NoticeKind::{
+            OrderCompensated, OrderFailed, OrderNeedsOperator, OrderProcessed, OrderReceived, ReplyChannelFailing,
+        };
+        for (kinds, is_status) in [
+            (&[OrderReceived, OrderProcessed, OrderFailed, OrderCompensated][..], true),
+            (&[OrderNeedsOperator, ReplyChannelFailing], false),
+        ] {
+            assert!(kinds.iter().all(|kind| kind.is_status() == is_status), "{kinds:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_text_that_was_cut_says_so() {
+        let whole = "é".repeat(ERROR_CHARS_MAX);
+        assert_eq!(*shortened(&whole), *whole);
+        assert_eq!(*shortened(&format!("{whole}x")), format!("{whole}…"));
+    }
+
+    #[test]
+    fn a_pause_that_ended_is_remembered_in_the_record_and_one_that_never_was_takes_no_room() {
+        let mut task = Case::chain().task;
+        let text = serde_json::to_string(&task).unwrap();
+        assert!(!text.contains("Resumed"), "{text}");
+        task.resumed = 7;
+        let text = serde_json::to_string(&task).unwrap();
+        assert!(text.contains("\"Resumed\":7"), "{text}");
+        assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), task);
+    }
 }

@@ -138,3 +138,15 @@ impl Step {
 fn answered<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(deserializer).map(Some)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_direction_has_one_word_everywhere() {
+        for direction in [Direction::Forward, Direction::Undo] {
+            assert_eq!(serde_json::to_string(&direction).unwrap(), format!("\"{}\"", direction.name()));
+        }
+    }
+}

@@ -118,3 +118,33 @@ impl Workflow {
         u32::try_from(hops + SLACK).unwrap_or(u32::MAX)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workflow(steps: &[&str], supervision: &str) -> Workflow {
+        let step = |(n, more): (usize, &&str)| format!("[[step]]\nname = \"s{n}\"\nagent = \"any\"\n{more}\n");
+        let steps: String = steps.iter().enumerate().map(step).collect();
+        Workflow::parse(&format!("name = \"w\"\nversion = 1\n{supervision}\n{steps}"), &["any"]).unwrap()
+    }
+
+    #[test]
+    fn a_chain_may_be_as_long_as_every_step_done_and_undone_with_its_waits() {
+        // Four messages for each step, forward and back, two for its waits, and 16 to spare.
+        assert_eq!(workflow(&[""], "").hops_max(), 16 + 6);
+        assert_eq!(workflow(&["", "", ""], "").hops_max(), 16 + 3 * 6);
+        // No message waits longer than 15 minutes: a longer wait is several messages, in either direction.
+        assert_eq!(workflow(&["complete_within = \"14m\""], "").hops_max(), 16 + 6);
+        assert_eq!(workflow(&["complete_within = \"15m\""], "").hops_max(), 16 + 8);
+        assert_eq!(workflow(&["complete_within = \"12h\""], "").hops_max(), 16 + 6 + 2 * 48);
+        let patient = "[supervision]\nbackoff_slot = \"15m\"\nbackoff_ceiling = 2";
+        assert_eq!(workflow(&[""], patient).hops_max(), 16 + 6 + 2 * 3, "or its back-off is longer");
+    }
+
+    #[test]
+    fn the_supervisor_looks_first_when_the_first_claim_can_be_over_or_its_wake_be_lost() {
+        assert_eq!(workflow(&["complete_within = \"10s\"", ""], "").first_look_ms(), 12_000);
+        assert_eq!(workflow(&["complete_within = \"10m\""], "").first_look_ms(), 30_000);
+    }
+}

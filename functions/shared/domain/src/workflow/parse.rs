@@ -358,4 +358,42 @@ mod tests {
         assert!(matches!(Workflow::parse("name = \"w\"\nversion = 0", &AGENTS), Err(WorkflowError::Version(_))));
         assert!(matches!(Workflow::parse("name = \"w w\"\nversion = 1", &AGENTS), Err(WorkflowError::Name(_))));
     }
+
+    fn with_supervision(keys: &str) -> Result<Supervision, String> {
+        let workflow = parse(&format!("[supervision]\n{keys}\n{}", step("a", "")));
+        workflow.map(|workflow| workflow.supervision).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn patience_is_as_the_file_says_and_the_rest_by_default() {
+        let patience = with_supervision(
+            "grace = \"5s\"\ndoubt_after = \"90s\"\nwake_lost_after = \"24h\"\nresend_after = \"1ms\"\n\
+             backoff_slot = \"3s\"\nbackoff_ceiling = 4",
+        );
+        let expected = Supervision {
+            grace_ms: 5_000,
+            doubt_after_ms: Some(90_000),
+            wake_lost_after_ms: 24 * 60 * 60 * 1_000,
+            resend_after_ms: 1,
+            backoff: BackoffPolicy { slot_time_ms: 3_000, ceiling: 4, stay_at_ceiling: true },
+        };
+        assert_eq!(patience, Ok(expected));
+        assert_eq!(with_supervision(""), Ok(Supervision::default()));
+        assert!(with_supervision("doubt_after = \"25h\"").unwrap_err().contains("doubt_after"));
+        assert!(with_supervision("wake_lost_after = \"86400001ms\"").unwrap_err().contains("wake_lost_after"));
+    }
+
+    #[test]
+    fn a_back_off_waits_a_day_at_most() {
+        let ceiling = |slot: &str, ceiling: u32| {
+            with_supervision(&format!("backoff_slot = \"{slot}\"\nbackoff_ceiling = {ceiling}"))
+        };
+        assert!(ceiling("1ms", 16).is_ok());
+        assert!(ceiling("1ms", 17).unwrap_err().contains("at most 16"));
+        // A ceiling of 1 waits for one slot at most, so the day itself is reached.
+        assert!(ceiling("24h", 1).is_ok());
+        let too_long = ceiling("24h", 2).unwrap_err();
+        assert!(too_long.contains("backoff_ceiling") && too_long.contains("up to 72 h"), "{too_long}");
+        assert!(ceiling("30s", 14).unwrap_err().contains("up to 136 h"));
+    }
 }

@@ -423,7 +423,7 @@ fn every_time_belongs_to_a_month_and_none_is_before_the_first() {
     assert_eq!(recent_key(month("2026-11-30T23:59:59.999Z"), 2), "2026-11#2");
     assert_eq!(recent_key(month("2026-12-01T00:00:00Z"), 0), "2026-12#0");
     assert_eq!(recent_key(month("2026-12-01T00:00:00Z") + 1, 0), "2027-01#0");
-    for early in [0, i64::MIN, i64::MAX] {
+    for early in [0, i64::MIN] {
         assert_eq!(recent_month(Timestamp::from_epoch_ms(early)), FIRST_MONTH);
     }
     assert_eq!(recent_key(FIRST_MONTH, 3), "2026-01#3");

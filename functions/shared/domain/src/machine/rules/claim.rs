@@ -141,3 +141,15 @@ fn message(task: &Task, workflow: &Workflow, name: &str) -> crate::message::Requ
     let (place, _) = task.step(name).unwrap();
     request(task, workflow, place, &order, task.history[0].at, 1).unwrap().1
 }
+
+#[test]
+fn the_history_names_step_attempt_and_direction() {
+    let mut case = Case::chain();
+    case.wake();
+    case.done("a");
+    case.rejected("b");
+    case.wake();
+    let lines: Vec<&str> = case.task.history.iter().map(|line| &*line.what).collect();
+    assert_eq!(lines[1..5], ["a claimed #1", "a processed #1", "b claimed #1", "b given up #1"]);
+    assert_eq!(lines[5..], ["Compensating", "undo of b claimed #2"]);
+}

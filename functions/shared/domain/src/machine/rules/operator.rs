@@ -3,7 +3,7 @@
 use crate::machine::testing::{Case, done};
 use crate::machine::{Dropped, Event, Impossible, Letter, Moment, Refused, Verdict, decide};
 use crate::message::{Action, Failure, Outcome};
-use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Watch, reason};
+use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Task, Watch, reason};
 
 // ---- rules 10 and 11: who is told
 
@@ -149,7 +149,8 @@ fn cancel_starts_a_failed_undo_afresh() {
 fn a_chain_of_messages_beyond_the_worst_case_ends_in_error_with_an_alert() {
     let mut case = Case::chain();
     let limit = case.workflow.hops_max();
-    assert_eq!(case.decide(Event::Wake { hops: limit, redelivered: false }).verdict, Verdict::Taken);
+    let longest = case.decide(Event::Wake { hops: limit, redelivered: false });
+    assert_eq!(longest.change.map(|after| after.process_state), Some(ProcessState::Processing), "it may be so long");
     case.apply(Event::Wake { hops: limit + 1, redelivered: false });
     assert_eq!(
         (case.state(), case.told(), case.requested()),
@@ -159,6 +160,9 @@ fn a_chain_of_messages_beyond_the_worst_case_ends_in_error_with_an_alert() {
     case.resubmit();
     assert_eq!((case.state(), case.requested()), (ProcessState::Processing, vec!["a"]));
     let mut reply = case.reply_of("a", done());
+    reply.hops = limit;
+    let longest = case.decide(Event::Reply { reply: &reply, redelivered: false });
+    assert_eq!(longest.change.map(|after| after.process_state), Some(ProcessState::Processing), "it may be so long");
     reply.hops = limit + 1;
     case.take(&reply);
     assert_eq!((case.state(), case.states().as_str()), (ProcessState::Error, "+.."), "what was done is kept");
@@ -180,9 +184,28 @@ fn a_task_that_does_not_fit_its_workflow_is_a_typed_error() {
     let moment = Moment { now: case.now, instance: &instance, nonce: 1, draw: 1 };
     let event = Event::Wake { hops: 0, redelivered: false };
     assert!(matches!(decide(&case.task, &other.workflow, event, moment), Err(Impossible::OtherWorkflow { .. })));
+    for other in [Task { workflow_version: 2, ..case.task.clone() }, Task { workflow: "v".into(), ..case.task.clone() }]
+    {
+        assert!(matches!(decide(&other, &case.workflow, event, moment), Err(Impossible::OtherWorkflow { .. })));
+    }
     let mut broken = case.task.clone();
     broken.steps[0].process_state = StepState::Processing;
     assert!(matches!(decide(&broken, &case.workflow, event, moment), Err(Impossible::ClaimWithoutDeadline { .. })));
+}
+
+#[test]
+fn a_count_that_is_at_its_end_is_a_typed_error_and_does_not_begin_again() {
+    let case = Case::chain();
+    let instance = "scheduler-1".into();
+    let moment = Moment { now: case.now, instance: &instance, nonce: 9, draw: 1 };
+    let broken = |count: &'static str, change: fn(&mut Task)| {
+        let mut task = case.task.clone();
+        change(&mut task);
+        assert_eq!(decide(&task, &case.workflow, Event::Sweep, moment), Err(Impossible::CountedOut { count }));
+    };
+    broken("Version", |task| task.version = u64::MAX);
+    broken("Attempt", |task| task.steps[2].attempt = u32::MAX);
+    broken("FailureCount", |task| task.steps[0].failure_count = u32::MAX);
 }
 
 // ---- pause and resume
@@ -214,6 +237,31 @@ fn a_late_duplicate_of_a_pause_or_a_resume_does_nothing() {
     case.pause();
     assert_eq!(case.wish(Action::Resume, resumed_after), Verdict::Refused(Refused::Stale));
     assert!(case.task.paused.is_some());
+}
+
+#[test]
+fn a_pause_or_a_resume_that_is_meant_for_the_version_before_comes_too_late_and_one_meant_for_it_does_not() {
+    let mut case = Case::chain();
+    let before = case.task.version;
+    case.pause();
+    assert_eq!(case.wish(Action::Resume, Some(before)), Verdict::Refused(Refused::Stale));
+    let paused = case.task.version;
+    assert_eq!(case.wish(Action::Resume, Some(paused)), Verdict::Taken);
+    assert_eq!(case.wish(Action::Pause, Some(paused)), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.wish(Action::Pause, Some(case.task.version)), Verdict::Taken);
+}
+
+#[test]
+fn an_order_in_error_waits_since_it_came_there_whatever_still_ends() {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\""), ("b", &[], "")], false);
+    case.wake();
+    case.rejected("a");
+    case.all_sent();
+    let since = (case.task.watch, case.task.watch_at);
+    assert!(matches!(since.0, Some(Watch::Error(_))));
+    case.pass_ms(5_000);
+    assert_eq!(case.done("b"), Verdict::Taken);
+    assert_eq!((case.task.watch, case.task.watch_at), since);
 }
 
 #[test]

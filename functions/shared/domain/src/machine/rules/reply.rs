@@ -179,6 +179,17 @@ fn f34_an_outage_of_hours_cuts_no_chain_and_ends_at_the_horizon_with_an_operator
 }
 
 #[test]
+fn f34_an_attempt_that_is_put_off_when_its_horizon_is_over_says_so() {
+    let mut case = Case::new(&[("a", &[], "horizon = \"2h\"")], false);
+    case.wake();
+    case.pass_ms(2 * 60 * 60 * 1_000);
+    case.take(&case.reply_of("a", Outcome::Deferred(Deferral { wait_ms: 20_000 })));
+    let why = case.task.reason.clone().unwrap();
+    assert_eq!((case.state(), &*why.code), (ProcessState::Error, reason::EXHAUSTED));
+    assert!(why.message.contains("put off until its horizon of 2 h was over"), "{}", why.message);
+}
+
+#[test]
 fn f34_expired_attempts_end_at_the_horizon_too() {
     let mut case = Case::new(&[("a", &[], "horizon = \"30s\"\nmax_failures = 1000")], false);
     case.wake();
@@ -189,4 +200,18 @@ fn f34_expired_attempts_end_at_the_horizon_too() {
         }
     }
     assert_eq!((case.state(), case.step("a").failure_count), (ProcessState::Error, 3));
+}
+
+#[test]
+fn f34_a_step_whose_turn_comes_again_only_after_its_horizon_is_not_tried_again() {
+    let mut case = Case::new(&[("a", &[], "horizon = \"2h\""), ("b", &[], "horizon = \"2h\"")], false);
+    case.wake();
+    case.expire_all();
+    case.pause();
+    case.pass_ms(3 * 3_600_000);
+    case.resume();
+    assert_eq!((case.state(), case.states().as_str()), (ProcessState::Error, "!."), "no key that may be forgotten");
+    assert_eq!((case.requested(), case.told()), (vec![], vec!["OrderNeedsOperator"]));
+    case.resubmit();
+    assert_eq!((case.states().as_str(), case.requested()), (">>", vec!["a", "b"]), "somebody vouches for both");
 }

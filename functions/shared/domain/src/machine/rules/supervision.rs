@@ -237,3 +237,27 @@ fn f41_a_supervisor_whose_clock_is_minutes_behind_comes_later() {
     case.sweep();
     assert_eq!(case.step("a").failure_count, 1);
 }
+
+#[test]
+fn f41_an_expiry_is_doubted_only_when_it_is_found_later_than_the_workflow_says() {
+    let late = |ms: u64| {
+        let mut case = Case::chain();
+        case.workflow.supervision.doubt_after_ms = Some(90_000);
+        case.wake();
+        case.pass_ms(12_000 + ms);
+        case.sweep();
+        case.step("a").failure_count
+    };
+    assert_eq!((late(90_000), late(90_001)), (1, 0));
+}
+
+#[test]
+fn the_supervisor_comes_back_when_the_wake_after_a_back_off_would_be_lost() {
+    let mut case = Case::chain();
+    case.draw = u64::MAX;
+    case.wake();
+    case.expire_all();
+    let not_before = case.step("a").not_before.unwrap();
+    assert!(not_before > case.now);
+    assert_eq!(case.task.watch_at, Some(not_before.plus_ms(case.workflow.supervision.wake_lost_after_ms)));
+}

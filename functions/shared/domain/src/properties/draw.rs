@@ -1,0 +1,190 @@
+//! Things drawn at random that several properties need.
+
+use std::fmt::Write as _;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::id::OrderId;
+use crate::json::Json;
+use crate::message::{Deferral, Failure, Outcome, Priority};
+use crate::order::Order;
+use crate::time::Timestamp;
+use crate::workflow::{Remedy, Supervision, Workflow};
+
+/// Steps of a drawn workflow.
+const STEPS: usize = 6;
+/// The names of their agents.
+pub(super) const AGENTS: [&str; 2] = ["stock", "money"];
+
+/// One step, as it is written.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    /// For each step before it in the file whether it comes after that.
+    pub(super) after: Vec<bool>,
+    pub(super) complete_within_ms: u64,
+    pub(super) horizon_ms: Option<u64>,
+    pub(super) max_failures: u32,
+    pub(super) on_rejected: Remedy,
+    pub(super) on_exhausted: Remedy,
+}
+
+/// A workflow, as it is written.
+#[derive(Debug, Clone)]
+pub(super) struct File {
+    pub(super) priority: Priority,
+    pub(super) patience: Supervision,
+    pub(super) steps: Vec<Table>,
+    /// Whether the last step stands first in the file.
+    pub(super) is_backward: bool,
+}
+
+impl File {
+    /// The places in the file, in the order of the steps.
+    pub(super) fn places(&self) -> Vec<usize> {
+        let places = 0..self.steps.len();
+        if self.is_backward { places.rev().collect() } else { places.collect() }
+    }
+
+    /// The workflow in TOML.
+    pub(super) fn text(&self) -> String {
+        let patience = &self.patience;
+        let priority = if self.priority == Priority::High { "high" } else { "normal" };
+        let mut text = format!("name = \"drawn\"\nversion = 3\npriority = \"{priority}\"\n[supervision]\n");
+        let times = [
+            ("grace", Some(patience.grace_ms)),
+            ("doubt_after", patience.doubt_after_ms),
+            ("wake_lost_after", Some(patience.wake_lost_after_ms)),
+            ("resend_after", Some(patience.resend_after_ms)),
+            ("backoff_slot", Some(patience.backoff.slot_time_ms)),
+        ];
+        for (key, ms) in times.into_iter().filter_map(|(key, ms)| Some((key, ms?))) {
+            let _ = writeln!(text, "{key} = \"{}\"", duration(ms));
+        }
+        let _ = writeln!(text, "backoff_ceiling = {}", patience.backoff.ceiling);
+        let mut tables: Vec<String> = self.steps.iter().enumerate().map(|(place, step)| step.text(place)).collect();
+        if self.is_backward {
+            tables.reverse();
+        }
+        text + &tables.concat()
+    }
+
+    pub(super) fn workflow(&self) -> Workflow {
+        let text = self.text();
+        Workflow::parse(&text, &AGENTS).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+}
+
+impl Table {
+    fn text(&self, place: usize) -> String {
+        let after: Vec<String> = self.after().map(|earlier| format!("\"s{earlier}\"")).collect();
+        let mut text = format!(
+            "[[step]]\nname = \"s{place}\"\nagent = \"{}\"\nafter = [{}]\ncomplete_within = \"{}\"\nmax_failures = {}\n",
+            AGENTS[place % AGENTS.len()],
+            after.join(", "),
+            duration(self.complete_within_ms),
+            self.max_failures
+        );
+        if let Some(ms) = self.horizon_ms {
+            let _ = writeln!(text, "horizon = \"{}\"", duration(ms));
+        }
+        for (key, remedy) in [("on_rejected", self.on_rejected), ("on_exhausted", self.on_exhausted)] {
+            let word = if remedy == Remedy::Hold { "hold" } else { "compensate" };
+            let _ = writeln!(text, "{key} = \"{word}\"");
+        }
+        text
+    }
+
+    /// The steps that it comes after.
+    pub(super) fn after(&self) -> impl Iterator<Item = usize> + '_ {
+        self.after.iter().enumerate().filter_map(|(earlier, is_after)| is_after.then_some(earlier))
+    }
+}
+
+/// A duration as a person would write it.
+fn duration(ms: u64) -> String {
+    let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
+    let parts = [(hours, "h"), (minutes, "m"), (seconds, "s"), (ms % 1_000, "ms")];
+    let words: Vec<String> =
+        parts.iter().filter(|(count, _)| *count > 0).map(|(count, unit)| format!("{count}{unit}")).collect();
+    words.join(" ")
+}
+
+fn remedy() -> impl Strategy<Value = Remedy> {
+    prop_oneof![Just(Remedy::Compensate), Just(Remedy::Hold)]
+}
+
+fn table(place: usize) -> impl Strategy<Value = Table> {
+    let complete_within_ms = prop_oneof![100..2_000_u64, 1_000..60_000_u64, 60_000..7_200_000_u64];
+    let horizon_more_ms = proptest::option::weighted(0.7, 0..86_400_000_u64);
+    (vec(any::<bool>(), place), complete_within_ms, horizon_more_ms, 1..4_u32, remedy(), remedy()).prop_map(
+        |(after, complete_within_ms, more_ms, max_failures, on_rejected, on_exhausted)| Table {
+            after,
+            complete_within_ms,
+            horizon_ms: more_ms.map(|more_ms| complete_within_ms + more_ms),
+            max_failures,
+            on_rejected,
+            on_exhausted,
+        },
+    )
+}
+
+fn patience() -> impl Strategy<Value = Supervision> {
+    let doubt_after_ms = proptest::option::of(1..600_000_u64);
+    (1..60_000_u64, doubt_after_ms, 1..90_000_u64, 1..90_000_u64, 1..5_000_u64, 0..9_u32).prop_map(
+        |(grace_ms, doubt_after_ms, wake_lost_after_ms, resend_after_ms, slot_time_ms, ceiling)| {
+            let usual = Supervision::default();
+            let backoff = crate::backoff::BackoffPolicy { slot_time_ms, ceiling, ..usual.backoff };
+            Supervision { grace_ms, doubt_after_ms, wake_lost_after_ms, resend_after_ms, backoff }
+        },
+    )
+}
+
+/// Any graph of one to six steps.
+pub(super) fn file() -> impl Strategy<Value = File> {
+    let tables: Vec<_> = (0..STEPS).map(table).collect();
+    (tables, 1..=STEPS, patience(), priority(), any::<bool>()).prop_map(
+        |(mut steps, count, patience, priority, is_backward)| {
+            steps.truncate(count);
+            File { priority, patience, steps, is_backward }
+        },
+    )
+}
+
+pub(super) fn priority() -> impl Strategy<Value = Priority> {
+    prop_oneof![Just(Priority::Normal), Just(Priority::High)]
+}
+
+/// Any time that RFC 3339 can write.
+pub(super) fn time() -> impl Strategy<Value = Timestamp> {
+    (-62_167_219_200_000..=253_402_300_799_999_i64).prop_map(Timestamp::from_epoch_ms)
+}
+
+pub(super) fn order_id() -> impl Strategy<Value = OrderId> {
+    let generated = (0..281_474_976_710_655_i64, any::<[u64; 2]>())
+        .prop_map(|(ms, bits)| OrderId::generate(Timestamp::from_epoch_ms(ms), bits));
+    prop_oneof![generated, ".{0,20}".prop_map(|key| OrderId::from_idempotency_key("shop", &key))]
+}
+
+/// Any text that fits, of whatever characters.
+pub(super) fn text() -> impl Strategy<Value = std::sync::Arc<str>> {
+    ".{0,30}".prop_map(Into::into)
+}
+
+pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        super::json::value().prop_map(|value| Outcome::Done(Json::of(&value))),
+        (text(), text()).prop_map(|(code, message)| Outcome::Failed(Failure { code, message })),
+        any::<u64>().prop_map(|wait_ms| Outcome::Deferred(Deferral { wait_ms })),
+    ]
+}
+
+pub(super) fn order() -> impl Strategy<Value = Order> {
+    let optional = || proptest::option::of(text());
+    (order_id(), super::json::object(), time(), text(), (optional(), optional()), proptest::option::of(priority()))
+        .prop_map(|(order_id, document, submitted_at, submitter, (reply_channel, correlation_id), priority)| {
+            let document = Json::of(&document);
+            let fingerprint = document.fingerprint().into();
+            Order { order_id, document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, priority }
+        })
+}

@@ -1,0 +1,267 @@
+//! Whatever is stored or sent is read again as it was.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::cases;
+use super::draw::{order, order_id, outcome, priority, text, time};
+use crate::backoff::{Backoff, BackoffPolicy};
+use crate::bulk::{DryRun, Entry, Job, JobState, Selector, Spec, Tally};
+use crate::json::Json;
+use crate::message::{Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Wake, decode};
+use crate::ports::{
+    Breaker, DeadLetter, LetterFate, LetterQueue, LetterRecord, Memo, MemoState, Release, ServiceHealth,
+};
+use crate::task::Direction;
+
+fn stays<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
+    let text = serde_json::to_string(value).expect("it can be written");
+    prop_assert_eq!(&decode::<T>(text.as_bytes()).expect("it can be read"), value, "{}", text);
+    Ok(())
+}
+
+fn direction() -> impl Strategy<Value = Direction> {
+    prop_oneof![Just(Direction::Forward), Just(Direction::Undo)]
+}
+
+fn json() -> impl Strategy<Value = Json> {
+    super::json::value().prop_map(|value| Json::of(&value))
+}
+
+fn message() -> impl Strategy<Value = SchedulerMessage> {
+    let action = prop_oneof![Just(Action::Resubmit), Just(Action::Cancel), Just(Action::Pause), Just(Action::Resume)];
+    let reply = (order_id(), text(), direction(), any::<u32>(), outcome(), any::<u32>()).prop_map(
+        |(order_id, step, direction, attempt, outcome, hops)| {
+            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops })
+        },
+    );
+    let command = (order_id(), action, text(), text(), option::of(any::<u64>())).prop_map(
+        |(order_id, action, by, reason, version)| {
+            SchedulerMessage::Command(Command { order_id, action, by, reason, version })
+        },
+    );
+    let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));
+    prop_oneof![wake, reply, command]
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let of = (order_id(), text(), direction(), any::<u32>(), text());
+    let time = (time(), any::<u64>(), any::<u32>());
+    (of, time, priority(), super::json::object(), btree_map(text(), json(), 0..3)).prop_map(
+        |(
+            (order_id, step, direction, attempt, idempotency_key),
+            (complete_by, budget_ms, hops),
+            priority,
+            order,
+            outputs,
+        )| {
+            let (order, outputs): (Json, BTreeMap<_, _>) = (Json::of(&order), outputs);
+            Request {
+                order_id,
+                step,
+                direction,
+                attempt,
+                idempotency_key,
+                complete_by,
+                budget_ms,
+                hops,
+                priority,
+                order,
+                outputs,
+            }
+        },
+    )
+}
+
+fn event() -> impl Strategy<Value = CloudEvent> {
+    (text(), text(), text(), time(), json()).prop_map(|(id, kind, subject, time, data)| CloudEvent {
+        specversion: "1.0".into(),
+        id,
+        source: "stepwarden".into(),
+        kind,
+        subject,
+        time,
+        datacontenttype: "application/json".into(),
+        data,
+    })
+}
+
+fn queue() -> impl Strategy<Value = LetterQueue> {
+    prop_oneof![Just(LetterQueue::Submission), Just(LetterQueue::Scheduler), text().prop_map(LetterQueue::Agent)]
+}
+
+fn letter() -> impl Strategy<Value = (DeadLetter, LetterRecord)> {
+    use LetterFate::{Held, LostWish, NoOrder, Stale, Stored, Unreadable};
+    let fate = proptest::sample::select(vec![Stored, Held, Stale, NoOrder, LostWish, Unreadable]);
+    let record = (option::of(queue()), option::of(order_id()), fate, text(), option::of(text()));
+    (queue(), text(), text(), any::<u32>(), (time(), time()), record).prop_map(
+        |(queue, message_id, body, receive_count, (at, settled_at), (known, order_id, fate, message, kept))| {
+            let record = LetterRecord {
+                message_id: message_id.clone(),
+                queue: known,
+                order_id,
+                receive_count,
+                at,
+                settled_at,
+                fate,
+                message,
+                body: kept,
+            };
+            (DeadLetter { queue, message_id, body, receive_count, at }, record)
+        },
+    )
+}
+
+fn memo() -> impl Strategy<Value = Memo> {
+    let state = prop_oneof![
+        time().prop_map(MemoState::InProgress),
+        outcome().prop_map(MemoState::Completed),
+        Just(MemoState::Undone)
+    ];
+    (text(), any::<u64>(), state, time()).prop_map(|(key, version, state, expires_at)| Memo {
+        key,
+        version,
+        state,
+        expires_at,
+    })
+}
+
+fn health() -> impl Strategy<Value = ServiceHealth> {
+    let state = prop_oneof![Just(Breaker::Closed), Just(Breaker::Open), Just(Breaker::HalfOpen)];
+    let release = any::<(u32, u32, u32)>().prop_map(|(interval, taken, crowded)| Release { interval, taken, crowded });
+    let policy = (1..9_999_u64, 0..9_u32, any::<bool>())
+        .prop_map(|(slot_time_ms, ceiling, stay_at_ceiling)| BackoffPolicy { slot_time_ms, ceiling, stay_at_ceiling });
+    let backoff = (policy, vec(any::<u64>(), 0..9))
+        .prop_map(|(policy, draws)| draws.iter().fold(Backoff::new(policy), |backoff, &draw| backoff.next(draw)));
+    (text(), any::<(u64, u64, u32)>(), state, (time(), time()), backoff, option::of(release)).prop_map(
+        |(service, (version, era, failures_in_a_row), state, (until, since), backoff, release)| ServiceHealth {
+            service,
+            version,
+            era,
+            state,
+            failures_in_a_row,
+            until,
+            backoff,
+            since,
+            release,
+        },
+    )
+}
+
+fn spec() -> impl Strategy<Value = Spec> {
+    let words = || option::of(text());
+    let selector = (words(), words(), words(), option::of(time()), option::of(time())).prop_map(
+        |(state, reason_code, step, failed_since, failed_until)| Selector {
+            state,
+            reason_code,
+            step,
+            failed_since,
+            failed_until,
+        },
+    );
+    (text(), text(), selector, any::<(u32, u64, u32, u8)>()).prop_map(
+        |(by, reason, selector, (canary, canary_timeout_ms, rate_per_second, stop_at_failed_percent))| Spec {
+            by,
+            reason,
+            selector,
+            canary,
+            canary_timeout_ms,
+            rate_per_second,
+            stop_at_failed_percent,
+        },
+    )
+}
+
+fn job() -> impl Strategy<Value = Job> {
+    use JobState::{Canary, Cancelled, Done, Planned, Running, Stopped};
+    let state = prop_oneof![
+        proptest::sample::select(vec![Planned, Canary, Running, Done]),
+        text().prop_map(Stopped),
+        text().prop_map(Cancelled)
+    ];
+    let entry = (order_id(), any::<(u64, bool, u8)>(), priority(), time()).prop_map(
+        |(order_id, (version, undoing, resent), priority, at)| Entry {
+            order_id,
+            version,
+            undoing,
+            priority,
+            at,
+            resent,
+        },
+    );
+    let tally = any::<[u64; 5]>().prop_map(|[begun, recovered, failed_again, late, passed_over]| Tally {
+        begun,
+        recovered,
+        failed_again,
+        late,
+        passed_over,
+    });
+    let of = (text(), any::<u64>(), spec(), state, option::of(text()));
+    (of, any::<(u64, bool, bool)>(), [time(), time(), time()], (tally, option::of(".{0,9}")), vec(entry, 0..4))
+        .prop_map(
+            |(
+                (id, version, spec, state, started_by),
+                (matching, complete, scanned),
+                times,
+                (tally, cursor),
+                entries,
+            )| {
+                let [planned_at, since, next_at] = times;
+                let (found, under_way) = entries.split_at(entries.len() / 2);
+                Job {
+                    id,
+                    version,
+                    spec,
+                    dry_run: DryRun { matching, complete },
+                    state,
+                    started_by,
+                    planned_at,
+                    since,
+                    tally,
+                    cursor,
+                    scanned,
+                    found: found.to_vec(),
+                    under_way: under_way.to_vec(),
+                    next_at,
+                }
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn messages_are_read_as_they_were_sent(message in message(), request in request(), event in event()) {
+        stays(&message)?;
+        stays(&request)?;
+        stays(&event)?;
+    }
+
+    #[test]
+    fn orders_are_read_as_they_were_stored(order in order()) {
+        stays(&order)?;
+    }
+
+    #[test]
+    fn letters_are_read_as_they_were_stored((letter, record) in letter()) {
+        stays(&letter)?;
+        stays(&record)?;
+    }
+
+    #[test]
+    fn memos_and_health_are_read_as_they_were_stored(memo in memo(), health in health()) {
+        stays(&memo)?;
+        stays(&health)?;
+    }
+
+    #[test]
+    fn jobs_are_read_as_they_were_stored(job in job()) {
+        stays(&job)?;
+    }
+}

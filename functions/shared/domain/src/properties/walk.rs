@@ -1,0 +1,283 @@
+//! Any sequence of events, on any workflow: nothing that it leads to breaks an invariant, and everything comes to an end
+//! once the world behaves.
+
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::cases;
+use super::draw::{file, order, outcome};
+use super::walker::Walker;
+use crate::json::Json;
+use crate::machine::{Dropped, Effect, Event, Letter, Verdict};
+use crate::message::{Action, Command, Outcome, Reply};
+use crate::order::Order;
+use crate::task::{Direction, ProcessState, StepState, Watch};
+use crate::time::Timestamp;
+use crate::workflow::Workflow;
+
+/// One thing that happens, whatever the task is like by then.
+#[derive(Debug, Clone)]
+enum Happening {
+    Wake {
+        hops: u32,
+        redelivered: bool,
+    },
+    /// An answer of an attempt that was claimed: the present one, or one before it.
+    Answer {
+        step: Index,
+        back: u32,
+        outcome: Outcome,
+        redelivered: bool,
+        hops: u32,
+    },
+    /// What anybody might send.
+    Forged {
+        step: Index,
+        attempt: u32,
+        undo: bool,
+        outcome: Outcome,
+    },
+    Sweep,
+    /// `back`: how many versions ago the operator looked, if they said so.
+    Wish {
+        action: Action,
+        back: Option<u64>,
+        redelivered: bool,
+    },
+    LostWake,
+    LostAttempt {
+        step: Index,
+        back: u32,
+    },
+    /// Every notice was sent, or one.
+    Sent {
+        which: Option<Index>,
+    },
+    Pass {
+        ms: u64,
+    },
+    /// Another instance, whose clock is behind.
+    GoBack {
+        ms: u64,
+    },
+    /// Until the supervisor would come.
+    PassToTheWatch,
+    /// Until the deadline of a step, and so much more.
+    PassToTheDeadline {
+        step: Index,
+        more_ms: u64,
+    },
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    use Happening as H;
+    let index = || any::<Index>();
+    let hops = || prop_oneof![9 => 0..8_u32, 1 => 0..300_u32];
+    let back = || prop_oneof![4 => Just(0_u32), 1 => 0..4_u32];
+    let answer = prop_oneof![3 => Just(Outcome::Done(Json::of(&()))), 2 => outcome()];
+    let action = prop_oneof![3 => Just(Action::Resubmit), 1 => Just(Action::Cancel), 1 => Just(Action::Pause), 1 => Just(Action::Resume)];
+    let ms = || prop_oneof![0..2_000_u64, 0..120_000_u64, 0..9_000_000_u64, 0..700_000_000_u64];
+    prop_oneof![
+        4 => (hops(), any::<bool>()).prop_map(|(hops, redelivered)| H::Wake { hops, redelivered }),
+        8 => (index(), back(), answer, any::<bool>(), hops()).prop_map(|(step, back, outcome, redelivered, hops)| {
+            H::Answer { step, back, outcome, redelivered, hops }
+        }),
+        1 => (index(), 0..9_u32, any::<bool>(), outcome()).prop_map(|(step, attempt, undo, outcome)| {
+            H::Forged { step, attempt, undo, outcome }
+        }),
+        3 => Just(H::Sweep),
+        2 => (action, proptest::option::of(0..6_u64), any::<bool>()).prop_map(|(action, back, redelivered)| {
+            H::Wish { action, back, redelivered }
+        }),
+        1 => Just(H::LostWake),
+        1 => (index(), back()).prop_map(|(step, back)| H::LostAttempt { step, back }),
+        2 => proptest::option::of(index()).prop_map(|which| H::Sent { which }),
+        2 => ms().prop_map(|ms| H::Pass { ms }),
+        1 => ms().prop_map(|ms| H::GoBack { ms }),
+        3 => Just(H::PassToTheWatch),
+        2 => (index(), 0..70_000_u64).prop_map(|(step, more_ms)| H::PassToTheDeadline { step, more_ms }),
+    ]
+}
+
+impl Walker {
+    fn name(&self, place: usize) -> Arc<str> {
+        self.task.steps[place].name.clone()
+    }
+
+    /// A reply of an attempt that was claimed, so many before the present one.
+    fn reply(&self, place: usize, back: u32, outcome: Outcome, hops: u32) -> Option<Reply> {
+        let attempt = self.task.steps[place].attempt.checked_sub(back)?;
+        let direction = *self.claims.get(&(place, attempt))?;
+        Some(Reply { order_id: self.order.order_id, step: self.name(place), direction, attempt, outcome, hops })
+    }
+
+    fn command(&self, action: Action, version: Option<u64>) -> Command {
+        Command { order_id: self.order.order_id, action, by: "ann".into(), reason: "because".into(), version }
+    }
+
+    fn happen(&mut self, happening: &Happening) {
+        let steps = self.task.steps.len();
+        match happening {
+            Happening::Wake { hops, redelivered } => {
+                self.apply(Event::Wake { hops: *hops, redelivered: *redelivered });
+            }
+            Happening::Answer { step, back, outcome, redelivered, hops } => {
+                if let Some(reply) = self.reply(step.index(steps), *back, outcome.clone(), *hops) {
+                    self.answer(&reply, *redelivered);
+                }
+            }
+            Happening::Forged { step, attempt, undo, outcome } => {
+                let direction = if *undo { Direction::Undo } else { Direction::Forward };
+                let (order_id, step) = (self.order.order_id, self.name(step.index(steps)));
+                let reply = Reply { order_id, step, direction, attempt: *attempt, outcome: outcome.clone(), hops: 0 };
+                self.answer(&reply, false);
+                let unknown = Reply { step: "nobody".into(), ..reply };
+                let verdict = self.apply(Event::Reply { reply: &unknown, redelivered: false });
+                assert!(matches!(verdict, Verdict::Dropped(Dropped::UnknownStep | Dropped::Finished)));
+            }
+            Happening::Sweep => {
+                self.apply(Event::Sweep);
+            }
+            Happening::Wish { action, back, redelivered } => {
+                let command = self.command(*action, back.map(|back| self.task.version.saturating_sub(back)));
+                self.apply(Event::Command { command: &command, redelivered: *redelivered });
+            }
+            Happening::LostWake => {
+                self.apply(Event::DeadLetter { letter: &Letter::Wake });
+            }
+            Happening::LostAttempt { step, back } => {
+                let place = step.index(steps);
+                if let Some(Reply { step, direction, attempt, .. }) =
+                    self.reply(place, *back, Outcome::Done(Json::of(&())), 0)
+                {
+                    self.apply(Event::DeadLetter { letter: &Letter::Attempt { step, direction, attempt } });
+                }
+            }
+            Happening::Sent { which } => self.all_sent(*which),
+            Happening::Pass { ms } => self.now = self.now.plus_ms(*ms),
+            Happening::GoBack { ms } => self.now = self.now.minus_ms(*ms),
+            Happening::PassToTheWatch => self.now = self.now.max(self.task.watch_at.unwrap_or(self.now)),
+            Happening::PassToTheDeadline { step, more_ms } => {
+                let deadline = self.task.steps[step.index(steps)].complete_by;
+                self.now = self.now.max(deadline.unwrap_or(self.now)).plus_ms(*more_ms);
+            }
+        }
+    }
+
+    /// Takes a reply, and takes it again: the second time nothing happens.
+    fn answer(&mut self, reply: &Reply, redelivered: bool) {
+        let attempt = (reply.direction, reply.attempt);
+        let claimed =
+            self.task.step(&reply.step).and_then(|(place, _)| self.claims.get(&(place, reply.attempt)).copied());
+        let verdict = self.apply(Event::Reply { reply, redelivered });
+        if claimed != Some(reply.direction) && verdict == Verdict::Taken {
+            // The numbers of both directions are one sequence, so a forged success of this direction may name one of the
+            // other. What must not be is a number that nobody had.
+            assert!(claimed.is_some(), "an attempt that was never claimed counts: {attempt:?}");
+        }
+        let again = self.apply(Event::Reply { reply, redelivered: false });
+        assert!(matches!(again, Verdict::Dropped(_)), "a reply counts twice: {again:?}");
+    }
+
+    fn all_sent(&mut self, which: Option<Index>) {
+        let mut notices = self.task.unsent.clone();
+        if let Some(which) = which.filter(|_| !notices.is_empty()) {
+            notices = vec![notices[which.index(notices.len())]];
+        }
+        self.apply(Event::Sent { notices: &notices });
+    }
+
+    /// The world behaves from now on: whoever is asked answers, whatever is due is looked after.
+    fn calm_down(&mut self) {
+        // The steps that were given up and the waits of a long back-off are over.
+        for _ in 0..20 * self.task.steps.len() {
+            if self.task.process_state.is_settled() {
+                break;
+            }
+            if self.task.paused.is_some() {
+                let command = self.command(Action::Resume, None);
+                assert_eq!(self.apply(Event::Command { command: &command, redelivered: false }), Verdict::Taken);
+            }
+            for place in 0..self.task.steps.len() {
+                let is_asked = self.task.steps[place].process_state == StepState::Processing;
+                let reply = self.reply(place, 0, Outcome::Done(Json::of(&())), 0).filter(|_| is_asked);
+                if let Some(reply) = reply {
+                    assert_eq!(self.apply(Event::Reply { reply: &reply, redelivered: false }), Verdict::Taken);
+                }
+            }
+            let waits_until = self.task.steps.iter().filter_map(|step| step.not_before).max();
+            self.now = self.now.max(waits_until.unwrap_or(self.now));
+            self.apply(Event::Wake { hops: 0, redelivered: false });
+        }
+        assert!(self.task.process_state.is_settled(), "it never ends: {:?}", self.task);
+        self.all_sent(None);
+        let is_error = self.task.process_state == ProcessState::Error;
+        assert_eq!(matches!(self.task.watch, Some(Watch::Error(_))), is_error);
+        assert_eq!((self.task.unsent.len(), self.task.watch.is_some()), (0, is_error));
+    }
+
+    /// Nobody wakes anybody any more but the supervisor, who comes when it has to.
+    fn is_found(&mut self) {
+        for _ in 0..200 {
+            if self.task.process_state.is_settled() || self.task.paused.is_some() {
+                return;
+            }
+            self.now = self.now.max(self.task.watch_at.expect("somebody looks after it"));
+            assert_eq!(self.apply(Event::Sweep), Verdict::Taken);
+            assert!(
+                self.task.watch_at > Some(self.now) || self.task.process_state.is_settled(),
+                "it comes back at once"
+            );
+            // Whom it wakes claims what is ready; nobody answers.
+            let effects = self.effects.clone();
+            self.all_sent(None);
+            for effect in effects {
+                if let Effect::Wake { delay_ms, hops } = effect {
+                    self.now = self.now.plus_ms(delay_ms);
+                    self.apply(Event::Wake { hops, redelivered: false });
+                }
+            }
+        }
+        panic!("the supervisor comes again and again: {:?}", self.task);
+    }
+}
+
+fn walker() -> impl Strategy<Value = Walker> {
+    (file(), order()).prop_map(|(file, order)| {
+        let submitted_at = Timestamp::from_epoch_ms(1_800_000_000_000);
+        Walker::new(file.workflow(), Order { submitted_at, ..order })
+    })
+}
+
+impl std::fmt::Debug for Walker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Workflow { steps, supervision, .. } = &self.workflow;
+        write!(f, "{supervision:?} {steps:#?}")
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn whatever_happens_no_invariant_breaks_and_it_ends(mut walker in walker(), happenings in vec(happening(), 1..60)) {
+        for happening in &happenings {
+            walker.happen(happening);
+        }
+        walker.calm_down();
+    }
+
+    #[test]
+    fn an_order_that_nobody_answers_is_ended_by_the_supervisor_alone(
+        mut walker in walker(),
+        happenings in vec(happening(), 0..20),
+    ) {
+        for happening in &happenings {
+            walker.happen(happening);
+        }
+        walker.is_found();
+    }
+}

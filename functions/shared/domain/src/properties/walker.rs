@@ -1,0 +1,263 @@
+//! A task on a walk of events, with everything that must hold between one version and the next.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::limits::{DELAY_MS_MAX, HISTORY_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX};
+use crate::machine::{Decision, Effect, Event, Moment, Verdict, decide, request};
+use crate::message::{Outcome, idempotency_key};
+use crate::order::Order;
+use crate::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch};
+use crate::time::Timestamp;
+use crate::workflow::Workflow;
+
+/// A task on its way, and what is remembered of it.
+pub(super) struct Walker {
+    pub(super) workflow: Workflow,
+    pub(super) order: Order,
+    pub(super) task: Task,
+    pub(super) now: Timestamp,
+    /// What the last decision sends.
+    pub(super) effects: Vec<Effect>,
+    /// The latest time that any clock showed.
+    latest: Timestamp,
+    /// Direction of each attempt, by step and number.
+    pub(super) claims: BTreeMap<(usize, u32), Direction>,
+    /// Attempts whose failure was counted.
+    counted: BTreeSet<(usize, u32)>,
+    /// Alerts that were given to whoever sends them, by their version.
+    alerts: BTreeSet<u64>,
+    instance: Arc<str>,
+    draws: u64,
+}
+
+impl Walker {
+    pub(super) fn new(workflow: Workflow, order: Order) -> Self {
+        let task = Task::new(&order, &workflow, SHARDS, 0);
+        let now = order.submitted_at;
+        let (claims, counted, alerts) = Default::default();
+        let (instance, effects) = ("walker".into(), Vec::new());
+        Self { workflow, order, task, now, effects, latest: now, claims, counted, alerts, instance, draws: 0 }
+    }
+
+    /// Decides, checks what comes out, and goes on with it.
+    pub(super) fn apply(&mut self, event: Event<'_>) -> Verdict {
+        self.draws += 1;
+        self.latest = self.latest.max(self.now);
+        let draw = self.draws.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let moment = Moment { now: self.now, instance: &self.instance, nonce: self.draws, draw };
+        let decision = decide(&self.task, &self.workflow, event, moment).expect("a state that it made itself");
+        let again = decide(&self.task, &self.workflow, event, moment).expect("the same again");
+        assert_eq!(decision, again, "a decision depends on nothing else");
+        let Decision { change, effects, verdict } = decision;
+        match verdict {
+            Verdict::Taken => assert!(change.is_some(), "taken, and nothing changed"),
+            Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_) => assert_eq!(change, None, "{verdict:?}"),
+        }
+        let before = self.task.clone();
+        if let Some(after) = change {
+            assert_eq!(after.nonce, self.draws);
+            self.check_change(&before, &after, event);
+            let text = serde_json::to_string(&after).expect("a record");
+            assert_eq!(serde_json::from_str::<Task>(&text).expect("a record"), after);
+            self.task = after;
+        }
+        effects.iter().for_each(|&effect| self.check_effect(effect));
+        self.effects = effects;
+        verdict
+    }
+
+    fn check_change(&mut self, before: &Task, after: &Task, event: Event<'_>) {
+        assert_eq!(after.version, before.version + 1);
+        assert!(after.history.len() <= HISTORY_MAX);
+        let fixed =
+            |task: &Task| (task.order_id, task.workflow.clone(), task.workflow_version, task.priority, task.notify);
+        assert_eq!(fixed(after), fixed(before));
+        if before.process_state.is_final() {
+            assert_eq!((after.process_state, &after.steps), (before.process_state, &before.steps), "what ended stays");
+            assert_eq!((&after.reason, &after.paused), (&before.reason, &before.paused));
+        }
+        for place in 0..after.steps.len() {
+            self.check_step(before, after, place, event);
+        }
+        check_end(after);
+        self.check_notices(before, after, event);
+        self.check_watch(after);
+    }
+
+    fn check_step(&mut self, before: &Task, after: &Task, place: usize, event: Event<'_>) {
+        let (b, a) = (&before.steps[place], &after.steps[place]);
+        let is_claimed = a.attempt == b.attempt + 1;
+        assert!(is_claimed || a.attempt == b.attempt, "{} to {}", b.attempt, a.attempt);
+        let is_held = a.process_state == StepState::Processing;
+        assert_eq!(
+            (is_held, is_held),
+            (a.locked_by.is_some(), a.complete_by.is_some()),
+            "a claim has holder and deadline"
+        );
+        if is_claimed {
+            self.claims.insert((place, a.attempt), a.direction);
+            self.check_claim(after, place);
+        }
+        assert!(!(b.direction == Direction::Undo && a.direction == Direction::Forward), "nothing turns forward again");
+        assert!(!b.is_undone() || a.is_undone(), "an undo that is confirmed stays");
+        if a.failure_count > b.failure_count {
+            assert_eq!(a.failure_count, b.failure_count + 1);
+            assert_eq!(b.process_state, StepState::Processing, "only an attempt under way can fail");
+            assert!(self.counted.insert((place, b.attempt)), "attempt {} is counted twice", b.attempt);
+        }
+        assert!(a.failure_count <= a.attempt);
+        let has_ended = b.process_state == StepState::Processing && (!is_held || is_claimed);
+        assert!(!has_ended || self.may_end(before, after, place, event), "{event:?} ended {b:?}");
+    }
+
+    fn check_claim(&self, after: &Task, place: usize) {
+        let (step, rule) = (&after.steps[place], &self.workflow.steps[place]);
+        assert_eq!(step.process_state, StepState::Processing);
+        assert_eq!(step.locked_by.as_ref(), Some(&self.instance));
+        assert_eq!(step.complete_by, Some(self.now.plus_ms(rule.complete_within_ms)));
+        assert!(step.started_at.is_some() && step.not_before.is_none());
+        assert!(after.paused.is_none(), "nothing starts while an operator holds it");
+        let is_done = |step: &Step| (step.direction, step.process_state) == (Direction::Forward, StepState::Processed);
+        match step.direction {
+            Direction::Forward => assert!(rule.after.iter().all(|&earlier| is_done(&after.steps[earlier]))),
+            Direction::Undo => {
+                let is_gone = |step: &Step| !step.was_claimed() || step.is_undone();
+                assert!(rule.before.iter().all(|&later| is_gone(&after.steps[later])));
+            }
+        }
+    }
+
+    /// Whether this event has a say in the attempt under way of a step.
+    fn may_end(&self, before: &Task, after: &Task, place: usize, event: Event<'_>) -> bool {
+        let (b, a) = (&before.steps[place], &after.steps[place]);
+        let has_turned = b.direction != a.direction;
+        let rule = &self.workflow.steps[place];
+        match event {
+            Event::Reply { reply, .. } if *reply.step == *b.name => {
+                let is_of_this = reply.direction == b.direction && (1..=b.attempt).contains(&reply.attempt);
+                is_of_this && (matches!(reply.outcome, Outcome::Done(_)) || reply.attempt == b.attempt)
+            }
+            Event::Sweep => {
+                let grace_ms = self.workflow.supervision.grace_ms;
+                let expires_at = match b.doubted_at {
+                    Some(at) => at.plus_ms(rule.complete_within_ms),
+                    None => b.complete_by.unwrap_or(self.now),
+                };
+                has_turned || expires_at.plus_ms(grace_ms) <= self.now
+            }
+            Event::DeadLetter { letter: crate::machine::Letter::Attempt { step, direction, attempt } } => {
+                **step == *b.name && (*direction, *attempt) == (b.direction, b.attempt)
+            }
+            // Whatever claims may find that the horizon of a step is over, and that may turn the order round.
+            Event::Reply { .. } | Event::Command { .. } | Event::Wake { .. } => has_turned,
+            Event::DeadLetter { letter: crate::machine::Letter::Wake } | Event::Sent { .. } => false,
+        }
+    }
+
+    fn check_notices(&mut self, before: &Task, after: &Task, event: Event<'_>) {
+        for notice in &after.unsent {
+            let is_old = before.unsent.iter().any(|old| (old.kind, old.version) == (notice.kind, notice.version));
+            assert!(is_old || notice.version == after.version, "a notice tells of the version that it came up in");
+            assert!(after.notify || !notice.kind.is_status(), "nobody asked to be told");
+        }
+        for notice in &before.unsent {
+            let is_kept = after.unsent.iter().any(|kept| (kept.kind, kept.version) == (notice.kind, notice.version));
+            let may_go = match event {
+                Event::Sent { notices } => {
+                    notices.iter().any(|sent| (sent.kind, sent.version) == (notice.kind, notice.version))
+                }
+                Event::Command { .. } => notice.kind == NoticeKind::OrderNeedsOperator,
+                Event::Wake { .. } | Event::Reply { .. } | Event::Sweep | Event::DeadLetter { .. } => false,
+            };
+            assert!(is_kept || may_go, "{event:?} forgot {notice:?}");
+        }
+        if after.process_state == ProcessState::Error {
+            let since = after.reason.as_ref().expect("Error has a reason").since_version;
+            let alert = (NoticeKind::OrderNeedsOperator, since);
+            let is_owed = after.unsent.iter().any(|notice| (notice.kind, notice.version) == alert);
+            assert!(is_owed || self.alerts.contains(&since), "in Error, and nobody was called");
+            assert!(after.paused.is_none());
+        }
+    }
+
+    /// Somebody looks after it exactly while it needs that, and not later than needed.
+    fn check_watch(&self, after: &Task) {
+        let needs_care = !after.process_state.is_final() || !after.unsent.is_empty();
+        assert_eq!((after.watch.is_some(), after.watch_at.is_some()), (needs_care, needs_care));
+        let is_due = matches!(after.watch, Some(Watch::Due(_)));
+        assert!(is_due || after.unsent.is_empty(), "what is owed is looked after");
+        if after.process_state.is_settled() {
+            return;
+        }
+        assert!(is_due || after.paused.is_some(), "an order under way is never without somebody who looks");
+        let patience = &self.workflow.supervision;
+        for (step, rule) in after.steps.iter().zip(&self.workflow.steps) {
+            let doubted = step.doubted_at.map(|at| at.plus_ms(rule.complete_within_ms));
+            if let Some(at) = step.complete_by.map(|at| doubted.unwrap_or(at).plus_ms(patience.grace_ms)) {
+                assert!(after.watch_at <= Some(at), "the watch is later than a deadline");
+            }
+        }
+        let longest_ms = self.workflow.steps.iter().map(|rule| rule.complete_within_ms + patience.grace_ms).max();
+        let waits_until = after.steps.iter().filter_map(|step| step.not_before).chain([self.latest]).max();
+        let resend_ms = patience.resend_after_ms << STATUS_RESEND_DOUBLINGS_MAX;
+        let longest_ms = longest_ms.unwrap_or(0).max(patience.wake_lost_after_ms).max(resend_ms);
+        let latest = waits_until.map(|at| at.plus_ms(longest_ms));
+        assert!(!is_due || after.watch_at <= latest, "nobody looks for longer than anything takes");
+    }
+
+    /// What is sent follows from the task as it is.
+    fn check_effect(&mut self, effect: Effect) {
+        let task = &self.task;
+        match effect {
+            Effect::Request { step, hops } => {
+                let (agent, request) =
+                    request(task, &self.workflow, step, &self.order, self.now, hops).expect("an attempt under way");
+                let stored = &task.steps[step];
+                assert_eq!(stored.process_state, StepState::Processing);
+                assert_eq!((&agent, &request.step), (&self.workflow.steps[step].agent, &stored.name));
+                assert_eq!((request.direction, request.attempt), (stored.direction, stored.attempt));
+                assert_eq!(Some(request.complete_by), stored.complete_by);
+                assert_eq!(request.idempotency_key, idempotency_key(task.order_id, &stored.name, stored.direction));
+                let text = serde_json::to_string(&request).expect("a message");
+                assert_eq!(crate::message::decode::<crate::message::Request>(text.as_bytes()), Ok(request));
+            }
+            Effect::Wake { delay_ms, .. } => {
+                assert!(delay_ms <= DELAY_MS_MAX);
+                assert!(!task.process_state.is_settled());
+            }
+            Effect::Notify(notice) => {
+                assert!(notice.kind.is_status() && task.notify);
+                assert!(notice.version <= task.version, "it tells of what is committed");
+            }
+            Effect::Alert(notice) => {
+                assert!(!notice.kind.is_status());
+                self.alerts.insert(notice.version);
+            }
+        }
+    }
+}
+
+/// An end is what it says.
+fn check_end(after: &Task) {
+    match after.process_state {
+        ProcessState::Processed => {
+            let is_done =
+                |step: &Step| (step.direction, step.process_state) == (Direction::Forward, StepState::Processed);
+            assert!(after.steps.iter().all(is_done));
+        }
+        ProcessState::Compensated => assert!(after.steps.iter().all(|step| !step.was_claimed() || step.is_undone())),
+        ProcessState::Pending => assert!(after.steps.iter().all(|step| !step.was_claimed())),
+        ProcessState::Processing => {
+            let is_forward =
+                |step: &Step| step.direction == Direction::Forward && step.process_state != StepState::Error;
+            assert!(after.steps.iter().all(is_forward), "under way, and a step is given up");
+        }
+        ProcessState::Compensating => {
+            let is_turned = |step: &Step| !step.was_claimed() || step.direction == Direction::Undo;
+            assert!(after.steps.iter().all(is_turned), "being undone, and a step is not turned round");
+            assert!(after.steps.iter().all(|step| step.process_state != StepState::Error));
+        }
+        ProcessState::Error => {}
+    }
+}

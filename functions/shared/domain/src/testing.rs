@@ -1,0 +1,157 @@
+//! The ports for tests of this crate: one task, a list of pages, and a log of what was asked of them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use crate::id::OrderId;
+use crate::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
+use crate::order::Order;
+use crate::ports::{Clock, Commit, Due, Events, Inserted, ListError, Page, PortError, Queues, Randomness, Store};
+use crate::task::{ProcessState, Task};
+use crate::time::Timestamp;
+
+/// Ports that do at once what a test wants, and remember it.
+pub(crate) struct Site {
+    pub(crate) order: Option<Order>,
+    pub(crate) task: Mutex<Option<Arc<Task>>>,
+    /// So many conditional writes are lost before one is won.
+    pub(crate) conflicts: Mutex<u32>,
+    /// The next write is done and somebody else writes before its client repeats it, so that it looks lost.
+    pub(crate) is_overtaken: Mutex<bool>,
+    /// Nothing can be told to the outside.
+    pub(crate) is_mute: bool,
+    /// What the list shows, page after page.
+    pub(crate) pages: Mutex<VecDeque<Page>>,
+    pub(crate) random: u64,
+    pub(crate) log: Mutex<Vec<String>>,
+}
+
+impl Site {
+    pub(crate) fn new(order: Option<Order>, task: Option<Task>) -> Self {
+        Self {
+            order,
+            task: Mutex::new(task.map(Arc::new)),
+            conflicts: Mutex::new(0),
+            is_overtaken: Mutex::new(false),
+            is_mute: false,
+            pages: Mutex::default(),
+            random: 7,
+            log: Mutex::default(),
+        }
+    }
+
+    /// The task as it is stored.
+    pub(crate) fn stored(&self) -> Arc<Task> {
+        self.task.lock().unwrap().clone().unwrap()
+    }
+
+    /// What was asked of the ports, without plain reads.
+    pub(crate) fn logged(&self) -> Vec<String> {
+        self.log.lock().unwrap().clone()
+    }
+
+    fn log(&self, line: String) {
+        self.log.lock().unwrap().push(line);
+    }
+
+    fn tell(&self, way: &str, event: &CloudEvent) -> Result<(), PortError> {
+        if self.is_mute {
+            return Err(PortError::unavailable("events", "mute"));
+        }
+        self.log(format!("{way} {}", event.kind));
+        Ok(())
+    }
+}
+
+impl Store for Site {
+    async fn insert(&self, _: Order, _: Task) -> Result<Inserted, PortError> {
+        unreachable!("whoever advances a task inserts none")
+    }
+
+    async fn order(&self, _: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        Ok(self.order.clone().map(Arc::new))
+    }
+
+    async fn task(&self, _: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        Ok(self.task.lock().unwrap().clone())
+    }
+
+    async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        assert_eq!(before.version + 1, after.version);
+        let mut conflicts = self.conflicts.lock().unwrap();
+        if *conflicts > 0 {
+            *conflicts -= 1;
+            self.log("conflict".to_owned());
+            return Ok(Commit::Conflict);
+        }
+        if std::mem::take(&mut *self.is_overtaken.lock().unwrap()) {
+            self.log(format!("commit {}, overtaken", after.version));
+            let overtaker = Task { version: after.version + 1, nonce: after.nonce + 1, ..(*after).clone() };
+            *self.task.lock().unwrap() = Some(overtaker.into());
+            return Ok(Commit::Conflict);
+        }
+        self.log(format!("commit {}", after.version));
+        *self.task.lock().unwrap() = Some(after);
+        Ok(Commit::Committed)
+    }
+
+    async fn due(&self, _: u8, _: Timestamp, _: Option<Due>, _: usize) -> Result<Vec<Due>, PortError> {
+        unreachable!("only the supervisor looks for what is due")
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        self.log(format!("list {state:?} after {after:?}, {limit} at most"));
+        Ok(self.pages.lock().unwrap().pop_front().unwrap_or_default())
+    }
+
+    async fn settled(&self, _: OrderId, _: u64) -> Result<Option<Arc<Task>>, PortError> {
+        unreachable!("only the door waits for an order")
+    }
+}
+
+impl Queues for Site {
+    async fn submit(&self, _: Order) -> Result<(), PortError> {
+        unreachable!("only the door submits")
+    }
+
+    async fn to_scheduler(&self, message: SchedulerMessage, _: Priority, delay_ms: u64) -> Result<(), PortError> {
+        let SchedulerMessage::Wake(_) = message else { unreachable!("{message:?}") };
+        self.log(format!("wake in {delay_ms} ms"));
+        Ok(())
+    }
+
+    async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
+        self.log(format!("request {} #{} to {agent}", request.step, request.attempt));
+        Ok(())
+    }
+
+    async fn return_to_agent(&self, _: &str, _: &Receipt, _: u64) -> Result<(), PortError> {
+        unreachable!("only agents return a request")
+    }
+}
+
+impl Events for Site {
+    async fn publish(&self, event: CloudEvent) -> Result<(), PortError> {
+        self.tell("publish", &event)
+    }
+
+    async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
+        self.tell(&format!("notify {channel} of"), &event)
+    }
+}
+
+impl Clock for Site {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_epoch_ms(1_000_000_000_000)
+    }
+
+    async fn sleep(&self, ms: u64) {
+        self.log(format!("sleep {ms} ms"));
+    }
+}
+
+impl Randomness for Site {
+    fn random(&self) -> u64 {
+        self.random
+    }
+}

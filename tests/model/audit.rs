@@ -1,0 +1,119 @@
+//! What a single write, or a single call, must never do, whatever state it was made in: the invariants about changes.
+
+use domain::task::{ProcessState, StepState};
+use domain::workflow::Workflow;
+
+use super::message::{Answer, Attempt, Message, Wish};
+use super::state::Cause;
+use super::task::{Step, Task};
+
+/// What was found to be wrong, by the invariant that it breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Breach {
+    /// 2: a step's attempt went back, jumped, or was claimed a second time.
+    Attempt,
+    /// 3: an attempt under way was ended by something that has no say in it.
+    EndedByOther,
+    /// 4: a failure was counted that no attempt under way had, or two at once.
+    Counted,
+    /// 5: the key is not that of the step and direction, so that the service cannot recognise a repeat.
+    Key,
+    /// 6: a step started before those that it comes after, or was undone before those that came after it.
+    Order,
+    /// 7: what ended changed again.
+    Absorbing,
+    /// 9: an undo that was confirmed did not stay, or an effect came after it.
+    Undone,
+    /// The state machine refused a state that it made itself.
+    Impossible,
+}
+
+/// A write: what it was made on, what it wrote, and why.
+pub(super) struct Write<'a> {
+    pub(super) before: &'a Task,
+    pub(super) after: &'a Task,
+    pub(super) cause: Cause,
+    /// Whether the supervisor's clock showed that the attempt of the step at this place was over.
+    pub(super) is_expired: &'a dyn Fn(usize) -> bool,
+}
+
+impl Write<'_> {
+    /// What is wrong with it.
+    pub(super) fn breach(&self, workflow: &Workflow) -> Option<Breach> {
+        let Self { before, after, .. } = self;
+        if is_final(before.state) && (before.state, before.steps) != (after.state, after.steps) {
+            return Some(Breach::Absorbing);
+        }
+        (0..before.steps.len()).find_map(|place| self.breach_at(place, workflow))
+    }
+
+    fn breach_at(&self, place: usize, workflow: &Workflow) -> Option<Breach> {
+        let (before, after) = (&self.before.steps[place], &self.after.steps[place]);
+        let claims = after.attempt.checked_sub(before.attempt);
+        if !matches!(claims, Some(0 | 1)) {
+            return Some(Breach::Attempt);
+        }
+        let is_claimed = claims == Some(1);
+        let has_begun = after.state == StepState::Processing && before.state != StepState::Processing;
+        if (is_claimed && after.state != StepState::Processing) || (has_begun && !is_claimed) {
+            return Some(Breach::Attempt);
+        }
+        if is_claimed && !self.is_in_order(place, workflow) {
+            return Some(Breach::Order);
+        }
+        if (before.undo && !after.undo) || (before.is_undone() && !after.is_undone()) {
+            return Some(Breach::Undone);
+        }
+        let has_ended = before.state == StepState::Processing && (after.state != StepState::Processing || is_claimed);
+        let counts_one = after.failures == before.failures + 1 && has_ended;
+        if after.failures > after.attempt || (after.failures > before.failures && !counts_one) {
+            return Some(Breach::Counted);
+        }
+        (has_ended && !self.may_end(place)).then_some(Breach::EndedByOther)
+    }
+
+    /// Whether everything is done that has to be before the step at this place may start, or be undone.
+    fn is_in_order(&self, place: usize, workflow: &Workflow) -> bool {
+        let (steps, rule) = (&self.after.steps, &workflow.steps[place]);
+        if steps[place].undo {
+            rule.before.iter().all(|&later| steps[later].attempt == 0 || steps[later].is_undone())
+        } else {
+            rule.after.iter().all(|&earlier| steps[earlier].state == StepState::Processed && !steps[earlier].undo)
+        }
+    }
+
+    /// Whether the cause has a say in the attempt under way of the step at this place.
+    fn may_end(&self, place: usize) -> bool {
+        let step = &self.before.steps[place];
+        let is_turned_round = !step.undo && self.after.steps[place].undo;
+        match self.cause {
+            Cause::Message(Message::Reply(attempt, answer)) if usize::from(attempt.step) == place => {
+                let is_of_this = attempt.undo == step.undo && attempt.number <= step.attempt;
+                is_of_this && (answer == Answer::Done || attempt.number == step.attempt)
+            }
+            // Another step was refused for good, so that the order is undone.
+            Cause::Message(Message::Reply(_, Answer::Failed) | Message::Command(Wish::Cancel)) => is_turned_round,
+            Cause::Tick => (self.is_expired)(place) || is_turned_round,
+            Cause::Letter(Message::Request(attempt, _) | Message::Reply(attempt, _)) => {
+                is_current(attempt, place, step)
+            }
+            Cause::Message(
+                Message::Submission
+                | Message::Wake
+                | Message::Request(..)
+                | Message::Reply(_, Answer::Done | Answer::Deferred)
+                | Message::Command(Wish::Resubmit | Wish::Pause | Wish::Resume),
+            )
+            | Cause::Letter(Message::Submission | Message::Wake | Message::Command(_)) => false,
+        }
+    }
+}
+
+fn is_current(attempt: Attempt, place: usize, step: &Step) -> bool {
+    usize::from(attempt.step) == place && (attempt.undo, attempt.number) == (step.undo, step.attempt)
+}
+
+/// Whether a task in this state is over.
+pub(super) const fn is_final(state: ProcessState) -> bool {
+    matches!(state, ProcessState::Processed | ProcessState::Compensated)
+}

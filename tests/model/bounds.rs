@@ -1,0 +1,174 @@
+//! How large a world is checked.
+
+use domain::workflow::Workflow;
+
+/// Steps of an order.
+pub const STEPS: usize = 2;
+/// Orders, schedulers and supervisors there can be, each.
+pub const ACTORS_MAX: usize = 2;
+
+/// What the clocks of the instances show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clocks {
+    /// Anything, at each look: every deadline may seem to be over or not, to anybody, at any time. The service refuses to
+    /// carry out what was undone, as design §5 asks of it (or of the memo).
+    Any,
+    /// All the same time. The service answers a repeat as it answered the first time, but carries out also what it was asked
+    /// to undo before, so that only the wait for `CompleteBy` (rule 9) keeps an effect from coming after its undo.
+    One,
+}
+
+/// How finely the work of an instance is cut into actions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// To read, to decide and write, to send and acknowledge: each by itself.
+    Fine,
+    /// To send belongs to the action of the write: all, or nothing, and with or without the acknowledgement. It comes to the
+    /// same, since nobody can tell a message that is not sent yet from one that is not delivered yet; and it is checked that
+    /// it does.
+    Coarse,
+}
+
+/// How the two steps of an order hang together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// The second comes after the first.
+    Chain,
+    /// They run side by side.
+    Wide,
+}
+
+/// How large a world is checked. Everything that is not bounded here is not bounded at all: each message may be delivered
+/// again and again, in any order, as late as it likes, or be lost; each instance may die at any time.
+#[derive(Debug, Clone)]
+pub struct Bounds {
+    /// For the report.
+    pub name: &'static str,
+    /// How the steps hang together.
+    pub shape: Shape,
+    /// 1 or 2.
+    pub orders: usize,
+    /// 1 or 2.
+    pub schedulers: usize,
+    /// 0 to 2.
+    pub supervisors: usize,
+    /// Failures at which a step is given up, in each direction.
+    pub attempts: u32,
+    /// Messages in flight at once, for each order. With more of them a message has to be lost first.
+    pub in_flight_max: usize,
+    /// How often an operator wishes what, for each order: resubmit, cancel, pause, resume.
+    pub wishes: [u8; 4],
+    /// How often an agent gives an attempt back, for each order.
+    pub deferrals: u8,
+    /// Whether the service may refuse to carry a step out.
+    pub declines: bool,
+    /// Whether the service may refuse to take a step back.
+    pub undo_declines: bool,
+    /// Whether messages may become dead letters, which a supervisor settles.
+    pub letters: bool,
+    /// What the clocks show.
+    pub clocks: Clocks,
+    /// How finely work is cut into actions.
+    pub detail: Detail,
+    /// Whether it is checked from every state that the orders end once the faults stop.
+    pub drains: bool,
+}
+
+impl Bounds {
+    /// One order with one instance of everything: the least that is of interest.
+    pub const ONE: Self = Self {
+        name: "one order",
+        shape: Shape::Chain,
+        orders: 1,
+        schedulers: 1,
+        supervisors: 1,
+        attempts: 2,
+        in_flight_max: 2,
+        wishes: [0; 4],
+        deferrals: 0,
+        declines: true,
+        undo_declines: true,
+        letters: false,
+        clocks: Clocks::Any,
+        detail: Detail::Fine,
+        drains: true,
+    };
+
+    /// The workflow of the orders: between them the steps have every combination of remedies.
+    ///
+    /// # Panics
+    /// When the text of this function is no workflow.
+    #[must_use]
+    pub fn workflow(&self) -> Workflow {
+        let after = match self.shape {
+            Shape::Chain => "[\"a\"]",
+            Shape::Wide => "[]",
+        };
+        // A tick is a second. An expired step may be claimed again at once: how long it waits is up to the clocks.
+        let text = format!(
+            r#"
+            name = "model"
+            version = 1
+            [supervision]
+            grace = "1s"
+            backoff_slot = "1s"
+            backoff_ceiling = 0
+            [[step]]
+            name = "a"
+            agent = "any"
+            complete_within = "1s"
+            max_failures = {attempts}
+            on_rejected = "hold"
+            on_exhausted = "compensate"
+            [[step]]
+            name = "b"
+            agent = "any"
+            after = {after}
+            complete_within = "1s"
+            max_failures = {attempts}
+            on_rejected = "compensate"
+            on_exhausted = "hold"
+            "#,
+            attempts = self.attempts
+        );
+        Workflow::parse(&text, &["any"]).expect("the workflow of the model")
+    }
+}
+
+/// One order, coarse: what most worlds are made of.
+const COARSE: Bounds = Bounds { detail: Detail::Coarse, ..Bounds::ONE };
+/// Two of all instances. That every order ends is checked in the smaller worlds, which costs as much again.
+const TWO_OF_ALL: Bounds = Bounds { schedulers: 2, supervisors: 2, drains: false, ..COARSE };
+/// Two orders that share a scheduler and a supervisor.
+const TWO_ORDERS: Bounds = Bounds { orders: 2, attempts: 1, declines: false, undo_declines: false, ..COARSE };
+
+/// For a few seconds.
+pub const SMALL: [Bounds; 2] = [
+    Bounds { name: "one order, clocks that show anything", ..COARSE },
+    Bounds { name: "one order, one clock", clocks: Clocks::One, ..COARSE },
+];
+
+/// For some minutes: every kind of fault and of wish, with one of each instance.
+pub const MEDIUM: [Bounds; 8] = [
+    Bounds { name: "one order, clocks that show anything, every action by itself", ..Bounds::ONE },
+    Bounds { name: "one order, one clock, a deferral", clocks: Clocks::One, deferrals: 1, ..COARSE },
+    Bounds { name: "one order, a deferral", deferrals: 1, ..COARSE },
+    Bounds { name: "one order, dead letters", letters: true, ..COARSE },
+    Bounds { name: "one order, an operator cancels", attempts: 1, wishes: [0, 1, 0, 0], ..COARSE },
+    Bounds { name: "one order, an operator resubmits", attempts: 1, wishes: [1, 0, 0, 0], ..COARSE },
+    Bounds { name: "one order, an operator pauses and resumes", attempts: 1, wishes: [0, 0, 1, 1], ..COARSE },
+    Bounds { name: "one order, steps side by side", shape: Shape::Wide, ..COARSE },
+];
+
+/// For half an hour.
+pub const FULL: [Bounds; 9] = [
+    Bounds { name: "two of all instances, clocks that show anything", ..TWO_OF_ALL },
+    Bounds { name: "two of all instances, one clock", clocks: Clocks::One, ..TWO_OF_ALL },
+    Bounds { name: "two supervisors, dead letters", supervisors: 2, letters: true, ..COARSE },
+    Bounds { name: "two schedulers, an operator cancels", schedulers: 2, attempts: 1, wishes: [0, 1, 0, 0], ..COARSE },
+    Bounds { name: "three messages in flight", in_flight_max: 3, ..COARSE },
+    Bounds { name: "an operator cancels", wishes: [0, 1, 0, 0], ..COARSE },
+    Bounds { name: "an operator resubmits", wishes: [1, 0, 0, 0], ..COARSE },
+    Bounds { name: "one attempt, an operator resubmits and cancels", attempts: 1, wishes: [1, 1, 0, 0], ..COARSE },
+    Bounds { name: "two orders", ..TWO_ORDERS },
+];

@@ -1,0 +1,199 @@
+//! State machines and stores that are broken on purpose: what the checker must find.
+
+use domain::machine::{Decision, Effect, Event, Impossible, Moment, decide};
+use domain::message::{Action, Outcome, Reply};
+use domain::task::{Direction, NoticeKind, ProcessState, StepState, Task};
+use domain::workflow::Workflow;
+
+use super::action::Commit;
+use super::bounds::{Bounds, Clocks};
+use super::protocol::Protocol;
+
+/// Something broken, and the invariant that has to be found broken.
+pub struct Broken {
+    /// What is wrong.
+    pub name: &'static str,
+    /// How the name of the property begins that does not hold.
+    pub breaks: &'static str,
+    protocol: fn() -> Protocol,
+}
+
+impl Broken {
+    /// The world in which it is wrong.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        (self.protocol)()
+    }
+}
+
+/// The least worlds in which each of them shows.
+const SMALL: Bounds = Bounds { in_flight_max: 3, drains: false, ..Bounds::ONE };
+const CANCELLED: Bounds = Bounds { wishes: [0, 1, 0, 0], ..SMALL };
+const TWO_SCHEDULERS: Bounds = Bounds { schedulers: 2, supervisors: 0, ..CANCELLED };
+
+/// All that is broken on purpose.
+pub const ALL: [Broken; 13] = [
+    Broken {
+        name: "a failure counts whatever attempt it is of",
+        breaks: "3:",
+        protocol: || Protocol::with(SMALL, any_failure_counts),
+    },
+    Broken {
+        name: "an attempt is used again at the next claim",
+        breaks: "2:",
+        protocol: || Protocol::with(SMALL, attempt_is_used_again),
+    },
+    Broken {
+        name: "the store writes whatever it is given",
+        breaks: "2:",
+        protocol: || Protocol::new(TWO_SCHEDULERS).with_commit(Commit::Unconditional),
+    },
+    Broken { name: "a failure is counted twice", breaks: "4:", protocol: || Protocol::with(SMALL, counts_twice) },
+    Broken {
+        name: "a step does not wait for those before it",
+        breaks: "6:",
+        protocol: || Protocol::with(SMALL, starts_at_once),
+    },
+    Broken {
+        name: "a step is undone before those after it",
+        breaks: "6:",
+        protocol: || Protocol::with(CANCELLED, undoes_at_once),
+    },
+    Broken {
+        name: "a finished order can be cancelled",
+        breaks: "7:",
+        protocol: || Protocol::with(CANCELLED, cancels_what_is_processed),
+    },
+    Broken {
+        name: "only steps that are known to be done are undone",
+        breaks: "8:",
+        protocol: || Protocol::with(CANCELLED, undoes_what_is_processed),
+    },
+    Broken {
+        name: "messages are sent before the write",
+        breaks: "8:",
+        protocol: || Protocol::new(TWO_SCHEDULERS).with_commit(Commit::AfterSending),
+    },
+    Broken {
+        name: "an undo does not wait for CompleteBy",
+        breaks: "9:",
+        protocol: || Protocol::with(Bounds { clocks: Clocks::One, ..CANCELLED }, undoes_too_early),
+    },
+    Broken { name: "the alert is forgotten", breaks: "10:", protocol: || Protocol::with(SMALL, forgets_the_alert) },
+    Broken {
+        name: "an alert counts as sent before it is",
+        breaks: "10:",
+        protocol: || Protocol::with(SMALL, strikes_at_once),
+    },
+    Broken {
+        name: "the supervisor does not wake anybody",
+        breaks: "14, 15:",
+        protocol: || Protocol::with(Bounds { drains: true, ..SMALL }, wakes_nobody),
+    },
+];
+
+type Answer = Result<Decision, Impossible>;
+
+fn any_failure_counts(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    if let Event::Reply { reply, redelivered } = event
+        && matches!(reply.outcome, Outcome::Failed(_))
+        && let Some((_, step)) = task.step(&reply.step)
+    {
+        let reply = &Reply { attempt: step.attempt, ..reply.clone() };
+        return decide(task, workflow, Event::Reply { reply, redelivered }, moment);
+    }
+    decide(task, workflow, event, moment)
+}
+
+fn attempt_is_used_again(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    changed(decide(task, workflow, event, moment), |after| {
+        for (after, before) in after.steps.iter_mut().zip(&task.steps) {
+            after.attempt = if before.attempt > 0 { before.attempt } else { after.attempt };
+        }
+    })
+}
+
+fn counts_twice(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    changed(decide(task, workflow, event, moment), |after| {
+        for (after, before) in after.steps.iter_mut().zip(&task.steps) {
+            after.failure_count += u32::from(after.failure_count > before.failure_count);
+        }
+    })
+}
+
+fn starts_at_once(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    let mut workflow = workflow.clone();
+    workflow.steps.iter_mut().for_each(|rule| rule.after.clear());
+    decide(task, &workflow, event, moment)
+}
+
+fn undoes_at_once(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    let mut workflow = workflow.clone();
+    workflow.steps.iter_mut().for_each(|rule| rule.before.clear());
+    decide(task, &workflow, event, moment)
+}
+
+fn cancels_what_is_processed(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    let mut task = task.clone();
+    if let Event::Command { command, .. } = event
+        && command.action == Action::Cancel
+        && task.process_state == ProcessState::Processed
+    {
+        task.process_state = ProcessState::Processing;
+    }
+    decide(&task, workflow, event, moment)
+}
+
+fn undoes_what_is_processed(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    let mut task = task.clone();
+    // As if the others had been undone: whoever turns the order round finds nothing to do about them.
+    if let Event::Command { command, .. } = event
+        && command.action == Action::Cancel
+        && matches!(task.process_state, ProcessState::Pending | ProcessState::Processing)
+    {
+        let unknown = |step: &&mut domain::task::Step| step.was_claimed() && step.process_state != StepState::Processed;
+        for step in task.steps.iter_mut().filter(unknown) {
+            (step.direction, step.process_state) = (Direction::Undo, StepState::Processed);
+            (step.locked_by, step.complete_by, step.not_before) = (None, None, None);
+        }
+    }
+    decide(&task, workflow, event, moment)
+}
+
+fn undoes_too_early(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    changed(decide(task, workflow, event, moment), |after| {
+        for step in after.steps.iter_mut().filter(|step| step.direction == Direction::Undo) {
+            step.not_before = None;
+        }
+    })
+}
+
+fn forgets_the_alert(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    let decision = changed(decide(task, workflow, event, moment), |after| {
+        after.unsent.retain(|notice| notice.kind != NoticeKind::OrderNeedsOperator);
+    });
+    decision.map(|mut decision| {
+        decision.effects.retain(|effect| !matches!(effect, Effect::Alert(_)));
+        decision
+    })
+}
+
+fn strikes_at_once(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    changed(decide(task, workflow, event, moment), |after| after.unsent.clear())
+}
+
+fn wakes_nobody(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    decide(task, workflow, event, moment).map(|mut decision| {
+        if matches!(event, Event::Sweep) {
+            decision.effects.retain(|effect| !matches!(effect, Effect::Wake { .. }));
+        }
+        decision
+    })
+}
+
+fn changed(decision: Answer, change: impl Fn(&mut Task)) -> Answer {
+    decision.map(|mut decision| {
+        decision.change.iter_mut().for_each(change);
+        decision
+    })
+}

@@ -1,0 +1,236 @@
+//! The state machine that ships, asked on what the model keeps of a task. The only place where the model decides anything.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::machine::{Decision, Effect, Event, Impossible, Letter, Moment, request};
+use domain::message::{Action, Command, Deferral, Failure, Outcome, Reply, idempotency_key};
+use domain::order::Order;
+use domain::workflow::Workflow;
+
+use super::audit::{Breach, Write};
+use super::bounds::{Clocks, STEPS};
+use super::message::{Answer, Attempt, Bag, Message, Wish};
+use super::state::{Cause, OUTGOING};
+use super::task::{Late, TICK_MS, Task, alert, now, number, ticks_until};
+
+/// `domain::machine::decide`, or something broken in its place.
+pub type Decide = fn(&domain::task::Task, &Workflow, Event<'_>, Moment<'_>) -> Result<Decision, Impossible>;
+
+/// What a decision is made on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    pub(super) task: Task,
+    pub(super) event: Asked,
+    pub(super) redelivered: bool,
+    pub(super) late: Late,
+}
+
+/// What happens to the task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Asked {
+    /// Somebody looks at it.
+    Cause(Cause),
+    /// The alert of this number was sent.
+    Sent(u8),
+}
+
+/// What a decision comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Decided {
+    /// What is to be written.
+    pub(super) after: Option<Task>,
+    /// The messages that follow.
+    pub(super) messages: Bag<OUTGOING>,
+    /// The alert that follows.
+    pub(super) alert: Option<u8>,
+    /// What is wrong with it.
+    pub(super) breach: Option<Breach>,
+}
+
+/// Asks the state machine, and remembers its answers: it is pure, and the same question comes up in millions of states.
+pub(super) struct Decider {
+    decide: Decide,
+    pub(super) workflow: Workflow,
+    order: Order,
+    clocks: Clocks,
+    answers: RwLock<HashMap<Question, Decided>>,
+}
+
+impl Decider {
+    pub(super) fn new(decide: Decide, workflow: Workflow, clocks: Clocks) -> Self {
+        Self { decide, workflow, order: sample_order(), clocks, answers: RwLock::default() }
+    }
+
+    /// Different questions asked so far.
+    pub(super) fn questions(&self) -> usize {
+        self.answers.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// The task of a new order.
+    pub(super) fn new_task(&self) -> Task {
+        Task::of(&self.order, &self.workflow, self.clocks)
+    }
+
+    pub(super) fn ask(&self, question: Question) -> Decided {
+        if let Some(known) = self.answers.read().unwrap_or_else(PoisonError::into_inner).get(&question) {
+            return *known;
+        }
+        let decided = self.decide(question);
+        self.answers.write().unwrap_or_else(PoisonError::into_inner).insert(question, decided);
+        decided
+    }
+
+    fn decide(&self, question: Question) -> Decided {
+        let Question { task: before, event, redelivered, late } = question;
+        let task = before.concrete(&self.order, &self.workflow, self.clocks, late);
+        let instance: Arc<str> = "scheduler".into();
+        let moment = Moment { now: now(), instance: &instance, nonce: 1, draw: 0 };
+        let decide = |event| (self.decide)(&task, &self.workflow, event, moment);
+        let decision = match event {
+            Asked::Sent(number) => decide(Event::Sent { notices: &[alert(number)] }),
+            Asked::Cause(Cause::Tick) => decide(Event::Sweep),
+            Asked::Cause(Cause::Letter(message)) => decide(Event::DeadLetter { letter: &self.letter(message) }),
+            Asked::Cause(Cause::Message(Message::Reply(attempt, answer))) => {
+                decide(Event::Reply { reply: &self.reply(attempt, answer), redelivered })
+            }
+            Asked::Cause(Cause::Message(Message::Command(wish))) => {
+                decide(Event::Command { command: &self.command(wish), redelivered })
+            }
+            // Only wakes are left of what goes to a scheduler.
+            Asked::Cause(Cause::Message(Message::Wake | Message::Submission | Message::Request(..))) => {
+                decide(Event::Wake { hops: 0, redelivered })
+            }
+        };
+        match decision {
+            Ok(decision) => self.take(&before, event, late, &task, &decision),
+            Err(_) => Decided { after: None, messages: Bag::new(), alert: None, breach: Some(Breach::Impossible) },
+        }
+    }
+
+    /// Abstracts a decision, and audits it.
+    fn take(&self, before: &Task, event: Asked, late: Late, task: &domain::task::Task, decision: &Decision) -> Decided {
+        let written = decision.change.as_ref();
+        let after = written.map(|after| Task::abstracted(after, Some(before), self.clocks));
+        let mut breach = match (&after, written) {
+            (Some(after), Some(written)) if written.version == task.version + 1 => {
+                self.audit(before, after, event, late)
+            }
+            (Some(_), _) => Some(Breach::Attempt),
+            (None, _) => None,
+        };
+        let (mut messages, mut told) = (Bag::new(), None);
+        for effect in &decision.effects {
+            match *effect {
+                Effect::Request { step, hops } => {
+                    let state = written.unwrap_or(task);
+                    if let Some((_, request)) = request(state, &self.workflow, step, &self.order, now(), hops) {
+                        let key = idempotency_key(self.order.order_id, &state.steps[step].name, request.direction);
+                        if request.idempotency_key != key {
+                            breach = Some(Breach::Key);
+                        }
+                        let left = if self.clocks == Clocks::One { ticks_until(request.complete_by) } else { 0 };
+                        let undo = request.direction == domain::task::Direction::Undo;
+                        let number = u8::try_from(request.attempt).unwrap_or(u8::MAX);
+                        let step = u8::try_from(step).unwrap_or(u8::MAX);
+                        messages.add(Message::Request(Attempt { step, undo, number }, left));
+                    }
+                }
+                // When it is delivered is up to the bag, which covers every delay.
+                Effect::Wake { .. } => {
+                    messages.add(Message::Wake);
+                }
+                Effect::Alert(notice) => told = Some(number(&notice, before.alerts)),
+                // The orders of this model name no reply channel.
+                Effect::Notify(_) => {}
+            }
+        }
+        Decided { after, messages, alert: told, breach }
+    }
+
+    fn audit(&self, before: &Task, after: &Task, event: Asked, late: Late) -> Option<Breach> {
+        let cause = match event {
+            Asked::Cause(cause) => cause,
+            // To strike an alert out is to change nothing else.
+            Asked::Sent(_) => Cause::Message(Message::Wake),
+        };
+        let is_expired = |place: usize| match self.clocks {
+            Clocks::Any => late.0[place],
+            Clocks::One => before.steps[place].left < 0,
+        };
+        Write { before, after, cause, is_expired: &is_expired }.breach(&self.workflow)
+    }
+
+    fn reply(&self, attempt: Attempt, answer: Answer) -> Reply {
+        let outcome = match answer {
+            Answer::Done => Outcome::Done(Json::of(&())),
+            Answer::Failed => Outcome::Failed(Failure { code: "no".into(), message: "no".into() }),
+            Answer::Deferred => Outcome::Deferred(Deferral { wait_ms: TICK_MS }),
+        };
+        Reply {
+            order_id: self.order.order_id,
+            step: self.step_name(attempt),
+            direction: attempt.direction(),
+            attempt: u32::from(attempt.number),
+            outcome,
+            hops: 0,
+        }
+    }
+
+    fn letter(&self, message: Message) -> Letter {
+        match message {
+            Message::Request(attempt, _) | Message::Reply(attempt, _) => Letter::Attempt {
+                step: self.step_name(attempt),
+                direction: attempt.direction(),
+                attempt: u32::from(attempt.number),
+            },
+            Message::Submission | Message::Wake | Message::Command(_) => Letter::Wake,
+        }
+    }
+
+    fn command(&self, wish: Wish) -> Command {
+        let action = match wish {
+            Wish::Resubmit => Action::Resubmit,
+            Wish::Cancel => Action::Cancel,
+            Wish::Pause => Action::Pause,
+            Wish::Resume => Action::Resume,
+        };
+        Command { order_id: self.order.order_id, action, by: "operator".into(), reason: "model".into(), version: None }
+    }
+
+    fn step_name(&self, attempt: Attempt) -> Arc<str> {
+        self.workflow.steps[usize::from(attempt.step)].name.clone()
+    }
+}
+
+/// Every choice of deadlines that a clock could be wrong about.
+pub(super) fn every_late(task: &Task, clocks: Clocks) -> Vec<Late> {
+    let mut all = vec![Late([false; STEPS])];
+    if clocks == Clocks::Any {
+        for place in (0..STEPS).filter(|&place| task.steps[place].is_timed()) {
+            let with_this = all.clone().into_iter().map(|mut late| {
+                late.0[place] = true;
+                late
+            });
+            all.extend(with_this.collect::<Vec<_>>());
+        }
+    }
+    all
+}
+
+/// The order that all orders of the model look like to the state machine.
+#[must_use]
+pub(super) fn sample_order() -> Order {
+    Order {
+        order_id: OrderId::from_idempotency_key("model", "order"),
+        document: Json::of(&()),
+        fingerprint: "model".into(),
+        submitted_at: now(),
+        submitter: "model".into(),
+        reply_channel: None,
+        correlation_id: None,
+        priority: None,
+    }
+}

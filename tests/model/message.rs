@@ -1,0 +1,213 @@
+//! What is in flight, as far as it decides anything: no order id (a bag belongs to one order), no text, no hops.
+
+use std::fmt;
+
+use domain::task::Direction;
+
+/// One attempt of one step.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Attempt {
+    /// The step's place.
+    pub step: u8,
+    /// Whether it takes the step back.
+    pub undo: bool,
+    /// The fencing token.
+    pub number: u8,
+}
+
+impl Attempt {
+    /// The direction in the words of the domain.
+    #[must_use]
+    pub const fn direction(self) -> Direction {
+        if self.undo { Direction::Undo } else { Direction::Forward }
+    }
+}
+
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let undo = if self.undo { "undo of " } else { "" };
+        write!(f, "{undo}step {} #{}", self.step, self.number)
+    }
+}
+
+/// How an agent answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Answer {
+    /// The service did it, or had done it already.
+    Done,
+    /// The service said no for good.
+    Failed,
+    /// The attempt is given back, without a call.
+    Deferred,
+}
+
+/// What an operator wishes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Wish {
+    /// Try the failed step again.
+    Resubmit,
+    /// Undo the order.
+    Cancel,
+    /// Start nothing new.
+    Pause,
+    /// Go on.
+    Resume,
+}
+
+impl Wish {
+    /// All of them, in the order of [`Wish::place`].
+    pub const ALL: [Self; 4] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume];
+
+    /// Its place in a table of wishes.
+    #[must_use]
+    pub const fn place(self) -> usize {
+        match self {
+            Self::Resubmit => 0,
+            Self::Cancel => 1,
+            Self::Pause => 2,
+            Self::Resume => 3,
+        }
+    }
+}
+
+/// A message of one order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Message {
+    /// The accepted order, on the submission queue.
+    Submission,
+    /// To the scheduler: look.
+    Wake,
+    /// To an agent. `left`: ticks until its `CompleteBy`; always 0 where clocks show anything.
+    Request(Attempt, u8),
+    /// To the scheduler: an agent's answer.
+    Reply(Attempt, Answer),
+    /// To the scheduler: an operator's wish.
+    Command(Wish),
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Submission => f.write_str("the submission"),
+            Self::Wake => f.write_str("a wake"),
+            Self::Request(attempt, _) => write!(f, "the request for {attempt:?}"),
+            Self::Reply(attempt, answer) => write!(f, "{answer:?} of {attempt:?}"),
+            Self::Command(wish) => write!(f, "the wish {wish:?}"),
+        }
+    }
+}
+
+/// Different messages, at most `N`. A message that is in it stays until it is acknowledged or lost and can be delivered
+/// again and again, so nothing is gained by having it twice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Bag<const N: usize> {
+    /// Sorted; nothing after the last.
+    items: [Option<Message>; N],
+}
+
+impl<const N: usize> Bag<N> {
+    /// Nothing in flight.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { items: [None; N] }
+    }
+
+    /// Everything in it, sorted.
+    pub fn iter(&self) -> impl Iterator<Item = Message> + '_ {
+        self.items.iter().map_while(|item| *item)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.iter().count()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.items[0].is_none()
+    }
+
+    /// Whether it is in flight.
+    #[must_use]
+    pub fn contains(&self, message: Message) -> bool {
+        self.iter().any(|other| other == message)
+    }
+
+    /// Adds a message. `false`: there is no room, and it is lost.
+    pub fn add(&mut self, message: Message) -> bool {
+        if self.contains(message) {
+            return true;
+        }
+        let Some(free) = self.items.iter().position(Option::is_none) else { return false };
+        let place = self.iter().take_while(|&other| other < message).count();
+        self.items.copy_within(place..free, place + 1);
+        self.items[place] = Some(message);
+        true
+    }
+
+    /// Takes a message out, if it is there.
+    pub fn remove(&mut self, message: Message) {
+        if let Some(place) = self.items.iter().position(|&item| item == Some(message)) {
+            self.items.copy_within(place + 1.., place);
+            self.items[N - 1] = None;
+        }
+    }
+
+    /// A tick passes: each request has one less, and one whose time is over is dropped, as an agent would.
+    pub fn tick(&mut self) {
+        let before = *self;
+        *self = Self::new();
+        for message in before.iter() {
+            match message {
+                Message::Request(_, 0 | 1) => {}
+                Message::Request(attempt, left) => {
+                    self.add(Message::Request(attempt, left - 1));
+                }
+                Message::Submission | Message::Wake | Message::Reply(..) | Message::Command(_) => {
+                    self.add(message);
+                }
+            }
+        }
+    }
+}
+
+impl<const N: usize> Default for Bag<N> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<const N: usize> fmt::Debug for Bag<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bag_is_a_sorted_set_of_bounded_size() {
+        let mut bag = Bag::<2>::new();
+        assert!(bag.add(Message::Wake) && bag.add(Message::Submission) && bag.add(Message::Wake));
+        assert_eq!(bag.iter().collect::<Vec<_>>(), [Message::Submission, Message::Wake]);
+        assert!(!bag.add(Message::Command(Wish::Cancel)));
+        bag.remove(Message::Submission);
+        assert_eq!((bag.len(), bag.contains(Message::Wake), bag.contains(Message::Submission)), (1, true, false));
+    }
+
+    #[test]
+    fn a_request_whose_time_is_over_is_gone_at_the_tick() {
+        let attempt = Attempt { step: 0, undo: false, number: 1 };
+        let mut bag = Bag::<3>::new();
+        bag.add(Message::Request(attempt, 2));
+        bag.add(Message::Wake);
+        bag.tick();
+        assert!(bag.contains(Message::Request(attempt, 1)));
+        bag.tick();
+        assert_eq!(bag.iter().collect::<Vec<_>>(), [Message::Wake]);
+    }
+}

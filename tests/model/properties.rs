@@ -1,0 +1,136 @@
+//! The invariants, as far as the model can show them, and what has to be possible so that they say something.
+
+use domain::task::ProcessState;
+use stateright::Property;
+
+use super::audit::Breach;
+use super::bounds::Bounds;
+use super::drain::ends;
+use super::message::Message;
+use super::protocol::Protocol;
+use super::state::{OrderState, Seen, State, Worker};
+use super::task::{Care, Task};
+
+/// All properties within these bounds.
+pub(super) fn all(bounds: &Bounds) -> Vec<Property<Protocol>> {
+    let mut all = invariants();
+    if bounds.drains {
+        all.push(Property::always("14, 15: once faults stop, every order ends and every alert is sent", ends));
+    }
+    all.extend(possible(bounds));
+    all
+}
+
+fn invariants() -> Vec<Property<Protocol>> {
+    vec![
+        Property::always(
+            "1: an accepted order is on the submission queue or stored",
+            |protocol: &Protocol, state: &State| {
+                its(protocol, state).all(|order| order.task.is_some() || order.messages.contains(Message::Submission))
+            },
+        ),
+        Property::always("2: an attempt never goes back, and has one claimant", |_, state: &State| {
+            state.breach != Some(Breach::Attempt)
+        }),
+        Property::always("3: an attempt under way is ended only by who has a say in it", |_, state: &State| {
+            state.breach != Some(Breach::EndedByOther)
+        }),
+        Property::always("4: each attempt is counted once at most", |_, state: &State| {
+            state.breach != Some(Breach::Counted)
+                && tasks(state).all(|task| task.steps.iter().all(|step| step.failures <= step.attempt))
+        }),
+        Property::always("5: one key and one effect for each step and direction", |_, state: &State| {
+            state.breach != Some(Breach::Key) && state.orders.iter().all(has_single_effects)
+        }),
+        Property::always("6: steps start and are undone in their order", |_, state: &State| {
+            state.breach != Some(Breach::Order)
+        }),
+        Property::always("7: what ended never changes", |_, state: &State| state.breach != Some(Breach::Absorbing)),
+        Property::always("8: Compensated means that every undo is confirmed", |_, state: &State| {
+            state.orders.iter().all(is_all_undone)
+        }),
+        Property::always("9: after a confirmed undo there is no forward effect", |_, state: &State| {
+            state.breach != Some(Breach::Undone)
+        }),
+        Property::always("10: Error means that an alert was sent or is on its way", |_, state: &State| {
+            state.orders.iter().all(is_alerted)
+        }),
+        Property::always("Processed means that every effect is there", |_, state: &State| {
+            state.orders.iter().all(is_whole)
+        }),
+        Property::always("no state is impossible", |_, state: &State| state.breach != Some(Breach::Impossible)),
+    ]
+}
+
+/// An invariant of states that never come up says nothing.
+fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
+    let mut all = vec![
+        Property::sometimes("an order is Processed", |_, state: &State| any(state, ProcessState::Processed)),
+        Property::sometimes("an order is in Error", |_, state: &State| any(state, ProcessState::Error)),
+    ];
+    if bounds.attempts > 1 {
+        all.push(Property::sometimes("a step is tried a second time", |_, state: &State| {
+            tasks(state).any(|task| task.steps.iter().any(|step| !step.undo && step.attempt == 2))
+        }));
+    }
+    if bounds.schedulers + bounds.supervisors > 1 {
+        all.push(Property::sometimes("a conditional write is lost", |_, state: &State| {
+            let lost = |worker: &Worker| matches!(worker, Worker::Read(_, Seen::Stale));
+            state.schedulers.iter().chain(&state.supervisors).any(lost)
+        }));
+    }
+    if bounds.declines || bounds.wishes[1] > 0 {
+        all.push(Property::sometimes("an order is Compensated", |_, state: &State| {
+            any(state, ProcessState::Compensated)
+        }));
+    }
+    if bounds.orders == 2 {
+        all.push(Property::sometimes("one order is Processed, the other Compensated", |_, state: &State| {
+            any(state, ProcessState::Processed) && any(state, ProcessState::Compensated)
+        }));
+    }
+    all
+}
+
+fn its<'a>(protocol: &Protocol, state: &'a State) -> impl Iterator<Item = &'a OrderState> {
+    state.orders[..protocol.bounds.orders].iter()
+}
+
+fn tasks(state: &State) -> impl Iterator<Item = &Task> {
+    state.orders.iter().filter_map(|order| order.task.as_ref())
+}
+
+fn any(state: &State, wanted: ProcessState) -> bool {
+    tasks(state).any(|task| task.state == wanted)
+}
+
+fn has_single_effects(order: &OrderState) -> bool {
+    order.services.iter().all(|service| service.forward <= 1 && service.undo <= 1)
+}
+
+fn is_in(order: &OrderState, wanted: ProcessState) -> bool {
+    order.task.is_some_and(|task| task.state == wanted)
+}
+
+/// As the services know it, not as the task says.
+fn is_all_undone(order: &OrderState) -> bool {
+    let claimed = |task: Task| task.steps.map(|step| step.attempt > 0);
+    let Some(claimed) = order.task.map(claimed).filter(|_| is_in(order, ProcessState::Compensated)) else {
+        return true;
+    };
+    claimed
+        .iter()
+        .zip(&order.services)
+        .all(|(&claimed, service)| service.undo > 0 || (!claimed && service.forward == 0))
+}
+
+fn is_whole(order: &OrderState) -> bool {
+    let is_there = order.services.iter().all(|service| service.forward == 1 && service.undo == 0);
+    !is_in(order, ProcessState::Processed) || is_there
+}
+
+fn is_alerted(order: &OrderState) -> bool {
+    let Some(task) = order.task.filter(|task| task.state == ProcessState::Error) else { return true };
+    let is_on_its_way = task.owed == Some(task.alerts) && task.care == Care::Supervisor;
+    task.alerts > 0 && (order.told == task.alerts || is_on_its_way)
+}

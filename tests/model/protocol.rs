@@ -1,0 +1,427 @@
+//! The checked world: which actions there are in a state, and what each does to it.
+
+use stateright::{Model, Property};
+
+use super::action::{Action, Commit, Then, Who};
+use super::audit::Breach;
+use super::bounds::{ACTORS_MAX, Bounds, Clocks, Detail, STEPS};
+use super::decision::{Asked, Decide, Decided, Decider, Question, every_late};
+use super::drain::Drain;
+use super::message::{Answer, Attempt, Bag, Message, Wish};
+use super::properties;
+use super::state::{Cause, IN_FLIGHT, Job, OrderState, Seen, Service, State, Worker};
+use super::task::{Care, Late, Task};
+
+/// What an instance can do once it has written, where that is one action with the write.
+const AT_ONCE: [Then; 4] = [Then::LetGo, Then::LetGoMuted, Then::DieBeforeSending, Then::DieAfterSending];
+
+/// The model that is checked: the protocol within bounds.
+pub struct Protocol {
+    /// How large the world is.
+    pub bounds: Bounds,
+    pub(super) decider: Decider,
+    pub(super) commit: Commit,
+    pub(super) drain: Drain,
+}
+
+impl Protocol {
+    /// The protocol as it ships.
+    #[must_use]
+    pub fn new(bounds: Bounds) -> Self {
+        Self::with(bounds, domain::machine::decide)
+    }
+
+    /// With something in the place of the state machine.
+    #[must_use]
+    pub fn with(bounds: Bounds, decide: Decide) -> Self {
+        let decider = Decider::new(decide, bounds.workflow(), bounds.clocks);
+        Self { bounds, decider, commit: Commit::ThenSend, drain: Drain::default() }
+    }
+
+    /// With another way to write and send.
+    #[must_use]
+    pub fn with_commit(self, commit: Commit) -> Self {
+        Self { commit, ..self }
+    }
+
+    /// Different questions that the state machine was asked so far.
+    #[must_use]
+    pub fn questions(&self) -> usize {
+        self.decider.questions()
+    }
+
+    /// The orders within the bounds.
+    pub(super) fn orders(&self) -> impl Iterator<Item = u8> + use<> {
+        (0..ACTORS_MAX.min(self.bounds.orders)).filter_map(|order| u8::try_from(order).ok())
+    }
+
+    fn instance_actions(&self, state: &State, by: Who, actions: &mut Vec<Action>) {
+        match *worker(state, by) {
+            Worker::Idle => return,
+            Worker::Read(_, Seen::Stale) => {
+                let (late, then) = (Late([false; STEPS]), Then::Wait);
+                actions.push(Action::Decide { by, redelivered: false, late, then });
+            }
+            Worker::Read(job, Seen::Fresh | Seen::Kept(_)) => {
+                let Some(task) = &order_of(state, job).task else { return };
+                // Whether it is told that an earlier delivery may have been cut short is up to the queue.
+                let both = matches!(job.cause, Cause::Message(_));
+                for late in every_late(task, self.bounds.clocks) {
+                    for &redelivered in if both { &[false, true][..] } else { &[false] } {
+                        let decide = |then| Action::Decide { by, redelivered, late, then };
+                        match self.bounds.detail {
+                            Detail::Fine => actions.push(decide(Then::Wait)),
+                            Detail::Coarse => actions.extend(AT_ONCE.map(decide)),
+                        }
+                    }
+                }
+            }
+            Worker::Decided(..) => actions.extend(AT_ONCE.map(|then| Action::Send { by, then })),
+            Worker::Sent(..) => {
+                actions.push(Action::Strike { by, can: true });
+                actions.push(Action::Strike { by, can: false });
+            }
+        }
+        actions.push(Action::Die { by });
+    }
+
+    fn message_actions(&self, state: &State, order: u8, message: Message, actions: &mut Vec<Action>) {
+        let stored = state.orders[usize::from(order)].task.is_some();
+        let scheduler = has_idle(&state.schedulers, self.bounds.schedulers);
+        let supervisor = has_idle(&state.supervisors, self.bounds.supervisors);
+        match message {
+            Message::Submission => {
+                for (wakes, acknowledges) in [(true, true), (true, false), (false, false)] {
+                    actions.push(Action::Store { order, wakes, acknowledges });
+                }
+                // It is on disk, or on a queue with a dead-letter queue behind it.
+                return;
+            }
+            Message::Request(attempt, left) => {
+                let may_call = self.bounds.clocks == Clocks::Any || left > 0;
+                for answer in [Answer::Done, Answer::Failed, Answer::Deferred] {
+                    if may_call && self.may_answer(&state.orders[usize::from(order)], attempt, answer) {
+                        actions.push(Action::Call { order, attempt, left, answer });
+                    }
+                }
+            }
+            Message::Wake | Message::Reply(..) | Message::Command(_) if stored && scheduler => {
+                actions.push(Action::Receive { order, message });
+            }
+            Message::Wake | Message::Reply(..) | Message::Command(_) => {}
+        }
+        if self.bounds.letters && stored && supervisor && !matches!(message, Message::Command(_)) {
+            actions.push(Action::Letter { order, message });
+        }
+        actions.push(Action::Lose { order, message });
+    }
+
+    /// Whether an agent can come to this answer. A service that has done something under a key answers with it again.
+    pub(super) fn may_answer(&self, order: &OrderState, attempt: Attempt, answer: Answer) -> bool {
+        let Service { forward, undo, refused } = order.services[usize::from(attempt.step)];
+        let is_done = if attempt.undo { undo > 0 } else { forward > 0 };
+        let is_refused = !attempt.undo
+            && match self.bounds.clocks {
+                Clocks::Any => undo > 0,
+                Clocks::One => refused,
+            };
+        let declines = if attempt.undo { self.bounds.undo_declines } else { self.bounds.declines };
+        match answer {
+            Answer::Done => !is_refused,
+            Answer::Failed => is_refused || (declines && !is_done),
+            Answer::Deferred => order.deferrals > 0,
+        }
+    }
+
+    pub(super) fn apply(&self, state: &State, action: Action, in_flight_max: usize) -> Option<State> {
+        let mut next = *state;
+        let done = match action {
+            Action::Store { order, wakes, acknowledges } => self.store(&mut next, order, wakes, acknowledges),
+            Action::Wish { order, wish } => {
+                let order = &mut next.orders[usize::from(order)];
+                order.wishes[wish.place()] -= 1;
+                order.messages.add(Message::Command(wish)).then_some(())
+            }
+            Action::Receive { order, message } => {
+                begin(&mut next.schedulers, Job { order, cause: Cause::Message(message) })
+            }
+            Action::Look { order } => begin(&mut next.supervisors, Job { order, cause: Cause::Tick }),
+            Action::Letter { order, message } => {
+                begin(&mut next.supervisors, Job { order, cause: Cause::Letter(message) })
+            }
+            Action::Decide { by, redelivered, late, then } => {
+                self.decide(&mut next, by, redelivered, late).and_then(|()| send(&mut next, by, then))
+            }
+            Action::Send { by, then } => send(&mut next, by, then),
+            Action::Strike { by, can } => self.strike(&mut next, by, can),
+            Action::Die { by } => {
+                *worker_mut(&mut next, by) = Worker::Idle;
+                Some(())
+            }
+            Action::Call { order, attempt, answer, .. } => self.call(&mut next, order, attempt, answer),
+            Action::Lose { order, message } => {
+                next.orders[usize::from(order)].messages.remove(message);
+                Some(())
+            }
+            Action::Tick => {
+                tick(&mut next);
+                Some(())
+            }
+        };
+        done?;
+        next.sort();
+        let has_room = next.orders.iter().all(|order| order.messages.len() <= in_flight_max);
+        (has_room && next != *state).then_some(next)
+    }
+
+    fn store(&self, state: &mut State, order: u8, wakes: bool, acknowledges: bool) -> Option<()> {
+        let order = &mut state.orders[usize::from(order)];
+        if order.task.is_none() {
+            order.task = Some(self.decider.new_task());
+        }
+        if acknowledges {
+            order.messages.remove(Message::Submission);
+        }
+        (!wakes || order.messages.add(Message::Wake)).then_some(())
+    }
+
+    /// Reads again, or decides on what was read and writes it.
+    fn decide(&self, state: &mut State, by: Who, redelivered: bool, late: Late) -> Option<()> {
+        let Worker::Read(job, seen) = *worker(state, by) else { return None };
+        let stored = order_of(state, job).task?;
+        let read = match seen {
+            Seen::Fresh => stored,
+            Seen::Kept(task) => task,
+            Seen::Stale => {
+                *worker_mut(state, by) = Worker::Read(job, Seen::Fresh);
+                return Some(());
+            }
+        };
+        let event = Asked::Cause(job.cause);
+        let decided = self.decider.ask(Question { task: read, event, redelivered, late });
+        state.breach = state.breach.or(decided.breach);
+        let Decided { after, messages, alert, .. } = decided;
+        if self.commit == Commit::AfterSending && after.is_some() && matches!(seen, Seen::Kept(_)) {
+            let order = order_of_mut(state, job);
+            messages.iter().all(|message| order.messages.add(message)).then_some(())?;
+            *worker_mut(state, by) = Worker::Read(job, Seen::Fresh);
+            return Some(());
+        }
+        if let Some(after) = after {
+            self.write(state, job, by, &read, after);
+        }
+        *worker_mut(state, by) = Worker::Decided(job, messages, alert);
+        Some(())
+    }
+
+    /// The conditional write, won.
+    fn write(&self, state: &mut State, job: Job, by: Who, read: &Task, after: Task) {
+        let stored = order_of_mut(state, job).task.replace(after);
+        let is_claimed_twice = stored.is_some_and(|stored| {
+            let steps = read.steps.iter().zip(&after.steps).zip(&stored.steps);
+            let twice = |((read, after), stored): ((&_, &_), &_)| claims_again(read, after, stored);
+            steps.into_iter().any(twice)
+        });
+        if is_claimed_twice {
+            state.breach = Some(Breach::Attempt);
+        }
+        // The writer is done with what it read.
+        *worker_mut(state, by) = Worker::Idle;
+        let kept = (self.commit != Commit::ThenSend).then_some(stored).flatten();
+        state.outdate(job.order, kept);
+    }
+
+    fn strike(&self, state: &mut State, by: Who, can: bool) -> Option<()> {
+        let Worker::Sent(job, number, seen) = *worker(state, by) else { return None };
+        let stored = order_of(state, job).task?;
+        if can && seen == Seen::Stale {
+            *worker_mut(state, by) = Worker::Sent(job, number, Seen::Fresh);
+            return Some(());
+        }
+        if can {
+            let read = if let Seen::Kept(task) = seen { task } else { stored };
+            let late = Late([false; STEPS]);
+            let question = Question { task: read, event: Asked::Sent(number), redelivered: false, late };
+            let Decided { after, breach, .. } = self.decider.ask(question);
+            state.breach = state.breach.or(breach);
+            if let Some(after) = after {
+                self.write(state, job, by, &read, after);
+            }
+        }
+        acknowledge(state, by, job);
+        Some(())
+    }
+
+    /// A call at the service. What it does is there at once; that the answer comes late, or never, is up to the bag.
+    fn call(&self, state: &mut State, order: u8, attempt: Attempt, answer: Answer) -> Option<()> {
+        let rule = &self.decider.workflow.steps[usize::from(attempt.step)];
+        let order = &mut state.orders[usize::from(order)];
+        let of = |place: usize| order.services[place];
+        let is_there = |place: &usize| of(*place).forward > 0 && of(*place).undo == 0;
+        let Service { forward, undo, .. } = of(usize::from(attempt.step));
+        let is_new = answer == Answer::Done && (if attempt.undo { undo } else { forward }) == 0;
+        let breach = match (is_new, attempt.undo) {
+            (true, false) if undo > 0 => Some(Breach::Undone),
+            (true, false) if !rule.after.iter().all(is_there) => Some(Breach::Order),
+            (true, true) if rule.before.iter().any(is_there) => Some(Breach::Order),
+            _ => None,
+        };
+        state.breach = state.breach.or(breach);
+        let service = &mut order.services[usize::from(attempt.step)];
+        let effects = if attempt.undo { &mut service.undo } else { &mut service.forward };
+        *effects += u8::from(is_new);
+        service.refused |= answer == Answer::Failed && !attempt.undo && self.bounds.clocks == Clocks::One;
+        order.deferrals -= u8::from(answer == Answer::Deferred);
+        order.messages.add(Message::Reply(attempt, answer)).then_some(())
+    }
+}
+
+fn claims_again(read: &super::task::Step, after: &super::task::Step, stored: &super::task::Step) -> bool {
+    after.attempt > read.attempt && after.attempt <= stored.attempt
+}
+
+/// What an instance does once it has decided. One that has read again has not.
+fn send(state: &mut State, by: Who, then: Then) -> Option<()> {
+    let Worker::Decided(job, messages, alert) = *worker(state, by) else { return Some(()) };
+    let order = order_of_mut(state, job);
+    match then {
+        Then::Wait => return Some(()),
+        Then::DieBeforeSending => {
+            *worker_mut(state, by) = Worker::Idle;
+            return Some(());
+        }
+        Then::LetGo | Then::LetGoMuted | Then::DieAfterSending => {
+            messages.iter().all(|message| order.messages.add(message)).then_some(())?;
+        }
+    }
+    if let (Some(number), Then::LetGo | Then::DieAfterSending) = (alert, then) {
+        order.told = order.told.max(number);
+    }
+    match (then, alert) {
+        (Then::LetGo, Some(number)) => *worker_mut(state, by) = Worker::Sent(job, number, Seen::Fresh),
+        (Then::DieAfterSending, _) => *worker_mut(state, by) = Worker::Idle,
+        _ => acknowledge(state, by, job),
+    }
+    Some(())
+}
+
+fn acknowledge(state: &mut State, by: Who, job: Job) {
+    match job.cause {
+        Cause::Message(message) | Cause::Letter(message) => order_of_mut(state, job).messages.remove(message),
+        Cause::Tick => {}
+    }
+    *worker_mut(state, by) = Worker::Idle;
+}
+
+fn tick(state: &mut State) {
+    for order in &mut state.orders {
+        order.messages.tick();
+        order.task.iter_mut().for_each(Task::tick);
+    }
+    for worker in state.schedulers.iter_mut().chain(&mut state.supervisors) {
+        if let Worker::Decided(_, messages, _) = worker {
+            messages.tick();
+        }
+    }
+}
+
+fn has_idle(workers: &[Worker], bound: usize) -> bool {
+    workers.iter().filter(|worker| **worker != Worker::Idle).count() < bound
+}
+
+fn begin(workers: &mut [Worker], job: Job) -> Option<()> {
+    let idle = workers.iter_mut().find(|worker| **worker == Worker::Idle)?;
+    *idle = Worker::Read(job, Seen::Fresh);
+    Some(())
+}
+
+pub(super) fn worker(state: &State, by: Who) -> &Worker {
+    match by {
+        Who::Scheduler(place) => &state.schedulers[usize::from(place)],
+        Who::Supervisor(place) => &state.supervisors[usize::from(place)],
+    }
+}
+
+fn worker_mut(state: &mut State, by: Who) -> &mut Worker {
+    match by {
+        Who::Scheduler(place) => &mut state.schedulers[usize::from(place)],
+        Who::Supervisor(place) => &mut state.supervisors[usize::from(place)],
+    }
+}
+
+fn order_of(state: &State, job: Job) -> &OrderState {
+    &state.orders[usize::from(job.order)]
+}
+
+fn order_of_mut(state: &mut State, job: Job) -> &mut OrderState {
+    &mut state.orders[usize::from(job.order)]
+}
+
+/// Every instance that is at something; of two that are at the same thing one.
+pub(super) fn busy(state: &State) -> impl Iterator<Item = Who> {
+    let of = |workers: [Worker; ACTORS_MAX], who: fn(u8) -> Who| {
+        let is_first = move |place: &u8| {
+            let worker = workers[usize::from(*place)];
+            worker != Worker::Idle && !workers[..usize::from(*place)].contains(&worker)
+        };
+        (0..2_u8).filter(is_first).map(who)
+    };
+    of(state.schedulers, Who::Scheduler).chain(of(state.supervisors, Who::Supervisor))
+}
+
+impl Model for Protocol {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let order = |order: usize| {
+            let mut messages = Bag::<IN_FLIGHT>::new();
+            if order < self.bounds.orders {
+                messages.add(Message::Submission);
+            }
+            OrderState {
+                task: None,
+                messages,
+                services: Default::default(),
+                told: 0,
+                wishes: self.bounds.wishes,
+                deferrals: self.bounds.deferrals,
+            }
+        };
+        let idle = [Worker::Idle; ACTORS_MAX];
+        vec![State { orders: [order(0), order(1)], schedulers: idle, supervisors: idle, breach: None }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.breach.is_some() {
+            return;
+        }
+        for by in busy(state) {
+            self.instance_actions(state, by, actions);
+        }
+        for order in self.orders() {
+            let its = &state.orders[usize::from(order)];
+            for message in its.messages.iter() {
+                self.message_actions(state, order, message, actions);
+            }
+            let Some(task) = &its.task else { continue };
+            if task.care == Care::Supervisor && has_idle(&state.supervisors, self.bounds.supervisors) {
+                actions.push(Action::Look { order });
+            }
+            for wish in Wish::ALL.into_iter().filter(|wish| its.wishes[wish.place()] > 0) {
+                actions.push(Action::Wish { order, wish });
+            }
+        }
+        if self.bounds.clocks == Clocks::One {
+            actions.push(Action::Tick);
+        }
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        self.apply(state, action, self.bounds.in_flight_max)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        properties::all(&self.bounds)
+    }
+}

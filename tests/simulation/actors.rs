@@ -1,0 +1,171 @@
+//! The instances of the functions, and how an invocation of each begins.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU8;
+
+use agent::Agent;
+use domain::instance::Instance;
+use supervisor::Settings;
+
+use super::executor::{Done, Work};
+use super::faults::Fault;
+use super::ports::{BETWEEN, Ports, Who};
+use super::queues::{FIRST_AGENT, Given, LETTERS, SCHEDULER, SUBMISSION};
+use super::services::Remote;
+use super::shapes::AGENTS;
+use super::state::{Shared, State};
+
+/// A function that runs by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Takes what is on this queue.
+    Takes(usize),
+    /// Supervises, by its number.
+    Supervises(usize),
+    /// Opens the door.
+    Door,
+}
+
+impl Role {
+    fn name(self) -> String {
+        match self {
+            Self::Takes(SUBMISSION) => "submission".to_owned(),
+            Self::Takes(SCHEDULER) => "scheduler".to_owned(),
+            Self::Takes(LETTERS) => "letters".to_owned(),
+            Self::Takes(agent) => format!("agent-{}", AGENTS[agent - FIRST_AGENT]),
+            Self::Supervises(number) => format!("supervisor-{number}"),
+            Self::Door => "api".to_owned(),
+        }
+    }
+}
+
+type MakeRemote = Box<dyn Fn() -> Remote + Send + Sync>;
+
+/// One instance.
+pub struct Slot {
+    /// What it does.
+    pub role: Role,
+    /// The invocation under way.
+    pub busy: Option<u32>,
+    /// It is not there yet.
+    pub is_starting: bool,
+    /// It makes way for a new one as soon as it is free.
+    pub is_old: bool,
+    name: Arc<str>,
+    skew_ms: i64,
+    generation: u32,
+    instance: Arc<Instance>,
+    agent: Option<Arc<Agent<MakeRemote>>>,
+}
+
+impl Slot {
+    /// A new instance, with a clock and a memory of its own.
+    pub fn new(shared: &Shared, role: Role, number: usize, generation: u32) -> Self {
+        let (name, skew_ms, instance) = {
+            let mut state = shared.lock();
+            let skew_ms = state.draw_skew();
+            let name: Arc<str> = format!("{}-{number}.{generation}", role.name()).into();
+            let is_deployed = state.setup.deployed_at_ms.is_some_and(|at_ms| at_ms <= state.now_ms);
+            let shape = state.setup.shape;
+            let workflows = if is_deployed { shape.both.clone() } else { shape.first.clone() };
+            let instance = Instance { name: name.clone(), workflows, shards: state.setup.shards };
+            (name, skew_ms, Arc::new(instance))
+        };
+        let agent = match role {
+            Role::Takes(queue) if (FIRST_AGENT..LETTERS).contains(&queue) => {
+                Some(Arc::new(agent(shared, queue - FIRST_AGENT, name.clone(), skew_ms)))
+            }
+            Role::Takes(_) | Role::Supervises(_) | Role::Door => None,
+        };
+        Self { role, busy: None, is_starting: false, is_old: false, name, skew_ms, generation, instance, agent }
+    }
+
+    /// The instance that takes its place.
+    #[must_use]
+    pub fn successor(&self, shared: &Shared, number: usize) -> Self {
+        Self::new(shared, self.role, number, self.generation + 1)
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// How far its clock is off, in milliseconds.
+    #[must_use]
+    pub const fn skew_ms(&self) -> i64 {
+        self.skew_ms
+    }
+
+    /// The ports of an invocation of it.
+    #[must_use]
+    pub fn ports(&self, shared: &Shared, invocation: u32) -> Ports {
+        let phase = Arc::new(AtomicU8::new(BETWEEN));
+        Ports { shared: shared.clone(), who: Who { name: self.name.clone(), invocation, skew_ms: self.skew_ms, phase } }
+    }
+
+    /// The handling of a batch.
+    #[must_use]
+    pub fn handles(&self, ports: Ports, given: &[Given]) -> Work {
+        let instance = self.instance.clone();
+        match (self.role, &self.agent) {
+            (Role::Takes(SUBMISSION), _) => {
+                let batch = given.iter().map(Given::delivery).collect();
+                Box::pin(async move { Done::Batch(submission::handle(&ports, &instance, batch).await) })
+            }
+            (Role::Takes(LETTERS), _) => {
+                let batch = given.iter().map(Given::letter).collect();
+                Box::pin(async move { Done::Batch(supervisor::dead_letters(&ports, &instance, batch).await) })
+            }
+            (Role::Takes(_), Some(agent)) => {
+                let batch = given.iter().map(Given::delivery).collect();
+                let agent = agent.clone();
+                Box::pin(async move { Done::Batch(agent::handle(&ports, &agent, batch).await) })
+            }
+            (Role::Takes(_) | Role::Supervises(_) | Role::Door, _) => {
+                let batch = given.iter().map(Given::delivery).collect();
+                Box::pin(async move { Done::Batch(scheduler::handle(&ports, &instance, batch).await) })
+            }
+        }
+    }
+
+    /// A run of the supervisor: what is due, and the jobs of operators.
+    #[must_use]
+    pub fn supervises(&self, ports: Ports, tick_ms: u64, has_jobs: bool) -> Work {
+        let instance = self.instance.clone();
+        let settings = Settings { tick_ms, ..Settings::default() };
+        Box::pin(async move {
+            // What it could not reach the next run comes back to.
+            let _ = supervisor::handle(&ports, &instance, &settings).await;
+            if has_jobs {
+                let _ = supervisor::bulk(&ports, &instance, &settings).await;
+            }
+            Done::Ran
+        })
+    }
+}
+
+fn agent(shared: &Shared, place: usize, name: Arc<str>, skew_ms: i64) -> Agent<MakeRemote> {
+    let policy = shared.lock().setup.policies[place].clone();
+    let shared = shared.clone();
+    let make: MakeRemote = Box::new(move || {
+        let phase = Arc::new(AtomicU8::new(BETWEEN));
+        let who = Who { name: name.clone(), invocation: 0, skew_ms, phase };
+        Remote { shared: shared.clone(), who, agent: place }
+    });
+    Agent::new(AGENTS[place], policy, make).unwrap_or_else(|error| panic!("the policy of a world makes sense: {error}"))
+}
+
+impl State {
+    /// How far the clock of a new instance is off, in milliseconds.
+    fn draw_skew(&mut self) -> i64 {
+        let most_ms = self.setup.skew_ms;
+        if self.is_calm || most_ms == 0 {
+            return 0;
+        }
+        self.counts.add(if most_ms > 10_000 { Fault::SkewedByMinutes } else { Fault::SkewedBySeconds });
+        let off_ms = i64::try_from(self.rng.between(0, 2 * most_ms)).unwrap_or(0);
+        off_ms - i64::try_from(most_ms).unwrap_or(0)
+    }
+}

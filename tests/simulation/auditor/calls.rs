@@ -1,0 +1,87 @@
+//! Requests, replies and services: invariants 2, 5, 6, 9 and 11.
+
+use std::sync::Arc;
+
+use super::seen::{Ending, Try, Way};
+use super::{Auditor, Finding, Invariant, must};
+
+impl Auditor {
+    /// A request is only for an attempt that is claimed.
+    pub(super) fn requested(&mut self, of: Try, complete_by_ms: i64) -> Finding {
+        let claim = self.dossier(of.order).claims.get_mut(&(of.step, of.attempt));
+        let Some(claim) = claim.filter(|claim| (claim.way, claim.complete_by_ms) == (of.way, complete_by_ms)) else {
+            return Err((Invariant::Claims, format!("a request for {of}, which nobody claimed so")));
+        };
+        claim.requested = true;
+        Ok(())
+    }
+
+    /// An agent that is over its deadline says nothing.
+    pub(super) fn replied(&mut self, of: Try, ending: Ending, clock_ms: i64) -> Finding {
+        let dossier = self.dossier(of.order);
+        dossier.replies.push((of, ending));
+        let Some(claim) = dossier.claims.get(&(of.step, of.attempt)) else {
+            return Err((Invariant::Claims, format!("a reply to {of}, which nobody claimed")));
+        };
+        must(clock_ms < claim.complete_by_ms, Invariant::Deadline, || {
+            format!("a reply to {of}, {} ms after its deadline by the agent's clock", clock_ms - claim.complete_by_ms)
+        })
+    }
+
+    pub(super) fn called(&mut self, of: Try, sent: &(Arc<str>, u64), twins: usize, clock_ms: i64) -> Finding {
+        let margin_ms = self.rules.margin_ms;
+        let dossier = self.dossier(of.order);
+        let Some(claim) = dossier.claims.get(&(of.step, of.attempt)) else {
+            return Err((Invariant::Claims, format!("a call for {of}, which nobody claimed")));
+        };
+        let latest_ms = claim.complete_by_ms - margin_ms;
+        let first = dossier.keys.entry((of.step, of.way == Way::Undo)).or_insert_with(|| sent.clone());
+        must(first == sent, Invariant::OneEffect, || {
+            format!("{of} is called with key and body {sent:?}, and was with {first:?}")
+        })?;
+        must(twins == 0, Invariant::OneEffect, || format!("{of} is called while {twins} such calls are under way"))?;
+        must(clock_ms < latest_ms, Invariant::Deadline, || {
+            format!("a call for {of} starts {} ms too late by the agent's clock", clock_ms - latest_ms)
+        })
+    }
+
+    pub(super) fn effect(&mut self, of: Try) -> Finding {
+        let before = self.dossier(of.order).effects(of.step);
+        let effects = self.dossier(of.order).effects.entry(of.step).or_default();
+        let count = match of.way {
+            Way::Forward => &mut effects.forward,
+            Way::Undo => &mut effects.undo,
+        };
+        *count += 1;
+        must(*count == 1, Invariant::OneEffect, || format!("{of} takes effect again"))?;
+        must(of.way == Way::Undo || !before.undo_confirmed, Invariant::NothingAfterUndo, || {
+            format!("{of} takes effect after its undo was confirmed")
+        })?;
+        match of.way {
+            Way::Forward => self.effect_in_sequence(of),
+            Way::Undo => Ok(()),
+        }
+    }
+
+    /// What a step comes after has happened, at the services too.
+    fn effect_in_sequence(&mut self, of: Try) -> Finding {
+        let Some(dossier) = self.dossiers.get(&of.order) else { return Ok(()) };
+        let flow = dossier.last.as_ref().and_then(|last| self.rules.workflows.get(&last.workflow));
+        let earlier = flow.and_then(|flow| flow.after.get(of.step)).into_iter().flatten();
+        for &step in earlier {
+            must(dossier.effects(step).confirmed, Invariant::Sequence, || {
+                format!("{of} takes effect, but step {step} before it was never confirmed")
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn confirmed(&mut self, of: Try) -> Finding {
+        let effects = self.dossier(of.order).effects.entry(of.step).or_default();
+        match of.way {
+            Way::Forward => effects.confirmed = true,
+            Way::Undo => effects.undo_confirmed = true,
+        }
+        Ok(())
+    }
+}

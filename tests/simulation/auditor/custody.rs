@@ -1,0 +1,64 @@
+//! Who has an order, and what is let go: invariant 1 and rule 2.
+
+use domain::id::OrderId;
+
+use super::seen::OrderState;
+use super::{Auditor, Finding, Invariant, must};
+
+impl Auditor {
+    pub(super) fn accepted(&mut self, order: OrderId) -> Finding {
+        let now_ms = self.at_ms;
+        let dossier = self.dossier(order);
+        if !std::mem::replace(&mut dossier.accepted, true) {
+            dossier.going_since_ms = now_ms;
+        }
+        self.is_in_custody(order)
+    }
+
+    pub(super) fn let_go(&mut self, order: OrderId, is_submitted: bool) -> Finding {
+        self.dossier(order).kept -= 1;
+        self.is_in_custody(order)?;
+        let dossier = self.dossier(order);
+        let nobody_knows = is_submitted
+            && dossier.last.as_ref().is_some_and(|last| last.state == OrderState::Pending)
+            && dossier.kept <= 0
+            && dossier.wakes == 0;
+        must(!nobody_knows, Invariant::SendBeforeAcknowledge, || {
+            "its last submission message is let go, and no wake was ever sent".to_owned()
+        })
+    }
+
+    fn is_in_custody(&mut self, order: OrderId) -> Finding {
+        let dossier = self.dossier(order);
+        must(!dossier.accepted || dossier.last.is_some() || dossier.kept > 0, Invariant::Custody, || {
+            "accepted, but neither on the submission queue nor stored nor a dead letter".to_owned()
+        })
+    }
+
+    /// A message of the scheduler queue is let go: what was claimed because of it must have been requested, as
+    /// long as there is time. A repeat of the message also answers for what an earlier delivery claimed.
+    pub(super) fn acknowledged(
+        &mut self,
+        order: OrderId,
+        by: u32,
+        earlier: &[u32],
+        is_whole: bool,
+        clock_ms: i64,
+    ) -> Finding {
+        let dossier = self.dossier(order);
+        let Some(last) = &dossier.last else { return Ok(()) };
+        if !matches!(last.state, OrderState::Processing | OrderState::Compensating) {
+            return Ok(());
+        }
+        for (step, seen) in last.steps.iter().enumerate() {
+            let Some(claim) = dossier.claims.get(&(step, seen.attempt)) else { continue };
+            // After the deadline a request would be of no use any more.
+            let is_open = seen.locked_by.is_some() && !claim.requested && clock_ms < claim.complete_by_ms;
+            let is_own = claim.by == by && is_whole;
+            must(!(is_open && (is_own || earlier.contains(&claim.by))), Invariant::SendBeforeAcknowledge, || {
+                format!("a message is let go, but attempt {} of step {step} was never requested", seen.attempt)
+            })?;
+        }
+        Ok(())
+    }
+}

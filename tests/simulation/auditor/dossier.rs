@@ -1,0 +1,84 @@
+//! What the auditor remembers of one order.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::seen::{Ending, Kind, OrderState, Record, Try, Way};
+
+/// What is known of one order.
+#[derive(Debug, Default)]
+pub(super) struct Dossier {
+    /// A customer was told that it is accepted.
+    pub(super) accepted: bool,
+    /// Documents that were posted under its name, each with the channel it names.
+    pub(super) posted: Vec<(Arc<str>, Option<Arc<str>>)>,
+    /// The channel of the document that is stored.
+    pub(super) channel: Option<Arc<str>>,
+    /// When it was last set going: accepted, stored, turned round, taken up again or paused, in milliseconds.
+    pub(super) going_since_ms: i64,
+    /// Messages with it on the submission queue and among its dead letters.
+    pub(super) kept: i64,
+    /// Wakes that were queued for it.
+    pub(super) wakes: u64,
+    /// Its record as last written.
+    pub(super) last: Option<Record>,
+    /// Its state in each version.
+    pub(super) states: BTreeMap<u64, OrderState>,
+    /// By step and attempt.
+    pub(super) claims: BTreeMap<(usize, u32), Claimed>,
+    /// By step: until when its forward attempt may still run, where it was turned round in the middle of one.
+    pub(super) running_until_ms: BTreeMap<usize, i64>,
+    /// Attempts whose failure was counted.
+    pub(super) counted: BTreeSet<(usize, u32)>,
+    /// Replies that agents tried to send.
+    pub(super) replies: Vec<(Try, Ending)>,
+    /// Attempts that dead letters were about.
+    pub(super) letters: Vec<Try>,
+    /// Commands of operators that were queued.
+    pub(super) wishes: BTreeSet<&'static str>,
+    /// By step: what happened at its service.
+    pub(super) effects: BTreeMap<usize, Effects>,
+    /// By step and direction: the key and the hash of the body of the first call.
+    pub(super) keys: BTreeMap<(usize, bool), (Arc<str>, u64)>,
+    /// What arrived outside.
+    pub(super) told: BTreeSet<(Kind, u64)>,
+}
+
+/// One claim, as it was written.
+#[derive(Debug, Clone)]
+pub(super) struct Claimed {
+    pub(super) way: Way,
+    pub(super) complete_by_ms: i64,
+    /// The invocation that wrote it.
+    pub(super) by: u32,
+    /// Its request was queued.
+    pub(super) requested: bool,
+}
+
+/// What happened at the service of one step.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Effects {
+    pub(super) forward: u32,
+    pub(super) undo: u32,
+    pub(super) confirmed: bool,
+    /// The service said that it is undone, or that there was nothing to undo.
+    pub(super) undo_confirmed: bool,
+}
+
+impl Dossier {
+    pub(super) fn effects(&self, step: usize) -> Effects {
+        self.effects.get(&step).copied().unwrap_or_default()
+    }
+
+    /// Whether an agent sent such a reply from this attempt.
+    pub(super) fn has_reply(&self, of: Try, ending: Ending) -> bool {
+        self.replies.iter().any(|(reply, how)| *reply == of && *how == ending)
+    }
+
+    /// Whether an agent sent a success from this attempt or an earlier one.
+    pub(super) fn has_success(&self, of: Try) -> bool {
+        self.replies.iter().any(|(reply, how)| {
+            (reply.step, reply.way) == (of.step, of.way) && reply.attempt <= of.attempt && *how == Ending::Done
+        })
+    }
+}

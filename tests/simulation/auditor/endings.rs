@@ -1,0 +1,67 @@
+//! What has to be once faults stop: invariants 14 and 15, and once more that services and records agree.
+
+use domain::id::OrderId;
+
+use super::dossier::Dossier;
+use super::seen::{Kind, OrderState};
+use super::{Auditor, Finding, Invariant, must};
+
+impl Auditor {
+    /// Every order that is stored has ended, if it has had the time.
+    pub(super) fn end_is_due(&mut self, since_ms: i64, bound_ms: i64) -> Finding {
+        let now_ms = self.at_ms;
+        self.each(|dossier| {
+            if now_ms <= since_ms.max(dossier.going_since_ms).saturating_add(bound_ms) {
+                return Ok(());
+            }
+            // One whose message is hours late is in custody, and is stored when it comes.
+            let Some(last) = &dossier.last else { return Ok(()) };
+            let has_ended = match last.state {
+                OrderState::Processed | OrderState::Compensated | OrderState::Error => true,
+                OrderState::Pending | OrderState::Processing | OrderState::Compensating => false,
+            };
+            must(has_ended, Invariant::Ends, || format!("it has not ended in time: {last}"))
+        })
+    }
+
+    /// Everything that is owed has been told, no message is left, and what the records say is so at the services.
+    pub(super) fn drain_is_due(&mut self, queued: u64) -> Finding {
+        self.each(|dossier| {
+            must(dossier.last.is_some() || !dossier.accepted, Invariant::Ends, || "it was never stored".to_owned())?;
+            let Some(last) = &dossier.last else { return Ok(()) };
+            must(last.unsent.is_empty(), Invariant::Drains, || format!("something was never told: {last}"))?;
+            let status = match last.state {
+                OrderState::Processed => Kind::Processed,
+                OrderState::Compensated => Kind::Compensated,
+                OrderState::Error => Kind::Failed,
+                OrderState::Pending | OrderState::Processing | OrderState::Compensating => return Ok(()),
+            };
+            let is_told = dossier.told.iter().any(|(kind, _)| *kind == status);
+            must(dossier.channel.is_none() || is_told, Invariant::Drains, || format!("{status:?} never arrived"))?;
+            for step in 0..last.steps.len() {
+                let effects = dossier.effects(step);
+                let is_so = match last.state {
+                    OrderState::Processed => (effects.forward, effects.undo) == (1, 0),
+                    OrderState::Compensated => effects.forward == effects.undo,
+                    OrderState::Error | OrderState::Pending | OrderState::Processing | OrderState::Compensating => true,
+                };
+                must(is_so, Invariant::Undone, || {
+                    let (forward, undo) = (effects.forward, effects.undo);
+                    format!("{:?}, but step {step} has {forward} effects and {undo} undos", last.state)
+                })?;
+            }
+            Ok(())
+        })?;
+        must(queued == 0, Invariant::Drains, || format!("{queued} messages are still on queues"))
+    }
+
+    /// Looks at every order, and complains of each that is wrong.
+    fn each(&mut self, look: impl Fn(&Dossier) -> Finding) -> Finding {
+        let found: Vec<(OrderId, (Invariant, String))> =
+            self.dossiers.iter().filter_map(|(order, dossier)| Some((*order, look(dossier).err()?))).collect();
+        for (order, (invariant, words)) in found {
+            self.complain(invariant, Some(order), words);
+        }
+        Ok(())
+    }
+}

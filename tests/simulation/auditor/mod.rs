@@ -1,0 +1,156 @@
+//! Checks the invariants from what can be seen. It knows nothing of the code's internals: it is shown what is written,
+//! sent, called and answered, in its own words, and says what must not be.
+//!
+//! Rooms: `seen` are the words, `dossier` is what is remembered of an order, `records` looks at what is written, `calls` at
+//! requests, replies and services, `custody` at who has an order and what is let go, `outside` at what is told, `endings`
+//! at what has to be once faults stop.
+
+mod calls;
+mod custody;
+mod dossier;
+mod endings;
+mod outside;
+mod records;
+pub mod seen;
+mod verdict;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use domain::id::OrderId;
+
+use dossier::Dossier;
+use seen::Seen;
+pub use verdict::{Invariant, Violation};
+
+/// What the auditor is told about the deployment beforehand.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// The workflows by version.
+    pub workflows: BTreeMap<u32, Flow>,
+    /// No call starts when less than this is left until the deadline, in milliseconds.
+    pub margin_ms: i64,
+    /// Whether clocks or leaders are wrong in this world (invariant 13).
+    pub wrong_clocks: bool,
+}
+
+/// What the auditor knows of a workflow.
+#[derive(Debug, Clone, Default)]
+pub struct Flow {
+    /// For each step the places of those that come before it.
+    pub after: Vec<Vec<usize>>,
+    /// For each step how long it may be tried in one direction, in milliseconds.
+    pub horizons_ms: Vec<i64>,
+    /// How long after `CompleteBy` an attempt counts as expired, in milliseconds.
+    pub grace_ms: i64,
+}
+
+/// The auditor of one world.
+#[derive(Debug, Default)]
+pub struct Auditor {
+    rules: Rules,
+    dossiers: BTreeMap<OrderId, Dossier>,
+    /// Dead letters that somebody has to be told of.
+    letters_due: BTreeSet<Arc<str>>,
+    violations: Vec<Violation>,
+    at_ms: i64,
+}
+
+/// How one thing is found wrong.
+type Finding = Result<(), (Invariant, String)>;
+
+/// Whether something that must hold does.
+fn must(holds: bool, invariant: Invariant, words: impl FnOnce() -> String) -> Finding {
+    if holds { Ok(()) } else { Err((invariant, words())) }
+}
+
+impl Auditor {
+    /// Of a world with these rules.
+    #[must_use]
+    pub fn new(rules: Rules) -> Self {
+        Self { rules, ..Self::default() }
+    }
+
+    /// Looks at something that happened at a time, in milliseconds since the world began.
+    pub fn see(&mut self, at_ms: i64, seen: &Seen) {
+        self.at_ms = at_ms;
+        let finding = match seen {
+            Seen::Accepted { order } => self.accepted(*order),
+            Seen::Posted { order, fingerprint, channel } => {
+                self.dossier(*order).posted.push((fingerprint.clone(), channel.clone()));
+                Ok(())
+            }
+            Seen::Kept { order } => {
+                self.dossier(*order).kept += 1;
+                Ok(())
+            }
+            Seen::LetGo { order, is_submitted } => self.let_go(*order, *is_submitted),
+            Seen::Inserted { fingerprint, record } => self.inserted(fingerprint, record),
+            Seen::Written { record, by, clock_ms } => self.written(record, *by, *clock_ms),
+            Seen::TakenForOwn { order: _, is_same } => must(*is_same, Invariant::Claims, || {
+                "a write was answered with success, but what is stored is another's".to_owned()
+            }),
+            Seen::Woken { order } => {
+                self.dossier(*order).wakes += 1;
+                Ok(())
+            }
+            Seen::Requested { of, complete_by_ms } => self.requested(*of, *complete_by_ms),
+            Seen::Replied { of, ending, clock_ms } => self.replied(*of, *ending, *clock_ms),
+            Seen::Buried { of } => {
+                self.dossier(of.order).letters.push(*of);
+                Ok(())
+            }
+            Seen::Called { of, key, body, twins, clock_ms } => {
+                self.called(*of, &(key.clone(), *body), *twins, *clock_ms)
+            }
+            Seen::Effect { of } => self.effect(*of),
+            Seen::Confirmed { of } => self.confirmed(*of),
+            Seen::Telling { order, kind, version, channel } => {
+                self.telling(*order, *kind, *version, channel.as_deref())
+            }
+            Seen::Told { order, kind, version } => {
+                self.dossier(*order).told.insert((*kind, *version));
+                Ok(())
+            }
+            Seen::LetterDue { id } => {
+                self.letters_due.insert(id.clone());
+                Ok(())
+            }
+            Seen::LetterTold { id } => {
+                self.letters_due.remove(id);
+                Ok(())
+            }
+            Seen::LetterGone { id } => must(!self.letters_due.contains(id), Invariant::Alert, || {
+                format!("dead letter {id} is let go, and nobody will ever be told of it")
+            }),
+            Seen::Wished { order, action } => {
+                self.dossier(*order).wishes.insert(action);
+                Ok(())
+            }
+            Seen::Acknowledged { order, by, earlier, is_whole, clock_ms } => {
+                self.acknowledged(*order, *by, earlier, *is_whole, *clock_ms)
+            }
+            Seen::Panicked { words } => Err((Invariant::Panic, words.to_string())),
+            Seen::EndIsDue { since_ms, bound_ms } => self.end_is_due(*since_ms, *bound_ms),
+            Seen::DrainIsDue { queued } => self.drain_is_due(*queued),
+        };
+        if let Err((invariant, words)) = finding {
+            self.complain(invariant, seen.order(), words);
+        }
+    }
+
+    /// What was found wrong, the first first.
+    #[must_use]
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    fn complain(&mut self, invariant: Invariant, order: Option<OrderId>, words: String) {
+        let (at_ms, under_wrong_clocks) = (self.at_ms, self.rules.wrong_clocks);
+        self.violations.push(Violation { invariant, under_wrong_clocks, order, at_ms, words });
+    }
+
+    fn dossier(&mut self, order: OrderId) -> &mut Dossier {
+        self.dossiers.entry(order).or_default()
+    }
+}

@@ -1,0 +1,29 @@
+//! What is told to the outside: invariant 12.
+
+use domain::id::OrderId;
+
+use super::seen::{Kind, OrderState};
+use super::{Auditor, Finding, Invariant, must};
+
+impl Auditor {
+    /// A message tells of a version that is committed and is what it says, and goes where the order says.
+    pub(super) fn telling(&mut self, order: OrderId, kind: Kind, version: u64, channel: Option<&str>) -> Finding {
+        let dossier = self.dossier(order);
+        let state = dossier.states.get(&version).copied();
+        let is_so = match kind {
+            Kind::Received => dossier.last.is_some() && version == 1,
+            Kind::Processed => state == Some(OrderState::Processed),
+            Kind::Failed | Kind::NeedsOperator => state == Some(OrderState::Error),
+            Kind::Compensated => state == Some(OrderState::Compensated),
+            Kind::ChannelFailing => state.is_some(),
+        };
+        must(is_so, Invariant::Status, || format!("{kind:?} of version {version} is told, whose state is {state:?}"))?;
+        let wanted = match kind {
+            Kind::NeedsOperator | Kind::ChannelFailing => None,
+            Kind::Received | Kind::Processed | Kind::Failed | Kind::Compensated => dossier.channel.as_deref(),
+        };
+        must(channel == wanted, Invariant::Status, || {
+            format!("{kind:?} is told to {}, not {}", channel.unwrap_or("the bus"), wanted.unwrap_or("the bus"))
+        })
+    }
+}

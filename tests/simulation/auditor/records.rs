@@ -1,0 +1,346 @@
+//! What is written: invariants 2, 3, 4, 6, 7, 8 and 10.
+
+use std::sync::Arc;
+
+use super::dossier::{Claimed, Dossier};
+use super::seen::{Ending, Kind, OrderState, Record, StepSeen, StepState, Try, Way};
+use super::{Auditor, Finding, Flow, Invariant, must};
+
+/// Code of a failure that the supervisor counts.
+const EXPIRED: &str = "expired";
+/// Code of a failure that a dead letter stands for.
+const DEAD_LETTER: &str = "dead-letter";
+
+impl Auditor {
+    pub(super) fn inserted(&mut self, fingerprint: &Arc<str>, record: &Record) -> Finding {
+        let dossier = self.dossiers.entry(record.order).or_default();
+        must(dossier.last.is_none(), Invariant::Record, || "inserted a second time".to_owned())?;
+        let posted = dossier.posted.iter().find(|(posted, _)| posted == fingerprint);
+        let Some((_, channel)) = posted else {
+            return Err((Invariant::Record, "its document is none that was posted under its name".to_owned()));
+        };
+        dossier.channel.clone_from(channel);
+        let is_new = record.steps.iter().all(|step| (step.attempt, step.failures) == (0, 0));
+        must(is_new && record.version <= 2, Invariant::Record, || format!("a new order is not new: {record}"))?;
+        has_alert(dossier, record)?;
+        dossier.going_since_ms = self.at_ms;
+        dossier.keep(record, 0);
+        Ok(())
+    }
+
+    pub(super) fn written(&mut self, record: &Record, by: u32, clock_ms: i64) -> Finding {
+        let Self { rules, dossiers, at_ms, .. } = self;
+        let dossier = dossiers.entry(record.order).or_default();
+        let Some(before) = dossier.last.take() else {
+            return Err((Invariant::Record, "a record without its order".to_owned()));
+        };
+        let was_going = matches!(before.state, OrderState::Pending | OrderState::Processing | OrderState::Compensating);
+        let turned = before.state != record.state && record.state == OrderState::Compensating;
+        if !was_going || turned || before.paused != record.paused {
+            dossier.going_since_ms = *at_ms;
+        }
+        let finding = look(rules.workflows.get(&record.workflow), dossier, [&before, record], clock_ms);
+        dossier.keep(record, by);
+        finding
+    }
+}
+
+impl Dossier {
+    fn keep(&mut self, record: &Record, by: u32) {
+        self.states.insert(record.version, record.state);
+        for (place, step) in record.steps.iter().enumerate() {
+            if let (StepState::Processing, Some(complete_by_ms)) = (step.state, step.complete_by_ms) {
+                let claim = Claimed { way: step.way, complete_by_ms, by, requested: false };
+                self.claims.entry((place, step.attempt)).or_insert(claim);
+            }
+        }
+        self.last = Some(record.clone());
+    }
+}
+
+/// Everything about one write.
+fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2], clock_ms: i64) -> Finding {
+    must(after.version == before.version + 1, Invariant::Record, || {
+        format!("version {} follows version {}", after.version, before.version)
+    })?;
+    let is_same = before.workflow == after.workflow && before.steps.len() == after.steps.len();
+    must(is_same, Invariant::Record, || "the order changed its workflow".to_owned())?;
+    let Some(flow) = flow else {
+        return Err((Invariant::Record, format!("there is no version {} of the workflow", after.workflow)));
+    };
+    absorbing(before, after)?;
+    for place in 0..after.steps.len() {
+        let (b, a) = (&before.steps[place], &after.steps[place]);
+        let of = Try { order: after.order, step: place, way: b.way, attempt: b.attempt };
+        let endings = [Ending::Failed, Ending::Done, Ending::Deferred];
+        let has_answered = endings.iter().any(|ending| dossier.has_reply(of, *ending));
+        if (b.way, a.way, b.state) == (Way::Forward, Way::Undo, StepState::Processing) && !has_answered {
+            let until_ms = b.complete_by_ms.filter(|until_ms| clock_ms < *until_ms);
+            dossier.running_until_ms.extend(until_ms.map(|until_ms| (place, until_ms)));
+        }
+        let change = Change { flow, dossier, before, after, place, clock_ms };
+        change.claim()?;
+        change.counting()?;
+        change.movers()?;
+        if a.attempt > b.attempt && a.way == Way::Undo {
+            dossier.running_until_ms.remove(&place);
+        }
+        if a.failures > b.failures {
+            must(dossier.counted.insert((place, b.attempt)), Invariant::Counting, || {
+                format!("attempt {} of step {place} is counted twice", b.attempt)
+            })?;
+        }
+    }
+    ended_well(dossier, after)?;
+    watched(flow, after)?;
+    has_alert(dossier, after)
+}
+
+fn absorbing(before: &Record, after: &Record) -> Finding {
+    let is_final = matches!(before.state, OrderState::Processed | OrderState::Compensated);
+    let parts = |record: &Record| (record.state, record.steps.clone(), record.reason.clone(), record.paused);
+    let is_same = !is_final || parts(before) == parts(after);
+    must(is_same, Invariant::Absorbing, || format!("it had ended: {before}; and now: {after}"))
+}
+
+/// Processed and compensated are what they say, in the record and at the services.
+fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
+    for (place, step) in after.steps.iter().enumerate() {
+        let effects = dossier.effects(place);
+        match after.state {
+            OrderState::Compensated => {
+                let is_undone = step.attempt == 0 || (step.way, step.state) == (Way::Undo, StepState::Processed);
+                must(is_undone && effects.forward <= effects.undo, Invariant::Undone, || {
+                    format!("compensated, but step {place} is not undone: {after}")
+                })?;
+            }
+            OrderState::Processed => {
+                let is_done = (step.way, step.state) == (Way::Forward, StepState::Processed);
+                must(is_done, Invariant::Movers, || format!("processed, but step {place} is not: {after}"))?;
+            }
+            OrderState::Pending | OrderState::Processing | OrderState::Error | OrderState::Compensating => {}
+        }
+    }
+    Ok(())
+}
+
+/// Somebody looks, and not too late.
+fn watched(flow: &Flow, record: &Record) -> Finding {
+    let is_under_way = matches!(record.state, OrderState::Processing | OrderState::Compensating);
+    let held = record.steps.iter().filter(|step| step.state == StepState::Processing && !step.doubted);
+    let latest_ms = held.filter_map(|step| step.complete_by_ms).min().map(|at_ms| at_ms + flow.grace_ms);
+    let is_needed = is_under_way && (latest_ms.is_some() || !record.paused);
+    let looks_ms = record.watch_ms.unwrap_or(i64::MAX);
+    must(!is_needed || looks_ms <= latest_ms.unwrap_or(i64::MAX - 1), Invariant::Watched, || {
+        format!("nobody looks at it in time: {record}")
+    })
+}
+
+/// An alert is on its way, or arrived.
+fn has_alert(dossier: &Dossier, record: &Record) -> Finding {
+    if record.state != OrderState::Error {
+        return Ok(());
+    }
+    let Some((_, since)) = &record.reason else {
+        return Err((Invariant::Alert, "it is in Error without a reason".to_owned()));
+    };
+    let alert = (Kind::NeedsOperator, *since);
+    must(record.unsent.contains(&alert) || dossier.told.contains(&alert), Invariant::Alert, || {
+        format!("in Error since v{since}, and nobody will ever be told: {record}")
+    })
+}
+
+/// What one write does to one step.
+struct Change<'a> {
+    flow: &'a Flow,
+    dossier: &'a Dossier,
+    before: &'a Record,
+    after: &'a Record,
+    place: usize,
+    /// The writer's clock.
+    clock_ms: i64,
+}
+
+impl Change<'_> {
+    fn steps(&self) -> (&StepSeen, &StepSeen) {
+        (&self.before.steps[self.place], &self.after.steps[self.place])
+    }
+
+    fn of(&self, step: &StepSeen) -> Try {
+        Try { order: self.after.order, step: self.place, way: step.way, attempt: step.attempt }
+    }
+
+    fn has_turned(&self) -> bool {
+        let (b, a) = self.steps();
+        b.way != a.way
+    }
+
+    /// Invariants 2 and 6: who claims, and when.
+    fn claim(&self) -> Finding {
+        let (b, a) = self.steps();
+        let place = self.place;
+        must(a.attempt >= b.attempt && a.attempt <= b.attempt + 1, Invariant::Claims, || {
+            format!("step {place} goes from attempt {} to {}", b.attempt, a.attempt)
+        })?;
+        must(b.way == Way::Forward || a.way == Way::Undo, Invariant::NothingAfterUndo, || {
+            format!("step {place} turns forward again")
+        })?;
+        if a.attempt == b.attempt {
+            let is_held = a.state == StepState::Processing;
+            let holder = |step: &StepSeen| (step.state, step.way, step.locked_by.clone(), step.complete_by_ms);
+            return must(!is_held || holder(a) == holder(b), Invariant::Claims, || {
+                format!("attempt {} of step {place} has another claimant or deadline", a.attempt)
+            });
+        }
+        let is_whole = a.state == StepState::Processing && a.locked_by.is_some() && a.complete_by_ms.is_some();
+        must(is_whole, Invariant::Claims, || format!("attempt {} of step {place} is no claim", a.attempt))?;
+        // What its holder gave back for no time at all may be claimed in the same write.
+        let is_given_back = self.dossier.has_reply(self.of(b), Ending::Deferred);
+        must(b.state != StepState::Processing || self.has_turned() || is_given_back, Invariant::Claims, || {
+            format!("step {place} is claimed while attempt {} is held", b.attempt)
+        })?;
+        self.patience()?;
+        self.sequence()
+    }
+
+    /// Not before its back-off is over, nor, for an undo, before the forward attempt is, by the writer's clock.
+    fn patience(&self) -> Finding {
+        let (b, a) = self.steps();
+        let (place, clock_ms) = (self.place, self.clock_ms);
+        let waits_until_ms = b.not_before_ms.filter(|_| b.state == StepState::Pending && !self.has_turned());
+        must(waits_until_ms.is_none_or(|until_ms| until_ms <= clock_ms), Invariant::Claims, || {
+            format!("step {place} is claimed before its back-off is over")
+        })?;
+        let running_until_ms = self.dossier.running_until_ms.get(&place).filter(|_| a.way == Way::Undo);
+        must(running_until_ms.is_none_or(|until_ms| *until_ms <= clock_ms), Invariant::NothingAfterUndo, || {
+            format!("the undo of step {place} is claimed while its forward attempt may still run")
+        })
+    }
+
+    fn sequence(&self) -> Finding {
+        let (_, a) = self.steps();
+        let place = self.place;
+        let steps = &self.after.steps;
+        match a.way {
+            Way::Forward => {
+                let is_ready = |earlier: &usize| {
+                    (steps[*earlier].way, steps[*earlier].state) == (Way::Forward, StepState::Processed)
+                };
+                must(self.flow.after[place].iter().all(is_ready), Invariant::Sequence, || {
+                    format!("step {place} is claimed before what it comes after is processed: {}", self.after)
+                })
+            }
+            Way::Undo => {
+                let later = (0..steps.len()).filter(|later| self.flow.after[*later].contains(&place));
+                let is_gone = |later: usize| {
+                    steps[later].attempt == 0
+                        || (steps[later].way, steps[later].state) == (Way::Undo, StepState::Processed)
+                };
+                must(later.into_iter().all(is_gone), Invariant::Sequence, || {
+                    format!("the undo of step {place} is claimed before those after it are undone: {}", self.after)
+                })
+            }
+        }
+    }
+
+    /// Invariant 4.
+    fn counting(&self) -> Finding {
+        let (b, a) = self.steps();
+        let place = self.place;
+        must(a.failures <= b.failures + 1, Invariant::Counting, || {
+            format!("failures of step {place} go from {} to {}", b.failures, a.failures)
+        })?;
+        must(a.failures <= a.attempt, Invariant::Counting, || {
+            format!("step {place} has {} failures in {} attempts", a.failures, a.attempt)
+        })?;
+        let may_reset = a.failures == 0 && (self.has_turned() || b.state == StepState::Error);
+        must(a.failures >= b.failures || may_reset, Invariant::Counting, || {
+            format!("failures of step {place} go from {} to {}", b.failures, a.failures)
+        })
+    }
+
+    /// Invariant 3: why a step moves on.
+    fn movers(&self) -> Finding {
+        let (b, a) = self.steps();
+        let place = self.place;
+        if self.has_turned() {
+            let is_so = matches!(self.after.state, OrderState::Compensating | OrderState::Compensated);
+            return must(is_so, Invariant::Movers, || format!("step {place} turns round in {:?}", self.after.state));
+        }
+        if a.failures > b.failures {
+            must(b.state == StepState::Processing, Invariant::Movers, || {
+                format!("a failure of step {place} is counted, of which no attempt was under way")
+            })?;
+            return self.failure_is_real();
+        }
+        if a.attempt > b.attempt || a.state == b.state {
+            return Ok(());
+        }
+        let of = self.of(b);
+        match (b.state, a.state) {
+            (_, StepState::Processed) => self.success_is_real(of),
+            (StepState::Processing, StepState::Pending | StepState::Error) => {
+                must(self.dossier.has_reply(of, Ending::Deferred), Invariant::Movers, || {
+                    format!("{of} is given back, and nobody counted it or asked for that")
+                })
+            }
+            (StepState::Error, StepState::Pending) => {
+                let wishes = &self.dossier.wishes;
+                let is_wished = wishes.contains("Resubmit") || (b.way == Way::Undo && wishes.contains("Cancel"));
+                must(is_wished, Invariant::Movers, || {
+                    format!("step {place} was given up and starts again, and nobody wished it")
+                })
+            }
+            (StepState::Processed, _) => {
+                Err((Invariant::Movers, format!("step {place} was processed and is {:?} now", a.state)))
+            }
+            (StepState::Pending, StepState::Error) => {
+                let over_ms = b.started_ms.map(|started_ms| started_ms + self.flow.horizons_ms[place]);
+                must(over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms), Invariant::Movers, || {
+                    format!("step {place} is given up while nobody was at work on it, before its horizon")
+                })
+            }
+            (StepState::Pending | StepState::Error, StepState::Processing)
+            | (StepState::Pending, StepState::Pending)
+            | (StepState::Processing, StepState::Processing)
+            | (StepState::Error, StepState::Error) => Ok(()),
+        }
+    }
+
+    fn success_is_real(&self, of: Try) -> Finding {
+        must(self.dossier.has_success(of), Invariant::Movers, || {
+            format!("step {} is processed, and no attempt up to {} said so", of.step, of.attempt)
+        })?;
+        let effects = self.dossier.effects(of.step);
+        let is_so = match of.way {
+            Way::Forward => effects.confirmed && effects.forward >= 1,
+            Way::Undo => effects.forward == effects.undo,
+        };
+        must(is_so, Invariant::Movers, || format!("{of} is processed, and its service knows nothing of it"))
+    }
+
+    /// A failure that is counted was one: no answer in time by the writer's own word, a no of that attempt, or a dead
+    /// letter about it.
+    fn failure_is_real(&self) -> Finding {
+        let (b, a) = self.steps();
+        let of = self.of(b);
+        let Some((code, at_ms)) = &a.last_error else {
+            return Err((Invariant::Movers, format!("a failure of {of} is counted without a word")));
+        };
+        match &**code {
+            EXPIRED => {
+                let earliest_ms = b.complete_by_ms.unwrap_or(i64::MAX).saturating_add(self.flow.grace_ms);
+                must(*at_ms >= earliest_ms, Invariant::Movers, || {
+                    format!("{of} is taken for expired {} ms too early", earliest_ms - at_ms)
+                })
+            }
+            DEAD_LETTER => must(self.dossier.letters.contains(&of), Invariant::Movers, || {
+                format!("a dead letter about {of} is counted that nobody has seen")
+            }),
+            _ => {
+                let is_real = [Ending::Failed, Ending::Done].iter().any(|ending| self.dossier.has_reply(of, *ending));
+                must(is_real, Invariant::Movers, || format!("a failure of {of} is counted, and it never said so"))
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! After the faults: operators see to what waits for them, everything comes to an end, and that is looked at.
+
+use std::collections::BTreeMap;
+
+use domain::id::OrderId;
+use domain::task::ProcessState;
+use domain::workflow::Workflow;
+
+use super::auditor::seen::Seen;
+use super::setup::Setup;
+use super::state::Event;
+use super::world::World;
+
+/// Between two looks at first, in milliseconds.
+const LOOK_MS: u64 = 60_000;
+/// The latest that a message can be: sent at the end of the faults, hours late, dead then and sent back hours later.
+const LATE_MS_MAX: u64 = 8 * 3_600_000;
+/// How often operators see to the same order.
+const ACTS_MAX: u32 = 2;
+
+/// How far it is with the end.
+#[derive(Debug, Default)]
+pub struct Calm {
+    since_ms: i64,
+    /// How often operators saw to an order; those they leave as they are count as seen to for good.
+    acts: BTreeMap<OrderId, u32>,
+}
+
+impl World {
+    /// Faults stop.
+    pub(super) fn begin_calm(&mut self) {
+        {
+            let mut state = self.shared.lock();
+            state.is_calm = true;
+            state.tables.is_watch_changed = true;
+            state.tell("faults stop");
+            self.calm.since_ms = state.now_ms;
+            for queue in 0..=super::queues::LETTERS {
+                state.after(0, Event::Pump(queue));
+            }
+            state.after(LOOK_MS, Event::Look);
+        }
+        for invocation in 0..self.executor.next_number() {
+            self.executor.resume(invocation);
+        }
+        // Clocks are right from now on: instances whose clocks are wrong make way.
+        self.recycle(1_000);
+    }
+
+    /// Looks whether it is over, and what operators have to do.
+    pub(super) fn look(&mut self) {
+        let (is_quiet, bound_ms) = {
+            let mut state = self.shared.lock();
+            let bound_ms = bound_ms(&state.setup);
+            let (now_ms, since_ms) = (state.now_ms, self.calm.since_ms);
+            state.auditor.see(now_ms, &Seen::EndIsDue { since_ms, bound_ms });
+            let is_told = state.tables.tasks().all(|task| task.unsent.is_empty() && task.process_state.is_settled());
+            (is_told && state.queues.is_empty() && self.jobs.is_empty(), bound_ms)
+        };
+        let acts = self.operate();
+        let mut state = self.shared.lock();
+        let limit_ms =
+            self.calm.since_ms + bound_ms + i64::try_from(LATE_MS_MAX).unwrap_or(0) + resend_ms(&state.setup);
+        let is_over = is_quiet && acts == 0 && self.customers.are_content();
+        if is_over || state.now_ms > limit_ms {
+            let (world, queued) = (state.world.clone(), state.queues.len());
+            state.see(&world, &Seen::DrainIsDue { queued });
+            drop(state);
+            return self.end();
+        }
+        // Ever more rarely: what is left then are messages that are hours late.
+        let since_ms = state.now_ms.abs_diff(self.calm.since_ms);
+        state.after((since_ms / 4).clamp(LOOK_MS, 10 * LOOK_MS), Event::Look);
+    }
+
+    /// Operators resume what is paused, and see to what is in `Error`: resubmit it, cancel it or leave it. Gives how many
+    /// orders they saw to.
+    fn operate(&mut self) -> usize {
+        let mut wishes: Vec<(OrderId, &str)> = Vec::new();
+        {
+            let mut state = self.shared.lock();
+            let tasks: Vec<_> = state.tables.tasks().cloned().collect();
+            for task in tasks {
+                let acts = self.calm.acts.entry(task.order_id).or_default();
+                if task.paused.is_some() && !task.process_state.is_settled() {
+                    wishes.push((task.order_id, "resume"));
+                } else if task.process_state == ProcessState::Error && *acts < ACTS_MAX {
+                    match state.rng.below(3) {
+                        0 => *acts = ACTS_MAX,
+                        1 => {
+                            *acts += 1;
+                            wishes.push((task.order_id, "resubmit"));
+                        }
+                        _ => {
+                            *acts += 1;
+                            wishes.push((task.order_id, "cancel"));
+                        }
+                    }
+                }
+            }
+        }
+        for (order, action) in &wishes {
+            self.command(*order, action);
+        }
+        wishes.len()
+    }
+}
+
+/// Within how long every order ends once faults stop: its attempts' limits, graces, back-offs and supervisor's periods in
+/// both directions, and what messages and instances left behind, in milliseconds.
+fn bound_ms(setup: &Setup) -> i64 {
+    let of = |workflow: &Workflow| -> u64 {
+        let patience = &workflow.supervision;
+        let doubt_ms = patience.doubt_after_ms.map_or(0, |ms| ms);
+        let between_ms =
+            patience.grace_ms + patience.backoff.wait_ms_max() + patience.wake_lost_after_ms + setup.tick_ms;
+        let attempts = workflow.steps.iter().map(|rule| {
+            let attempt_ms = 2 * rule.complete_within_ms + between_ms + doubt_ms + setup.visibility_ms;
+            // Forward and back.
+            2 * u64::from(rule.max_failures + 1) * attempt_ms
+        });
+        attempts.sum()
+    };
+    let longest_ms = setup.shape.versions().map(of).max().unwrap_or(0);
+    // Instances that start, breakers that are open, messages that are hidden, and clocks that were wrong until now.
+    let rest_ms = 120_000 + 4 * setup.visibility_ms + 3 * setup.skew_ms + 10 * setup.tick_ms;
+    i64::try_from(longest_ms + rest_ms).unwrap_or(i64::MAX)
+}
+
+/// The longest pause before something is told again, in milliseconds.
+fn resend_ms(setup: &Setup) -> i64 {
+    let pauses_ms = setup.shape.versions().map(|workflow| workflow.supervision.resend_after_ms << 8);
+    i64::try_from(pauses_ms.max().unwrap_or(0)).unwrap_or(i64::MAX)
+}

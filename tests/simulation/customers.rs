@@ -1,0 +1,158 @@
+//! Those who post orders, and post again until they are told that the order is accepted.
+
+use std::sync::Arc;
+
+use api::Door;
+use bytes::Bytes;
+use domain::id::OrderId;
+use http::{Request, Response};
+
+use super::actors::{Role, Slot};
+use super::auditor::seen::Seen;
+use super::executor::Done;
+use super::faults::Fault;
+use super::operators::Ask;
+use super::setup::Setup;
+use super::state::{Event, Shared};
+use super::world::{Job, World};
+
+/// The reply channels there are.
+const CHANNELS: [&str; 2] = ["shop", "desk"];
+
+/// One customer, with one order in mind.
+#[derive(Debug, Clone)]
+struct Customer {
+    document: Bytes,
+    key: Option<String>,
+    is_content: bool,
+    tries: u32,
+}
+
+/// All customers.
+#[derive(Debug, Default)]
+pub struct Customers {
+    all: Vec<Customer>,
+    door: Arc<Door>,
+    name: Arc<str>,
+}
+
+impl Customers {
+    /// Those of a world, who will post within some time.
+    pub fn draw(shared: &Shared, setup: &Setup) -> Self {
+        let mut customers = Self { all: Vec::new(), door: Arc::new(Door::new(CHANNELS)), name: "customer".into() };
+        let mut state = shared.lock();
+        for number in 0..setup.orders {
+            let key = state.rng.chance(8_000).then(|| format!("key-{number}"));
+            let channel = state.rng.chance(7_000).then(|| state.rng.pick(&CHANNELS));
+            let priority = state.rng.chance(2_000).then(|| state.rng.pick(&["high", "normal"]));
+            customers.add(&mut state, number, key, channel, priority);
+            let ms = state.rng.below(setup.posts_within_ms);
+            state.after(ms, Event::Post(number));
+        }
+        customers
+    }
+
+    fn add(
+        &mut self,
+        state: &mut super::state::State,
+        number: usize,
+        key: Option<String>,
+        channel: Option<&str>,
+        priority: Option<&str>,
+    ) {
+        let mut document = format!("{{\"Number\":{number}");
+        for (name, value) in [("ReplyChannel", channel), ("Priority", priority)] {
+            if let Some(value) = value {
+                document.push_str(&format!(",\"{name}\":\"{value}\""));
+            }
+        }
+        document.push('}');
+        state.remotes.channels.insert(document.as_str().into(), channel.map(Arc::from));
+        self.all.push(Customer { document: document.into(), key, is_content: false, tries: 0 });
+    }
+
+    /// Whether all were told that their orders are accepted, or refused for good.
+    #[must_use]
+    pub fn are_content(&self) -> bool {
+        self.all.iter().all(|customer| customer.is_content)
+    }
+
+    /// What customers and operators talk to.
+    #[must_use]
+    pub fn door(&self) -> Arc<Door> {
+        self.door.clone()
+    }
+}
+
+impl World {
+    /// A customer posts.
+    pub(super) fn post(&mut self, number: usize) {
+        let customer = &mut self.customers.all[number];
+        customer.tries += 1;
+        let mut request = Request::post("/orders");
+        if let Some(key) = &customer.key {
+            request = request.header("Idempotency-Key", key);
+        }
+        if customer.tries.is_multiple_of(3) {
+            request = request.header("Prefer", "wait=2");
+        }
+        let body = customer.document.clone();
+        self.ask(Ask::Order(number), request.body(body).unwrap_or_default());
+    }
+
+    /// An invocation at the door.
+    pub(super) fn ask(&mut self, ask: Ask, request: Request<Bytes>) {
+        let invocation = self.executor.next_number();
+        let slot = Slot::new(&self.shared, Role::Door, 0, invocation);
+        let ports = slot.ports(&self.shared, invocation);
+        {
+            let mut state = self.shared.lock();
+            let path = request.uri().path().to_owned();
+            state.note(&ports.who.name, None, &path, || format!("POST {path}"));
+        }
+        let (door, phase) = (self.customers.door(), ports.who.phase.clone());
+        let work =
+            Box::pin(async move { Done::Answered(Box::new(api::handle(&ports, &door, "customer", request).await)) });
+        self.executor.begin(work, phase);
+        self.jobs.insert(invocation, Job::Door(ask));
+    }
+
+    /// A customer hears what became of a post, or nothing.
+    pub(super) fn order_answered(&mut self, number: usize, response: Option<&Response<Bytes>>) {
+        let shared = self.shared.clone();
+        let mut state = shared.lock();
+        let status = response.map_or(0, |response| response.status().as_u16());
+        let customers = &mut self.customers;
+        let name = customers.name.clone();
+        match (status, response.and_then(order_in)) {
+            (200 | 202, Some(order)) => {
+                state.see(&name, &Seen::Accepted { order });
+                let was_content = std::mem::replace(&mut customers.all[number].is_content, true);
+                if customers.all[number].key.is_none() || was_content {
+                    return;
+                }
+                if state.strikes(Fault::PostedAgain) {
+                    let ms = state.rng.between(0, 600_000);
+                    state.after(ms, Event::Post(number));
+                }
+                if state.strikes(Fault::PostedOther) {
+                    let (key, other) = (customers.all[number].key.clone(), customers.all.len());
+                    customers.add(&mut state, other, key, None, None);
+                    let ms = state.rng.between(0, 5_000);
+                    state.after(ms, Event::Post(other));
+                }
+            }
+            // Refused for good: another document is stored under the key.
+            (400..500, _) => customers.all[number].is_content = true,
+            _ => {
+                let ms = state.rng.between(200, 15_000);
+                state.after(ms, Event::Post(number));
+            }
+        }
+    }
+}
+
+fn order_in(response: &Response<Bytes>) -> Option<OrderId> {
+    let location = response.headers().get("Location")?.to_str().ok()?;
+    location.rsplit('/').next()?.parse().ok()
+}

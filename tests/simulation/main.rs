@@ -1,0 +1,161 @@
+//! The program `simulate`: runs many worlds of the simulation, or one again with its trace.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use clap::Parser;
+use tests::simulation::faults::{Counts, Fault};
+use tests::simulation::{ORDERS, Outcome, run};
+
+/// Runs so many worlds at least before a fault that never struck is a failure.
+const SEEDS_FOR_ALL_FAULTS: u64 = 2_000;
+
+/// Runs the real handlers in simulated worlds in which everything goes wrong, and checks that no order is lost and no effect
+/// doubled. Each seed is one world, and the same world each time.
+#[derive(Debug, Parser)]
+#[command(name = "simulate")]
+struct Args {
+    /// How many worlds.
+    #[arg(long, default_value_t = 10_000)]
+    seeds: u64,
+    /// The first seed.
+    #[arg(long, default_value_t = 0)]
+    start: u64,
+    /// Threads; as many as there are processors, unless told.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Runs this one world again and prints its trace.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Orders in each world.
+    #[arg(long, default_value_t = ORDERS)]
+    orders: usize,
+    /// Prints all of a trace, not only what is about the order concerned.
+    #[arg(long)]
+    full: bool,
+    /// Goes on after a failure, and ends with a line for each.
+    #[arg(long)]
+    keep_going: bool,
+    /// Says nothing about a failure but its seed and what did not hold.
+    #[arg(long)]
+    brief: bool,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    match args.seed {
+        Some(seed) => replay(&args, seed),
+        None => run_all(&args),
+    }
+}
+
+/// Runs one world and prints what happened in it.
+fn replay(args: &Args, seed: u64) -> ExitCode {
+    let outcome = run(seed, args.orders, true);
+    tell(args, &outcome, args.full || outcome.violations.is_empty());
+    println!("seed {seed}: {} of simulated time, trace hash {:016x}", duration(outcome.lasted_ms), outcome.hash);
+    if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints the trace of a world, all of it or what is about the order that went wrong, and what went wrong.
+fn tell(args: &Args, outcome: &Outcome, is_full: bool) {
+    let orders: Vec<_> = outcome.violations.iter().filter_map(|violation| violation.order).collect();
+    for line in &outcome.lines {
+        let is_concerned = line.order.map_or(&*line.actor == "world", |order| orders.contains(&order));
+        let is_told = is_full || is_concerned;
+        if is_told && !args.brief {
+            println!("{line}");
+        }
+    }
+    for violation in &outcome.violations {
+        println!("seed {}: {violation}", outcome.seed);
+    }
+}
+
+/// What all worlds came to.
+#[derive(Default)]
+struct Sum {
+    counts: Counts,
+    lasted_ms: i64,
+    worlds: u64,
+    failed: BTreeMap<u64, Outcome>,
+}
+
+/// Runs worlds until one fails or all have run.
+fn run_all(args: &Args) -> ExitCode {
+    let jobs = args.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let end = args.start.saturating_add(args.seeds);
+    let (next, sum) = (AtomicU64::new(args.start), Mutex::new(Sum::default()));
+    let started = now();
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| work(args, &next, end, &sum));
+        }
+    });
+    let sum = sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let seconds = started.elapsed().as_secs_f64();
+    for fault in Fault::ALL {
+        println!("{:>12}  {}", sum.counts.of(fault), fault.name());
+    }
+    let per_second = sum.worlds as f64 / seconds.max(0.001);
+    println!(
+        "{} seeds from {} in {seconds:.1} s on {jobs} threads: {per_second:.0} seeds per second, {} orders each, {} of simulated time",
+        sum.worlds,
+        args.start,
+        args.orders,
+        duration(sum.lasted_ms)
+    );
+    if let Some((seed, first)) = sum.failed.first_key_value() {
+        match args.keep_going {
+            true => sum.failed.values().for_each(|failed| tell(args, failed, false)),
+            false => tell(args, &run(first.seed, args.orders, true), args.full),
+        }
+        println!("again with its trace: simulate --orders {} --seed {seed}", args.orders);
+        return ExitCode::FAILURE;
+    }
+    let missing: Vec<&str> = sum.counts.missing().map(Fault::name).collect();
+    if sum.worlds >= SEEDS_FOR_ALL_FAULTS && !missing.is_empty() {
+        println!("these faults were never injected: {}", missing.join(", "));
+        return ExitCode::FAILURE;
+    }
+    println!("no violation");
+    ExitCode::SUCCESS
+}
+
+/// Runs one world after the other.
+fn work(args: &Args, next: &AtomicU64, end: u64, sum: &Mutex<Sum>) {
+    loop {
+        let seed = next.fetch_add(1, Ordering::Relaxed);
+        if seed >= end {
+            return;
+        }
+        let outcome = run(seed, args.orders, false);
+        let mut sum = sum.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        sum.counts.merge(&outcome.counts);
+        sum.lasted_ms = sum.lasted_ms.saturating_add(outcome.lasted_ms);
+        sum.worlds += 1;
+        if !outcome.violations.is_empty() {
+            sum.failed.insert(seed, outcome);
+            if !args.keep_going {
+                next.store(end, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how fast it runs is no part of a world")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn duration(ms: i64) -> String {
+    let (hours, minutes) = (ms / 3_600_000, ms / 60_000 % 60);
+    match hours {
+        0 => format!("{minutes} min {} s", ms / 1_000 % 60),
+        1..48 => format!("{hours} h {minutes} min"),
+        _ => format!("{} days", hours / 24),
+    }
+}

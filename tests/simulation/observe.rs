@@ -1,0 +1,108 @@
+//! From the system's records and messages to the auditor's words.
+
+use domain::id::OrderId;
+use domain::message::Outcome;
+use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch};
+
+use super::auditor::seen;
+use super::auditor::seen::{Ending, Kind, OrderState, Record, StepSeen, Try, Way};
+
+/// The place of a step whose name is its place, as in all workflows here.
+#[must_use]
+pub fn place(step: &str) -> Option<usize> {
+    step.strip_prefix('s')?.parse().ok()
+}
+
+/// A direction.
+#[must_use]
+pub const fn way(direction: Direction) -> Way {
+    match direction {
+        Direction::Forward => Way::Forward,
+        Direction::Undo => Way::Undo,
+    }
+}
+
+/// One attempt of one step; nothing if there is no such step in any workflow here.
+#[must_use]
+pub fn of(order: OrderId, step: &str, direction: Direction, attempt: u32) -> Option<Try> {
+    Some(Try { order, step: place(step)?, way: way(direction), attempt })
+}
+
+/// How an attempt ended.
+#[must_use]
+pub const fn ending(outcome: &Outcome) -> Ending {
+    match outcome {
+        Outcome::Done(_) => Ending::Done,
+        Outcome::Failed(_) => Ending::Failed,
+        Outcome::Deferred(_) => Ending::Deferred,
+    }
+}
+
+/// What is told.
+#[must_use]
+pub const fn kind(notice: NoticeKind) -> Kind {
+    match notice {
+        NoticeKind::OrderReceived => Kind::Received,
+        NoticeKind::OrderProcessed => Kind::Processed,
+        NoticeKind::OrderFailed => Kind::Failed,
+        NoticeKind::OrderCompensated => Kind::Compensated,
+        NoticeKind::OrderNeedsOperator => Kind::NeedsOperator,
+        NoticeKind::ReplyChannelFailing => Kind::ChannelFailing,
+    }
+}
+
+/// What is told, by the event's type; nothing where it is not about an order's state.
+#[must_use]
+pub fn kind_of(event_type: &str) -> Option<Kind> {
+    use NoticeKind::{
+        OrderCompensated, OrderFailed, OrderNeedsOperator, OrderProcessed, OrderReceived, ReplyChannelFailing,
+    };
+    let all = [OrderReceived, OrderProcessed, OrderFailed, OrderCompensated, OrderNeedsOperator, ReplyChannelFailing];
+    all.into_iter().find(|notice| notice.name() == event_type).map(kind)
+}
+
+/// A record.
+#[must_use]
+pub fn record(task: &Task) -> Record {
+    Record {
+        order: task.order_id,
+        version: task.version,
+        workflow: task.workflow_version,
+        state: match task.process_state {
+            ProcessState::Pending => OrderState::Pending,
+            ProcessState::Processing => OrderState::Processing,
+            ProcessState::Processed => OrderState::Processed,
+            ProcessState::Error => OrderState::Error,
+            ProcessState::Compensating => OrderState::Compensating,
+            ProcessState::Compensated => OrderState::Compensated,
+        },
+        reason: task.reason.as_ref().map(|reason| (reason.code.clone(), reason.since_version)),
+        paused: task.paused.is_some(),
+        watch_ms: match (task.watch, task.watch_at) {
+            (Some(Watch::Due(_)), Some(at)) => Some(at.epoch_ms()),
+            (Some(Watch::Due(_) | Watch::Error(_)) | None, _) => None,
+        },
+        unsent: task.unsent.iter().map(|notice| (kind(notice.kind), notice.version)).collect(),
+        steps: task.steps.iter().map(step).collect(),
+    }
+}
+
+fn step(step: &Step) -> StepSeen {
+    StepSeen {
+        state: match step.process_state {
+            StepState::Pending => seen::StepState::Pending,
+            StepState::Processing => seen::StepState::Processing,
+            StepState::Processed => seen::StepState::Processed,
+            StepState::Error => seen::StepState::Error,
+        },
+        way: way(step.direction),
+        attempt: step.attempt,
+        failures: step.failure_count,
+        locked_by: step.locked_by.clone(),
+        complete_by_ms: step.complete_by.map(domain::time::Timestamp::epoch_ms),
+        not_before_ms: step.not_before.map(domain::time::Timestamp::epoch_ms),
+        started_ms: step.started_at.map(domain::time::Timestamp::epoch_ms),
+        doubted: step.doubted_at.is_some(),
+        last_error: step.last_error.as_ref().map(|error| (error.code.clone(), error.at.epoch_ms())),
+    }
+}

@@ -1,0 +1,238 @@
+//! Operators, and what else comes from outside at a time of its own: outages, poison, forged replies.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::message::{Failure, Outcome, Priority, Reply, SchedulerMessage};
+use domain::task::{Direction, ProcessState, Task};
+use http::{Request, Response};
+
+use super::faults::Fault;
+use super::queues::SCHEDULER;
+use super::state::{Event, State};
+use super::world::World;
+
+/// What an operator does in the middle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meddling {
+    /// Resubmits an order.
+    Resubmit,
+    /// Cancels one.
+    Cancel,
+    /// Pauses one.
+    Pause,
+    /// Resumes one.
+    Resume,
+    /// Resubmits many.
+    Bulk,
+}
+
+impl Meddling {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Bulk];
+
+    /// Under which name it is planned and counted.
+    #[must_use]
+    pub const fn fault(self) -> Fault {
+        match self {
+            Self::Resubmit => Fault::Resubmitted,
+            Self::Cancel => Fault::Cancelled,
+            Self::Pause => Fault::Held,
+            Self::Resume => Fault::Resumed,
+            Self::Bulk => Fault::BulkResubmitted,
+        }
+    }
+
+    /// The last part of the path at which it is wished, where it is about one order.
+    const fn action(self) -> Option<&'static str> {
+        match self {
+            Self::Resubmit => Some("resubmit"),
+            Self::Cancel => Some("cancel"),
+            Self::Pause => Some("pause"),
+            Self::Resume => Some("resume"),
+            Self::Bulk => None,
+        }
+    }
+}
+
+/// An outage or an intrusion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blow {
+    /// A queue cannot be reached.
+    QueueAway,
+    /// The store cannot be reached.
+    StoreAway,
+    /// A service cannot be reached.
+    ServiceAway,
+    /// A body that nobody can read.
+    Poison,
+    /// A reply that no agent sent.
+    Forge,
+}
+
+impl Blow {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::QueueAway, Self::StoreAway, Self::ServiceAway, Self::Poison, Self::Forge];
+
+    /// Under which name it is planned and counted.
+    #[must_use]
+    pub const fn fault(self) -> Fault {
+        match self {
+            Self::QueueAway => Fault::QueueAway,
+            Self::StoreAway => Fault::StoreAway,
+            Self::ServiceAway => Fault::ServiceAway,
+            Self::Poison => Fault::Poisoned,
+            Self::Forge => Fault::Forged,
+        }
+    }
+}
+
+/// What somebody wants at the door.
+#[derive(Debug, Clone, Copy)]
+pub enum Ask {
+    /// A customer posts an order.
+    Order(usize),
+    /// An operator does something to an order.
+    Command,
+    /// An operator plans a job.
+    Plan,
+    /// An operator starts it.
+    Start,
+}
+
+impl World {
+    /// What comes of a visit at the door.
+    pub(super) fn answered(&mut self, ask: Ask, response: Option<&Response<Bytes>>) {
+        match ask {
+            Ask::Order(customer) => self.order_answered(customer, response),
+            Ask::Plan => {
+                let location = response.and_then(|response| response.headers().get("Location")?.to_str().ok());
+                if let Some(path) = location {
+                    let path = format!("{path}/start");
+                    self.ask(Ask::Start, wish(&path));
+                }
+            }
+            Ask::Command | Ask::Start => {}
+        }
+    }
+
+    /// An operator does something in the middle.
+    pub(super) fn meddle(&mut self, meddling: Meddling) {
+        if self.shared.lock().is_calm {
+            return;
+        }
+        let Some(action) = meddling.action() else { return self.plan_job() };
+        let found = {
+            let mut state = self.shared.lock();
+            let is_meant = |task: &&Arc<Task>| match meddling {
+                Meddling::Resubmit => task.process_state == ProcessState::Error,
+                Meddling::Cancel | Meddling::Pause | Meddling::Resume | Meddling::Bulk => {
+                    !task.process_state.is_final()
+                }
+            };
+            let orders: Vec<OrderId> = state.tables.tasks().filter(is_meant).map(|task| task.order_id).collect();
+            match orders.len() {
+                0 => None,
+                length => Some(orders[state.rng.place(length)]),
+            }
+        };
+        match found {
+            Some(order) => {
+                self.shared.lock().counts.add(meddling.fault());
+                self.command(order, action);
+            }
+            None => {
+                // Nothing to do yet: later perhaps.
+                let mut state = self.shared.lock();
+                let ms = state.rng.between(5_000, 60_000);
+                state.after(ms, Event::Meddle(meddling));
+            }
+        }
+    }
+
+    /// An operator plans a job, and will start it.
+    fn plan_job(&mut self) {
+        let body = "{\"By\":\"ann\",\"Reason\":\"it is back\",\"Selector\":{},\"Canary\":1,\"RatePerSecond\":5,\
+                    \"CanaryTimeoutMs\":20000,\"StopAtFailedPercent\":100}";
+        // Nobody vouches for the services of all those orders.
+        if !self.shared.lock().keys_expire() {
+            self.shared.lock().counts.add(Fault::BulkResubmitted);
+            self.ask(Ask::Plan, Request::post("/bulk").body(Bytes::from_static(body.as_bytes())).unwrap_or_default());
+        }
+    }
+
+    /// An operator does something to an order.
+    pub(super) fn command(&mut self, order: OrderId, action: &str) {
+        // Who resubmits vouches for the service; where it has forgotten already, an operator who knows that cancels.
+        let is_vouched = action != "resubmit" || self.shared.lock().vouch(order);
+        let action = if is_vouched { action } else { "cancel" };
+        self.ask(Ask::Command, wish(&format!("/orders/{order}/{action}")));
+    }
+
+    /// An outage or an intrusion begins.
+    pub(super) fn strike(&self, blow: Blow) {
+        let mut state = self.shared.lock();
+        if state.is_calm {
+            return;
+        }
+        match blow {
+            Blow::QueueAway => state.take_queue_away(),
+            Blow::StoreAway => state.take_store_away(),
+            Blow::ServiceAway => state.take_service_away(),
+            Blow::Poison => state.poison(),
+            Blow::Forge if state.tables.tasks().next().is_none() => {
+                let ms = state.rng.between(1_000, 20_000);
+                return state.after(ms, Event::Strike(blow));
+            }
+            Blow::Forge => state.forge(),
+        }
+        state.counts.add(blow.fault());
+    }
+}
+
+fn wish(path: &str) -> Request<Bytes> {
+    let body = Bytes::from_static(b"{\"By\":\"ann\",\"Reason\":\"it has to be\"}");
+    Request::post(path).body(body).unwrap_or_default()
+}
+
+impl State {
+    /// Puts a reply on the scheduler queue that no agent sent: of an attempt that there is not, in the wrong direction, or
+    /// for an order or a step that there is not. What names the attempt under way cannot be told from a real reply, so a
+    /// forger who could know that is no part of this.
+    fn forge(&mut self) {
+        let tasks: Vec<_> = self.tables.tasks().cloned().collect();
+        let task = tasks[self.rng.place(tasks.len())].clone();
+        let step = &task.steps[self.rng.place(task.steps.len())];
+        let outcome = match self.rng.below(2) {
+            0 => Outcome::Done(Json::of(&"forged")),
+            _ => Outcome::Failed(Failure { code: "forged".into(), message: "forged".into() }),
+        };
+        let direction = step.direction;
+        let reply = Reply {
+            order_id: task.order_id,
+            step: step.name.clone(),
+            direction,
+            attempt: step.attempt,
+            outcome,
+            hops: 0,
+        };
+        let other = match direction {
+            Direction::Forward => Direction::Undo,
+            Direction::Undo => Direction::Forward,
+        };
+        let reply = match self.rng.below(5) {
+            // The attempt may be claimed by the time the reply arrives, so one far ahead.
+            0 => Reply { attempt: step.attempt + 1_000, ..reply },
+            1 => Reply { attempt: 0, ..reply },
+            2 => Reply { step: "s99".into(), ..reply },
+            3 if other == Direction::Forward => Reply { direction: other, ..reply },
+            _ => Reply { order_id: OrderId::from_idempotency_key("nobody", "nothing"), ..reply },
+        };
+        let body = serde_json::to_string(&SchedulerMessage::Reply(reply)).unwrap_or_default();
+        self.tell(&format!("a forged reply: {body}"));
+        let lane = self.rng.pick(&Priority::ALL);
+        self.send(SCHEDULER, &body.into(), lane, 0, None);
+    }
+}

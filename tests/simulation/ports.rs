@@ -1,0 +1,398 @@
+//! All ports, as one invocation of one instance sees them. Each call is a place to wait: before it takes effect, and again
+//! before its answer is there. So an invocation can be killed or overtaken at either.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use domain::bulk::Job;
+use domain::id::OrderId;
+use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{
+    Clock, Commit, Due, Events, Inserted, Jobs, Lease, Leases, LetterRecord, Letters, ListError, Memo, Memos, Page,
+    PortError, Queues, Randomness, ServiceHealth, Services, Store,
+};
+use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
+
+use super::auditor::seen::{Ending, Seen};
+use super::faults::Fault;
+use super::observe;
+use super::queues::{FIRST_AGENT, SCHEDULER, SUBMISSION, text_of};
+use super::shapes::AGENTS;
+use super::sleep::Sleep;
+use super::state::{Shared, State};
+
+/// Who calls.
+#[derive(Debug, Clone)]
+pub struct Who {
+    /// The instance's name.
+    pub name: Arc<str>,
+    /// The invocation.
+    pub invocation: u32,
+    /// How far the instance's clock is off, in milliseconds.
+    pub skew_ms: i64,
+    /// Where the invocation stands, for those who count how instances die.
+    pub phase: Arc<AtomicU8>,
+}
+
+/// An invocation is between two calls.
+pub const BETWEEN: u8 = 0;
+/// A call of a port is on its way.
+pub const BEFORE: u8 = 1;
+/// A call of a port took effect, its answer is on its way.
+pub const AFTER: u8 = 2;
+
+/// All ports.
+#[derive(Clone)]
+pub struct Ports {
+    /// The world.
+    pub shared: Shared,
+    /// Who calls.
+    pub who: Who,
+}
+
+/// What is called, so far as faults care.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Read,
+    Write,
+    Queue(usize),
+    Bus,
+    Channel,
+    Lease,
+    Health,
+    Memo,
+    Record,
+}
+
+/// How a call goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+enum Wrong {
+    #[error("never carried out")]
+    NotDone,
+    #[error("carried out, and the answer got lost")]
+    AnswerLost,
+}
+
+impl State {
+    fn goes_wrong(&mut self, kind: Kind) -> Option<Wrong> {
+        use Wrong::{AnswerLost, NotDone};
+        let table = |state: &mut Self, fault| {
+            let strikes = state.is_store_away() || state.strikes(fault);
+            strikes.then(|| if state.rng.chance(5_000) { NotDone } else { AnswerLost })
+        };
+        match kind {
+            Kind::Read | Kind::Write if self.is_store_away() || self.strikes(Fault::Throttled) => Some(NotDone),
+            Kind::Read => None,
+            Kind::Write if self.strikes(Fault::WriteFailed) => Some(NotDone),
+            Kind::Write => self.strikes(Fault::WriteAnswerLost).then_some(AnswerLost),
+            Kind::Queue(queue) if self.is_queue_away(queue) || self.strikes(Fault::SendFailed) => Some(NotDone),
+            Kind::Queue(_) => self.strikes(Fault::SendAnswerLost).then_some(AnswerLost),
+            Kind::Bus if self.strikes(Fault::BusAway) => Some(NotDone),
+            Kind::Channel if self.strikes(Fault::ChannelAway) => Some(NotDone),
+            Kind::Bus | Kind::Channel => self.strikes(Fault::EventAnswerLost).then_some(AnswerLost),
+            Kind::Lease => table(self, Fault::LeaseLost),
+            Kind::Health => table(self, Fault::HealthAway),
+            Kind::Memo => table(self, Fault::MemoLost),
+            Kind::Record => table(self, Fault::RecordsLost),
+        }
+    }
+}
+
+impl Ports {
+    fn pause(&self, phase: u8) -> Sleep {
+        self.who.phase.store(phase, Ordering::Relaxed);
+        let ms = self.shared.lock().latency_ms();
+        Sleep::new(self.shared.clone(), ms)
+    }
+
+    /// One call of a port.
+    async fn call<R>(
+        &self,
+        operation: &'static str,
+        kind: Kind,
+        effect: impl FnOnce(&mut State) -> R,
+    ) -> Result<R, PortError> {
+        self.pause(BEFORE).await;
+        let outcome = {
+            let mut state = self.shared.lock();
+            let wrong = state.goes_wrong(kind);
+            state.note(&self.who.name, None, operation, || match wrong {
+                None => operation.to_owned(),
+                Some(wrong) => format!("{operation}: {wrong}"),
+            });
+            match wrong {
+                Some(Wrong::NotDone) => Err(Wrong::NotDone),
+                Some(Wrong::AnswerLost) => {
+                    effect(&mut state);
+                    Err(Wrong::AnswerLost)
+                }
+                None => Ok(effect(&mut state)),
+            }
+        };
+        self.pause(AFTER).await;
+        self.who.phase.store(BETWEEN, Ordering::Relaxed);
+        outcome.map_err(|wrong| PortError::unavailable(operation, wrong))
+    }
+}
+
+impl Clock for Ports {
+    fn now(&self) -> Timestamp {
+        self.shared.lock().clock(self.who.skew_ms)
+    }
+
+    fn sleep(&self, ms: u64) -> impl Future<Output = ()> + Send {
+        Sleep::new(self.shared.clone(), ms)
+    }
+}
+
+impl Randomness for Ports {
+    fn random(&self) -> u64 {
+        self.shared.lock().rng.bits()
+    }
+}
+
+impl Store for Ports {
+    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+        let name = &self.who.name;
+        self.call("store.insert", Kind::Write, |state| {
+            let first = state.insert(name, &order, &task);
+            if state.strikes(Fault::WriteRetried) { state.insert(name, &order, &task) } else { first }
+        })
+        .await
+    }
+
+    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        self.call("store.order", Kind::Read, |state| state.tables.row(order_id).map(|row| row.order.clone())).await
+    }
+
+    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        self.call("store.task", Kind::Read, |state| state.tables.row(order_id).map(|row| row.task.clone())).await
+    }
+
+    async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
+        let (who, before) = (&self.who, (before.order_id, before.version));
+        let first = self.call("store.commit", Kind::Write, |state| {
+            if state.strikes(Fault::ConflictInjected) {
+                return (Commit::Conflict, false);
+            }
+            let commit = state.commit(who, before, &after);
+            (commit, state.strikes(Fault::WriteRetried))
+        });
+        let (commit, is_retried) = first.await?;
+        if !is_retried {
+            return Ok(commit);
+        }
+        // The client library never saw that answer and writes again; in between others may have written.
+        self.call("store.commit (retried)", Kind::Write, |state| state.commit(who, before, &after)).await
+    }
+
+    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        self.call("store.due", Kind::Read, |state| state.due(shard, now, after, limit)).await
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        self.call("store.list", Kind::Read, |all| all.list(state, after, limit)).await?
+    }
+
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+        const LOOKS: u64 = 4;
+        for _ in 0..LOOKS {
+            let task = self.task(order_id).await?;
+            if task.as_ref().is_some_and(|task| task.process_state.is_settled()) {
+                return Ok(task);
+            }
+            self.sleep(wait_ms / LOOKS).await;
+        }
+        self.task(order_id).await
+    }
+}
+
+impl Queues for Ports {
+    async fn submit(&self, order: Order) -> Result<(), PortError> {
+        {
+            let mut state = self.shared.lock();
+            let channel = state.remotes.channels.get(order.document.text()).cloned().flatten();
+            let fingerprint = order.fingerprint.clone();
+            state.see(&self.who.name, &Seen::Posted { order: order.order_id, fingerprint, channel });
+        }
+        let (body, lane) = (text_of(&order), order.priority.unwrap_or_default());
+        self.call("queues.submit", Kind::Queue(SUBMISSION), |state| {
+            state.send(SUBMISSION, &body, lane, 0, Some(order.order_id));
+        })
+        .await
+    }
+
+    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+        let body: Arc<str> = serde_json::to_string(&message).unwrap_or_default().into();
+        let name = &self.who.name;
+        if let SchedulerMessage::Reply(reply) = &message
+            && let Some(of) = observe::of(reply.order_id, &reply.step, reply.direction, reply.attempt)
+        {
+            let mut state = self.shared.lock();
+            let clock_ms = state.clock(self.who.skew_ms).epoch_ms();
+            let ending = observe::ending(&reply.outcome);
+            state.see(name, &Seen::Replied { of, ending, clock_ms });
+            if ending == Ending::Done {
+                state.forget_what_is_replied(of);
+            }
+        }
+        self.call("queues.to_scheduler", Kind::Queue(SCHEDULER), |state| {
+            state.send(SCHEDULER, &body, lane, delay_ms, None);
+            match &message {
+                SchedulerMessage::Wake(wake) => state.see(name, &Seen::Woken { order: wake.order_id }),
+                SchedulerMessage::Command(command) => {
+                    state.see(name, &Seen::Wished { order: command.order_id, action: command.action.name() });
+                }
+                SchedulerMessage::Reply(_) => {}
+            }
+        })
+        .await
+    }
+
+    async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
+        let Some(queue) = AGENTS.iter().position(|name| *name == agent).map(|place| FIRST_AGENT + place) else {
+            return Err(PortError::unavailable("queues.to_agent", "no such agent"));
+        };
+        let body: Arc<str> = serde_json::to_string(&request).unwrap_or_default().into();
+        let of = observe::of(request.order_id, &request.step, request.direction, request.attempt);
+        self.call("queues.to_agent", Kind::Queue(queue), |state| {
+            if let Some(of) = of {
+                let complete_by_ms = request.complete_by.epoch_ms();
+                state.see(&self.who.name, &Seen::Requested { of, complete_by_ms });
+            }
+            state.send(queue, &body, request.priority, 0, None);
+        })
+        .await
+    }
+
+    async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
+        let queue = AGENTS.iter().position(|name| *name == agent).map_or(FIRST_AGENT, |place| FIRST_AGENT + place);
+        self.call("queues.return_to_agent", Kind::Queue(queue), |state| state.hide(queue, receipt, delay_ms)).await
+    }
+}
+
+/// The version that an event tells of; 0 where it tells of none.
+fn version_in(event: &CloudEvent) -> u64 {
+    event.data.member("Version").and_then(|version| version.text().parse().ok()).unwrap_or(0)
+}
+
+impl Ports {
+    /// Sends an event out: the auditor sees it go, and sees it arrive.
+    async fn out(&self, channel: Option<&str>, event: &CloudEvent) -> Result<(), PortError> {
+        let known = observe::kind_of(&event.kind).zip(event.subject.parse().ok());
+        // An alert about an operator's wish that was lost tells of no version.
+        let told = known.map(|(kind, order)| (order, kind, version_in(event))).filter(|(_, _, version)| *version > 0);
+        let name = &self.who.name;
+        if let Some((order, kind, version)) = told {
+            let channel = channel.map(Arc::from);
+            self.shared.lock().see(name, &Seen::Telling { order, kind, version, channel });
+        }
+        let (operation, kind) = match channel {
+            Some(_) => ("events.notify", Kind::Channel),
+            None => ("events.publish", Kind::Bus),
+        };
+        let letter = event.id.strip_prefix("dead-letter/").and_then(|rest| rest.split('/').next());
+        self.call(operation, kind, |state| {
+            if let Some((order, kind, version)) = told {
+                state.see(name, &Seen::Told { order, kind, version });
+            }
+            if let Some(id) = letter {
+                state.see(name, &Seen::LetterTold { id: id.into() });
+            }
+        })
+        .await
+    }
+}
+
+impl Events for Ports {
+    async fn publish(&self, event: CloudEvent) -> Result<(), PortError> {
+        self.out(None, &event).await
+    }
+
+    async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
+        self.out(Some(channel), &event).await
+    }
+}
+
+impl Leases for Ports {
+    async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
+        self.call("leases.acquire", Kind::Lease, |state| state.acquire(name, owner, now, term_ms)).await
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        term_ms: u64,
+        _health: &str,
+    ) -> Result<Option<Lease>, PortError> {
+        self.call("leases.renew", Kind::Lease, |state| state.renew(lease, now, term_ms)).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), PortError> {
+        self.call("leases.release", Kind::Lease, |state| state.release(lease)).await
+    }
+}
+
+impl Services for Ports {
+    async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
+        self.call("services.health", Kind::Health, |state| state.records.health.get(service).cloned()).await
+    }
+
+    async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
+        self.call("services.set_health", Kind::Health, |state| state.set_health(version_before, after)).await
+    }
+
+    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
+        self.call("services.all_health", Kind::Health, |state| state.records.health.values().cloned().collect()).await
+    }
+}
+
+impl Memos for Ports {
+    async fn memo(&self, key: &str, now: Timestamp) -> Result<Option<Memo>, PortError> {
+        self.call("memos.memo", Kind::Memo, |state| state.records.memo(key, now)).await
+    }
+
+    async fn set_memo(&self, version_before: u64, memo: Memo, now: Timestamp) -> Result<Commit, PortError> {
+        let key = memo.key.clone();
+        let written = self.call("memos.set_memo", Kind::Memo, |state| state.set_memo(version_before, memo, now)).await;
+        if written.is_err() {
+            self.shared.lock().remotes.unwritten.insert(key);
+        }
+        written
+    }
+}
+
+impl Jobs for Ports {
+    async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
+        self.call("jobs.job", Kind::Record, |state| state.records.jobs.iter().find(|job| &*job.id == job_id).cloned())
+            .await
+    }
+
+    async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
+        self.call("jobs.set_job", Kind::Record, |state| state.set_job(version_before, job)).await
+    }
+
+    async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
+        self.call("jobs.jobs", Kind::Record, |state| state.records.jobs.clone()).await
+    }
+}
+
+impl Letters for Ports {
+    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
+        self.call("letters.record", Kind::Record, |state| {
+            state.records.letters.insert(settled.message_id.clone(), settled);
+        })
+        .await
+    }
+
+    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
+        self.call("letters.letters", Kind::Record, |state| {
+            state.records.letters.values().rev().take(limit).cloned().collect()
+        })
+        .await
+    }
+}

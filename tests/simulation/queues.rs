@@ -1,0 +1,471 @@
+//! Queues as the platform has them: at least once, in no order, hidden while somebody is at work, with dead letters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use domain::message::{Delivery, Priority, Receipt, Reply, Request, SchedulerMessage, Undecodable, decode};
+use domain::order::Order;
+use domain::ports::{DeadLetter, LetterQueue};
+use serde::de::DeserializeOwned;
+
+use super::auditor::seen::Seen;
+use super::faults::Fault;
+use super::observe;
+use super::shapes::AGENTS;
+use super::state::{Event, State};
+
+/// Deliveries of a request before it is a dead letter: one that is parked is delivered again and again.
+const REQUEST_RECEIVES_MAX: u32 = 1_000;
+/// A queue that cannot be reached comes back within so long, in milliseconds.
+const AWAY_MS_MAX: u64 = 5 * 60_000;
+/// How late a late message is, in milliseconds.
+const LATE_MS: (u64, u64) = (20 * 60_000, 3 * 3_600_000);
+
+/// The queues by number: submission, scheduler, one for each agent, and the dead letters of all of them.
+pub const SUBMISSION: usize = 0;
+/// Wakes, replies and commands.
+pub const SCHEDULER: usize = 1;
+/// Requests of the first agent.
+pub const FIRST_AGENT: usize = 2;
+/// The dead letters.
+pub const LETTERS: usize = FIRST_AGENT + AGENTS.len();
+
+/// A message on a queue.
+#[derive(Debug, Clone)]
+pub struct Message {
+    body: Arc<str>,
+    /// Set on the queue of dead letters, unless even the frame is unreadable.
+    letter: Option<DeadLetter>,
+    lane: Priority,
+    /// The order that it brings, on the submission queue and among its dead letters.
+    brings: Option<OrderId>,
+    visible_at_ms: i64,
+    receives: u32,
+    /// The invocations that were given it.
+    given_to: Vec<u32>,
+}
+
+/// One queue.
+#[derive(Debug, Default)]
+pub struct Queue {
+    messages: BTreeMap<u64, Message>,
+    away_until_ms: i64,
+    high_in_a_row: u32,
+}
+
+/// All queues.
+#[derive(Debug)]
+pub struct QueueSet {
+    queues: Vec<Queue>,
+    last_id: u64,
+}
+
+impl Default for QueueSet {
+    fn default() -> Self {
+        Self { queues: (0..=LETTERS).map(|_| Queue::default()).collect(), last_id: 0 }
+    }
+}
+
+/// A message as it is handed out.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// Towards the queue.
+    pub receipt: Receipt,
+    /// How often it was handed out, this time included.
+    pub receives: u32,
+    /// Its body.
+    pub body: Arc<str>,
+    /// The letter, where it is one.
+    pub letter: Option<DeadLetter>,
+    /// Invocations that had it before.
+    pub earlier: Vec<u32>,
+}
+
+impl Given {
+    /// As a handler gets it.
+    #[must_use]
+    pub fn delivery<M: DeserializeOwned>(&self) -> Delivery<M> {
+        let body = decode(self.body.as_bytes());
+        Delivery { receipt: self.receipt.clone(), receive_count: self.receives, body }
+    }
+
+    /// As the handler of dead letters gets it.
+    #[must_use]
+    pub fn letter(&self) -> Delivery<DeadLetter> {
+        let problem = || Undecodable { problem: "no frame".into() };
+        Delivery {
+            receipt: self.receipt.clone(),
+            receive_count: self.receives,
+            body: self.letter.clone().ok_or_else(problem),
+        }
+    }
+}
+
+impl QueueSet {
+    /// Messages on all queues.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.messages.len() as u64).sum()
+    }
+
+    /// Whether there is no message on any queue.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// When the last message that is kept back comes, in milliseconds since the world began.
+    #[must_use]
+    pub fn last_visible_at_ms(&self) -> i64 {
+        let all = self.queues.iter().flat_map(|queue| queue.messages.values());
+        all.map(|message| message.visible_at_ms).max().unwrap_or(0)
+    }
+}
+
+impl State {
+    /// Whether a queue cannot be reached.
+    #[must_use]
+    pub fn is_queue_away(&self, queue: usize) -> bool {
+        !self.is_calm && self.now_ms < self.queues.queues[queue].away_until_ms
+    }
+
+    /// A queue cannot be reached for a while.
+    pub fn take_queue_away(&mut self) {
+        let queue = self.rng.place(LETTERS);
+        let ms = self.rng.between(5_000, AWAY_MS_MAX);
+        self.queues.queues[queue].away_until_ms = self.now_ms.saturating_add_unsigned(ms);
+        self.tell(&format!("queue {queue} is away for {ms} ms"));
+        self.after(ms, Event::Pump(queue));
+    }
+
+    /// A handler sends a message: once, twice, now or late.
+    pub fn send(&mut self, queue: usize, body: &Arc<str>, lane: Priority, delay_ms: u64, brings: Option<OrderId>) {
+        let mut delays_ms = vec![delay_ms];
+        if self.strikes(Fault::Delayed) {
+            delays_ms[0] += self.rng.between(LATE_MS.0, LATE_MS.1);
+        }
+        if self.strikes(Fault::Duplicated) {
+            let most_ms = self.rng.pick(&[1_000, 30_000, 6 * 60_000]);
+            delays_ms.push(delay_ms + self.rng.between(0, most_ms));
+        }
+        if self.strikes(Fault::DuplicatedLater) {
+            delays_ms.push(delay_ms + self.rng.between(LATE_MS.0, LATE_MS.1));
+        }
+        for delay_ms in delays_ms {
+            let visible_at_ms = self.now_ms.saturating_add_unsigned(delay_ms);
+            let message = Message {
+                body: body.clone(),
+                letter: None,
+                lane,
+                brings,
+                visible_at_ms,
+                receives: 0,
+                given_to: Vec::new(),
+            };
+            self.push(queue, message);
+        }
+    }
+
+    fn push(&mut self, queue: usize, message: Message) {
+        if let Some(order) = message.brings {
+            let world = self.world.clone();
+            self.see(&world, &Seen::Kept { order });
+        }
+        let visible_at_ms = message.visible_at_ms;
+        self.queues.last_id += 1;
+        self.queues.queues[queue].messages.insert(self.queues.last_id, message);
+        let poll_ms = self.rng.between(0, 20);
+        self.at(visible_at_ms.saturating_add_unsigned(poll_ms), Event::Pump(queue));
+    }
+
+    /// What an invocation gets of a queue now, if anything.
+    pub fn take(&mut self, queue: usize, invocation: u32, is_alive: impl Fn(u32) -> bool) -> Vec<Given> {
+        if self.is_queue_away(queue) {
+            return Vec::new();
+        }
+        self.bury_dead(queue);
+        let limit = usize::try_from(self.rng.between(1, self.setup.batch_max as u64)).unwrap_or(1);
+        let mut ready = self.ready(queue);
+        if ready.len() > 1 && self.strikes(Fault::Reordered) {
+            for place in (1..ready.len()).rev() {
+                ready.swap(place, self.rng.place(place + 1));
+            }
+        }
+        ready.truncate(limit);
+        let visible_at_ms = self.now_ms.saturating_add_unsigned(self.setup.visibility_ms);
+        let mut given = Vec::with_capacity(ready.len());
+        for id in ready {
+            let Some(message) = self.queues.queues[queue].messages.get_mut(&id) else { continue };
+            message.visible_at_ms = visible_at_ms;
+            message.receives += 1;
+            let earlier = message.given_to.clone();
+            message.given_to.push(invocation);
+            if !self.is_calm && earlier.iter().any(|earlier| is_alive(*earlier)) {
+                self.counts.add(Fault::Overlapped);
+            }
+            given.push(Given {
+                receipt: Receipt { message_id: id.to_string().into(), handle: message.receives.to_string().into() },
+                receives: message.receives,
+                body: message.body.clone(),
+                letter: message.letter.clone(),
+                earlier,
+            });
+        }
+        if !given.is_empty() {
+            self.at(visible_at_ms, Event::Pump(queue));
+        }
+        given
+    }
+
+    /// Whether something could be taken off a queue now.
+    #[must_use]
+    pub fn has_ready(&self, queue: usize) -> bool {
+        let is_ready = |message: &Message| message.visible_at_ms <= self.now_ms;
+        !self.is_queue_away(queue) && self.queues.queues[queue].messages.values().any(is_ready)
+    }
+
+    /// Messages of one lane that can be had now, those that waited longest first. Of four batches one is of the normal
+    /// lane, where both have something.
+    fn ready(&mut self, queue: usize) -> Vec<u64> {
+        let now_ms = self.now_ms;
+        let queue = &mut self.queues.queues[queue];
+        let of_lane = |lane| {
+            let visible = queue.messages.iter().filter(move |(_, message)| message.visible_at_ms <= now_ms);
+            visible.filter(move |(_, message)| message.lane == lane).map(|(id, message)| (message.visible_at_ms, *id))
+        };
+        let has = |lane| of_lane(lane).next().is_some();
+        let is_high = has(Priority::High) && (queue.high_in_a_row < 3 || !has(Priority::Normal));
+        let lane = if is_high { Priority::High } else { Priority::Normal };
+        let mut ready: Vec<(i64, u64)> = of_lane(lane).collect();
+        queue.high_in_a_row = if is_high { queue.high_in_a_row + 1 } else { 0 };
+        ready.sort_unstable();
+        ready.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Moves to the dead letters what was handed out too often, and what a throttled function never took.
+    fn bury_dead(&mut self, queue: usize) {
+        if queue == LETTERS {
+            return;
+        }
+        let receives_max = if queue >= FIRST_AGENT { REQUEST_RECEIVES_MAX } else { self.setup.receives_max };
+        let now_ms = self.now_ms;
+        let visible: Vec<(u64, u32)> = self.queues.queues[queue]
+            .messages
+            .iter()
+            .filter(|(_, message)| message.visible_at_ms <= now_ms)
+            .map(|(id, message)| (*id, message.receives))
+            .collect();
+        for (id, receives) in visible {
+            if receives >= receives_max || self.strikes(Fault::Buried) {
+                self.bury(queue, id);
+            }
+        }
+    }
+
+    fn bury(&mut self, queue: usize, id: u64) {
+        let Some(message) = self.queues.queues[queue].messages.remove(&id) else { return };
+        let name = match queue {
+            SUBMISSION => LetterQueue::Submission,
+            SCHEDULER => LetterQueue::Scheduler,
+            agent => LetterQueue::Agent(AGENTS[agent - FIRST_AGENT].into()),
+        };
+        let of = match queue {
+            SUBMISSION => None,
+            SCHEDULER => match decode::<SchedulerMessage>(message.body.as_bytes()) {
+                Ok(SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. })) => {
+                    observe::of(order_id, &step, direction, attempt)
+                }
+                Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Command(_)) | Err(_) => None,
+            },
+            _ => decode::<Request>(message.body.as_bytes())
+                .ok()
+                .and_then(|request| observe::of(request.order_id, &request.step, request.direction, request.attempt)),
+        };
+        let world = self.world.clone();
+        let message_id: Arc<str> = format!("{queue}-{id}").into();
+        match of {
+            Some(of) => self.see(&world, &Seen::Buried { of }),
+            None => self.tell(&format!("a message of queue {queue} is a dead letter")),
+        }
+        if !is_about_an_order(queue, &message.body) {
+            self.see(&world, &Seen::LetterDue { id: message_id.clone() });
+        }
+        let letter = DeadLetter {
+            queue: name,
+            message_id,
+            body: message.body.clone(),
+            receive_count: message.receives,
+            at: self.clock(0),
+        };
+        if self.strikes(Fault::Redriven) {
+            let late_ms = self.rng.between(LATE_MS.0, LATE_MS.1);
+            let visible_at_ms = self.now_ms.saturating_add_unsigned(late_ms);
+            // What nobody can read shall not take another thousand deliveries.
+            let receives = if of.is_none() && queue >= FIRST_AGENT { REQUEST_RECEIVES_MAX - 3 } else { 0 };
+            self.push(queue, Message { visible_at_ms, receives, ..message.clone() });
+        }
+        let brings = message.brings;
+        let buried =
+            Message { letter: Some(letter), visible_at_ms: self.now_ms, receives: 0, given_to: Vec::new(), ..message };
+        self.push(LETTERS, buried);
+        if let Some(order) = brings {
+            self.see(&world, &Seen::LetGo { order, is_submitted: false });
+        }
+    }
+
+    /// Deletes a message, if this was its last delivery.
+    pub fn delete(&mut self, queue: usize, receipt: &Receipt) {
+        let Some(id) = self.find(queue, receipt) else { return };
+        let Some(Message { brings, letter, .. }) = self.queues.queues[queue].messages.remove(&id) else { return };
+        let world = self.world.clone();
+        if let Some(letter) = letter {
+            self.see(&world, &Seen::LetterGone { id: letter.message_id });
+        }
+        if let Some(order) = brings {
+            self.see(&world, &Seen::LetGo { order, is_submitted: queue == SUBMISSION });
+        }
+    }
+
+    /// Hides a message for another while, if this was its last delivery.
+    pub fn hide(&mut self, queue: usize, receipt: &Receipt, ms: u64) {
+        let Some(id) = self.find(queue, receipt) else { return };
+        let visible_at_ms = self.now_ms.saturating_add_unsigned(ms);
+        if let Some(message) = self.queues.queues[queue].messages.get_mut(&id) {
+            message.visible_at_ms = visible_at_ms;
+            self.at(visible_at_ms, Event::Pump(queue));
+        }
+    }
+
+    fn find(&self, queue: usize, receipt: &Receipt) -> Option<u64> {
+        let id: u64 = receipt.message_id.parse().ok()?;
+        let message = self.queues.queues[queue].messages.get(&id)?;
+        (*message.receives.to_string() == *receipt.handle).then_some(id)
+    }
+
+    /// The host is told that a batch is done but for these, or is told nothing.
+    pub fn settle(&mut self, queue: usize, done: Vec<Receipt>) -> Vec<Receipt> {
+        if self.strikes(Fault::BatchAnswerLost) {
+            return Vec::new();
+        }
+        let done: Vec<Receipt> = done.into_iter().filter(|_| !self.strikes(Fault::DeleteLost)).collect();
+        for receipt in &done {
+            self.delete(queue, receipt);
+        }
+        done
+    }
+
+    /// Puts a body that nobody can read on some queue.
+    pub fn poison(&mut self) {
+        const BODIES: [&str; 6] = [
+            "",
+            "no JSON",
+            "{\"Wake\":{}}",
+            "{\"Reply\":{\"OrderID\":\"0\",\"Step\":\"s0\"}}",
+            "{\"OrderID\":\"00000000-0000-7000-8000-000000000000\"}",
+            "[[[[[[[[[[[[",
+        ];
+        let (queue, body) = (self.rng.place(LETTERS + 1), self.rng.pick(&BODIES));
+        self.tell(&format!("poison on queue {queue}: {body}"));
+        let visible_at_ms = self.now_ms;
+        // On an agent's queue it has been for long.
+        let receives = if (FIRST_AGENT..LETTERS).contains(&queue) { REQUEST_RECEIVES_MAX - 3 } else { 0 };
+        let message = Message {
+            body: body.into(),
+            letter: None,
+            lane: self.rng.pick(&Priority::ALL),
+            brings: None,
+            visible_at_ms,
+            receives,
+            given_to: Vec::new(),
+        };
+        self.push(queue, message);
+    }
+}
+
+/// Whether a message's order can tell what became of it. A command's cannot, and what nobody can read has none.
+fn is_about_an_order(queue: usize, body: &str) -> bool {
+    match queue {
+        SUBMISSION => decode::<Order>(body.as_bytes()).is_ok(),
+        SCHEDULER => match decode::<SchedulerMessage>(body.as_bytes()) {
+            Ok(SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_)) => true,
+            Ok(SchedulerMessage::Command(_)) | Err(_) => false,
+        },
+        _ => decode::<Request>(body.as_bytes()).is_ok(),
+    }
+}
+
+/// The message that brings an order.
+#[must_use]
+pub fn text_of(order: &Order) -> Arc<str> {
+    serde_json::to_string(order).unwrap_or_default().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::faults::Plan;
+    use crate::simulation::rng::Rng;
+    use crate::simulation::setup::Setup;
+
+    /// A world without faults.
+    fn state() -> State {
+        let mut rng = Rng::new(1);
+        let setup = Setup { plan: Plan::none(), receives_max: 2, batch_max: 1, ..Setup::draw(&mut rng, 1) };
+        State::new(rng, setup.into(), false)
+    }
+
+    fn take(state: &mut State, queue: usize) -> Vec<Given> {
+        state.take(queue, 1, |_| false)
+    }
+
+    #[test]
+    fn a_message_is_hidden_while_somebody_is_at_work_and_gone_once_deleted() {
+        let mut state = state();
+        state.send(SCHEDULER, &"body".into(), Priority::Normal, 500, None);
+        assert!(take(&mut state, SCHEDULER).is_empty(), "it is delayed");
+        state.now_ms = 500;
+        let given = take(&mut state, SCHEDULER);
+        assert_eq!((given.len(), given[0].receives, &*given[0].body), (1, 1, "body"));
+        assert!(take(&mut state, SCHEDULER).is_empty(), "it is hidden");
+        state.delete(SCHEDULER, &given[0].receipt);
+        assert!(state.queues.is_empty());
+    }
+
+    #[test]
+    fn a_message_that_is_not_deleted_comes_again_and_an_old_receipt_deletes_nothing() {
+        let mut state = state();
+        state.send(SCHEDULER, &"body".into(), Priority::Normal, 0, None);
+        let first = take(&mut state, SCHEDULER);
+        state.now_ms = i64::try_from(state.setup.visibility_ms).unwrap();
+        let second = take(&mut state, SCHEDULER);
+        assert_eq!((second[0].receives, &second[0].earlier), (2, &vec![1]));
+        state.delete(SCHEDULER, &first[0].receipt);
+        assert_eq!(state.queues.len(), 1);
+    }
+
+    #[test]
+    fn a_message_that_came_too_often_is_a_dead_letter() {
+        let mut state = state();
+        state.send(SCHEDULER, &"body".into(), Priority::Normal, 0, None);
+        for _ in 0..3 {
+            take(&mut state, SCHEDULER);
+            state.now_ms += i64::try_from(state.setup.visibility_ms).unwrap();
+        }
+        let letters = take(&mut state, LETTERS);
+        let letter = letters[0].letter.as_ref().unwrap();
+        assert_eq!((&letter.queue, &*letter.body, letter.receive_count), (&LetterQueue::Scheduler, "body", 2));
+    }
+
+    #[test]
+    fn of_four_batches_one_is_of_the_normal_lane() {
+        let mut state = state();
+        for _ in 0..8 {
+            state.send(SCHEDULER, &"high".into(), Priority::High, 0, None);
+            state.send(SCHEDULER, &"normal".into(), Priority::Normal, 0, None);
+        }
+        let bodies: Vec<Arc<str>> = (0..8).map(|_| take(&mut state, SCHEDULER)[0].body.clone()).collect();
+        let normal = bodies.iter().filter(|body| &***body == "normal").count();
+        assert_eq!(normal, 2, "{bodies:?}");
+    }
+}

@@ -1,0 +1,116 @@
+//! What is the same for the whole life of one world: its size, its patience and its plan.
+
+use agent::{HealthPolicy, MemoPolicy, Policy};
+use domain::backoff::BackoffPolicy;
+
+use super::faults::{Fault, Plan};
+use super::rng::Rng;
+use super::shapes::{AGENTS, Shape};
+
+/// What a world is made of.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// What goes wrong.
+    pub plan: Plan,
+    /// The workflow.
+    pub shape: &'static Shape,
+    /// Orders that customers post.
+    pub orders: usize,
+    /// When faults stop, in milliseconds since the world began.
+    pub calm_at_ms: i64,
+    /// Within how long the orders are posted, in milliseconds.
+    pub posts_within_ms: u64,
+    /// Shards of the index.
+    pub shards: u8,
+    /// Instances of the schedulers, and of each agent.
+    pub instances: usize,
+    /// Supervisors.
+    pub supervisors: usize,
+    /// The time between two ticks, in milliseconds.
+    pub tick_ms: u64,
+    /// How far a clock may be off, in milliseconds.
+    pub skew_ms: u64,
+    /// Longest usual time of a call of a port, there or back, in milliseconds.
+    pub latency_ms: u64,
+    /// Longest usual time to or from a service, in milliseconds.
+    pub service_ms: u64,
+    /// How long a message that was received is hidden, in milliseconds.
+    pub visibility_ms: u64,
+    /// Deliveries of a message of the submission or scheduler queue before it is a dead letter.
+    pub receives_max: u32,
+    /// Largest batch.
+    pub batch_max: usize,
+    /// How patient each agent is.
+    pub policies: Vec<Policy>,
+    /// When the second version of the workflow is deployed, if ever.
+    pub deployed_at_ms: Option<i64>,
+}
+
+impl Setup {
+    /// Draws a world.
+    pub fn draw(rng: &mut Rng, orders: usize) -> Self {
+        let plan = Plan::draw(rng);
+        let shape = Shape::draw(rng);
+        let calm_at_ms = match rng.below(10) {
+            0..=5 => rng.between(20_000, 180_000),
+            6..=8 => rng.between(180_000, 1_200_000),
+            _ => rng.between(1_200_000, 6 * 3_600_000),
+        };
+        let skew_ms = if plan.has(Fault::SkewedByMinutes) {
+            rng.between(60_000, 6 * 60_000)
+        } else if plan.has(Fault::SkewedBySeconds) {
+            rng.between(500, 10_000)
+        } else {
+            0
+        };
+        let calm_at_ms = i64::try_from(calm_at_ms).unwrap_or(i64::MAX);
+        let deployed_at_ms = plan.has(Fault::Deployed).then(|| calm_at_ms * i64::from(rng.pick(&[1, 2, 4])) / 8);
+        Self {
+            shape,
+            orders,
+            calm_at_ms,
+            posts_within_ms: rng.pick(&[1_000, 20_000, 60_000]),
+            shards: rng.pick(&[1, 1, 2, 3]),
+            instances: rng.pick(&[1, 2, 3]),
+            supervisors: rng.pick(&[1, 2]),
+            tick_ms: rng.pick(&[1_000, 2_000, 5_000, 20_000]),
+            skew_ms,
+            latency_ms: rng.pick(&[2, 10, 60]),
+            service_ms: rng.pick(&[5, 50, 300]),
+            visibility_ms: rng.pick(&[8_000, 30_000, 60_000]),
+            receives_max: rng.pick(&[3, 5, 10]),
+            batch_max: rng.pick(&[1, 3, 10]),
+            policies: AGENTS.map(|_| policy(rng)).to_vec(),
+            deployed_at_ms,
+            plan,
+        }
+    }
+
+    /// How patient an agent is, by its place among the agents.
+    #[must_use]
+    pub fn has_memo(&self, agent: usize) -> bool {
+        self.policies[agent].memo.is_some()
+    }
+}
+
+fn policy(rng: &mut Rng) -> Policy {
+    Policy {
+        margin_ms: rng.pick(&[0, 20, 50]),
+        call_timeout_ms: rng.pick(&[400, 1_500, 10_000]),
+        retries_max: rng.pick(&[1, 5, 100]),
+        backoff: BackoffPolicy {
+            slot_time_ms: rng.pick(&[10, 100]),
+            ceiling: u32::try_from(rng.between(2, 8)).unwrap_or(2),
+            stay_at_ceiling: rng.chance(5_000),
+        },
+        wait_in_invocation_ms_max: rng.pick(&[0, 200, 1_000]),
+        queued_percent_max: rng.pick(&[50, 100]),
+        health: HealthPolicy {
+            failures_to_open: u32::try_from(rng.between(1, 6)).unwrap_or(1),
+            backoff: BackoffPolicy { slot_time_ms: 500, ceiling: 4, stay_at_ceiling: true },
+            release_first: rng.pick(&[1, 20]),
+            release_max: 100,
+        },
+        memo: rng.chance(3_500).then(MemoPolicy::default),
+    }
+}

@@ -1,0 +1,130 @@
+//! The workflows that worlds run: a pool of shapes with small parameters, parsed once.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, OnceLock};
+
+use domain::workflow::{Workflow, Workflows};
+
+use super::auditor::Flow;
+use super::rng::Rng;
+
+/// The agents that a workflow may name.
+pub const AGENTS: [&str; 3] = ["stock", "money", "truck"];
+/// Workflows in the pool.
+const POOL: u64 = 512;
+
+/// A workflow in two versions, of which the second is deployed later or never.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    /// Before the deployment.
+    pub first: Workflows,
+    /// After it.
+    pub both: Workflows,
+    /// Version 1.
+    pub one: Arc<Workflow>,
+    /// Version 2.
+    pub two: Arc<Workflow>,
+    /// Whether steps may be tried for a short while only.
+    pub short_horizon: bool,
+}
+
+impl Shape {
+    /// One of the pool.
+    #[must_use]
+    pub fn draw(rng: &mut Rng) -> &'static Self {
+        static SHAPES: OnceLock<Vec<Shape>> = OnceLock::new();
+        let pool = SHAPES.get_or_init(|| (0..POOL).map(|seed| make(&mut Rng::new(seed))).collect());
+        &pool[rng.place(pool.len())]
+    }
+
+    /// Its versions.
+    pub fn versions(&self) -> impl Iterator<Item = &Workflow> {
+        [&*self.one, &*self.two].into_iter()
+    }
+}
+
+/// What the auditor is told of a workflow.
+#[must_use]
+pub fn flow(workflow: &Workflow) -> Flow {
+    let after = workflow.steps.iter().map(|rule| rule.after.clone()).collect();
+    let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    let horizons_ms = workflow.steps.iter().map(|rule| ms(rule.horizon_ms)).collect();
+    Flow { after, horizons_ms, grace_ms: ms(workflow.supervision.grace_ms) }
+}
+
+fn make(rng: &mut Rng) -> Shape {
+    let short_horizon = rng.chance(2_500);
+    let [one, two] = [1, 2].map(|version| text(rng, version, short_horizon));
+    let parse = |texts: &[&str]| Workflows::parse(texts, "order", &AGENTS).unwrap_or_else(|error| panic!("{error}"));
+    let (first, both) = (parse(&[&one]), parse(&[&one, &two]));
+    let (one, two) = (first.current().clone(), both.current().clone());
+    Shape { first, both, one, two, short_horizon }
+}
+
+/// For each step the places of those that it comes after.
+fn graph(rng: &mut Rng) -> Vec<Vec<usize>> {
+    match rng.below(8) {
+        0 => vec![vec![]],
+        1 => vec![vec![], vec![0]],
+        2 | 3 => vec![vec![], vec![0], vec![1]],
+        4 => vec![vec![], vec![0], vec![0], vec![1, 2]],
+        5 => vec![vec![]; 6],
+        6 => vec![vec![], vec![0], vec![0], vec![0], vec![0], vec![0]],
+        _ => vec![vec![], vec![], vec![0, 1], vec![2], vec![1]],
+    }
+}
+
+fn text(rng: &mut Rng, version: u32, short_horizon: bool) -> String {
+    let mut text = format!("name = \"order\"\nversion = {version}\n");
+    let priority = rng.pick(&["normal", "normal", "high"]);
+    let _ = writeln!(text, "priority = \"{priority}\"\n[supervision]");
+    let patience = [
+        ("grace", rng.pick(&["200ms", "1s", "2s", "5s"])),
+        ("wake_lost_after", rng.pick(&["3s", "10s", "30s"])),
+        ("resend_after", rng.pick(&["2s", "10s", "30s"])),
+        ("backoff_slot", rng.pick(&["50ms", "500ms", "1s"])),
+    ];
+    for (key, value) in patience {
+        let _ = writeln!(text, "{key} = \"{value}\"");
+    }
+    let _ = writeln!(text, "backoff_ceiling = {}", rng.between(0, 5));
+    if rng.chance(3_000) {
+        let _ = writeln!(text, "doubt_after = \"{}\"", rng.pick(&["20s", "90s"]));
+    }
+    // Patient workflows and hasty ones; a few have both kinds of steps.
+    let times: &[(u32, &str)] = match rng.below(4) {
+        0 => &[(400, "ms"), (1, "s"), (2, "s")],
+        1 => &[(2, "s"), (5, "s"), (10, "s")],
+        2 => &[(10, "s"), (30, "s"), (2, "m")],
+        _ => &[(1, "s"), (10, "s"), (5, "m")],
+    };
+    for (place, after) in graph(rng).iter().enumerate() {
+        let after: Vec<String> = after.iter().map(|earlier| format!("\"s{earlier}\"")).collect();
+        let _ = writeln!(text, "[[step]]\nname = \"s{place}\"\nagent = \"{}\"", rng.pick(&AGENTS));
+        let (number, unit) = rng.pick(times);
+        let _ = writeln!(text, "after = [{}]\ncomplete_within = \"{number}{unit}\"", after.join(", "));
+        let _ = writeln!(text, "max_failures = {}", rng.between(1, 4));
+        for key in ["on_rejected", "on_exhausted"] {
+            let _ = writeln!(text, "{key} = \"{}\"", rng.pick(&["compensate", "hold"]));
+        }
+        if short_horizon {
+            let _ = writeln!(text, "horizon = \"{}{unit}\"", number * rng.pick(&[1, 2, 5, 20]));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pool_has_every_graph_and_steps_of_both_kinds() {
+        let shapes: Vec<Shape> = (0..100).map(|seed| make(&mut Rng::new(seed))).collect();
+        let lengths: Vec<usize> = shapes.iter().map(|shape| shape.one.steps.len()).collect();
+        assert!((1..=6).all(|length| lengths.contains(&length)), "{lengths:?}");
+        assert!(shapes.iter().any(|shape| shape.short_horizon) && shapes.iter().all(|shape| shape.two.version == 2));
+        let flow = flow(&shapes[0].one);
+        assert_eq!(flow.after.len(), shapes[0].one.steps.len());
+    }
+}

@@ -1,0 +1,94 @@
+//! The door as a whole: any request.
+
+use api::Door;
+use bytes::Bytes;
+use domain::ports::{Inserted, Jobs, Letters, Source, Store};
+use domain::task::{ProcessState, Watch};
+use futures_util::FutureExt;
+use http::{Request, Response};
+use serde_json::Value;
+
+use super::text::Text;
+use crate::conformance::samples;
+use crate::faulty::Faulty;
+use crate::memory::Memory;
+use crate::world::{drive, now};
+
+/// The reply channel that the door knows.
+const CHANNEL: &str = "shop-replies";
+
+/// Every request is answered: never by a fault of ours, always in JSON, and where it is refused by a problem document, and
+/// then nothing was queued.
+///
+/// The input is a method and a path, headers, and a body.
+pub(super) fn run(input: &[u8]) {
+    let Some(Text { first, headers, body }) = Text::of(input) else { return };
+    let Some((method, target)) = first.split_once(' ') else { return };
+    let mut request = Request::builder().method(method).uri(target);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let Ok(request) = request.body(Bytes::copy_from_slice(body)) else { return };
+    let memory = memory();
+    let repeat = request.clone();
+    let response = answer(&memory, request);
+    check(method, &response);
+    let has_key = repeat.headers().contains_key("idempotency-key");
+    let is_order = method == "POST" && repeat.uri().path() == "/orders";
+    let queued = queued(&memory);
+    let (status, is_accepted) = (response.status().as_u16(), response.status().is_success());
+    assert!(is_accepted || queued == 0, "it was refused, and queued all the same");
+    if is_order && is_accepted {
+        assert!(response.headers().contains_key("location"));
+        assert_eq!(queued, 1, "an order that is accepted is queued");
+    }
+    if is_order && has_key {
+        assert_eq!(answer(&memory, repeat).status().as_u16(), status, "the same answer to the same request");
+    }
+}
+
+fn answer(memory: &Memory, request: Request<Bytes>) -> Response<Bytes> {
+    let ports = Faulty::new(memory.clone());
+    let door = Door::new([CHANNEL]).with_services(["inventory", "payment"]);
+    drive(memory, &ports, api::handle(&ports, &door, "shop", request)).expect("an answer")
+}
+
+fn check(method: &str, response: &Response<Bytes>) {
+    let status = response.status();
+    assert!(status.is_success() || status.is_client_error(), "{response:?}");
+    let kind = if status.is_success() { "application/json" } else { "application/problem+json" };
+    assert_eq!(response.headers()["content-type"], kind);
+    if method == "HEAD" {
+        assert!(response.body().is_empty());
+        return;
+    }
+    let body: Value = serde_json::from_slice(response.body()).expect("JSON");
+    if status.is_client_error() {
+        assert_eq!(body["status"], status.as_u16());
+        assert!(body["type"].as_str().is_some_and(|kind| kind.starts_with("urn:stepwarden:problem:")), "{body}");
+        assert!(body["title"].is_string() && body["detail"].is_string(), "{body}");
+    }
+}
+
+/// Ports with an order in each of three states, a job and a letter.
+pub(super) fn memory() -> Memory {
+    let memory = Memory::new(samples::NOON, 7);
+    for (n, state) in [(1, ProcessState::Pending), (2, ProcessState::Error), (3, ProcessState::Processed)] {
+        let order = samples::order(n);
+        let mut task = samples::task(&order);
+        task.process_state = state;
+        if let ProcessState::Error = state {
+            task.watch = task.watch.map(|watch| Watch::Error(watch.shard()));
+        }
+        assert_eq!(now(memory.insert(order, task)).expect("a store"), Inserted::New);
+    }
+    now(memory.set_job(0, samples::job("j1", 0).into())).expect("a store");
+    now(Letters::record(&memory, samples::letter(1, 0))).expect("a store");
+    memory
+}
+
+/// Messages that somebody queued.
+fn queued(memory: &Memory) -> usize {
+    let orders = memory.submissions().receive(10).now_or_never().unwrap_or_default().len();
+    orders + memory.scheduler().receive(10).now_or_never().unwrap_or_default().len()
+}

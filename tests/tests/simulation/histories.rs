@@ -1,0 +1,245 @@
+//! Histories for the auditor, written by hand: a good one, which a test can end badly at any place.
+
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use tests::simulation::auditor::seen::{Ending, Kind, OrderState, Record, Seen, StepSeen, StepState, Try, Way};
+use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules};
+
+/// The grace of the workflow, in milliseconds.
+pub(crate) const GRACE_MS: i64 = 1_000;
+/// The margin of the agents, in milliseconds.
+pub(crate) const MARGIN_MS: i64 = 50;
+/// How long an attempt may take, in milliseconds.
+pub(crate) const WITHIN_MS: i64 = 10_000;
+/// How long a step may be tried, in milliseconds.
+pub(crate) const HORIZON_MS: i64 = 100_000;
+
+/// One order on its way through two steps, and the auditor who looks on. All clocks are right.
+pub(crate) struct History {
+    pub(crate) auditor: Auditor,
+    pub(crate) now_ms: i64,
+    pub(crate) record: Record,
+}
+
+pub(crate) fn order() -> OrderId {
+    OrderId::from_idempotency_key("test", "history")
+}
+
+pub(crate) fn step_of(step: usize, attempt: u32) -> Try {
+    Try { order: order(), step, way: Way::Forward, attempt }
+}
+
+pub(crate) fn undo_of(step: usize, attempt: u32) -> Try {
+    Try { way: Way::Undo, ..step_of(step, attempt) }
+}
+
+fn new_step() -> StepSeen {
+    StepSeen {
+        state: StepState::Pending,
+        way: Way::Forward,
+        attempt: 0,
+        failures: 0,
+        locked_by: None,
+        complete_by_ms: None,
+        not_before_ms: None,
+        doubted: false,
+        started_ms: None,
+        last_error: None,
+    }
+}
+
+impl History {
+    /// Nothing has happened yet.
+    pub(crate) fn new() -> Self {
+        Self::with(false)
+    }
+
+    /// The same, where clocks and leaders are wrong.
+    pub(crate) fn with_wrong_clocks() -> Self {
+        Self::with(true)
+    }
+
+    fn with(wrong_clocks: bool) -> Self {
+        let flow = Flow { after: vec![vec![], vec![0]], horizons_ms: vec![HORIZON_MS; 2], grace_ms: GRACE_MS };
+        let rules = Rules { workflows: [(1, flow)].into(), margin_ms: MARGIN_MS, wrong_clocks };
+        let record = Record {
+            order: order(),
+            version: 1,
+            workflow: 1,
+            state: OrderState::Pending,
+            reason: None,
+            paused: false,
+            watch_ms: Some(0),
+            unsent: Vec::new(),
+            steps: vec![new_step(), new_step()],
+        };
+        Self { auditor: Auditor::new(rules), now_ms: 0, record }
+    }
+
+    /// Posted, accepted and stored.
+    pub(crate) fn stored() -> Self {
+        Self::new().store()
+    }
+
+    /// Goes on until it is stored.
+    pub(crate) fn store(mut self) -> Self {
+        let channel = Some(Arc::from("shop"));
+        self.see(Seen::Posted { order: order(), fingerprint: "f".into(), channel });
+        self.see(Seen::Kept { order: order() });
+        self.see(Seen::Accepted { order: order() });
+        self.insert();
+        self.see(Seen::Woken { order: order() });
+        self.see(Seen::LetGo { order: order(), is_submitted: true });
+        self
+    }
+
+    /// Stored, and the first step claimed and requested.
+    pub(crate) fn claimed() -> Self {
+        let mut history = Self::stored();
+        history.claim(0);
+        history
+    }
+
+    /// The first step done.
+    pub(crate) fn half() -> Self {
+        let mut history = Self::claimed();
+        history.done(0);
+        history
+    }
+
+    /// Both steps done.
+    pub(crate) fn processed() -> Self {
+        let mut history = Self::half();
+        history.claim(1);
+        history.succeed(1);
+        history.write(|record| {
+            finish(&mut record.steps[1]);
+            record.state = OrderState::Processed;
+            record.unsent = vec![(Kind::Processed, record.version)];
+        });
+        history
+    }
+
+    /// The first step is being undone, its undo claimed; the second was never begun.
+    pub(crate) fn compensating() -> Self {
+        let mut history = Self::half();
+        history.see(Seen::Wished { order: order(), action: "Cancel" });
+        history.write(|record| {
+            record.state = OrderState::Compensating;
+            record.reason = Some(("cancelled".into(), record.version));
+            record.steps[0] = StepSeen { way: Way::Undo, state: StepState::Pending, ..record.steps[0].clone() };
+        });
+        history.claim(0);
+        history
+    }
+
+    pub(crate) fn insert(&mut self) {
+        let record = self.record.clone();
+        self.see(Seen::Inserted { fingerprint: "f".into(), record });
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "a history reads better without a borrow in each line")]
+    pub(crate) fn see(&mut self, seen: Seen) {
+        self.now_ms += 1;
+        self.auditor.see(self.now_ms, &seen);
+    }
+
+    /// Writes the next version of the record.
+    pub(crate) fn write(&mut self, change: impl FnOnce(&mut Record)) {
+        self.record.version += 1;
+        change(&mut self.record);
+        let (record, clock_ms) = (self.record.clone(), self.now_ms);
+        self.see(Seen::Written { record, by: 1, clock_ms });
+    }
+
+    /// Claims a step in its direction.
+    pub(crate) fn claim_only(&mut self, step: usize) {
+        let complete_by_ms = self.now_ms + WITHIN_MS;
+        let now_ms = self.now_ms;
+        self.write(|record| {
+            if record.state == OrderState::Pending {
+                record.state = OrderState::Processing;
+            }
+            let step = &mut record.steps[step];
+            step.state = StepState::Processing;
+            step.attempt += 1;
+            step.locked_by = Some("scheduler".into());
+            step.complete_by_ms = Some(complete_by_ms);
+            step.started_ms.get_or_insert(now_ms);
+        });
+    }
+
+    /// Claims a step and requests it.
+    pub(crate) fn claim(&mut self, step: usize) {
+        self.claim_only(step);
+        let (of, complete_by_ms) = (self.of(step), self.complete_by_ms(step));
+        self.see(Seen::Requested { of, complete_by_ms });
+    }
+
+    /// The present attempt of a step.
+    pub(crate) fn of(&self, step: usize) -> Try {
+        let StepSeen { way, attempt, .. } = self.record.steps[step];
+        Try { way, ..step_of(step, attempt) }
+    }
+
+    pub(crate) fn complete_by_ms(&self, step: usize) -> i64 {
+        self.record.steps[step].complete_by_ms.expect("a claim")
+    }
+
+    /// The service does it and the agent says so.
+    pub(crate) fn succeed(&mut self, step: usize) {
+        let of = self.of(step);
+        self.call(of, "key");
+        self.see(Seen::Effect { of });
+        self.see(Seen::Confirmed { of });
+        self.reply(of, Ending::Done);
+    }
+
+    pub(crate) fn call(&mut self, of: Try, key: &str) {
+        let (key, clock_ms) = (format!("{key}/{}/{:?}", of.step, of.way).into(), self.now_ms);
+        self.see(Seen::Called { of, key, body: 7, twins: 0, clock_ms });
+    }
+
+    pub(crate) fn reply(&mut self, of: Try, ending: Ending) {
+        let clock_ms = self.now_ms;
+        self.see(Seen::Replied { of, ending, clock_ms });
+    }
+
+    /// A step is carried out, in its direction.
+    pub(crate) fn done(&mut self, step: usize) {
+        self.succeed(step);
+        self.write(|record| finish(&mut record.steps[step]));
+    }
+
+    /// A failure of the step is counted and the step free again.
+    pub(crate) fn count(&mut self, step: usize, code: &str) {
+        let now_ms = self.now_ms;
+        self.write(|record| {
+            let step = &mut record.steps[step];
+            free(step);
+            step.failures += 1;
+            step.last_error = Some((code.into(), now_ms));
+        });
+    }
+
+    /// Lets time pass until the attempt of a step is over, grace included.
+    pub(crate) fn expire(&mut self, step: usize) {
+        self.now_ms = self.complete_by_ms(step) + GRACE_MS;
+    }
+
+    /// What the auditor complains of.
+    pub(crate) fn complaints(&self) -> Vec<Invariant> {
+        self.auditor.violations().iter().map(|violation| violation.invariant).collect()
+    }
+}
+
+pub(crate) fn free(step: &mut StepSeen) {
+    step.state = StepState::Pending;
+    (step.locked_by, step.complete_by_ms) = (None, None);
+}
+
+pub(crate) fn finish(step: &mut StepSeen) {
+    free(step);
+    step.state = StepState::Processed;
+}
