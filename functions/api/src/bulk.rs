@@ -17,7 +17,7 @@ use crate::job_view::JobView;
 use crate::members::Members;
 use crate::operator::Wish;
 use crate::problem::Problem;
-use crate::{ApiPorts, body, query, reply};
+use crate::{ApiPorts, body, etag, query, reply};
 
 /// Canaries at most: the record of what may go wrong is to be small.
 const CANARY_MAX: u64 = 100;
@@ -78,6 +78,7 @@ pub(crate) async fn command(
     // The supervisor writes a running job at each of its runs, so a lost condition is nothing unusual.
     for _ in 0..CONFLICTS_MAX {
         let before = stored(ports, id).await?;
+        etag::check(headers, before.version)?;
         let after = next(&before, action, &wish, ports.now());
         let after = Arc::new(after.map_err(|not_now| Problem::JobForbids { job_id: before.id.clone(), not_now })?);
         let written = ports.set_job(before.version, after.clone()).await;
@@ -91,7 +92,7 @@ pub(crate) async fn command(
                     why = &*wish.reason,
                     "operator acts on a job"
                 );
-                return Ok(reply::json(StatusCode::ACCEPTED, &JobView::of(&after)));
+                return Ok(etag::tagged(reply::json(StatusCode::ACCEPTED, &JobView::of(&after)), after.version));
             }
             Commit::Conflict => {}
         }
@@ -101,7 +102,8 @@ pub(crate) async fn command(
 
 /// `GET /bulk/{id}`: how a job stands.
 pub(crate) async fn job(ports: &impl ApiPorts, id: &str) -> Result<Response<Bytes>, Problem> {
-    Ok(reply::json(StatusCode::OK, &JobView::of(&*stored(ports, id).await?)))
+    let job = stored(ports, id).await?;
+    Ok(etag::tagged(reply::json(StatusCode::OK, &JobView::of(&job)), job.version))
 }
 
 /// `GET /bulk?limit=`: the newest jobs, newest first.

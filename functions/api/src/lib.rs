@@ -12,6 +12,7 @@ mod body;
 mod bulk;
 mod cursor;
 mod door;
+mod etag;
 mod job_view;
 mod key;
 mod letters;

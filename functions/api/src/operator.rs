@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::members::Members;
 use crate::problem::Problem;
 use crate::rule::refused;
-use crate::{ApiPorts, body, reply};
+use crate::{ApiPorts, body, etag, reply};
 
 const NOT_QUEUED: &str = "it is not known whether the action was queued; it is safe to send it again";
 
@@ -34,7 +34,8 @@ struct Queued {
     process_state: ProcessState,
 }
 
-/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`: queues the action if the order's state allows it.
+/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`: queues the action if the order's state allows it
+/// and, with `If-Match`, if it is still of the version that the operator saw.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
     caller: &str,
@@ -46,6 +47,7 @@ pub(crate) async fn post(
     let Wish { by, reason } = Wish::read(headers, body)?;
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = ports.task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
+    etag::check(headers, task.version)?;
     let state = task.process_state;
     if let Some(refused) = refused(action, &task) {
         return Err(Problem::StateForbids { order_id, state, refused });

@@ -17,7 +17,7 @@ use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
 use crate::BODY_BYTES_MAX;
-use crate::reply;
+use crate::{etag, reply};
 
 /// When a caller may try again after a 503, in seconds.
 const RETRY_AFTER_S: u64 = 1;
@@ -54,6 +54,8 @@ pub(crate) enum Problem {
     NoOrder,
     #[error("{refused} (it is {state})")]
     StateForbids { order_id: OrderId, state: ProcessState, refused: Refused },
+    #[error("it was changed meanwhile and is of version {version} now; look at it again, then decide")]
+    VersionChanged { version: u64 },
     #[error("there is no job of this id")]
     NoJob,
     #[error("{not_now}")]
@@ -159,6 +161,7 @@ impl Problem {
             Self::JobBusy | Self::Unavailable { .. } => {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
             }
+            Self::VersionChanged { version } => response = etag::tagged(response, *version),
             Self::UnknownRoute
             | Self::BodyTooLarge
             | Self::MediaType
@@ -203,6 +206,9 @@ impl Problem {
             Self::NoOrder => Kind(StatusCode::NOT_FOUND, "order-not-found", "Order not found"),
             Self::StateForbids { .. } => {
                 Kind(StatusCode::CONFLICT, "state-conflict", "Not possible in the order's state")
+            }
+            Self::VersionChanged { .. } => {
+                Kind(StatusCode::PRECONDITION_FAILED, "version-changed", "Changed meanwhile")
             }
             Self::NoJob => Kind(StatusCode::NOT_FOUND, "job-not-found", "Job not found"),
             Self::JobForbids { .. } => {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 use crate::view::TaskView;
-use crate::{ApiPorts, cursor, prefer::Wait, query, reply};
+use crate::{ApiPorts, cursor, etag, prefer::Wait, query, reply};
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
@@ -37,6 +37,7 @@ pub(crate) async fn order(ports: &impl ApiPorts, id: &str, headers: &HeaderMap) 
     };
     let task = task.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     let response = reply::json(StatusCode::OK, &TaskView::whole(&task));
+    let response = etag::unless_known(response, headers, task.version)?;
     Ok(match wait {
         Some(wait) => wait.applied(response),
         None => response,

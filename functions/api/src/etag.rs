@@ -1,0 +1,148 @@
+//! Entity tags (RFC 9110): what an operator saw is what an operator acts on.
+//!
+//! The tag of an order or a job is its version, so an action with `If-Match` is carried out on that version or not at
+//! all: 412 says that somebody else was first.
+
+use bytes::Bytes;
+use http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+
+use crate::problem::Problem;
+
+/// Adds the tag of this version to an answer.
+pub(crate) fn tagged(mut response: Response<Bytes>, version: u64) -> Response<Bytes> {
+    let tag = HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header");
+    response.headers_mut().insert(ETAG, tag);
+    response
+}
+
+/// The same, without the body where the reader has this version already (`If-None-Match`).
+///
+/// # Errors
+/// [`Problem::Invalid`] when the header is no list of entity tags.
+pub(crate) fn unless_known(
+    response: Response<Bytes>,
+    headers: &HeaderMap,
+    version: u64,
+) -> Result<Response<Bytes>, Problem> {
+    let mut response = tagged(response, version);
+    // A tag that is weak there is as good: whoever reads wants to know whether anything changed.
+    if matches(headers, &IF_NONE_MATCH, "If-None-Match", version, Weak::Counts)? == Some(true) {
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        *response.body_mut() = Bytes::new();
+        response.headers_mut().remove(http::header::CONTENT_TYPE);
+        response.headers_mut().remove(http::header::CONTENT_LENGTH);
+    }
+    Ok(response)
+}
+
+/// Refuses an action that was meant for another version than the present one. Without `If-Match` it is meant for any.
+///
+/// # Errors
+/// [`Problem::VersionChanged`], or [`Problem::Invalid`] when the header is no list of entity tags.
+pub(crate) fn check(headers: &HeaderMap, version: u64) -> Result<(), Problem> {
+    match matches(headers, &IF_MATCH, "If-Match", version, Weak::IsNone)? {
+        None | Some(true) => Ok(()),
+        Some(false) => Err(Problem::VersionChanged { version }),
+    }
+}
+
+/// What a weak tag is worth: nothing where bytes must be the same.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Weak {
+    Counts,
+    IsNone,
+}
+
+/// Whether one of the tags named is that of this version; nothing where none is named.
+fn matches(
+    headers: &HeaderMap,
+    name: &HeaderName,
+    shown: &'static str,
+    version: u64,
+    weak: Weak,
+) -> Result<Option<bool>, Problem> {
+    let (mut found, mut any) = (false, false);
+    for value in headers.get_all(name) {
+        for tag in value.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
+            any = true;
+            let (is_weak, opaque) = match tag.strip_prefix(b"W/") {
+                Some(opaque) => (true, opaque),
+                None => (false, tag),
+            };
+            found |= match opaque {
+                b"*" if !is_weak => true,
+                [b'"', inner @ .., b'"'] => {
+                    inner == version.to_string().as_bytes() && (!is_weak || weak == Weak::Counts)
+                }
+                _ => return Err(Problem::header(shown, "must be * or entity tags in quotes, such as \"7\"")),
+            };
+        }
+    }
+    Ok(any.then_some(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::task::ProcessState;
+
+    use crate::testing::{Fake, task_in};
+
+    const WISH: &str = r#"{"By":"ada","Reason":"payment is back"}"#;
+
+    /// A store with one order in version 9, and its path.
+    fn order_in(state: ProcessState) -> (Fake, String) {
+        let fake = Fake::default();
+        let mut task = task_in("a", state);
+        task.version = 9;
+        let path = format!("/orders/{}", fake.stores(task));
+        (fake, path)
+    }
+
+    #[test]
+    fn an_order_is_shown_with_its_version_as_its_tag() {
+        let (fake, path) = order_in(ProcessState::Error);
+        assert_eq!(fake.get(&path).header("etag"), Some("\"9\""));
+    }
+
+    #[test]
+    fn who_has_the_version_already_gets_304_without_a_body() {
+        let (fake, path) = order_in(ProcessState::Error);
+        for tag in ["\"9\"", "W/\"9\"", "\"7\", \"9\"", "*"] {
+            let answer = fake.call("GET", &path, &[("If-None-Match", tag)], "");
+            assert_eq!((answer.status, answer.text.as_str(), answer.header("etag")), (304, "", Some("\"9\"")), "{tag}");
+        }
+        assert_eq!(fake.call("GET", &path, &[("If-None-Match", "\"8\"")], "").status, 200);
+        fake.call("GET", &path, &[("If-None-Match", "9")], "").names(400, "invalid-header", "If-None-Match");
+    }
+
+    #[test]
+    fn an_action_on_the_version_that_was_seen_is_queued() {
+        for tag in ["\"9\"", "*", "\"8\" , \"9\""] {
+            let (fake, path) = order_in(ProcessState::Error);
+            let answer = fake.post(&format!("{path}/resubmit"), &[("If-Match", tag)], WISH);
+            assert_eq!((answer.status, fake.scheduled().len()), (202, 1), "{tag}");
+        }
+    }
+
+    #[test]
+    fn an_action_on_a_version_that_is_no_more_is_412_and_queues_nothing() {
+        let (fake, path) = order_in(ProcessState::Error);
+        for tag in ["\"8\"", "W/\"9\"", "\"90\""] {
+            let answer = fake.post(&format!("{path}/cancel"), &[("If-Match", tag)], WISH);
+            answer.is_problem(412, "version-changed");
+            assert_eq!(answer.header("etag"), Some("\"9\""));
+        }
+        for tag in ["9", "\"9", "", "W/*", "\"8\","] {
+            fake.post(&format!("{path}/cancel"), &[("If-Match", tag)], WISH).names(400, "invalid-header", "If-Match");
+        }
+        fake.queued_nothing();
+    }
+
+    #[test]
+    fn a_changed_version_is_told_before_a_state_that_forbids() {
+        let (fake, path) = order_in(ProcessState::Processed);
+        let answer = fake.post(&format!("{path}/resubmit"), &[("If-Match", "\"8\"")], WISH);
+        answer.is_problem(412, "version-changed");
+    }
+}
