@@ -14,6 +14,7 @@ from botocore.credentials import Credentials
 
 from deployment import Deployment, client
 from emulator import REGION
+from report import not_stopped
 
 # An answer may be waited for on purpose, `Prefer: wait=20` at most.
 ANSWER_S_MAX = 40
@@ -45,6 +46,7 @@ class Door:
 
     def call(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Answer:
         """One call, whatever its status."""
+        not_stopped()
         sent = {**headers, **({"Content-Type": "application/json"} if body is not None else {})}
         url = self.base + path
         if self.keys is not None:

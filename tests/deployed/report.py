@@ -6,11 +6,14 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 T = TypeVar("T")
+
+# Set when the run is to end early: nobody waits for anything any more.
+STOPPED = threading.Event()
 
 
 class CheckFailed(Exception):
@@ -57,8 +60,7 @@ class Report:
     def all_at_once(self, checks: list[Check]) -> None:
         """Tries claims side by side, each in a thread of its own."""
         with ThreadPoolExecutor(max(1, len(checks)), "check") as pool:
-            for check in checks:
-                pool.submit(self.check, check.title, check.run)
+            wait([pool.submit(self.check, check.title, check.run) for check in checks])
 
     def close(self) -> bool:
         """Prints the totals; whether all is well."""
@@ -95,6 +97,11 @@ def expect_equal(what: str, found: object, expected: object) -> None:
     expect(found == expected, f"{what}: expected {expected!r}, found {found!r}")
 
 
+def not_stopped() -> None:
+    """Fails the check where the run is to end early."""
+    expect(not STOPPED.is_set(), "interrupted")
+
+
 def until(what: str, look: Callable[[], T | Literal[False] | None], within_s: float, pause_s: float = 0.3) -> T:
     """Looks again and again until `look` gives something true, and gives that.
 
@@ -105,6 +112,7 @@ def until(what: str, look: Callable[[], T | Literal[False] | None], within_s: fl
         found = look()
         if found:
             return found
+        not_stopped()
         if time.monotonic() >= deadline:
             raise CheckFailed(f"waited {within_s:.0f} s in vain: {what} (last seen: {found!r})")
-        time.sleep(pause_s)
+        STOPPED.wait(pause_s)

@@ -20,7 +20,7 @@ import tools
 from checks import callers, crashes, letters, logs, repeats, rights, supervision, ways
 from deployment import Deployment, deploy
 from emulator import Emulator
-from report import Check, Report
+from report import STOPPED, Check, Report
 from world import World
 
 LOG_LINES = 100
@@ -72,7 +72,8 @@ BOOKS: list[tuple[str, Callable[[World], None]]] = [
 
 def main() -> int:
     """Runs everything; the status for the shell."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupted)
     report = Report()
     made = tools.install()
     if "--checks-only" not in sys.argv:
@@ -84,6 +85,14 @@ def main() -> int:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     return 0 if report.close() else 1
+
+
+def interrupted(number: int, _frame: object) -> None:
+    """Ends the run early. A second signal does not end the cleaning up."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_IGN)
+    STOPPED.set()
+    sys.exit(128 + number)
 
 
 def before_deployment(report: Report, made: tools.Tools) -> None:
@@ -112,7 +121,7 @@ def deployed(report: Report, made: tools.Tools, folder: Path) -> None:
             report.section("The store")
             report.check("conformance suite on the emulator", functools.partial(conformance.suite_passes, emulator))
         finally:
-            if report.failed or sys.exc_info()[0]:
+            if report.failed and not STOPPED.is_set():
                 print(f"\nThe last lines of the emulator and its functions:\n{emulator.log_tail(LOG_LINES)}")
 
 
@@ -124,7 +133,7 @@ def tried(report: Report, deployment: Deployment) -> None:
     try:
         everything(report, world)
     finally:
-        if report.failed or sys.exc_info()[0]:
+        if report.failed and not STOPPED.is_set():
             print(f"\nThe last lines of each function:\n{logs.tails(world, LOG_LINES_OF_FUNCTION)}")
 
 

@@ -7,6 +7,7 @@ import importlib.util
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -78,20 +79,26 @@ def run(
 
     Raises ToolError, with all that the command wrote, where it ends with another status than 0 or not in time.
     """
+    process = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
     try:
-        done = subprocess.run(
-            command,
-            cwd=cwd,
-            env={**os.environ, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=within_s,
-        )
+        output, _ = process.communicate(timeout=within_s)
     except subprocess.TimeoutExpired as late:
         raise ToolError(f"{' '.join(command)} did not end within {within_s:.0f} s\n{late.stdout!r}") from late
-    if done.returncode != 0:
-        raise ToolError(f"{' '.join(command)} ended with status {done.returncode}\n{done.stdout}")
-    return done
+    finally:
+        # In an early end, what it started ends with it.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if process.returncode != 0:
+        raise ToolError(f"{' '.join(command)} ended with status {process.returncode}\n{output}")
+    return subprocess.CompletedProcess(command, 0, output)

@@ -6,7 +6,7 @@ import datetime
 import json
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -50,7 +50,8 @@ class World:
 
     def post(self, end: str, stand_in: dict[str, Any] | None = None, /, **members: Any) -> str:
         """Posts an order that is to end in the state `end`, and gives its id."""
-        answer = self.application.post("/orders", document(stand_in, **members))
+        order, key = document(stand_in, **members), {"Idempotency-Key": str(uuid.uuid4())}
+        answer = patiently(lambda: self.application.post("/orders", order, key))
         expect(answer.status == 202, f"POST /orders: expected 202, found {answer.status} {answer.body}")
         return self.expect_end(answer.body["OrderID"], end)
 
@@ -61,7 +62,7 @@ class World:
 
     def task(self, order_id: str) -> dict[str, Any] | None:
         """The task as the API shows it; nothing before it is stored."""
-        answer = self.application.get(f"/orders/{order_id}")
+        answer = patiently(lambda: self.application.get(f"/orders/{order_id}"))
         if answer.status == 404:
             return None
         expect_equal(f"status of GET /orders/{order_id}", answer.status, 200)
@@ -151,6 +152,16 @@ class World:
         answer = self.lambdas.invoke(FunctionName=name, Payload=b"{}")
         text = answer["Payload"].read().decode(errors="replace")
         expect("FunctionError" not in answer, f"the supervisor failed: {text}")
+
+
+def patiently(call: Callable[[], Answer]) -> Answer:
+    """Calls again where the answer is 503, as it asks for: a busy machine is no fault of what is tried."""
+
+    def answered() -> Answer | None:
+        answer = call()
+        return None if answer.status == 503 else answer
+
+    return until("another answer than 503", answered, 20, pause_s=1.0)
 
 
 def document(stand_in: dict[str, Any] | None = None, /, **members: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from deployment import client
-from report import CheckFailed, expect
+from report import CheckFailed, expect, not_stopped
 from world import World
 
 REFUSALS = {"AccessDenied", "AccessDeniedException"}
@@ -68,6 +68,7 @@ def every_function_keeps_to_its_role(world: World) -> None:
     """What is granted works, so the keys are good; what is not is refused."""
     wrong = []
     for function in ("api", "submission", "scheduler", "inventory", "payment", "shipping", "supervisor", "stand-ins"):
+        not_stopped()
         hands = hands_of(world, function)
         allowed = dict(granted(function, hands))
         for name, call in allowed.items():
