@@ -1,14 +1,19 @@
 //! The instances of the functions, and how an invocation of each begins.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use agent::Agent;
+use domain::id::OrderId;
 use domain::instance::Instance;
+use domain::message::{Request, decode};
 use supervisor::Settings;
 
+use super::auditor::seen::{Seen, Try};
 use super::executor::{Done, Work};
 use super::faults::Fault;
+use super::observe;
 use super::ports::{BETWEEN, Ports, Who};
 use super::queues::{FIRST_AGENT, Given, LETTERS, SCHEDULER, SUBMISSION};
 use super::services::Remote;
@@ -39,6 +44,8 @@ impl Role {
     }
 }
 
+/// An order, the place of a step, and an attempt.
+type Attempt = (OrderId, usize, u32);
 type MakeRemote = Box<dyn Fn() -> Remote + Send + Sync>;
 
 /// One instance.
@@ -120,8 +127,11 @@ impl Slot {
             }
             (Role::Takes(_), Some(agent)) => {
                 let batch = given.iter().map(Given::delivery).collect();
-                let agent = agent.clone();
-                Box::pin(async move { Done::Batch(agent::handle(&ports, &agent, batch).await) })
+                let (agent, budgets) = (agent.clone(), budgets(given));
+                Box::pin(async move {
+                    ports.begin_attempts(budgets);
+                    Done::Batch(agent::handle(&ports, &agent, batch).await)
+                })
             }
             (Role::Takes(_) | Role::Supervises(_) | Role::Door, _) => {
                 let batch = given.iter().map(Given::delivery).collect();
@@ -143,6 +153,30 @@ impl Slot {
             }
             Done::Ran
         })
+    }
+}
+
+/// The attempts that requests are about, each with the longest time that any of them leaves, in milliseconds.
+fn budgets(given: &[Given]) -> BTreeMap<Attempt, (Try, u64)> {
+    let mut budgets = BTreeMap::new();
+    for request in given.iter().filter_map(|given| decode::<Request>(given.body.as_bytes()).ok()) {
+        let Request { order_id, step, direction, attempt, budget_ms, .. } = request;
+        let Some(of) = observe::of(order_id, &step, direction, attempt) else { continue };
+        let (_, longest_ms) = budgets.entry((order_id, of.step, attempt)).or_insert((of, budget_ms));
+        *longest_ms = budget_ms.max(*longest_ms);
+    }
+    budgets
+}
+
+impl Ports {
+    /// The auditor sees which attempts an agent's instance begins to work on, and for how long.
+    fn begin_attempts(&self, budgets: BTreeMap<Attempt, (Try, u64)>) {
+        let mut state = self.shared.lock();
+        let clock_ms = state.clock(self.who.skew_ms).epoch_ms();
+        for (of, budget_ms) in budgets.into_values() {
+            let until_ms = clock_ms.saturating_add_unsigned(budget_ms);
+            state.see(&self.who.name, &Seen::Handed { of, to: self.who.name.clone(), until_ms });
+        }
     }
 }
 

@@ -234,7 +234,7 @@ impl Queues for Ports {
             let mut state = self.shared.lock();
             let clock_ms = state.clock(self.who.skew_ms).epoch_ms();
             let ending = observe::ending(&reply.outcome);
-            state.see(name, &Seen::Replied { of, ending, clock_ms });
+            state.see(name, &Seen::Replied { of, ending, by: name.clone(), clock_ms });
             if ending == Ending::Done {
                 state.forget_what_is_replied(of);
             }

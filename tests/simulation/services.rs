@@ -169,7 +169,10 @@ impl State {
         let is_twin =
             |under: &&Under| under.key == key && under.alive_until_ms.is_some_and(|until| self.now_ms < until);
         let twins = if must_be_alone { self.remotes.calls.values().filter(is_twin).count() } else { 0 };
-        self.see(&who.name, &Seen::Called { of, key: key.clone(), body: hasher.finish(), twins, clock_ms });
+        self.see(
+            &who.name,
+            &Seen::Called { of, key: key.clone(), body: hasher.finish(), twins, by: who.name.clone(), clock_ms },
+        );
         self.remotes.last_call += 1;
         let id = self.remotes.last_call;
         let timeout_ms = call.timeout_ms;

@@ -17,31 +17,35 @@ impl Auditor {
     }
 
     /// An agent that is over its deadline says nothing.
-    pub(super) fn replied(&mut self, of: Try, ending: Ending, clock_ms: i64) -> Finding {
+    pub(super) fn replied(&mut self, of: Try, ending: Ending, by: &Arc<str>, clock_ms: i64) -> Finding {
         let dossier = self.dossier(of.order);
         dossier.replies.push((of, ending));
-        let Some(claim) = dossier.claims.get(&(of.step, of.attempt)) else {
+        let Some(limit_ms) = dossier.limit_ms(of, by) else {
             return Err((Invariant::Claims, format!("a reply to {of}, which nobody claimed")));
         };
-        must(clock_ms < claim.complete_by_ms, Invariant::Deadline, || {
-            format!("a reply to {of}, {} ms after its deadline by the agent's clock", clock_ms - claim.complete_by_ms)
+        must(clock_ms < limit_ms, Invariant::Deadline, || {
+            format!("a reply to {of}, {} ms after its deadline by the agent's clock", clock_ms - limit_ms)
         })
     }
 
-    pub(super) fn called(&mut self, of: Try, sent: &(Arc<str>, u64), twins: usize, clock_ms: i64) -> Finding {
-        let margin_ms = self.rules.margin_ms;
-        let dossier = self.dossier(of.order);
-        let Some(claim) = dossier.claims.get(&(of.step, of.attempt)) else {
-            return Err((Invariant::Claims, format!("a call for {of}, which nobody claimed")));
-        };
-        let latest_ms = claim.complete_by_ms - margin_ms;
-        let first = dossier.keys.entry((of.step, of.way == Way::Undo)).or_insert_with(|| sent.clone());
+    /// Every call for a step carries the same key and the same body.
+    pub(super) fn called(&mut self, of: Try, sent: &(Arc<str>, u64), twins: usize) -> Finding {
+        let first = self.dossier(of.order).keys.entry((of.step, of.way == Way::Undo)).or_insert_with(|| sent.clone());
         must(first == sent, Invariant::OneEffect, || {
             format!("{of} is called with key and body {sent:?}, and was with {first:?}")
         })?;
-        must(twins == 0, Invariant::OneEffect, || format!("{of} is called while {twins} such calls are under way"))?;
-        must(clock_ms < latest_ms, Invariant::Deadline, || {
-            format!("a call for {of} starts {} ms too late by the agent's clock", clock_ms - latest_ms)
+        must(twins == 0, Invariant::OneEffect, || format!("{of} is called while {twins} such calls are under way"))
+    }
+
+    /// No call starts after the deadline minus the margin.
+    pub(super) fn call_in_time(&mut self, of: Try, by: &Arc<str>, clock_ms: i64) -> Finding {
+        let margin_ms = self.rules.margin_ms;
+        let Some(limit_ms) = self.dossier(of.order).limit_ms(of, by) else {
+            return Err((Invariant::Claims, format!("a call for {of}, which nobody claimed")));
+        };
+        let late_ms = clock_ms - (limit_ms - margin_ms);
+        must(late_ms < 0, Invariant::Deadline, || {
+            format!("a call for {of} starts {late_ms} ms too late by the agent's clock")
         })
     }
 

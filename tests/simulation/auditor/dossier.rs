@@ -28,6 +28,8 @@ pub(super) struct Dossier {
     pub(super) claims: BTreeMap<(usize, u32), Claimed>,
     /// By step: until when its forward attempt may still run, where it was turned round in the middle of one.
     pub(super) running_until_ms: BTreeMap<usize, i64>,
+    /// By step, attempt and instance of the agent: until when what it was given last may be worked on.
+    pub(super) handed: BTreeMap<(usize, u32, Arc<str>), i64>,
     /// Attempts whose failure was counted.
     pub(super) counted: BTreeSet<(usize, u32)>,
     /// Replies that agents tried to send.
@@ -66,6 +68,14 @@ pub(super) struct Effects {
 }
 
 impl Dossier {
+    /// Until when an agent's instance may work on an attempt, by its clock: the earlier of the deadline and of what it was
+    /// told is left.
+    pub(super) fn limit_ms(&self, of: Try, by: &Arc<str>) -> Option<i64> {
+        let claim = self.claims.get(&(of.step, of.attempt))?;
+        let until_ms = self.handed.get(&(of.step, of.attempt, by.clone())).copied();
+        Some(claim.complete_by_ms.min(until_ms.unwrap_or(i64::MAX)))
+    }
+
     pub(super) fn effects(&self, step: usize) -> Effects {
         self.effects.get(&step).copied().unwrap_or_default()
     }

@@ -95,13 +95,17 @@ impl Auditor {
                 Ok(())
             }
             Seen::Requested { of, complete_by_ms } => self.requested(*of, *complete_by_ms),
-            Seen::Replied { of, ending, clock_ms } => self.replied(*of, *ending, *clock_ms),
+            Seen::Handed { of, to, until_ms } => {
+                self.dossier(of.order).handed.insert((of.step, of.attempt, to.clone()), *until_ms);
+                Ok(())
+            }
+            Seen::Replied { of, ending, by, clock_ms } => self.replied(*of, *ending, by, *clock_ms),
             Seen::Buried { of } => {
                 self.dossier(of.order).letters.push(*of);
                 Ok(())
             }
-            Seen::Called { of, key, body, twins, clock_ms } => {
-                self.called(*of, &(key.clone(), *body), *twins, *clock_ms)
+            Seen::Called { of, key, body, twins, by, clock_ms } => {
+                self.called(*of, &(key.clone(), *body), *twins).and_then(|()| self.call_in_time(*of, by, *clock_ms))
             }
             Seen::Effect { of } => self.effect(*of),
             Seen::Confirmed { of } => self.confirmed(*of),

@@ -197,12 +197,23 @@ pub enum Seen {
         /// When it has to be done.
         complete_by_ms: i64,
     },
+    /// An agent's instance is given requests for an attempt.
+    Handed {
+        /// Which.
+        of: Try,
+        /// The instance.
+        to: Arc<str>,
+        /// By its clock, when what is left of the attempt's time by the sender's clock is over, in epoch milliseconds.
+        until_ms: i64,
+    },
     /// An agent tries to put a reply on the scheduler queue.
     Replied {
         /// To which.
         of: Try,
         /// What it says.
         ending: Ending,
+        /// The agent's instance.
+        by: Arc<str>,
         /// The agent's clock.
         clock_ms: i64,
     },
@@ -221,6 +232,8 @@ pub enum Seen {
         body: u64,
         /// Calls with the same key that this agent has under way elsewhere, where it has to see to that there is none.
         twins: usize,
+        /// The agent's instance.
+        by: Arc<str>,
         /// The agent's clock.
         clock_ms: i64,
     },
@@ -325,6 +338,7 @@ impl Seen {
             | Self::Acknowledged { order, .. } => Some(*order),
             Self::Inserted { record, .. } | Self::Written { record, .. } => Some(record.order),
             Self::Requested { of, .. }
+            | Self::Handed { of, .. }
             | Self::Replied { of, .. }
             | Self::Buried { of }
             | Self::Called { of, .. }
@@ -387,6 +401,7 @@ impl fmt::Display for Seen {
                 write!(f, "a repeated write met its own mark, same content: {is_same}")
             }
             Self::Requested { of, .. } => write!(f, "requested {of}"),
+            Self::Handed { of, to, .. } => write!(f, "{to} is given {of}"),
             Self::Replied { of, ending, .. } => write!(f, "replies {ending:?} to {of}"),
             Self::Buried { of } => write!(f, "dead letter about {of}"),
             Self::Called { of, .. } => write!(f, "calls for {of}"),

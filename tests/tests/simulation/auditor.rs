@@ -184,7 +184,7 @@ fn invariant_5_a_second_effect_or_another_key() {
     complains(Invariant::OneEffect, History::half(), |history| history.call(step_of(0, 1), "other"));
     complains(Invariant::OneEffect, History::claimed(), |history| {
         let of = step_of(0, 1);
-        history.see(Seen::Called { of, key: "key".into(), body: 7, twins: 1, clock_ms: 0 });
+        history.see(Seen::Called { of, key: "key".into(), body: 7, twins: 1, by: "agent".into(), clock_ms: 0 });
     });
     complains(Invariant::OneEffect, History::compensating(), |history| {
         history.see(Seen::Effect { of: undo_of(0, 2) });
@@ -275,6 +275,13 @@ fn invariant_11_a_call_or_a_reply_after_its_time() {
     });
     complains(Invariant::Deadline, History::claimed(), |history| {
         history.now_ms = history.complete_by_ms(0);
+        history.reply(step_of(0, 1), Ending::Deferred);
+    });
+    complains(Invariant::Deadline, History::claimed(), |history| {
+        // It was told that there was less time left.
+        let until_ms = history.now_ms + 500;
+        history.see(Seen::Handed { of: step_of(0, 1), to: "agent".into(), until_ms });
+        history.now_ms += 500;
         history.reply(step_of(0, 1), Ending::Deferred);
     });
 }

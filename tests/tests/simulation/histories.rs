@@ -198,12 +198,12 @@ impl History {
 
     pub(crate) fn call(&mut self, of: Try, key: &str) {
         let (key, clock_ms) = (format!("{key}/{}/{:?}", of.step, of.way).into(), self.now_ms);
-        self.see(Seen::Called { of, key, body: 7, twins: 0, clock_ms });
+        self.see(Seen::Called { of, key, body: 7, twins: 0, by: "agent".into(), clock_ms });
     }
 
     pub(crate) fn reply(&mut self, of: Try, ending: Ending) {
         let clock_ms = self.now_ms;
-        self.see(Seen::Replied { of, ending, clock_ms });
+        self.see(Seen::Replied { of, ending, by: "agent".into(), clock_ms });
     }
 
     /// A step is carried out, in its direction.

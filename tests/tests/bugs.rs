@@ -1,0 +1,80 @@
+//! The seeded bugs that the simulation has to find (`tests/simulation/bugs/run`): each must still fit the code.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Fewer would not say much about the checker.
+const BUGS_MIN: usize = 30;
+
+struct Bug {
+    name: String,
+    text: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_path_buf()
+}
+
+fn bugs() -> Vec<Bug> {
+    let folder = root().join("tests/simulation/bugs");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let patches = files.filter(|path| path.extension().is_some_and(|extension| extension == "patch"));
+    let bug = |path: PathBuf| Bug {
+        name: path.file_stem().unwrap().to_str().unwrap().to_owned(),
+        text: fs::read_to_string(&path).unwrap(),
+    };
+    patches.map(bug).collect()
+}
+
+/// What each hunk of a patch takes for granted, by the file that it changes: its context and what it takes away.
+fn hunks(text: &str) -> BTreeMap<&str, Vec<Vec<&str>>> {
+    let mut hunks: BTreeMap<&str, Vec<Vec<&str>>> = BTreeMap::new();
+    let mut file = "";
+    for line in text.lines().skip(1) {
+        if let Some(name) = line.strip_prefix("--- a/") {
+            file = name;
+        } else if line.starts_with("@@ ") {
+            hunks.entry(file).or_default().push(Vec::new());
+        } else if let Some(old) = line.strip_prefix(' ').or_else(|| line.strip_prefix('-'))
+            && let Some(hunk) = hunks.get_mut(file).and_then(|hunks| hunks.last_mut())
+        {
+            hunk.push(old);
+        }
+    }
+    hunks
+}
+
+#[test]
+fn there_are_enough_of_them() {
+    assert!(bugs().len() >= BUGS_MIN, "{}", bugs().len());
+}
+
+#[test]
+fn each_says_what_it_is_and_what_it_breaks() {
+    for Bug { name, text } in bugs() {
+        let header = text.lines().next().unwrap();
+        let words = header.strip_prefix(&format!("# {name}: ")).unwrap_or_else(|| panic!("{name}: {header}"));
+        let (what, breaks) = words.rsplit_once(", ").unwrap_or_else(|| panic!("{name}: {header}"));
+        let (kind, number) = breaks.split_once(' ').unwrap_or_else(|| panic!("{name}: {header}"));
+        assert!(!what.is_empty() && matches!(kind, "invariant" | "rule"), "{name}: {header}");
+        assert!((1..=15).contains(&number.parse::<u32>().unwrap()), "{name}: {header}");
+    }
+}
+
+#[test]
+fn each_still_fits_the_code_that_ships() {
+    for Bug { name, text } in bugs() {
+        let hunks = hunks(&text);
+        assert!(!hunks.is_empty(), "{name} changes nothing");
+        for (file, hunks) in hunks {
+            assert!(file.starts_with("functions/"), "{name} changes {file}, which does not ship");
+            let code = fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{name}: {file}: {error}"));
+            let lines: Vec<&str> = code.lines().collect();
+            for hunk in hunks {
+                let fits = lines.windows(hunk.len()).any(|part| part == hunk);
+                assert!(fits, "{name} does not fit {file} any more:\n{}", hunk.join("\n"));
+            }
+        }
+    }
+}
