@@ -17,7 +17,7 @@ import audit
 import conformance
 import template
 import tools
-from checks import callers, crashes, letters, logs, repeats, rights, supervision, ways
+from checks import callers, crashes, doctor, letters, logs, repeats, rights, supervision, ways
 from deployment import Deployment, deploy
 from emulator import Emulator
 from report import STOPPED, Check, Report
@@ -66,6 +66,11 @@ BOOKS: list[tuple[str, Callable[[World], None]]] = [
     ("every order ended as it should", audit.every_order_ended),
     ("every effect was made once, and what was undone is undone", audit.effects_were_made_once),
     ("nothing is left to look after", audit.watch_is_empty),
+    (
+        "the doctor finds nothing wrong, and then what was changed by hand",
+        doctor.it_finds_nothing_wrong_and_then_what_was_changed_by_hand,
+    ),
+    ("the doctor as an operator, and with forged keys", doctor.an_operator_sees_the_api_and_a_stranger_is_told_why_not),
     ("logs and metrics are well formed and hold no document", logs.logs_name_orders_and_keep_documents_out),
 ]
 

@@ -42,9 +42,9 @@ def install(cache: Path = CACHE) -> Tools:
     return Tools(**{name: environment(name, cache) for name in ("sam", "emulator", "checkov")})
 
 
-def environment(name: str, cache: Path = CACHE) -> Path:
-    """The environment that holds what `requirements/NAME.txt` lists."""
-    requirements = REQUIREMENTS / f"{name}.txt"
+def environment(name: str, cache: Path = CACHE, requirements: Path | None = None) -> Path:
+    """The environment that holds what `requirements/NAME.txt` lists, or the list that is given."""
+    requirements = requirements or REQUIREMENTS / f"{name}.txt"
     folder = cache / name
     # Its programs know where they are, so one that was moved is made anew.
     known_by = f"{folder}\n{platform.python_version()}\n{requirements.read_text()}"

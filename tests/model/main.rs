@@ -1,6 +1,7 @@
 //! Walks through every state of the protocol within bounds, and says what it found. Exit status 1: a property does not hold,
 //! or the time was over before everything was seen.
 
+use std::fs;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -66,8 +67,17 @@ fn check_the_protocol(args: &Args) -> io::Result<bool> {
         is_good &= outcome.holds();
     }
     let verdict = if is_good { "every property holds in all of them" } else { "NOT every property is shown to hold" };
-    writeln!(out, "in all: states visited {visited}, unique {unique}, {seconds:.1} s; {verdict}")?;
+    let memory = memory_mib_max().map(|mib| format!(", {mib} MiB at most")).unwrap_or_default();
+    writeln!(out, "in all: states visited {visited}, unique {unique}{memory}, {seconds:.1} s; {verdict}")?;
     Ok(is_good)
+}
+
+/// The most memory that this process ever had, where the system says so.
+fn memory_mib_max() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kib / 1_024)
 }
 
 fn check_the_checker(args: &Args) -> io::Result<bool> {

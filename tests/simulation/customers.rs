@@ -5,6 +5,7 @@ use std::sync::Arc;
 use api::Door;
 use bytes::Bytes;
 use domain::id::OrderId;
+use domain::json::Json;
 use http::{Request, Response};
 
 use super::actors::{Role, Slot};
@@ -23,9 +24,12 @@ const CHANNELS: [&str; 2] = ["shop", "desk"];
 #[derive(Debug, Clone)]
 struct Customer {
     document: Bytes,
+    fingerprint: Arc<str>,
     key: Option<String>,
     is_content: bool,
     tries: u32,
+    /// When it posted last, in milliseconds since the world began.
+    posted_ms: i64,
 }
 
 /// All customers.
@@ -68,7 +72,9 @@ impl Customers {
         }
         document.push('}');
         state.remotes.channels.insert(document.as_str().into(), channel.map(Arc::from));
-        self.all.push(Customer { document: document.into(), key, is_content: false, tries: 0 });
+        let document = Bytes::from(document);
+        let fingerprint = Json::document(&document).map(|document| document.fingerprint().into()).unwrap_or_default();
+        self.all.push(Customer { document, fingerprint, key, is_content: false, tries: 0, posted_ms: 0 });
     }
 
     /// Whether all were told that their orders are accepted, or refused for good.
@@ -89,6 +95,7 @@ impl World {
     pub(super) fn post(&mut self, number: usize) {
         let customer = &mut self.customers.all[number];
         customer.tries += 1;
+        customer.posted_ms = self.shared.lock().now_ms;
         let mut request = Request::post("/orders");
         if let Some(key) = &customer.key {
             request = request.header("Idempotency-Key", key);
@@ -126,7 +133,9 @@ impl World {
         let name = customers.name.clone();
         match (status, response.and_then(order_in)) {
             (200 | 202, Some(order)) => {
-                state.see(&name, &Seen::Accepted { order });
+                let Customer { fingerprint, posted_ms, .. } = &customers.all[number];
+                let (fingerprint, posted_ms) = (fingerprint.clone(), *posted_ms);
+                state.see(&name, &Seen::Accepted { order, fingerprint, posted_ms });
                 let was_content = std::mem::replace(&mut customers.all[number].is_content, true);
                 if customers.all[number].key.is_none() || was_content {
                     return;

@@ -10,8 +10,8 @@ use domain::id::OrderId;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Jobs, Lease, Leases, LetterRecord, Letters, ListError, Memo, Memos, Page,
-    PortError, Queues, Randomness, ServiceHealth, Services, Store,
+    Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Memo,
+    Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -228,9 +228,11 @@ impl Queues for Ports {
     async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
         let body: Arc<str> = serde_json::to_string(&message).unwrap_or_default().into();
         let name = &self.who.name;
-        if let SchedulerMessage::Reply(reply) = &message
-            && let Some(of) = observe::of(reply.order_id, &reply.step, reply.direction, reply.attempt)
-        {
+        let reply_to = match &message {
+            SchedulerMessage::Reply(reply) => observe::of(reply.order_id, &reply.step, reply.direction, reply.attempt),
+            SchedulerMessage::Wake(_) | SchedulerMessage::Command(_) => None,
+        };
+        if let (SchedulerMessage::Reply(reply), Some(of)) = (&message, reply_to) {
             let mut state = self.shared.lock();
             let clock_ms = state.clock(self.who.skew_ms).epoch_ms();
             let ending = observe::ending(&reply.outcome);
@@ -239,7 +241,7 @@ impl Queues for Ports {
                 state.forget_what_is_replied(of);
             }
         }
-        self.call("queues.to_scheduler", Kind::Queue(SCHEDULER), |state| {
+        let sent = self.call("queues.to_scheduler", Kind::Queue(SCHEDULER), |state| {
             state.send(SCHEDULER, &body, lane, delay_ms, None);
             match &message {
                 SchedulerMessage::Wake(wake) => state.see(name, &Seen::Woken { order: wake.order_id }),
@@ -248,8 +250,14 @@ impl Queues for Ports {
                 }
                 SchedulerMessage::Reply(_) => {}
             }
-        })
-        .await
+        });
+        let sent = sent.await;
+        if let (Err(_), Some(of)) = (&sent, reply_to) {
+            let mut state = self.shared.lock();
+            state.see(name, &Seen::Unsent { of, by: self.who.invocation });
+            state.unsent_by.insert(self.who.invocation);
+        }
+        sent
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
@@ -334,6 +342,10 @@ impl Leases for Ports {
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
         self.call("leases.release", Kind::Lease, |state| state.release(lease)).await
+    }
+
+    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
+        self.call("leases.all_leases", Kind::Lease, |state| state.records.all_leases()).await
     }
 }
 

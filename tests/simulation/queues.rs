@@ -87,7 +87,7 @@ impl Given {
     #[must_use]
     pub fn delivery<M: DeserializeOwned>(&self) -> Delivery<M> {
         let body = decode(self.body.as_bytes());
-        Delivery { receipt: self.receipt.clone(), receive_count: self.receives, body }
+        Delivery { receipt: self.receipt.clone(), receive_count: self.receives, parent: None, body }
     }
 
     /// As the handler of dead letters gets it.
@@ -97,6 +97,7 @@ impl Given {
         Delivery {
             receipt: self.receipt.clone(),
             receive_count: self.receives,
+            parent: None,
             body: self.letter.clone().ok_or_else(problem),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::bulk::Job;
-use domain::ports::{Commit, Lease, LetterRecord, Memo, ServiceHealth};
+use domain::ports::{Commit, Lease, LeaseRecord, LetterRecord, Memo, ServiceHealth};
 use domain::time::Timestamp;
 
 use super::faults::Fault;
@@ -35,6 +35,17 @@ impl Records {
     #[must_use]
     pub fn memo(&self, key: &str, now: Timestamp) -> Option<Memo> {
         self.memos.get(key).filter(|memo| memo.expires_at > now).cloned()
+    }
+
+    /// All leases, for who watches. Nobody here asks when they were last extended.
+    #[must_use]
+    pub fn all_leases(&self) -> Vec<LeaseRecord> {
+        let record = |held: &Held| {
+            let Lease { name, owner, epoch, expires_at } = held.lease.clone();
+            let expires_at = (!held.is_given_back).then_some(expires_at);
+            LeaseRecord { name, owner, epoch, expires_at, renewed_at: None, health: None }
+        };
+        self.leases.values().map(record).collect()
     }
 }
 

@@ -171,7 +171,7 @@ impl State {
         let twins = if must_be_alone { self.remotes.calls.values().filter(is_twin).count() } else { 0 };
         self.see(
             &who.name,
-            &Seen::Called { of, key: key.clone(), body: hasher.finish(), twins, by: who.name.clone(), clock_ms },
+            &Seen::Called { of, key: key.clone(), body: hasher.finish(), twins, agent, by: who.name.clone(), clock_ms },
         );
         self.remotes.last_call += 1;
         let id = self.remotes.last_call;

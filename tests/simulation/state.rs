@@ -3,7 +3,7 @@
 //! One lock around all of it. Nobody waits for it, since a world runs on one thread; it is there because ports are shared.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -116,6 +116,8 @@ pub struct State {
     pub records: Records,
     /// The remote services.
     pub remotes: Remotes,
+    /// Invocations that were told that a reply could not be sent.
+    pub unsent_by: BTreeSet<u32>,
     /// Who complains.
     pub auditor: Auditor,
     /// What happened.
@@ -131,10 +133,10 @@ impl State {
     /// A new world.
     pub fn new(rng: Rng, setup: Arc<Setup>, keeps_lines: bool) -> Self {
         let workflows = setup.shape.versions().map(|workflow| (workflow.version, flow(workflow))).collect();
-        let margins_ms = setup.policies.iter().map(|policy| policy.margin_ms).min().unwrap_or(0);
+        let margins_ms = setup.policies.iter().map(|policy| i64::try_from(policy.margin_ms).unwrap_or(0));
         let rules = Rules {
             workflows,
-            margin_ms: i64::try_from(margins_ms).unwrap_or(0),
+            margins_ms: margins_ms.collect(),
             wrong_clocks: setup.skew_ms > 0 || setup.plan.has(Fault::TwoLeaders),
         };
         Self {
@@ -146,6 +148,7 @@ impl State {
             queues: QueueSet::default(),
             records: Records::default(),
             remotes: Remotes::default(),
+            unsent_by: BTreeSet::new(),
             auditor: Auditor::new(rules),
             trace: Trace::new(keeps_lines),
             world: "world".into(),

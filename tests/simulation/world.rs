@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::message::{Receipt, SchedulerMessage, decode};
+use domain::message::{Receipt, Request, SchedulerMessage, decode};
 
 use super::actors::{Role, Slot};
-use super::auditor::seen::Seen;
+use super::auditor::seen::{Seen, Try};
 use super::calm::Calm;
 use super::customers::Customers;
 use super::executor::{Done, Executor, Went};
 use super::faults::Fault;
+use super::observe;
 use super::operators::{Ask, Blow, Meddling};
 use super::queues::{FIRST_AGENT, Given, LETTERS, SCHEDULER, SUBMISSION};
 use super::rng::Rng;
@@ -196,6 +197,12 @@ impl World {
     /// The host deletes what is done, as far as it is told.
     fn settle(&self, invocation: u32, slot: usize, queue: usize, failed: &[Given], done: &[Given]) {
         let mut state = self.shared.lock();
+        if state.unsent_by.remove(&invocation) {
+            let name = self.slots[slot].name();
+            for (of, returned) in dismissed(failed, done) {
+                state.see(name, &Seen::Dismissed { of, by: invocation, returned });
+            }
+        }
         if queue == SCHEDULER {
             let order_of = |given: &Given| {
                 decode::<SchedulerMessage>(given.body.as_bytes()).ok().map(|message| message.order_id())
@@ -365,6 +372,19 @@ impl World {
             self.slots[slot].busy = Some(invocation);
         }
     }
+}
+
+/// The attempts that an agent is done with, each with the number of requests for it that it is not done with.
+fn dismissed(failed: &[Given], done: &[Given]) -> BTreeMap<Try, usize> {
+    let of = |given: &Given| {
+        let Request { order_id, step, direction, attempt, .. } = decode(given.body.as_bytes()).ok()?;
+        observe::of(order_id, &step, direction, attempt)
+    };
+    let mut dismissed: BTreeMap<Try, usize> = done.iter().filter_map(of).map(|of| (of, 0)).collect();
+    for of in failed.iter().filter_map(of) {
+        dismissed.entry(of).and_modify(|returned| *returned += 1);
+    }
+    dismissed
 }
 
 impl State {

@@ -117,12 +117,13 @@ fn wish(world: &World, order_id: OrderId, action: Action) {
 /// A body that is no message, to each function that takes messages.
 fn feed_nonsense(world: &World, body: &str) {
     let instance = world.instance("any");
-    let submissions = vec![Delivery { receipt: receipt(), receive_count: 1, body: decode(body.as_bytes()) }];
+    let submissions =
+        vec![Delivery { receipt: receipt(), receive_count: 1, parent: None, body: decode(body.as_bytes()) }];
     drive(&world.memory, &world.ports, submission::handle(&world.ports, &instance, submissions)).unwrap();
-    let messages = vec![Delivery { receipt: receipt(), receive_count: 1, body: decode(body.as_bytes()) }];
+    let messages = vec![Delivery { receipt: receipt(), receive_count: 1, parent: None, body: decode(body.as_bytes()) }];
     drive(&world.memory, &world.ports, scheduler::handle(&world.ports, &instance, messages)).unwrap();
     let agent = world.agent("inventory");
-    let requests = vec![Delivery { receipt: receipt(), receive_count: 1, body: decode(body.as_bytes()) }];
+    let requests = vec![Delivery { receipt: receipt(), receive_count: 1, parent: None, body: decode(body.as_bytes()) }];
     drive(&world.memory, &world.ports, agent::handle(&world.ports, &agent, requests)).unwrap();
     for queue in [LetterQueue::Submission, LetterQueue::Scheduler, LetterQueue::Agent("inventory".into())] {
         let letter = DeadLetter {
@@ -132,7 +133,7 @@ fn feed_nonsense(world: &World, body: &str) {
             receive_count: 5,
             at: Timestamp::default(),
         };
-        let letters = vec![Delivery { receipt: receipt(), receive_count: 1, body: Ok(letter) }];
+        let letters = vec![Delivery { receipt: receipt(), receive_count: 1, parent: None, body: Ok(letter) }];
         drive(&world.memory, &world.ports, supervisor::dead_letters(&world.ports, &instance, letters)).unwrap();
     }
 }
@@ -241,6 +242,53 @@ fn a_healthy_order_is_counted_once_at_each_place() {
         ],
     );
     assert!(metrics.contains_key("breaker_state"));
+}
+
+/// The lines of an order that is posted at the door and goes well, as a function has them: each in the spans of its
+/// invocation and its message.
+fn lines_of_a_healthy_order(levels: &str) -> Vec<Value> {
+    let id = "0af76519-16cd-43dd-8448-eb211c80319c";
+    let lines = lines_of(levels, || {
+        let _invocation = tracing::info_span!("invocation", request_id = id).entered();
+        let _record = tracing::info_span!("record", message_id = id).entered();
+        let world = World::new();
+        assert_eq!(world.post_at_door("1", r#"{"Item": "mug"}"#).unwrap().status, 202);
+        world.run();
+    });
+    lines.into_iter().filter(|line| line.get("level").is_some()).collect()
+}
+
+#[test]
+fn at_info_the_way_of_a_healthy_order_is_eight_lines_and_two_and_a_half_kilobytes() {
+    let lines = lines_of_a_healthy_order("info");
+    let said: Vec<String> = lines
+        .iter()
+        .map(|line| match (line["step"].as_str(), line["attempt"].as_u64()) {
+            (Some(step), Some(attempt)) => format!("{} {step} {attempt}", line["message"].as_str().unwrap()),
+            _ => line["message"].as_str().unwrap().to_owned(),
+        })
+        .collect();
+    let mut expected = vec!["order accepted".to_owned()];
+    for step in ["reserve", "charge", "ship"] {
+        // A step is claimed in the write in which the one before it is done.
+        expected.extend([format!("step claimed {step} 1"), format!("step done {step} 1")]);
+    }
+    expected.push("order processed".to_owned());
+    assert_eq!(said, expected);
+    assert!(lines.iter().all(|line| line["level"] == "INFO" && line["target"] == "orders"), "{lines:#?}");
+    let order_ids: std::collections::BTreeSet<_> =
+        lines.iter().map(|line| line["order_id"].as_str().unwrap()).collect();
+    assert_eq!(order_ids.len(), 1);
+    let bytes: usize = lines.iter().map(|line| line.to_string().len() + 1).sum();
+    println!("{bytes} bytes for a healthy order");
+    assert!((2_200..2_600).contains(&bytes), "the documentation says 2.4 KB: {bytes}");
+}
+
+#[test]
+fn the_way_of_orders_can_be_left_out_of_the_log() {
+    for levels in ["info,orders=warn", "warn"] {
+        assert_eq!(lines_of_a_healthy_order(levels), [] as [Value; 0], "{levels}");
+    }
 }
 
 #[test]

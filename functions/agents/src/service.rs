@@ -7,6 +7,7 @@ use agent::{Answer, Call, Service};
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
+use domain::trace::{self, TRACEPARENT};
 use http::header::CONTENT_TYPE;
 use http::{HeaderName, HeaderValue, Request, Uri};
 use http_body_util::Full;
@@ -17,6 +18,7 @@ use crate::client::{HttpClient, chain};
 use crate::remote::Remote;
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A remote service that speaks the contract of design §5. Cheap to make: all of them share one pool of connections.
@@ -57,18 +59,27 @@ async fn post(client: &HttpClient, uri: &Uri, call: &Call<'_>) -> Answer {
         Ok(request) => request,
         Err(error) => return Answer::fail("unsendable", format!("the call cannot be put into HTTP: {error}")),
     };
+    trace::posts(uri.path().rsplit('/').next().unwrap_or_default(), uri.host(), uri.port_u16());
     match client.request(request).await {
-        Ok(response) => answer_to(response, call.started_at).await,
+        Ok(response) => {
+            trace::answered(response.status().as_u16());
+            answer_to(response, call.started_at).await
+        }
         Err(error) => Answer::retry(chain(&error)),
     }
 }
 
 fn request(uri: &Uri, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Unsendable> {
     let body = serde_json::to_vec(&Body { order_id: call.order_id, order: call.order, outputs: call.outputs })?;
-    let request = Request::post(uri.clone())
+    let mut request = Request::post(uri.clone())
         .header(IDEMPOTENCY_KEY, call.idempotency_key)
         .header(CONTENT_TYPE, JSON)
         .body(Full::new(body.into()))?;
+    if let Some(span) = trace::current()
+        && let Ok(span) = HeaderValue::try_from(span.to_string())
+    {
+        request.headers_mut().insert(TRACE, span);
+    }
     Ok(request)
 }
 

@@ -14,6 +14,7 @@ use domain::order::Order;
 use domain::ports::{Clock, Commit, Memo, Memos, PortError, Queues, Randomness, ServiceHealth, Services};
 use domain::task::Direction;
 use domain::time::Timestamp;
+use domain::trace::{self, TraceParent};
 use serde_json::json;
 
 use crate::stand_in::{Respond, StandIn, response};
@@ -105,6 +106,19 @@ async fn a_call_posts_order_and_outputs_to_its_operation_with_the_key() {
         });
         assert_eq!(received.body, body);
     }
+}
+
+#[tokio::test]
+async fn a_call_carries_the_span_that_it_is_in_and_nothing_where_there_is_none() {
+    let stand_in = StandIn::start([response(200, &[], "{}"), response(200, &[], "{}")]).await;
+    let mut service = payment(&stand_in.base);
+    call(&mut service, Direction::Forward).await;
+    trace::set_current(TraceParent::new([0xab; 16], [0xcd; 8], true));
+    call(&mut service, Direction::Forward).await;
+    trace::set_current(None);
+    let seen = stand_in.received();
+    let sent = format!("00-{}-{}-01", "ab".repeat(16), "cd".repeat(8));
+    assert_eq!((seen[0].header("traceparent"), seen[1].header("traceparent")), (None, Some(&*sent)));
 }
 
 #[tokio::test]
@@ -253,7 +267,7 @@ async fn no_answer_in_time_is_asked_again_on_another_connection_with_the_same_ke
     let agent = Shipped::Payment.agent(&stand_in.base, Policy::default(), &mut HttpClients::new()).unwrap();
     let ports = Ports { stand_in, now: Mutex::new(NOW), replies: Mutex::default() };
     let receipt = Receipt { message_id: "m".into(), handle: "h".into() };
-    let delivery = Delivery { receipt, receive_count: 1, body: Ok(request(Direction::Forward)) };
+    let delivery = Delivery { receipt, receive_count: 1, parent: None, body: Ok(request(Direction::Forward)) };
 
     assert!(handle(&ports, &agent, vec![delivery]).await.0.is_empty());
 

@@ -101,9 +101,9 @@ pub(crate) async fn command(
 }
 
 /// `GET /bulk/{id}`: how a job stands.
-pub(crate) async fn job(ports: &impl ApiPorts, id: &str) -> Result<Response<Bytes>, Problem> {
+pub(crate) async fn job(ports: &impl ApiPorts, id: &str, headers: &HeaderMap) -> Result<Response<Bytes>, Problem> {
     let job = stored(ports, id).await?;
-    Ok(etag::tagged(reply::json(StatusCode::OK, &JobView::of(&job)), job.version))
+    etag::unless_known(reply::json(StatusCode::OK, &JobView::of(&job)), headers, job.version)
 }
 
 /// `GET /bulk?limit=`: the newest jobs, newest first.

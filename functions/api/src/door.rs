@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use domain::message::Priority;
+use domain::redaction::Redaction;
+use domain::workflow::Workflows;
 
 /// The door's configuration; it does not change while the process runs.
 #[derive(Debug, Clone, Default)]
@@ -14,6 +16,10 @@ pub struct Door {
     services: BTreeSet<Arc<str>>,
     /// The lane of orders that name none.
     priority: Priority,
+    /// All that orders may go through.
+    workflows: Option<Workflows>,
+    /// What is not shown of documents and outputs.
+    redaction: Redaction,
 }
 
 impl Door {
@@ -38,6 +44,20 @@ impl Door {
         self
     }
 
+    /// What orders go through: their lane and their services are those of these workflows.
+    #[must_use]
+    pub fn with_workflows(self, workflows: &Workflows) -> Self {
+        let known = self.with_priority(workflows.current().priority).with_services(workflows.agents());
+        Self { workflows: Some(workflows.clone()), ..known }
+    }
+
+    /// The names of members whose values are not shown, in documents and outputs. Without it, all are.
+    #[must_use]
+    pub fn redacting<Name: AsRef<str>>(mut self, names: impl IntoIterator<Item = Name>) -> Self {
+        self.redaction = Redaction::of(names);
+        self
+    }
+
     /// Whether a reply channel of this name is registered.
     #[must_use]
     pub fn knows(&self, reply_channel: &str) -> bool {
@@ -52,5 +72,15 @@ impl Door {
     /// The names of the remote services, sorted.
     pub(crate) const fn services(&self) -> &BTreeSet<Arc<str>> {
         &self.services
+    }
+
+    /// What orders go through, where it was told.
+    pub(crate) const fn workflows(&self) -> Option<&Workflows> {
+        self.workflows.as_ref()
+    }
+
+    /// What is not shown of documents and outputs.
+    pub(crate) const fn redaction(&self) -> &Redaction {
+        &self.redaction
     }
 }

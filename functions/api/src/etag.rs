@@ -62,24 +62,56 @@ fn matches(
     version: u64,
     weak: Weak,
 ) -> Result<Option<bool>, Problem> {
-    let (mut found, mut any) = (false, false);
+    let mut found = None;
     for value in headers.get_all(name) {
-        for tag in value.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
-            any = true;
-            let (is_weak, opaque) = match tag.strip_prefix(b"W/") {
-                Some(opaque) => (true, opaque),
-                None => (false, tag),
-            };
-            found |= match opaque {
-                b"*" if !is_weak => true,
-                [b'"', inner @ .., b'"'] => {
-                    inner == version.to_string().as_bytes() && (!is_weak || weak == Weak::Counts)
-                }
-                _ => return Err(Problem::header(shown, "must be * or entity tags in quotes, such as \"7\"")),
-            };
-        }
+        let fault = "must be * or entity tags in quotes, such as \"7\"";
+        let tags = tags(value.as_bytes()).ok_or_else(|| Problem::header(shown, fault))?;
+        let is_one = tags.iter().any(|tag| match tag {
+            Tag::Any => true,
+            Tag::Named { is_weak, name } => {
+                *name == version.to_string().as_bytes() && (!is_weak || weak == Weak::Counts)
+            }
+        });
+        found = Some(is_one || found == Some(true));
     }
-    Ok(any.then_some(found))
+    Ok(found)
+}
+
+/// What a header may name.
+enum Tag<'a> {
+    /// `*`: whatever there is.
+    Any,
+    Named {
+        is_weak: bool,
+        /// What is between the quotes.
+        name: &'a [u8],
+    },
+}
+
+/// The tags of a header's value, at least one; nothing where it is no list of them.
+fn tags(value: &[u8]) -> Option<Vec<Tag<'_>>> {
+    if value.trim_ascii() == b"*" {
+        return Some(vec![Tag::Any]);
+    }
+    let (mut tags, mut rest) = (Vec::new(), value.trim_ascii());
+    while !rest.is_empty() {
+        // An element of a list may be empty.
+        if let Some(behind) = rest.strip_prefix(b",") {
+            rest = behind.trim_ascii_start();
+            continue;
+        }
+        let strong = rest.strip_prefix(b"W/");
+        let quoted = strong.unwrap_or(rest).strip_prefix(b"\"")?;
+        // A comma may stand in a tag, a quote may not.
+        let end = quoted.iter().position(|byte| *byte == b'"')?;
+        let name = &quoted[..end];
+        rest = quoted[end + 1..].trim_ascii_start();
+        if !name.iter().all(u8::is_ascii_graphic) || !(rest.is_empty() || rest.starts_with(b",")) {
+            return None;
+        }
+        tags.push(Tag::Named { is_weak: strong.is_some(), name });
+    }
+    (!tags.is_empty()).then_some(tags)
 }
 
 #[cfg(test)]
@@ -118,7 +150,7 @@ mod tests {
 
     #[test]
     fn an_action_on_the_version_that_was_seen_is_queued() {
-        for tag in ["\"9\"", "*", "\"8\" , \"9\""] {
+        for tag in ["\"9\"", "*", "\"8\" , \"9\"", "\"a,b\",,\"9\",", " , \"9\""] {
             let (fake, path) = order_in(ProcessState::Error);
             let answer = fake.post(&format!("{path}/resubmit"), &[("If-Match", tag)], WISH);
             assert_eq!((answer.status, fake.scheduled().len()), (202, 1), "{tag}");
@@ -128,12 +160,12 @@ mod tests {
     #[test]
     fn an_action_on_a_version_that_is_no_more_is_412_and_queues_nothing() {
         let (fake, path) = order_in(ProcessState::Error);
-        for tag in ["\"8\"", "W/\"9\"", "\"90\""] {
+        for tag in ["\"8\"", "W/\"9\"", "\"90\"", "\"8\",", "\"1,9\"", "\"*\""] {
             let answer = fake.post(&format!("{path}/cancel"), &[("If-Match", tag)], WISH);
             answer.is_problem(412, "version-changed");
             assert_eq!(answer.header("etag"), Some("\"9\""));
         }
-        for tag in ["9", "\"9", "", "W/*", "\"8\","] {
+        for tag in ["9", "\"9", "", ",", "W/*", "*, *", "\"9\", *", "\"9\" \"9\"", "\"9\"x", "\"a b\"", "w/\"9\""] {
             fake.post(&format!("{path}/cancel"), &[("If-Match", tag)], WISH).names(400, "invalid-header", "If-Match");
         }
         fake.queued_nothing();

@@ -10,31 +10,39 @@
 
 mod body;
 mod bulk;
+mod console;
 mod cursor;
 mod door;
 mod etag;
 mod job_view;
 mod key;
+mod leases;
 mod letters;
+mod list;
 mod members;
+mod openapi;
 mod operator;
 mod orders;
+mod overview;
 mod prefer;
 mod problem;
+mod problem_kind;
 mod query;
 mod read;
 mod reply;
 mod route;
 mod rule;
+mod search;
 mod services;
 mod site;
 #[cfg(test)]
 mod testing;
 mod view;
+mod workflows;
 
 use bytes::Bytes;
 use domain::limits::DOCUMENT_BYTES_MAX;
-use domain::ports::{Clock, Jobs, Letters, Queues, Randomness, Services, Store};
+use domain::ports::{Clock, Jobs, Leases, Letters, Queues, Randomness, Services, Store};
 use http::request::Parts;
 use http::{Request, Response};
 
@@ -46,9 +54,9 @@ use crate::route::{Route, Verb};
 pub const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
 
 /// What the door needs from the world. It reads the stores, writes to queues, and keeps the operators' jobs.
-pub trait ApiPorts: Store + Queues + Services + Jobs + Letters + Clock + Randomness {}
+pub trait ApiPorts: Store + Queues + Services + Leases + Jobs + Letters + Clock + Randomness {}
 
-impl<P: Store + Queues + Services + Jobs + Letters + Clock + Randomness> ApiPorts for P {}
+impl<P: Store + Queues + Services + Leases + Jobs + Letters + Clock + Randomness> ApiPorts for P {}
 
 /// Answers one request. `caller` is the submitter as the host's authentication knows it; idempotency keys are theirs
 /// alone. The body was read by the host, up to one byte more than [`BODY_BYTES_MAX`].
@@ -75,28 +83,44 @@ async fn answer(
     parts: &Parts,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    let headers = &parts.headers;
+    let (headers, query) = (&parts.headers, parts.uri.query().unwrap_or_default());
     if verb == Verb::Post {
         site::check(headers, parts.uri.authority())?;
     }
     let route = Route::of(parts.uri.path()).ok_or(Problem::UnknownRoute)?;
     match (route, verb) {
         (Route::Orders, Verb::Post) => orders::post(ports, door, caller, headers, body).await,
-        (Route::Orders, Verb::Get | Verb::Head) => read::orders(ports, parts.uri.query().unwrap_or_default()).await,
-        (Route::Order(id), Verb::Get | Verb::Head) => read::order(ports, id, headers).await,
+        (Route::Orders, Verb::Get | Verb::Head) => list::orders(ports, door, query).await,
+        (Route::Order(id), Verb::Get | Verb::Head) => read::order(ports, door, id, headers).await,
+        (Route::Document(id), Verb::Get | Verb::Head) => read::document(ports, door, id).await,
         (Route::Command(id, action), Verb::Post) => operator::post(ports, caller, id, action, headers, body).await,
         (Route::Jobs, Verb::Post) => bulk::plan(ports, caller, headers, body).await,
-        (Route::Jobs, Verb::Get | Verb::Head) => bulk::jobs(ports, parts.uri.query().unwrap_or_default()).await,
-        (Route::Job(id), Verb::Get | Verb::Head) => bulk::job(ports, id).await,
+        (Route::Jobs, Verb::Get | Verb::Head) => bulk::jobs(ports, query).await,
+        (Route::Job(id), Verb::Get | Verb::Head) => bulk::job(ports, id, headers).await,
         (Route::JobCommand(id, action), Verb::Post) => bulk::command(ports, caller, id, action, headers, body).await,
-        (Route::DeadLetters, Verb::Get | Verb::Head) => {
-            letters::letters(ports, parts.uri.query().unwrap_or_default()).await
-        }
+        (Route::DeadLetters, Verb::Get | Verb::Head) => letters::letters(ports, query).await,
         (Route::Services, Verb::Get | Verb::Head) => services::services(ports, door).await,
+        (Route::Overview, Verb::Get | Verb::Head) => overview::overview(ports, door).await,
+        (Route::Leases, Verb::Get | Verb::Head) => leases::leases(ports).await,
+        (Route::Workflows, Verb::Get | Verb::Head) => Ok(workflows::workflows(door)),
+        (Route::Contract, Verb::Get | Verb::Head) => Ok(openapi::contract()),
+        (Route::Problem(kind), Verb::Get | Verb::Head) => Ok(kind.page()),
         (Route::Health, Verb::Get | Verb::Head) => Ok(read::health()),
+        (Route::Console(file), Verb::Get | Verb::Head) => console::answer(file, headers),
         (route @ (Route::Orders | Route::Jobs), Verb::Other)
         | (
-            route @ (Route::Order(_) | Route::Job(_) | Route::DeadLetters | Route::Services | Route::Health),
+            route @ (Route::Order(_)
+            | Route::Document(_)
+            | Route::Job(_)
+            | Route::DeadLetters
+            | Route::Services
+            | Route::Overview
+            | Route::Leases
+            | Route::Workflows
+            | Route::Contract
+            | Route::Problem(_)
+            | Route::Health
+            | Route::Console(_)),
             Verb::Post | Verb::Other,
         )
         | (route @ (Route::Command(..) | Route::JobCommand(..)), Verb::Get | Verb::Head | Verb::Other) => {
@@ -118,13 +142,14 @@ mod tests {
         let fake = Fake::default();
         fake.all_down();
         let answer = fake.get("/health");
-        assert_eq!((answer.status, &answer.body), (200, &json!({"Status": "ok"})));
+        let expected = json!({"Status": "ok", "Version": env!("CARGO_PKG_VERSION")});
+        assert_eq!((answer.status, &answer.body), (200, &expected));
     }
 
     #[test]
     fn an_unknown_route_is_404_and_a_trailing_slash_makes_another_route() {
         let fake = Fake::default();
-        for path in ["/", "/order", "/orders/", "/health/", "/services/x", "/orders//", "/orders/x/y", "/ORDERS"] {
+        for path in ["//", "/order", "/orders/", "/health/", "/services/x", "/orders//", "/orders/x/y", "/ORDERS"] {
             fake.get(path).is_problem(404, "unknown-route");
             fake.post(path, &[], ORDER).is_problem(404, "unknown-route");
         }

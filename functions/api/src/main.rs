@@ -17,8 +17,6 @@ async fn main() -> ExitCode {
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Api)?;
     let (ports, workflows) = (Ports::new(&config)?, Workflows::shipped()?);
-    let door = Door::new(config.reply_channels.into_keys())
-        .with_priority(workflows.current().priority)
-        .with_services(workflows.agents());
+    let door = Door::new(config.reply_channels.into_keys()).with_workflows(&workflows).redacting(config.redacted);
     lambda::door(async |caller, request| api::handle(&ports, &door, &caller, request).await).await
 }

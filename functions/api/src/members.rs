@@ -61,7 +61,8 @@ impl<'a> Members<'a> {
     /// [`Problem::Invalid`] when it is something else.
     pub(crate) fn whole_number(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Problem> {
         let Some(value) = self.members.get(name) else { return Ok(None) };
-        let number = serde_json::from_str(value.get()).ok().filter(|number| (min..=max).contains(number));
+        let mut deserializer = serde_json::Deserializer::from_str(value.get());
+        let number = domain::json::whole_number(&mut deserializer).ok().filter(|number| (min..=max).contains(number));
         let fault = || format!("must be a whole number from {min} to {max}");
         number.map(Some).ok_or_else(|| Problem::member(self.full(name), fault()))
     }

@@ -7,11 +7,14 @@ use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::Priority;
+use domain::observe;
 use domain::order::Order;
 use domain::ports::PortError;
 use domain::task::{ProcessState, Task};
+use domain::trace::{self, TRACEPARENT, TraceParent};
 use http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
+use tracing::Instrument;
 
 use crate::door::Door;
 use crate::key::idempotency_key;
@@ -46,19 +49,44 @@ pub(crate) async fn post(
     let wait = Wait::asked(headers)?;
     let key = idempotency_key(headers)?;
     let order = read(ports, door, caller, key.as_deref(), body)?;
+    let span = trace::posted(order.order_id, traced(headers));
+    let taking = async {
+        let answer = take(ports, door, caller, key.is_some(), wait, order).await;
+        let status = answer.as_ref().map_or_else(Problem::status, Response::status);
+        trace::answered(status.as_u16());
+        if status.is_server_error() {
+            trace::failed(&status);
+        }
+        answer
+    };
+    taking.instrument(span).await
+}
+
+/// The span of the caller that sent the request. What is no such thing is none.
+fn traced(headers: &HeaderMap) -> Option<TraceParent> {
+    headers.get(TRACEPARENT)?.to_str().ok()?.parse().ok()
+}
+
+/// Puts an order on the submission queue, unless it is stored already.
+async fn take(
+    ports: &impl ApiPorts,
+    door: &Door,
+    caller: &str,
+    has_key: bool,
+    wait: Option<Wait>,
+    order: Order,
+) -> Result<Response<Bytes>, Problem> {
     let order_id = order.order_id;
-    let advice = if key.is_some() { POST_AGAIN_WITH_KEY } else { POST_AGAIN_WITHOUT_KEY };
+    let advice = if has_key { POST_AGAIN_WITH_KEY } else { POST_AGAIN_WITHOUT_KEY };
     let unavailable = |error| Problem::Unavailable { advice, error };
 
     // A new id cannot be stored already; only one that a key made can.
-    if key.is_some()
-        && let Some(first) = ports.order(order_id).await.map_err(unavailable)?
-    {
+    if has_key && let Some(first) = ports.order(order_id).await.map_err(unavailable)? {
         if first.fingerprint != order.fingerprint {
             return Err(Problem::KeyReused { order_id });
         }
         let task = present(ports, order_id, wait).await.map_err(unavailable)?;
-        return Ok(accepted(order_id, task.as_deref(), wait));
+        return Ok(accepted(door, order_id, task.as_deref(), wait));
     }
 
     if let Some(channel) = &order.reply_channel
@@ -68,9 +96,9 @@ pub(crate) async fn post(
     }
     let fingerprint = order.fingerprint.clone();
     ports.submit(order).await.map_err(unavailable)?;
-    tracing::debug!(monotonic_counter.orders_accepted = 1, caller, %order_id, "accepted");
+    observe::accepted(order_id, caller);
     let task = match wait {
-        None if key.is_some() => {
+        None if has_key => {
             // Two documents may have come under one key in the same instant. Where the first is stored by now the loser
             // learns it here; where it is not, when it asks again.
             if let Ok(Some(stored)) = ports.order(order_id).await
@@ -83,7 +111,7 @@ pub(crate) async fn post(
         None => None,
         Some(wait) => watch(ports, order_id, &fingerprint, wait).await?,
     };
-    Ok(accepted(order_id, task.as_deref(), wait))
+    Ok(accepted(door, order_id, task.as_deref(), wait))
 }
 
 /// The order as it goes on the queue: the body unchanged, and what the reserved members say.
@@ -155,10 +183,10 @@ async fn watch(
 
 /// 200 with the task for a caller who waited until it was settled; 202 for all others. A task in `Error` is settled: it
 /// waits for an operator and will not go on by itself.
-fn accepted(order_id: OrderId, task: Option<&Task>, wait: Option<Wait>) -> Response<Bytes> {
+fn accepted(door: &Door, order_id: OrderId, task: Option<&Task>, wait: Option<Wait>) -> Response<Bytes> {
     let response = match (task, wait) {
         (Some(task), Some(wait)) if task.process_state.is_settled() => {
-            wait.applied(reply::json(StatusCode::OK, &TaskView::whole(task)))
+            wait.applied(reply::json(StatusCode::OK, &TaskView::whole(task, door.redaction())))
         }
         (task, _) => {
             let process_state = task.map_or(ProcessState::Pending, |task| task.process_state);

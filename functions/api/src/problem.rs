@@ -17,6 +17,7 @@ use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
 use crate::BODY_BYTES_MAX;
+use crate::problem_kind::Kind;
 use crate::{etag, reply};
 
 /// When a caller may try again after a 503, in seconds.
@@ -81,9 +82,6 @@ pub(crate) enum Place {
     Query,
 }
 
-/// What all problems of one type share: its status, the last part of its `type`, its `title`.
-struct Kind(StatusCode, &'static str, &'static str);
-
 /// The problem document.
 #[derive(Serialize)]
 struct Document<'a> {
@@ -143,10 +141,10 @@ impl Problem {
 
     /// The answer that tells of it.
     pub(crate) fn response(&self) -> Response<Bytes> {
-        let Kind(status, name, title) = self.kind();
+        let (kind, status) = (self.kind(), self.status());
         let document = Document {
-            kind: format!("urn:stepwarden:problem:{name}"),
-            title,
+            kind: kind.uri(),
+            title: kind.title(),
             status: status.as_u16(),
             detail: self.to_string(),
             instance: self.instance(),
@@ -179,44 +177,32 @@ impl Problem {
         response
     }
 
-    const fn kind(&self) -> Kind {
+    /// Its status.
+    pub(crate) const fn status(&self) -> StatusCode {
+        self.kind().status()
+    }
+
+    /// What it shares with others of its type.
+    pub(crate) const fn kind(&self) -> Kind {
         match self {
-            Self::UnknownRoute => Kind(StatusCode::NOT_FOUND, "unknown-route", "Unknown route"),
-            Self::WrongMethod { .. } => {
-                Kind(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Method not allowed")
-            }
-            Self::CrossSite => Kind(StatusCode::FORBIDDEN, "cross-site", "Posted from another site"),
-            Self::BodyTooLarge => Kind(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", "Body too large"),
-            Self::MediaType => {
-                Kind(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "Unsupported media type")
-            }
-            Self::NotJson(_) => Kind(StatusCode::BAD_REQUEST, "malformed-json", "Malformed JSON"),
-            Self::TooDeep(_) => Kind(StatusCode::BAD_REQUEST, "too-deep", "Nested too deep"),
-            Self::NotAnObject(_) => Kind(StatusCode::BAD_REQUEST, "not-an-object", "Not a JSON object"),
-            Self::Invalid { place: Place::Body, .. } => Kind(StatusCode::BAD_REQUEST, "invalid-field", "Invalid field"),
-            Self::Invalid { place: Place::Header, .. } => {
-                Kind(StatusCode::BAD_REQUEST, "invalid-header", "Invalid header")
-            }
-            Self::Invalid { place: Place::Query, .. } => {
-                Kind(StatusCode::BAD_REQUEST, "invalid-parameter", "Invalid query parameter")
-            }
-            Self::KeyReused { .. } => {
-                Kind(StatusCode::UNPROCESSABLE_ENTITY, "idempotency-key-reused", "Idempotency key reused")
-            }
-            Self::NoOrder => Kind(StatusCode::NOT_FOUND, "order-not-found", "Order not found"),
-            Self::StateForbids { .. } => {
-                Kind(StatusCode::CONFLICT, "state-conflict", "Not possible in the order's state")
-            }
-            Self::VersionChanged { .. } => {
-                Kind(StatusCode::PRECONDITION_FAILED, "version-changed", "Changed meanwhile")
-            }
-            Self::NoJob => Kind(StatusCode::NOT_FOUND, "job-not-found", "Job not found"),
-            Self::JobForbids { .. } => {
-                Kind(StatusCode::CONFLICT, "job-state-conflict", "Not possible in the job's state")
-            }
-            Self::JobBusy | Self::Unavailable { .. } => {
-                Kind(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Temporarily unavailable")
-            }
+            Self::UnknownRoute => Kind::UnknownRoute,
+            Self::WrongMethod { .. } => Kind::WrongMethod,
+            Self::CrossSite => Kind::CrossSite,
+            Self::BodyTooLarge => Kind::BodyTooLarge,
+            Self::MediaType => Kind::MediaType,
+            Self::NotJson(_) => Kind::NotJson,
+            Self::TooDeep(_) => Kind::TooDeep,
+            Self::NotAnObject(_) => Kind::NotAnObject,
+            Self::Invalid { place: Place::Body, .. } => Kind::InvalidField,
+            Self::Invalid { place: Place::Header, .. } => Kind::InvalidHeader,
+            Self::Invalid { place: Place::Query, .. } => Kind::InvalidParameter,
+            Self::KeyReused { .. } => Kind::KeyReused,
+            Self::NoOrder => Kind::NoOrder,
+            Self::StateForbids { .. } => Kind::StateForbids,
+            Self::VersionChanged { .. } => Kind::VersionChanged,
+            Self::NoJob => Kind::NoJob,
+            Self::JobForbids { .. } => Kind::JobForbids,
+            Self::JobBusy | Self::Unavailable { .. } => Kind::Unavailable,
         }
     }
 
@@ -277,7 +263,7 @@ mod tests {
         assert_eq!(response.status(), 400);
         assert_eq!(response.headers()["content-type"], "application/problem+json");
         let expected = json!({
-            "type": "urn:stepwarden:problem:invalid-field",
+            "type": "/problems/invalid-field",
             "title": "Invalid field",
             "status": 400,
             "detail": "By is missing",

@@ -1,6 +1,10 @@
 //! The parameters of a query.
 
 use domain::limits::PAGE_MAX;
+use domain::time::Timestamp;
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::Error;
 
 use crate::problem::Problem;
 
@@ -39,6 +43,32 @@ pub(crate) fn page_limit(text: Option<&str>) -> Result<usize, Problem> {
     let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
     let limit = text.parse().ok().filter(|limit| digits_only && (1..=PAGE_MAX).contains(limit));
     limit.ok_or_else(|| Problem::parameter("limit", format!("must be a whole number from 1 to {PAGE_MAX}")))
+}
+
+/// A parameter that is a text.
+///
+/// # Errors
+/// [`Problem::Invalid`] when it is empty or has more than `chars_max` characters.
+pub(crate) fn text(name: &'static str, text: Option<String>, chars_max: usize) -> Result<Option<String>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    if text.is_empty() {
+        return Err(Problem::parameter(name, "must not be empty"));
+    }
+    match text.chars().nth(chars_max) {
+        None => Ok(Some(text)),
+        Some(_) => Err(Problem::parameter(name, format!("must have at most {chars_max} characters"))),
+    }
+}
+
+/// A parameter that is a time.
+///
+/// # Errors
+/// [`Problem::Invalid`] when it is no RFC 3339 time.
+pub(crate) fn time(name: &'static str, text: Option<String>) -> Result<Option<Timestamp>, Problem> {
+    let Some(text) = text else { return Ok(None) };
+    let fault = "must be a time such as 2026-11-20T17:26:43.007Z (a plus in it has to be written %2B)";
+    let at = Timestamp::deserialize(IntoDeserializer::<Error>::into_deserializer(text));
+    at.map(Some).map_err(|_| Problem::parameter(name, fault))
 }
 
 /// A text without its percent-encoding; a plus is a space, as forms have it.

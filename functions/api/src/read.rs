@@ -1,33 +1,50 @@
-//! What can be asked: an order, a list of orders, the health of this process.
+//! What can be asked: an order, its document, the health of this process.
 
 use bytes::Bytes;
 use domain::id::OrderId;
-use domain::ports::ListError;
-use domain::task::ProcessState;
+use domain::json::Json;
+use domain::message::Priority;
+use domain::order::Order;
+use domain::time::Timestamp;
 use http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
 
+use crate::door::Door;
 use crate::problem::Problem;
 use crate::view::TaskView;
-use crate::{ApiPorts, cursor, etag, prefer::Wait, query, reply};
+use crate::{ApiPorts, etag, prefer::Wait, reply};
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct OrderList<'a> {
-    orders: Vec<TaskView<'a>>,
+struct OrderView<'a> {
+    #[serde(rename = "OrderID")]
+    order_id: OrderId,
+    submitted_at: Timestamp,
+    submitter: &'a str,
+    #[serde(rename = "CorrelationID", skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
+    reply_channel: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<Priority>,
+    document: &'a Json,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Health {
     status: &'static str,
+    version: &'static str,
 }
 
 /// `GET /orders/{id}`: the task with its steps. With `Prefer: wait` it waits until the task is settled, and shows it as it
 /// is at the end.
-pub(crate) async fn order(ports: &impl ApiPorts, id: &str, headers: &HeaderMap) -> Result<Response<Bytes>, Problem> {
+pub(crate) async fn order(
+    ports: &impl ApiPorts,
+    door: &Door,
+    id: &str,
+    headers: &HeaderMap,
+) -> Result<Response<Bytes>, Problem> {
     let wait = Wait::asked(headers)?;
     // An id that no order can have names none.
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
@@ -36,7 +53,7 @@ pub(crate) async fn order(ports: &impl ApiPorts, id: &str, headers: &HeaderMap) 
         None => ports.task(order_id).await,
     };
     let task = task.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
-    let response = reply::json(StatusCode::OK, &TaskView::whole(&task));
+    let response = reply::json(StatusCode::OK, &TaskView::whole(&task, door.redaction()));
     let response = etag::unless_known(response, headers, task.version)?;
     Ok(match wait {
         Some(wait) => wait.applied(response),
@@ -44,55 +61,37 @@ pub(crate) async fn order(ports: &impl ApiPorts, id: &str, headers: &HeaderMap) 
     })
 }
 
-/// `GET /orders?state=&limit=&cursor=`: a page of orders, newest first.
-pub(crate) async fn orders(ports: &impl ApiPorts, query: &str) -> Result<Response<Bytes>, Problem> {
-    let [state, limit, cursor] = query::parameters(query, ["state", "limit", "cursor"])?;
-    let state = state.map(|name| name.parse::<ProcessState>()).transpose();
-    let state = state.map_err(|error| Problem::parameter("state", format!("is {error}")))?;
-    let limit = query::page_limit(limit.as_deref())?;
-    // A cursor belongs to the list of one state.
-    let list = state.map_or("", ProcessState::name);
-    let after = cursor.map(|cursor| cursor::open(list, &cursor)).transpose()?;
-    let page = ports.list(state, after.as_deref(), limit).await.map_err(|error| match error {
-        ListError::Cursor => cursor::made_up(),
-        ListError::Port(error) => Problem::unread(error),
-    })?;
-    let list = OrderList {
-        orders: page.tasks.iter().map(TaskView::in_list).collect(),
-        next_cursor: page.next.map(|next| cursor::seal(list, &next)),
+/// `GET /orders/{id}/document`: what the application sent, without what is not to be seen of it.
+pub(crate) async fn document(ports: &impl ApiPorts, door: &Door, id: &str) -> Result<Response<Bytes>, Problem> {
+    let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
+    let order = ports.order(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
+    let Order { order_id, document, fingerprint: _, submitted_at, submitter, reply_channel, correlation_id, priority } =
+        &*order;
+    let view = OrderView {
+        order_id: *order_id,
+        submitted_at: *submitted_at,
+        submitter,
+        correlation_id: correlation_id.as_deref(),
+        reply_channel: reply_channel.as_deref(),
+        priority: *priority,
+        document: &door.redaction().shown(document),
     };
-    Ok(reply::json(StatusCode::OK, &list))
+    Ok(reply::json(StatusCode::OK, &view))
 }
 
 /// `GET /health`: this process answers. Whether the ports do is seen elsewhere, so that an outage of the store does not
 /// make a platform restart what is well.
 pub(crate) fn health() -> Response<Bytes> {
-    reply::json(StatusCode::OK, &Health { status: "ok" })
+    reply::json(StatusCode::OK, &Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::task::ProcessState;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{Answer, Fake, task_in};
-
-    /// Three orders in `Error` and two `Processed`.
-    fn five_orders() -> Fake {
-        let fake = Fake::default();
-        for name in ["a", "b", "c"] {
-            fake.stores(task_in(name, ProcessState::Error));
-        }
-        for name in ["d", "e"] {
-            fake.stores(task_in(name, ProcessState::Processed));
-        }
-        fake
-    }
-
-    fn ids(answer: &Answer) -> Vec<String> {
-        let orders = answer.body["Orders"].as_array().unwrap();
-        orders.iter().map(|order| order["OrderID"].as_str().unwrap().to_owned()).collect()
-    }
+    use crate::testing::{Fake, task_in};
 
     #[test]
     fn an_order_is_shown_with_its_steps() {
@@ -135,75 +134,51 @@ mod tests {
     }
 
     #[test]
-    fn a_list_goes_page_by_page_through_one_state() {
-        let fake = five_orders();
-        let first = fake.get("/orders?state=Error&limit=2");
-        assert_eq!((first.status, ids(&first).len()), (200, 2));
-        let cursor = first.body["NextCursor"].as_str().unwrap();
-        let second = fake.get(&format!("/orders?state=Error&limit=2&cursor={cursor}"));
-        assert_eq!((second.status, second.body.get("NextCursor")), (200, None));
-        let mut seen = [ids(&first), ids(&second)].concat();
-        seen.sort();
-        let mut expected = ["a", "b", "c"].map(|name| task_in(name, ProcessState::Error).order_id.to_string());
-        expected.sort();
-        assert_eq!(seen, expected);
-    }
-
-    #[test]
-    fn a_list_without_parameters_has_all_states_and_fifty_orders() {
-        let fake = five_orders();
-        assert_eq!(ids(&fake.get("/orders")).len(), 5);
-        for n in 0..100 {
-            fake.stores(task_in(&n.to_string(), ProcessState::Pending));
-        }
-        assert_eq!(ids(&fake.get("/orders")).len(), 50);
-        assert_eq!(ids(&fake.get("/orders?limit=100")).len(), 100);
-        assert_eq!(Fake::default().get("/orders").body, json!({"Orders": []}));
-    }
-
-    #[test]
-    fn query_values_are_percent_decoded() {
-        assert_eq!(ids(&five_orders().get("/orders?state=%50rocessed&limit=%31")).len(), 1);
-    }
-
-    #[test]
-    fn a_bad_parameter_is_400_and_named() {
-        let fake = five_orders();
-        for (query, name) in [
-            ("state=Done", "state"),
-            ("state=error", "state"),
-            ("state=", "state"),
-            ("limit=0", "limit"),
-            ("limit=101", "limit"),
-            ("limit=-1", "limit"),
-            ("limit=%2B5", "limit"),
-            ("limit=x", "limit"),
-            ("limit=1&limit=1", "limit"),
-            ("page=2", "page"),
-            ("cursor=made-up", "cursor"),
-            ("cursor=", "cursor"),
-        ] {
-            fake.get(&format!("/orders?{query}")).names(400, "invalid-parameter", name);
+    fn a_document_is_shown_as_it_was_sent_but_what_is_redacted() {
+        let fake = Fake::default();
+        fake.door(Door::default().redacting(["cvc"]));
+        let order_id = fake.stores_with(task_in("a", ProcessState::Processing), |order| {
+            order.document = Json::document(br#"{"Card": {"Cvc": "123"}, "Total": 1.10}"#).unwrap();
+            order.correlation_id = Some("cart-7".into());
+        });
+        let answer = fake.get(&format!("/orders/{order_id}/document"));
+        let expected = json!({
+            "OrderID": order_id.to_string(), "SubmittedAt": "2026-11-20T17:26:43.007Z", "Submitter": "shop",
+            "CorrelationID": "cart-7", "Document": {"Card": {"Cvc": "[redacted]"}, "Total": 1.10},
+        });
+        assert_eq!((answer.status, &answer.body), (200, &expected));
+        assert!(answer.text.contains(r#"{"Card":{"Cvc":"[redacted]"},"Total":1.10}"#), "{}", answer.text);
+        let unknown = OrderId::from_idempotency_key("shop", "never");
+        for id in [unknown.to_string(), "x".to_owned()] {
+            fake.get(&format!("/orders/{id}/document")).is_problem(404, "order-not-found");
         }
     }
 
     #[test]
-    fn a_cursor_of_another_state_is_400_and_so_is_one_that_the_store_does_not_know() {
-        let fake = five_orders();
-        let cursor = fake.get("/orders?state=Error&limit=1").body["NextCursor"].as_str().unwrap().to_owned();
-        for query in [format!("state=Processed&cursor={cursor}"), format!("cursor={cursor}")] {
-            fake.get(&format!("/orders?{query}")).names(400, "invalid-parameter", "cursor");
+    fn what_is_redacted_is_not_shown_of_outputs_to_whoever_posts_either() {
+        let fake = Fake::default();
+        fake.door(Door::default().redacting(["Iban"]));
+        let mut task = task_in("a", ProcessState::Processed);
+        task.steps[0].output = Some(Json::document(br#"{"IBAN": "DE02", "Total": 1.10}"#).unwrap());
+        let order_id = fake.stores(task);
+        let key = [("Idempotency-Key", "a"), ("Prefer", "wait=1")];
+        for answer in [fake.get(&format!("/orders/{order_id}")), fake.post("/orders", &key, crate::testing::ORDER)] {
+            assert_eq!(answer.status, 200, "{}", answer.text);
+            assert!(answer.text.contains(r#""Output":{"IBAN":"[redacted]","Total":1.10}"#), "{}", answer.text);
         }
-        let unknown_to_the_store = cursor::seal("", "not an id");
-        fake.get(&format!("/orders?cursor={unknown_to_the_store}")).names(400, "invalid-parameter", "cursor");
     }
 
     #[test]
     fn a_store_that_is_down_is_503_with_when_to_ask_again() {
-        let fake = five_orders();
+        let fake = Fake::default();
         fake.all_down();
         let order_id = task_in("a", ProcessState::Error).order_id;
-        for path in ["/orders".to_owned(), format!("/orders/{order_id}"), "/services".to_owned()] {
+        for path in [
+            "/orders".to_owned(),
+            format!("/orders/{order_id}"),
+            format!("/orders/{order_id}/document"),
+            "/services".to_owned(),
+        ] {
             let answer = fake.get(&path);
             answer.is_problem(503, "unavailable");
             assert_eq!(answer.header("retry-after"), Some("1"));

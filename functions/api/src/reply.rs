@@ -21,6 +21,20 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response<Bytes>
     written(status, "application/json", body)
 }
 
+/// An answer with words for people.
+pub(crate) fn text(words: String) -> Response<Bytes> {
+    fixed("text/plain; charset=utf-8", words.into())
+}
+
+/// An answer that is the same until the program is another one.
+pub(crate) fn fixed(content_type: &'static str, body: Bytes) -> Response<Bytes> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
 /// An answer with a problem document.
 pub(crate) fn problem(status: StatusCode, document: &impl Serialize) -> Response<Bytes> {
     written(status, "application/problem+json", document)

@@ -4,6 +4,8 @@ use domain::message::Action;
 use http::Method;
 
 use crate::bulk::JobAction;
+use crate::console::{self, File};
+use crate::problem_kind::Kind;
 
 /// A path that the door knows. Ids are as the caller wrote them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +14,8 @@ pub(crate) enum Route<'a> {
     Orders,
     /// `/orders/{id}`
     Order(&'a str),
+    /// `/orders/{id}/document`
+    Document(&'a str),
     /// `/orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`
     Command(&'a str, Action),
     /// `/bulk`
@@ -24,8 +28,20 @@ pub(crate) enum Route<'a> {
     DeadLetters,
     /// `/services`
     Services,
+    /// `/overview`
+    Overview,
+    /// `/leases`
+    Leases,
+    /// `/workflows`
+    Workflows,
+    /// `/openapi.json`
+    Contract,
+    /// `/problems/{name}`
+    Problem(Kind),
     /// `/health`
     Health,
+    /// `/`, and what the page there loads
+    Console(&'static File),
 }
 
 /// What is asked of a path.
@@ -42,14 +58,23 @@ pub(crate) enum Verb {
 impl<'a> Route<'a> {
     /// The route of a path. A trailing slash makes another path.
     pub(crate) fn of(path: &'a str) -> Option<Self> {
+        if let Some(file) = console::file(path) {
+            return Some(Self::Console(file));
+        }
         let mut segments = path.strip_prefix('/')?.splitn(4, '/');
         match [segments.next(), segments.next(), segments.next(), segments.next()] {
             [Some("orders"), None, None, None] => Some(Self::Orders),
             [Some("bulk"), None, None, None] => Some(Self::Jobs),
             [Some("dead-letters"), None, None, None] => Some(Self::DeadLetters),
             [Some("services"), None, None, None] => Some(Self::Services),
+            [Some("overview"), None, None, None] => Some(Self::Overview),
+            [Some("leases"), None, None, None] => Some(Self::Leases),
+            [Some("workflows"), None, None, None] => Some(Self::Workflows),
+            [Some("openapi.json"), None, None, None] => Some(Self::Contract),
+            [Some("problems"), Some(name), None, None] => Kind::named(name).map(Self::Problem),
             [Some("health"), None, None, None] => Some(Self::Health),
             [Some("orders"), Some(id), None, None] if !id.is_empty() => Some(Self::Order(id)),
+            [Some("orders"), Some(id), Some("document"), None] if !id.is_empty() => Some(Self::Document(id)),
             [Some("orders"), Some(id), Some(word), None] if !id.is_empty() => {
                 action(word).map(|action| Self::Command(id, action))
             }
@@ -65,7 +90,18 @@ impl<'a> Route<'a> {
     pub(crate) const fn allow(self) -> &'static str {
         match self {
             Self::Orders | Self::Jobs => "GET, HEAD, POST",
-            Self::Order(_) | Self::Job(_) | Self::DeadLetters | Self::Services | Self::Health => "GET, HEAD",
+            Self::Order(_)
+            | Self::Document(_)
+            | Self::Job(_)
+            | Self::DeadLetters
+            | Self::Services
+            | Self::Overview
+            | Self::Leases
+            | Self::Workflows
+            | Self::Contract
+            | Self::Problem(_)
+            | Self::Health
+            | Self::Console(_) => "GET, HEAD",
             Self::Command(..) | Self::JobCommand(..) => "POST",
         }
     }
@@ -110,6 +146,7 @@ mod tests {
         for (path, route) in [
             ("/orders", Route::Orders),
             ("/orders/abc", Route::Order("abc")),
+            ("/orders/abc/document", Route::Document("abc")),
             ("/orders/abc/resubmit", Route::Command("abc", Action::Resubmit)),
             ("/orders/abc/cancel", Route::Command("abc", Action::Cancel)),
             ("/orders/abc/pause", Route::Command("abc", Action::Pause)),
@@ -120,6 +157,11 @@ mod tests {
             ("/bulk/j1/cancel", Route::JobCommand("j1", JobAction::Cancel)),
             ("/dead-letters", Route::DeadLetters),
             ("/services", Route::Services),
+            ("/overview", Route::Overview),
+            ("/leases", Route::Leases),
+            ("/workflows", Route::Workflows),
+            ("/openapi.json", Route::Contract),
+            ("/problems/order-not-found", Route::Problem(Kind::NoOrder)),
             ("/health", Route::Health),
         ] {
             assert_eq!(Route::of(path), Some(route), "{path}");
@@ -130,7 +172,7 @@ mod tests {
     fn nothing_else_is_one() {
         for path in [
             "",
-            "/",
+            "/console/",
             "*",
             "orders",
             "/orders/",

@@ -21,7 +21,7 @@ struct ServiceList<'a> {
 /// A service on the wire. One that never failed has a name and a state only.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct ServiceView<'a> {
+pub(crate) struct ServiceView<'a> {
     service: &'a str,
     state: Breaker,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,10 +67,15 @@ impl<'a> ServiceView<'a> {
 /// Every service that the door was told of, and every other one that ever failed, by name.
 pub(crate) async fn services(ports: &impl ApiPorts, door: &Door) -> Result<Response<Bytes>, Problem> {
     let records = ports.all_health().await.map_err(Problem::unread)?;
+    Ok(reply::json(StatusCode::OK, &ServiceList { services: views(&records, door) }))
+}
+
+/// The services of these records and those that the door was told of, by name.
+pub(crate) fn views<'a>(records: &'a [ServiceHealth], door: &'a Door) -> Vec<ServiceView<'a>> {
     let mut services: BTreeMap<&str, ServiceView<'_>> =
         door.services().iter().map(|name| (&**name, ServiceView::never_failed(name))).collect();
     services.extend(records.iter().map(|health| (&*health.service, ServiceView::of(health))));
-    Ok(reply::json(StatusCode::OK, &ServiceList { services: services.into_values().collect() }))
+    services.into_values().collect()
 }
 
 #[cfg(test)]

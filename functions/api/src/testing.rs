@@ -13,8 +13,8 @@ use domain::limits::SHARDS;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Clock, Commit, Due, Inserted, Jobs, LetterRecord, Letters, ListError, Page, PortError, Queues, Randomness,
-    ServiceHealth, Services, Store,
+    Breaker, Clock, Commit, Due, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Page,
+    PortError, Queues, Randomness, ServiceHealth, Services, Store,
 };
 use domain::task::{Pause, ProcessState, Task};
 use domain::time::Timestamp;
@@ -84,6 +84,7 @@ pub(crate) struct Fake {
     rivals: AtomicU32,
     /// The last settled first.
     letters: Mutex<Vec<LetterRecord>>,
+    leases: Mutex<Vec<LeaseRecord>>,
     /// Every page of a list says that there is another, which is the same.
     endless: AtomicBool,
     /// What `settled` was asked to wait, in milliseconds.
@@ -93,6 +94,7 @@ pub(crate) struct Fake {
     /// Operations that fail.
     down: Mutex<BTreeSet<&'static str>>,
     drawn: AtomicU64,
+    orders_read: AtomicU64,
     /// The state of the service `payment`; open unless a test says otherwise.
     service: Mutex<Option<Breaker>>,
     /// The door, where it is not the usual one.
@@ -119,7 +121,7 @@ impl Answer {
     pub(crate) fn is_problem(&self, status: u16, name: &str) {
         assert_eq!(self.status, status, "{}", self.text);
         assert_eq!(self.header("content-type"), Some("application/problem+json"));
-        assert_eq!(self.body["type"], format!("urn:stepwarden:problem:{name}"));
+        assert_eq!(self.body["type"], format!("/problems/{name}"));
         assert_eq!(self.body["status"], status);
         assert!(self.body["title"].is_string() && self.body["detail"].is_string(), "{}", self.text);
     }
@@ -178,8 +180,15 @@ impl Fake {
 
     /// Puts a task and its order into the store.
     pub(crate) fn stores(&self, task: Task) -> OrderId {
+        self.stores_with(task, |_| {})
+    }
+
+    /// The same, with an order that differs from the usual one.
+    pub(crate) fn stores_with(&self, task: Task, change: impl FnOnce(&mut Order)) -> OrderId {
         let order_id = task.order_id;
-        self.orders.lock().unwrap().insert(order_id, Arc::new(order_of(order_id)));
+        let mut order = order_of(order_id);
+        change(&mut order);
+        self.orders.lock().unwrap().insert(order_id, Arc::new(order));
         self.tasks.lock().unwrap().insert(order_id, Arc::new(task));
         order_id
     }
@@ -224,7 +233,8 @@ impl Fake {
     /// Lets every operation fail.
     pub(crate) fn all_down(&self) {
         let all = ["store.order", "store.task", "store.list", "store.settled", "queues.submit", "queues.to_scheduler"];
-        let more = ["services.all_health", "jobs.job", "jobs.set_job", "jobs.jobs", "letters.letters"];
+        let more =
+            ["leases.all_leases", "services.all_health", "jobs.job", "jobs.set_job", "jobs.jobs", "letters.letters"];
         all.into_iter().chain(more).for_each(|operation| self.down(operation));
     }
 
@@ -270,9 +280,19 @@ impl Fake {
         letters.insert(0, record);
     }
 
+    /// The leases that there are.
+    pub(crate) fn leases_are(&self, leases: impl IntoIterator<Item = LeaseRecord>) {
+        *self.leases.lock().unwrap() = leases.into_iter().collect();
+    }
+
     /// Lets every list go on for ever.
     pub(crate) fn list_never_ends(&self) {
         self.endless.store(true, Ordering::Relaxed);
+    }
+
+    /// How many orders were read.
+    pub(crate) fn orders_read(&self) -> u64 {
+        self.orders_read.load(Ordering::Relaxed)
     }
 
     /// What was asked to be waited, in milliseconds.
@@ -301,6 +321,7 @@ impl Store for Fake {
 
     async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
         self.reach("store.order")?;
+        self.orders_read.fetch_add(1, Ordering::Relaxed);
         Ok(self.orders.lock().unwrap().get(&order_id).cloned())
     }
 
@@ -399,6 +420,25 @@ impl Jobs for Fake {
         let mut jobs = self.jobs_stored();
         jobs.sort_by_key(|job| std::cmp::Reverse(job.planned_at));
         Ok(jobs)
+    }
+}
+
+impl Leases for Fake {
+    async fn acquire(&self, _: &str, _: &str, _: Timestamp, _: u64) -> Result<Option<Lease>, PortError> {
+        panic!("the door only looks at leases")
+    }
+
+    async fn renew(&self, _: &Lease, _: Timestamp, _: u64, _: &str) -> Result<Option<Lease>, PortError> {
+        panic!("the door only looks at leases")
+    }
+
+    async fn release(&self, _: &Lease) -> Result<(), PortError> {
+        panic!("the door only looks at leases")
+    }
+
+    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
+        self.reach("leases.all_leases")?;
+        Ok(self.leases.lock().unwrap().clone())
     }
 }
 

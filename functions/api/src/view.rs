@@ -1,10 +1,12 @@
 //! A task as callers see it: the record of design §3 without what only the protocol needs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::Priority;
+use domain::redaction::Redaction;
 use domain::task::{Direction, Pause, ProcessState, Reason, Step, StepError, StepState, Task, Transition, Watch};
 use domain::time::Timestamp;
 use serde::Serialize;
@@ -30,6 +32,12 @@ pub(crate) struct TaskView<'a> {
     priority: Priority,
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<&'a Pause>,
+    /// Nothing where the task does not tell it any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    submitted_at: Option<Timestamp>,
+    /// When it last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updated_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     history: Option<&'a [Transition]>,
 }
@@ -65,7 +73,7 @@ struct StepView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     not_before: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<&'a Json>,
+    output: Option<Cow<'a, Json>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     last_error: Option<&'a StepError>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,8 +83,22 @@ struct StepView<'a> {
 }
 
 impl<'a> TaskView<'a> {
-    /// All of it, for who asks for this one order.
-    pub(crate) fn whole(task: &'a Task) -> Self {
+    /// All of it, for who asks for this one order, but what is not to be seen of outputs.
+    pub(crate) fn whole(task: &'a Task, redaction: &Redaction) -> Self {
+        let mut view = Self::without_outputs(task);
+        view.history = Some(&task.history);
+        for (shown, step) in view.steps.iter_mut().zip(&task.steps) {
+            shown.output = step.output.as_ref().map(|output| redaction.shown(output));
+        }
+        view
+    }
+
+    /// Without history and outputs, for lists: a page of whole tasks could have many megabytes.
+    pub(crate) fn in_list(task: &'a Arc<Task>) -> Self {
+        Self::without_outputs(task)
+    }
+
+    fn without_outputs(task: &'a Task) -> Self {
         // Named one by one, so that a new attribute is not shown, or hidden, by accident.
         let Task {
             order_id,
@@ -94,7 +116,7 @@ impl<'a> TaskView<'a> {
             resumed: _,
             notify: _,
             unsent: _,
-            history,
+            history: _,
         } = task;
         Self {
             order_id: *order_id,
@@ -103,23 +125,15 @@ impl<'a> TaskView<'a> {
             workflow_version: *workflow_version,
             process_state: *process_state,
             reason: reason.as_ref().map(ReasonView::of),
-            steps: steps.iter().map(StepView::whole).collect(),
+            steps: steps.iter().map(StepView::without_output).collect(),
             watch: *watch,
             watch_at: watch_at.map(Timestamp::epoch_ms),
             priority: *priority,
             paused: paused.as_ref(),
-            history: Some(history),
+            submitted_at: task.submitted_at(),
+            updated_at: task.updated_at(),
+            history: None,
         }
-    }
-
-    /// Without history and outputs, for lists: a page of whole tasks could have many megabytes.
-    pub(crate) fn in_list(task: &'a Arc<Task>) -> Self {
-        let mut view = Self::whole(task);
-        view.history = None;
-        for step in &mut view.steps {
-            step.output = None;
-        }
-        view
     }
 }
 
@@ -132,7 +146,7 @@ impl<'a> ReasonView<'a> {
 }
 
 impl<'a> StepView<'a> {
-    fn whole(step: &'a Step) -> Self {
+    fn without_output(step: &'a Step) -> Self {
         let Step {
             name,
             agent,
@@ -144,7 +158,7 @@ impl<'a> StepView<'a> {
             direction,
             doubted_at,
             not_before,
-            output,
+            output: _,
             last_error,
             started_at,
             finished_at,
@@ -160,7 +174,7 @@ impl<'a> StepView<'a> {
             direction: *direction,
             doubted_at: *doubted_at,
             not_before: *not_before,
-            output: output.as_ref(),
+            output: None,
             last_error: last_error.as_ref(),
             started_at: *started_at,
             finished_at: *finished_at,
@@ -202,7 +216,7 @@ mod tests {
     #[test]
     fn a_task_is_shown_under_the_names_of_the_design() {
         let task = failed();
-        let shown = serde_json::to_value(TaskView::whole(&task)).unwrap();
+        let shown = serde_json::to_value(TaskView::whole(&task, &Redaction::default())).unwrap();
         let time = "2026-11-20T17:26:43.007Z";
         let expected = json!({
             "OrderID": task.order_id.to_string(),
@@ -230,6 +244,8 @@ mod tests {
             "Watch": task.watch.unwrap().to_string(),
             "WatchAt": task.watch_at.unwrap().epoch_ms(),
             "Priority": "normal",
+            "SubmittedAt": task.history[0].at.to_string(),
+            "UpdatedAt": task.history[0].at.to_string(),
             "History": [{
                 "At": task.history[0].at.to_string(), "Who": &*task.history[0].who, "What": &*task.history[0].what,
             }],
@@ -241,25 +257,33 @@ mod tests {
     fn the_lane_is_always_shown_and_who_paused_it_while_it_is_paused() {
         let mut task = failed();
         (task.priority, task.paused) = (Priority::High, Some(pause()));
-        let shown = serde_json::to_value(TaskView::whole(&task)).unwrap();
+        let shown = serde_json::to_value(TaskView::whole(&task, &Redaction::default())).unwrap();
         let paused = json!({"By": "ada", "Reason": "stock-taking", "Since": "2026-11-20T17:26:43.007Z", "Version": 1});
         assert_eq!((&shown["Priority"], &shown["Paused"]), (&json!("high"), &paused));
         task.paused = None;
-        let shown = serde_json::to_value(TaskView::whole(&task)).unwrap();
+        let shown = serde_json::to_value(TaskView::whole(&task, &Redaction::default())).unwrap();
         assert!(shown.get("Paused").is_none());
     }
 
     #[test]
     fn outputs_are_shown_digit_for_digit() {
-        let text = serde_json::to_string(&TaskView::whole(&failed())).unwrap();
+        let text = serde_json::to_string(&TaskView::whole(&failed(), &Redaction::default())).unwrap();
         assert!(text.contains("\"Output\":{\"Total\": 1.10}"), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_to_be_seen_of_outputs_is_redacted() {
+        let mut task = failed();
+        task.steps[0].output = Some(Json::parse(b"{\"Iban\":\"DE02\",\"Total\":1.10}", 99).unwrap());
+        let text = serde_json::to_string(&TaskView::whole(&task, &Redaction::of(["IBAN"]))).unwrap();
+        assert!(text.contains("\"Output\":{\"Iban\":\"[redacted]\",\"Total\":1.10}"), "{text}");
     }
 
     #[test]
     fn a_list_leaves_out_what_grows() {
         let task = Arc::new(failed());
         let listed = serde_json::to_value(TaskView::in_list(&task)).unwrap();
-        let mut expected = serde_json::to_value(TaskView::whole(&task)).unwrap();
+        let mut expected = serde_json::to_value(TaskView::whole(&task, &Redaction::default())).unwrap();
         expected.as_object_mut().unwrap().remove("History");
         expected["Steps"][0].as_object_mut().unwrap().remove("Output");
         assert_eq!(listed, expected);

@@ -10,6 +10,7 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{Event, Verdict};
 use domain::message::{Delivery, SchedulerMessage};
+use domain::trace;
 
 /// What the scheduler needs.
 pub trait SchedulerPorts: AdvancePorts {}
@@ -22,7 +23,8 @@ pub async fn handle(
     instance: &Instance,
     batch: Vec<Delivery<SchedulerMessage>>,
 ) -> Failures {
-    each(batch, |record| async move {
+    let span = |record: &Record<SchedulerMessage>| trace::handled("scheduler", record.message.order_id(), record);
+    each(batch, span, |record| async move {
         let order_id = record.message.order_id();
         tell(order_id, schedule(ports, instance, &record).await?);
         Ok::<Handled, AdvanceError>(Handled::Done)
@@ -39,6 +41,7 @@ pub async fn schedule(
     instance: &Instance,
     record: &Record<SchedulerMessage>,
 ) -> Result<Option<Verdict>, AdvanceError> {
+    trace::is_event(&record.message);
     let redelivered = record.redelivered;
     let event = match &record.message {
         SchedulerMessage::Wake(wake) => Event::Wake { hops: wake.hops, redelivered },
@@ -49,6 +52,13 @@ pub async fn schedule(
 }
 
 fn tell(order_id: OrderId, verdict: Option<Verdict>) {
+    trace::ended(match verdict {
+        Some(Verdict::Taken) => "taken",
+        Some(Verdict::Nothing) => "nothing-to-do",
+        Some(Verdict::Dropped(_)) => "dropped",
+        Some(Verdict::Refused(_)) => "refused",
+        None => "no-order",
+    });
     match verdict {
         Some(Verdict::Taken | Verdict::Nothing) => {}
         Some(Verdict::Dropped(why)) => {

@@ -3,13 +3,14 @@
 //!
 //! What must never happen here: a message is let go before its order is stored; an order that is stored is changed.
 
-use domain::batch::{Failures, Handled, each};
+use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::message::{Delivery, SchedulerMessage, Wake};
 use domain::order::Order;
 use domain::ports::{Inserted, PortError, Queues, Randomness, Store};
 use domain::task::Task;
+use domain::trace;
 
 /// What a submission needs.
 pub trait SubmissionPorts: Store + Queues + Randomness {}
@@ -27,7 +28,8 @@ pub enum Submitted {
 
 /// Handles a batch of the submission queue.
 pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Vec<Delivery<Order>>) -> Failures {
-    each(batch, |record| async {
+    let span = |record: &Record<Order>| trace::handled("submission", record.message.order_id, record);
+    each(batch, span, |record| async {
         submit(ports, instance, record.message).await?;
         Ok::<Handled, PortError>(Handled::Done)
     })
@@ -57,6 +59,11 @@ pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Or
 
 /// Counts what became of it.
 fn tell(order_id: OrderId, inserted: Inserted) {
+    trace::ended(match inserted {
+        Inserted::New => "stored",
+        Inserted::Same => "stored-before",
+        Inserted::Different => "refused",
+    });
     match inserted {
         Inserted::New => tracing::debug!(monotonic_counter.orders_submitted = 1, %order_id, "stored"),
         Inserted::Same => tracing::debug!(monotonic_counter.submissions_repeated = 1, %order_id, "stored before"),

@@ -29,12 +29,15 @@ impl<P: AdvancePorts + Letters> LetterPorts for P {}
 /// Handles a batch of the dead-letter queues. A letter that could not be settled stays where it is.
 pub async fn dead_letters(ports: &impl LetterPorts, instance: &Instance, batch: Vec<Delivery<DeadLetter>>) -> Failures {
     // A frame that cannot be read is settled as well: there is no queue behind this one.
-    let batch = batch.into_iter().map(|Delivery { receipt, receive_count, body }| Delivery {
+    let batch = batch.into_iter().map(|Delivery { receipt, receive_count, parent, body }| Delivery {
         receipt,
         receive_count,
+        parent,
         body: Ok(body),
     });
-    each(batch.collect(), |record: Record<Result<DeadLetter, Undecodable>>| async move {
+    // Whose trace it is shows only when it is read.
+    let span = |_: &Record<_>| tracing::Span::none();
+    each(batch.collect(), span, |record: Record<Result<DeadLetter, Undecodable>>| async move {
         let record = match record.message {
             Ok(letter) => settle(ports, instance, letter).await?,
             Err(undecodable) => {

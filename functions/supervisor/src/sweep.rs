@@ -9,7 +9,9 @@ use domain::instance::Instance;
 use domain::lease::{Held, hold};
 use domain::machine::{Event, Verdict};
 use domain::ports::{Due, Leases, PortError};
+use domain::trace;
 use futures_util::{StreamExt, stream};
+use tracing::Instrument;
 
 use crate::{Budget, Settings};
 
@@ -127,7 +129,7 @@ async fn sweep_shard(
         // The condition is asked when an order's turn comes, not when the page is read.
         let in_time = page.into_iter().take_while(|_| !budget.is_spent(ports));
         let mut looks = stream::iter(in_time)
-            .map(|due| sweep_order(ports, instance, due.order_id, counts))
+            .map(|due| sweep_order(ports, instance, due.order_id, counts).instrument(trace::found(due.order_id)))
             .buffer_unordered(ORDERS_AT_ONCE);
         while looks.next().await.is_some() {}
         if budget.is_spent(ports) {
@@ -145,10 +147,12 @@ async fn sweep_order(ports: &impl SupervisorPorts, instance: &Instance, order_id
     match advance(ports, instance, order_id, Event::Sweep).await {
         Ok(Some(Verdict::Taken)) => {
             counts.taken.fetch_add(1, Ordering::Relaxed);
+            trace::ended("taken");
         }
         Ok(Some(Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_)) | None) => {}
         Err(error) => {
             counts.failed.fetch_add(1, Ordering::Relaxed);
+            trace::failed(&error);
             tracing::warn!(%order_id, "not looked after: {error}");
         }
     }

@@ -15,8 +15,8 @@ use domain::limits::SHARDS;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Jobs, Lease, Leases, LetterRecord, Letters, ListError, Page, PortError,
-    Queues, Randomness, Store,
+    Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Page,
+    PortError, Queues, Randomness, Store,
 };
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -351,6 +351,10 @@ impl Leases for Ports {
             Ok(())
         })
         .await
+    }
+
+    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
+        panic!("a supervisor takes leases and does not look at those of others")
     }
 }
 

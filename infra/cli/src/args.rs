@@ -1,5 +1,9 @@
 //! The command line.
 
+mod api;
+mod operate;
+mod orders;
+
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -9,7 +13,13 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
+use domain::redaction::REDACTED_BY_DEFAULT;
 
+pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
+pub use operate::{BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs, PlanArgs};
+pub use orders::{ActArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs, WishArgs};
+
+use crate::exit;
 use crate::reply_channels::ReplyChannel;
 use crate::standin::{self, Service};
 
@@ -25,12 +35,18 @@ Examples:
                                              with three supervisors, and status messages for orders that ask for it
   PAYMENT_URL=http://localhost:9000/pay stepwarden serve
                                              with a payment service of your own and stand-ins for the others
-  curl -s -XPOST localhost:3000/orders -d '{\"Item\": \"mug\"}' -H 'Prefer: wait=10'
-                                             post an order and wait until it is processed
+  stepwarden submit order.json --wait        post an order and wait until it is processed
+  stepwarden overview                        what is where, what fails and why
+  stepwarden get ID                          one order: how far it is, and why it does not go on
+  stepwarden resubmit ID --reason 'payment is back' --wait
+  stepwarden bulk resubmit --reason-code exhausted --reason 'payment is back'
+                                             every order that failed for this cause: counts, asks, shows the progress
+  stepwarden doctor --stack stepwarden --api https://ID.execute-api.REGION.amazonaws.com
+                                             look at a deployment
+  stepwarden console --api URL --open        its page, with the calls signed by your credentials
+";
 
-Exit status: 0 fine, 1 an order of the demo did not end as it should or the outage missed a bar, 2 wrong usage or it
-could not start.
-Logs go to stderr; RUST_LOG says how much, for example RUST_LOG=debug.";
+const LOGS: &str = "Logs go to stderr; RUST_LOG says how much, for example RUST_LOG=debug.";
 
 const SERVE_HELP: &str = "\
 Alerts:
@@ -69,10 +85,19 @@ twice its normal rate. A recovery therefore takes somewhat longer than the outag
 
 Exit status: 0 all bars were met, 1 one was missed, 2 wrong usage or it could not start.";
 
+const COMPLETIONS_HELP: &str = "\
+bash:  stepwarden completions bash > ~/.local/share/bash-completion/completions/stepwarden
+zsh:   stepwarden completions zsh > a file _stepwarden in a directory of your fpath
+fish:  stepwarden completions fish > ~/.config/fish/completions/stepwarden.fish";
+
 /// What `stepwarden` was asked to do.
 #[derive(Debug, Parser)]
-#[command(name = "stepwarden", version, about = ABOUT, after_help = EXAMPLES, arg_required_else_help = true)]
+#[command(name = "stepwarden", version, about = ABOUT, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(after_help = format!("{EXAMPLES}\n{}\n{LOGS}", exit::HELP))]
 pub struct Cli {
+    /// Which API, for the commands that talk to one.
+    #[command(flatten)]
+    pub api: ApiArgs,
     /// Which of its jobs.
     #[command(subcommand)]
     pub command: Command,
@@ -92,6 +117,63 @@ pub enum Command {
     /// Run the three stand-in services alone, under /inventory, /payment and /shipping
     #[command(after_help = standin::HELP)]
     StandIns(StandInsArgs),
+    /// Those that talk to an API.
+    #[command(flatten)]
+    Remote(RemoteCommand),
+}
+
+/// The commands that talk to an API, here or deployed.
+#[derive(Debug, Subcommand)]
+#[command(after_help = exit::HELP)]
+pub enum RemoteCommand {
+    /// Post an order
+    #[command(after_help = exit::HELP)]
+    Submit(SubmitArgs),
+    /// Show one order: how far it is, why it does not go on, what to do
+    #[command(after_help = exit::HELP)]
+    Get(GetArgs),
+    /// List orders, the newest first
+    List(ListArgs),
+    /// Show orders as they change, until all of them are settled
+    #[command(after_help = exit::HELP)]
+    Watch(WatchArgs),
+    /// Let orders in Error go on: their failed steps start afresh
+    #[command(after_help = exit::HELP)]
+    Resubmit(ActArgs),
+    /// Undo orders that are not finished
+    #[command(after_help = exit::HELP)]
+    Cancel(ActArgs),
+    /// Let orders start nothing new until they are resumed
+    #[command(after_help = exit::HELP)]
+    Pause(ActArgs),
+    /// Let paused orders go on
+    #[command(after_help = exit::HELP)]
+    Resume(ActArgs),
+    /// Resubmit many orders as one job, a few of them first
+    #[command(after_help = exit::HELP)]
+    Bulk {
+        /// What to do
+        #[command(subcommand)]
+        command: BulkCommand,
+    },
+    /// How many orders are where, what fails and why, what came through lately
+    Overview,
+    /// The health of the remote services
+    Services,
+    /// Who of the supervisors looks after what, and when it ran last
+    Leases,
+    /// The workflows and their versions
+    Workflows,
+    /// What was delivered too often, and what became of it
+    DeadLetters(DeadLettersArgs),
+    /// Look for what is wrong, and say what to do about it
+    #[command(after_help = exit::HELP)]
+    Doctor(DoctorArgs),
+    /// Serve the console's page on this machine, for an API anywhere, with your credentials
+    Console(ConsoleArgs),
+    /// Print what a shell needs to complete this command line
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions(CompletionsArgs),
 }
 
 /// `stepwarden serve`
@@ -115,6 +197,9 @@ pub struct ServeArgs {
     /// A reply channel that orders may name in "ReplyChannel": status messages go to the URL (repeatable)
     #[arg(long = "reply-channel", value_name = "NAME=URL", value_parser = ReplyChannel::parse)]
     pub reply_channels: Vec<ReplyChannel>,
+    /// A member whose value is not shown of documents and outputs, at any depth (repeatable, in place of these)
+    #[arg(long, value_name = "NAME", default_values = REDACTED_BY_DEFAULT)]
+    pub redact: Vec<String>,
     /// The remote services.
     #[command(flatten)]
     pub services: ServiceArgs,

@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn delivery(number: u32) -> Delivery<u32> {
-        Delivery { receipt: receipt(number), receive_count: 1, body: Ok(number) }
+        Delivery { receipt: receipt(number), receive_count: 1, parent: None, body: Ok(number) }
     }
 
     #[tokio::test]

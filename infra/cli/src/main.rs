@@ -7,30 +7,34 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use embedded::{Channel, DeadLetters, Engine, Options, Recovered, Requests, Scheduler, Submissions};
+use embedded::{Channel, DeadLetters, Engine, OpenError, Options, Recovered, Requests, Scheduler, Submissions};
 use stepwarden::alerts::Screen;
-use stepwarden::args::{Cli, Command, DemoArgs, OutageArgs, ServeArgs, ServiceArgs, StandInsArgs};
+use stepwarden::args::{
+    ApiArgs, Cli, Command, DemoArgs, OutageArgs, RemoteCommand, ServeArgs, ServiceArgs, StandInsArgs,
+};
+use stepwarden::commands::{self, DataFinding, Terminal};
 use stepwarden::outage::{self, Plan};
+use stepwarden::remote::Environment;
 use stepwarden::reply_channels::ReplyChannels;
 use stepwarden::serve::{self, Backend, Remotes, Running, Setup, bind};
 use stepwarden::signals::Signals;
 use stepwarden::standin::{KEYS_SERVE, KEYS_UNLIMITED, Service, StandIns};
-use stepwarden::{Ending, Paint, demo, logs, one_line, open_files};
+use stepwarden::{Ending, Paint, demo, logs, one_line, open_files, traces};
 
 type Failed = Box<dyn Error>;
 
 fn main() -> ExitCode {
-    let command = match Cli::read(std::env::args_os()) {
-        Ok(cli) => cli.command,
+    let cli = match Cli::read(std::env::args_os()) {
+        Ok(cli) => cli,
         Err(status) => return status,
     };
-    run(command).unwrap_or_else(|error| {
+    run(cli).unwrap_or_else(|error| {
         eprintln!("stepwarden: {}", one_line(&*error));
         ExitCode::from(2)
     })
 }
 
-fn run(command: Command) -> Result<ExitCode, Failed> {
+fn run(Cli { api, command }: Cli) -> Result<ExitCode, Failed> {
     open_files::raise_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -39,12 +43,16 @@ fn run(command: Command) -> Result<ExitCode, Failed> {
             Command::Demo(args) => demo(&args).await,
             Command::Outage(args) => outage(&args).await,
             Command::StandIns(args) => stand_ins(&args).await,
+            Command::Remote(command) => Ok(remote(command, &api).await),
         }
     })
 }
 
 async fn serve(args: &ServeArgs) -> Result<ExitCode, Failed> {
-    logs::start(logs::SERVE);
+    let (spans, problems) = traces::read(variable);
+    logs::start(logs::SERVE, traces::layer(spans.as_ref()));
+    problems.iter().for_each(|problem| tracing::warn!("{problem}"));
+    let sending = traces::Sending::start(spans);
     let signals = Signals::catch()?;
     let channels = ReplyChannels::new(&args.reply_channels)?;
     let remotes = Remotes::start(&args.services, KEYS_SERVE).await?;
@@ -57,7 +65,8 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Failed> {
     };
     let engine = open(&args.data, options).await?;
     let ServeArgs { supervisors, supervise_every, .. } = *args;
-    let setup = Setup { supervisors, supervise_every, reply_channels: channels.names() };
+    let redacted = args.redact.clone();
+    let setup = Setup { supervisors, supervise_every, reply_channels: channels.names(), redacted };
     let running = serve::start(listener, backend(&engine), remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), args.data.display()));
     if let Some(stand_ins) = running.stand_ins() {
@@ -66,7 +75,9 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Failed> {
     signals.first().await;
     tracing::info!("stopping");
     running.stop().await;
-    engine.close().await?;
+    let closed = engine.close().await;
+    sending.stop().await;
+    closed?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,7 +104,7 @@ async fn show(
     services: &ServiceArgs,
     play: impl AsyncFnOnce(&Running, &StandIns, Paint) -> Result<Ending, Failed>,
 ) -> Result<ExitCode, Failed> {
-    logs::start(logs::SHOW);
+    logs::start(logs::SHOW, None);
     let signals = Signals::catch()?;
     let temporary = if data.is_none() { Some(tempfile::tempdir()?) } else { None };
     let directory = data.or(temporary.as_ref().map(tempfile::TempDir::path));
@@ -113,7 +124,7 @@ async fn show(
 }
 
 async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {
-    logs::start(logs::SERVE);
+    logs::start(logs::SERVE, None);
     let signals = Signals::catch()?;
     let stand_ins = StandIns::start(bind(args.host, args.port).await?, args.remember)?;
     let urls = Service::ALL.map(|service| stand_ins.url_of(service));
@@ -121,6 +132,37 @@ async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {
     signals.first().await;
     stand_ins.stop().await;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Signals are not caught: nothing here is left half done when it ends at once.
+async fn remote(command: RemoteCommand, api: &ApiArgs) -> ExitCode {
+    logs::start(logs::SHOW, None);
+    let terminal = Terminal {
+        stdin: io::stdin().is_terminal(),
+        stdout: io::stdout().is_terminal(),
+        stderr: io::stderr().is_terminal(),
+    };
+    commands::run(command, api, Environment::read(variable), terminal, check_data).await.into()
+}
+
+/// What the engine says of its database, as the doctor tells it.
+fn check_data(directory: &Path) -> Vec<DataFinding> {
+    const CHECK: &str = "database";
+    const RESTORE: &str =
+        "stop `stepwarden serve`, keep a copy of the directory, and restore the database from a backup";
+    let finding = match embedded::check(directory) {
+        Ok(checked) if !checked.faults.is_empty() => DataFinding::wrong(CHECK, checked.faults.join("; "), RESTORE),
+        Ok(checked) if checked.is_older => DataFinding::ok(
+            CHECK,
+            format!("sound; schema version {} is brought up to date at the next start", checked.schema),
+        ),
+        Ok(checked) => DataFinding::ok(CHECK, format!("sound, schema version {}", checked.schema)),
+        Err(error @ OpenError::Newer { .. }) => {
+            DataFinding::wrong(CHECK, one_line(&error), "use the program that wrote it, or a newer one")
+        }
+        Err(error) => DataFinding::wrong(CHECK, one_line(&error), RESTORE),
+    };
+    vec![finding]
 }
 
 async fn open(directory: &Path, options: Options) -> Result<Engine, Failed> {
@@ -159,6 +201,11 @@ fn senders(channels: &ReplyChannels) -> impl Iterator<Item = (Arc<str>, Channel)
 fn announce(what: &str) {
     let mut stdout = io::stdout();
     let _ = writeln!(stdout, "stepwarden: {what}").and_then(|()| stdout.flush());
+}
+
+#[expect(clippy::disallowed_methods, reason = "main reads the environment")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }
 
 #[expect(clippy::disallowed_methods, reason = "main reads the environment")]

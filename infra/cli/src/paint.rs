@@ -11,38 +11,62 @@ pub struct Paint {
     pub colours: bool,
 }
 
-const GREEN: &str = "32";
-const YELLOW: &str = "33";
-const RED: &str = "31";
-const CYAN: &str = "36";
-const DIM: &str = "2";
-const BOLD: &str = "1";
+/// A colour, or another way to stand out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tint {
+    None,
+    Green,
+    Yellow,
+    Red,
+    Cyan,
+    Dim,
+    Bold,
+}
+
+impl Tint {
+    /// The colour of a state.
+    pub(crate) const fn of(state: ProcessState) -> Self {
+        match state {
+            ProcessState::Processed => Self::Green,
+            ProcessState::Compensated | ProcessState::Compensating => Self::Yellow,
+            ProcessState::Error => Self::Red,
+            ProcessState::Pending | ProcessState::Processing => Self::Cyan,
+        }
+    }
+
+    const fn code(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Green => "32",
+            Self::Yellow => "33",
+            Self::Red => "31",
+            Self::Cyan => "36",
+            Self::Dim => "2",
+            Self::Bold => "1",
+        }
+    }
+}
 
 impl Paint {
     /// The name of a state, padded to the width of the widest.
     pub(crate) fn state(self, state: ProcessState) -> String {
-        let colour = match state {
-            ProcessState::Processed => GREEN,
-            ProcessState::Compensated | ProcessState::Compensating => YELLOW,
-            ProcessState::Error => RED,
-            ProcessState::Pending | ProcessState::Processing => CYAN,
-        };
-        self.with(colour, format_args!("{:<12}", state.name()))
+        self.tint(Tint::of(state), format_args!("{:<12}", state.name()))
     }
 
     pub(crate) fn verdict(self, is_good: bool, text: &str) -> String {
-        self.with(if is_good { GREEN } else { RED }, text)
+        self.tint(if is_good { Tint::Green } else { Tint::Red }, text)
     }
 
     pub(crate) fn dim(self, text: impl fmt::Display) -> String {
-        self.with(DIM, text)
+        self.tint(Tint::Dim, text)
     }
 
     pub(crate) fn bold(self, text: impl fmt::Display) -> String {
-        self.with(BOLD, text)
+        self.tint(Tint::Bold, text)
     }
 
-    fn with(self, code: &str, text: impl fmt::Display) -> String {
-        if self.colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    pub(crate) fn tint(self, tint: Tint, text: impl fmt::Display) -> String {
+        let is_painted = self.colours && tint != Tint::None;
+        if is_painted { format!("\x1b[{}m{text}\x1b[0m", tint.code()) } else { text.to_string() }
     }
 }

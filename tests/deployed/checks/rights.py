@@ -87,6 +87,8 @@ def granted(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obj
     """One harmless call that a function's work needs."""
     if function == "api" or function == "scheduler" or function == "supervisor":
         yield "GetItem on Tasks", hands.reads("Tasks")
+        if function == "api":
+            yield "Scan of Leases", hands.scans("Leases")
     elif function == "submission":
         yield "GetItem on Orders", hands.reads("Orders")
     elif function != "stand-ins":
@@ -98,6 +100,8 @@ def denied(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obje
     yield "DeleteItem on Tasks", hands.deletes("Tasks")
     yield "DeleteItem on Orders", hands.deletes("Orders")
     yield "Scan of Orders", hands.scans("Orders")
+    if function != "api":
+        yield "Scan of Leases", hands.scans("Leases")
     if function not in ("scheduler", "supervisor"):
         yield "UpdateItem on Tasks", hands.updates("Tasks")
         yield "PutEvents", hands.publishes()

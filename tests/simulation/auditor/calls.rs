@@ -1,4 +1,4 @@
-//! Requests, replies and services: invariants 2, 5, 6, 9 and 11.
+//! Requests, replies and services: invariants 2, 5, 6, 9 and 11, and rule 2.
 
 use std::sync::Arc;
 
@@ -28,6 +28,14 @@ impl Auditor {
         })
     }
 
+    /// A request whose reply could not be sent is not let go: nobody else would send it.
+    pub(super) fn dismissed(&mut self, of: Try, by: u32, returned: usize) -> Finding {
+        let unsent = self.dossier(of.order).unsent.remove(&(of.step, of.attempt, by)).unwrap_or(0);
+        must(unsent <= returned, Invariant::SendBeforeAcknowledge, || {
+            format!("a request for {of} is let go, and its reply could not be sent")
+        })
+    }
+
     /// Every call for a step carries the same key and the same body.
     pub(super) fn called(&mut self, of: Try, sent: &(Arc<str>, u64), twins: usize) -> Finding {
         let first = self.dossier(of.order).keys.entry((of.step, of.way == Way::Undo)).or_insert_with(|| sent.clone());
@@ -38,8 +46,8 @@ impl Auditor {
     }
 
     /// No call starts after the deadline minus the margin.
-    pub(super) fn call_in_time(&mut self, of: Try, by: &Arc<str>, clock_ms: i64) -> Finding {
-        let margin_ms = self.rules.margin_ms;
+    pub(super) fn call_in_time(&mut self, of: Try, agent: usize, by: &Arc<str>, clock_ms: i64) -> Finding {
+        let margin_ms = self.rules.margins_ms.get(agent).copied().unwrap_or(0);
         let Some(limit_ms) = self.dossier(of.order).limit_ms(of, by) else {
             return Err((Invariant::Claims, format!("a call for {of}, which nobody claimed")));
         };

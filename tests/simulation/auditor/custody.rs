@@ -1,17 +1,25 @@
 //! Who has an order, and what is let go: invariant 1 and rule 2.
 
+use std::sync::Arc;
+
 use domain::id::OrderId;
 
 use super::seen::OrderState;
 use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
-    pub(super) fn accepted(&mut self, order: OrderId) -> Finding {
+    /// An order that a customer is told of is somewhere, and it is the customer's: another document that was stored under
+    /// its key before it was posted can be known.
+    pub(super) fn accepted(&mut self, order: OrderId, fingerprint: &Arc<str>, posted_ms: i64) -> Finding {
         let now_ms = self.at_ms;
         let dossier = self.dossier(order);
         if !std::mem::replace(&mut dossier.accepted, true) {
             dossier.going_since_ms = now_ms;
         }
+        let is_other = |(first, since_ms): &(Arc<str>, i64)| first != fingerprint && *since_ms < posted_ms;
+        must(!dossier.stored.as_ref().is_some_and(is_other), Invariant::Custody, || {
+            "accepted, but another document was stored under its key before, and this one never will be".to_owned()
+        })?;
         self.is_in_custody(order)
     }
 

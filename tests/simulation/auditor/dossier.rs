@@ -12,6 +12,8 @@ pub(super) struct Dossier {
     pub(super) accepted: bool,
     /// Documents that were posted under its name, each with the channel it names.
     pub(super) posted: Vec<(Arc<str>, Option<Arc<str>>)>,
+    /// The fingerprint of the document that is stored, and since when, in milliseconds.
+    pub(super) stored: Option<(Arc<str>, i64)>,
     /// The channel of the document that is stored.
     pub(super) channel: Option<Arc<str>>,
     /// When it was last set going: accepted, stored, turned round, taken up again or paused, in milliseconds.
@@ -34,6 +36,8 @@ pub(super) struct Dossier {
     pub(super) counted: BTreeSet<(usize, u32)>,
     /// Replies that agents tried to send.
     pub(super) replies: Vec<(Try, Ending)>,
+    /// By step, attempt and invocation of the agent: replies that could not be sent, as it was told.
+    pub(super) unsent: BTreeMap<(usize, u32, u32), usize>,
     /// Attempts that dead letters were about.
     pub(super) letters: Vec<Try>,
     /// Commands of operators that were queued.

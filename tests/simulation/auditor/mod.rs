@@ -28,8 +28,8 @@ pub use verdict::{Invariant, Violation};
 pub struct Rules {
     /// The workflows by version.
     pub workflows: BTreeMap<u32, Flow>,
-    /// No call starts when less than this is left until the deadline, in milliseconds.
-    pub margin_ms: i64,
+    /// For each agent: no call of it starts when less than this is left until the deadline, in milliseconds.
+    pub margins_ms: Vec<i64>,
     /// Whether clocks or leaders are wrong in this world (invariant 13).
     pub wrong_clocks: bool,
 }
@@ -75,7 +75,7 @@ impl Auditor {
     pub fn see(&mut self, at_ms: i64, seen: &Seen) {
         self.at_ms = at_ms;
         let finding = match seen {
-            Seen::Accepted { order } => self.accepted(*order),
+            Seen::Accepted { order, fingerprint, posted_ms } => self.accepted(*order, fingerprint, *posted_ms),
             Seen::Posted { order, fingerprint, channel } => {
                 self.dossier(*order).posted.push((fingerprint.clone(), channel.clone()));
                 Ok(())
@@ -100,13 +100,18 @@ impl Auditor {
                 Ok(())
             }
             Seen::Replied { of, ending, by, clock_ms } => self.replied(*of, *ending, by, *clock_ms),
+            Seen::Unsent { of, by } => {
+                *self.dossier(of.order).unsent.entry((of.step, of.attempt, *by)).or_default() += 1;
+                Ok(())
+            }
+            Seen::Dismissed { of, by, returned } => self.dismissed(*of, *by, *returned),
             Seen::Buried { of } => {
                 self.dossier(of.order).letters.push(*of);
                 Ok(())
             }
-            Seen::Called { of, key, body, twins, by, clock_ms } => {
-                self.called(*of, &(key.clone(), *body), *twins).and_then(|()| self.call_in_time(*of, by, *clock_ms))
-            }
+            Seen::Called { of, key, body, twins, agent, by, clock_ms } => self
+                .called(*of, &(key.clone(), *body), *twins)
+                .and_then(|()| self.call_in_time(*of, *agent, by, *clock_ms)),
             Seen::Effect { of } => self.effect(*of),
             Seen::Confirmed { of } => self.confirmed(*of),
             Seen::Telling { order, kind, version, channel } => {

@@ -1,4 +1,4 @@
-//! What is written: invariants 2, 3, 4, 6, 7, 8 and 10.
+//! What is written: invariants 2, 3, 4, 6, 7, 8 and 10, and rules 12 and 14.
 
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ impl Auditor {
             return Err((Invariant::Record, "its document is none that was posted under its name".to_owned()));
         };
         dossier.channel.clone_from(channel);
+        dossier.stored = Some((fingerprint.clone(), self.at_ms));
         let is_new = record.steps.iter().all(|step| (step.attempt, step.failures) == (0, 0));
         must(is_new && record.version <= 2, Invariant::Record, || format!("a new order is not new: {record}"))?;
         has_alert(dossier, record)?;
@@ -194,6 +195,7 @@ impl Change<'_> {
         }
         let is_whole = a.state == StepState::Processing && a.locked_by.is_some() && a.complete_by_ms.is_some();
         must(is_whole, Invariant::Claims, || format!("attempt {} of step {place} is no claim", a.attempt))?;
+        must(!self.after.paused, Invariant::Operator, || format!("step {place} is claimed while the order is paused"))?;
         // What its holder gave back for no time at all may be claimed in the same write.
         let is_given_back = self.dossier.has_reply(self.of(b), Ending::Deferred);
         must(b.state != StepState::Processing || self.has_turned() || is_given_back, Invariant::Claims, || {

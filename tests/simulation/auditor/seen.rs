@@ -36,7 +36,7 @@ pub enum StepState {
 }
 
 /// Carry out, or take back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Way {
     /// Carry out.
     Forward,
@@ -121,7 +121,7 @@ pub struct Record {
 }
 
 /// One attempt of one step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Try {
     /// Whose.
     pub order: OrderId,
@@ -140,6 +140,10 @@ pub enum Seen {
     Accepted {
         /// Which.
         order: OrderId,
+        /// Fingerprint of the document that the customer posted.
+        fingerprint: Arc<str>,
+        /// When it was posted, in milliseconds since the world began.
+        posted_ms: i64,
     },
     /// A customer posts a document, accepted or not.
     Posted {
@@ -217,6 +221,22 @@ pub enum Seen {
         /// The agent's clock.
         clock_ms: i64,
     },
+    /// An agent is told that its reply could not be queued.
+    Unsent {
+        /// Which.
+        of: Try,
+        /// The invocation.
+        by: u32,
+    },
+    /// An agent is done with requests for an attempt.
+    Dismissed {
+        /// Which.
+        of: Try,
+        /// The invocation.
+        by: u32,
+        /// Requests for the same attempt that it was given with them and reports as not done.
+        returned: usize,
+    },
     /// A message about an attempt is a dead letter.
     Buried {
         /// Which.
@@ -232,6 +252,8 @@ pub enum Seen {
         body: u64,
         /// Calls with the same key that this agent has under way elsewhere, where it has to see to that there is none.
         twins: usize,
+        /// The agent's place among the agents.
+        agent: usize,
         /// The agent's instance.
         by: Arc<str>,
         /// The agent's clock.
@@ -326,7 +348,7 @@ impl Seen {
     #[must_use]
     pub const fn order(&self) -> Option<OrderId> {
         match self {
-            Self::Accepted { order }
+            Self::Accepted { order, .. }
             | Self::Posted { order, .. }
             | Self::Kept { order }
             | Self::LetGo { order, .. }
@@ -340,6 +362,8 @@ impl Seen {
             Self::Requested { of, .. }
             | Self::Handed { of, .. }
             | Self::Replied { of, .. }
+            | Self::Unsent { of, .. }
+            | Self::Dismissed { of, .. }
             | Self::Buried { of }
             | Self::Called { of, .. }
             | Self::Effect { of }
@@ -403,6 +427,8 @@ impl fmt::Display for Seen {
             Self::Requested { of, .. } => write!(f, "requested {of}"),
             Self::Handed { of, to, .. } => write!(f, "{to} is given {of}"),
             Self::Replied { of, ending, .. } => write!(f, "replies {ending:?} to {of}"),
+            Self::Unsent { of, .. } => write!(f, "could not send its reply to {of}"),
+            Self::Dismissed { of, .. } => write!(f, "is done with {of}"),
             Self::Buried { of } => write!(f, "dead letter about {of}"),
             Self::Called { of, .. } => write!(f, "calls for {of}"),
             Self::Effect { of } => write!(f, "EFFECT of {of}"),

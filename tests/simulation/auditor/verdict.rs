@@ -38,6 +38,8 @@ pub enum Invariant {
     Drains,
     /// Rule 2: commit, then send, then acknowledge.
     SendBeforeAcknowledge,
+    /// Rule 12: an order starts nothing while an operator keeps it from that.
+    Operator,
     /// Rule 14: the supervisor looks at every order under way, at no attempt later than when it counts as expired.
     Watched,
     /// Rules 1 and 3 and design section 3: a record's version grows by one, its workflow stays, its document stays.
@@ -66,6 +68,7 @@ impl Invariant {
             Self::Ends => "14",
             Self::Drains => "15",
             Self::SendBeforeAcknowledge => "rule 2",
+            Self::Operator => "rule 12",
             Self::Watched => "rule 14",
             Self::Record => "record",
             Self::Panic => "panic",

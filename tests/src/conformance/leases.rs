@@ -2,7 +2,8 @@
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
-use domain::ports::Leases;
+use domain::ports::{LeaseRecord, Leases};
+use domain::time::Timestamp;
 
 use super::StoreWorld;
 use super::samples::NOON;
@@ -57,4 +58,34 @@ pub async fn a_released_lease_is_free_and_its_epoch_goes_on(world: &impl StoreWo
     assert_eq!(leases.renew(&held, NOON.plus_ms(1), TERM_MS, "fine").await.unwrap(), None);
     let next = leases.acquire("shard-1", "b", NOON.plus_ms(1), TERM_MS).await.unwrap().unwrap();
     assert_eq!((&*next.owner, next.epoch), ("b", 2));
+}
+
+pub async fn all_leases_tell_who_worked_last_and_when_also_after_the_release(world: &impl StoreWorld) {
+    let leases = world.ports();
+    assert_eq!(leases.all_leases().await.unwrap(), []);
+    let free = |name: &str, renewed_at: Timestamp, health: Option<&str>| LeaseRecord {
+        name: name.into(),
+        owner: "a".into(),
+        epoch: 1,
+        expires_at: None,
+        renewed_at: Some(renewed_at),
+        health: health.map(Into::into),
+    };
+    let second = leases.acquire("shard-2", "a", NOON, TERM_MS).await.unwrap().unwrap();
+    leases.acquire("shard-1", "a", NOON, TERM_MS).await.unwrap().unwrap();
+    let held = LeaseRecord { expires_at: Some(NOON.plus_ms(TERM_MS)), ..free("shard-1", NOON, None) };
+    let renewed_at = NOON.plus_ms(3_000);
+    leases.renew(&second, renewed_at, TERM_MS, "took 3").await.unwrap().unwrap();
+    let told = free("shard-2", renewed_at, Some("took 3"));
+    let renewed = LeaseRecord { expires_at: Some(renewed_at.plus_ms(TERM_MS)), ..told.clone() };
+    assert!(renewed.is_held(renewed_at) && !renewed.is_held(renewed_at.plus_ms(TERM_MS)));
+    assert_eq!(leases.all_leases().await.unwrap(), [held.clone(), renewed], "by name");
+    leases.release(&second).await.unwrap();
+    assert!(!told.is_held(renewed_at));
+    assert_eq!(leases.all_leases().await.unwrap(), [held.clone(), told]);
+    let later = NOON.plus_ms(5_000);
+    leases.acquire("shard-2", "b", later, TERM_MS).await.unwrap().unwrap();
+    let expires_at = Some(later.plus_ms(TERM_MS));
+    let taken = LeaseRecord { owner: "b".into(), epoch: 2, expires_at, ..free("shard-2", later, None) };
+    assert_eq!(leases.all_leases().await.unwrap(), [held, taken], "the next holder begins with a clean slate");
 }

@@ -141,6 +141,7 @@ macro_rules! store_conformance_suite {
             a_renewed_lease_lasts_longer,
             an_expired_lease_cannot_be_renewed,
             a_released_lease_is_free_and_its_epoch_goes_on,
+            all_leases_tell_who_worked_last_and_when_also_after_the_release,
         );
         $crate::conformance_suite!(@tests $world, services, false:
             a_service_that_never_failed_has_no_record,

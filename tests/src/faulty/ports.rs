@@ -7,8 +7,8 @@ use domain::id::OrderId;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Jobs, Lease, Leases, LetterRecord, Letters, ListError, Memo, Memos, Page,
-    PortError, Queues, Randomness, ServiceHealth, Services, Store,
+    Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Memo,
+    Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -134,6 +134,10 @@ impl Leases for Faulty {
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
         self.silently_through("leases.release", || Leases::release(&self.memory, lease)).await
+    }
+
+    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
+        self.silently_through("leases.all_leases", || self.memory.all_leases()).await
     }
 }
 

@@ -56,13 +56,13 @@ fn receipt() -> Receipt {
 }
 
 fn delivered<M: DeserializeOwned>(body: &[u8]) -> Vec<Delivery<M>> {
-    vec![Delivery { receipt: receipt(), receive_count: 2, body: decode(body) }]
+    vec![Delivery { receipt: receipt(), receive_count: 2, parent: None, body: decode(body) }]
 }
 
 fn letter(queue: LetterQueue, body: &[u8]) -> Vec<Delivery<DeadLetter>> {
     let body = String::from_utf8_lossy(body).as_ref().into();
     let letter = DeadLetter { queue, message_id: "m1".into(), body, receive_count: 10, at: NOON };
-    vec![Delivery { receipt: receipt(), receive_count: 1, body: Ok(letter) }]
+    vec![Delivery { receipt: receipt(), receive_count: 1, parent: None, body: Ok(letter) }]
 }
 
 /// Whether the message was reported as failed.

@@ -1,6 +1,8 @@
 //! Leases.
 
-use domain::ports::{Lease, Leases, PortError};
+use std::sync::Arc;
+
+use domain::ports::{Lease, LeaseRecord, Leases, PortError};
 use domain::time::Timestamp;
 
 use super::Memory;
@@ -9,6 +11,8 @@ use super::Memory;
 pub(super) struct Held {
     lease: Lease,
     is_given_back: bool,
+    renewed_at: Timestamp,
+    health: Option<Arc<str>>,
 }
 
 impl Held {
@@ -19,6 +23,12 @@ impl Held {
     /// Whether this is the lease that somebody believes to hold.
     fn is(&self, lease: &Lease) -> bool {
         !self.is_given_back && (self.lease.epoch, &self.lease.owner) == (lease.epoch, &lease.owner)
+    }
+
+    fn record(&self) -> LeaseRecord {
+        let Lease { name, owner, epoch, expires_at } = self.lease.clone();
+        let expires_at = (!self.is_given_back).then_some(expires_at);
+        LeaseRecord { name, owner, epoch, expires_at, renewed_at: Some(self.renewed_at), health: self.health.clone() }
     }
 }
 
@@ -31,7 +41,7 @@ impl Leases for Memory {
             }
             let epoch = held.map_or(0, |held| held.lease.epoch) + 1;
             let lease = Lease { name: name.into(), owner: owner.into(), epoch, expires_at: now.plus_ms(term_ms) };
-            state.leases.insert(name.to_owned(), Held { lease: lease.clone(), is_given_back: false });
+            state.leases.insert(name.to_owned(), held_from(now, &lease));
             Some(lease)
         })
     }
@@ -41,7 +51,7 @@ impl Leases for Memory {
         lease: &Lease,
         now: Timestamp,
         term_ms: u64,
-        _health: &str,
+        health: &str,
     ) -> Result<Option<Lease>, PortError> {
         self.work("leases.renew", |state| {
             if state.faults.leases_broken {
@@ -52,6 +62,7 @@ impl Leases for Memory {
                 return None;
             }
             held.lease.expires_at = now.plus_ms(term_ms);
+            (held.renewed_at, held.health) = (now, Some(health.into()));
             Some(held.lease.clone())
         })
     }
@@ -63,4 +74,12 @@ impl Leases for Memory {
             }
         })
     }
+
+    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
+        self.work("leases.all_leases", |state| state.leases.values().map(Held::record).collect())
+    }
+}
+
+fn held_from(now: Timestamp, lease: &Lease) -> Held {
+    Held { lease: lease.clone(), is_given_back: false, renewed_at: now, health: None }
 }

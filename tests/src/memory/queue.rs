@@ -72,7 +72,12 @@ impl<M: Clone> MemoryQueue<M> {
         let deliver = |(id, held): (&u64, &mut Held<M>)| {
             held.visible_at = now.plus_ms(VISIBILITY_MS);
             held.receive_count += 1;
-            Delivery { receipt: receipt(*id, held), receive_count: held.receive_count, body: Ok(held.body.clone()) }
+            Delivery {
+                receipt: receipt(*id, held),
+                receive_count: held.receive_count,
+                parent: None,
+                body: Ok(held.body.clone()),
+            }
         };
         Some(mine.take(limit).map(deliver).collect())
     }

@@ -166,7 +166,17 @@ fn reads() -> Vec<Node> {
             let (world, order_id) = held();
             Asked::get("/orders?state=Error").scene(world).ends(order_id, End::Error(reason::REJECTED))
         }),
+        node("GET /orders/{id}/document", || {
+            let world = world();
+            let order_id = claimed(&world);
+            Asked::get(format!("/orders/{order_id}/document")).scene(world).ends(order_id, End::Processed)
+        }),
+        node("GET /overview", || {
+            let (world, order_id) = held();
+            Asked::get("/overview").scene(world).ends(order_id, End::Error(reason::REJECTED))
+        }),
         node("GET /services", || Asked::get("/services").scene(world())),
+        node("GET /leases", || Asked::get("/leases").scene(world())),
         node("GET /dead-letters", || {
             let world = world();
             letters::left_unreadable(&world);

@@ -121,7 +121,7 @@ pub(crate) fn nodes() -> Vec<Node> {
             Scene::asked(world(), |world| {
                 let receipt = Receipt { message_id: "m1".into(), handle: "h1".into() };
                 let body = Err::<DeadLetter, _>(Undecodable { problem: "no frame".into() });
-                let letters = vec![Delivery { receipt, receive_count: 1, body }];
+                let letters = vec![Delivery { receipt, receive_count: 1, parent: None, body }];
                 let instance = world.instance("supervisor");
                 let settling = supervisor::dead_letters(&world.ports, &instance, letters);
                 drive(&world.memory, &world.ports, settling) == Some(Failures::default())

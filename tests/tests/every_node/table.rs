@@ -28,6 +28,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "jobs.job",
             "jobs.jobs",
             "jobs.set_job",
+            "leases.all_leases",
             "letters.letters",
             "queues.submit",
             "queues.to_scheduler",

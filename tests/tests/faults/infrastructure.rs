@@ -298,7 +298,7 @@ fn f56_an_output_over_the_limit_is_refused_with_a_clear_failure_and_the_order_un
 /// A message of any queue whose body is none, and then its letter.
 fn corrupt<M>(id: &str) -> Delivery<M> {
     let receipt = Receipt { message_id: id.into(), handle: id.into() };
-    Delivery { receipt, receive_count: 1, body: Err(Undecodable { problem: "no JSON".into() }) }
+    Delivery { receipt, receive_count: 1, parent: None, body: Err(Undecodable { problem: "no JSON".into() }) }
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn f57_a_corrupt_body_fails_alone_in_every_function_and_ends_as_a_letter_that_is
         let receipt = Receipt { message_id: "letter".into(), handle: "letter".into() };
         let (message_id, body) = ("corrupt".into(), "{\"Order".into());
         let letter = DeadLetter { queue, message_id, body, receive_count: RECEIVES_MAX, at: world.memory.now() };
-        Delivery { receipt, receive_count: 1, body: Ok(letter) }
+        Delivery { receipt, receive_count: 1, parent: None, body: Ok(letter) }
     };
     let queues = [LetterQueue::Submission, LetterQueue::Scheduler, LetterQueue::Agent("inventory".into())];
     let letters = queues.map(letter).into();

@@ -254,7 +254,7 @@ fn f18_unknown_and_forged_replies_are_dropped_each_for_its_reason() {
     for (reply, verdict) in forged {
         let receipt = Receipt { message_id: "forged".into(), handle: "forged".into() };
         let message = SchedulerMessage::Reply(reply);
-        let record = Record { message, receipt, redelivered: false, receive_count: 1 };
+        let record = Record { message, receipt, redelivered: false, receive_count: 1, parent: None };
         assert_eq!(now(scheduler::schedule(&world.ports, &instance, &record)).unwrap(), verdict, "{record:?}");
     }
     assert_eq!(world.task(order_id), before);

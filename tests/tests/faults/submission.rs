@@ -155,7 +155,7 @@ fn f07_of_a_batch_with_a_poison_record_only_that_one_fails() {
     let mut batch = now(world.memory.submissions().receive(BATCH_MAX));
     let receipt = Receipt { message_id: "poison".into(), handle: "poison".into() };
     let body = Err::<Order, _>(Undecodable { problem: "poison".into() });
-    batch.insert(1, Delivery { receipt: receipt.clone(), receive_count: 1, body });
+    batch.insert(1, Delivery { receipt: receipt.clone(), receive_count: 1, parent: None, body });
     let failures = now(submission::handle(&world.ports, &world.instance("submission"), batch));
     assert_eq!(failures.0, [receipt]);
     world.end_all(&orders.map(|order_id| (order_id, End::Processed)));

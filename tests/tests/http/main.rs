@@ -4,4 +4,5 @@ mod bad_input;
 mod operator;
 mod orders;
 mod repairable;
+mod watching;
 mod wire;

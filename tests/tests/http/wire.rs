@@ -54,7 +54,7 @@ async fn a_body_of_several_mb_is_refused_while_its_sender_still_sends() {
     let head = "POST /orders HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
     chunked.send(format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).as_bytes()).await.unwrap();
     let answer = chunked.answer(true).await.unwrap();
-    assert_eq!(answer.text_of("type"), "urn:stepwarden:problem:body-too-large");
+    assert_eq!(answer.text_of("type"), "/problems/body-too-large");
     assert_eq!(machine.trace().await, before);
     machine.settled(ORDER).await;
 }
@@ -82,7 +82,10 @@ async fn garbage_on_the_socket_ends_its_connection_and_nothing_else() {
             assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&said));
         }
         good.send(&request("GET", "/health", &[], "")).await.unwrap();
-        assert_eq!(good.answer(true).await.unwrap().json(), json!({"Status": "ok"}));
+        assert_eq!(
+            good.answer(true).await.unwrap().json(),
+            json!({"Status": "ok", "Version": env!("CARGO_PKG_VERSION")})
+        );
     }
     assert_eq!(machine.trace().await, before);
     machine.settled(ORDER).await;

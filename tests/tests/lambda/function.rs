@@ -23,9 +23,19 @@ pub(crate) struct Function {
 
 impl Function {
     pub(crate) fn start(platform: &RuntimeApi) -> Self {
+        Self::that_is("this_is_the_function", platform, &[])
+    }
+
+    /// One that makes traces, as these variables say.
+    pub(crate) fn traced(platform: &RuntimeApi, variables: &[(&str, String)]) -> Self {
+        Self::that_is("this_is_the_traced_function", platform, variables)
+    }
+
+    fn that_is(test: &str, platform: &RuntimeApi, variables: &[(&str, String)]) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "function::this_is_the_function", "--ignored", "--nocapture"]);
-        command.env(IS_FUNCTION, "1").envs(platform.variables()).stdout(Stdio::piped()).stderr(Stdio::null());
+        command.args(["--exact", &format!("function::{test}"), "--ignored", "--nocapture"]);
+        command.env(IS_FUNCTION, "1").envs(platform.variables()).envs(variables.iter().cloned());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut process = command.spawn().unwrap();
         let stdout = BufReader::new(process.stdout.take().unwrap());
         Self { process, stdout }
@@ -70,6 +80,19 @@ async fn this_is_the_function() {
     let lanes = || Lanes { normal: "http://q/1/a".into(), high: "http://q/1/a-high".into() };
     let queues = QueueUrls { submission: lanes(), scheduler: lanes(), agents: BTreeMap::new() };
     aws::lambda::queue(&queues, handle).await.unwrap();
+}
+
+/// In a process of its own it is a function that makes traces.
+#[tokio::test]
+#[ignore = "the other tests start it"]
+async fn this_is_the_traced_function() {
+    if std::env::var_os(IS_FUNCTION).is_none() {
+        return;
+    }
+    aws::telemetry::start("scheduler");
+    let lanes = || Lanes { normal: "http://q/1/a".into(), high: "http://q/1/a-high".into() };
+    let queues = QueueUrls { submission: lanes(), scheduler: lanes(), agents: BTreeMap::new() };
+    aws::lambda::queue(&queues, crate::traces::handle).await.unwrap();
 }
 
 /// Does with one record what its number says.

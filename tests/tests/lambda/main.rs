@@ -10,6 +10,7 @@ mod function;
 #[allow(dead_code, reason = "other tests use more of it")]
 mod local;
 mod order;
+mod traces;
 
 use std::time::{Duration, Instant};
 

@@ -21,10 +21,10 @@ use crate::local::Local;
 
 /// Messages that an order of three steps on its own may cost.
 const MESSAGES_MAX: usize = 10;
-const AGENTS: [&str; 3] = ["inventory", "payment", "shipping"];
+pub(crate) const AGENTS: [&str; 3] = ["inventory", "payment", "shipping"];
 
 /// SQS, as far as sending goes.
-struct Queue {
+pub(crate) struct Queue {
     server: Server,
     state: Arc<Mutex<State>>,
 }
@@ -33,12 +33,12 @@ struct Queue {
 struct State {
     requests: usize,
     messages: usize,
-    /// Bodies by queue, in the order of their sending.
-    queues: BTreeMap<String, VecDeque<String>>,
+    /// Bodies by queue, in the order of their sending, each with its attribute `traceparent` if it has one.
+    queues: BTreeMap<String, VecDeque<(String, Option<String>)>>,
 }
 
 impl Queue {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let state = Arc::<Mutex<State>>::default();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let taking = state.clone();
@@ -58,10 +58,18 @@ impl Queue {
     }
 
     /// The next message of a queue, as it is delivered.
-    fn next<M: DeserializeOwned>(&self, name: &str) -> Option<Vec<Delivery<M>>> {
-        let body = self.state.lock().unwrap().queues.get_mut(name)?.pop_front()?;
+    pub(crate) fn next<M: DeserializeOwned>(&self, name: &str) -> Option<Vec<Delivery<M>>> {
+        let (body, parent) = self.state.lock().unwrap().queues.get_mut(name)?.pop_front()?;
+        let parent = parent.and_then(|parent| parent.parse().ok());
         let receipt = Receipt { message_id: "m".into(), handle: "normal h".into() };
-        Some(vec![Delivery { receipt, receive_count: 1, body: decode(body.as_bytes()) }])
+        Some(vec![Delivery { receipt, receive_count: 1, parent, body: decode(body.as_bytes()) }])
+    }
+}
+
+impl Queue {
+    /// What has been sent and not delivered, with its attribute `traceparent`.
+    pub(crate) fn waiting(&self) -> Vec<(String, Option<String>)> {
+        self.state.lock().unwrap().queues.values().flatten().cloned().collect()
     }
 }
 
@@ -71,15 +79,17 @@ impl State {
         let entries = body["Entries"].as_array().unwrap();
         self.requests += 1;
         self.messages += entries.len();
-        let bodies = entries.iter().map(|entry| entry["MessageBody"].as_str().unwrap().to_owned());
-        self.queues.entry(queue.to_owned()).or_default().extend(bodies);
+        let parent =
+            |entry: &Value| entry["MessageAttributes"]["traceparent"]["StringValue"].as_str().map(str::to_owned);
+        let messages = entries.iter().map(|entry| (entry["MessageBody"].as_str().unwrap().to_owned(), parent(entry)));
+        self.queues.entry(queue.to_owned()).or_default().extend(messages);
         let taken = |entry: &Value| json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": "x"});
         json!({"Successful": entries.iter().map(taken).collect::<Vec<_>>(), "Failed": []})
     }
 }
 
 /// The configuration of a function on these tables and queues.
-async fn config(local: &Local, queue: &Queue) -> Config {
+pub(crate) async fn config(local: &Local, queue: &Queue) -> Config {
     let url = |name: &str| format!("{}/1/{name}", queue.url());
     let lanes = |name: &str| json!({"normal": url(name), "high": url(&format!("{name}-high"))});
     let mut variables: BTreeMap<String, String> = BTreeMap::new();

@@ -90,7 +90,7 @@ fn rule_15_a_handler_is_given_ten_messages_at_most() {
 /// A body that is no message.
 fn poison<M>(id: &str) -> Delivery<M> {
     let receipt = Receipt { message_id: id.into(), handle: id.into() };
-    Delivery { receipt, receive_count: 1, body: Err(Undecodable { problem: "poison".into() }) }
+    Delivery { receipt, receive_count: 1, parent: None, body: Err(Undecodable { problem: "poison".into() }) }
 }
 
 /// The batch with poison before, between and after its messages.

@@ -29,6 +29,7 @@ fn rule_1_of_two_schedulers_that_claim_at_once_one_wins() {
         receipt: domain::message::Receipt { message_id: "m".into(), handle: "h".into() },
         redelivered: false,
         receive_count: 1,
+        parent: None,
     };
     let (one, other) = (world.instance("one"), world.instance("other"));
     now(async {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use tests::simulation::auditor::Invariant;
 use tests::simulation::auditor::seen::{Ending, Kind, OrderState, Seen, StepState, Way};
 
-use crate::histories::{HORIZON_MS, History, MARGIN_MS, WITHIN_MS, finish, free, order, step_of, undo_of};
+use crate::histories::{
+    FINGERPRINT, HORIZON_MS, History, MARGIN_MS, WITHIN_MS, accepted, finish, free, order, step_of, undo_of,
+};
 
 /// A history that ends badly is complained of, with the right invariant and no other.
 #[track_caller]
@@ -77,12 +79,22 @@ fn an_order_that_is_undone_after_retries_and_late_answers_is_not_complained_of()
 
 #[test]
 fn invariant_1_an_accepted_order_that_nobody_has() {
-    complains(Invariant::Custody, History::new(), |history| history.see(Seen::Accepted { order: order() }));
+    complains(Invariant::Custody, History::new(), |history| history.see(accepted(0)));
     complains(Invariant::Custody, History::new(), |history| {
         history.see(Seen::Kept { order: order() });
-        history.see(Seen::Accepted { order: order() });
+        history.see(accepted(0));
         history.see(Seen::LetGo { order: order(), is_submitted: true });
     });
+}
+
+#[test]
+fn invariant_1_an_accepted_order_that_is_another_one() {
+    let other = |posted_ms| Seen::Accepted { order: order(), fingerprint: "another".into(), posted_ms };
+    let mut history = History::claimed();
+    // When it was posted nobody could know yet which of the two would be stored.
+    history.see(other(0));
+    is_good(&history);
+    complains(Invariant::Custody, history, |history| history.see(other(history.now_ms + 1)));
 }
 
 #[test]
@@ -184,7 +196,15 @@ fn invariant_5_a_second_effect_or_another_key() {
     complains(Invariant::OneEffect, History::half(), |history| history.call(step_of(0, 1), "other"));
     complains(Invariant::OneEffect, History::claimed(), |history| {
         let of = step_of(0, 1);
-        history.see(Seen::Called { of, key: "key".into(), body: 7, twins: 1, by: "agent".into(), clock_ms: 0 });
+        history.see(Seen::Called {
+            of,
+            key: "key".into(),
+            body: 7,
+            twins: 1,
+            agent: 0,
+            by: "agent".into(),
+            clock_ms: 0,
+        });
     });
     complains(Invariant::OneEffect, History::compensating(), |history| {
         history.see(Seen::Effect { of: undo_of(0, 2) });
@@ -303,13 +323,13 @@ fn invariant_12_a_message_that_is_not_so_or_goes_elsewhere() {
 #[test]
 fn invariant_13_is_broken_by_whatever_breaks_under_wrong_clocks() {
     let mut history = History::with_wrong_clocks();
-    history.see(Seen::Accepted { order: order() });
+    history.see(accepted(0));
     history.see(Seen::DrainIsDue { queued: 1 });
     let words: Vec<String> = history.auditor.violations().iter().map(ToString::to_string).collect();
     assert!(words[0].contains("invariant 1 (and 13)"), "{words:?}");
     assert!(words.iter().skip(1).all(|words| !words.contains("13)")), "liveness depends on clocks: {words:?}");
     let mut history = History::new();
-    history.see(Seen::Accepted { order: order() });
+    history.see(accepted(0));
     assert!(!history.auditor.violations()[0].to_string().contains("13)"));
 }
 
@@ -354,12 +374,27 @@ fn rule_2_a_message_that_is_let_go_before_what_follows_from_it_is_sent() {
     history.see(acknowledged(1, vec![], WITHIN_MS * 2));
     is_good(&history);
     let mut unwoken = History::new();
-    unwoken.see(Seen::Posted { order: order(), fingerprint: "f".into(), channel: None });
+    unwoken.see(Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), channel: None });
     unwoken.see(Seen::Kept { order: order() });
     unwoken.insert();
     complains(Invariant::SendBeforeAcknowledge, unwoken, |history| {
         history.see(Seen::LetGo { order: order(), is_submitted: true });
     });
+}
+
+#[test]
+fn rule_2_a_request_that_is_let_go_although_its_reply_could_not_be_sent() {
+    let unsent = || {
+        let mut history = History::claimed();
+        history.see(Seen::Unsent { of: step_of(0, 1), by: 7 });
+        history
+    };
+    let dismissed = |by, returned| Seen::Dismissed { of: step_of(0, 1), by, returned };
+    complains(Invariant::SendBeforeAcknowledge, unsent(), |history| history.see(dismissed(7, 0)));
+    let mut history = unsent();
+    history.see(dismissed(8, 0));
+    history.see(dismissed(7, 1));
+    is_good(&history);
 }
 
 #[test]
@@ -379,6 +414,13 @@ fn rule_9_an_undo_while_the_forward_attempt_may_still_run_and_a_claim_within_the
     waiting.count(0, "expired");
     waiting.write(|record| record.steps[0].not_before_ms = Some(until_ms));
     complains(Invariant::Claims, waiting, |history| history.claim_only(0));
+}
+
+#[test]
+fn rule_12_an_order_that_is_paused_and_starts_something() {
+    let mut paused = History::half();
+    paused.write(|record| record.paused = true);
+    complains(Invariant::Operator, paused, |history| history.claim_only(1));
 }
 
 #[test]

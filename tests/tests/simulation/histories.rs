@@ -12,6 +12,8 @@ pub(crate) const GRACE_MS: i64 = 1_000;
 pub(crate) const MARGIN_MS: i64 = 50;
 /// How long an attempt may take, in milliseconds.
 pub(crate) const WITHIN_MS: i64 = 10_000;
+/// The fingerprint of the document.
+pub(crate) const FINGERPRINT: &str = "f";
 /// How long a step may be tried, in milliseconds.
 pub(crate) const HORIZON_MS: i64 = 100_000;
 
@@ -24,6 +26,11 @@ pub(crate) struct History {
 
 pub(crate) fn order() -> OrderId {
     OrderId::from_idempotency_key("test", "history")
+}
+
+/// A customer is told that the document posted at that time is accepted.
+pub(crate) fn accepted(posted_ms: i64) -> Seen {
+    Seen::Accepted { order: order(), fingerprint: FINGERPRINT.into(), posted_ms }
 }
 
 pub(crate) fn step_of(step: usize, attempt: u32) -> Try {
@@ -62,7 +69,7 @@ impl History {
 
     fn with(wrong_clocks: bool) -> Self {
         let flow = Flow { after: vec![vec![], vec![0]], horizons_ms: vec![HORIZON_MS; 2], grace_ms: GRACE_MS };
-        let rules = Rules { workflows: [(1, flow)].into(), margin_ms: MARGIN_MS, wrong_clocks };
+        let rules = Rules { workflows: [(1, flow)].into(), margins_ms: vec![MARGIN_MS], wrong_clocks };
         let record = Record {
             order: order(),
             version: 1,
@@ -85,9 +92,9 @@ impl History {
     /// Goes on until it is stored.
     pub(crate) fn store(mut self) -> Self {
         let channel = Some(Arc::from("shop"));
-        self.see(Seen::Posted { order: order(), fingerprint: "f".into(), channel });
+        self.see(Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), channel });
         self.see(Seen::Kept { order: order() });
-        self.see(Seen::Accepted { order: order() });
+        self.see(accepted(0));
         self.insert();
         self.see(Seen::Woken { order: order() });
         self.see(Seen::LetGo { order: order(), is_submitted: true });
@@ -136,7 +143,7 @@ impl History {
 
     pub(crate) fn insert(&mut self) {
         let record = self.record.clone();
-        self.see(Seen::Inserted { fingerprint: "f".into(), record });
+        self.see(Seen::Inserted { fingerprint: FINGERPRINT.into(), record });
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "a history reads better without a borrow in each line")]
@@ -198,7 +205,7 @@ impl History {
 
     pub(crate) fn call(&mut self, of: Try, key: &str) {
         let (key, clock_ms) = (format!("{key}/{}/{:?}", of.step, of.way).into(), self.now_ms);
-        self.see(Seen::Called { of, key, body: 7, twins: 0, by: "agent".into(), clock_ms });
+        self.see(Seen::Called { of, key, body: 7, twins: 0, agent: 0, by: "agent".into(), clock_ms });
     }
 
     pub(crate) fn reply(&mut self, of: Try, ending: Ending) {

@@ -12,8 +12,11 @@ const SEEDS: u64 = 2_000;
 /// Of these so many are run again.
 const AGAIN: u64 = 1_000;
 
-/// Seeds of worlds that once failed.
-const REGRESSIONS: [u64; 12] = [119, 171, 328, 1_377, 3_416, 5_286, 7_204, 11_909, 12_356, 16_876, 19_636, 26_536];
+/// Seeds of worlds that once failed. In 121 and 1,545 an instance whose clock is late stands still between the delivery of a
+/// request and its first look at the clock: no code can know that, so what is left of the attempt's time counts from the
+/// look on, and what comes of it is harmless because of the key.
+const REGRESSIONS: [u64; 14] =
+    [119, 121, 171, 328, 1_377, 1_545, 3_416, 5_286, 7_204, 11_909, 12_356, 16_876, 19_636, 26_536];
 
 /// What the worlds of the reduced run came to, by seed.
 fn outcomes() -> &'static [Outcome] {

@@ -102,6 +102,28 @@ fn each_function_is_given_every_variable_that_it_reads() {
 }
 
 #[test]
+fn each_function_counts_in_the_namespace_of_its_stack_and_makes_no_traces_unless_it_is_told_where_to() {
+    let template = Template::main();
+    let parameter = |name: &str, value: &str| template.get(&format!("/Parameters/{name}/{value}"));
+    for id in ["Api", "Submission", "Scheduler", "Inventory", "Payment", "Shipping", "Supervisor"] {
+        let variable = |name: &str| variable(&template, id, name);
+        assert_eq!(variable("METRICS_NAMESPACE").unwrap(), "Stepwarden/AWS::StackName", "{id}");
+        let untold = trace::Settings::read(variable, id, "aws_sqs");
+        assert!(untold.settings.is_none() && untold.problems.is_empty(), "{id}: {untold:?}");
+        let told = trace::Settings::read(
+            |name| match name {
+                "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("https://collector".to_owned()),
+                _ => variable(name),
+            },
+            id,
+            "aws_sqs",
+        );
+        assert!(told.settings.is_some() && told.problems.is_empty(), "{id}: {told:?}");
+    }
+    assert_eq!((parameter("OtlpHeaders", "NoEcho"), parameter("OtlpEndpoint", "Default")), (&json!(true), &json!("")));
+}
+
+#[test]
 fn the_supervisor_settles_the_letters_of_every_dead_letter_queue_under_its_name() {
     let template = Template::main();
     let named = variable(&template, "Supervisor", "DEAD_LETTER_QUEUES").unwrap();

@@ -122,6 +122,19 @@ fn an_agent_takes_from_its_own_queue_and_sees_no_order() {
 }
 
 #[test]
+fn whole_tables_are_read_by_the_door_alone_and_only_small_ones() {
+    let template = Template::main();
+    for table in ["ServicesTable", "LeasesTable"] {
+        assert_eq!(who(&template, &["dynamodb:Scan"], table), ["ApiRole"], "{table}");
+    }
+    let scans = rights(&template).into_iter().filter(|(_, action, _)| action == "dynamodb:Scan");
+    let scanned: Vec<String> = scans.flat_map(|(_, _, resource)| names(&resource)).collect();
+    assert_eq!(scanned, ["ServicesTable", "LeasesTable"]);
+    let change = ["dynamodb:UpdateItem", "dynamodb:PutItem", "dynamodb:DeleteItem"];
+    assert_eq!(who(&template, &change, "LeasesTable"), ["SupervisorRole"]);
+}
+
+#[test]
 fn alerts_are_put_on_the_bus_by_scheduler_and_supervisor() {
     assert_eq!(who(&Template::main(), &["events:PutEvents"], "EventBus"), ["SchedulerRole", "SupervisorRole"]);
 }

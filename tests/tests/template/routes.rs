@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::cloudformation::Template;
+use crate::cloudformation::{Template, root};
 
 /// The routes of those who need this: a scope, or nothing.
 fn routes(template: &Template, scope: Option<&str>) -> BTreeSet<String> {
@@ -18,10 +18,11 @@ fn routes(template: &Template, scope: Option<&str>) -> BTreeSet<String> {
 }
 
 #[test]
-fn applications_and_operators_are_told_apart_and_only_two_routes_are_open() {
+fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open() {
     let template = Template::main();
     let all = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<BTreeSet<_>>();
-    let application = all(&["POST /orders", "GET /orders", "GET /orders/{id}", "GET /services"]);
+    let application =
+        all(&["POST /orders", "GET /orders", "GET /orders/{id}", "GET /orders/{id}/document", "GET /services"]);
     let operator = all(&[
         "POST /orders/{id}/{action}",
         "POST /bulk",
@@ -29,10 +30,18 @@ fn applications_and_operators_are_told_apart_and_only_two_routes_are_open() {
         "GET /bulk/{id}",
         "POST /bulk/{id}/{action}",
         "GET /dead-letters",
+        "GET /overview",
+        "GET /leases",
+        "GET /workflows",
+        "GET /",
+        "GET /console.css",
+        "GET /console/{file}",
     ]);
     assert_eq!(routes(&template, Some("JwtScope")), application);
     assert_eq!(routes(&template, Some("JwtOperatorScope")), operator);
-    assert_eq!(routes(&template, None), all(&["GET /health", "POST /stand-ins/{token}/{service}/{operation}"]));
+    let open =
+        ["GET /health", "GET /openapi.json", "GET /problems/{name}", "POST /stand-ins/{token}/{service}/{operation}"];
+    assert_eq!(routes(&template, None), all(&open));
 }
 
 #[test]
@@ -65,4 +74,26 @@ fn an_application_may_not_call_what_an_operator_may() {
     };
     assert_eq!(calls("ApplicationPolicy"), ["POST/orders", "GET/orders", "GET/orders/*", "GET/services"]);
     assert_eq!(calls("OperatorPolicy"), ["GET/*", "POST/orders/*", "POST/bulk", "POST/bulk/*"]);
+}
+
+#[test]
+fn every_call_of_the_contract_is_a_route() {
+    let contract = std::fs::read_to_string(root().join("infra/contracts/openapi.json")).unwrap();
+    let contract: Value = serde_json::from_str(&contract).unwrap();
+    let template = Template::main();
+    let keys: Vec<String> = template
+        .of_kind("AWS::ApiGatewayV2::Route")
+        .into_iter()
+        .map(|route| route.properties["RouteKey"].as_str().unwrap().to_owned())
+        .collect();
+    for (path, item) in contract["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            // One route stands for all actions on an order, or on a job.
+            let (above, word) = path.rsplit_once('/').unwrap();
+            let is_action = method == "post" && above.ends_with('}') && !word.starts_with('{');
+            let path = if is_action { format!("{above}/{{action}}") } else { path.clone() };
+            let key = format!("{} {path}", method.to_uppercase());
+            assert!(keys.contains(&key), "{key} is not deployed");
+        }
+    }
 }

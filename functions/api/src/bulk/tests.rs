@@ -106,7 +106,7 @@ fn a_count_that_is_not_through_says_at_least() {
 fn what_is_wanted_may_be_said_in_full() {
     let fake = four_orders();
     let body = r#"{"By":"ada","Reason":"x","Selector":{"Step":"ship-order"},"Canary":1,"CanaryTimeoutMs":60000,
-        "RatePerSecond":1000,"StopAtFailedPercent":0}"#;
+        "RatePerSecond":1000.0,"StopAtFailedPercent":0}"#;
     assert_eq!(matching(&fake.post("/bulk", &[], body)), 1);
     let spec = &fake.the_job().spec;
     assert_eq!((spec.canary, spec.canary_timeout_ms, spec.rate_per_second), (1, 60_000, 1_000));
@@ -126,6 +126,7 @@ fn a_plan_that_is_wrong_is_400_and_named() {
         (with(r#""DryRun":false"#), "DryRun"),
         (with(r#""Canary":0"#), "Canary"),
         (with(r#""Canary":101"#), "Canary"),
+        (with(r#""Canary":1.5"#), "Canary"),
         (with(r#""Canary":null"#), "Canary"),
         (with(r#""CanaryTimeoutMs":999"#), "CanaryTimeoutMs"),
         (with(r#""RatePerSecond":0"#), "RatePerSecond"),
@@ -214,6 +215,25 @@ fn who_loses_a_write_to_the_supervisor_reads_again_and_decides_again() {
     let answer = fake.post(&format!("{path}/cancel"), &[], WISH);
     answer.is_problem(503, "unavailable");
     assert_eq!((answer.header("retry-after"), &fake.the_job().state), (Some("1"), &JobState::Planned));
+}
+
+#[test]
+fn a_job_is_started_as_it_was_seen_or_not_at_all() {
+    let (fake, path) = planned();
+    let shown = fake.get(&path);
+    let seen = shown.header("etag").unwrap();
+    let known = fake.call("GET", &path, &[("If-None-Match", seen)], "");
+    assert_eq!((known.status, known.text.as_str(), known.header("etag")), (304, "", Some(seen)));
+    let start = format!("{path}/start");
+    let answer = fake.post(&start, &[("If-Match", "\"7\"")], WISH);
+    answer.is_problem(412, "version-changed");
+    assert_eq!((answer.header("etag"), &fake.the_job().state), (Some(seen), &JobState::Planned));
+    fake.post(&start, &[("If-Match", "1")], WISH).names(400, "invalid-header", "If-Match");
+    let answer = fake.post(&start, &[("If-Match", seen)], WISH);
+    assert_eq!((answer.status, answer.header("etag")), (202, Some("\"2\"")));
+    let late = fake.post(&format!("{path}/cancel"), &[("If-Match", seen)], WISH);
+    late.is_problem(412, "version-changed");
+    assert_eq!(fake.call("GET", &path, &[("If-None-Match", seen)], "").status, 200);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use domain::batch::{self, Failures, Record};
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::{Delivery, Receipt, Request};
 use domain::ports::{Clock, Memos, Queues, Randomness, Services};
+use domain::trace;
 use tracing::Instrument;
 
 use crate::health::SharedHealth;
@@ -80,7 +81,10 @@ where
     let received_at = ports.now();
     let unreadable: Vec<Receipt> =
         batch.iter().filter(|delivery| delivery.body.is_err()).map(|delivery| delivery.receipt.clone()).collect();
-    let failures = batch::each(batch, |record| {
+    let span = |record: &Record<Request>| trace::handled(&agent.name, record.message.order_id, record);
+    let failures = batch::each(batch, span, |record| {
+        let Request { step, direction, attempt, .. } = &record.message;
+        trace::is_about(step, *direction, *attempt);
         let span = span_of(&agent.name, &record);
         Work::new(ports, agent, record, received_at).run().instrument(span)
     })

@@ -29,9 +29,13 @@ pub(crate) fn empty() -> Json {
     Json::of(&BTreeMap::<&str, &str>::new())
 }
 
-/// The outcome for a failure: a remote service may answer a novel.
-pub(crate) fn failed(failure: Failure) -> Outcome {
+/// The outcome for a failure: a remote service may answer a novel. One that says that the output exceeds the limits says
+/// that the call had its effect, and so an undo was done.
+pub(crate) fn failed(failure: Failure, direction: Direction) -> Outcome {
     let Failure { code, message } = failure;
+    if direction == Direction::Undo && *code == *OUTPUT_TOO_LARGE {
+        return Outcome::Done(empty());
+    }
     let code = if code.len() > TEXT_CHARS_MAX { shortened(&code) } else { code };
     Outcome::Failed(Failure { code, message: shortened(&message) })
 }
@@ -52,7 +56,7 @@ mod tests {
     use super::*;
 
     fn code_of(code: &str) -> String {
-        match failed(Failure { code: code.into(), message: "no".into() }) {
+        match failed(Failure { code: code.into(), message: "no".into() }, Direction::Forward) {
             Outcome::Failed(failure) => failure.code.to_string(),
             other @ (Outcome::Done(_) | Outcome::Deferred(_)) => panic!("{other:?}"),
         }
@@ -64,5 +68,14 @@ mod tests {
         assert_eq!(code_of(&longest), longest);
         let novel = code_of(&"c".repeat(100_000));
         assert!(novel.chars().count() <= domain::limits::ERROR_CHARS_MAX + 1, "{}", novel.len());
+    }
+
+    #[test]
+    fn an_undo_whose_output_its_service_found_too_large_is_done() {
+        let too_large = || Failure { code: OUTPUT_TOO_LARGE.into(), message: "16 KiB and more".into() };
+        assert_eq!(failed(too_large(), Direction::Undo), Outcome::Done(empty()));
+        assert_eq!(failed(too_large(), Direction::Forward), Outcome::Failed(too_large()));
+        let refused = Failure { code: "no".into(), message: "no".into() };
+        assert_eq!(failed(refused.clone(), Direction::Undo), Outcome::Failed(refused));
     }
 }

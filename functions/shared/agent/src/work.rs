@@ -6,6 +6,8 @@ use domain::message::{Deferral, Outcome, Receipt, Request, SchedulerMessage};
 use domain::ports::PortError;
 use domain::task::Direction;
 use domain::time::Timestamp;
+use domain::trace;
+use tracing::Instrument;
 
 use crate::agent::{Agent, AgentPorts};
 use crate::call::{Called, call};
@@ -115,7 +117,9 @@ where
                 Called::Answered(Answer::Done(output)) => {
                     return Ok(Ending::Reply(output::done(output, self.request.direction)));
                 }
-                Called::Answered(Answer::Fail(failure)) => return Ok(Ending::Reply(output::failed(failure))),
+                Called::Answered(Answer::Fail(failure)) => {
+                    return Ok(Ending::Reply(output::failed(failure, self.request.direction)));
+                }
                 Called::Answered(Answer::Retry { after_ms, problem }) => self.again(after_ms, &problem),
                 Called::TimedOut => self.again(None, "no answer in time"),
                 // What made it panic may have hurt more than the service object: not in this invocation.
@@ -201,6 +205,7 @@ where
     }
 
     async fn call(&mut self, leave: &Leave) -> Called {
+        let retries = self.retries();
         let Self { ports, agent, request, service, .. } = self;
         let arguments = Call {
             order_id: request.order_id,
@@ -213,7 +218,12 @@ where
             timeout_ms: leave.timeout_ms,
         };
         tracing::debug!(monotonic_counter.agent_calls = 1, timeout_ms = leave.timeout_ms, "call");
-        let called = call(*ports, service, &agent.make_service, request.direction, &arguments).await;
+        let calling = async {
+            let called = call(*ports, service, &agent.make_service, request.direction, &arguments).await;
+            trace_end(&called);
+            called
+        };
+        let called = calling.instrument(trace::called(&agent.name, request.order_id, retries)).await;
         tracing::debug!(histogram.agent_call_ms = leave.at.ms_until(ports.now()), "call over");
         called
     }
@@ -350,6 +360,7 @@ where
             }
             Ending::Park { wait_ms, reason } => {
                 self.give_claim_back().await;
+                trace::ended("parked");
                 tracing::info!(
                     monotonic_counter.agent_parked = 1,
                     wait_ms,
@@ -388,6 +399,11 @@ where
         if self.deadline.is_over(self.ports.now()) {
             return Ok(self.let_go(Silence::AnsweredTooLate));
         }
+        trace::ended(match &outcome {
+            Outcome::Done(_) => "done",
+            Outcome::Failed(_) => "failed",
+            Outcome::Deferred(_) => "deferred",
+        });
         match &outcome {
             Outcome::Done(_) => tracing::debug!(monotonic_counter.agent_done = 1, retries = self.retries(), "done"),
             Outcome::Failed(_) => {
@@ -403,8 +419,28 @@ where
     }
 
     fn let_go(&self, silence: Silence) -> Handled {
+        trace::ended("silent");
+        trace::failed(&format_args!("no answer: {silence:?}"));
         tracing::warn!(monotonic_counter.agent_silent = 1, reason = ?silence, retries = self.retries(), "silent");
         Handled::Done
+    }
+}
+
+/// How a call ended, for its span.
+fn trace_end(called: &Called) {
+    match called {
+        Called::Answered(Answer::Done(_)) => trace::ended("done"),
+        Called::Answered(Answer::Retry { problem, .. }) => {
+            trace::ended("retry");
+            trace::failed(problem);
+        }
+        Called::Answered(Answer::Fail(_)) => {
+            trace::ended("refused");
+            // The service's own words may be about the order.
+            trace::failed(&"the service said no");
+        }
+        Called::TimedOut => trace::failed(&"no answer in time"),
+        Called::Panicked => trace::failed(&"the service's caller panicked"),
     }
 }
 

@@ -8,6 +8,7 @@ use aws_sdk_eventbridge::operation::put_events::PutEventsOutput;
 use aws_sdk_eventbridge::types::{PutEventsRequestEntry, PutEventsResultEntry};
 use domain::message::CloudEvent;
 use domain::ports::{Events, PortError};
+use domain::trace;
 
 use crate::batching::{Batcher, Carrier, Fate};
 use crate::queues::{Message, Ordering, SqsCarrier};
@@ -56,7 +57,7 @@ impl Events for Bus {
             PortError::refused(NOTIFY, format!("REPLY_CHANNELS names no queue for the channel {channel:?}"))
         })?;
         let message = Message::of(&event).map_err(|error| PortError::refused(NOTIFY, error))?;
-        let mut message = message.traced(Scope::current().trace_header);
+        let mut message = message.traced(Scope::current().trace_header).from(trace::current());
         if url.ends_with(FIFO) {
             message = message.ordered(Ordering { group: event.subject, id: event.id });
         }

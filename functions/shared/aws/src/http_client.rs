@@ -16,6 +16,9 @@ use aws_smithy_runtime_api::client::result::ConnectorError;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::retry::ErrorKind;
+use bytes::Bytes;
+use http::StatusCode;
+use http_body_util::{BodyExt, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector as TcpConnector;
 use hyper_util::client::legacy::{Builder, Client, Error as ClientError, ResponseFuture};
@@ -28,6 +31,9 @@ const CONNECT: Duration = Duration::from_secs(1);
 const POOL_IDLE: Duration = Duration::from_secs(20);
 /// Unused connections kept for each host: a batch of ten with its reads and writes uses no more.
 const POOL_IDLE_MAX: usize = 16;
+
+/// As much of an answer of which only the status matters is read, in bytes.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// The system's root certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +75,21 @@ impl Pool {
             Self::Plain(client) => client.request(request),
             Self::Tls(client) => client.request(request),
         }
+    }
+}
+
+impl Pool {
+    /// Posts something whose answer matters only by its status. A short body is read, so that the connection can be used
+    /// again.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub(crate) async fn post(&self, request: http::Request<Bytes>) -> Result<StatusCode, ClientError> {
+        let response = self.request(request.map(SdkBody::from)).await?;
+        let status = response.status();
+        // What comes after the status is of no account, not even that it breaks off.
+        let _ = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
+        Ok(status)
     }
 }
 

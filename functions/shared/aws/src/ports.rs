@@ -8,8 +8,8 @@ use domain::instance::Instance;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Jobs, Lease, Leases, LetterRecord, Letters, ListError, Memo, Memos, Page,
-    PortError, Queues, Randomness, ServiceHealth, Services, Store,
+    Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Memo,
+    Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -142,6 +142,10 @@ impl Leases for Ports {
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
         self.dynamo.release(lease).await
+    }
+
+    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
+        self.dynamo.all_leases().await
     }
 }
 

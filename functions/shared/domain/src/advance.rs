@@ -21,6 +21,7 @@ use crate::observe;
 use crate::order::Order;
 use crate::ports::{Clock, Commit, Events, PortError, Queues, Randomness, Store};
 use crate::task::{Notice, Task};
+use crate::trace;
 use crate::workflow::Workflow;
 
 /// What it takes to advance a task.
@@ -123,6 +124,7 @@ async fn settle<'a>(
         match ports.commit(&task, after.clone()).await? {
             Commit::Committed => {
                 observe::tell(&task, &after);
+                trace::committed(&after);
                 return Ok(Some(Settled { task: after, workflow, effects, verdict }));
             }
             Commit::Conflict => {
@@ -132,6 +134,7 @@ async fn settle<'a>(
                     version = task.version,
                     "lost a conditional write"
                 );
+                trace::lost(lost + 1);
                 lost_write = Some(after);
             }
         }

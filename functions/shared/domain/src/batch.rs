@@ -6,8 +6,10 @@ use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt;
 use futures_util::future::join_all;
+use tracing::{Instrument, Span};
 
 use crate::message::{Delivery, Receipt};
+use crate::trace::{self, TraceParent};
 
 /// One decoded message of a batch.
 #[derive(Debug, Clone)]
@@ -20,6 +22,8 @@ pub struct Record<M> {
     pub redelivered: bool,
     /// How often it was delivered, this time included.
     pub receive_count: u32,
+    /// The span that sent it, where somebody makes traces.
+    pub parent: Option<TraceParent>,
 }
 
 /// How the handling of a record ended, where it did not fail.
@@ -36,16 +40,21 @@ pub enum Handled {
 pub struct Failures(pub Vec<Receipt>);
 
 /// Handles the records of a batch concurrently. A record whose body is no message, whose handling fails or panics is
-/// reported as a failure, and its neighbours are not touched.
-pub async fn each<M, Handle, Handling, Error>(batch: Vec<Delivery<M>>, handle: Handle) -> Failures
+/// reported as a failure, and its neighbours are not touched. All that happens to a record is in the span that `span` has
+/// for it.
+pub async fn each<M, Handle, Handling, Error>(
+    batch: Vec<Delivery<M>>,
+    span: impl Fn(&Record<M>) -> Span,
+    handle: Handle,
+) -> Failures
 where
     Handle: Fn(Record<M>) -> Handling,
     Handling: Future<Output = Result<Handled, Error>>,
     Error: fmt::Display,
 {
-    let handle = &handle;
+    let (span, handle) = (&span, &handle);
     let handling = batch.into_iter().map(|delivery| async move {
-        let Delivery { receipt, receive_count, body } = delivery;
+        let Delivery { receipt, receive_count, parent, body } = delivery;
         let message = match body {
             Ok(message) => message,
             Err(undecodable) => {
@@ -54,33 +63,48 @@ where
                 return Some(receipt);
             }
         };
-        let record = Record { message, receipt: receipt.clone(), redelivered: receive_count > 1, receive_count };
-        match AssertUnwindSafe(async { handle(record).await }).catch_unwind().await {
-            Ok(Ok(Handled::Done)) => None,
-            Ok(Ok(Handled::Later)) => Some(receipt),
-            Ok(Err(error)) => {
-                let message_id = &*receipt.message_id;
-                tracing::warn!(
-                    monotonic_counter.records_failed = 1,
-                    message_id,
-                    receive_count,
-                    "record not done: {error}"
-                );
-                Some(receipt)
-            }
-            Err(_) => {
-                let message_id = &*receipt.message_id;
-                tracing::error!(
-                    monotonic_counter.records_panicked = 1,
-                    message_id,
-                    receive_count,
-                    "the handler panicked on this record"
-                );
-                Some(receipt)
-            }
-        }
+        let redelivered = receive_count > 1;
+        let record = Record { message, receipt: receipt.clone(), redelivered, receive_count, parent };
+        let span = span(&record);
+        let is_done = async {
+            let handling = AssertUnwindSafe(async { handle(record).await }).catch_unwind();
+            is_done(handling.await, &receipt, receive_count)
+        };
+        let is_done = is_done.instrument(span).await;
+        (!is_done).then_some(receipt)
     });
     Failures(join_all(handling).await.into_iter().flatten().collect())
+}
+
+/// Whether a record need not be delivered again; tells why it is not done.
+fn is_done<Error: fmt::Display>(
+    ended: std::thread::Result<Result<Handled, Error>>,
+    Receipt { message_id, .. }: &Receipt,
+    receive_count: u32,
+) -> bool {
+    match ended {
+        Ok(Ok(Handled::Done)) => return true,
+        Ok(Ok(Handled::Later)) => {}
+        Ok(Err(error)) => {
+            trace::failed(&error);
+            tracing::warn!(
+                monotonic_counter.records_failed = 1,
+                message_id = &**message_id,
+                receive_count,
+                "record not done: {error}"
+            );
+        }
+        Err(_) => {
+            trace::failed(&"the handler panicked");
+            tracing::error!(
+                monotonic_counter.records_panicked = 1,
+                message_id = &**message_id,
+                receive_count,
+                "the handler panicked on this record"
+            );
+        }
+    }
+    false
 }
 
 #[cfg(test)]
@@ -89,7 +113,12 @@ mod tests {
     use crate::message::Undecodable;
 
     fn delivery(name: &str, body: Result<u32, Undecodable>) -> Delivery<u32> {
-        Delivery { receipt: Receipt { message_id: name.into(), handle: name.into() }, receive_count: 1, body }
+        Delivery {
+            receipt: Receipt { message_id: name.into(), handle: name.into() },
+            receive_count: 1,
+            parent: None,
+            body,
+        }
     }
 
     #[test]
@@ -102,14 +131,18 @@ mod tests {
             delivery("d", Ok(3)),
             delivery("e", Ok(4)),
         ];
-        let handling = each(batch, |record| async move {
-            assert_ne!(record.message, 3, "this record panics");
-            match record.message {
-                1 => Ok(Handled::Later),
-                2 => Err("this record fails"),
-                _ => Ok(Handled::Done),
-            }
-        });
+        let handling = each(
+            batch,
+            |_| Span::none(),
+            |record| async move {
+                assert_ne!(record.message, 3, "this record panics");
+                match record.message {
+                    1 => Ok(Handled::Later),
+                    2 => Err("this record fails"),
+                    _ => Ok(Handled::Done),
+                }
+            },
+        );
         let Failures(failed) = handling.now_or_never().unwrap();
         let names: Vec<&str> = failed.iter().map(|receipt| &*receipt.message_id).collect();
         assert_eq!(names, ["a", "b", "c", "d"]);
@@ -120,10 +153,14 @@ mod tests {
         for (receive_count, expected) in [(1, false), (2, true), (7, true)] {
             let batch = vec![Delivery { receive_count, ..delivery("a", Ok(1)) }];
             assert_eq!(batch[0].is_redelivery(), expected);
-            let handling = each(batch, |record| async move {
-                assert_eq!((record.redelivered, record.receive_count), (expected, receive_count));
-                Ok::<_, &str>(Handled::Done)
-            });
+            let handling = each(
+                batch,
+                |_| Span::none(),
+                |record| async move {
+                    assert_eq!((record.redelivered, record.receive_count), (expected, receive_count));
+                    Ok::<_, &str>(Handled::Done)
+                },
+            );
             assert_eq!(handling.now_or_never().unwrap(), Failures::default());
         }
     }

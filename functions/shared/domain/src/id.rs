@@ -42,6 +42,14 @@ impl OrderId {
         Self(Builder::from_custom_bytes(bytes).into_uuid())
     }
 
+    /// When the id was made, where it tells that: one from an idempotency key does not.
+    #[must_use]
+    pub fn made_at(self) -> Option<Timestamp> {
+        let [a, b, c, d, e, f, ..] = *self.0.as_bytes();
+        let epoch_ms = i64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        (self.0.get_version_num() == 7).then_some(Timestamp::from_epoch_ms(epoch_ms))
+    }
+
     /// The shard of the index `watch` that a new order belongs to, of so many (none at all counts as one).
     #[must_use]
     pub fn shard(self, shards: u8) -> u8 {
@@ -110,6 +118,13 @@ mod tests {
     fn later_ids_sort_after_earlier_ones() {
         let at = Timestamp::from_epoch_ms(1_000_000);
         assert!(OrderId::generate(at, [u64::MAX; 2]) < OrderId::generate(at.plus_ms(1), [0; 2]));
+    }
+
+    #[test]
+    fn an_id_tells_when_it_was_made_unless_a_key_made_it() {
+        let at = Timestamp::from_epoch_ms(1_795_195_603_007);
+        assert_eq!(OrderId::generate(at, [u64::MAX; 2]).made_at(), Some(at));
+        assert_eq!(OrderId::from_idempotency_key("shop", "k1").made_at(), None);
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! JSON kept as it was written: documents and outputs pass through unchanged, numbers digit for digit.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -101,6 +102,16 @@ impl Json {
         Some(Self(value.to_owned().into()))
     }
 
+    /// The value as the parser has it.
+    pub(crate) fn raw(&self) -> &RawValue {
+        &self.0
+    }
+
+    /// A value that was put together from parts of others.
+    pub(crate) fn of_raw(raw: Box<RawValue>) -> Self {
+        Self(raw.into())
+    }
+
     /// SHA-256 of the canonical form, in hexadecimal: members sorted by name, no white space, numbers as written.
     #[must_use]
     pub fn fingerprint(&self) -> String {
@@ -166,8 +177,35 @@ fn nesting(text: &[u8]) -> usize {
     deepest
 }
 
+/// A whole number as JSON has it: `25.0` is one, too.
+///
+/// # Errors
+/// Those of the format, and one for what is no whole number from 0 on, or none that the type can hold.
+pub fn whole_number<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
+    struct Whole;
+    impl Visitor<'_> for Whole {
+        type Value = u64;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a whole number")
+        }
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<u64, E> {
+            Ok(number)
+        }
+        fn visit_f64<E: de::Error>(self, number: f64) -> Result<u64, E> {
+            // Beyond this not every whole number is a float.
+            const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+            let is_whole = number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&number);
+            let unlike = || E::invalid_value(de::Unexpected::Float(number), &self);
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is whole, and in between")]
+            is_whole.then_some(number as u64).ok_or_else(unlike)
+        }
+    }
+    let number = deserializer.deserialize_any(Whole)?;
+    T::try_from(number).map_err(|_| de::Error::custom(format_args!("{number} is too large")))
+}
+
 /// The members of an object in their order, repeated names included.
-struct Members<'a>(Vec<(&'a RawValue, &'a RawValue)>);
+pub(crate) struct Members<'a>(pub(crate) Vec<(&'a RawValue, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -190,7 +228,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
 }
 
 /// The elements of an array in their order.
-struct Elements<'a>(Vec<&'a RawValue>);
+pub(crate) struct Elements<'a>(pub(crate) Vec<&'a RawValue>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -213,8 +251,16 @@ impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
 }
 
 /// The text of a string literal, or nothing for one that no text has (a lone surrogate).
-fn key_text(literal: &RawValue) -> Option<String> {
-    serde_json::from_str(literal.get()).ok()
+pub(crate) fn key_text(literal: &RawValue) -> Option<Cow<'_, str>> {
+    match plain(literal) {
+        Some(_) => literal.get().get(1..literal.get().len() - 1).map(Cow::Borrowed),
+        None => serde_json::from_str(literal.get()).ok().map(Cow::Owned),
+    }
+}
+
+/// A literal without escapes, as nearly all are: between its quotes is its text, and there is no other spelling of it.
+fn plain(literal: &RawValue) -> Option<&str> {
+    Some(literal.get()).filter(|literal| literal.len() >= 2 && !literal.as_bytes().contains(&b'\\'))
 }
 
 /// Depth is bounded by [`NESTING_MAX`] for everything that [`Json::parse`] took.
@@ -257,8 +303,12 @@ fn canonicalize(value: &RawValue, into: &mut String) {
 }
 
 /// One spelling for each string, whichever escapes it was sent with.
-fn canonical_string(literal: &RawValue) -> String {
-    key_text(literal).and_then(|text| serde_json::to_string(&text).ok()).unwrap_or_else(|| literal.get().to_owned())
+fn canonical_string(literal: &RawValue) -> Cow<'_, str> {
+    if let Some(literal) = plain(literal) {
+        return Cow::Borrowed(literal);
+    }
+    let spelled = key_text(literal).and_then(|text| serde_json::to_string(&text).ok());
+    spelled.map_or(Cow::Borrowed(literal.get()), Cow::Owned)
 }
 
 #[cfg(test)]
@@ -352,5 +402,16 @@ mod tests {
         assert_eq!(of(r#"{"a":1}"#), of(r#"{"a":1}"#));
         assert_ne!(of(r#"{"a":1}"#), of(r#"{"a":2}"#));
         assert_eq!(format!("{:?}", of(r#"{"a":1}"#)), r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn a_whole_number_may_be_written_with_a_fraction_of_nothing() {
+        let read = |text: &str| whole_number::<_, u8>(&mut serde_json::Deserializer::from_str(text)).ok();
+        for (text, number) in [("0", 0), ("25", 25), ("25.0", 25), ("2.5e1", 25), ("-0.0", 0)] {
+            assert_eq!(read(text), Some(number), "{text}");
+        }
+        for text in ["-1", "25.5", "256", "256.0", "1e30", "-1.0", "\"25\"", "null", "[25]", "true"] {
+            assert_eq!(read(text), None, "{text}");
+        }
     }
 }

@@ -13,6 +13,7 @@ pub mod advance;
 pub mod backoff;
 pub mod batch;
 pub mod bulk;
+pub mod finder;
 pub mod id;
 pub mod instance;
 pub mod json;
@@ -26,8 +27,10 @@ pub mod order;
 pub mod ports;
 #[cfg(test)]
 mod properties;
+pub mod redaction;
 pub mod task;
 #[cfg(test)]
 mod testing;
 pub mod time;
+pub mod trace;
 pub mod workflow;

@@ -10,6 +10,7 @@ use crate::id::OrderId;
 use crate::json::Json;
 use crate::task::Direction;
 use crate::time::Timestamp;
+use crate::trace::TraceParent;
 
 /// The lane of an order's messages: those of high priority overtake the others at every queue, and of four batches one
 /// is left to the others, so that nobody starves.
@@ -261,6 +262,8 @@ pub struct Delivery<M> {
     pub receipt: Receipt,
     /// How often it was delivered, this time included.
     pub receive_count: u32,
+    /// The span that sent it, where somebody makes traces.
+    pub parent: Option<TraceParent>,
     /// The message, or why it is none.
     pub body: Result<M, Undecodable>,
 }

@@ -5,10 +5,14 @@
 
 use std::iter::zip;
 
+use crate::id::OrderId;
 use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, reason};
 
 /// The target of the events that are nothing but metrics. They have the level `DEBUG`.
 pub const METRICS: &str = "stepwarden_metrics";
+/// The target of the events that tell a person the way of an order: accepted, each step claimed and done, how it ended.
+/// They have the level `INFO`, and are metrics besides.
+pub const ORDERS: &str = "orders";
 
 /// One transition. Steps are shown as they are after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,9 +67,15 @@ pub fn observe<'a>(before: &'a Task, after: &'a Task) -> impl Iterator<Item = Ob
     steps.chain(of_order(before, after).into_iter().flatten())
 }
 
-/// Counts the transitions between a task and the next version of it. Costs nothing where nobody listens.
+/// Tells that an order was accepted: from here on it cannot be lost.
+pub fn accepted(order_id: OrderId, caller: &str) {
+    tracing::info!(target: ORDERS, %order_id, monotonic_counter.orders_accepted = 1, caller, "order accepted");
+}
+
+/// Counts and tells the transitions between a task and the next version of it. Costs nothing where nobody listens.
 pub fn tell(before: &Task, after: &Task) {
-    if tracing::enabled!(target: METRICS, tracing::Level::DEBUG) {
+    let is_counted = tracing::enabled!(target: METRICS, tracing::Level::DEBUG);
+    if is_counted || tracing::enabled!(target: ORDERS, tracing::Level::INFO) {
         for observation in observe(before, after) {
             emit(after, observation);
         }
@@ -153,40 +163,47 @@ macro_rules! count {
     };
 }
 
+/// The same for what matters to a person.
+macro_rules! say {
+    ($task:ident, $($fields:tt)*) => {
+        tracing::info!(target: ORDERS, order_id = %$task.order_id, $($fields)*)
+    };
+}
+
 fn emit(task: &Task, observation: Observation<'_>) {
     let workflow = &*task.workflow;
     match observation {
         Observation::Claimed(Step { name, attempt, direction, .. }) => {
-            count!(task, monotonic_counter.attempts_claimed = 1, step = %name, attempt, direction = direction.name(), "claimed");
+            say!(task, monotonic_counter.attempts_claimed = 1, step = %name, attempt, direction = direction.name(), "step claimed");
         }
         Observation::PutOff(Step { name, attempt, .. }) => {
             count!(task, monotonic_counter.attempts_put_off = 1, step = %name, attempt, "put off");
         }
         Observation::Expired(Step { name, .. }, StepError { attempt, .. }) => {
-            count!(task, monotonic_counter.attempts_expired = 1, step = %name, attempt, "expired");
+            say!(task, monotonic_counter.attempts_expired = 1, step = %name, attempt, "step expired");
         }
         Observation::Repended(Step { name, attempt, .. }) => {
             count!(task, monotonic_counter.attempts_repended = 1, step = %name, attempt, "re-pended");
         }
         Observation::Exhausted(Step { name, attempt, .. }) => {
-            count!(task, monotonic_counter.steps_exhausted = 1, step = %name, attempt, "exhausted");
+            say!(task, monotonic_counter.steps_exhausted = 1, step = %name, attempt, "step exhausted");
         }
         Observation::Rejected(Step { name, .. }, StepError { attempt, .. }) => {
-            count!(task, monotonic_counter.steps_rejected = 1, step = %name, attempt, "rejected");
+            say!(task, monotonic_counter.steps_rejected = 1, step = %name, attempt, "step rejected");
         }
         Observation::Doubted(Step { name, attempt, .. }) => {
             count!(task, monotonic_counter.clocks_doubted = 1, step = %name, attempt, "late beyond belief");
         }
         Observation::Done { step: Step { name, attempt, direction, .. }, latency_ms } => match direction {
             Direction::Forward => {
-                count!(task, histogram.step_latency_ms = latency_ms, step = %name, attempt, "done");
+                say!(task, histogram.step_latency_ms = latency_ms, step = %name, attempt, "step done");
             }
             Direction::Undo => {
-                count!(task, histogram.undo_latency_ms = latency_ms, step = %name, attempt, "undone");
+                say!(task, histogram.undo_latency_ms = latency_ms, step = %name, attempt, "step undone");
             }
         },
         Observation::Processed { latency_ms } => {
-            count!(
+            say!(
                 task,
                 monotonic_counter.orders_processed = 1,
                 histogram.order_latency_ms = latency_ms,
@@ -195,19 +212,19 @@ fn emit(task: &Task, observation: Observation<'_>) {
             );
         }
         Observation::Compensating(reason) => {
-            count!(task, monotonic_counter.orders_compensating = 1, workflow, reason, "order to be undone");
+            say!(task, monotonic_counter.orders_compensating = 1, workflow, reason, "order to be undone");
         }
         Observation::Compensated(reason) => {
-            count!(task, monotonic_counter.orders_compensated = 1, workflow, reason, "order undone");
+            say!(task, monotonic_counter.orders_compensated = 1, workflow, reason, "order undone");
         }
         Observation::Held(reason) => {
-            count!(task, monotonic_counter.orders_held = 1, workflow, reason, "order waits for an operator");
+            say!(task, monotonic_counter.orders_held = 1, workflow, reason, "order waits for an operator");
         }
         Observation::Resubmitted => {
-            count!(task, monotonic_counter.orders_resubmitted = 1, workflow, "order resubmitted");
+            say!(task, monotonic_counter.orders_resubmitted = 1, workflow, "order resubmitted");
         }
-        Observation::Paused => count!(task, monotonic_counter.orders_paused = 1, workflow, "order paused"),
-        Observation::Resumed => count!(task, monotonic_counter.orders_resumed = 1, workflow, "order resumed"),
+        Observation::Paused => say!(task, monotonic_counter.orders_paused = 1, workflow, "order paused"),
+        Observation::Resumed => say!(task, monotonic_counter.orders_resumed = 1, workflow, "order resumed"),
     }
 }
 

@@ -190,7 +190,8 @@ fn read(row: &Row<'_>) -> Result<DeadLetter, ReadError> {
 }
 
 fn arrival(letter_id: i64, body: Result<DeadLetter, Undecodable>, receive_count: u32) -> Arrival<DeadLetter> {
-    Arrival { message_id: letter_id, body, lane: Priority::Normal, is_stored: true, receive_count, visible_at: None }
+    let (message_id, lane) = (letter_id, Priority::Normal);
+    Arrival { message_id, body, lane, is_stored: true, receive_count, visible_at: None, parent: None }
 }
 
 /// A message's id on its queue, which begins anew with each start, and the letter's number, which no other has.

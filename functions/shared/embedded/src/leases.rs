@@ -1,6 +1,8 @@
 //! Leases, in memory: one process owns the data directory, so a lease that outlived it would only be in the way.
 
-use domain::ports::{Lease, Leases, PortError};
+use std::sync::Arc;
+
+use domain::ports::{Lease, LeaseRecord, Leases, PortError};
 use domain::time::Timestamp;
 
 use crate::core::lock;
@@ -10,7 +12,9 @@ use crate::engine::Engine;
 #[derive(Debug)]
 pub(crate) struct Held {
     lease: Lease,
-    health: String,
+    renewed_at: Timestamp,
+    /// Nothing until the holder says something.
+    health: Option<Arc<str>>,
 }
 
 /// A term that is always over.
@@ -26,7 +30,7 @@ impl Leases for Engine {
         };
         let (name, expires_at) = (name.into(), now.plus_ms(term_ms));
         let lease = Lease { name, owner: owner.into(), epoch: epoch_before + 1, expires_at };
-        leases.insert(lease.name.clone(), Held { lease: lease.clone(), health: String::new() });
+        leases.insert(lease.name.clone(), Held { lease: lease.clone(), renewed_at: now, health: None });
         Ok(Some(lease))
     }
 
@@ -43,7 +47,7 @@ impl Leases for Engine {
             return Ok(None);
         };
         held.lease.expires_at = now.plus_ms(term_ms);
-        health.clone_into(&mut held.health);
+        (held.renewed_at, held.health) = (now, Some(health.into()));
         Ok(Some(held.lease.clone()))
     }
 
@@ -54,11 +58,27 @@ impl Leases for Engine {
         }
         Ok(())
     }
+
+    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
+        Ok(lock(self.leases()).values().map(Held::record).collect())
+    }
 }
 
 impl Held {
     /// Whether this is the lease that somebody believes to hold.
     fn is(&self, lease: &Lease) -> bool {
         (self.lease.epoch, &self.lease.owner) == (lease.epoch, &lease.owner)
+    }
+
+    fn record(&self) -> LeaseRecord {
+        let Self { lease: Lease { name, owner, epoch, expires_at }, renewed_at, health } = self;
+        LeaseRecord {
+            name: name.clone(),
+            owner: owner.clone(),
+            epoch: *epoch,
+            expires_at: Some(*expires_at).filter(|at| *at != GIVEN_BACK),
+            renewed_at: Some(*renewed_at),
+            health: health.clone(),
+        }
     }
 }

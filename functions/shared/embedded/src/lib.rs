@@ -51,6 +51,7 @@
 //!
 //! Any knowledge of what a task means beyond its version, its key in the index and whether it is finished.
 
+mod check;
 mod clock;
 mod connections;
 mod core;
@@ -77,6 +78,7 @@ mod services;
 mod store;
 mod writer;
 
+pub use check::{Checked, check};
 pub use dead_letters::DeadLetters;
 pub use directory::OpenError;
 pub use engine::{Engine, Stats};

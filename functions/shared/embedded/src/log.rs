@@ -13,6 +13,7 @@ use domain::order::Order;
 use domain::ports::{LetterRecord, PortError, ServiceHealth};
 use domain::task::Task;
 use domain::time::Timestamp;
+use domain::trace::TraceParent;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -24,8 +25,8 @@ use crate::memos::MemoWrite;
 pub(crate) enum Write {
     /// A version of a task, with its order when it is the first. `indexed`: a column that an index uses has changed.
     Task { task: Arc<Task>, order: Option<Arc<Order>>, indexed: bool },
-    /// A submission message.
-    Accept { message_id: i64, order: Order },
+    /// A submission message, and the span that sent it, which is not on disk.
+    Accept { message_id: i64, order: Order, parent: Option<TraceParent> },
     /// A submission message that was handled.
     Remove { message_id: i64, order_id: Option<OrderId> },
     /// A command on the scheduler queue. `not_before` is `visible_at` on the clock that a restart leaves alone.

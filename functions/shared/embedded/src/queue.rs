@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use domain::message::{Delivery, Priority, Receipt, Undecodable};
+use domain::trace::{self, TraceParent};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -44,6 +45,7 @@ struct Held<M> {
     /// It is on the disk too.
     is_stored: bool,
     name: Arc<str>,
+    parent: Option<TraceParent>,
     receive_count: u32,
     /// Of the last delivery. Only its receipt is good; 0 when none is.
     handle: u64,
@@ -71,12 +73,20 @@ pub(crate) struct Arrival<M> {
     pub(crate) receive_count: u32,
     /// When it is to be delivered at the earliest, where it is not at once.
     pub(crate) visible_at: Option<Instant>,
+    /// The span that sent it.
+    pub(crate) parent: Option<TraceParent>,
 }
 
 impl<M> Arrival<M> {
     /// A new message that is on the disk too.
-    pub(crate) const fn stored(message_id: i64, message: M, lane: Priority, visible_at: Option<Instant>) -> Self {
-        Self { message_id, body: Ok(message), lane, is_stored: true, receive_count: 0, visible_at }
+    pub(crate) const fn stored(
+        message_id: i64,
+        message: M,
+        lane: Priority,
+        visible_at: Option<Instant>,
+        parent: Option<TraceParent>,
+    ) -> Self {
+        Self { message_id, body: Ok(message), lane, is_stored: true, receive_count: 0, visible_at, parent }
     }
 }
 
@@ -126,8 +136,9 @@ impl<M: Clone> Queue<M> {
         let mut messages = lock(&self.messages);
         let message_id = messages.reserve();
         let body = Ok(message);
-        let visible_at = delayed(delay_ms);
-        self.insert(&mut messages, Arrival { message_id, body, lane, is_stored: false, receive_count: 0, visible_at });
+        let (visible_at, parent) = (delayed(delay_ms), trace::current());
+        let arrival = Arrival { message_id, body, lane, is_stored: false, receive_count: 0, visible_at, parent };
+        self.insert(&mut messages, arrival);
     }
 
     /// Puts a message in under a reserved id.
@@ -136,9 +147,10 @@ impl<M: Clone> Queue<M> {
     }
 
     fn insert(&self, messages: &mut Messages<M>, arrival: Arrival<M>) {
-        let Arrival { message_id, body, lane, is_stored, receive_count, visible_at } = arrival;
+        let Arrival { message_id, body, lane, is_stored, receive_count, visible_at, parent } = arrival;
         let (name, place) = (message_id.to_string().into(), Place::Leaving);
-        messages.held.insert(message_id, Held { body, lane, is_stored, name, receive_count, handle: 0, place });
+        let held = Held { body, lane, is_stored, name, parent, receive_count, handle: 0, place };
+        messages.held.insert(message_id, held);
         let is_news = match visible_at {
             Some(at) => messages.hide(message_id, at),
             None => {
@@ -334,7 +346,8 @@ impl<M: Clone> Messages<M> {
             held.receive_count += 1;
             held.handle = self.last_handle;
             let receipt = Receipt { message_id: held.name.clone(), handle: held.handle.to_string().into() };
-            deliveries.push(Delivery { receipt, receive_count: held.receive_count, body: held.body.clone() });
+            let (receive_count, parent) = (held.receive_count, held.parent);
+            deliveries.push(Delivery { receipt, receive_count, parent, body: held.body.clone() });
             self.hide(id, now + Duration::from_millis(options.visibility_ms));
         }
         if deliveries.is_empty() {

@@ -7,6 +7,7 @@ use domain::limits::{COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX};
 use domain::message::{Command, Delivery, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{Clock, DeadLetter, LetterQueue, PortError, Queues, Source};
+use domain::trace;
 use rusqlite::Connection;
 use serde::Serialize;
 
@@ -87,7 +88,8 @@ impl Queues for Engine {
             let State { live, log, .. } = &mut *lock(&self.core().state);
             let message_id = self.queues().submissions.reserve();
             // It is put into the queue by the writer: nobody may handle what can still be lost.
-            match log.append(Write::Accept { message_id, order }, Urgency::Awaited) {
+            let parent = trace::current();
+            match log.append(Write::Accept { message_id, order, parent }, Urgency::Awaited) {
                 Ok(seq) => {
                     live.accepted(order_id, log);
                     log.wait(seq)

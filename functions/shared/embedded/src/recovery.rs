@@ -114,5 +114,5 @@ impl Engine {
 
 /// A message that may have been delivered before.
 const fn again<M>(message_id: i64, body: Result<M, Undecodable>, lane: Priority, is_stored: bool) -> Arrival<M> {
-    Arrival { message_id, body, lane, is_stored, receive_count: DELIVERED_BEFORE, visible_at: None }
+    Arrival { message_id, body, lane, is_stored, receive_count: DELIVERED_BEFORE, visible_at: None, parent: None }
 }

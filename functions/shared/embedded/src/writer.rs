@@ -102,7 +102,7 @@ impl Writer {
                         last.write(&transaction)?;
                     }
                 }
-                Write::Accept { message_id, order } => {
+                Write::Accept { message_id, order, .. } => {
                     if messages::accept(&transaction, *message_id, order)? {
                         found.new.push(order.order_id);
                     }
@@ -138,9 +138,9 @@ impl Writer {
             for Queued { write, .. } in batch {
                 match write {
                     Write::Task { task, .. } => live.written(&task, log),
-                    Write::Accept { message_id, order } => {
+                    Write::Accept { message_id, order, parent } => {
                         let lane = order.priority.unwrap_or_default();
-                        queues.submissions.put(Arrival::stored(message_id, order, lane, None));
+                        queues.submissions.put(Arrival::stored(message_id, order, lane, None, parent));
                     }
                     Write::Remove { message_id, order_id } => {
                         queues.submissions.finish(message_id);
@@ -148,7 +148,7 @@ impl Writer {
                     }
                     Write::Command { message_id, command, lane, visible_at, .. } => {
                         let message = SchedulerMessage::Command(command);
-                        queues.scheduler.put(Arrival::stored(message_id, message, lane, visible_at));
+                        queues.scheduler.put(Arrival::stored(message_id, message, lane, visible_at, None));
                     }
                     Write::RemoveCommand { message_id } => queues.scheduler.finish(message_id),
                     Write::Bury(burial) => {

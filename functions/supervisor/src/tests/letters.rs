@@ -15,7 +15,7 @@ use crate::{dead_letters, handle};
 
 fn delivery(letter: DeadLetter) -> Delivery<DeadLetter> {
     let receipt = Receipt { message_id: letter.message_id.clone(), handle: "h".into() };
-    Delivery { receipt, receive_count: 1, body: Ok(letter) }
+    Delivery { receipt, receive_count: 1, parent: None, body: Ok(letter) }
 }
 
 fn letter(ports: &Ports, queue: LetterQueue, body: &str) -> DeadLetter {
@@ -245,6 +245,7 @@ fn an_operator_is_told_of_what_nobody_can_read_framed_or_not() {
     let frameless = Delivery {
         receipt: Receipt { message_id: "m2".into(), handle: "h".into() },
         receive_count: 9,
+        parent: None,
         body: Err(decode::<DeadLetter>(b"?").unwrap_err()),
     };
     assert_eq!(run(dead_letters(&ports, &instance("s"), vec![delivery(dead), frameless])), Failures::default());
@@ -267,6 +268,7 @@ fn a_letter_whose_alert_cannot_be_published_stays_and_its_alert_is_told_by_the_s
     let frameless = || Delivery {
         receipt: Receipt { message_id: "m2".into(), handle: "h".into() },
         receive_count: 9,
+        parent: None,
         body: Err(decode::<DeadLetter>(b"?").unwrap_err()),
     };
     let batch = || vec![delivery(wish.clone()), delivery(unreadable.clone()), frameless()];
@@ -293,6 +295,7 @@ fn f57_what_nobody_can_read_is_kept_with_its_body_and_its_neighbours_are_settled
     let frameless = Delivery {
         receipt: Receipt { message_id: "m2".into(), handle: "h".into() },
         receive_count: 9,
+        parent: None,
         body: Err(decode::<DeadLetter>(b"?").unwrap_err()),
     };
     let batch = vec![delivery(unreadable), delivery(scheduler_letter(&ports, &wake)), frameless];

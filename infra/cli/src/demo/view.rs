@@ -5,6 +5,8 @@ use domain::task::{Direction, ProcessState, StepState};
 use domain::time::Timestamp;
 use serde::Deserialize;
 
+use crate::show::step::words;
+
 /// The answer to a post.
 #[derive(Debug, Deserialize)]
 pub(super) struct Accepted {
@@ -49,17 +51,6 @@ impl ShownStep {
 
     /// Where the step is, in a word or two.
     pub(super) fn words(&self) -> String {
-        match (self.direction, self.process_state) {
-            (_, StepState::Pending) if self.attempt == 0 => "-".to_owned(),
-            (Direction::Forward, StepState::Pending) => "again soon".to_owned(),
-            (Direction::Forward, StepState::Processing) if self.attempt == 1 => "under way".to_owned(),
-            (Direction::Forward, StepState::Processing) => format!("try {}", self.attempt),
-            (Direction::Forward, StepState::Processed) => "done".to_owned(),
-            (Direction::Forward, StepState::Error) => "failed".to_owned(),
-            (Direction::Undo, StepState::Pending) => "to undo".to_owned(),
-            (Direction::Undo, StepState::Processing) => "undoing".to_owned(),
-            (Direction::Undo, StepState::Processed) => "undone".to_owned(),
-            (Direction::Undo, StepState::Error) => "not undone".to_owned(),
-        }
+        words(self.direction, self.process_state, self.attempt)
     }
 }

@@ -15,6 +15,7 @@ use api::Door;
 use domain::message::{Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, Source};
+use domain::redaction::REDACTED_BY_DEFAULT;
 use domain::workflow::{WorkflowError, Workflows};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -58,11 +59,14 @@ pub struct Setup {
     pub supervise_every: Duration,
     /// The reply channels that an order may name.
     pub reply_channels: Vec<Arc<str>>,
+    /// The names of members whose values are not shown.
+    pub redacted: Vec<String>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { supervisors: 1, supervise_every: Duration::from_secs(1), reply_channels: Vec::new() }
+        let redacted = REDACTED_BY_DEFAULT.map(Into::into).to_vec();
+        Self { supervisors: 1, supervise_every: Duration::from_secs(1), reply_channels: Vec::new(), redacted }
     }
 }
 
@@ -106,10 +110,10 @@ where
     D: Source<DeadLetter> + 'static,
 {
     let Backend { ports, submissions, scheduler, requests, dead_letters } = backend;
-    let Setup { supervisors, supervise_every, reply_channels } = setup;
+    let Setup { supervisors, supervise_every, reply_channels, redacted } = setup;
     let workflows = Workflows::shipped()?;
     let (waits, waits_stop) = stop::pair();
-    let known = told(&workflows, reply_channels);
+    let known = Door::new(reply_channels).with_workflows(&workflows).redacting(redacted);
     let door = door(listener, DoorPorts { ports: ports.clone(), stop: waits_stop }, known)?;
     let (stopper, stop) = stop::pair();
     let mut functions = Functions { ports, workflows, stop, loops: JoinSet::new() };
@@ -159,11 +163,6 @@ impl Running {
             stand_ins.stop().await;
         }
     }
-}
-
-/// What the door knows of the workflows.
-fn told(workflows: &Workflows, reply_channels: Vec<Arc<str>>) -> Door {
-    Door::new(reply_channels).with_priority(workflows.current().priority).with_services(workflows.agents())
 }
 
 fn door<P: Ports>(listener: TcpListener, ports: DoorPorts<P>, door: Door) -> std::io::Result<Server> {

@@ -7,8 +7,8 @@ use domain::id::OrderId;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Jobs, Leases, LetterRecord, Letters, ListError, Memos, Page, PortError,
-    Queues, Randomness, ServiceHealth, Services, Store,
+    Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Memos,
+    Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -95,6 +95,30 @@ impl<P: Ports> Services for DoorPorts<P> {
 
     async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
         self.ports.all_health().await
+    }
+}
+
+impl<P: Ports> Leases for DoorPorts<P> {
+    async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
+        self.ports.acquire(name, owner, now, term_ms).await
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        term_ms: u64,
+        health: &str,
+    ) -> Result<Option<Lease>, PortError> {
+        self.ports.renew(lease, now, term_ms, health).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), PortError> {
+        self.ports.release(lease).await
+    }
+
+    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
+        self.ports.all_leases().await
     }
 }
 

@@ -290,7 +290,12 @@ pub(crate) fn request() -> Request {
 
 /// The first delivery of a message of this id.
 pub(crate) fn delivery(id: &str, request: Request) -> Delivery<Request> {
-    Delivery { receipt: Receipt { message_id: id.into(), handle: id.into() }, receive_count: 1, body: Ok(request) }
+    Delivery {
+        receipt: Receipt { message_id: id.into(), handle: id.into() },
+        receive_count: 1,
+        parent: None,
+        body: Ok(request),
+    }
 }
 
 pub(crate) fn json(text: &str) -> Json {

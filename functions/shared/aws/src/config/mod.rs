@@ -15,6 +15,7 @@ use domain::instance::Instance;
 use domain::limits::{NAME_CHARS_MAX, SHARDS, SHARDS_MAX};
 use domain::message::Priority;
 use domain::ports::LetterQueue;
+use domain::redaction::REDACTED_BY_DEFAULT;
 use domain::workflow::{WorkflowError, Workflows};
 use serde::Deserialize;
 
@@ -58,6 +59,8 @@ pub struct Config {
     pub shards: u8,
     /// What an agent needs besides; set for [`Function::Agents`] alone.
     pub agent: Option<AgentConfig>,
+    /// The names of members whose values the door does not show.
+    pub redacted: Vec<Arc<str>>,
     /// Whose dead letters a queue holds, by the queue's ARN; empty except for [`Function::Supervisor`].
     pub dead_letter_queues: BTreeMap<Arc<str>, LetterQueue>,
 }
@@ -136,7 +139,18 @@ impl Config {
             Function::Supervisor => dead_letter_queues(&mut reader),
             Function::Api | Function::Submission | Function::Scheduler | Function::Agents => BTreeMap::new(),
         };
-        reader.finish(Self { access, tables, queues, event_bus, reply_channels, shards, agent, dead_letter_queues })
+        let redacted = redacted(&mut reader);
+        reader.finish(Self {
+            access,
+            tables,
+            queues,
+            event_bus,
+            reply_channels,
+            shards,
+            agent,
+            redacted,
+            dead_letter_queues,
+        })
     }
 
     /// Who this process is, of all that run at the same time: the function's name and some random digits.
@@ -292,6 +306,20 @@ fn reply_channels(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, Arc<str>> {
         reader.check_url(VARIABLE, url, || format!("of the channel {name:?}"));
     }
     channels
+}
+
+/// Names of members, separated by commas.
+fn redacted(reader: &mut Reader<'_>) -> Vec<Arc<str>> {
+    const VARIABLE: &str = "REDACT";
+    let Some(names) = reader.optional(VARIABLE) else {
+        return REDACTED_BY_DEFAULT.map(Into::into).to_vec();
+    };
+    let names: Vec<Arc<str>> = names.split(',').map(|name| name.trim().into()).collect();
+    if names.iter().any(|name| name.is_empty() || name.chars().nth(NAME_CHARS_MAX).is_some()) {
+        let fault = format!("must be names of members separated by commas, of 1 to {NAME_CHARS_MAX} characters each");
+        reader.blame(VARIABLE, fault);
+    }
+    names
 }
 
 fn dead_letter_queues(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, LetterQueue> {

@@ -182,3 +182,21 @@ fn another_program_names_its_own_variables_with_the_common_ones() {
     let (_, [table, token]) = Access::read_with(lookup(&variables), own).unwrap();
     assert_eq!((&*table, &*token), ("keys", "token"));
 }
+
+#[test]
+fn what_is_redacted_is_a_list_of_names_and_has_a_default() {
+    let redacted = |variables: &HashMap<&str, &str>| {
+        let names = read(Function::Api, variables).unwrap().redacted;
+        names.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let mut variables = good();
+    assert_eq!(redacted(&variables), ["CardNumber", "Cvc", "Iban", "Password"]);
+    variables.insert("REDACT", "Email, Phone");
+    assert_eq!(redacted(&variables), ["Email", "Phone"]);
+    let long = "x".repeat(65);
+    for bad in ["Email,,Phone", ",", &long] {
+        let mut variables = good();
+        variables.insert("REDACT", bad);
+        assert_eq!(blamed(Function::Api, &variables), ["REDACT"], "{bad}");
+    }
+}

@@ -3,7 +3,7 @@
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
-use domain::ports::{Lease, Leases, PortError};
+use domain::ports::{Lease, LeaseRecord, Leases, PortError};
 use domain::time::Timestamp;
 
 use super::Dynamo;
@@ -14,6 +14,8 @@ use crate::sdk_error::port_error;
 /// How long an item outlives its lease: its epoch should go on counting, and nobody who was frozen for so long can be
 /// taken for its holder.
 const KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// Records read at most; there is one for each shard, and a few more.
+const ALL_MAX: usize = 1_000;
 /// A term that is always over.
 const GIVEN_BACK: Timestamp = Timestamp::from_epoch_ms(0);
 
@@ -25,8 +27,8 @@ impl Leases for Dynamo {
         let request = self
             .update_lease(name)
             .update_expression(
-                "SET #owner = :owner, #epoch = if_not_exists(#epoch, :none) + :one, #expires = :expires, #ttl = :ttl \
-                 REMOVE #health",
+                "SET #owner = :owner, #epoch = if_not_exists(#epoch, :none) + :one, #expires = :expires, #ttl = :ttl, \
+                 #renewed = :now REMOVE #health",
             )
             .condition_expression("attribute_not_exists(#name) OR #expires <= :now")
             .expression_attribute_names("#name", "Name")
@@ -35,6 +37,7 @@ impl Leases for Dynamo {
             .expression_attribute_names("#expires", "ExpiresAt")
             .expression_attribute_names("#ttl", "TTL")
             .expression_attribute_names("#health", "Health")
+            .expression_attribute_names("#renewed", "RenewedAt")
             .expression_attribute_values(":owner", text(owner))
             .expression_attribute_values(":none", number(0))
             .expression_attribute_values(":one", number(1))
@@ -67,11 +70,12 @@ impl Leases for Dynamo {
         let expires_at = now.plus_ms(term_ms);
         let request = self
             .update_held(lease)
-            .update_expression("SET #expires = :expires, #ttl = :ttl, #health = :health")
+            .update_expression("SET #expires = :expires, #ttl = :ttl, #health = :health, #renewed = :now")
             .condition_expression("#epoch = :epoch AND #owner = :owner AND #expires > :now")
             .expression_attribute_names("#expires", "ExpiresAt")
             .expression_attribute_names("#ttl", "TTL")
             .expression_attribute_names("#health", "Health")
+            .expression_attribute_names("#renewed", "RenewedAt")
             .expression_attribute_values(":expires", time(expires_at))
             .expression_attribute_values(":ttl", ttl(expires_at.plus_ms(KEPT_MS)))
             .expression_attribute_values(":health", text(health))
@@ -89,6 +93,25 @@ impl Leases for Dynamo {
             .expression_attribute_values(":given_back", time(GIVEN_BACK));
         if_held("leases.release", request).await?;
         Ok(())
+    }
+
+    async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
+        const OPERATION: &str = "leases.all_leases";
+        let (mut all, mut start) = (Vec::new(), None);
+        while all.len() < ALL_MAX {
+            let request = self.client().scan().table_name(&self.tables().leases).consistent_read(true);
+            let page = request.set_exclusive_start_key(start).send().await;
+            let page = page.map_err(|error| port_error(OPERATION, &error))?;
+            for item in page.items.into_iter().flatten() {
+                all.push(record(item).map_err(|error| PortError::refused(OPERATION, error))?);
+            }
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                break;
+            }
+        }
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
     }
 }
 
@@ -129,4 +152,16 @@ struct Held {
 fn held(item: Item) -> Result<Held, Unreadable> {
     let mut reader = Reader::new(item);
     Ok(Held { owner: reader.text("Owner")?, epoch: reader.number("Epoch")?, expires_at: reader.time("ExpiresAt")? })
+}
+
+fn record(item: Item) -> Result<LeaseRecord, Unreadable> {
+    let mut reader = Reader::new(item);
+    Ok(LeaseRecord {
+        name: reader.text("Name")?.into(),
+        owner: reader.text("Owner")?.into(),
+        epoch: reader.number("Epoch")?,
+        expires_at: Some(reader.time("ExpiresAt")?).filter(|at| *at != GIVEN_BACK),
+        renewed_at: reader.time_if("RenewedAt")?,
+        health: reader.text_if("Health")?.map(Into::into),
+    })
 }

@@ -36,6 +36,13 @@ impl Invocation {
         now().ms_until(self.deadline).saturating_sub(MARGIN_MS)
     }
 
+    /// How long there is for what comes after the work and before the answer, in milliseconds: half of what is left at
+    /// all, whether or not the work has used up what it had.
+    #[must_use]
+    pub fn rest_ms(&self) -> u64 {
+        now().ms_until(self.deadline) / 2
+    }
+
     /// The surroundings of a piece of work of this invocation, which carries on `trace_header` if it has one of its own.
     pub(super) fn scope(&self, trace_header: Option<Arc<str>>, company: Company) -> Scope {
         Scope { trace_header: trace_header.or_else(|| self.trace_header.clone()), company }

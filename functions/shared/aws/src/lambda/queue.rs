@@ -185,6 +185,31 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_record_comes_with_the_span_that_sent_it_and_what_is_none_is_no_matter() {
+        let sent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let text = |value: &str| json!({"traceparent": {"dataType": "String", "stringValue": value}});
+        let attributes = [
+            text(sent),
+            text("00-nonsense"),
+            json!({"traceparent": {"dataType": "Binary", "binaryValue": "AP8="}}),
+            json!({"other": {"dataType": "Number", "stringValue": "7"}}),
+            json!({}),
+            Value::Null,
+        ];
+        let mut records: Vec<Value> = ["1", "2", "3", "4", "5", "6"].map(|n| record(n, n, &json!({}))).into();
+        for (record, attributes) in records.iter_mut().zip(attributes) {
+            record["messageAttributes"] = attributes;
+        }
+        let payload = event(&records);
+        let again = answer(&payload, 60_000, async |delivery| {
+            let parent = delivery.parent.map(|parent| parent.to_string());
+            assert_eq!(parent.as_deref(), (delivery.body == Ok(1)).then_some(sent));
+            Failures::default()
+        });
+        assert!(again.await.is_empty());
+    }
+
+    #[tokio::test]
     async fn an_event_that_is_no_batch_fails_the_invocation() {
         let payload = serde_json::value::to_raw_value(&json!({"detail": {}})).unwrap();
         let handle = async |_: Vec<Delivery<SchedulerMessage>>| Failures::default();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::message::{Delivery, Receipt, Undecodable, decode};
 use domain::time::Timestamp;
+use domain::trace::TraceParent;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,8 @@ pub(super) struct SqsRecord<'a> {
     pub(super) body: Cow<'a, str>,
     #[serde(default, borrow)]
     attributes: Attributes<'a>,
+    #[serde(default)]
+    message_attributes: Option<MessageAttributes>,
     #[serde(rename = "eventSourceARN", default, borrow)]
     pub(super) queue_arn: Cow<'a, str>,
 }
@@ -48,6 +51,20 @@ struct Attributes<'a> {
     sent_timestamp: Option<Cow<'a, str>>,
     #[serde(rename = "AWSTraceHeader", default, borrow)]
     trace_header: Option<Cow<'a, str>>,
+}
+
+/// What its sender said beside the body, as far as it matters here.
+#[derive(Debug, Default, Deserialize)]
+struct MessageAttributes {
+    #[serde(default)]
+    traceparent: Option<MessageAttribute>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MessageAttribute {
+    #[serde(default)]
+    string_value: Option<String>,
 }
 
 /// The answer to a batch: what is to be delivered again.
@@ -76,7 +93,7 @@ impl SqsRecord<'_> {
 
     fn with<M>(&self, handle: Arc<str>, body: Result<M, Undecodable>) -> Delivery<M> {
         let receipt = Receipt { message_id: self.message_id.as_ref().into(), handle };
-        Delivery { receipt, receive_count: self.receive_count(), body }
+        Delivery { receipt, receive_count: self.receive_count(), parent: self.parent(), body }
     }
 
     /// How often it was delivered, this time included.
@@ -89,6 +106,11 @@ impl SqsRecord<'_> {
     pub(super) fn sent_at(&self) -> Timestamp {
         let sent = self.attributes.sent_timestamp.as_deref();
         sent.and_then(|sent| sent.parse().ok()).map_or_else(now, Timestamp::from_epoch_ms)
+    }
+
+    /// The span that sent it. What is no such thing is none.
+    fn parent(&self) -> Option<TraceParent> {
+        self.message_attributes.as_ref()?.traceparent.as_ref()?.string_value.as_deref()?.parse().ok()
     }
 
     /// The trace that it carries on.

@@ -35,7 +35,8 @@ where
         let span = tracing::info_span!("invocation", request_id = &*invocation.request_id);
         async move {
             let _flush = Flush;
-            let answer = handle(payload, invocation).await;
+            let answer = handle(payload, invocation.clone()).await;
+            telemetry::send_traces(invocation.rest_ms()).await;
             answer.inspect_err(|error| tracing::error!("the invocation failed: {error}"))
         }
         .instrument(span)

@@ -6,14 +6,20 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::BuildError;
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::{
-    BatchResultErrorEntry, MessageSystemAttributeNameForSends, MessageSystemAttributeValue,
+    BatchResultErrorEntry, MessageAttributeValue, MessageSystemAttributeNameForSends, MessageSystemAttributeValue,
     SendMessageBatchRequestEntry,
 };
 use domain::ports::PortError;
+use domain::trace::{TRACEPARENT, TraceParent};
 use serde::Serialize;
 
 use crate::batching::{Carrier, Fate};
 use crate::sdk_error::port_error;
+
+/// The type of an attribute that is a text.
+const TEXT: &str = "String";
+/// What an attribute with a [`TraceParent`] counts for, in bytes: name, type and value.
+const PARENT_BYTES: usize = TRACEPARENT.len() + TEXT.len() + 55;
 
 /// One message, as it goes into a request.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +27,7 @@ pub(crate) struct Message {
     body: String,
     delay_s: Option<i32>,
     trace_header: Option<Arc<str>>,
+    parent: Option<TraceParent>,
     ordering: Option<Ordering>,
 }
 
@@ -53,21 +60,29 @@ impl Message {
         Self { trace_header, ..self }
     }
 
+    /// Sent by a span.
+    pub(crate) fn from(self, parent: Option<TraceParent>) -> Self {
+        Self { parent, ..self }
+    }
+
     /// For a FIFO queue.
     pub(crate) fn ordered(self, ordering: Ordering) -> Self {
         Self { ordering: Some(ordering), ..self }
     }
 
     fn entry(&self, id: usize) -> Result<SendMessageBatchRequestEntry, BuildError> {
-        let entry = SendMessageBatchRequestEntry::builder()
+        let mut entry = SendMessageBatchRequestEntry::builder()
             .id(id.to_string())
             .message_body(&self.body)
             .set_delay_seconds(self.delay_s)
             .set_message_group_id(self.ordering.as_ref().map(|ordering| ordering.group.to_string()))
             .set_message_deduplication_id(self.ordering.as_ref().map(|ordering| ordering.id.to_string()));
+        if let Some(parent) = self.parent {
+            let value = MessageAttributeValue::builder().data_type(TEXT).string_value(parent.to_string()).build()?;
+            entry = entry.message_attributes(TRACEPARENT, value);
+        }
         let Some(trace_header) = &self.trace_header else { return entry.build() };
-        let header =
-            MessageSystemAttributeValue::builder().data_type("String").string_value(&**trace_header).build()?;
+        let header = MessageSystemAttributeValue::builder().data_type(TEXT).string_value(&**trace_header).build()?;
         entry.message_system_attributes(MessageSystemAttributeNameForSends::AwsTraceHeader, header).build()
     }
 }
@@ -102,8 +117,8 @@ impl Carrier for SqsCarrier {
     const BYTES_MAX: usize = 1024 * 1024;
 
     fn bytes(message: &Message) -> usize {
-        // System attributes are not counted.
-        message.body.len()
+        // System attributes are not counted, others are.
+        message.body.len() + message.parent.map_or(0, |_| PARENT_BYTES)
     }
 
     async fn carry(&self, url: &str, messages: &[&Message]) -> Result<Vec<Fate>, PortError> {

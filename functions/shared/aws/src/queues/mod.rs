@@ -11,6 +11,7 @@ use aws_sdk_sqs::Client;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{PortError, Queues};
+use domain::trace;
 use serde::Serialize;
 
 use crate::batching::Batcher;
@@ -61,7 +62,8 @@ impl Sqs {
         let message = Message::of(message)
             .map_err(|error| PortError::refused(operation, error))?
             .delayed(seconds(delay_ms, DELAY_S_MAX))
-            .traced(Scope::current().trace_header);
+            .traced(Scope::current().trace_header)
+            .from(trace::current());
         self.sender.send(url, message).await.map_err(|error| PortError { operation, ..error })
     }
 

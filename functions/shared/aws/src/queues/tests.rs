@@ -1,9 +1,13 @@
+use std::pin::pin;
+use std::task::Poll;
+
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Wake, decode};
 use domain::ports::PortErrorKind;
 use domain::task::Direction;
 use domain::time::Timestamp;
+use domain::trace::{self, TraceParent};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
@@ -70,6 +74,33 @@ async fn the_messages_of_records_that_are_handled_together_go_in_one_request_wit
         assert_eq!(sent, wake(name));
         assert_eq!(entry.get("DelaySeconds"), None);
     }
+}
+
+#[tokio::test]
+async fn each_message_of_a_request_carries_the_span_that_sent_it_and_none_where_nobody_makes_traces() {
+    let fake = FakeAws::that_takes_everything().await;
+    let (sqs, company) = (sqs(&fake), Company::default());
+    let parent = |n: u8| TraceParent::new([n; 16], [n; 8], true);
+    let sqs = &sqs;
+    let sending = [parent(1), None, parent(3)].map(|parent| {
+        let work = async move {
+            // As a span does around it, for as long as it is its turn.
+            let before = trace::set_current(parent);
+            let mut sending = pin!(sqs.to_scheduler(wake("a"), Priority::High, 0));
+            let first = futures_util::poll!(sending.as_mut());
+            trace::set_current(before);
+            if let Poll::Ready(sent) = first { sent } else { sending.await }
+        };
+        Scope { trace_header: None, company: company.clone() }.run(work)
+    });
+    join_all(sending).await.into_iter().collect::<Result<(), _>>().unwrap();
+    let (_, body) = only(&fake);
+    let attribute = |n: u8| {
+        let value = parent(n).unwrap().to_string();
+        json!({"traceparent": {"DataType": "String", "StringValue": value}})
+    };
+    let sent: Vec<_> = body["Entries"].as_array().unwrap().iter().map(|entry| entry.get("MessageAttributes")).collect();
+    assert_eq!(sent, [Some(&attribute(1)), None, Some(&attribute(3))]);
 }
 
 #[tokio::test]

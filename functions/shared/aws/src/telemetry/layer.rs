@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::trace::TRACES;
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
@@ -37,6 +38,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
     }
 
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        if attributes.metadata().target() == TRACES {
+            return;
+        }
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         if let Some(span) = context.span(id) {
@@ -59,6 +63,9 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let Self(telemetry) = self;
         let metadata = event.metadata();
+        if metadata.target() == TRACES {
+            return;
+        }
         let is_logged = telemetry.levels.log(metadata);
         let mut fields = if is_logged { Fields::default() } else { Fields::metrics_only() };
         event.record(&mut fields);

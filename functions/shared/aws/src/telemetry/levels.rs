@@ -1,6 +1,7 @@
 //! Which events become log lines.
 
 use domain::observe::METRICS;
+use domain::trace::TRACES;
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Metadata};
 
@@ -19,12 +20,14 @@ pub(super) struct Levels {
     usual: LevelFilter,
     /// The longest, and so the most particular, first.
     targets: Vec<(String, LevelFilter)>,
+    /// Whether somebody makes traces.
+    traces: bool,
 }
 
 impl Levels {
     /// Reads `level` and `target=level`, parted by commas. What cannot be read does not count.
-    pub(super) fn parse(text: &str) -> Self {
-        let mut levels = Self { usual: USUAL, targets: Vec::new() };
+    pub(super) fn parse(text: &str, traces: bool) -> Self {
+        let mut levels = Self { usual: USUAL, targets: Vec::new(), traces };
         for directive in text.split(',') {
             match directive.split_once('=') {
                 None => levels.usual = level(directive).unwrap_or(levels.usual),
@@ -39,14 +42,20 @@ impl Levels {
 
     /// Whether an event becomes a log line.
     pub(super) fn log(&self, metadata: &Metadata<'_>) -> bool {
+        if metadata.target() == TRACES {
+            return false;
+        }
         let level = self.of(metadata.target());
         let level = if is_library(metadata.target()) { level.min(LIBRARIES_MAX) } else { level };
         *metadata.level() <= level
     }
 
     /// Whether anything is to be done about an event or a span at all. Spans are wanted at every level: their fields are
-    /// what makes the lines within them worth reading. So are metrics.
+    /// what makes the lines within them worth reading. So are metrics. What is for traces alone is wanted for them alone.
     pub(super) fn listen(&self, metadata: &Metadata<'_>) -> bool {
+        if metadata.target() == TRACES {
+            return self.traces;
+        }
         let is_ours = !is_library(metadata.target());
         let is_metric = metadata.target() == METRICS || metadata.fields().iter().any(|field| is_metric(field.name()));
         is_ours && (metadata.is_span() || is_metric) || self.log(metadata)
@@ -89,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_most_particular_target_decides_and_all_others_have_the_usual_level() {
-        let levels = Levels::parse("warn, agents=debug,agents::remote = off,domain=trace");
+        let levels = Levels::parse("warn, agents=debug,agents::remote = off,domain=trace", false);
         for (target, level) in [
             ("api", LevelFilter::WARN),
             ("agents", LevelFilter::DEBUG),
@@ -105,9 +114,9 @@ mod tests {
     #[test]
     fn what_cannot_be_read_does_not_count() {
         for text in ["", "loud", "agents=loud,=,,", "agents=", "INFO", "agents"] {
-            let levels = Levels::parse(text);
+            let levels = Levels::parse(text, false);
             assert_eq!((levels.of("agents"), levels.of("api")), (LevelFilter::INFO, LevelFilter::INFO), "{text}");
         }
-        assert_eq!(Levels::parse("off").of("api"), LevelFilter::OFF);
+        assert_eq!(Levels::parse("off", false).of("api"), LevelFilter::OFF);
     }
 }

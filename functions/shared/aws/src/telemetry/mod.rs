@@ -1,4 +1,5 @@
 //! Logs and metrics: what the functions tell through `tracing`, as lines of JSON on stdout, which Lambda keeps as their log.
+//! And traces, where a collector is named.
 //!
 //! Events become log lines, as far as their level is wanted: time, level, target, message, function, and the fields of the
 //! event and of the spans that it is in, side by side. Fields called `monotonic_counter.<name>`, `histogram.<name>` and
@@ -23,11 +24,13 @@ mod settings;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod traces;
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use domain::time::Timestamp;
+use trace::Traces;
 use tracing::Subscriber;
 use tracing_subscriber::layer::SubscriberExt;
 
@@ -42,15 +45,19 @@ use sums::{Dimensions, Sums};
 /// Set by the first [`start`] that was first.
 static STARTED: OnceLock<Arc<Telemetry>> = OnceLock::new();
 
-/// Starts logs and metrics of the process. To be called first in `main`.
+/// Starts logs and metrics of the process, and traces where a collector is named. To be called first in `main`.
 ///
 /// `function` becomes the dimension `Function`. `RUST_LOG`, else `LOG_LEVEL`, has the levels, `METRICS_NAMESPACE` the
-/// namespace (see [`Settings`]). Never fails: where somebody else has started telemetry of their own it does nothing.
+/// namespace (see [`Settings`]); for traces see [`trace::Settings`]. Never fails: where somebody else has started telemetry
+/// of their own it does nothing.
 pub fn start(function: &'static str) {
-    let telemetry = Telemetry::new(function, Settings::from_environment(), world::now, Stdout::open());
+    let (traces, problems) = traces::from_environment(function);
+    let settings = Settings::from_environment();
+    let telemetry = Telemetry::with_traces(function, settings, world::now, Stdout::open(), traces);
     if tracing::subscriber::set_global_default(telemetry.subscriber()).is_ok() && STARTED.set(telemetry).is_ok() {
         panics::tell();
     }
+    problems.iter().for_each(|problem| tracing::warn!("{problem}"));
 }
 
 /// Writes the metrics since the last time. To be called after each invocation: until the next one the process is frozen,
@@ -58,6 +65,14 @@ pub fn start(function: &'static str) {
 pub fn flush() {
     if let Some(telemetry) = STARTED.get() {
         telemetry.flush();
+    }
+}
+
+/// Sends the spans since the last time to the collector, if there is one. To be called, as [`flush`] is, before an
+/// invocation is answered that has `left_ms` until it must be; takes no longer, and never longer than a second.
+pub async fn send_traces(left_ms: u64) {
+    if let Some(traces) = STARTED.get().and_then(|telemetry| telemetry.traces.as_ref()) {
+        traces.flush(traces::patience(left_ms)).await;
     }
 }
 
@@ -69,6 +84,7 @@ pub struct Telemetry {
     now: fn() -> Timestamp,
     output: Mutex<Output>,
     sums: Mutex<Sums>,
+    traces: Option<Traces>,
 }
 
 impl Telemetry {
@@ -79,14 +95,27 @@ impl Telemetry {
         now: fn() -> Timestamp,
         output: impl Write + Send + 'static,
     ) -> Arc<Self> {
+        Self::with_traces(function, settings, now, output, None)
+    }
+
+    /// The same, with traces.
+    pub fn with_traces(
+        function: &'static str,
+        settings: Settings,
+        now: fn() -> Timestamp,
+        output: impl Write + Send + 'static,
+        traces: Option<Traces>,
+    ) -> Arc<Self> {
         let (output, sums) = (Mutex::new(Output::new(output)), Mutex::default());
         let Settings { levels, namespace } = settings;
-        Arc::new(Self { function, namespace, levels: Levels::parse(&levels), now, output, sums })
+        let levels = Levels::parse(&levels, traces.is_some());
+        Arc::new(Self { function, namespace, levels, now, output, sums, traces })
     }
 
     /// What `tracing` has to be given.
     pub fn subscriber(self: &Arc<Self>) -> impl Subscriber + Send + Sync + use<> {
-        tracing_subscriber::registry().with(Listener::new(self.clone()))
+        let traces = self.traces.as_ref().map(Traces::layer);
+        tracing_subscriber::registry().with(Listener::new(self.clone())).with(traces)
     }
 
     /// Writes the metrics since the last time.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{SETTLE_TIMEOUT_MS, UNDER_WAY_MAX};
 use crate::id::OrderId;
+use crate::json::whole_number;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX};
 use crate::message::Priority;
 use crate::task::{ProcessState, Task};
@@ -45,17 +46,17 @@ pub struct Spec {
     pub selector: Selector,
     /// So many orders go first, and the others wait for how they fare. One that somebody else saw to in the meantime
     /// proves nothing, so another takes its place.
-    #[serde(default = "Spec::default_canary")]
+    #[serde(default = "Spec::default_canary", deserialize_with = "whole_number")]
     pub canary: u32,
     /// How long a canary has to be settled, in milliseconds; then it counts as failed again. The others have as long,
     /// but at least [`SETTLE_TIMEOUT_MS`](super::SETTLE_TIMEOUT_MS).
-    #[serde(default = "Spec::default_canary_timeout_ms")]
+    #[serde(default = "Spec::default_canary_timeout_ms", deserialize_with = "whole_number")]
     pub canary_timeout_ms: u64,
     /// Orders resubmitted in a second.
-    #[serde(default = "Spec::default_rate")]
+    #[serde(default = "Spec::default_rate", deserialize_with = "whole_number")]
     pub rate_per_second: u32,
     /// The job stops when a larger share of the settled orders failed again, in percent.
-    #[serde(default = "Spec::default_stop_at_failed_percent")]
+    #[serde(default = "Spec::default_stop_at_failed_percent", deserialize_with = "whole_number")]
     pub stop_at_failed_percent: u8,
 }
 

@@ -37,6 +37,13 @@ pub trait Leases: Send + Sync {
     /// # Errors
     /// [`PortError`] when that is not known to have happened; the term will end it.
     fn release(&self, lease: &Lease) -> impl Future<Output = Result<(), PortError>> + Send;
+
+    /// What is known of every lease, held or not, by name: who worked last, and when. For those who watch; no holder may
+    /// rely on it. A lease that nobody took for days may be forgotten.
+    ///
+    /// # Errors
+    /// [`PortError`] when the records cannot be read.
+    fn all_leases(&self) -> impl Future<Output = Result<Vec<LeaseRecord>, PortError>> + Send;
 }
 
 /// A lease as its holder knows it.
@@ -50,4 +57,29 @@ pub struct Lease {
     pub epoch: u64,
     /// When its term is over.
     pub expires_at: Timestamp,
+}
+
+/// A lease as others see it: what its last holder left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseRecord {
+    /// What it is for.
+    pub name: Arc<str>,
+    /// Who holds it, or held it last.
+    pub owner: Arc<str>,
+    /// +1 at every change of holder.
+    pub epoch: u64,
+    /// When its term is or was over; nothing once it was given back.
+    pub expires_at: Option<Timestamp>,
+    /// When its holder was last heard of: it took the lease or extended it. Nothing in records of an earlier version.
+    pub renewed_at: Option<Timestamp>,
+    /// What the holder said of its health when it last extended the lease.
+    pub health: Option<Arc<str>>,
+}
+
+impl LeaseRecord {
+    /// Whether somebody holds it at `now`.
+    #[must_use]
+    pub fn is_held(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|expires_at| expires_at > now)
+    }
 }

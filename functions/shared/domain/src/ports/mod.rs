@@ -17,7 +17,7 @@ mod world;
 pub use error::{PortError, PortErrorKind};
 pub use events::Events;
 pub use jobs::Jobs;
-pub use leases::{Lease, Leases};
+pub use leases::{Lease, LeaseRecord, Leases};
 pub use letters::{DeadLetter, LETTER_BYTES_MAX, LETTERS_KEPT, LetterFate, LetterQueue, LetterRecord, Letters};
 pub use memos::{Memo, MemoState, Memos};
 pub use queues::{Queues, Source};

@@ -301,6 +301,9 @@ pub struct Task {
     pub history: Vec<Transition>,
 }
 
+/// The first line of every history.
+const SUBMITTED: &str = "submitted";
+
 impl Task {
     /// The task of a new order: every step `Pending`, never claimed; in one of so many shards of the index `watch`.
     #[must_use]
@@ -327,8 +330,22 @@ impl Task {
         if notify {
             task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version, resends: 0 });
         }
-        task.record(order.submitted_at, &order.submitter, "submitted", None);
+        task.record(order.submitted_at, &order.submitter, SUBMITTED, None);
         task
+    }
+
+    /// When the order was accepted, as far as the task tells it: not that of an order with an idempotency key whose
+    /// history has lost its first line.
+    #[must_use]
+    pub fn submitted_at(&self) -> Option<Timestamp> {
+        let first = self.history.first().filter(|line| &*line.what == SUBMITTED);
+        first.map(|line| line.at).or_else(|| self.order_id.made_at())
+    }
+
+    /// When it last changed, as its history tells it.
+    #[must_use]
+    pub fn updated_at(&self) -> Option<Timestamp> {
+        self.history.last().map(|line| line.at)
     }
 
     /// The step of this name and its place.
@@ -436,6 +453,20 @@ mod tests {
         assert_eq!(task.history.len(), HISTORY_MAX);
         assert_eq!(&*task.history[0].what, "150");
         assert_eq!(&*task.history[HISTORY_MAX - 1].what, "199");
+    }
+
+    #[test]
+    fn a_task_tells_when_its_order_was_submitted_as_long_as_history_or_id_know_it() {
+        let mut task = Case::chain().task;
+        let submitted_at = task.history[0].at;
+        assert_eq!((task.submitted_at(), task.updated_at()), (Some(submitted_at), Some(submitted_at)));
+        for n in 0..60 {
+            task.record(Timestamp::from_epoch_ms(n), &"test".into(), "tried", None);
+        }
+        task.order_id = OrderId::from_idempotency_key("shop", "k1");
+        assert_eq!((task.submitted_at(), task.updated_at()), (None, Some(Timestamp::from_epoch_ms(59))));
+        task.order_id = OrderId::generate(submitted_at, [7, 9]);
+        assert_eq!(task.submitted_at(), Some(submitted_at));
     }
 
     #[test]

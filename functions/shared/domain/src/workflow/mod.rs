@@ -26,6 +26,17 @@ pub enum Remedy {
     Hold,
 }
 
+impl Remedy {
+    /// The word that a workflow's file has for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Compensate => "compensate",
+            Self::Hold => "hold",
+        }
+    }
+}
+
 /// One step of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepRule {

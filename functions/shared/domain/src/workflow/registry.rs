@@ -78,11 +78,16 @@ impl Workflows {
         self.0.by_name.get(name)?.get(&version)
     }
 
+    /// All versions of all workflows, by name and version.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Workflow>> {
+        self.0.by_name.values().flat_map(BTreeMap::values)
+    }
+
     /// The agents that any version of any workflow names, each once, sorted.
     #[must_use]
     pub fn agents(&self) -> Vec<Arc<str>> {
-        let all = self.0.by_name.values().flat_map(BTreeMap::values).flat_map(|workflow| &workflow.steps);
-        let mut agents: Vec<Arc<str>> = all.map(|rule| rule.agent.clone()).collect();
+        let steps = self.all().flat_map(|workflow| &workflow.steps);
+        let mut agents: Vec<Arc<str>> = steps.map(|rule| rule.agent.clone()).collect();
         agents.sort();
         agents.dedup();
         agents
@@ -110,6 +115,7 @@ mod tests {
         assert_eq!(workflows.current().version, 2);
         assert_eq!(&*workflows.get("w", 1).unwrap().steps[0].name, "a");
         assert!(workflows.get("w", 3).is_none());
+        assert_eq!(workflows.all().map(|workflow| workflow.version).collect::<Vec<_>>(), [1, 2]);
     }
 
     #[test]

@@ -1,0 +1,276 @@
+// What an operator does to orders: asks who and why, says what will happen, sends it, and shows what came of it.
+
+import { Problem, get, post } from "./api.js";
+import { open, whoAndWhy, wish } from "./dialog.js";
+import { announce, h } from "./dom.js";
+import { notice, orderLink, plural, state } from "./parts.js";
+import { clock } from "./time.js";
+import { ACTIONS, allows, consequences, situation } from "./words.js";
+
+const LOOK_EVERY_MS = 400;
+const LOOK_FOR_MS = 20_000;
+
+/** The buttons for what the order's state allows. */
+export function buttons(task, changed) {
+  return Object.keys(ACTIONS)
+    .filter((action) => allows(task, action))
+    .map((action) =>
+      h(
+        "button",
+        {
+          type: "button",
+          "data-key": action,
+          class: ACTIONS[action].danger ? "danger" : action === "resubmit" || action === "resume" ? "primary" : null,
+          onclick: () => actOnOne(action, task, changed),
+        },
+        `${ACTIONS[action].label}…`,
+      ),
+    );
+}
+
+/** Asks for one order. The action is meant for the version that is shown: 412 asks again. */
+export function actOnOne(action, task, changed) {
+  const it = { phase: "ask", task, error: null, note: null };
+  const submit = async (event) => {
+    event.preventDefault();
+    const who = wish(event.target);
+    if (!who || it.phase !== "ask") return;
+    it.phase = "sending";
+    dialog.redraw();
+    try {
+      await post(`orders/${encodeURIComponent(task.OrderID)}/${action}`, who, it.task.Version);
+      it.phase = "accepted";
+      announce("Accepted. Waiting for the scheduler.");
+      dialog.redraw();
+      dialog.focusHead();
+      changed();
+      await follow(it, action, who);
+      changed();
+    } catch (error) {
+      it.phase = "ask";
+      await explain(it, error, action);
+    }
+    if (!dialog.isOpen()) return;
+    announce(it.error ?? it.note);
+    dialog.redraw();
+  };
+  const dialog = open({
+    title: ACTIONS[action].title,
+    onclose: changed,
+    draw: () => [
+      h("p", { class: "about" }, state(it.task.ProcessState), " ", h("span", { class: "id" }, it.task.OrderID)),
+      it.error ? h("div", { class: "notice", "data-tone": "bad", id: "dialog-error" }, h("p", {}, it.error)) : null,
+      it.phase === "ask" || it.phase === "sending"
+        ? question(it, action, submit, () => dialog.close())
+        : outcome(it, () => dialog.close()),
+    ],
+  });
+}
+
+function question(it, action, submit, close) {
+  if (!allows(it.task, action)) {
+    return h(
+      "div",
+      { "data-key": "impossible" },
+      notice("wait", h("p", {}, `In this state it cannot be ${ACTIONS[action].done}. ${situation(it.task, []).head}`)),
+      closing(close),
+    );
+  }
+  const sending = it.phase === "sending";
+  return h(
+    "form",
+    { "data-key": "ask", onsubmit: submit },
+    h(
+      "div",
+      { class: "consequences", id: "consequences" },
+      h("h3", {}, "What will happen"),
+      h(
+        "ul",
+        {},
+        consequences(it.task, action).map((line) => h("li", {}, line)),
+      ),
+    ),
+    whoAndWhy(),
+    h(
+      "div",
+      { class: "buttons" },
+      h(
+        "button",
+        {
+          type: "submit",
+          class: ACTIONS[action].danger ? "danger" : "primary",
+          disabled: sending,
+          "aria-describedby": "consequences",
+        },
+        sending ? "Sending…" : ACTIONS[action].label,
+      ),
+      h("button", { type: "button", onclick: close }, "Leave it"),
+    ),
+  );
+}
+
+function outcome(it, close) {
+  const tone = it.phase === "done" ? "good" : "busy";
+  return h(
+    "div",
+    { "data-key": "outcome" },
+    notice(tone, h("p", { id: "dialog-result" }, it.note ?? "Accepted. Waiting for the scheduler to carry it out…")),
+    closing(close),
+  );
+}
+
+function closing(close) {
+  return h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", onclick: close }, "Close"));
+}
+
+/** Looks at the order until its history has the action. */
+async function follow(it, action, who) {
+  const lineOf = ({ At, Who, What, Why }) => JSON.stringify([At, Who, What, Why]);
+  const seen = new Set((it.task.History ?? []).map(lineOf));
+  const until = performance.now() + LOOK_FOR_MS;
+  while (performance.now() < until) {
+    const task = await get(`orders/${encodeURIComponent(it.task.OrderID)}`).catch(() => null);
+    const mine = task?.History.some(
+      (line) => line.Who === who.By && line.What === ACTIONS[action].done && !seen.has(lineOf(line)),
+    );
+    if (mine) {
+      it.phase = "done";
+      it.task = task;
+      it.note = `The order was ${ACTIONS[action].done} at ${clock(Date.now())}. ${situation(task, []).head}`;
+      return;
+    }
+    await new Promise((resolve) => {
+      setTimeout(resolve, LOOK_EVERY_MS);
+    });
+  }
+  it.note =
+    "It was accepted, but is not seen in the order's history yet. " +
+    "The scheduler has it; the order's page shows it when it is carried out.";
+}
+
+/** Says what went wrong and what is to be done; where the order was changed meanwhile, looks at it again. */
+async function explain(it, error, action) {
+  if (!(error instanceof Problem)) throw error;
+  const before = it.task;
+  if ([404, 409, 412].includes(error.status)) {
+    it.task = await get(`orders/${encodeURIComponent(before.OrderID)}`).catch(() => before);
+  }
+  if (error.status === 412) {
+    const as = (task) => `${task.ProcessState} in version ${task.Version}`;
+    const now = `It was ${as(before)}, and is ${as(it.task)}.`;
+    it.error =
+      `Nothing was done: the order was changed while you looked at it. ${now} ` +
+      (allows(it.task, action) ? "Look at what will happen now, then decide again." : "");
+  } else {
+    it.error = inWords(error, "It is not known whether it was queued; it is safe to send it again.");
+  }
+}
+
+/** A problem as a sentence, with what to do. */
+export function inWords(error, unsure) {
+  if (error.status === 401 || error.status === 403) return `You may not do this: ${error.message}.`;
+  const known = error.status > 0 && error.status < 500;
+  return known ? `Refused: ${error.message}.` : `${error.message}. ${unsure}`;
+}
+
+/** Asks for several orders at once, and sends one after the other, each for the version that was shown. */
+export function actOnMany(action, tasks, changed) {
+  const fit = tasks.filter((task) => allows(task, action));
+  const it = { phase: "ask", results: [] };
+  const submit = async (event) => {
+    event.preventDefault();
+    const who = wish(event.target);
+    if (!who || it.phase !== "ask") return;
+    it.phase = "sending";
+    for (const task of fit) {
+      let line;
+      try {
+        await post(`orders/${encodeURIComponent(task.OrderID)}/${action}`, who, task.Version);
+        line = { task, isDone: true, text: "accepted" };
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        line = {
+          task,
+          isDone: false,
+          text:
+            error.status === 412
+              ? "nothing done: it was changed meanwhile; look at it again"
+              : inWords(error, "Safe to send again."),
+        };
+      }
+      it.results.push(line);
+      dialog.redraw();
+    }
+    it.phase = "done";
+    const accepted = it.results.filter(({ isDone }) => isDone).length;
+    announce(`${accepted} of ${fit.length} accepted.`);
+    dialog.redraw();
+  };
+  const dialog = open({
+    title: `${ACTIONS[action].label}: ${plural(fit.length, "order")}`,
+    // Who leaves it at that keeps the selection.
+    onclose: () => it.phase === "ask" || changed(),
+    draw: () =>
+      it.phase === "ask"
+        ? askMany(action, tasks, fit, submit, () => dialog.close())
+        : toldMany(it, fit, () => dialog.close()),
+  });
+}
+
+function askMany(action, tasks, fit, submit, close) {
+  const unfit = tasks.length - fit.length;
+  return h(
+    "form",
+    { "data-key": "ask", onsubmit: submit },
+    unfit
+      ? notice("wait", h("p", {}, `${plural(unfit, "selected order")} in a state that does not allow this: left out.`))
+      : null,
+    h(
+      "div",
+      { class: "consequences", id: "consequences" },
+      h("h3", {}, "What will happen"),
+      h(
+        "ul",
+        {},
+        fit
+          .slice(0, 5)
+          .map((task) =>
+            h(
+              "li",
+              {},
+              h("span", { class: "id" }, `${task.OrderID.slice(0, 8)}… `),
+              consequences(task, action).join(" "),
+            ),
+          ),
+        fit.length > 5 ? h("li", {}, `The same for ${fit.length - 5} more.`) : null,
+      ),
+    ),
+    whoAndWhy(),
+    h(
+      "div",
+      { class: "buttons" },
+      h(
+        "button",
+        { type: "submit", class: ACTIONS[action].danger ? "danger" : "primary", "aria-describedby": "consequences" },
+        `${ACTIONS[action].label}: ${plural(fit.length, "order")}`,
+      ),
+      h("button", { type: "button", onclick: close }, "Leave them"),
+    ),
+  );
+}
+
+function toldMany(it, fit, close) {
+  return h(
+    "div",
+    { "data-key": "outcome" },
+    h("p", {}, `${it.results.length} of ${fit.length} sent.`),
+    h(
+      "ul",
+      { class: "results", id: "dialog-result" },
+      it.results.map(({ task, isDone, text }) =>
+        h("li", { "data-tone": isDone ? "good" : "bad" }, orderLink(task.OrderID, true), ` ${text}`),
+      ),
+    ),
+    it.phase === "done" ? closing(close) : null,
+  );
+}

@@ -1,0 +1,104 @@
+// Talks to the API that served this page. Addresses are relative, so a stage or a proxy before the path does no harm.
+
+const PATIENCE_MS = 10_000;
+// Answers with a tag, by path: asked again, the API says 304 where nothing changed.
+const known = new Map();
+const KNOWN_MAX = 50;
+
+/** The API answered with a problem. `status` 0: it did not answer at all. */
+export class Problem extends Error {
+  constructor(status, document, tag) {
+    super(document.detail ?? document.title ?? `the API answered ${status}`);
+    this.status = status;
+    this.type = String(document.type ?? "");
+    this.field = document.field ?? null;
+    this.tag = tag ?? null;
+  }
+
+  /** Nothing came back, or something before the API answered for it; the console cannot tell how things are. */
+  get isAway() {
+    return this.status === 0 || this.status === 502 || this.status === 504;
+  }
+}
+
+/** Reads `path`, such as `orders/1`. Gives the JSON; where it has a tag, `tagOf` knows it. */
+export async function get(path, signal) {
+  const before = known.get(path);
+  const headers = before ? { "If-None-Match": before.tag } : {};
+  const response = await call(path, { headers, signal });
+  if (response.status === 304 && before) return before.body;
+  const body = await bodyOf(response);
+  const tag = response.headers.get("ETag");
+  if (tag) {
+    known.delete(path);
+    known.set(path, { tag, body });
+    if (known.size > KNOWN_MAX) known.delete(known.keys().next().value);
+  }
+  return body;
+}
+
+/** As `get`; nothing where there is no such thing, or this API has no such path. */
+export async function getIfThere(path, signal) {
+  try {
+    return await get(path, signal);
+  } catch (error) {
+    if (error instanceof Problem && [403, 404, 405].includes(error.status)) return null;
+    throw error;
+  }
+}
+
+const forGood = new Map();
+
+/** As `getIfThere`, for what never changes while this page is open: asked for once. */
+export async function getOnce(path, signal) {
+  if (!forGood.has(path)) {
+    const body = await getIfThere(path, signal);
+    if (body === null) return null;
+    forGood.set(path, body);
+    if (forGood.size > KNOWN_MAX) forGood.delete(forGood.keys().next().value);
+  }
+  return forGood.get(path);
+}
+
+/** Posts `body`. With `version` it is done to that version or not at all: 412. */
+export async function post(path, body, version) {
+  const headers = { "Content-Type": "application/json" };
+  if (version !== undefined) headers["If-Match"] = `"${version}"`;
+  return bodyOf(await call(path, { method: "POST", headers, body: JSON.stringify(body) }));
+}
+
+/** A path with a query; what is empty is left out. */
+export function withQuery(path, parameters) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
+  return query.size ? `${path}?${query}` : path;
+}
+
+async function call(path, { signal, ...init }) {
+  const late = AbortSignal.timeout(PATIENCE_MS);
+  const either = signal ? AbortSignal.any([signal, late]) : late;
+  try {
+    return await fetch(`./${path}`, { cache: "no-store", credentials: "same-origin", ...init, signal: either });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Problem(0, { detail: late.aborted ? "the API did not answer within 10 s" : "the API cannot be reached" });
+  }
+}
+
+async function bodyOf(response) {
+  let body;
+  try {
+    body = JSON.parse(await response.text(), exact);
+  } catch {
+    body = null;
+  }
+  if (response.ok && body !== null) return body;
+  throw new Problem(response.status, body ?? {}, response.headers.get("ETag"));
+}
+
+/** A number that would lose digits, such as 1.10, is kept as it was written, where the browser can do that. */
+function exact(_name, value, context) {
+  const written = context?.source;
+  return typeof value === "number" && written && JSON.rawJSON && String(value) !== written
+    ? JSON.rawJSON(written)
+    : value;
+}

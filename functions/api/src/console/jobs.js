@@ -1,0 +1,313 @@
+// Jobs: many orders resubmitted as one. A list, and one job with its plan, its start and its progress.
+
+import { inWords } from "./actions.js";
+import { Problem, get, post, withQuery } from "./api.js";
+import { open, whoAndWhy, wish } from "./dialog.js";
+import { announce, fragment, h } from "./dom.js";
+import { count, heading, notice, panel, plural, table } from "./parts.js";
+import { share } from "./pictures.js";
+import { clock, when } from "./time.js";
+
+const SIGNS = { Planned: "○", Canary: "◐", Running: "◐", Done: "✓", Stopped: "!", Cancelled: "–" };
+// In whose colour a job's state is shown.
+const COLORS = {
+  Planned: "Pending",
+  Canary: "Processing",
+  Running: "Processing",
+  Done: "Processed",
+  Stopped: "Error",
+  Cancelled: "Pending",
+};
+
+export const jobs = {
+  name: "jobs",
+  title: () => "Jobs",
+  load: (_route, signal) => get(withQuery("bulk", { limit: 50 }), signal),
+  render({ Jobs }) {
+    return fragment(
+      heading("Jobs", h("a", { class: "button primary", href: "#/jobs/new" }, "Resubmit many orders…")),
+      h(
+        "p",
+        { class: "lead" },
+        "A job resubmits many orders in Error: a few first, then the others at a rate. ",
+        "It stops by itself when too many fail again.",
+      ),
+      table({
+        caption: "Jobs, newest first",
+        hideCaption: true,
+        rows: Jobs,
+        key: (one) => one.JobID,
+        empty: "There was no job yet.",
+        columns: [
+          {
+            name: "Job",
+            isName: true,
+            kind: "text",
+            cell: (one) => h("a", { href: `#/job/${encodeURIComponent(one.JobID)}` }, one.Reason),
+          },
+          { name: "State", cell: jobState },
+          { name: "Which orders", kind: "text", cell: (one) => selector(one.Selector) },
+          { name: "Progress", cell: progress },
+          { name: "By", kind: "text", cell: (one) => one.By },
+          { name: "Planned", cell: (one) => when(one.PlannedAt, "brief") },
+        ],
+      }),
+    );
+  },
+};
+
+export const job = {
+  name: "jobs",
+  title: () => "Job",
+  load: ({ id }, signal) => get(`bulk/${encodeURIComponent(id)}`, signal),
+  render(one, { changed }) {
+    const started = one.State !== "Planned";
+    return fragment(
+      heading(one.Reason, h("p", { class: "beside" }, jobState(one))),
+      h(
+        "section",
+        { class: "panel standing", "data-tone": tone(one), id: "standing", "aria-labelledby": "standing-head" },
+        h("h2", { id: "standing-head" }, standing(one)),
+        h("p", {}, selectorSentence(one.Selector)),
+        one.Why ? h("p", {}, one.Why) : null,
+        h(
+          "div",
+          { class: "buttons", id: "actions" },
+          one.State === "Planned" && one.DryRun.Matching > 0
+            ? h(
+                "button",
+                { type: "button", class: "primary", "data-key": "start", onclick: () => act(one, "start", changed) },
+                `Start: resubmit ${orders(one)}…`,
+              )
+            : null,
+          ["Planned", "Canary", "Running"].includes(one.State)
+            ? h(
+                "button",
+                {
+                  type: "button",
+                  class: started ? "danger" : null,
+                  "data-key": "cancel",
+                  onclick: () => act(one, "cancel", changed),
+                },
+                started ? "Cancel job…" : "Discard…",
+              )
+            : null,
+        ),
+      ),
+      (started && one.State !== "Cancelled") || one.Tally.Begun ? panel("progress", "Progress", whole(one)) : null,
+      panel("plan-of", "Plan", facts(one)),
+    );
+  },
+};
+
+/** The state of a job: a sign and a word. */
+export function jobState(one) {
+  return h(
+    "span",
+    { class: "state", "data-state": COLORS[one.State] },
+    h("span", { class: "sign", "aria-hidden": "true" }, SIGNS[one.State] ?? "·"),
+    one.State,
+  );
+}
+
+function tone(one) {
+  return (
+    { Planned: "wait", Canary: "busy", Running: "busy", Done: "good", Stopped: "bad", Cancelled: "undone" }[
+      one.State
+    ] ?? "wait"
+  );
+}
+
+function orders(one) {
+  return plural(one.DryRun.Matching, "order", !one.DryRun.Complete);
+}
+
+function standing(one) {
+  const { Recovered, FailedAgain } = one.Tally;
+  switch (one.State) {
+    case "Planned":
+      return one.DryRun.Matching > 0
+        ? `Plan: ${orders(one)} ${one.DryRun.Matching === 1 ? "matches" : "match"}. Nothing is done yet.`
+        : "Plan: no order matches. There is nothing to start.";
+    case "Canary":
+      return one.Canary === 1
+        ? "The first one is on its way; the others wait for how it fares."
+        : `The first ${one.Canary} are on their way; the others wait for how they fare.`;
+    case "Running":
+      return `Under way: ${one.RatePerSecond} orders a second.`;
+    case "Done":
+      return FailedAgain
+        ? `Done: ${Recovered} recovered, ${FailedAgain} failed again.`
+        : `Done: ${plural(Recovered, "order")} recovered.`;
+    case "Stopped":
+      return "It stopped itself. What was sent is carried out; nothing more is sent.";
+    case "Cancelled":
+      return one.Tally.Begun
+        ? "It was cancelled. What was sent is carried out; nothing more is sent."
+        : "It was discarded before it did anything.";
+    default:
+      return one.State;
+  }
+}
+
+/** Which orders a job is about, in a few words. */
+export function selector({ ReasonCode, Step, FailedSince, FailedUntil }) {
+  const words = [
+    ReasonCode ?? "any reason",
+    Step ? `at ${Step}` : null,
+    FailedSince ? `since ${clock(FailedSince)}` : null,
+    FailedUntil ? `until ${clock(FailedUntil)}` : null,
+  ];
+  return words.filter(Boolean).join(", ");
+}
+
+function selectorSentence(chosen) {
+  return `Orders in Error: ${selector(chosen)}.`;
+}
+
+function parts({ Tally, UnderWay }) {
+  return [
+    ["Processed", Tally.Recovered],
+    ["Processing", UnderWay],
+    ["Error", Tally.FailedAgain],
+  ];
+}
+
+function progress(one) {
+  if (one.State === "Planned") return `${count(one.DryRun.Matching, !one.DryRun.Complete)} match`;
+  const { Recovered, FailedAgain, PassedOver } = one.Tally;
+  return h(
+    "span",
+    { class: "progress" },
+    `${Recovered + FailedAgain + PassedOver} of ${count(one.DryRun.Matching, !one.DryRun.Complete)}`,
+    share(
+      parts(one),
+      Math.max(one.DryRun.Matching, one.Tally.Begun),
+      `${Recovered} recovered, ${one.UnderWay} under way, ${FailedAgain} failed again`,
+    ),
+  );
+}
+
+function whole(one) {
+  const { Begun, Recovered, FailedAgain, Late, PassedOver } = one.Tally;
+  const numbers = [
+    ["put on their way", Begun, null],
+    ["recovered", Recovered, "Processed"],
+    ["under way", one.UnderWay, "Processing"],
+    ["failed again", FailedAgain, "Error"],
+    ["of them not settled in time", Late ?? 0, null],
+    ["somebody else saw to them", PassedOver, null],
+    [["Canary", "Running"].includes(one.State) ? "wait for their turn" : "were left as they are", one.Waiting, null],
+  ];
+  return [
+    share(
+      parts(one),
+      Math.max(one.DryRun.Matching, Begun),
+      `${Recovered} recovered, ${one.UnderWay} under way, ${FailedAgain} failed again, of ${orders(one)}`,
+    ),
+    h(
+      "ul",
+      { class: "numbers-list" },
+      numbers
+        .filter(([, number], at) => number || at < 4)
+        .map(([words, number, color]) =>
+          h(
+            "li",
+            {},
+            color ? h("span", { class: "swatch", "data-state": color, "aria-hidden": "true" }) : null,
+            h("b", {}, count(number)),
+            ` ${words}`,
+          ),
+        ),
+    ),
+  ];
+}
+
+function facts(one) {
+  const fact = (name, value) => (value ? h("div", {}, h("dt", {}, name), h("dd", {}, value)) : null);
+  return h(
+    "dl",
+    { class: "facts" },
+    fact("Planned", [`by ${one.By}, `, when(one.PlannedAt)]),
+    fact("Started", one.StartedBy),
+    fact("Dry run", one.DryRun.Message),
+    fact("Canaries", String(one.Canary)),
+    fact("Rate", `${one.RatePerSecond} orders a second`),
+    fact("Stops", `when more than ${one.StopAtFailedPercent} % fail again`),
+    fact("Job", h("span", { class: "id" }, one.JobID)),
+  );
+}
+
+function act(one, action, changed) {
+  const starting = action === "start";
+  const it = { error: null, sending: false };
+  const submit = async (event) => {
+    event.preventDefault();
+    const who = wish(event.target);
+    if (!who || it.sending) return;
+    it.sending = true;
+    dialog.redraw();
+    try {
+      // Who starts it means this plan; who cancels means the job, however far it is.
+      await post(`bulk/${encodeURIComponent(one.JobID)}/${action}`, who, starting ? one.Version : undefined);
+      announce(starting ? "The job is started." : "The job is cancelled.");
+      dialog.close();
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      it.error = inWords(error, "It is not known whether this was done; look at the job, or send it again.");
+      it.sending = false;
+      announce(it.error);
+      dialog.redraw();
+    }
+  };
+  const what = starting
+    ? [
+        `${orders(one)} in Error are resubmitted, each under the same idempotency key: ` +
+          "what had its effect has it no second time.",
+        `The first ${Math.min(one.Canary, one.DryRun.Matching)} go alone. ` +
+          `If more than ${one.StopAtFailedPercent} % of them fail again, the job stops.`,
+        `The others follow, ${one.RatePerSecond} in a second. You can cancel it at any time.`,
+      ]
+    : [
+        one.State === "Planned"
+          ? "The plan is put away; no order is touched."
+          : "Nothing more is put on its way. What was sent is carried out.",
+      ];
+  const dialog = open({
+    title: starting ? "Start the job" : "Cancel the job",
+    onclose: changed,
+    draw: () => [
+      it.error ? h("div", { id: "dialog-error" }, notice("bad", h("p", {}, it.error))) : null,
+      h(
+        "form",
+        { "data-key": "ask", onsubmit: submit },
+        h(
+          "div",
+          { class: "consequences", id: "consequences" },
+          h("h3", {}, "What will happen"),
+          h(
+            "ul",
+            {},
+            what.map((line) => h("li", {}, line)),
+          ),
+        ),
+        whoAndWhy(one.State === "Planned" && starting ? one.Reason : ""),
+        h(
+          "div",
+          { class: "buttons" },
+          h(
+            "button",
+            {
+              type: "submit",
+              class: starting ? "primary" : "danger",
+              disabled: it.sending,
+              "aria-describedby": "consequences",
+            },
+            starting ? `Resubmit ${orders(one)}` : "Cancel job",
+          ),
+          h("button", { type: "button", onclick: () => dialog.close() }, "Leave it"),
+        ),
+      ),
+    ],
+  });
+}

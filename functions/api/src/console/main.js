@@ -1,0 +1,271 @@
+// Which view is shown, and keeping it up to date: asks again every two seconds, less often while nobody looks, and
+// says so when the API is away. What is shown changes in place, so that focus, scroll and what is typed stay.
+
+import { Problem } from "./api.js";
+import { byId, fragment, h, morph, announce } from "./dom.js";
+import { job, jobs } from "./jobs.js";
+import { letters } from "./letters.js";
+import { order } from "./order.js";
+import { orders } from "./orders.js";
+import { overview } from "./overview.js";
+import { heading, notice } from "./parts.js";
+import { plan } from "./plan.js";
+import { clock, tick } from "./time.js";
+
+const EVERY_MS = 2_000;
+const EVERY_HIDDEN_MS = 10_000;
+// While the API is away: soon at first, then as rarely as this.
+const RETRY_MS_MAX = 10_000;
+
+const ROUTES = [
+  [/^$/, overview],
+  [/^orders$/, orders],
+  [/^order\/([^/]+)$/, order],
+  [/^dead-letters$/, letters],
+  [/^jobs$/, jobs],
+  [/^jobs\/new$/, plan],
+  [/^job\/([^/]+)$/, job],
+];
+// The list that a view belongs to.
+const BACK = { orders: "#/orders", order: "#/orders", letters: "#/dead-letters", jobs: "#/jobs", plan: "#/jobs" };
+const ORDER_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+let route = null;
+let data = null;
+let timer = 0;
+let asking = null;
+let away = null;
+
+function routeOf(hash) {
+  const [path, query] = hash.replace(/^#\/?/, "").split("?");
+  const params = new URLSearchParams(query);
+  for (const [pattern, view] of ROUTES) {
+    const match = pattern.exec(path);
+    if (match) return { view, params, id: match[1] ? decoded(match[1]) : null };
+  }
+  return null;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const context = () => ({ params: route.params, id: route.id, go, redraw, changed: refresh });
+
+function go(hash) {
+  if (location.hash === hash) refresh();
+  else location.hash = hash;
+}
+
+/** Opens what the address names. */
+function navigate() {
+  // A link to a part of the page is no view.
+  if (location.hash && !location.hash.startsWith("#/")) return;
+  route = routeOf(location.hash);
+  data = null;
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
+  for (const link of document.querySelectorAll("nav [data-view]")) {
+    const isHere =
+      link.dataset.view ===
+      (route?.view.name === "plan" ? "jobs" : route?.view.name === "order" ? "orders" : route?.view.name);
+    if (isHere) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  scrollTo(0, 0);
+  if (!route) {
+    show(
+      fragment(
+        heading("Nothing here"),
+        h("p", {}, "This address names no view. ", h("a", { href: "#/" }, "To the overview")),
+      ),
+      "Nothing here",
+      true,
+    );
+    clearTimeout(timer);
+    return;
+  }
+  route.view.opened?.();
+  route.isNew = true;
+  refresh();
+}
+
+/** Asks now, and again after a while. */
+async function refresh() {
+  clearTimeout(timer);
+  asking?.abort();
+  if (!route) return;
+  const mine = new AbortController();
+  const of = route;
+  asking = mine;
+  try {
+    const fresh = await of.view.load(of, mine.signal);
+    if (mine.signal.aborted) return;
+    data = { fresh };
+    back();
+    redraw();
+    schedule(document.hidden ? EVERY_HIDDEN_MS : EVERY_MS);
+  } catch (error) {
+    if (mine.signal.aborted) return;
+    if (!(error instanceof Problem)) {
+      live("broken", "this page failed");
+      throw error;
+    }
+    failed(error);
+  }
+}
+
+function schedule(after_ms) {
+  clearTimeout(timer);
+  timer = setTimeout(refresh, after_ms);
+}
+
+function redraw() {
+  if (!route || !data) return;
+  const isNew = route.isNew;
+  route.isNew = false;
+  show(route.view.render(data.fresh, context()), route.view.title(route), isNew);
+}
+
+function show(content, title, isNew) {
+  const view = byId("view");
+  const focused = document.activeElement;
+  if (isNew) view.replaceChildren(content);
+  else morph(view, content);
+  view.dataset.shown = location.hash || "#/";
+  document.title = `${title} · Stepwarden`;
+  // A new page is read from its head. So is one from which what had the focus is gone, such as a button that its last
+  // state allowed.
+  if ((isNew && shownOnce) || !focused?.isConnected) byId("head")?.focus({ preventScroll: true });
+  shownOnce = true;
+}
+
+let shownOnce = false;
+
+// ---- when the API does not answer, or says no
+
+function failed(problem) {
+  if (problem.isAway || problem.status >= 500 || problem.status === 429) {
+    gone(problem);
+    return;
+  }
+  back();
+  // The view stays the same one: an order that was accepted a moment ago appears when it is stored.
+  data = null;
+  const words = problem.status === 401 || problem.status === 403 ? "You may not see this." : problem.message;
+  const more =
+    problem.status === 404 && route.view === order
+      ? h(
+          "p",
+          {},
+          h("a", { href: `#/orders?correlation=${encodeURIComponent(route.id)}` }, "Look for it as a correlation id"),
+        )
+      : null;
+  const isNew = route.isNew;
+  route.isNew = false;
+  show(
+    fragment(
+      heading(route.view.title(route)),
+      h("div", { id: "problem" }, notice("bad", h("p", {}, `${sentence(words)}`))),
+      more,
+      h("p", {}, h("a", { href: BACK[route.view.name] ?? "#/" }, "Back to the list")),
+    ),
+    route.view.title(route),
+    isNew,
+  );
+  if (isNew) announce(words);
+  schedule(EVERY_HIDDEN_MS);
+}
+
+function sentence(text) {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+}
+
+function gone(problem) {
+  away = { since: away?.since ?? Date.now(), tries: (away?.tries ?? 0) + 1 };
+  if (route.isNew) {
+    route.isNew = false;
+    show(
+      fragment(heading(route.view.title(route)), h("p", { class: "empty" }, "Nothing could be read yet.")),
+      route.view.title(route),
+      true,
+    );
+  }
+  const again_ms = Math.min(RETRY_MS_MAX, 1_000 * 2 ** away.tries);
+  const line = byId("away");
+  if (line.hidden) {
+    const what = data ? "What you see is from before." : "";
+    line.replaceChildren(
+      h(
+        "p",
+        {},
+        h("strong", {}, "The API does not answer. "),
+        `Since ${clock(away.since)}: ${sentence(problem.message)} ${what} It is asked again by itself. `,
+      ),
+      h("button", { type: "button", onclick: refresh }, "Ask now"),
+    );
+    line.hidden = false;
+    byId("view").classList.add("stale");
+  }
+  live("away", `no answer since ${clock(away.since)}`);
+  schedule(document.hidden ? EVERY_HIDDEN_MS : again_ms);
+}
+
+function back() {
+  if (away) {
+    away = null;
+    byId("away").hidden = true;
+    byId("away").replaceChildren();
+    byId("view").classList.remove("stale");
+    announce("The API answers again.");
+  }
+  live("live", "live");
+}
+
+function live(state, text) {
+  const element = byId("live");
+  element.dataset.state = state;
+  if (byId("live-text").textContent !== text) byId("live-text").textContent = text;
+}
+
+// ---- keyboard, search, time
+
+document.addEventListener("keydown", (event) => {
+  const isTyping = event.target.closest?.("input, select, textarea, dialog");
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyping) return;
+  event.preventDefault();
+  byId("find-text").focus();
+});
+
+byId("find-text").addEventListener("keydown", (event) => {
+  if (event.key !== "Escape") return;
+  event.target.value = "";
+  byId("head")?.focus();
+});
+
+byId("find").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const text = byId("find-text").value.trim();
+  if (!text) return;
+  byId("find-text").value = "";
+  go(
+    ORDER_ID.test(text.toLowerCase())
+      ? `#/order/${text.toLowerCase()}`
+      : `#/orders?${new URLSearchParams({ correlation: text })}`,
+  );
+});
+
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  byId("view").focus();
+});
+
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) refresh();
+});
+addEventListener("hashchange", navigate);
+setInterval(() => tick(document.body), 1_000);
+navigate();

@@ -1,0 +1,148 @@
+// One order: how it stands in words, what can be done, its way, its steps, who did what, and what it holds.
+
+import { buttons } from "./actions.js";
+import { get, getIfThere, getOnce } from "./api.js";
+import { fragment, h } from "./dom.js";
+import { heading, panel, state, table } from "./parts.js";
+import { timeline } from "./timeline.js";
+import { when } from "./time.js";
+import { situation } from "./words.js";
+
+export const order = {
+  name: "order",
+  title: ({ id }) => `Order ${id.slice(0, 8)}`,
+  async load({ id }, signal) {
+    const path = `orders/${encodeURIComponent(id)}`;
+    const [task, health, document] = await Promise.all([
+      get(path, signal),
+      getIfThere("services", signal),
+      getOnce(`${path}/document`, signal),
+    ]);
+    return { task, services: health?.Services ?? [], document };
+  },
+  render({ task, services, document }, { changed }) {
+    return fragment(
+      heading(
+        h("span", { class: "id" }, task.OrderID),
+        h(
+          "p",
+          { class: "beside" },
+          state(task.ProcessState),
+          task.Paused ? h("span", { class: "badge" }, "paused") : null,
+          task.Priority === "high" ? h("span", { class: "badge" }, "high priority") : null,
+        ),
+      ),
+      standing(task, services, changed),
+      panel("way", "Its way", timeline(task)),
+      panel("steps", "Steps", steps(task)),
+      panel("history", "Who did what", history(task)),
+      panel("holds", "What it holds", holds(task, document)),
+    );
+  },
+};
+
+function standing(task, services, changed) {
+  const { tone, head, text, todo } = situation(task, services);
+  return h(
+    "section",
+    { class: "panel standing", "data-tone": tone, "aria-labelledby": "standing-head", id: "standing" },
+    h("h2", { id: "standing-head" }, head),
+    text.filter(Boolean).map((line) => h("p", {}, line)),
+    todo ? h("p", { class: "todo" }, h("strong", {}, "What to do: "), todo) : null,
+    h("div", { class: "buttons", id: "actions" }, buttons(task, changed)),
+  );
+}
+
+function steps(task) {
+  return table({
+    caption: "The order's steps",
+    hideCaption: true,
+    rows: task.Steps,
+    key: (step) => step.Name,
+    empty: "It has no steps.",
+    columns: [
+      {
+        name: "Step",
+        isName: true,
+        cell: (step) => h("span", {}, step.Name, h("span", { class: "quiet block" }, step.Agent)),
+      },
+      { name: "State", cell: (step) => state(step.ProcessState, step.Direction === "Undo") },
+      { name: "Attempts", kind: "num", cell: (step) => step.Attempt },
+      { name: "Failures", kind: "num", cell: (step) => step.FailureCount },
+      { name: "Began", cell: (step) => when(step.StartedAt, "exact") },
+      { name: "Ended", cell: (step) => when(step.FinishedAt, "exact") },
+      { name: "Next", cell: next },
+      { name: "Last error", kind: "text", cell: lastError },
+    ],
+  });
+}
+
+function next(step) {
+  if (step.CompleteBy) return h("span", {}, "answer by ", when(step.CompleteBy));
+  if (step.NotBefore) return h("span", {}, "not before ", when(step.NotBefore));
+  return "–";
+}
+
+function lastError(step) {
+  const error = step.LastError;
+  if (!error) return "–";
+  return h(
+    "span",
+    {},
+    error.Message,
+    h("span", { class: "quiet block" }, `${error.Code}, attempt ${error.Attempt}, `, when(error.At, "clock")),
+  );
+}
+
+function history(task) {
+  const rows = [...(task.History ?? [])].reverse();
+  return table({
+    caption: "What happened, the last first",
+    hideCaption: true,
+    rows,
+    empty: "Nothing is known.",
+    key: (line) => `${line.At} ${line.What}`,
+    columns: [
+      { name: "When", cell: (line) => when(line.At, "exact") },
+      { name: "What", isName: true, cell: (line) => line.What },
+      { name: "Who", kind: "text who", cell: (line) => line.Who },
+      { name: "Why", kind: "text", cell: (line) => line.Why ?? "–" },
+    ],
+  });
+}
+
+function holds(task, document) {
+  const outputs = task.Steps.filter((step) => step.Output !== undefined);
+  return [
+    h(
+      "dl",
+      { class: "facts" },
+      fact("Version", task.Version),
+      fact("Workflow", `${task.Workflow}, version ${task.WorkflowVersion}`),
+      document
+        ? [
+            fact("Submitted", when(document.SubmittedAt)),
+            fact("Submitter", document.Submitter),
+            fact("Correlation id", document.CorrelationID),
+            fact("Reply channel", document.ReplyChannel),
+          ]
+        : null,
+    ),
+    document
+      ? [h("h3", {}, "Document"), json(document.Document, "The document")]
+      : h("p", { class: "quiet" }, "The document cannot be shown."),
+    outputs.map((step) => [
+      h("h3", { "data-key": `output ${step.Name}` }, `Output of ${step.Name}`),
+      json(step.Output, `The output of ${step.Name}`),
+    ]),
+  ];
+}
+
+function fact(name, value) {
+  return value === null || value === undefined ? null : h("div", {}, h("dt", {}, name), h("dd", {}, value));
+}
+
+// It may be wider than the page, so it can be scrolled, by keyboard too.
+function json(value, name) {
+  return h("pre", { tabindex: "0", role: "region", "aria-label": name }, JSON.stringify(value, null, 2));
+}

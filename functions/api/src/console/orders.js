@@ -1,0 +1,253 @@
+// The list of orders: filter, search, pages, and actions on those that are selected. All of it stands in the address.
+
+import { actOnMany } from "./actions.js";
+import { get, getIfThere, getOnce, withQuery } from "./api.js";
+import { fragment, h } from "./dom.js";
+import { pages } from "./letters.js";
+import { field, heading, orderLink, plural, state, table } from "./parts.js";
+import { when } from "./time.js";
+import { ACTIONS, REASONS, STATES, allows, inBrief } from "./words.js";
+
+const PAGE = 50;
+const FILTERS = ["state", "reason", "step", "since", "until", "correlation", "field", "value"];
+
+// The orders that are ticked, by id, as long as this list is looked at.
+let selected = new Set();
+let selectedIn = "";
+
+export const orders = {
+  name: "orders",
+  title: () => "Orders",
+  async load({ params }, signal) {
+    const query = Object.fromEntries([...FILTERS, "cursor"].map((name) => [name, params.get(name)]));
+    const [page, health, workflows] = await Promise.all([
+      get(withQuery("orders", { ...query, limit: PAGE }), signal),
+      getIfThere("services", signal),
+      getOnce("workflows", signal),
+    ]);
+    return { page, services: health?.Services ?? [], steps: stepNames(workflows) };
+  },
+  render({ page, services, steps }, context) {
+    const { params } = context;
+    if (selectedIn !== params.toString()) [selected, selectedIn] = [new Set(), params.toString()];
+    return fragment(
+      heading("Orders"),
+      filters(params, steps, context),
+      reach(page),
+      selection(page.Orders, context),
+      list(page, services, context),
+      pages(params, page.NextCursor, "#/orders"),
+    );
+  },
+};
+
+/** The names of the steps of all workflows, in their order. */
+export function stepNames(workflows) {
+  return [...new Set((workflows?.Workflows ?? []).flatMap((workflow) => workflow.Steps.map((step) => step.Name)))];
+}
+
+/** A time of the address, in the form that a field for local times wants. */
+export function toLocal(iso) {
+  const at = Date.parse(iso ?? "");
+  if (Number.isNaN(at)) return "";
+  return new Date(at - new Date(at).getTimezoneOffset() * 60_000)
+    .toISOString()
+    .slice(0, 23)
+    .replace(/\.000$/, "");
+}
+
+/** The reverse; empty where nothing is filled in. */
+export function fromLocal(value) {
+  const at = Date.parse(value);
+  return Number.isNaN(at) ? "" : new Date(at).toISOString();
+}
+
+function filters(params, steps, { go }) {
+  const choices = (names, given) => [
+    ["", "any"],
+    ...[...new Set([...names, given].filter(Boolean))].map((name) => [name, name]),
+  ];
+  const apply = (event) => {
+    event?.preventDefault();
+    const form = document.getElementById("filters");
+    const values = Object.fromEntries(FILTERS.map((name) => [name, form.elements[`f-${name}`].value.trim()]));
+    values.since = fromLocal(values.since);
+    values.until = fromLocal(values.until);
+    go(withQuery("#/orders", values));
+  };
+  const more = ["since", "until", "correlation", "field", "value"].some((name) => params.get(name));
+  const text = (name) => params.get(name) ?? "";
+  return h(
+    "form",
+    { id: "filters", class: "filters", "aria-label": "Filter", onsubmit: apply },
+    field({
+      id: "f-state",
+      label: "State",
+      options: choices(
+        STATES.map(([name]) => name),
+        text("state"),
+      ),
+      value: text("state"),
+    }),
+    field({
+      id: "f-reason",
+      label: "Reason",
+      options: choices(Object.keys(REASONS), text("reason")),
+      value: text("reason"),
+    }),
+    field({ id: "f-step", label: "Step", options: choices(steps, text("step")), value: text("step") }),
+    h(
+      "details",
+      { class: "more", open: more },
+      h("summary", {}, "Time, correlation id, document"),
+      h(
+        "div",
+        { class: "fields" },
+        field({
+          id: "f-since",
+          label: "Submitted since",
+          type: "datetime-local",
+          step: "any",
+          value: toLocal(text("since")),
+        }),
+        field({
+          id: "f-until",
+          label: "Submitted until",
+          type: "datetime-local",
+          step: "any",
+          value: toLocal(text("until")),
+        }),
+        field({ id: "f-correlation", label: "Correlation id", maxlength: "256", value: text("correlation") }),
+        field({
+          id: "f-field",
+          label: "Field of the document",
+          maxlength: "256",
+          placeholder: "/Customer/Email",
+          hint: "A JSON pointer.",
+          value: text("field"),
+        }),
+        field({ id: "f-value", label: "Its value", maxlength: "256", value: text("value") }),
+      ),
+    ),
+    h(
+      "div",
+      { class: "buttons" },
+      h("button", { type: "submit", class: "primary" }, "Show"),
+      FILTERS.some((name) => params.get(name)) ? h("a", { class: "button", href: "#/orders" }, "All orders") : null,
+    ),
+  );
+}
+
+function reach(page) {
+  if (!page.SearchedBackTo && !page.Examined) return null;
+  const upTo = page.SearchedBackTo ? [", back to ", when(page.SearchedBackTo)] : null;
+  const goOn = page.NextCursor ? " There may be more: go on with “Older”." : " That is all of them.";
+  return h("p", { class: "quiet", id: "reach" }, `Looked at ${plural(page.Examined ?? 0, "order")}`, upTo, ".", goOn);
+}
+
+function selection(rows, { changed }) {
+  const chosen = rows.filter((task) => selected.has(task.OrderID));
+  if (!chosen.length) return h("div", { id: "selection", class: "selection", hidden: true });
+  return h(
+    "div",
+    { id: "selection", class: "selection", role: "group", "aria-label": "Selected orders" },
+    h("span", { role: "status" }, `${plural(chosen.length, "order")} selected`),
+    Object.keys(ACTIONS)
+      .filter((action) => chosen.some((task) => allows(task, action)))
+      .map((action) =>
+        h(
+          "button",
+          {
+            type: "button",
+            "data-key": action,
+            class: ACTIONS[action].danger ? "danger" : null,
+            onclick: () =>
+              actOnMany(action, chosen, () => {
+                selected.clear();
+                changed();
+              }),
+          },
+          `${ACTIONS[action].label}…`,
+        ),
+      ),
+  );
+}
+
+function list(page, services, { redraw }) {
+  const rows = page.Orders;
+  const toggle = (ids, isOn) => {
+    for (const id of ids) selected[isOn ? "add" : "delete"](id);
+    redraw();
+  };
+  const all = rows.length > 0 && rows.every((task) => selected.has(task.OrderID));
+  const everything = h(
+    "label",
+    { class: "tick" },
+    h("span", { class: "unseen" }, "Select all on this page"),
+    h("input", {
+      type: "checkbox",
+      checked: all,
+      onchange: (event) =>
+        toggle(
+          rows.map((task) => task.OrderID),
+          event.target.checked,
+        ),
+    }),
+  );
+  return table({
+    caption: "Orders, newest first",
+    hideCaption: true,
+    rows,
+    key: (task) => task.OrderID,
+    empty: page.NextCursor ? "None on this page. There may be more: go on with “Older”." : "No orders match.",
+    columns: [
+      {
+        name: "",
+        head: everything,
+        kind: "tick-cell",
+        cell: (task) =>
+          h(
+            "label",
+            { class: "tick" },
+            h("span", { class: "unseen" }, `Select order ${task.OrderID}`),
+            h("input", {
+              type: "checkbox",
+              checked: selected.has(task.OrderID),
+              onchange: (event) => toggle([task.OrderID], event.target.checked),
+            }),
+          ),
+      },
+      {
+        name: "State",
+        cell: (task) => [state(task.ProcessState), task.Paused ? h("span", { class: "badge" }, "paused") : null],
+      },
+      { name: "Order", isName: true, cell: (task) => orderLink(task.OrderID) },
+      { name: "What it waits for", kind: "text", cell: (task) => inBrief(task, services) || "–" },
+      { name: "Steps", cell: progress },
+      { name: "Submitted", cell: (task) => when(task.SubmittedAt, "brief") },
+      { name: "Changed", cell: (task) => when(task.UpdatedAt, "brief") },
+    ],
+  });
+}
+
+function progress(task) {
+  const undone = task.Steps.filter((step) => step.Direction === "Undo" && step.ProcessState === "Processed").length;
+  const done = task.Steps.filter((step) => step.Direction === "Forward" && step.ProcessState === "Processed").length;
+  const undoing = task.Steps.some((step) => step.Direction === "Undo");
+  const words = undoing ? `${undone} undone` : `${done} of ${task.Steps.length} done`;
+  return h(
+    "span",
+    { class: "dots" },
+    h(
+      "span",
+      { class: "signs", "aria-hidden": "true" },
+      task.Steps.map((step) =>
+        h("i", {
+          "data-state":
+            step.Direction === "Undo" && step.ProcessState === "Processed" ? "Compensated" : step.ProcessState,
+        }),
+      ),
+    ),
+    ` ${words}`,
+  );
+}

@@ -1,0 +1,269 @@
+// The first page: what waits for a person, how much goes through, and how the services and supervisors are.
+
+import { get, withQuery } from "./api.js";
+import { fragment, h } from "./dom.js";
+import { jobState, selector } from "./jobs.js";
+import { count, health, heading, orderLink, panel, plural, probe, table } from "./parts.js";
+import { bar, throughput } from "./pictures.js";
+import { ms, when } from "./time.js";
+import { REASONS, STATES } from "./words.js";
+
+export const overview = {
+  name: "overview",
+  title: () => "Overview",
+  async load(_route, signal) {
+    const [all, jobs] = await Promise.all([get("overview", signal), get(withQuery("bulk", { limit: 10 }), signal)]);
+    return { all, jobs: jobs.Jobs };
+  },
+  render({ all, jobs }) {
+    const underWay = jobs.filter((one) => ["Planned", "Canary", "Running"].includes(one.State));
+    return fragment(
+      heading("Overview"),
+      verdict(all),
+      panel("counts", "Orders by state", counts(all.Counts)),
+      panel("failures", "What waits for you", failures(all.Failures)),
+      h(
+        "div",
+        { class: "pair" },
+        panel("throughput", `Last ${all.Minutes.length} minutes`, throughput(all.Minutes, all.MinutesComplete)),
+        panel("services", "Services", services(all.Services)),
+      ),
+      h(
+        "div",
+        { class: "pair" },
+        panel("supervisors", "Supervisors", supervisors(all.Leases)),
+        h(
+          "div",
+          { class: "stack" },
+          panel("jobs", "Jobs under way", jobsUnderWay(underWay)),
+          panel("letters", "Dead letters", letters(all.DeadLetters)),
+        ),
+      ),
+    );
+  },
+};
+
+/** The answer to the first question of the night. */
+function verdict({ Counts, Services, Leases, Failures }) {
+  const inError = Counts.find(({ State }) => State === "Error");
+  const bad = Services.filter(({ State }) => State !== "Closed").map(({ Service }) => Service);
+  const waiting = inError?.Count ?? Failures.reduce((sum, one) => sum + one.Count, 0);
+  const lines = [];
+  if (waiting > 0)
+    lines.push(
+      `${plural(waiting, "order", inError?.AtLeast)} ${waiting === 1 && !inError?.AtLeast ? "waits" : "wait"} ` +
+        "for an operator.",
+    );
+  if (bad.length)
+    lines.push(
+      `${bad.join(" and ")} ${bad.length === 1 ? "is" : "are"} failing; ` +
+        `orders wait for ${bad.length === 1 ? "it" : "them"} and go on by themselves.`,
+    );
+  if (silent(Leases)) lines.push("No supervisor was heard of for more than a minute: what is overdue stands still.");
+  const tone = waiting > 0 || silent(Leases) ? "bad" : bad.length ? "wait" : "good";
+  return h(
+    "p",
+    { class: "verdict", "data-tone": tone, id: "verdict" },
+    lines.length ? lines.join(" ") : "All is well. Nothing waits for you.",
+  );
+}
+
+function silent(leases) {
+  const last = Math.max(0, ...leases.map((lease) => (lease.RenewedAt ? ms(lease.RenewedAt) : 0)));
+  return last > 0 && Date.now() - last > 60_000;
+}
+
+function counts(all) {
+  const most = Math.max(1, ...all.map(({ Count }) => Count));
+  return h(
+    "ul",
+    { class: "tiles" },
+    STATES.map(([name, sign, words]) => {
+      const { Count, AtLeast, Since } = all.find(({ State }) => State === name) ?? { Count: 0 };
+      return h(
+        "li",
+        { "data-key": name, "data-state": name, "data-any": Count > 0 ? "yes" : null },
+        h(
+          "a",
+          { href: `#/orders?state=${name}` },
+          h("span", { class: "tile-name" }, h("span", { class: "sign", "aria-hidden": "true" }, sign), name),
+          h("span", { class: "number" }, count(Count, AtLeast)),
+          bar(Count / most, name),
+          h("span", { class: "quiet" }, Since ? `${words}, last 30 min` : words),
+        ),
+      );
+    }),
+  );
+}
+
+function failures(all) {
+  return table({
+    caption: "Orders in Error, grouped by cause",
+    hideCaption: true,
+    rows: all,
+    key: (one) => `${one.Code} ${one.Step ?? ""}`,
+    empty: "Nothing. No order is in Error.",
+    columns: [
+      {
+        name: "Cause",
+        isName: true,
+        kind: "text",
+        cell: (one) => [
+          h("strong", {}, one.Step ? `${one.Code} at ${one.Step}` : one.Code),
+          h("span", { class: "quiet block" }, ...(REASONS[one.Code] ?? ["", ""]).join(" ")),
+        ],
+      },
+      {
+        name: "Orders",
+        kind: "num",
+        cell: (one) =>
+          h(
+            "a",
+            {
+              href: withQuery("#/orders", { state: "Error", reason: one.Code, step: one.Step }),
+              "aria-label": `${plural(one.Count, "order", one.AtLeast)}: show them`,
+            },
+            count(one.Count, one.AtLeast),
+          ),
+      },
+      {
+        name: "Since",
+        kind: "still",
+        cell: (one) => [
+          when(one.OldestAt, "brief"),
+          one.Count > 1 ? h("span", { class: "quiet block" }, "last ", when(one.NewestAt, "brief")) : null,
+        ],
+      },
+      {
+        name: "Last error",
+        kind: "text",
+        cell: (one) => [
+          one.LastError ? `${one.LastError.Message} (${one.LastError.Code})` : "–",
+          one.OrderIDs?.length ? h("span", { class: "block" }, "such as ", orderLink(one.OrderIDs[0], true)) : null,
+        ],
+      },
+      {
+        name: "",
+        head: h("span", { class: "unseen" }, "Action"),
+        cell: (one) =>
+          h(
+            "a",
+            { class: "button", href: withQuery("#/jobs/new", { reason: one.Code, step: one.Step }) },
+            "Resubmit group…",
+            h("span", { class: "unseen" }, ` ${one.Code}${one.Step ? ` at ${one.Step}` : ""}`),
+          ),
+      },
+    ],
+  });
+}
+
+function services(all) {
+  if (!all.length) return h("p", { class: "empty" }, "No service is known.");
+  return h(
+    "ul",
+    { class: "services" },
+    all.map((service) =>
+      h(
+        "li",
+        { "data-key": service.Service, "data-state": service.State },
+        h("span", { class: "service-name" }, service.Service),
+        health(service),
+        h(
+          "span",
+          { class: "quiet" },
+          service.State === "Closed"
+            ? service.Since
+              ? ["since ", when(service.Since, "brief")]
+              : "never failed"
+            : [`${plural(service.FailuresInARow ?? 1, "failure")} in a row, the last `, when(service.Since, "brief")],
+        ),
+        probe(service) ? h("span", { class: "probe" }, probe(service)) : null,
+      ),
+    ),
+  );
+}
+
+/** One line for each supervisor; its leases, one for each shard, can be unfolded. */
+function supervisors(leases) {
+  const owners = new Map();
+  for (const lease of leases) owners.set(lease.Owner, [...(owners.get(lease.Owner) ?? []), lease]);
+  const rows = [...owners].map(([owner, held]) => ({
+    owner,
+    held,
+    last: held
+      .map(({ RenewedAt }) => RenewedAt)
+      .filter(Boolean)
+      .sort()
+      .at(-1),
+  }));
+  rows.sort((one, other) => String(other.last).localeCompare(String(one.last)));
+  return [
+    table({
+      caption: "Supervisors and when each was last heard of",
+      hideCaption: true,
+      rows,
+      key: (row) => row.owner,
+      empty: "None was ever heard of.",
+      columns: [
+        { name: "Supervisor", isName: true, kind: "text", cell: (row) => row.owner },
+        { name: "Last run", cell: (row) => (row.last ? when(row.last, "brief") : "–") },
+        { name: "Leases", kind: "num", cell: (row) => row.held.length },
+        { name: "Held now", kind: "num", cell: (row) => row.held.filter(({ Held }) => Held).length },
+      ],
+    }),
+    leases.length
+      ? h(
+          "details",
+          { class: "numbers" },
+          h("summary", {}, `All ${leases.length} leases`),
+          table({
+            caption: "Leases",
+            hideCaption: true,
+            rows: leases,
+            key: (lease) => lease.Name,
+            empty: "None.",
+            columns: [
+              { name: "Lease", isName: true, kind: "text", cell: (lease) => lease.Name },
+              { name: "Owner", kind: "text", cell: (lease) => lease.Owner },
+              { name: "Epoch", kind: "num", cell: (lease) => lease.Epoch },
+              { name: "Renewed", cell: (lease) => (lease.RenewedAt ? when(lease.RenewedAt, "brief") : "–") },
+              {
+                name: "Held",
+                cell: (lease) =>
+                  lease.Held && lease.ExpiresAt ? ["until ", when(lease.ExpiresAt, "clock")] : "given back",
+              },
+              { name: "Health", kind: "text", cell: (lease) => lease.Health || "–" },
+            ],
+          }),
+        )
+      : null,
+  ];
+}
+
+function jobsUnderWay(jobs) {
+  if (!jobs.length) return h("p", { class: "empty" }, "None.");
+  return h(
+    "ul",
+    { class: "plain" },
+    jobs.map((one) =>
+      h(
+        "li",
+        { "data-key": one.JobID },
+        jobState(one),
+        " ",
+        h("a", { href: `#/job/${encodeURIComponent(one.JobID)}` }, one.Reason),
+        h("span", { class: "quiet block" }, selector(one.Selector)),
+      ),
+    ),
+  );
+}
+
+function letters({ Count, AtLeast, NewestAt }) {
+  if (!Count) return h("p", { class: "empty" }, "None.");
+  return h(
+    "p",
+    {},
+    h("a", { href: "#/dead-letters" }, plural(Count, "dead letter", AtLeast)),
+    NewestAt ? [", the last ", when(NewestAt, "brief")] : null,
+  );
+}

@@ -1,0 +1,170 @@
+//! `GET /orders`: orders, newest first, a page at a time; all of them, those of one state, or those that are searched for.
+
+use bytes::Bytes;
+use domain::ports::{ListError, Page};
+use domain::task::ProcessState;
+use domain::time::Timestamp;
+use http::{Response, StatusCode};
+use serde::Serialize;
+
+use crate::door::Door;
+use crate::problem::Problem;
+use crate::search::{self, Search};
+use crate::view::TaskView;
+use crate::{ApiPorts, cursor, query, reply};
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct OrderList<'a> {
+    orders: Vec<TaskView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    /// Of a search: how many orders this answer took a look at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    examined: Option<usize>,
+    /// Of a search: when the last of them was submitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    searched_back_to: Option<Timestamp>,
+}
+
+/// `GET /orders?state=&reason=&step=&since=&until=&correlation=&field=&value=&limit=&cursor=`: a page of orders. That of a
+/// search may be short, or empty, and still not be the last.
+pub(crate) async fn orders(ports: &impl ApiPorts, door: &Door, query: &str) -> Result<Response<Bytes>, Problem> {
+    let [state, limit, cursor, reason, step, since, until, correlation, field, value] = query::parameters(
+        query,
+        ["state", "limit", "cursor", "reason", "step", "since", "until", "correlation", "field", "value"],
+    )?;
+    let state = state.map(|name| name.parse::<ProcessState>()).transpose();
+    let state = state.map_err(|error| Problem::parameter("state", format!("is {error}")))?;
+    let limit = query::page_limit(limit.as_deref())?;
+    let search = Search::read([reason, step, since, until, correlation, field, value], door.redaction())?;
+    // A cursor belongs to the list of one state, and to one search.
+    let list = format!("{}{}", state.map_or("", ProcessState::name), search.as_ref().map_or("", Search::name));
+    let after = cursor.map(|cursor| cursor::open(&list, &cursor)).transpose()?;
+    let list = |next: String| cursor::seal(&list, &next);
+    let response = if let Some(search) = search {
+        let found = search::walk(ports, door.redaction(), state, &search, after, limit).await?;
+        let list = OrderList {
+            orders: found.tasks.iter().map(TaskView::in_list).collect(),
+            next_cursor: found.next.map(list),
+            examined: Some(found.examined),
+            searched_back_to: found.searched_back_to,
+        };
+        reply::json(StatusCode::OK, &list)
+    } else {
+        let page = page(ports, state, after.as_deref(), limit).await?;
+        let list = OrderList {
+            orders: page.tasks.iter().map(TaskView::in_list).collect(),
+            next_cursor: page.next.map(list),
+            examined: None,
+            searched_back_to: None,
+        };
+        reply::json(StatusCode::OK, &list)
+    };
+    Ok(response)
+}
+
+/// A page of the store's own list.
+///
+/// # Errors
+/// [`Problem::Invalid`] when `after` is not of this list; [`Problem::Unavailable`].
+pub(crate) async fn page(
+    ports: &impl ApiPorts,
+    state: Option<ProcessState>,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Page, Problem> {
+    ports.list(state, after, limit).await.map_err(|error| match error {
+        ListError::Cursor => cursor::made_up(),
+        ListError::Port(error) => Problem::unread(error),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{Answer, Fake, task_in};
+
+    /// Three orders in `Error` and two `Processed`.
+    fn five_orders() -> Fake {
+        let fake = Fake::default();
+        for name in ["a", "b", "c"] {
+            fake.stores(task_in(name, ProcessState::Error));
+        }
+        for name in ["d", "e"] {
+            fake.stores(task_in(name, ProcessState::Processed));
+        }
+        fake
+    }
+
+    fn ids(answer: &Answer) -> Vec<String> {
+        let orders = answer.body["Orders"].as_array().unwrap();
+        orders.iter().map(|order| order["OrderID"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn a_list_goes_page_by_page_through_one_state() {
+        let fake = five_orders();
+        let first = fake.get("/orders?state=Error&limit=2");
+        assert_eq!((first.status, ids(&first).len()), (200, 2));
+        let cursor = first.body["NextCursor"].as_str().unwrap();
+        let second = fake.get(&format!("/orders?state=Error&limit=2&cursor={cursor}"));
+        assert_eq!((second.status, second.body.get("NextCursor")), (200, None));
+        let mut seen = [ids(&first), ids(&second)].concat();
+        seen.sort();
+        let mut expected = ["a", "b", "c"].map(|name| task_in(name, ProcessState::Error).order_id.to_string());
+        expected.sort();
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn a_list_without_parameters_has_all_states_and_fifty_orders() {
+        let fake = five_orders();
+        assert_eq!(ids(&fake.get("/orders")).len(), 5);
+        for n in 0..100 {
+            fake.stores(task_in(&n.to_string(), ProcessState::Pending));
+        }
+        assert_eq!(ids(&fake.get("/orders")).len(), 50);
+        assert_eq!(ids(&fake.get("/orders?limit=100")).len(), 100);
+        assert_eq!(Fake::default().get("/orders").body, json!({"Orders": []}));
+    }
+
+    #[test]
+    fn query_values_are_percent_decoded() {
+        assert_eq!(ids(&five_orders().get("/orders?state=%50rocessed&limit=%31")).len(), 1);
+    }
+
+    #[test]
+    fn a_bad_parameter_is_400_and_named() {
+        let fake = five_orders();
+        for (query, name) in [
+            ("state=Done", "state"),
+            ("state=error", "state"),
+            ("state=", "state"),
+            ("limit=0", "limit"),
+            ("limit=101", "limit"),
+            ("limit=-1", "limit"),
+            ("limit=%2B5", "limit"),
+            ("limit=x", "limit"),
+            ("limit=1&limit=1", "limit"),
+            ("page=2", "page"),
+            ("cursor=made-up", "cursor"),
+            ("cursor=", "cursor"),
+        ] {
+            fake.get(&format!("/orders?{query}")).names(400, "invalid-parameter", name);
+        }
+    }
+
+    #[test]
+    fn a_cursor_of_another_state_is_400_and_so_is_one_that_the_store_does_not_know() {
+        let fake = five_orders();
+        let cursor = fake.get("/orders?state=Error&limit=1").body["NextCursor"].as_str().unwrap().to_owned();
+        for query in [format!("state=Processed&cursor={cursor}"), format!("cursor={cursor}")] {
+            fake.get(&format!("/orders?{query}")).names(400, "invalid-parameter", "cursor");
+        }
+        let unknown_to_the_store = cursor::seal("", "not an id");
+        fake.get(&format!("/orders?cursor={unknown_to_the_store}")).names(400, "invalid-parameter", "cursor");
+    }
+}

@@ -1,0 +1,17 @@
+//! `GET /openapi.json`: the contract of this API, as it is kept in `infra/contracts`.
+
+use bytes::Bytes;
+use http::Response;
+
+use crate::reply;
+
+/// OpenAPI 3.1. Tests hold it against the routes and the problems of this crate, and against the running API.
+const CONTRACT: &str = include_str!("../../../infra/contracts/openapi.json");
+
+/// The contract.
+pub(crate) fn contract() -> Response<Bytes> {
+    reply::fixed("application/json", Bytes::from_static(CONTRACT.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

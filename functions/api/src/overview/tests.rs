@@ -1,0 +1,183 @@
+use domain::ports::{Clock, LeaseRecord, LetterFate, LetterRecord};
+use domain::task::{Reason, StepError, StepState};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{Answer, Fake, task_in};
+
+/// Puts an order into the store that was submitted so long ago.
+fn order(fake: &Fake, name: &str, state: ProcessState, ago_ms: u64) {
+    let mut task = task_in(name, state);
+    task.history[0].at = fake.now().minus_ms(ago_ms);
+    fake.stores(task);
+}
+
+/// A task in `Error` that waits since so long at a step.
+fn failed(fake: &Fake, name: &str, code: &str, place: usize, ago_ms: u64) -> Task {
+    let mut task = task_in(name, ProcessState::Error);
+    let at = fake.now().minus_ms(ago_ms);
+    let step = &mut task.steps[place];
+    step.process_state = StepState::Error;
+    step.last_error = Some(StepError { code: "busy".into(), message: name.into(), attempt: 3, at });
+    let step = Some(step.name.clone());
+    task.reason = Some(Reason { code: code.into(), message: "in words".into(), step, since_version: 1, earlier: None });
+    task.watch_at = Some(at);
+    task
+}
+
+fn overview(fake: &Fake) -> Answer {
+    let answer = fake.get("/overview");
+    assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-store")), "{}", answer.text);
+    answer
+}
+
+/// State, number, and whether there are more.
+fn counts(answer: &Answer) -> Vec<(&str, u64, bool)> {
+    let counts = answer.body["Counts"].as_array().unwrap().iter();
+    let count = |count: &Value| (count["Count"].as_u64().unwrap(), count["AtLeast"].as_bool().unwrap());
+    counts.map(|of| (of["State"].as_str().unwrap(), count(of).0, count(of).1)).collect()
+}
+
+#[test]
+fn every_state_is_counted_and_what_is_finished_as_far_as_it_is_recent() {
+    let fake = Fake::default();
+    let states = ProcessState::ALL.into_iter().enumerate();
+    for (n, state) in states {
+        for again in 0..=n {
+            order(&fake, &format!("{state} {again}"), state, 60_000);
+        }
+    }
+    order(&fake, "yesterday", ProcessState::Processed, 86_400_000);
+    let answer = overview(&fake);
+    let expected = [
+        ("Pending", 1, false),
+        ("Processing", 2, false),
+        ("Processed", 3, false),
+        ("Error", 4, false),
+        ("Compensating", 5, false),
+        ("Compensated", 6, false),
+    ];
+    assert_eq!(counts(&answer), expected);
+    let since: Vec<bool> =
+        answer.body["Counts"].as_array().unwrap().iter().map(|count| count.get("Since").is_some()).collect();
+    assert_eq!(since, [false, false, true, false, false, true]);
+    assert_eq!(answer.body["Counts"][2]["Since"], answer.body["Minutes"][0]["At"]);
+    assert_eq!(answer.body["MinutesComplete"], true);
+}
+
+#[test]
+fn a_count_stops_at_a_thousand_and_says_so() {
+    let fake = Fake::default();
+    for n in 0..1_001 {
+        order(&fake, &n.to_string(), ProcessState::Processing, 60_000);
+    }
+    let answer = overview(&fake);
+    assert_eq!(counts(&answer)[1], ("Processing", 1_000, true));
+    assert_eq!(counts(&answer)[2], ("Processed", 0, true), "there may be some among the others");
+    assert_eq!(answer.body["MinutesComplete"], false);
+}
+
+#[test]
+fn the_last_thirty_minutes_tell_what_became_of_the_orders_of_each() {
+    let fake = Fake::default();
+    // It is 17:26:43.007.
+    for (n, (state, ago_ms)) in [
+        (ProcessState::Processed, 0),
+        (ProcessState::Pending, 43_007),
+        (ProcessState::Compensated, 43_008),
+        (ProcessState::Error, 29 * 60_000 + 43_007),
+        (ProcessState::Processed, 29 * 60_000 + 43_008),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        order(&fake, &n.to_string(), state, ago_ms);
+    }
+    let mut ahead = task_in("a clock that is ahead", ProcessState::Compensating);
+    ahead.history[0].at = fake.now().plus_ms(120_000);
+    fake.stores(ahead);
+    let answer = overview(&fake);
+    let minutes = answer.body["Minutes"].as_array().unwrap();
+    assert_eq!((minutes.len(), &answer.body["At"]), (30, &json!("2026-11-20T17:26:43.007Z")));
+    let minute = |at: &str, processed, compensated, error, under_way| {
+        json!({
+            "At": at, "Accepted": processed + compensated + error + under_way, "Processed": processed,
+            "Compensated": compensated, "Error": error, "UnderWay": under_way,
+        })
+    };
+    assert_eq!(minutes[29], minute("2026-11-20T17:26:00.000Z", 1, 0, 0, 2));
+    assert_eq!(minutes[28], minute("2026-11-20T17:25:00.000Z", 0, 1, 0, 0));
+    assert_eq!(minutes[0], minute("2026-11-20T16:57:00.000Z", 0, 0, 1, 0));
+    let accepted: u64 = minutes.iter().map(|minute| minute["Accepted"].as_u64().unwrap()).sum();
+    assert_eq!(accepted, 5, "one is too old");
+}
+
+#[test]
+fn failures_are_grouped_by_cause_the_largest_first_with_the_last_error_and_the_last_orders() {
+    let fake = Fake::default();
+    let exhausted: Vec<String> = (0..7)
+        .map(|n| fake.stores(failed(&fake, &format!("e{n}"), "exhausted", 1, (n + 1) * 1_000)).to_string())
+        .collect();
+    let rejected = fake.stores(failed(&fake, "r", "compensation-failed", 0, 5_000)).to_string();
+    let mut letter = failed(&fake, "l", "dead-letter", 2, 9_000);
+    letter.steps[2].process_state = StepState::Pending;
+    letter.steps[2].last_error = None;
+    let reason = letter.reason.as_mut().unwrap();
+    (reason.step, reason.code) = (None, "dead-letter".into());
+    fake.stores(letter);
+    let answer = overview(&fake);
+    let failures = answer.body["Failures"].as_array().unwrap();
+    assert_eq!(failures.len(), 3);
+    let at = |ago_ms| fake.now().minus_ms(ago_ms).to_string();
+    let expected = json!({
+        "Code": "exhausted", "Step": "charge-payment", "Count": 7, "AtLeast": false,
+        "OldestAt": at(7_000), "NewestAt": at(1_000),
+        "LastError": {"Code": "busy", "Message": "e0", "Attempt": 3, "At": at(1_000)},
+        "OrderIDs": &exhausted[..5],
+    });
+    assert_eq!(failures[0], expected);
+    assert_eq!((&failures[1]["Code"], &failures[1]["OrderIDs"]), (&json!("compensation-failed"), &json!([rejected])));
+    assert_eq!((failures[2].get("Step"), failures[2].get("LastError")), (None, None));
+}
+
+#[test]
+fn services_leases_and_dead_letters_are_told_too() {
+    let fake = Fake::default();
+    fake.leases_are([LeaseRecord {
+        name: "supervisor/00".into(),
+        owner: "supervisor-1".into(),
+        epoch: 1,
+        expires_at: None,
+        renewed_at: Some(fake.now()),
+        health: None,
+    }]);
+    assert_eq!(overview(&fake).body["DeadLetters"], json!({"Count": 0, "AtLeast": false}));
+    for n in 0..101 {
+        fake.settles_letter(LetterRecord {
+            message_id: format!("m{n}").into(),
+            queue: None,
+            order_id: None,
+            receive_count: 5,
+            at: fake.now(),
+            settled_at: Timestamp::from_epoch_ms(1_000 + n),
+            fate: LetterFate::Stale,
+            message: "in words".into(),
+            body: None,
+        });
+    }
+    let answer = overview(&fake);
+    let letters = json!({"Count": 100, "AtLeast": true, "NewestAt": "1970-01-01T00:00:01.100Z"});
+    assert_eq!(answer.body["DeadLetters"], letters);
+    assert_eq!(answer.body["Services"], fake.get("/services").body["Services"]);
+    assert_eq!(answer.body["Leases"], fake.get("/leases").body["Leases"]);
+    assert_eq!(answer.body["Leases"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_port_that_is_down_is_503() {
+    for port in ["store.list", "services.all_health", "leases.all_leases", "letters.letters"] {
+        let fake = Fake::default();
+        fake.down(port);
+        fake.get("/overview").is_problem(503, "unavailable");
+    }
+}

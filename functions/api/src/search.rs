@@ -1,0 +1,261 @@
+//! Searching orders by what no index of the store is about.
+//!
+//! The store's list is walked, newest first, and each task is looked at; its order is read only where the task cannot tell.
+//! The work of one call is bounded, so that a search through a million orders takes many calls, each of which says how far
+//! it came; none of them takes long.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use domain::finder::{FIND_CHARS_MAX, Finder, Pointer};
+use domain::id::OrderId;
+use domain::limits::{NAME_CHARS_MAX, PAGE_MAX, TEXT_CHARS_MAX};
+use domain::order::Order;
+use domain::ports::Page;
+use domain::redaction::Redaction;
+use domain::task::{ProcessState, StepState, Task};
+use domain::time::Timestamp;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use sha2::{Digest, Sha256};
+
+use crate::problem::Problem;
+use crate::{ApiPorts, list, query};
+
+/// Tasks that one call looks at.
+const EXAMINED_MAX: usize = 1_000;
+/// Pages of the store that one call reads; a store may give pages that are short.
+const PAGES_MAX: usize = 20;
+/// Orders that one call reads: each may have a document of 128 KiB.
+const ORDERS_MAX: usize = 200;
+/// Orders read at the same time.
+const ORDERS_AT_ONCE: usize = 16;
+/// How far out of its place an order may be in a list by time of submission: some wait in a queue for longer than others.
+const OUT_OF_PLACE_MS: u64 = 60 * 60 * 1_000;
+
+/// What is searched for; all of it has to be so.
+pub(crate) struct Search {
+    /// Tells this search from others, in a cursor.
+    name: String,
+    reason: Option<String>,
+    step: Option<String>,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+    correlation: Option<String>,
+    finder: Option<Finder>,
+}
+
+/// What one call found.
+#[derive(Default)]
+pub(crate) struct Found {
+    pub(crate) tasks: Vec<Arc<Task>>,
+    /// Where the store's list goes on.
+    pub(crate) next: Option<String>,
+    /// How many tasks were looked at.
+    pub(crate) examined: usize,
+    /// When the order of the last of them was submitted, where the task tells that.
+    pub(crate) searched_back_to: Option<Timestamp>,
+}
+
+/// What a task alone says about being searched for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Fits,
+    FitsNot,
+    AskTheOrder,
+}
+
+impl Search {
+    /// The search of these parameters: reason, step, since, until, correlation, field, value. Nothing where none is given.
+    ///
+    /// # Errors
+    /// [`Problem::Invalid`] for one that is wrong, or that asks for what is redacted.
+    pub(crate) fn read(given: [Option<String>; 7], redaction: &Redaction) -> Result<Option<Self>, Problem> {
+        if given.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let name = name(&given);
+        let [reason, step, since, until, correlation, field, value] = given;
+        let finder = finder(field, value, redaction)?;
+        Ok(Some(Self {
+            name,
+            reason: query::text("reason", reason, NAME_CHARS_MAX)?,
+            step: query::text("step", step, NAME_CHARS_MAX)?,
+            since: query::time("since", since)?,
+            until: query::time("until", until)?,
+            correlation: query::text("correlation", correlation, TEXT_CHARS_MAX)?,
+            finder,
+        }))
+    }
+
+    /// A name that differs from those of other searches, without a colon.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn judge(&self, task: &Task) -> Verdict {
+        let code = task.reason.as_ref().map(|reason| &*reason.code);
+        if self.reason.as_deref().is_some_and(|wanted| code != Some(wanted)) {
+            return Verdict::FitsNot;
+        }
+        if self.step.as_deref().is_some_and(|name| !is_held_by(task, name)) {
+            return Verdict::FitsNot;
+        }
+        let has_time = self.since.is_some() || self.until.is_some();
+        match task.submitted_at() {
+            Some(at) if has_time && !self.is_in_time(at) => Verdict::FitsNot,
+            None if has_time => Verdict::AskTheOrder,
+            Some(_) | None if self.correlation.is_some() || self.finder.is_some() => Verdict::AskTheOrder,
+            Some(_) | None => Verdict::Fits,
+        }
+    }
+
+    fn fits(&self, order: &Order, redaction: &Redaction) -> bool {
+        self.is_in_time(order.submitted_at)
+            && self.correlation.as_deref().is_none_or(|wanted| order.correlation_id.as_deref() == Some(wanted))
+            && self.finder.as_ref().is_none_or(|finder| finder.finds(&order.document, redaction))
+    }
+
+    fn is_in_time(&self, submitted_at: Timestamp) -> bool {
+        self.since.is_none_or(|since| submitted_at >= since) && self.until.is_none_or(|until| submitted_at <= until)
+    }
+
+    /// Whether no time is both.
+    fn is_of_no_time(&self) -> bool {
+        self.since.zip(self.until).is_some_and(|(since, until)| until < since)
+    }
+
+    /// Whether a task is so old that none behind it is searched for, in a list by time of submission.
+    fn is_behind(&self, task: &Task) -> bool {
+        let bound = self.since.map(|since| since.minus_ms(OUT_OF_PLACE_MS));
+        bound.zip(task.submitted_at()).is_some_and(|(bound, at)| at < bound)
+    }
+}
+
+/// Walks on through the list of a state, or of all, until a page is full, the list is over, or enough was done for one call.
+///
+/// # Errors
+/// [`Problem::Invalid`] when `after` is not of this list; [`Problem::Unavailable`].
+pub(crate) async fn walk(
+    ports: &impl ApiPorts,
+    redaction: &Redaction,
+    state: Option<ProcessState>,
+    search: &Search,
+    after: Option<String>,
+    limit: usize,
+) -> Result<Found, Problem> {
+    let mut found = Found { next: after, ..Found::default() };
+    let (mut orders_read, mut all_behind) = (0, true);
+    for _ in 0..PAGES_MAX {
+        let after = found.next.take();
+        let at_once = PAGE_MAX.min(EXAMINED_MAX - found.examined);
+        let mut page = list::page(ports, state, after.as_deref(), at_once).await?;
+        let fitting = search.among(ports, redaction, &page, &mut orders_read).await?;
+        if let Some(count) = cut(&page, &fitting, limit - found.tasks.len()) {
+            // The next page has to begin behind the last order of this one, and only the store can say where that is.
+            page = list::page(ports, state, after.as_deref(), count).await?;
+        }
+        all_behind &= page.tasks.iter().all(|task| search.is_behind(task));
+        found.take(page, &fitting);
+        let is_full = found.tasks.len() >= limit;
+        if is_full || found.next.is_none() || found.examined >= EXAMINED_MAX || orders_read + PAGE_MAX > ORDERS_MAX {
+            break;
+        }
+    }
+    // A whole call's worth of orders from long before: whoever goes on finds older ones only.
+    let is_over = found.examined >= EXAMINED_MAX && all_behind && is_by_submission(state);
+    if is_over || search.is_of_no_time() {
+        found.next = None;
+    }
+    Ok(found)
+}
+
+impl Search {
+    /// The ids of the orders of a page that fit.
+    async fn among(
+        &self,
+        ports: &impl ApiPorts,
+        redaction: &Redaction,
+        page: &Page,
+        orders_read: &mut usize,
+    ) -> Result<HashSet<OrderId>, Problem> {
+        let ids = |wanted: Verdict| {
+            let tasks = page.tasks.iter().filter(move |task| self.judge(task) == wanted);
+            tasks.map(|task| task.order_id).collect::<Vec<_>>()
+        };
+        let mut fitting: HashSet<OrderId> = ids(Verdict::Fits).into_iter().collect();
+        let to_ask = ids(Verdict::AskTheOrder);
+        *orders_read += to_ask.len();
+        let mut orders = stream::iter(to_ask.into_iter().map(|id| ports.order(id))).buffer_unordered(ORDERS_AT_ONCE);
+        while let Some(order) = orders.try_next().await.map_err(Problem::unread)? {
+            fitting.extend(order.filter(|order| self.fits(order, redaction)).map(|order| order.order_id));
+        }
+        Ok(fitting)
+    }
+}
+
+impl Found {
+    fn take(&mut self, page: Page, fitting: &HashSet<OrderId>) {
+        self.examined += page.tasks.len();
+        self.searched_back_to = page.tasks.last().map_or(self.searched_back_to, |task| task.submitted_at());
+        self.tasks.extend(page.tasks.into_iter().filter(|task| fitting.contains(&task.order_id)));
+        self.next = page.next;
+    }
+}
+
+/// How many tasks of a page to take, where more of them fit than there is room for.
+fn cut(page: &Page, fitting: &HashSet<OrderId>, room: usize) -> Option<usize> {
+    let mut places = page.tasks.iter().enumerate().filter(|(_, task)| fitting.contains(&task.order_id));
+    let (last, _) = places.nth(room.checked_sub(1)?)?;
+    places.next().map(|_| last + 1)
+}
+
+/// Whether an order waits for somebody because of this step.
+fn is_held_by(task: &Task, name: &str) -> bool {
+    let reason = task.reason.as_ref().and_then(|reason| reason.step.as_deref());
+    let in_error = |(_, step): (usize, &domain::task::Step)| step.process_state == StepState::Error;
+    reason == Some(name) || task.step(name).is_some_and(in_error)
+}
+
+/// Whether every store lists this state by the time of submission. Some list the others by when they are due.
+const fn is_by_submission(state: Option<ProcessState>) -> bool {
+    match state {
+        None | Some(ProcessState::Processed | ProcessState::Compensated) => true,
+        Some(ProcessState::Pending | ProcessState::Processing | ProcessState::Error | ProcessState::Compensating) => {
+            false
+        }
+    }
+}
+
+/// `field` alone: it is there. `value` alone: something has it. Both: the field has it.
+fn finder(field: Option<String>, value: Option<String>, redaction: &Redaction) -> Result<Option<Finder>, Problem> {
+    let wrong = |fault: String| Problem::parameter("field", fault);
+    for (name, text) in [("field", &field), ("value", &value)] {
+        if text.as_ref().is_some_and(|text| text.chars().nth(FIND_CHARS_MAX).is_some()) {
+            return Err(Problem::parameter(name, format!("must have at most {FIND_CHARS_MAX} characters")));
+        }
+    }
+    let place = field.map(|field| Pointer::parse(&field)).transpose().map_err(|error| wrong(error.to_string()))?;
+    if let Some(hidden) = place.as_ref().and_then(|place| place.hidden_by(redaction)) {
+        return Err(wrong(format!("names {hidden}, which is redacted and cannot be searched for")));
+    }
+    Ok(match (place, value) {
+        (None, None) => None,
+        (Some(place), None) => Some(Finder::Has(place)),
+        (Some(place), Some(value)) => Some(Finder::Equals(place, value)),
+        (None, Some(value)) => Some(Finder::Anywhere(value)),
+    })
+}
+
+fn name(given: &[Option<String>]) -> String {
+    let mut hash = Sha256::new();
+    for text in given {
+        // The length keeps two neighbours apart from one long text.
+        hash.update(text.as_ref().map_or(u64::MAX, |text| text.len() as u64).to_be_bytes());
+        hash.update(text.as_deref().unwrap_or_default());
+    }
+    let digest = hash.finalize();
+    digest[..8].iter().fold("?".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests;

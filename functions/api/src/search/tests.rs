@@ -1,0 +1,244 @@
+use std::collections::BTreeSet;
+
+use domain::json::Json;
+use domain::task::{Reason, reason};
+use serde_json::json;
+
+use super::*;
+use crate::Door;
+use crate::testing::{Answer, Fake, task_in};
+
+/// When the orders of these tests are submitted.
+const SUBMITTED: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_007);
+
+/// A task in `Error` for this reason at this step.
+fn failed(name: &str, code: &str, step: Option<&str>) -> Task {
+    let mut task = task_in(name, ProcessState::Error);
+    let (code, step) = (code.into(), step.map(Into::into));
+    task.reason = Some(Reason { code, message: "in words".into(), step, since_version: 1, earlier: None });
+    task
+}
+
+fn submitted_at(mut task: Task, at: Timestamp) -> Task {
+    task.history[0].at = at;
+    task
+}
+
+/// So many orders in one state, numbered.
+fn with_orders(count: usize, state: ProcessState) -> Fake {
+    let fake = Fake::default();
+    for n in 0..count {
+        fake.stores(task_in(&n.to_string(), state));
+    }
+    fake
+}
+
+fn ids(answer: &Answer) -> BTreeSet<String> {
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let orders = answer.body["Orders"].as_array().unwrap();
+    orders.iter().map(|order| order["OrderID"].as_str().unwrap().to_owned()).collect()
+}
+
+#[track_caller]
+fn finds(fake: &Fake, query: &str, expected: &[OrderId]) {
+    let answer = fake.get(&format!("/orders?{query}"));
+    assert_eq!(ids(&answer), expected.iter().map(ToString::to_string).collect(), "{query}");
+    assert!(answer.body["Examined"].is_u64() && answer.body.get("NextCursor").is_none(), "{query}: {}", answer.text);
+}
+
+#[test]
+fn orders_are_found_by_reason_and_by_the_step_that_they_wait_with() {
+    let fake = Fake::default();
+    let exhausted = fake.stores(failed("a", reason::EXHAUSTED, Some("charge-payment")));
+    let rejected = fake.stores(failed("b", reason::REJECTED, Some("ship-order")));
+    let mut undoing = failed("c", reason::COMPENSATION_FAILED, None);
+    undoing.steps[1].process_state = StepState::Error;
+    let undoing = fake.stores(undoing);
+    fake.stores(task_in("d", ProcessState::Processed));
+    finds(&fake, "reason=exhausted", &[exhausted]);
+    finds(&fake, "reason=compensation-failed&state=Error", &[undoing]);
+    finds(&fake, "step=charge-payment", &[exhausted, undoing]);
+    finds(&fake, "step=charge-payment&reason=exhausted", &[exhausted]);
+    finds(&fake, "step=ship-order", &[rejected]);
+    finds(&fake, "step=reserve-inventory", &[]);
+    finds(&fake, "reason=exhausted&state=Processed", &[]);
+}
+
+#[test]
+fn orders_are_found_by_when_they_were_submitted_both_ends_included() {
+    let fake = Fake::default();
+    let [first, second, third] = ["a", "b", "c"].map(|name| {
+        let minutes = u64::from(name.as_bytes()[0] - b'a');
+        fake.stores(submitted_at(task_in(name, ProcessState::Processed), SUBMITTED.plus_ms(minutes * 60_000)))
+    });
+    finds(&fake, "since=2026-11-20T17:26:43.007Z", &[first, second, third]);
+    finds(&fake, "since=2026-11-20T17:26:43.008Z", &[second, third]);
+    finds(&fake, "until=2026-11-20T17:27:43.007Z", &[first, second]);
+    finds(&fake, "since=2026-11-20T18:27:43.007%2B01:00&until=2026-11-20T17:27:43.007Z", &[second]);
+    finds(&fake, "since=2026-11-20T17:28:00Z&until=2026-11-20T17:27:00Z", &[]);
+    let answer = fake.get("/orders?until=2026-11-20T17:26:43.007Z");
+    let order = &answer.body["Orders"][0];
+    assert_eq!((&order["SubmittedAt"], &order["UpdatedAt"]), (&json!(SUBMITTED), &json!(SUBMITTED)));
+    assert!(answer.body["SearchedBackTo"].is_string());
+}
+
+#[test]
+fn where_a_task_has_forgotten_when_it_was_submitted_its_order_tells() {
+    let fake = Fake::default();
+    let mut task = task_in("a", ProcessState::Error);
+    task.history[0].what = "retried".into();
+    let order_id = fake.stores(task);
+    finds(&fake, "since=2026-11-20T17:26:43.007Z&until=2026-11-20T17:26:43.007Z", &[order_id]);
+    finds(&fake, "until=2026-11-20T17:26:43.006Z", &[]);
+    assert!(fake.get("/orders?reason=x").body.get("SearchedBackTo").is_none(), "nobody knows");
+}
+
+#[test]
+fn orders_are_found_by_correlation_and_by_what_is_in_their_documents() {
+    let fake = Fake::default();
+    let [ann, bob] = [("a", "ann"), ("b", "bob")].map(|(name, who)| {
+        fake.stores_with(task_in(name, ProcessState::Processed), |order| {
+            let document = format!(r#"{{"Customer":{{"Name":"{who}","Cvc":"{who}"}},"Total":12.50,"Items":["mug"]}}"#);
+            order.document = Json::document(document.as_bytes()).unwrap();
+            order.correlation_id = Some(format!("cart of {who}").into());
+        })
+    });
+    fake.door(Door::default().redacting(["Cvc"]));
+    finds(&fake, "correlation=cart+of+ann", &[ann]);
+    finds(&fake, "correlation=cart", &[]);
+    finds(&fake, "field=/Customer/Name&value=bob", &[bob]);
+    finds(&fake, "field=/Items/0&value=mug", &[ann, bob]);
+    finds(&fake, "field=/Total&value=12.5", &[]);
+    finds(&fake, "field=/Customer/Street", &[]);
+    finds(&fake, "field=/Customer", &[ann, bob]);
+    finds(&fake, "value=ann", &[ann]);
+    finds(&fake, "value=12.50&correlation=cart+of+bob", &[bob]);
+    finds(&fake, "value=ann&since=2026-11-20T17:26:43.008Z", &[]);
+}
+
+#[test]
+fn what_is_redacted_cannot_be_searched_for() {
+    let fake = Fake::default();
+    fake.stores_with(task_in("a", ProcessState::Processed), |order| {
+        order.document = Json::document(br#"{"Card":{"CVC":"123"}}"#).unwrap();
+    });
+    fake.door(Door::default().redacting(["Cvc"]));
+    for query in ["field=/Card/CVC&value=123", "field=/Card/CVC", "field=/Card/cvc/x"] {
+        fake.get(&format!("/orders?{query}")).names(400, "invalid-parameter", "field");
+    }
+    finds(&fake, "value=123", &[]);
+}
+
+#[test]
+fn a_bad_parameter_is_400_and_named() {
+    let fake = Fake::default();
+    let (long, longer) = ("x".repeat(65), "x".repeat(257));
+    for (query, name) in [
+        ("reason=".to_owned(), "reason"),
+        (format!("reason={long}"), "reason"),
+        ("step=".to_owned(), "step"),
+        (format!("step={long}"), "step"),
+        ("since=yesterday".to_owned(), "since"),
+        ("since=".to_owned(), "since"),
+        ("until=2026-11-20".to_owned(), "until"),
+        ("since=2026-11-20T18:26:43+01:00".to_owned(), "since"),
+        ("correlation=".to_owned(), "correlation"),
+        (format!("correlation={longer}"), "correlation"),
+        ("field=Total".to_owned(), "field"),
+        ("field=/a~2".to_owned(), "field"),
+        (format!("field=/{longer}"), "field"),
+        (format!("value={longer}"), "value"),
+        ("reason=a&reason=a".to_owned(), "reason"),
+    ] {
+        fake.get(&format!("/orders?{query}")).names(400, "invalid-parameter", name);
+    }
+}
+
+#[test]
+fn pages_of_a_search_give_every_order_once_whatever_the_limit() {
+    let fake = with_orders(150, ProcessState::Processed);
+    let expected: BTreeSet<String> =
+        (0..123).map(|n| fake.stores(failed(&format!("f{n}"), "rejected", None)).to_string()).collect();
+    for limit in [1, 7, 50, 100] {
+        let (mut seen, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let answer = fake.get(&format!("/orders?reason=rejected&limit={limit}{cursor}"));
+            let page = ids(&answer);
+            assert!(page.len() <= limit);
+            seen.extend(page);
+            match answer.body["NextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!((seen.len(), seen.into_iter().collect()), (123, expected.clone()), "{limit}");
+    }
+}
+
+#[test]
+fn one_call_looks_at_a_thousand_tasks_and_says_how_far_it_came() {
+    let fake = with_orders(1_150, ProcessState::Processed);
+    let first = fake.get("/orders?reason=rejected");
+    assert_eq!((ids(&first).len(), &first.body["Examined"]), (0, &json!(1_000)));
+    assert_eq!(first.body["SearchedBackTo"], json!(SUBMITTED));
+    let cursor = first.body["NextCursor"].as_str().unwrap();
+    let second = fake.get(&format!("/orders?reason=rejected&cursor={cursor}"));
+    assert_eq!((ids(&second).len(), &second.body["Examined"], second.body.get("NextCursor")), (0, &json!(150), None));
+}
+
+#[test]
+fn one_call_reads_two_hundred_orders() {
+    let fake = with_orders(450, ProcessState::Processed);
+    let (mut cursor, mut examined) = (String::new(), Vec::new());
+    loop {
+        let answer = fake.get(&format!("/orders?value=nowhere{cursor}"));
+        examined.push(answer.body["Examined"].as_u64().unwrap());
+        match answer.body["NextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!(examined, [200, 200, 50]);
+    assert_eq!(fake.orders_read(), 450);
+}
+
+#[test]
+fn a_search_ends_where_only_orders_from_long_before_are_left() {
+    let fake = with_orders(1_200, ProcessState::Processed);
+    let ends = |query: &str| fake.get(&format!("/orders?{query}")).body.get("NextCursor").is_none();
+    assert!(ends("since=2026-11-20T19:00:00Z"), "all are more than an hour older");
+    assert!(!ends("since=2026-11-20T18:00:00Z"), "some may be out of their place");
+    assert!(!ends("until=2026-11-20T10:00:00Z"), "who looks for old ones goes on");
+    let fake = with_orders(1_200, ProcessState::Error);
+    let answer = fake.get("/orders?state=Error&since=2026-11-20T19:00:00Z");
+    assert!(answer.body.get("NextCursor").is_some(), "a list by the time of the error says nothing about submission");
+}
+
+#[test]
+fn a_list_that_never_ends_is_given_up_for_this_call() {
+    let fake = with_orders(3, ProcessState::Processed);
+    fake.list_never_ends();
+    let answer = fake.get("/orders?reason=rejected");
+    assert_eq!((&answer.body["Examined"], answer.body["NextCursor"].is_string()), (&json!(60), true));
+}
+
+#[test]
+fn a_cursor_is_good_for_its_own_search_only() {
+    let fake = with_orders(1_150, ProcessState::Processed);
+    let cursor = fake.get("/orders?reason=rejected").body["NextCursor"].as_str().unwrap().to_owned();
+    for query in
+        ["", "&reason=exhausted", "&step=rejected", "&reason=rejected&state=Processed", "&reason=rejected&value=x"]
+    {
+        fake.get(&format!("/orders?cursor={cursor}{query}")).names(400, "invalid-parameter", "cursor");
+    }
+    assert_eq!(fake.get(&format!("/orders?cursor={cursor}&reason=rejected&limit=3")).status, 200);
+}
+
+#[test]
+fn a_store_that_is_down_is_503() {
+    for port in ["store.list", "store.order"] {
+        let fake = with_orders(1, ProcessState::Processed);
+        fake.down(port);
+        fake.get("/orders?value=x").is_problem(503, "unavailable");
+    }
+}

@@ -1,0 +1,197 @@
+//! Finding orders by what is in their documents.
+
+use serde_json::value::RawValue;
+
+use crate::json::{Elements, Json, Members, key_text};
+use crate::redaction::Redaction;
+
+/// Longest pointer and longest value that is looked for, in characters.
+pub const FIND_CHARS_MAX: usize = 256;
+
+/// Where in a document to look: an RFC 6901 JSON pointer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pointer(Vec<String>);
+
+/// The text is no pointer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAPointer {
+    /// Neither empty nor with a slash at its start.
+    #[error("must be a JSON pointer such as /Customer/Email")]
+    NoSlash,
+    /// A tilde that is neither `~0` nor `~1`.
+    #[error("must have ~0 for a tilde and ~1 for a slash within a name")]
+    Tilde,
+}
+
+/// What is looked for in a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finder {
+    /// There is something at this place.
+    Has(Pointer),
+    /// What is there has this text.
+    Equals(Pointer, String),
+    /// Something anywhere has this text.
+    Anywhere(String),
+}
+
+impl Pointer {
+    /// Reads a pointer; the empty one names the whole document.
+    ///
+    /// # Errors
+    /// [`NotAPointer`], which says how one looks.
+    pub fn parse(text: &str) -> Result<Self, NotAPointer> {
+        if text.is_empty() {
+            return Ok(Self(Vec::new()));
+        }
+        let names = text.strip_prefix('/').ok_or(NotAPointer::NoSlash)?.split('/');
+        names.map(|name| unescaped(name).ok_or(NotAPointer::Tilde)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The first of its names whose value may not be shown, and so not be searched for either.
+    #[must_use]
+    pub fn hidden_by(&self, redaction: &Redaction) -> Option<&str> {
+        self.0.iter().find(|name| redaction.hides(name)).map(String::as_str)
+    }
+
+    /// The value at this place; of repeated members the last.
+    fn of<'a>(&self, document: &'a RawValue) -> Option<&'a RawValue> {
+        self.0.iter().try_fold(document, |value, name| match value.get().as_bytes().first() {
+            Some(b'{') => {
+                let Members(members) = serde_json::from_str(value.get()).ok()?;
+                members
+                    .into_iter()
+                    .rev()
+                    .find(|(key, _)| key_text(key).as_deref() == Some(name))
+                    .map(|(_, value)| value)
+            }
+            Some(b'[') => {
+                let Elements(elements) = serde_json::from_str(value.get()).ok()?;
+                elements.get(index(name)?).copied()
+            }
+            _ => None,
+        })
+    }
+}
+
+impl Finder {
+    /// Whether a document has what is looked for. A string has its text without quotes and escapes, a number that which
+    /// it was written with, and `true`, `false` and `null` theirs; an object or an array has none. What the redaction
+    /// hides is not found.
+    #[must_use]
+    pub fn finds(&self, document: &Json, redaction: &Redaction) -> bool {
+        match self {
+            Self::Has(place) => place.of(document.raw()).is_some(),
+            Self::Equals(place, text) => place.of(document.raw()).is_some_and(|value| has_text(value, text)),
+            Self::Anywhere(text) => is_within(document.raw(), text, redaction),
+        }
+    }
+}
+
+/// Depth is bounded for everything that became a [`Json`] in this program.
+fn is_within(value: &RawValue, text: &str, redaction: &Redaction) -> bool {
+    match value.get().as_bytes().first() {
+        Some(b'{') => serde_json::from_str(value.get()).is_ok_and(|Members(members)| {
+            let shown = |key: &RawValue| !key_text(key).is_some_and(|name| redaction.hides(&name));
+            members.into_iter().any(|(key, value)| shown(key) && is_within(value, text, redaction))
+        }),
+        Some(b'[') => serde_json::from_str(value.get())
+            .is_ok_and(|Elements(elements)| elements.into_iter().any(|element| is_within(element, text, redaction))),
+        _ => has_text(value, text),
+    }
+}
+
+fn has_text(value: &RawValue, text: &str) -> bool {
+    match value.get().as_bytes().first() {
+        Some(b'"') => key_text(value).as_deref() == Some(text),
+        Some(b'{' | b'[') => false,
+        _ => value.get() == text,
+    }
+}
+
+fn unescaped(name: &str) -> Option<String> {
+    let mut parts = name.split('~');
+    let mut plain = parts.next()?.to_owned();
+    for part in parts {
+        plain.push(match part.as_bytes().first()? {
+            b'0' => '~',
+            b'1' => '/',
+            _ => return None,
+        });
+        plain.push_str(&part[1..]);
+    }
+    Some(plain)
+}
+
+/// The place that a name stands for in an array: digits without leading zeros.
+fn index(name: &str) -> Option<usize> {
+    let is_plain = name.bytes().all(|byte| byte.is_ascii_digit()) && (name.len() == 1 || !name.starts_with('0'));
+    name.parse().ok().filter(|_| is_plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = r#"{"Total": 12.50, "a/b": {"~": [true, "caf\u00e9", null]}, "": {"x": {}}, "n": 1, "n": 2,
+        "Card": {"Cvc": "123"}}"#;
+
+    fn document() -> Json {
+        Json::document(DOCUMENT.as_bytes()).unwrap()
+    }
+
+    fn equals(pointer: &str, text: &str) -> bool {
+        let finder = Finder::Equals(Pointer::parse(pointer).unwrap(), text.to_owned());
+        finder.finds(&document(), &Redaction::default())
+    }
+
+    #[test]
+    fn a_value_is_found_at_its_place_by_its_text() {
+        for (pointer, text) in
+            [("/Total", "12.50"), ("/a~1b/~0/0", "true"), ("/a~1b/~0/1", "café"), ("/a~1b/~0/2", "null"), ("/n", "2")]
+        {
+            assert!(equals(pointer, text), "{pointer} {text}");
+        }
+        for (pointer, text) in [
+            ("/Total", "12.5"),
+            ("/total", "12.50"),
+            ("/Total/0", "12.50"),
+            ("/a~1b/~0/3", "true"),
+            ("/a~1b/~0/00", "true"),
+            ("/a~1b/~0/+0", "true"),
+            ("/a~1b/~0/", "true"),
+            ("/a~1b/~0/-", "true"),
+            ("/n", "1"),
+            ("/", "{}"),
+            ("", DOCUMENT),
+        ] {
+            assert!(!equals(pointer, text), "{pointer} {text}");
+        }
+    }
+
+    #[test]
+    fn a_place_may_be_asked_for_and_a_text_anywhere() {
+        let has = |pointer| Finder::Has(Pointer::parse(pointer).unwrap()).finds(&document(), &Redaction::default());
+        assert!(has("") && has("/") && has("//x") && has("/a~1b/~0/2"));
+        assert!(!has("/b") && !has("//y"));
+        let anywhere = |text: &str| Finder::Anywhere(text.to_owned()).finds(&document(), &Redaction::of(["cvc"]));
+        assert!(anywhere("café") && anywhere("12.50") && anywhere("1") && anywhere("true"));
+        assert!(!anywhere("Total") && !anywhere("caf") && !anywhere(""));
+    }
+
+    #[test]
+    fn what_is_hidden_is_not_found() {
+        let hidden = Redaction::of(["CVC"]);
+        assert!(!Finder::Anywhere("123".to_owned()).finds(&document(), &hidden));
+        assert!(Finder::Anywhere("123".to_owned()).finds(&document(), &Redaction::default()));
+        assert_eq!(Pointer::parse("/Card/Cvc").unwrap().hidden_by(&hidden), Some("Cvc"));
+        assert_eq!(Pointer::parse("/Card").unwrap().hidden_by(&hidden), None);
+    }
+
+    #[test]
+    fn what_is_no_pointer_is_refused() {
+        assert_eq!(Pointer::parse("Total"), Err(NotAPointer::NoSlash));
+        for text in ["/~", "/~2", "/a~", "/a/~x/b"] {
+            assert_eq!(Pointer::parse(text), Err(NotAPointer::Tilde), "{text}");
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What may not be shown to whoever looks at an order: the values of members such as `CardNumber`.
+//!
+//! Documents and outputs are kept and passed on as they are; only what is shown to people is redacted.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+
+use crate::json::{Elements, Json, Members, key_text};
+
+/// The names of members whose values are not shown unless a deployment says otherwise.
+pub const REDACTED_BY_DEFAULT: [&str; 4] = ["CardNumber", "Cvc", "Iban", "Password"];
+/// What is shown in place of a value, as JSON.
+const IN_PLACE: &str = "\"[redacted]\"";
+
+/// Names of members whose values are not shown, whatever they are and wherever they stand. Capitals make no difference.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Redaction {
+    /// In lower case.
+    names: Arc<BTreeSet<String>>,
+}
+
+impl Redaction {
+    /// Hides the values of members of these names.
+    #[must_use]
+    pub fn of<Name: AsRef<str>>(names: impl IntoIterator<Item = Name>) -> Self {
+        Self { names: Arc::new(names.into_iter().map(|name| name.as_ref().to_lowercase()).collect()) }
+    }
+
+    /// Whether the value of a member of this name is hidden.
+    #[must_use]
+    pub fn hides(&self, name: &str) -> bool {
+        !self.names.is_empty() && self.names.contains(&name.to_lowercase())
+    }
+
+    /// The value as it may be shown: itself where nothing in it is hidden; else without white space, all else as written.
+    #[must_use]
+    pub fn shown<'a>(&self, value: &'a Json) -> Cow<'a, Json> {
+        let mut into = String::new();
+        if self.names.is_empty() || !self.write(value.raw(), &mut into) {
+            return Cow::Borrowed(value);
+        }
+        // What is put together from parts of good JSON is good JSON; if ever not, nothing of it is shown.
+        let hidden = || RawValue::from_string(IN_PLACE.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned());
+        Cow::Owned(Json::of_raw(RawValue::from_string(into).unwrap_or_else(|_| hidden())))
+    }
+
+    /// Whether anything was hidden. Depth is bounded for everything that became a [`Json`] in this program.
+    fn write(&self, value: &RawValue, into: &mut String) -> bool {
+        let text = value.get();
+        let mut hidden = false;
+        match text.as_bytes().first() {
+            Some(b'{') => {
+                let Ok(Members(members)) = serde_json::from_str(text) else { return in_place_of_all(into) };
+                into.push('{');
+                for (position, (key, value)) in members.into_iter().enumerate() {
+                    if position > 0 {
+                        into.push(',');
+                    }
+                    into.push_str(key.get());
+                    into.push(':');
+                    hidden |= match key_text(key).is_some_and(|name| self.hides(&name)) {
+                        true => in_place_of_all(into),
+                        false => self.write(value, into),
+                    };
+                }
+                into.push('}');
+            }
+            Some(b'[') => {
+                let Ok(Elements(elements)) = serde_json::from_str(text) else { return in_place_of_all(into) };
+                into.push('[');
+                for (position, element) in elements.into_iter().enumerate() {
+                    if position > 0 {
+                        into.push(',');
+                    }
+                    hidden |= self.write(element, into);
+                }
+                into.push(']');
+            }
+            _ => into.push_str(text),
+        }
+        hidden
+    }
+}
+
+fn in_place_of_all(into: &mut String) -> bool {
+    into.push_str(IN_PLACE);
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let value = Json::parse(text.as_bytes(), 10_000).unwrap();
+        Redaction::of(REDACTED_BY_DEFAULT).shown(&value).text().to_owned()
+    }
+
+    #[test]
+    fn a_marked_member_is_hidden_at_any_depth_whatever_its_value_and_however_its_name_is_written() {
+        assert_eq!(shown(r#"{"CardNumber": "4111"}"#), r#"{"CardNumber":"[redacted]"}"#);
+        assert_eq!(shown(r#"{"a":[{"cardnumber":4111},7]}"#), r#"{"a":[{"cardnumber":"[redacted]"},7]}"#);
+        assert_eq!(shown(r#"{"PASSWORD":{"a":[1]},"b":1}"#), r#"{"PASSWORD":"[redacted]","b":1}"#);
+        assert_eq!(shown(r#"{"Card\u004eumber":null}"#), r#"{"Card\u004eumber":"[redacted]"}"#);
+        assert_eq!(shown(r#"{"Iban":"a","Iban":"b"}"#), r#"{"Iban":"[redacted]","Iban":"[redacted]"}"#);
+    }
+
+    #[test]
+    fn all_else_stays_digit_for_digit() {
+        let untouched = "{ \"Total\": 10000000000000000000000.10,\n \"Card\": \"CardNumber\", \"s\": \"\\ud800\" }";
+        assert_eq!(shown(untouched), untouched);
+        let text = r#"{ "e": 1E400, "\ud800": -0, "Cvc": 1, "s": "a,b : c" }"#;
+        assert_eq!(shown(text), r#"{"e":1E400,"\ud800":-0,"Cvc":"[redacted]","s":"a,b : c"}"#);
+        assert_eq!(shown("[1, 2]"), "[1, 2]");
+        assert_eq!(shown("\"Cvc\""), "\"Cvc\"");
+    }
+
+    #[test]
+    fn a_redaction_of_no_names_hides_nothing() {
+        let value = Json::document(br#"{"CardNumber":1}"#).unwrap();
+        assert_eq!(*Redaction::default().shown(&value), value);
+        assert!(!Redaction::default().hides("CardNumber"));
+        assert!(Redaction::of(["cardnumber"]).hides("CardNumber"));
+    }
+}

@@ -1,0 +1,211 @@
+//! The way from the buffer to the collector.
+
+#![expect(clippy::disallowed_methods, reason = "the patience with a collector is no part of the protocol")]
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use domain::observe::METRICS;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Request, StatusCode};
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep, timeout};
+use tokio::{pin, select};
+
+use crate::buffer::Buffer;
+use crate::chance::Ids;
+use crate::layer::Layer;
+use crate::otlp;
+use crate::settings::Settings;
+use crate::span::Done;
+use crate::{NotPosted, Transport};
+
+/// How long a collector that failed is left alone at first; it doubles with each failure.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The longest that it is.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How long spans wait for company where they are sent all the time.
+const GATHER: Duration = Duration::from_secs(1);
+/// How long the last ones may take, when the process is to end.
+const LAST: Duration = Duration::from_secs(2);
+/// Answers of a collector that may take the same later.
+const PASSING: [StatusCode; 5] = [
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::BAD_GATEWAY,
+    StatusCode::SERVICE_UNAVAILABLE,
+    StatusCode::GATEWAY_TIMEOUT,
+];
+
+/// The traces of a process. Cloning copies a pointer.
+#[derive(Clone)]
+pub struct Traces(Arc<Inner>);
+
+struct Inner {
+    settings: Settings,
+    transport: Box<dyn Transport>,
+    buffer: Arc<Buffer>,
+    way: Mutex<Way>,
+}
+
+/// How it went.
+#[derive(Debug, Default)]
+struct Way {
+    failures: u32,
+    /// A collector that failed is left alone until then.
+    pause_until: Option<Instant>,
+}
+
+/// Why spans were not taken.
+#[derive(Debug, thiserror::Error)]
+enum NotTaken {
+    #[error("no answer: {0}")]
+    Unanswered(NotPosted),
+    #[error("no answer in time")]
+    TooSlow,
+    #[error("answered {0}")]
+    Passing(StatusCode),
+    #[error("refused: {0}")]
+    Refused(StatusCode),
+    #[error("cannot be written: {0}")]
+    Unwritable(String),
+}
+
+impl Traces {
+    /// Traces that go to the collector of these settings by this way.
+    #[must_use]
+    pub fn new(settings: Settings, transport: impl Transport + 'static) -> Self {
+        let (transport, buffer) = (Box::new(transport), Arc::default());
+        Self(Arc::new(Inner { settings, transport, buffer, way: Mutex::default() }))
+    }
+
+    /// What `tracing` has to be given, once.
+    #[must_use]
+    pub fn layer(&self) -> Layer {
+        let Inner { settings, buffer, .. } = &*self.0;
+        Layer {
+            buffer: buffer.clone(),
+            sampler: settings.sampler,
+            messaging: settings.messaging.into(),
+            ids: Ids::seeded(),
+        }
+    }
+
+    /// Sends what waits, and takes no longer than that. A collector that failed a moment ago is left alone; what it did not
+    /// take waits for the next time, as far as there is room.
+    pub async fn flush(&self, within: Duration) {
+        let until = Instant::now() + within;
+        // Whoever else is at it sends all that there is.
+        let Ok(mut way) = self.0.way.try_lock() else { return };
+        while self.0.buffer.len() > 0 && !way.is_paused() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            self.0.send_batch(&mut way, left).await;
+        }
+        self.0.tell_dropped();
+    }
+
+    /// Sends what waits, all the time, until `stopped`; then what is left, within two seconds.
+    pub async fn run(&self, stopped: impl Future<Output = ()>) {
+        pin!(stopped);
+        loop {
+            select! {
+                () = &mut stopped => break,
+                () = self.0.buffer.is_much.notified() => {}
+                () = sleep(GATHER) => {}
+            }
+            select! {
+                () = &mut stopped => break,
+                () = self.flush(self.0.settings.timeout) => {}
+            }
+        }
+        self.flush(LAST).await;
+    }
+}
+
+impl Inner {
+    async fn send_batch(&self, way: &mut Way, left: Duration) {
+        let mut batch = Unsent { buffer: &self.buffer, spans: self.buffer.take() };
+        match self.post(&batch.spans, left).await {
+            Ok(()) => {
+                batch.spans.clear();
+                way.works();
+            }
+            Err(error @ (NotTaken::Unanswered(_) | NotTaken::TooSlow | NotTaken::Passing(_))) => way.fails(&error),
+            Err(error @ (NotTaken::Refused(_) | NotTaken::Unwritable(_))) => {
+                self.buffer.give_up(batch.spans.len());
+                batch.spans.clear();
+                way.fails(&error);
+            }
+        }
+    }
+
+    async fn post(&self, spans: &[Done], left: Duration) -> Result<(), NotTaken> {
+        let Settings { endpoint, headers, resource, .. } = &self.settings;
+        let body = otlp::request(resource, spans).map_err(|error| NotTaken::Unwritable(error.to_string()))?;
+        let mut request = Request::new(Bytes::from(body));
+        *request.method_mut() = http::Method::POST;
+        *request.uri_mut() = endpoint.clone();
+        *request.headers_mut() = headers.clone();
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        match timeout(left.min(self.settings.timeout), self.transport.post(request)).await {
+            Ok(Ok(status)) if status.is_success() => Ok(()),
+            Ok(Ok(status)) if PASSING.contains(&status) => Err(NotTaken::Passing(status)),
+            Ok(Ok(status)) => Err(NotTaken::Refused(status)),
+            Ok(Err(error)) => Err(NotTaken::Unanswered(error)),
+            Err(_) => Err(NotTaken::TooSlow),
+        }
+    }
+
+    fn tell_dropped(&self) {
+        let dropped = self.buffer.dropped();
+        if dropped > 0 {
+            tracing::debug!(target: METRICS, { monotonic_counter.spans_dropped = dropped }, "spans dropped");
+        }
+    }
+}
+
+/// Spans that go back to the buffer, unless they were sent, however this ends.
+struct Unsent<'a> {
+    buffer: &'a Buffer,
+    spans: Vec<Done>,
+}
+
+impl Drop for Unsent<'_> {
+    fn drop(&mut self) {
+        self.buffer.put_back(std::mem::take(&mut self.spans));
+    }
+}
+
+impl Way {
+    fn is_paused(&self) -> bool {
+        self.pause_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn works(&mut self) {
+        if self.failures > 0 {
+            tracing::info!(failures = self.failures, "the collector of traces takes spans again");
+        }
+        *self = Self::default();
+    }
+
+    fn fails(&mut self, error: &NotTaken) {
+        let pause = PAUSE.saturating_mul(1_u32 << self.failures.min(6)).min(PAUSE_MAX);
+        self.pause_until = Some(Instant::now() + pause);
+        self.failures = self.failures.saturating_add(1);
+        // Not each time: whoever is away is away for long.
+        if self.failures.is_power_of_two() {
+            tracing::warn!(failures = self.failures, "spans not taken by the collector of traces: {error}");
+        }
+    }
+}
+
+impl fmt::Debug for Traces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Traces").field("settings", &self.0.settings).field("buffer", &self.0.buffer.len()).finish()
+    }
+}

@@ -1,0 +1,128 @@
+//! What all commands that talk to an API have in common.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use domain::time::Timestamp;
+
+use super::duration;
+use crate::remote::Target;
+
+const HEADING: &str = "The API (for commands that talk to one)";
+
+/// Which API, who calls, and how the answer is shown.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = HEADING)]
+pub struct ApiArgs {
+    /// Where the API is: that of `stepwarden serve`, or the output ApiUrl of a deployed stack
+    #[arg(long, global = true, value_name = "URL", env = "STEPWARDEN_API", default_value = "http://127.0.0.1:3000",
+          value_parser = Target::parse)]
+    pub api: Target,
+    /// How the caller proves who it is; without it, `iam` for an API of API Gateway and `none` for any other
+    #[arg(long, global = true, value_name = "HOW")]
+    pub auth: Option<AuthMode>,
+    /// Region for --auth iam, where the URL does not name it
+    #[arg(long, global = true, value_name = "REGION")]
+    pub region: Option<String>,
+    /// Profile of the `aws` command line tool whose credentials are used for --auth iam
+    #[arg(long, global = true, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Table for people, or the API's own JSON: one document, or one for each line where there are many
+    #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
+    pub output: Format,
+    /// How long one answer may take: 1s to 10m
+    #[arg(long, global = true, value_name = "TIME", default_value = "30s", value_parser = answer_time)]
+    pub timeout: Duration,
+    /// Do what changes many without asking
+    #[arg(long, global = true)]
+    pub yes: bool,
+}
+
+/// How a caller proves who it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AuthMode {
+    /// Not at all
+    None,
+    /// A signature with AWS credentials, from the environment or the `aws` command line tool
+    Iam,
+    /// The token in STEPWARDEN_TOKEN
+    Bearer,
+}
+
+/// How results are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+/// How long to wait for an order: `--wait` alone, or with a time.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct WaitArgs {
+    /// Wait until it is settled, and show how it gets there; --wait alone waits 20s, --wait=5m longer
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "20s",
+          value_parser = wait_time)]
+    pub wait: Option<Duration>,
+}
+
+/// A point in time: a date, or how long ago.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// At this time.
+    At(Timestamp),
+    /// So long before now.
+    Ago(Duration),
+}
+
+impl When {
+    /// Takes `2026-11-20T17:00:00Z`, or `90m` for ninety minutes ago.
+    ///
+    /// # Errors
+    /// What is expected, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if let Ok(ago) = humantime::parse_duration(text) {
+            return Ok(Self::Ago(ago));
+        }
+        let at = serde_json::from_value(serde_json::Value::String(text.to_owned()));
+        at.map(Self::At)
+            .map_err(|_| "neither a time such as 2026-11-20T17:00:00Z nor how long ago, such as 90m".to_owned())
+    }
+
+    /// The point in time.
+    #[must_use]
+    pub fn from(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::At(at) => at,
+            Self::Ago(ago) => now.minus_ms(u64::try_from(ago.as_millis()).unwrap_or(u64::MAX)),
+        }
+    }
+}
+
+const ANSWER_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(10 * 60);
+const WAIT_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60);
+
+fn answer_time(text: &str) -> Result<Duration, String> {
+    duration(text, ANSWER_TIME, "1s to 10m")
+}
+
+fn wait_time(text: &str) -> Result<Duration, String> {
+    duration(text, WAIT_TIME, "1s to 24h")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_in_time_is_a_date_or_how_long_ago() {
+        let now = Timestamp::from_epoch_ms(1_795_195_603_007);
+        assert_eq!(When::parse("90m").unwrap().from(now), now.minus_ms(90 * 60 * 1_000));
+        assert_eq!(When::parse("2026-11-20T17:26:43.007Z").unwrap().from(now), now);
+        for text in ["yesterday", "2026-11-20", ""] {
+            assert!(When::parse(text).unwrap_err().contains("90m"), "{text}");
+        }
+    }
+}

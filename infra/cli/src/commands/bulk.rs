@@ -1,0 +1,223 @@
+//! `stepwarden bulk`: many orders resubmitted as one durable job. The job is carried on by the supervisor, whatever
+//! becomes of this process.
+
+use std::time::Duration;
+
+use domain::time::Timestamp;
+use http::header::IF_MATCH;
+use serde_json::{Map, Value, json};
+
+use super::context::{Context, if_match};
+use super::error::CommandError;
+use super::follow::bear;
+use super::query::encoded;
+use crate::args::{BulkCommand, JobActArgs, PlanArgs};
+use crate::exit::Exit;
+use crate::remote::{Answer, Call, RemoteError, clock};
+use crate::show::job as shown;
+use crate::wire::job::{Job, Jobs};
+
+/// The pause between two looks at a job.
+const PAUSE: Duration = Duration::from_millis(500);
+
+pub(super) async fn run(context: &Context, command: &BulkCommand) -> Result<Exit, CommandError> {
+    match command {
+        BulkCommand::Resubmit(args) => resubmit(context, args).await,
+        BulkCommand::Plan(args) => {
+            let (job, answer) = plan(context, args).await?;
+            show(context, &job, &answer)?;
+            context.note(&format!("nothing is done yet: `stepwarden bulk start {} --reason …` starts it", job.id));
+            Ok(Exit::Fine)
+        }
+        BulkCommand::Start(args) => start(context, args).await,
+        BulkCommand::Cancel(args) => {
+            let (job, answer) = act(context, &args.job, "cancel", context.wish(&args.wish)?, None).await?;
+            show(context, &job, &answer).map(|()| Exit::Fine)
+        }
+        BulkCommand::Status { job, watch: false } => {
+            let (job, answer) = look(context, job).await?;
+            show(context, &job, &answer).map(|()| Exit::Fine)
+        }
+        BulkCommand::Status { job, watch: true } => to_the_end(context, job).await,
+        BulkCommand::List { limit } => list(context, *limit).await,
+    }
+}
+
+/// Plans, asks, starts, and shows the progress.
+async fn resubmit(context: &Context, args: &PlanArgs) -> Result<Exit, CommandError> {
+    context.can_ask("This resubmits every order that matches.")?;
+    let (job, answer) = plan(context, args).await?;
+    let count = job.dry_run.words();
+    context.note(&format!("job {}: {}: {count} match", job.id, job.selector.words()));
+    if job.dry_run.matching == 0 {
+        drop_plan(context, &job, args).await?;
+        if context.is_json() {
+            context.line(&answer.line())?;
+        } else {
+            context.line("No order matches; nothing was done.")?;
+        }
+        return Ok(Exit::Fine);
+    }
+    let question = format!(
+        "Resubmit {count} orders, {} first to see how they fare, then {} in a second?",
+        job.canary, job.rate_per_second
+    );
+    if !context.may_go_on(&question)? {
+        drop_plan(context, &job, args).await?;
+        context.note("nothing was done");
+        return Ok(Exit::Fine);
+    }
+    act(context, &job.id, "start", context.wish(&args.wish)?, Some(job.version)).await?;
+    to_the_end(context, &job.id).await
+}
+
+/// A plan that is not carried out is not left lying about.
+async fn drop_plan(context: &Context, job: &Job, args: &PlanArgs) -> Result<(), CommandError> {
+    let wish = json!({ "By": context.by(&args.wish)?, "Reason": "planned and not started" }).to_string();
+    act(context, &job.id, "cancel", wish, None).await.map(|_| ())
+}
+
+async fn plan(context: &Context, args: &PlanArgs) -> Result<(Job, Answer), CommandError> {
+    let body = spec(args, &context.by(&args.wish)?, context.now());
+    let answer = context.remote.call(&Call::post("/bulk", body.to_string())).await?;
+    Ok((answer.read()?, answer))
+}
+
+async fn start(context: &Context, args: &JobActArgs) -> Result<Exit, CommandError> {
+    let wish = context.wish(&args.wish)?;
+    let (job, _) = look(context, &args.job).await?;
+    let question = format!("Resubmit {} orders ({})?", job.dry_run.words(), job.selector.words());
+    if !context.may_go_on(&question)? {
+        context.note("nothing was done");
+        return Ok(Exit::Fine);
+    }
+    // What was asked about is what is started.
+    let (job, answer) = act(context, &args.job, "start", wish, Some(job.version)).await?;
+    show(context, &job, &answer)?;
+    context.note(&format!("`stepwarden bulk status {} --watch` shows how it goes", job.id));
+    Ok(Exit::Fine)
+}
+
+/// Shows how a job goes on until it has ended.
+async fn to_the_end(context: &Context, id: &str) -> Result<Exit, CommandError> {
+    context.note(&format!("the job goes on without this program; `stepwarden bulk cancel {id} --reason …` stops it"));
+    let mut progress = context.progress();
+    let mut heard_of = clock::instant();
+    loop {
+        match look(context, id).await {
+            Ok((job, answer)) => {
+                heard_of = clock::instant();
+                progress.show(&shown::progress(&job));
+                if job.is_ended() {
+                    progress.clear();
+                    show(context, &job, &answer)?;
+                    return Ok(if job.went_well() { Exit::Fine } else { Exit::Otherwise });
+                }
+            }
+            Err(error) => bear(error, heard_of, true)?,
+        }
+        clock::pause(PAUSE).await;
+    }
+}
+
+async fn look(context: &Context, id: &str) -> Result<(Job, Answer), RemoteError> {
+    let answer = context.remote.call(&Call::get(job_path(id))).await?;
+    Ok((answer.read()?, answer))
+}
+
+async fn act(
+    context: &Context,
+    id: &str,
+    word: &str,
+    wish: String,
+    if_version: Option<u64>,
+) -> Result<(Job, Answer), CommandError> {
+    let mut call = Call::post(format!("{}/{word}", job_path(id)), wish);
+    if let Some(version) = if_version {
+        call = call.with(IF_MATCH, if_match(version));
+    }
+    let answer = context.remote.call(&call).await?;
+    Ok((answer.read()?, answer))
+}
+
+async fn list(context: &Context, limit: u8) -> Result<Exit, CommandError> {
+    let jobs: Jobs = context.remote.get(&format!("/bulk?limit={limit}")).await?;
+    if context.is_json() {
+        for job in &jobs.jobs {
+            context.raw(job)?;
+        }
+        return Ok(Exit::Fine);
+    }
+    let read = jobs.jobs.iter().map(|raw| serde_json::from_str::<Job>(raw.get()));
+    let jobs = read.collect::<Result<Vec<_>, _>>();
+    let jobs = jobs.map_err(|error| RemoteError::Unreadable { url: "/bulk".to_owned(), why: error.to_string() })?;
+    let table = shown::table(&jobs, context.now());
+    context.print(&if table.is_empty() { "No jobs.\n".to_owned() } else { table.text(context.paint) })?;
+    Ok(Exit::Fine)
+}
+
+fn show(context: &Context, job: &Job, answer: &Answer) -> Result<(), CommandError> {
+    if context.is_json() {
+        return context.line(&answer.line());
+    }
+    context.print(&shown::whole(context.paint, job, context.now()))
+}
+
+fn job_path(id: &str) -> String {
+    format!("/bulk/{}", encoded(id))
+}
+
+/// What is wanted, as the API takes it; what is not given is left to the API.
+fn spec(args: &PlanArgs, by: &str, now: Timestamp) -> Value {
+    let given = |pairs: Vec<(&str, Option<Value>)>| -> Map<String, Value> {
+        pairs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    };
+    let selector = given(vec![
+        ("ReasonCode", args.reason_code.clone().map(Value::from)),
+        ("Step", args.step.clone().map(Value::from)),
+        ("FailedSince", args.since.map(|when| when.from(now).to_string().into())),
+        ("FailedUntil", args.until.map(|when| when.from(now).to_string().into())),
+    ]);
+    let timeout_ms = args.canary_timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    Value::Object(given(vec![
+        ("By", Some(by.into())),
+        ("Reason", Some(args.wish.reason.clone().into())),
+        ("Selector", Some(Value::Object(selector))),
+        ("Canary", args.canary.map(Value::from)),
+        ("CanaryTimeoutMs", timeout_ms.map(Value::from)),
+        ("RatePerSecond", args.rate.map(Value::from)),
+        ("StopAtFailedPercent", args.stop_at_failed_percent.map(Value::from)),
+    ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{When, WishArgs};
+
+    #[test]
+    fn what_is_not_given_is_left_to_the_api() {
+        let now = Timestamp::from_epoch_ms(1_795_195_603_007);
+        let mut args = PlanArgs {
+            wish: WishArgs { reason: "it is back".to_owned(), by: None },
+            reason_code: None,
+            step: None,
+            since: None,
+            until: None,
+            canary: None,
+            canary_timeout: None,
+            rate: None,
+            stop_at_failed_percent: None,
+        };
+        assert_eq!(spec(&args, "ann", now), json!({"By": "ann", "Reason": "it is back", "Selector": {}}));
+        (args.reason_code, args.canary) = (Some("exhausted".to_owned()), Some(3));
+        (args.since, args.canary_timeout) = (Some(When::Ago(Duration::from_secs(60))), Some(Duration::from_secs(9)));
+        assert_eq!(
+            spec(&args, "ann", now),
+            json!({
+                "By": "ann", "Reason": "it is back", "Canary": 3, "CanaryTimeoutMs": 9_000,
+                "Selector": {"ReasonCode": "exhausted", "FailedSince": "2026-11-20T17:25:43.007Z"},
+            })
+        );
+    }
+}

@@ -1,0 +1,73 @@
+//! A request of the page, made to the API in the caller's name.
+
+use bytes::Bytes;
+use http::header::{
+    ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH, SET_COOKIE, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
+};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use serde_json::json;
+
+use super::guard::private;
+use crate::remote::{Call, Remote, RemoteError};
+
+/// What the page may say to the API. Where the request comes from was looked at here; the API is not told again.
+const PASSED_ON: [HeaderName; 8] = [
+    ACCEPT,
+    CONTENT_TYPE,
+    IF_MATCH,
+    IF_NONE_MATCH,
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("prefer"),
+    HeaderName::from_static("traceparent"),
+    HeaderName::from_static("tracestate"),
+];
+/// What is between two neighbours only, or is none of the page's business.
+const KEPT_BACK: [HeaderName; 8] = [
+    CONNECTION,
+    CONTENT_LENGTH,
+    SET_COOKIE,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    HeaderName::from_static("keep-alive"),
+];
+/// The longest that the API waits for an order when it is asked to.
+const WAIT_S: u64 = 20;
+
+/// Makes the request to `path` at the API, and gives its answer, or a problem of its own where there is none.
+pub(super) async fn forward(remote: &Remote, path: String, request: Request<Bytes>) -> Response<Bytes> {
+    let (head, body) = request.into_parts();
+    if body.len() > api::BODY_BYTES_MAX {
+        return problem(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
+    }
+    let headers: HeaderMap =
+        PASSED_ON.iter().filter_map(|name| Some((name.clone(), head.headers.get(name)?.clone()))).collect();
+    let wait_s = if headers.contains_key("prefer") { WAIT_S } else { 0 };
+    let call = Call::once(head.method, path, headers, body, wait_s);
+    match remote.exchange(&call).await {
+        Ok(answer) => {
+            let mut answer = answer;
+            for name in KEPT_BACK {
+                answer.headers_mut().remove(name);
+            }
+            private(answer)
+        }
+        Err(error) => unanswered(&error),
+    }
+}
+
+fn unanswered(error: &RemoteError) -> Response<Bytes> {
+    let advice = error.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
+    problem(StatusCode::BAD_GATEWAY, &format!("{error}{advice}"))
+}
+
+fn problem(status: StatusCode, detail: &str) -> Response<Bytes> {
+    let title = status.canonical_reason().unwrap_or("Error");
+    let document = json!({ "type": "about:blank", "title": title, "status": status.as_u16(), "detail": detail });
+    let mut response = Response::new(Bytes::from(document.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    private(response)
+}

@@ -1,0 +1,70 @@
+//! `stepwarden console`: the console's page on this machine, for an API anywhere. Every request of the page goes to the
+//! API with the caller's proof; the page itself comes from there too.
+//!
+//! What must never be here: a way for anybody but the person who started it to act with that person's credentials
+//! ([`guard`] keeps other users of the machine and other pages of the browser out).
+
+mod forward;
+mod guard;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::process::Stdio;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use tokio::process::Command;
+
+use super::context::Context;
+use super::error::CommandError;
+use crate::args::ConsoleArgs;
+use crate::exit::Exit;
+use crate::http_server::Server;
+use crate::remote::Remote;
+use crate::serve::{BindError, bind};
+use guard::{Guard, Verdict};
+
+/// How long requests under way may go on after a stop, in milliseconds.
+const GRACE_MS: u64 = 500;
+
+/// Serves until the process is told to stop.
+pub(super) async fn run(context: Context, args: &ConsoleArgs) -> Result<Exit, CommandError> {
+    let listener = bind(IpAddr::V4(Ipv4Addr::LOCALHOST), args.port).await.map_err(|error| not_bound(&error))?;
+    let port = listener.local_addr()?.port();
+    let guard = Arc::new(Guard::new(port, guard::token()?));
+    let url = guard.url();
+    let where_to = context.remote.target().url("");
+    context.line(&format!("stepwarden: the console for {where_to} is at {url}"))?;
+    context.note("whoever has this address can act in your name; Ctrl-C ends it");
+    let remote = Arc::new(context.remote);
+    let handle = move |request| {
+        let (guard, remote) = (guard.clone(), remote.clone());
+        async move { Ok(answer(&guard, &remote, request).await) }
+    };
+    let _server = Server::start(listener, api::BODY_BYTES_MAX, GRACE_MS, handle)?;
+    if args.open {
+        open(&url).await;
+    }
+    std::future::pending().await
+}
+
+async fn answer(guard: &Guard, remote: &Remote, request: Request<Bytes>) -> Response<Bytes> {
+    match guard.admit(&request) {
+        Verdict::Admitted(path) => forward::forward(remote, path, request).await,
+        Verdict::Answered(response) => response,
+    }
+}
+
+fn not_bound(error: &BindError) -> CommandError {
+    CommandError::Usage(error.to_string())
+}
+
+/// Opens a URL in the browser; where there is none, the printed address is enough.
+async fn open(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(program);
+    let opened = command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().await;
+    if !opened.is_ok_and(|status| status.success()) {
+        eprintln!("stepwarden: no browser could be opened; go to the address by hand");
+    }
+}

@@ -1,0 +1,265 @@
+//! What can be seen of a deployment through its API.
+
+use domain::time::Timestamp;
+use domain::workflow::Workflows as Shipped;
+
+use super::clock;
+use super::finding::Finding;
+use crate::commands::context::Context;
+use crate::exit::Exit;
+use crate::remote::{Call, RemoteError, clock as here};
+use crate::show::time::{from_now, span};
+use crate::wire::task::Page;
+use crate::wire::whole::{Health, Lease, Leases, Letter, Letters, Service, Services, Workflow, Workflows};
+
+/// A supervisor runs each minute, or each second on one machine. One run may be missed.
+const SUPERVISED_WARNING_MS: u64 = 150_000;
+/// From here on nobody looks after what is overdue.
+const SUPERVISED_WRONG_MS: u64 = 300_000;
+/// How the leases of supervisors begin.
+const SUPERVISOR: &str = "supervisor/";
+/// Dead letters that were settled longer ago are no news.
+const LETTERS_NEW_MS: u64 = 24 * 60 * 60 * 1_000;
+/// Orders that are counted; more are "at least".
+const COUNTED_MAX: usize = 100;
+
+/// All checks. Where the API cannot be reached there is only that one.
+pub(super) async fn look(context: &Context) -> Vec<Finding> {
+    let asked = here::system_now();
+    let began = here::instant();
+    let answer = context.remote.call(&Call::get("/health")).await;
+    let answer = match answer.and_then(|answer| Ok((answer.read::<Health>()?, answer))) {
+        Ok(answer) => answer,
+        Err(error) => return vec![unreachable(&error)],
+    };
+    let (health, answer) = answer;
+    let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let date = answer.headers.get("date").and_then(|value| value.to_str().ok());
+    let now = here::now();
+    let mut findings = vec![
+        reached(&health, &context.remote.target().url(""), took_ms),
+        version(&health),
+        clock::judge(date, asked, here::system_now()),
+    ];
+    let remote = &context.remote;
+    findings.push(told("workflows", remote.get::<Workflows>("/workflows").await, |read| workflows(&read.workflows)));
+    findings.push(told("services", remote.get::<Services>("/services").await, |read| services(&read.services, now)));
+    findings.push(told("supervisor", remote.get::<Leases>("/leases").await, |read| supervised(&read.leases, now)));
+    let path = format!("/orders?state=Error&limit={COUNTED_MAX}");
+    findings.push(told("orders in Error", remote.get::<Page>(&path).await, |page| in_error(&page)));
+    let path = format!("/dead-letters?limit={COUNTED_MAX}");
+    findings.push(told("dead letters", remote.get::<Letters>(&path).await, |page| letters(&page, now)));
+    findings
+}
+
+/// There is no API to look at.
+pub(super) fn unreachable(error: &RemoteError) -> Finding {
+    Finding::wrong("reachable", error.to_string(), error.advice().unwrap_or_else(|| "give another --api".to_owned()))
+}
+
+/// What an answer comes to; what an older deployment does not know, or who asks may not see, is told.
+fn told<T>(check: &str, answer: Result<T, RemoteError>, judge: impl FnOnce(T) -> Finding) -> Finding {
+    match answer {
+        Ok(answer) => judge(answer),
+        Err(error) if error.is_unknown_call() => {
+            Finding::skipped(check, "what runs there is older than this program and does not tell")
+        }
+        Err(error) if error.exit() == Exit::NotAllowed => {
+            Finding::skipped(check, format!("whose credentials these are may not see it: {error}"))
+        }
+        Err(error) => {
+            let to_do = error.advice().unwrap_or_else(|| "try again".to_owned());
+            Finding::wrong(check, error.to_string(), to_do)
+        }
+    }
+}
+
+fn reached(health: &Health, url: &str, took_ms: u64) -> Finding {
+    let found = format!("{url} says {} after {}", health.status, span(took_ms));
+    if health.status == "ok" {
+        Finding::ok("reachable", found)
+    } else {
+        Finding::wrong("reachable", found, "look at its log")
+    }
+}
+
+fn version(health: &Health) -> Finding {
+    let own = env!("CARGO_PKG_VERSION");
+    match health.version.as_deref() {
+        Some(theirs) if theirs == own => Finding::ok("version", theirs),
+        Some(theirs) => Finding::warning(
+            "version",
+            format!("{theirs} there, {own} here"),
+            "use the program of the version that is deployed, or deploy this one",
+        ),
+        None => {
+            Finding::warning("version", "it does not tell, so it is older than this program", "deploy this version")
+        }
+    }
+}
+
+fn workflows(told: &[Workflow]) -> Finding {
+    let current: Vec<String> = told
+        .iter()
+        .filter(|workflow| workflow.current)
+        .map(|workflow| format!("{} version {}", workflow.name, workflow.version))
+        .collect();
+    if current.is_empty() {
+        return Finding::wrong("workflows", "none is for new orders", "deploy again; workflows ship with the program");
+    }
+    let found = format!("{}, {} versions in all", current.join(", "), told.len());
+    let Ok(shipped) = Shipped::shipped() else { return Finding::ok("workflows", found) };
+    let ours = shipped.current();
+    let theirs = told.iter().find(|workflow| workflow.current && *workflow.name == *ours.name);
+    match theirs {
+        Some(theirs) if theirs.version != ours.version => Finding::warning(
+            "workflows",
+            format!("{found}; this program ships {} version {}", ours.name, ours.version),
+            "deploy the version that is meant to run",
+        ),
+        Some(_) | None => Finding::ok("workflows", found),
+    }
+}
+
+fn services(told: &[Service], now: Timestamp) -> Finding {
+    let failing: Vec<String> = told
+        .iter()
+        .filter(|service| service.state != "Closed")
+        .map(|service| {
+            let next = service.until.map(|at| format!(", tried again {}", from_now(at, now))).unwrap_or_default();
+            format!("{} fails ({} times in a row{next})", service.service, service.failures_in_a_row)
+        })
+        .collect();
+    if failing.is_empty() {
+        return Finding::ok("services", format!("all {} are well", told.len()));
+    }
+    Finding::warning("services", failing.join("; "), "mend the service; orders wait and go on by themselves")
+}
+
+fn supervised(told: &[Lease], now: Timestamp) -> Finding {
+    const CHECK: &str = "supervisor";
+    const TO_DO: &str = "look at the supervisor's log and its schedule: what is overdue waits until it runs";
+    let seen = |lease: &Lease| lease.renewed_at.or(lease.expires_at);
+    let shards: Vec<&Lease> = told.iter().filter(|lease| lease.name.starts_with(SUPERVISOR)).collect();
+    let Some(last) = shards.iter().filter_map(|lease| seen(lease)).max() else {
+        return Finding::wrong(CHECK, "none has run yet", TO_DO);
+    };
+    let ago_ms = last.ms_until(now);
+    let found = format!("last run {}, {} shards", from_now(last.min(now), now), shards.len());
+    if ago_ms > SUPERVISED_WRONG_MS {
+        return Finding::wrong(CHECK, found, TO_DO);
+    }
+    let is_left = |lease: &&&Lease| seen(lease).is_none_or(|at| at.ms_until(now) > SUPERVISED_WRONG_MS);
+    let left: Vec<&str> = shards.iter().filter(is_left).map(|lease| &*lease.name).collect();
+    if !left.is_empty() {
+        return Finding::warning(CHECK, format!("{found}; nobody looked after {}", left.join(", ")), TO_DO);
+    }
+    if ago_ms > SUPERVISED_WARNING_MS {
+        return Finding::warning(CHECK, found, TO_DO);
+    }
+    Finding::ok(CHECK, found)
+}
+
+fn in_error(page: &Page) -> Finding {
+    let more = if page.next_cursor.is_some() { "at least " } else { "" };
+    match page.orders.len() {
+        0 => Finding::ok("orders in Error", "none"),
+        count => Finding::warning(
+            "orders in Error",
+            format!("{more}{count}"),
+            "`stepwarden overview` tells the causes; resubmit or cancel them once these are mended",
+        ),
+    }
+}
+
+fn letters(page: &Letters, now: Timestamp) -> Finding {
+    let read = page.dead_letters.iter().filter_map(|raw| serde_json::from_str::<Letter>(raw.get()).ok());
+    let new = read.filter(|letter| letter.settled_at.ms_until(now) <= LETTERS_NEW_MS).count();
+    match new {
+        0 => Finding::ok("dead letters", "none in the last day"),
+        new => Finding::warning(
+            "dead letters",
+            format!("{new} in the last day"),
+            "`stepwarden dead-letters` tells what became of each, and the functions' logs why",
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::commands::doctor::finding::State;
+
+    const NOW_MS: i64 = 1_795_195_603_007;
+
+    fn now() -> Timestamp {
+        Timestamp::from_epoch_ms(NOW_MS)
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn lease(name: &str, ago_s: u64) -> Value {
+        let at = now().minus_ms(ago_s * 1_000).to_string();
+        json!({"Name": name, "Owner": "s-1", "Epoch": 4, "RenewedAt": at, "Held": true})
+    }
+
+    fn supervised_by(leases: &[Value]) -> Finding {
+        supervised(&read::<Leases>(json!({ "Leases": leases })).leases, now())
+    }
+
+    #[test]
+    fn a_supervisor_that_does_not_run_is_told() {
+        for (ago_s, state) in [(1, State::Ok), (60, State::Ok), (200, State::Warning), (301, State::Wrong)] {
+            assert_eq!(supervised_by(&[lease("supervisor/00", ago_s)]).state, state, "{ago_s}");
+        }
+        assert_eq!(supervised_by(&[]).state, State::Wrong);
+        assert_eq!(supervised_by(&[lease("bulk", 1)]).state, State::Wrong, "that is no supervisor's");
+        let left = supervised_by(&[lease("supervisor/00", 1), lease("supervisor/01", 900)]);
+        assert!(left.state == State::Warning && left.found.contains("nobody looked after supervisor/01"), "{left:?}");
+    }
+
+    #[test]
+    fn a_failing_service_is_a_warning_with_its_next_probe() {
+        let until = now().plus_ms(10_000).to_string();
+        let told = json!({"Services": [
+            {"Service": "inventory", "State": "Closed"},
+            {"Service": "payment", "State": "Open", "Until": until, "FailuresInARow": 7},
+        ]});
+        let finding = services(&read::<Services>(told).services, now());
+        assert_eq!(finding.state, State::Warning);
+        assert_eq!(finding.found, "payment fails (7 times in a row, tried again in 10 s)");
+    }
+
+    #[test]
+    fn workflows_are_told_by_their_versions() {
+        let of = |version, current| {
+            let told = json!({"Workflows": [{"Name": "order", "Version": version, "Current": current}]});
+            workflows(&read::<Workflows>(told).workflows)
+        };
+        assert_eq!(of(1, true).state, State::Ok);
+        assert_eq!(of(1, false).state, State::Wrong);
+        let other = of(9_999, true);
+        assert!(other.state == State::Warning && other.found.contains("this program ships order"), "{other:?}");
+    }
+
+    #[test]
+    fn only_new_dead_letters_are_news() {
+        let letter = |ago_h: u64| {
+            json!({"MessageID": "m", "ReceiveCount": 5, "Fate": "Held", "Message": "x",
+                   "SettledAt": now().minus_ms(ago_h * 3_600_000).to_string()})
+        };
+        let of = |ago_h| letters(&read(json!({"DeadLetters": [letter(ago_h)]})), now()).state;
+        assert_eq!((of(1), of(48)), (State::Warning, State::Ok));
+    }
+
+    #[test]
+    fn a_deployment_that_does_not_tell_its_version_is_older() {
+        assert_eq!(version(&read(json!({"Status": "ok"}))).state, State::Warning);
+        let same = json!({"Status": "ok", "Version": env!("CARGO_PKG_VERSION")});
+        assert_eq!(version(&read(same)).state, State::Ok);
+    }
+}

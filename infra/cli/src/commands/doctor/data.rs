@@ -1,0 +1,119 @@
+//! A data directory of `stepwarden serve`: is it there, who has it, is there room, is the database sound?
+
+use std::fs::{self, File, TryLockError};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::statvfs;
+
+use super::DataCheck;
+use super::finding::Finding;
+
+const LOCK: &str = "stepwarden.lock";
+/// Below this the next orders may find no room.
+const FREE_MB_WARNING: u64 = 1_024;
+const FREE_MB_WRONG: u64 = 64;
+
+/// All checks of a directory.
+pub(super) fn look(directory: &Path, check_database: DataCheck) -> Vec<Finding> {
+    if !directory.is_dir() {
+        let found = format!("{} is no directory", directory.display());
+        return vec![Finding::wrong("directory", found, "give the directory that `stepwarden serve --data` has")];
+    }
+    let mut findings =
+        vec![Finding::ok("directory", directory.display().to_string()), room(directory), owner(directory)];
+    findings.extend(check_database(directory));
+    findings
+}
+
+fn room(directory: &Path) -> Finding {
+    let stat = match statvfs(directory) {
+        Ok(stat) => stat,
+        Err(error) => return Finding::skipped("disk", error.to_string()),
+    };
+    let free_mb = stat.f_bavail.saturating_mul(stat.f_frsize) / (1024 * 1024);
+    let found = format!("{free_mb} MB free");
+    let to_do = "make room: an order that cannot be written is not accepted";
+    match free_mb {
+        0..FREE_MB_WRONG => Finding::wrong("disk", found, to_do),
+        FREE_MB_WRONG..FREE_MB_WARNING => Finding::warning("disk", found, to_do),
+        _ => Finding::ok("disk", found),
+    }
+}
+
+/// Who has the directory. One process has it at a time; it is fine that nobody has it.
+fn owner(directory: &Path) -> Finding {
+    let path = directory.join(LOCK);
+    let file = match File::open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Finding::ok("lock", "nobody ever had this directory");
+        }
+        Err(error) => return Finding::skipped("lock", format!("{}: {error}", path.display())),
+    };
+    // A shared lock, let go of at once: several doctors do not get in each other's way.
+    match file.try_lock_shared() {
+        Ok(()) => Finding::ok("lock", "nobody has it at the moment"),
+        Err(TryLockError::WouldBlock) => {
+            let who = holder(&file).map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"));
+            Finding::ok("lock", format!("held by {who}"))
+        }
+        Err(TryLockError::Error(error)) => Finding::skipped("lock", error.to_string()),
+    }
+}
+
+/// The process that holds a lock on a file, where the system tells (`/proc/locks`).
+fn holder(file: &File) -> Option<u32> {
+    let inode = file.metadata().ok()?.ino();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| holder_in(line, inode))
+}
+
+/// The process of a line such as `3: FLOCK  ADVISORY  WRITE 4242 fe:00:131 0 EOF`, if it is about this file.
+fn holder_in(line: &str, inode: u64) -> Option<u32> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let place = words.iter().position(|word| word.split(':').count() == 3)?;
+    let of_file = words.get(place)?.rsplit(':').next()?.parse::<u64>().ok()? == inode;
+    let pid = words.get(place.checked_sub(1)?)?.parse().ok();
+    pid.filter(|_| of_file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::doctor::finding::State;
+
+    fn found(directory: &Path, check: &str) -> Finding {
+        let all = look(directory, |_| Vec::new());
+        all.into_iter().find(|finding| finding.check == check).unwrap()
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_is_all_there_is_to_say() {
+        let directory = tempfile::tempdir().unwrap();
+        let findings = look(&directory.path().join("gone"), |_| panic!("there is no database"));
+        assert_eq!((findings.len(), findings[0].state), (1, State::Wrong));
+    }
+
+    #[test]
+    fn the_holder_of_the_lock_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(found(directory.path(), "lock").found, "nobody ever had this directory");
+        let lock = File::create(directory.path().join(LOCK)).unwrap();
+        assert_eq!(found(directory.path(), "lock").found, "nobody has it at the moment");
+        lock.try_lock().unwrap();
+        let held = found(directory.path(), "lock");
+        assert!(held.state == State::Ok && held.found.starts_with("held by"), "{held:?}");
+        if Path::new("/proc/locks").exists() {
+            assert_eq!(held.found, format!("held by process {}", std::process::id()));
+        }
+    }
+
+    #[test]
+    fn a_line_about_another_file_names_nobody() {
+        let line = "3: FLOCK  ADVISORY  WRITE 4242 fe:00:131 0 EOF";
+        assert_eq!((holder_in(line, 131), holder_in(line, 132)), (Some(4242), None));
+        assert_eq!(holder_in("", 131), None);
+        assert_eq!(holder_in("3: -> FLOCK ADVISORY WRITE x fe:00:131 0 EOF", 131), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! What a check came to.
+
+use serde::Serialize;
+
+use crate::exit::Exit;
+use crate::paint::{Paint, Tint};
+use crate::show::table::plain;
+
+/// How it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum State {
+    /// As it should be.
+    #[serde(rename = "ok")]
+    Ok,
+    /// It could not be looked at, and that is no fault of what was looked at.
+    #[serde(rename = "skipped")]
+    Skipped,
+    /// It works, but somebody should know.
+    #[serde(rename = "warning")]
+    Warning,
+    /// It does not work, or will not.
+    #[serde(rename = "wrong")]
+    Wrong,
+}
+
+/// One line of the report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Finding {
+    /// What was looked at.
+    pub check: String,
+    /// How it is.
+    pub state: State,
+    /// What was found, in words.
+    pub found: String,
+    /// What to do, where there is something to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_do: Option<String>,
+}
+
+/// Everything that was found, by what was looked at.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Report {
+    #[serde(rename = "Checks")]
+    lines: Vec<Line>,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    #[serde(rename = "Area")]
+    area: &'static str,
+    #[serde(flatten)]
+    finding: Finding,
+}
+
+impl Finding {
+    /// As it should be.
+    #[must_use]
+    pub fn ok(check: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { check: check.into(), state: State::Ok, found: found.into(), to_do: None }
+    }
+
+    /// It could not be looked at.
+    #[must_use]
+    pub fn skipped(check: impl Into<String>, why: impl Into<String>) -> Self {
+        Self { check: check.into(), state: State::Skipped, found: why.into(), to_do: None }
+    }
+
+    /// Somebody should know, and do this.
+    #[must_use]
+    pub fn warning(check: impl Into<String>, found: impl Into<String>, to_do: impl Into<String>) -> Self {
+        Self { check: check.into(), state: State::Warning, found: found.into(), to_do: Some(to_do.into()) }
+    }
+
+    /// It does not work, and this is to be done.
+    #[must_use]
+    pub fn wrong(check: impl Into<String>, found: impl Into<String>, to_do: impl Into<String>) -> Self {
+        Self { check: check.into(), state: State::Wrong, found: found.into(), to_do: Some(to_do.into()) }
+    }
+}
+
+impl Report {
+    pub(super) fn section(&mut self, area: &'static str, findings: Vec<Finding>) {
+        self.lines.extend(findings.into_iter().map(|finding| Line { area, finding }));
+    }
+
+    /// Only what is wrong makes a bad end: warnings are for people.
+    pub(super) fn exit(&self) -> Exit {
+        if self.count(State::Wrong) > 0 { Exit::Otherwise } else { Exit::Fine }
+    }
+
+    pub(super) fn json(&self) -> String {
+        let json = serde_json::to_string(self).expect("texts make JSON");
+        format!("{json}\n")
+    }
+
+    pub(super) fn text(&self, paint: Paint) -> String {
+        let mut text = String::new();
+        for Line { area, finding: Finding { check, state, found, to_do } } in &self.lines {
+            let (word, tint) = match state {
+                State::Ok => ("ok", Tint::Green),
+                State::Skipped => ("skipped", Tint::Dim),
+                State::Warning => ("warning", Tint::Yellow),
+                State::Wrong => ("wrong", Tint::Red),
+            };
+            let word = paint.tint(tint, format_args!("{word:<7}"));
+            let to_do = to_do.as_ref().map(|to_do| format!(". To do: {}", plain(to_do))).unwrap_or_default();
+            text.push_str(&format!("{word}  {area}: {}: {}{to_do}\n", plain(check), plain(found)));
+        }
+        let (warnings, wrong) = (self.count(State::Warning), self.count(State::Wrong));
+        let verdict = if wrong > 0 { "not well" } else { "well" };
+        let verdict = paint.verdict(wrong == 0, verdict);
+        text.push_str(&format!("{verdict}: {} checks, {warnings} warnings, {wrong} wrong\n", self.lines.len()));
+        text
+    }
+
+    fn count(&self, state: State) -> usize {
+        self.lines.iter().filter(|line| line.finding.state == state).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_wrong_is_a_bad_end_and_every_finding_is_one_line() {
+        let mut report = Report::default();
+        report.section("api", vec![Finding::ok("reachable", "yes"), Finding::warning("clock", "6 s\noff", "set it")]);
+        assert_eq!(report.exit(), Exit::Fine);
+        report.section(
+            "stack",
+            vec![Finding::skipped("roles", "not allowed"), Finding::wrong("queue", "gone", "deploy")],
+        );
+        assert_eq!(report.exit(), Exit::Otherwise);
+        let text = report.text(Paint { colours: false });
+        assert_eq!(
+            text,
+            "ok       api: reachable: yes\n\
+             warning  api: clock: 6 s off. To do: set it\n\
+             skipped  stack: roles: not allowed\n\
+             wrong    stack: queue: gone. To do: deploy\n\
+             not well: 4 checks, 1 warnings, 1 wrong\n"
+        );
+        let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(
+            json["Checks"][3],
+            serde_json::json!({
+                "Area": "stack", "Check": "queue", "State": "wrong", "Found": "gone", "ToDo": "deploy",
+            })
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! `stepwarden doctor`: is all well, and if not, what is to be done? One line for each check.
+//!
+//! It only looks. What must never be here: a change of anything.
+
+mod api;
+mod clock;
+mod data;
+mod finding;
+mod stack;
+
+use std::path::Path;
+
+use super::context::{Context, Terminal};
+use super::error::CommandError;
+use super::progress::Progress;
+use crate::args::{ApiArgs, DoctorArgs, Format};
+use crate::exit::Exit;
+use crate::paint::Paint;
+use crate::remote::Environment;
+use finding::Report;
+
+pub use finding::{Finding as DataFinding, State as DataState};
+
+/// Looks into the database of a data directory. The engine is not named here.
+pub type DataCheck = fn(&Path) -> Vec<DataFinding>;
+
+/// Carries out the checks that are asked for. The status is that of the worst finding.
+pub(super) async fn run(
+    api: &ApiArgs,
+    environment: Environment,
+    terminal: Terminal,
+    args: &DoctorArgs,
+    check_data: DataCheck,
+) -> Result<Exit, CommandError> {
+    let colours = terminal.stdout && !environment.no_colour;
+    let mut report = Report::default();
+    let mut progress = Progress::new(terminal.stderr);
+    if let Some(directory) = &args.data {
+        report.section("data", data::look(directory, check_data));
+    } else {
+        if terminal.stderr {
+            progress.show("looking at the API …");
+        }
+        match Context::new(api, environment.clone(), terminal) {
+            Ok(context) => report.section("api", api::look(&context).await),
+            // Without credentials for the API the stack can be looked at all the same.
+            Err(CommandError::Remote(error)) if args.stack.is_some() => {
+                report.section("api", vec![api::unreachable(&error)]);
+            }
+            Err(error) => return Err(error),
+        }
+        if let Some(stack) = &args.stack {
+            if terminal.stderr {
+                progress.show("looking at the stack …");
+            }
+            let region = api.region.as_deref().or(api.api.region());
+            report.section(
+                "stack",
+                stack::look(stack, region, api.profile.as_deref(), environment.sqs_endpoint.as_deref()).await,
+            );
+        }
+    }
+    drop(progress);
+    let text = match api.output {
+        Format::Json => report.json(),
+        Format::Table => report.text(Paint { colours }),
+    };
+    use std::io::Write as _;
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(report.exit())
+}

@@ -1,0 +1,98 @@
+//! One order, looked at again and again until something is true of it.
+
+use std::time::{Duration, Instant};
+
+use http::HeaderName;
+
+use super::context::{Context, if_match};
+use super::error::CommandError;
+use super::query::encoded;
+use crate::exit::Exit;
+use crate::remote::{Answer, Call, RemoteError, clock};
+use crate::wire::task::Task;
+
+/// The pause between two looks: short after a change, longer while nothing happens.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(1_000));
+/// How long an API that was there may be away in between, as it is while it is started anew.
+const AWAY: Duration = Duration::from_secs(30);
+
+/// An order as it was seen.
+#[derive(Debug, Clone)]
+pub(super) struct Sight {
+    pub(super) task: Task,
+    /// As the API said it.
+    pub(super) answer: Answer,
+}
+
+/// How following an order ended.
+#[derive(Debug)]
+pub(super) enum Followed {
+    /// What was waited for is true.
+    Reached(Sight),
+    /// It is not true after the time that was given. There is no sight where the order was never there.
+    TimedOut(Option<Sight>),
+}
+
+/// The path of an order.
+pub(super) fn order_path(id: &str) -> String {
+    format!("/orders/{}", encoded(id))
+}
+
+/// The order as it is now.
+pub(super) async fn look(context: &Context, id: &str) -> Result<Sight, RemoteError> {
+    let answer = context.remote.call(&Call::get(order_path(id))).await?;
+    Ok(Sight { task: answer.read()?, answer })
+}
+
+/// The same, or nothing where it is still of the version that was seen.
+pub(super) async fn look_again(context: &Context, id: &str, seen: Option<u64>) -> Result<Option<Sight>, RemoteError> {
+    let mut call = Call::get(order_path(id));
+    if let Some(version) = seen {
+        call = call.with(HeaderName::from_static("if-none-match"), if_match(version));
+    }
+    let answer = context.remote.call(&call).await?;
+    if answer.status == 304 { Ok(None) } else { Ok(Some(Sight { task: answer.read()?, answer })) }
+}
+
+/// Follows an order until `is_reached` of it, at most for `at_most`, and shows each change with `changed`. An order that
+/// is not there yet may come: it is stored a moment after it was accepted.
+pub(super) async fn follow(
+    context: &Context,
+    id: &str,
+    at_most: Duration,
+    is_reached: impl Fn(&Task) -> bool,
+    mut changed: impl FnMut(&Task),
+) -> Result<Followed, CommandError> {
+    let began = clock::instant();
+    let mut heard_of = began;
+    let mut last: Option<Sight> = None;
+    let mut pause = PAUSE.0;
+    loop {
+        match look_again(context, id, last.as_ref().map(|sight| sight.task.version)).await {
+            Ok(Some(sight)) => {
+                changed(&sight.task);
+                if is_reached(&sight.task) {
+                    return Ok(Followed::Reached(sight));
+                }
+                last = Some(sight);
+                pause = PAUSE.0;
+                heard_of = clock::instant();
+            }
+            Ok(None) => heard_of = clock::instant(),
+            Err(error) if error.exit() == Exit::NotFound => heard_of = clock::instant(),
+            Err(error) => bear(error, heard_of, last.is_some())?,
+        }
+        let left = at_most.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return Ok(Followed::TimedOut(last));
+        }
+        clock::pause(pause.min(left)).await;
+        pause = (pause * 13 / 10).min(PAUSE.1);
+    }
+}
+
+/// An API that was there before and is away for a while is no reason to give up; anything else is.
+pub(super) fn bear(error: RemoteError, heard_of: Instant, was_there: bool) -> Result<(), CommandError> {
+    let is_patient = was_there && error.exit() == Exit::Away && !error.is_unknown_call() && heard_of.elapsed() < AWAY;
+    if is_patient { Ok(()) } else { Err(error.into()) }
+}

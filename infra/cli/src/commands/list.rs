@@ -1,0 +1,65 @@
+//! `stepwarden list`: orders that match, the newest first, page by page.
+
+use serde_json::value::RawValue;
+
+use super::context::Context;
+use super::error::CommandError;
+use super::query;
+use crate::args::ListArgs;
+use crate::exit::Exit;
+use crate::remote::RemoteError;
+use crate::show::order;
+use crate::wire::task::{Page, Task};
+
+/// Orders that the API gives on one page at most.
+const PAGE_MAX: usize = 100;
+
+pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, CommandError> {
+    let filter = query::of_filter(&args.filter, context.now());
+    let most = if args.all { usize::MAX } else { usize::try_from(args.limit).unwrap_or(usize::MAX) };
+    let (mut shown, mut cursor, mut tasks) = (0, None, Vec::new());
+    loop {
+        let limit = (most - shown).min(PAGE_MAX);
+        let page = page(context, &filter, limit, cursor).await?;
+        for raw in page.orders.iter().take(most - shown) {
+            shown += 1;
+            if context.is_json() {
+                context.raw(raw)?;
+            } else {
+                tasks.push(read(raw)?);
+            }
+        }
+        cursor = page.next_cursor;
+        // A page may be short, and even empty, and have a next one: the API looks at so many orders at once.
+        if cursor.is_none() || shown >= most {
+            break;
+        }
+    }
+    if !context.is_json() {
+        let table = order::table(&tasks, context.now());
+        context.print(&if table.is_empty() { "No orders.\n".to_owned() } else { table.text(context.paint) })?;
+    }
+    if cursor.is_some() && context.terminal.stderr {
+        context.note("there are more; --all or --limit N shows them");
+    }
+    Ok(Exit::Fine)
+}
+
+/// One page of the orders that match.
+pub(super) async fn page(
+    context: &Context,
+    filter: &[(&'static str, String)],
+    limit: usize,
+    cursor: Option<String>,
+) -> Result<Page, RemoteError> {
+    let mut parameters = filter.to_vec();
+    parameters.push(("limit", limit.to_string()));
+    parameters.extend(cursor.map(|cursor| ("cursor", cursor)));
+    context.remote.get(&query::path("/orders", &parameters)).await
+}
+
+/// One order of a page.
+pub(super) fn read(raw: &RawValue) -> Result<Task, RemoteError> {
+    serde_json::from_str(raw.get())
+        .map_err(|error| RemoteError::Unreadable { url: "/orders".to_owned(), why: error.to_string() })
+}

@@ -1,0 +1,116 @@
+//! `stepwarden overview`: how many orders are where, what fails and why, and what came through in the last minutes.
+
+use domain::time::Timestamp;
+
+use super::context::Context;
+use super::error::CommandError;
+use super::services;
+use crate::exit::Exit;
+use crate::paint::{Paint, Tint};
+use crate::remote::Call;
+use crate::show::table::{Cell, Table};
+use crate::show::time::from_now;
+use crate::wire::whole::{Overview, at_least};
+
+pub(super) async fn run(context: &Context) -> Result<Exit, CommandError> {
+    let answer = context.remote.call(&Call::get("/overview")).await?;
+    if context.is_json() {
+        return context.line(&answer.line()).map(|()| Exit::Fine);
+    }
+    let overview: Overview = answer.read()?;
+    context.print(&text(context.paint, &overview, context.now()))?;
+    Ok(Exit::Fine)
+}
+
+fn text(paint: Paint, overview: &Overview, now: Timestamp) -> String {
+    let mut parts = vec![counts(overview, now).text(paint)];
+    let failures = failures(overview, now);
+    if !failures.is_empty() {
+        parts.push(failures.text(paint));
+    }
+    parts.push(throughput(overview));
+    parts.push(services::table(&overview.services, now).text(paint));
+    if let Some(letters) = &overview.dead_letters {
+        let newest = letters.newest_at.map(|at| format!(", the newest {}", from_now(at, now))).unwrap_or_default();
+        parts.push(format!("Dead letters: {}{newest}\n", at_least(letters.count, letters.at_least)));
+    }
+    parts.join("\n")
+}
+
+fn counts(overview: &Overview, now: Timestamp) -> Table {
+    let mut table = Table::new(&["STATE", "ORDERS", ""]);
+    for count in &overview.counts {
+        table.row([
+            Cell::tinted(count.state.name(), Tint::of(count.state)),
+            at_least(count.count, count.at_least).into(),
+            count.since.map(|at| format!("submitted since {}", from_now(at, now))).unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+/// Failures by cause, with what to do about each.
+fn failures(overview: &Overview, now: Timestamp) -> Table {
+    let mut table = Table::new(&["IN ERROR", "CAUSE", "STEP", "SINCE", "LAST ERROR", "WHEN IT IS MENDED"]);
+    for failure in &overview.failures {
+        let step = failure.step.as_deref().unwrap_or_default();
+        let at_step = if step.is_empty() { String::new() } else { format!(" --step {step}") };
+        let error = failure.last_error.as_ref();
+        table.row([
+            Cell::tinted(at_least(failure.count, failure.at_least), Tint::Red),
+            Cell::from(&failure.code),
+            step.into(),
+            failure.oldest_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
+            error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default().into(),
+            format!("stepwarden bulk resubmit --reason-code {}{at_step} --reason …", failure.code).into(),
+        ]);
+    }
+    table
+}
+
+fn throughput(overview: &Overview) -> String {
+    let minutes = &overview.minutes;
+    let sum = |of: fn(&crate::wire::whole::Minute) -> u64| minutes.iter().map(of).sum::<u64>();
+    format!(
+        "Submitted in the last {} minutes: {}; of these {} are processed, {} compensated, {} in error\n",
+        minutes.len(),
+        sum(|minute| minute.accepted),
+        sum(|minute| minute.processed),
+        sum(|minute| minute.compensated),
+        sum(|minute| minute.error),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_overview_tells_what_fails_and_how_to_go_on() {
+        let overview: Overview = serde_json::from_value(json!({
+            "At": "2026-11-20T17:26:43.007Z",
+            "Counts": [{"State": "Error", "Count": 7, "AtLeast": true}],
+            "Minutes": [{"Accepted": 3, "Processed": 2}, {"Accepted": 1}],
+            "Failures": [{"Code": "exhausted", "Step": "charge-payment", "Count": 7, "AtLeast": true,
+                          "OldestAt": "2026-11-20T17:25:43.007Z", "OrderIDs": [],
+                          "LastError": {"Code": "expired", "Message": "no answer", "Attempt": 3}}],
+            "Services": [{"Service": "payment", "State": "Open", "Until": "2026-11-20T17:26:53.007Z"}],
+            "DeadLetters": {"Count": 0, "AtLeast": false},
+        }))
+        .unwrap();
+        let text = text(Paint { colours: false }, &overview, Timestamp::from_epoch_ms(1_795_195_603_007));
+        for words in [
+            "Error  7+",
+            "7+        exhausted  charge-payment  1 min ago  no answer (expired)",
+            "stepwarden bulk resubmit --reason-code exhausted --step charge-payment",
+            "last 2 minutes: 4; of these 2 are processed",
+            "failing (Open)",
+            "in 10 s",
+            "Dead letters: 0",
+        ] {
+            assert!(text.contains(words), "{words} in:\n{text}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! How something goes on, on stderr: on a terminal one line that is written over, elsewhere a line for each change.
+
+use std::io::{self, Write};
+
+use rustix::termios::tcgetwinsize;
+
+/// The width where the terminal does not tell its own.
+const COLUMNS: usize = 80;
+
+/// Shows how something goes on. Dropping it clears the line.
+#[derive(Debug)]
+pub(super) struct Progress {
+    is_terminal: bool,
+    shown: String,
+}
+
+impl Progress {
+    pub(super) const fn new(is_terminal: bool) -> Self {
+        Self { is_terminal, shown: String::new() }
+    }
+
+    /// Shows where it is. The same text again is not shown again.
+    pub(super) fn show(&mut self, text: &str) {
+        if self.shown == text {
+            return;
+        }
+        text.clone_into(&mut self.shown);
+        let mut stderr = io::stderr();
+        // Nobody there to see it is no reason to stop.
+        let _ = if self.is_terminal {
+            write!(stderr, "\r\x1b[2K{}", cut(text, columns())).and_then(|()| stderr.flush())
+        } else {
+            writeln!(stderr, "{text}")
+        };
+    }
+
+    /// Clears the line, so that something else can be printed.
+    pub(super) fn clear(&mut self) {
+        if self.is_terminal && !self.shown.is_empty() {
+            let mut stderr = io::stderr();
+            let _ = write!(stderr, "\r\x1b[2K").and_then(|()| stderr.flush());
+            self.shown.clear();
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn columns() -> usize {
+    let width = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
+    if width == 0 { COLUMNS } else { width }
+}
+
+/// So much of a text as fits into a line: one that wraps cannot be written over.
+fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() < columns {
+        return text.to_owned();
+    }
+    text.chars().take(columns.saturating_sub(2)).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_where_it_would_wrap() {
+        assert_eq!(cut("short", 10), "short");
+        assert_eq!(cut("exactly ten", 11), "exactly t…");
+        assert_eq!(cut("née à Orléans", 8), "née à …");
+    }
+}

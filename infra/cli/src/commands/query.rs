@@ -1,0 +1,81 @@
+//! Queries of the API's lists.
+
+use std::fmt::Write as _;
+
+use domain::time::Timestamp;
+
+use crate::args::FilterArgs;
+
+/// The parameters that stand for a filter, in the order in which they are sent.
+pub(super) fn of_filter(filter: &FilterArgs, now: Timestamp) -> Vec<(&'static str, String)> {
+    let FilterArgs { state, reason, step, since, until, correlation, field, value } = filter;
+    let given = [
+        ("state", state.map(|state| state.name().to_owned())),
+        ("reason", reason.clone()),
+        ("step", step.clone()),
+        ("since", since.map(|when| when.from(now).to_string())),
+        ("until", until.map(|when| when.from(now).to_string())),
+        ("correlation", correlation.clone()),
+        ("field", field.as_deref().map(pointer)),
+        ("value", value.clone()),
+    ];
+    given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// A JSON pointer; the name of a member of the document itself is one without its slash.
+fn pointer(field: &str) -> String {
+    if field.starts_with('/') || field.is_empty() { field.to_owned() } else { format!("/{field}") }
+}
+
+/// A path with its query.
+pub(super) fn path(path: &str, parameters: &[(&str, String)]) -> String {
+    let mut text = path.to_owned();
+    for (place, (name, value)) in parameters.iter().enumerate() {
+        let _ = write!(text, "{}{name}={}", if place == 0 { '?' } else { '&' }, encoded(value));
+    }
+    text
+}
+
+/// The same with everything but letters, digits and `-._~` percent-encoded, for one segment of a path or one value.
+pub(super) fn encoded(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
+            other => {
+                let _ = write!(encoded, "%{other:02X}");
+            }
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::task::ProcessState;
+
+    use super::*;
+    use crate::args::When;
+
+    #[test]
+    fn what_is_asked_for_is_in_the_query_and_nothing_else() {
+        let now = Timestamp::from_epoch_ms(1_795_195_603_007);
+        let filter = FilterArgs {
+            state: Some(ProcessState::Error),
+            since: Some(When::At(now)),
+            field: Some("Total".to_owned()),
+            value: Some("a&b=c é+".to_owned()),
+            ..FilterArgs::default()
+        };
+        assert_eq!(
+            path("/orders", &of_filter(&filter, now)),
+            "/orders?state=Error&since=2026-11-20T17%3A26%3A43.007Z&field=%2FTotal&value=a%26b%3Dc%20%C3%A9%2B"
+        );
+        assert_eq!(path("/orders", &[]), "/orders");
+    }
+
+    #[test]
+    fn an_id_cannot_lead_to_another_path() {
+        assert_eq!(encoded("../bulk?x"), "..%2Fbulk%3Fx");
+    }
+}

@@ -1,0 +1,143 @@
+//! `stepwarden watch`: orders as they change, a line for each change, until all of them are settled.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use domain::task::ProcessState;
+
+use super::context::Context;
+use super::error::CommandError;
+use super::follow::{Sight, bear, look_again};
+use super::{list, query};
+use crate::args::WatchArgs;
+use crate::exit::Exit;
+use crate::remote::clock;
+use crate::show::order;
+use crate::wire::task::Task;
+
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_millis(500);
+/// With few orders somebody can see what happens, so the looks come faster.
+const PAUSE_FEW: Duration = Duration::from_millis(100);
+const FEW: usize = 3;
+/// How long an order that is not there may come: it is stored a moment after it was accepted.
+const MISSING_MAX: Duration = Duration::from_secs(10);
+/// Orders that are looked at in one list, and of those that left it in one turn.
+const LISTED_MAX: usize = 100;
+
+/// What was seen so far.
+struct Board<'a> {
+    context: &'a Context,
+    began: Instant,
+    heard_of: Instant,
+    seen: BTreeMap<String, Seen>,
+}
+
+/// An order as it was last seen.
+#[derive(Clone, Copy)]
+struct Seen {
+    version: u64,
+    state: ProcessState,
+}
+
+pub(super) async fn run(context: &Context, args: &WatchArgs) -> Result<Exit, CommandError> {
+    let began = clock::instant();
+    let mut board = Board { context, began, heard_of: began, seen: BTreeMap::new() };
+    if args.ids.is_empty() { board.matching(args).await } else { board.these(&args.ids, args.follow).await }
+}
+
+impl Board<'_> {
+    /// Watches the orders of these ids.
+    async fn these(&mut self, ids: &[String], follow: bool) -> Result<Exit, CommandError> {
+        loop {
+            for id in ids {
+                if self.is_settled(id) && !follow {
+                    continue;
+                }
+                self.look(id).await?;
+            }
+            let open = ids.iter().filter(|id| !self.is_settled(id)).count();
+            if open == 0 && !follow {
+                return Ok(self.verdict());
+            }
+            clock::pause(if ids.len() <= FEW { PAUSE_FEW } else { PAUSE }).await;
+        }
+    }
+
+    /// Watches the newest orders that match, and those that did when they were seen first.
+    async fn matching(&mut self, args: &WatchArgs) -> Result<Exit, CommandError> {
+        let filter = query::of_filter(&args.filter, self.context.now());
+        loop {
+            let mut listed = Vec::new();
+            match list::page(self.context, &filter, LISTED_MAX, None).await {
+                Ok(page) => {
+                    self.heard_of = clock::instant();
+                    // The oldest first, as they came.
+                    for raw in page.orders.iter().rev() {
+                        let task = list::read(raw)?;
+                        if self.is_news(&task) {
+                            self.show(&task, || raw.get().replace(['\n', '\r'], " "))?;
+                        }
+                        listed.push(task.order_id);
+                    }
+                }
+                Err(error) => bear(error, self.heard_of, !self.seen.is_empty())?,
+            }
+            let left: Vec<String> = self.open().filter(|id| !listed.contains(id)).take(LISTED_MAX).collect();
+            for id in left {
+                self.look(&id).await?;
+            }
+            if self.open().next().is_none() && !args.follow {
+                if self.seen.is_empty() {
+                    self.context.note("no order matches");
+                }
+                return Ok(self.verdict());
+            }
+            clock::pause(PAUSE).await;
+        }
+    }
+
+    async fn look(&mut self, id: &str) -> Result<(), CommandError> {
+        let seen = self.seen.get(id).map(|seen| seen.version);
+        match look_again(self.context, id, seen).await {
+            Ok(Some(Sight { task, answer })) => {
+                self.heard_of = clock::instant();
+                self.show(&task, || answer.line())
+            }
+            Ok(None) => {
+                self.heard_of = clock::instant();
+                Ok(())
+            }
+            Err(error) if error.exit() == Exit::NotFound && seen.is_none() && self.began.elapsed() < MISSING_MAX => {
+                Ok(())
+            }
+            Err(error) => bear(error, self.heard_of, seen.is_some()),
+        }
+    }
+
+    fn show(&mut self, task: &Task, json: impl FnOnce() -> String) -> Result<(), CommandError> {
+        self.seen.insert(task.order_id.clone(), Seen { version: task.version, state: task.process_state });
+        if self.context.is_json() {
+            return self.context.line(&json());
+        }
+        let elapsed_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.context.line(&order::change(self.context.paint, elapsed_ms, task))
+    }
+
+    fn is_news(&self, task: &Task) -> bool {
+        self.seen.get(&task.order_id).is_none_or(|seen| seen.version < task.version)
+    }
+
+    fn is_settled(&self, id: &str) -> bool {
+        self.seen.get(id).is_some_and(|seen| seen.state.is_settled())
+    }
+
+    fn open(&self) -> impl Iterator<Item = String> {
+        self.seen.iter().filter(|(_, seen)| !seen.state.is_settled()).map(|(id, _)| id.clone())
+    }
+
+    fn verdict(&self) -> Exit {
+        let all_processed = self.seen.values().all(|seen| seen.state == ProcessState::Processed);
+        if all_processed { Exit::Fine } else { Exit::Otherwise }
+    }
+}

@@ -1,0 +1,180 @@
+//! How a call proves who makes it.
+
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Request};
+use tokio::sync::Mutex;
+
+use super::clock;
+use super::credentials::{self, CredentialsError, Keys};
+use super::environment::Environment;
+use super::sign::{SignError, sign};
+use super::target::Target;
+use crate::args::AuthMode;
+
+/// The caller's proof.
+#[derive(Debug)]
+pub(super) enum Auth {
+    /// None: an API on this machine asks for none.
+    None,
+    /// A token, as it goes into the header.
+    Bearer(HeaderValue),
+    /// A signature with AWS credentials.
+    Iam(Box<Iam>),
+}
+
+#[derive(Debug)]
+pub(super) struct Iam {
+    region: String,
+    profile: Option<String>,
+    environment: Environment,
+    /// Fetched at the first call, and again shortly before they end.
+    keys: Mutex<Option<Keys>>,
+}
+
+/// The caller cannot prove anything.
+#[derive(Debug, thiserror::Error)]
+pub enum AuthError {
+    /// `--auth bearer` without a token.
+    #[error("--auth bearer takes the token from STEPWARDEN_TOKEN, which is not set")]
+    NoToken,
+    /// It would be readable on its way.
+    #[error("a token is not sent to {0} without TLS; give an https:// URL")]
+    TokenInTheClear(String),
+    /// What is in the variable cannot be in a header.
+    #[error("STEPWARDEN_TOKEN is not a token: it has characters that a header cannot have")]
+    BadToken,
+    /// `--auth iam` and no region.
+    #[error("--auth iam needs a region: the URL names none; give --region or set AWS_REGION")]
+    NoRegion,
+    /// There are no AWS credentials.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The request cannot be signed.
+    #[error(transparent)]
+    Sign(#[from] SignError),
+}
+
+impl Auth {
+    /// The way that was asked for; without one, a signature where the URL is one of API Gateway, else nothing.
+    pub(super) fn choose(
+        mode: Option<AuthMode>,
+        target: &Target,
+        region: Option<&str>,
+        profile: Option<&str>,
+        environment: Environment,
+    ) -> Result<Self, AuthError> {
+        let signed = if target.region().is_some() { AuthMode::Iam } else { AuthMode::None };
+        match mode.unwrap_or(signed) {
+            AuthMode::None => Ok(Self::None),
+            AuthMode::Bearer => {
+                let token = environment.token.ok_or(AuthError::NoToken)?;
+                if !target.is_secure() && !target.is_local() {
+                    return Err(AuthError::TokenInTheClear(target.authority().to_owned()));
+                }
+                let mut value =
+                    HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| AuthError::BadToken)?;
+                value.set_sensitive(true);
+                Ok(Self::Bearer(value))
+            }
+            AuthMode::Iam => {
+                let region = region.or(target.region()).or(environment.region.as_deref());
+                let region = region.ok_or(AuthError::NoRegion)?.to_owned();
+                let profile = profile.map(str::to_owned);
+                Ok(Self::Iam(Box::new(Iam { region, profile, environment, keys: Mutex::new(None) })))
+            }
+        }
+    }
+
+    /// Adds the proof to a request that has everything else.
+    pub(super) async fn prove(&self, request: &mut Request<Bytes>) -> Result<(), AuthError> {
+        match self {
+            Self::None => Ok(()),
+            Self::Bearer(token) => {
+                request.headers_mut().insert(AUTHORIZATION, token.clone());
+                Ok(())
+            }
+            Self::Iam(iam) => Ok(sign(request, &iam.keys().await?, &iam.region, clock::system_now())?),
+        }
+    }
+
+    /// The way, for advice.
+    pub(super) const fn mode(&self) -> AuthMode {
+        match self {
+            Self::None => AuthMode::None,
+            Self::Bearer(_) => AuthMode::Bearer,
+            Self::Iam(_) => AuthMode::Iam,
+        }
+    }
+}
+
+impl Iam {
+    async fn keys(&self) -> Result<Keys, AuthError> {
+        let mut kept = self.keys.lock().await;
+        match &*kept {
+            Some(keys) if !keys.end_soon(clock::now()) => Ok(keys.clone()),
+            Some(_) | None => {
+                let keys = credentials::find(&self.environment, self.profile.as_deref()).await?;
+                Ok(kept.insert(keys).clone())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(mode: Option<AuthMode>, url: &str, environment: Environment) -> Result<Auth, AuthError> {
+        Auth::choose(mode, &Target::parse(url).unwrap(), None, None, environment)
+    }
+
+    #[test]
+    fn an_api_of_api_gateway_is_signed_for_and_any_other_is_not() {
+        let signed = chosen(None, "https://a1.execute-api.eu-central-1.amazonaws.com", Environment::default()).unwrap();
+        assert!(matches!(&signed, Auth::Iam(iam) if iam.region == "eu-central-1"), "{signed:?}");
+        let local = chosen(None, "http://127.0.0.1:3000", Environment::default()).unwrap();
+        assert!(matches!(local, Auth::None), "{local:?}");
+    }
+
+    #[test]
+    fn a_signature_needs_a_region_from_somewhere() {
+        let error = chosen(Some(AuthMode::Iam), "https://orders.example.com", Environment::default()).unwrap_err();
+        assert!(error.to_string().contains("--region"), "{error}");
+        let environment = Environment { region: Some("eu-west-1".to_owned()), ..Environment::default() };
+        assert!(chosen(Some(AuthMode::Iam), "https://orders.example.com", environment).is_ok());
+    }
+
+    #[test]
+    fn a_token_is_not_sent_where_others_can_read_it() {
+        let environment = || Environment { token: Some("secret".to_owned()), ..Environment::default() };
+        let bearer = Some(AuthMode::Bearer);
+        let error = chosen(bearer, "http://orders.example.com", environment()).unwrap_err();
+        assert!(matches!(error, AuthError::TokenInTheClear(_)), "{error}");
+        assert!(chosen(bearer, "http://localhost:3000", environment()).is_ok());
+        let auth = chosen(bearer, "https://orders.example.com", environment()).unwrap();
+        assert!(!format!("{auth:?}").contains("secret"), "{auth:?}");
+        let error = chosen(bearer, "https://orders.example.com", Environment::default()).unwrap_err();
+        assert!(error.to_string().contains("STEPWARDEN_TOKEN"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn the_proof_is_added_to_a_request() {
+        let request = || Request::get("https://orders.example.com/orders").body(Bytes::new()).unwrap();
+        let environment = Environment {
+            token: Some("secret".to_owned()),
+            region: Some("eu-west-1".to_owned()),
+            access_key_id: Some("AKIA1".to_owned()),
+            secret_access_key: Some("s".to_owned()),
+            ..Environment::default()
+        };
+        for (mode, header) in
+            [(AuthMode::Bearer, "Bearer secret"), (AuthMode::Iam, "AWS4-HMAC-SHA256 Credential=AKIA1/")]
+        {
+            let auth = chosen(Some(mode), "https://orders.example.com", environment.clone()).unwrap();
+            let mut proven = request();
+            auth.prove(&mut proven).await.unwrap();
+            assert!(proven.headers()["authorization"].to_str().unwrap().starts_with(header), "{mode:?}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The caller's AWS credentials: from the environment, else from the `aws` command line tool, which knows profiles,
+//! single sign-on and roles.
+
+use std::fmt;
+use std::process::Stdio;
+
+use serde::Deserialize;
+use tokio::process::Command;
+
+use super::environment::Environment;
+use domain::time::Timestamp;
+
+/// Keys are fetched again this long before they expire, so that a request is not signed with keys that end on its way.
+const RENEW_BEFORE_MS: u64 = 60_000;
+
+/// Access keys, with a session token where they are temporary.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Keys {
+    /// Names the keys.
+    pub(super) access_key_id: String,
+    /// What signatures are made with.
+    pub(super) secret_access_key: String,
+    /// Goes with temporary keys.
+    #[serde(default)]
+    pub(super) session_token: Option<String>,
+    /// When they end, where that is known.
+    #[serde(default, rename = "Expiration")]
+    pub(super) expires_at: Option<Expiry>,
+}
+
+/// When keys end, as the tool writes it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Expiry(String);
+
+/// There are no credentials.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// One of the two variables is there and the other is not.
+    #[error("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY go together; only one of them is set")]
+    Half,
+    /// The tool is not installed.
+    #[error(
+        "no AWS credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and there is no `aws` command line \
+         tool to ask for those of a profile"
+    )]
+    NoTool,
+    /// The tool has none.
+    #[error("no AWS credentials: `aws configure export-credentials` says: {0}")]
+    Tool(String),
+    /// What it says cannot be read.
+    #[error("`aws configure export-credentials` says something else than expected: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// It cannot be started.
+    #[error("cannot run the `aws` command line tool: {0}")]
+    Run(#[source] std::io::Error),
+}
+
+/// Secrets are for signatures, not for logs.
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").field("access_key_id", &self.access_key_id).finish_non_exhaustive()
+    }
+}
+
+impl Keys {
+    /// Whether they end within a minute of `now`. Keys whose end is not known, or cannot be read, are taken to last.
+    #[must_use]
+    pub(super) fn end_soon(&self, now: Timestamp) -> bool {
+        let end = self
+            .expires_at
+            .as_ref()
+            .and_then(|Expiry(text)| serde_json::from_value::<Timestamp>(serde_json::Value::String(text.clone())).ok());
+        end.is_some_and(|end| end <= now.plus_ms(RENEW_BEFORE_MS))
+    }
+}
+
+/// The keys in the environment, unless a profile is asked for; else what the `aws` tool gives.
+///
+/// # Errors
+/// [`CredentialsError`], whose text says where was looked.
+pub(super) async fn find(environment: &Environment, profile: Option<&str>) -> Result<Keys, CredentialsError> {
+    if profile.is_none() {
+        let keys = (&environment.access_key_id, &environment.secret_access_key);
+        match keys {
+            (Some(access_key_id), Some(secret_access_key)) => {
+                return Ok(Keys {
+                    access_key_id: access_key_id.clone(),
+                    secret_access_key: secret_access_key.clone(),
+                    session_token: environment.session_token.clone(),
+                    expires_at: None,
+                });
+            }
+            (None, None) => {}
+            (Some(_), None) | (None, Some(_)) => return Err(CredentialsError::Half),
+        }
+    }
+    from_tool(profile).await
+}
+
+async fn from_tool(profile: Option<&str>) -> Result<Keys, CredentialsError> {
+    let mut command = Command::new("aws");
+    command.args(["configure", "export-credentials", "--format", "process"]).stdin(Stdio::null()).kill_on_drop(true);
+    if let Some(profile) = profile {
+        // A profile that was asked for counts more than keys that happen to be in the environment.
+        command.args(["--profile", profile]).env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
+        command.env_remove("AWS_SESSION_TOKEN");
+    }
+    let output = command.output().await.map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            CredentialsError::NoTool
+        } else {
+            CredentialsError::Run(error)
+        }
+    })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(CredentialsError::Tool(said.split_whitespace().collect::<Vec<_>>().join(" ")));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(access_key_id: Option<&str>, secret_access_key: Option<&str>) -> Environment {
+        Environment {
+            access_key_id: access_key_id.map(str::to_owned),
+            secret_access_key: secret_access_key.map(str::to_owned),
+            session_token: Some("t".to_owned()),
+            ..Environment::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn keys_in_the_environment_are_taken_as_they_are() {
+        let keys = find(&environment(Some("AKIA1"), Some("s")), None).await.unwrap();
+        assert_eq!((keys.access_key_id.as_str(), keys.session_token.as_deref()), ("AKIA1", Some("t")));
+        assert!(!keys.end_soon(Timestamp::from_epoch_ms(0)));
+    }
+
+    #[tokio::test]
+    async fn half_of_the_keys_is_a_mistake_that_is_told() {
+        for (id, secret) in [(Some("AKIA1"), None), (None, Some("s"))] {
+            let error = find(&environment(id, secret), None).await.unwrap_err();
+            assert!(matches!(error, CredentialsError::Half), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_the_tool_gives_is_read_with_its_end() {
+        let given = r#"{"Version": 1, "AccessKeyId": "ASIA1", "SecretAccessKey": "s", "SessionToken": "t",
+                        "Expiration": "2026-11-20T17:26:43+00:00"}"#;
+        let keys: Keys = serde_json::from_str(given).unwrap();
+        let end: Timestamp = serde_json::from_str(r#""2026-11-20T17:26:43.000Z""#).unwrap();
+        assert!(keys.end_soon(end.minus_ms(30_000)) && !keys.end_soon(end.minus_ms(90_000)));
+        let without: Keys =
+            serde_json::from_str(r#"{"Version": 1, "AccessKeyId": "AKIA1", "SecretAccessKey": "s"}"#).unwrap();
+        assert!(!without.end_soon(end));
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let keys: Keys = serde_json::from_str(r#"{"AccessKeyId": "AKIA1", "SecretAccessKey": "hush"}"#).unwrap();
+        let shown = format!("{keys:?}");
+        assert!(shown.contains("AKIA1") && !shown.contains("hush"), "{shown}");
+    }
+}

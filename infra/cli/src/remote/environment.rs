@@ -1,0 +1,76 @@
+//! What the environment says to the commands that talk to an API. Read once, in `main`.
+
+/// The variables. One that is empty counts as not set.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// `AWS_ACCESS_KEY_ID`
+    pub access_key_id: Option<String>,
+    /// `AWS_SECRET_ACCESS_KEY`
+    pub secret_access_key: Option<String>,
+    /// `AWS_SESSION_TOKEN`
+    pub session_token: Option<String>,
+    /// `AWS_REGION`, else `AWS_DEFAULT_REGION`
+    pub region: Option<String>,
+    /// `AWS_ENDPOINT_URL_SQS`, else `AWS_ENDPOINT_URL`
+    pub sqs_endpoint: Option<String>,
+    /// `STEPWARDEN_TOKEN`, for `--auth bearer`
+    pub token: Option<String>,
+    /// The login name: `USER`, else `LOGNAME`, else what the system calls the user of this process
+    pub user: Option<String>,
+    /// Whether `NO_COLOR` is set
+    pub no_colour: bool,
+}
+
+impl Environment {
+    /// Reads them with `variable`, which gives the value of a name.
+    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let read = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        Self {
+            access_key_id: read("AWS_ACCESS_KEY_ID"),
+            secret_access_key: read("AWS_SECRET_ACCESS_KEY"),
+            session_token: read("AWS_SESSION_TOKEN"),
+            region: read("AWS_REGION").or_else(|| read("AWS_DEFAULT_REGION")),
+            sqs_endpoint: read("AWS_ENDPOINT_URL_SQS").or_else(|| read("AWS_ENDPOINT_URL")),
+            token: read("STEPWARDEN_TOKEN"),
+            user: read("USER").or_else(|| read("LOGNAME")).or_else(login_name),
+            no_colour: read("NO_COLOR").is_some(),
+        }
+    }
+}
+
+fn login_name() -> Option<String> {
+    name_of(rustix::process::getuid().as_raw(), &std::fs::read_to_string("/etc/passwd").ok()?)
+}
+
+/// The name of a user in a text such as `/etc/passwd`: lines of `name:x:uid:…`.
+fn name_of(uid: u32, users: &str) -> Option<String> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_variable_is_none_and_the_second_name_stands_in_for_the_first() {
+        let read = Environment::read(|name| match name {
+            "AWS_REGION" | "NO_COLOR" => Some(String::new()),
+            "AWS_DEFAULT_REGION" => Some("eu-central-1".to_owned()),
+            "LOGNAME" => Some("ann".to_owned()),
+            _ => None,
+        });
+        assert_eq!((read.region.as_deref(), read.user.as_deref()), (Some("eu-central-1"), Some("ann")));
+        assert!(!read.no_colour && read.token.is_none());
+    }
+
+    #[test]
+    fn a_user_is_known_by_the_number_of_the_process() {
+        let users = "root:x:0:0:root:/root:/bin/bash\n\nann:x:1000:1000::/home/ann:/bin/sh\n:x:7:7\nbob";
+        assert_eq!(name_of(1_000, users).as_deref(), Some("ann"));
+        assert_eq!((name_of(7, users), name_of(1, users)), (None, None));
+    }
+}

@@ -1,0 +1,234 @@
+//! The API as the commands see it: a URL, a proof of who calls, patience, and answers that are either a success or told
+//! in words.
+//!
+//! It knows HTTP and nothing of orders. What must never be here: a repeat of a call that could have a second effect.
+
+mod auth;
+pub(crate) mod clock;
+mod credentials;
+mod environment;
+mod error;
+mod problem;
+mod sign;
+mod target;
+mod transport;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use serde::de::DeserializeOwned;
+
+use crate::args::{ApiArgs, AuthMode};
+use auth::Auth;
+pub use environment::Environment;
+pub use error::RemoteError;
+pub use problem::Problem;
+pub use target::{NotATarget, Target};
+use transport::{NoAnswer, Transport};
+
+/// Times that a call is made at most.
+const TRIES_MAX: u32 = 4;
+/// The wait before the first repeat, where the server names none; it doubles.
+const PAUSE: Duration = Duration::from_millis(300);
+/// The longest wait that a server's `Retry-After` is followed for.
+const PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// An API and a caller of it.
+#[derive(Debug)]
+pub struct Remote {
+    target: Target,
+    transport: Transport,
+    auth: Auth,
+    /// How long one answer may take.
+    answer_within: Duration,
+}
+
+/// One call.
+#[derive(Debug, Clone)]
+pub struct Call {
+    method: Method,
+    /// With the query, if there is one.
+    path: String,
+    headers: HeaderMap,
+    body: Bytes,
+    /// What `Prefer: wait` lets the server take, beyond its usual time.
+    wait: Duration,
+    /// Whether it may be made again where it is not known whether it was done.
+    is_repeatable: bool,
+}
+
+/// A success.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// 2xx, or 304.
+    pub status: u16,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: Bytes,
+    /// What was called, for messages.
+    url: String,
+}
+
+impl Call {
+    /// `GET`, which may always be made again.
+    #[must_use]
+    pub fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path.into(), Bytes::new(), true)
+    }
+
+    /// `POST` of a JSON body that may be made again: the server sees that it had it already, or takes no harm from it.
+    #[must_use]
+    pub fn post(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        Self::new(Method::POST, path.into(), body.into(), true)
+            .with(HeaderName::from_static("content-type"), HeaderValue::from_static("application/json"))
+    }
+
+    /// Any other, made once; the server may take so many seconds longer than usual.
+    pub(crate) fn once(method: Method, path: String, headers: HeaderMap, body: Bytes, wait_s: u64) -> Self {
+        Self { headers, wait: Duration::from_secs(wait_s), ..Self::new(method, path, body, false) }
+    }
+
+    fn new(method: Method, path: String, body: Bytes, is_repeatable: bool) -> Self {
+        Self { method, path, headers: HeaderMap::new(), body, wait: Duration::ZERO, is_repeatable }
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub fn with(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    /// The same, and the server may wait so many whole seconds for the order to settle.
+    #[must_use]
+    pub fn waiting(mut self, wait_s: u64) -> Self {
+        self.wait = Duration::from_secs(wait_s);
+        let value = HeaderValue::try_from(format!("wait={wait_s}")).expect("a word and digits make a header");
+        self.with(HeaderName::from_static("prefer"), value)
+    }
+}
+
+impl Remote {
+    /// The API that the command line names.
+    ///
+    /// # Errors
+    /// [`RemoteError`] where the caller cannot prove who it is, or TLS cannot be had.
+    pub fn new(args: &ApiArgs, environment: Environment) -> Result<Self, RemoteError> {
+        let ApiArgs { api, auth, region, profile, timeout, .. } = args;
+        let auth = Auth::choose(*auth, api, region.as_deref(), profile.as_deref(), environment)?;
+        let transport = Transport::new(api.is_secure()).map_err(RemoteError::Tls)?;
+        Ok(Self { target: api.clone(), transport, auth, answer_within: *timeout })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub const fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// How callers prove who they are, for advice.
+    #[must_use]
+    pub const fn auth_mode(&self) -> AuthMode {
+        self.auth.mode()
+    }
+
+    /// Makes a call, and makes it again where that is safe and the server is busy or the answer was lost.
+    ///
+    /// # Errors
+    /// [`RemoteError`] for everything but a success (2xx, or 304).
+    pub async fn call(&self, call: &Call) -> Result<Answer, RemoteError> {
+        let began = clock::instant();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let outcome = self.exchange(call).await;
+            // Who waited that long is told, and not kept waiting as long again.
+            let is_late = began.elapsed() >= self.answer_within;
+            let may_repeat = call.is_repeatable && tries < TRIES_MAX && !is_late;
+            let pause = match &outcome {
+                Err(RemoteError::NoAnswer { is_unsent: false, .. }) if may_repeat => Some(doubled(tries)),
+                Ok(answer) if may_repeat && is_busy(call, answer.status().as_u16()) => {
+                    Some(retry_after(answer).unwrap_or(doubled(tries)).min(PAUSE_MAX))
+                }
+                Ok(_) | Err(_) => None,
+            };
+            match pause {
+                Some(pause) => clock::pause(pause).await,
+                None => return self.judged(call, outcome?),
+            }
+        }
+    }
+
+    /// `GET`, read as `T`.
+    ///
+    /// # Errors
+    /// [`RemoteError`], also where the answer is no `T`.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RemoteError> {
+        self.call(&Call::get(path)).await?.read()
+    }
+
+    /// Makes a call once and gives whatever is answered.
+    ///
+    /// # Errors
+    /// [`RemoteError`] where there is no answer.
+    pub async fn exchange(&self, call: &Call) -> Result<Response<Bytes>, RemoteError> {
+        let url = self.target.url(&call.path);
+        let request = Request::builder().method(call.method.clone()).uri(&url).body(call.body.clone());
+        let mut request = request.map_err(|error| RemoteError::Request { url: url.clone(), why: error.to_string() })?;
+        request.headers_mut().extend(call.headers.clone());
+        let agent = concat!("stepwarden/", env!("CARGO_PKG_VERSION"));
+        request.headers_mut().insert(http::header::USER_AGENT, HeaderValue::from_static(agent));
+        self.auth.prove(&mut request).await?;
+        let sent = self.transport.send(request, self.answer_within + call.wait).await;
+        sent.map_err(|NoAnswer { why, is_unsent }| RemoteError::NoAnswer {
+            url: self.target.url(""),
+            why,
+            is_unsent,
+            is_local: self.target.is_local(),
+        })
+    }
+
+    fn judged(&self, call: &Call, answer: Response<Bytes>) -> Result<Answer, RemoteError> {
+        let status = answer.status();
+        if status.is_success() || status == http::StatusCode::NOT_MODIFIED {
+            let (head, body) = answer.into_parts();
+            let url = self.target.url(&call.path);
+            return Ok(Answer { status: head.status.as_u16(), headers: head.headers, body, url });
+        }
+        let path = call.path.split('?').next().unwrap_or_default();
+        let problem = Problem::of(call.method.clone(), path, &answer);
+        Err(RemoteError::Problem { problem: Box::new(problem), auth: self.auth.mode() })
+    }
+}
+
+impl Answer {
+    /// Its body as `T`.
+    ///
+    /// # Errors
+    /// [`RemoteError::Unreadable`] where it is something else.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, RemoteError> {
+        serde_json::from_slice(&self.body)
+            .map_err(|error| RemoteError::Unreadable { url: self.url.clone(), why: error.to_string() })
+    }
+
+    /// Its body as text in one line, as it was sent otherwise: in JSON, line breaks are white space wherever they are.
+    #[must_use]
+    pub fn line(&self) -> String {
+        String::from_utf8_lossy(&self.body).replace(['\n', '\r'], " ")
+    }
+}
+
+/// Whether the server asks to come again.
+fn is_busy(call: &Call, status: u16) -> bool {
+    matches!(status, 429 | 503) || (matches!(status, 502 | 504) && call.method == Method::GET)
+}
+
+fn doubled(tries: u32) -> Duration {
+    PAUSE * 2_u32.saturating_pow(tries.saturating_sub(1))
+}
+
+fn retry_after(answer: &Response<Bytes>) -> Option<Duration> {
+    answer.headers().get("retry-after")?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
+}

@@ -1,0 +1,225 @@
+//! An answer that is no success, in words: an RFC 9457 problem of the API, what API Gateway says in its place, or
+//! something else altogether.
+
+use bytes::Bytes;
+use domain::task::shortened;
+use http::{Method, Response};
+use serde::Deserialize;
+
+use crate::args::AuthMode;
+use crate::exit::Exit;
+
+/// What went wrong, as the server says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The HTTP status.
+    pub status: u16,
+    /// The last part of its `type`, such as `order-not-found`; empty where the answer is not the API's own.
+    pub kind: String,
+    /// What is wrong, in words.
+    pub detail: String,
+    /// The member, header or parameter at fault.
+    pub field: Option<String>,
+    /// How long to wait before a repeat, in seconds.
+    pub retry_after_s: Option<u64>,
+    /// What was called.
+    pub method: Method,
+    /// Its path.
+    pub path: String,
+}
+
+/// An RFC 9457 document, or the `message` of API Gateway.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Document {
+    #[serde(rename = "type")]
+    kind: String,
+    title: String,
+    detail: String,
+    field: Option<String>,
+    #[serde(alias = "Message")]
+    message: String,
+}
+
+impl Problem {
+    /// Reads it off an answer.
+    pub(super) fn of(method: Method, path: &str, answer: &Response<Bytes>) -> Self {
+        let document: Document = serde_json::from_slice(answer.body()).unwrap_or_default();
+        let kind = document.kind.rsplit([':', '/', '#']).next().unwrap_or_default().to_owned();
+        let said = [document.detail, document.title, document.message].into_iter().find(|text| !text.is_empty());
+        let header = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        Self {
+            status: answer.status().as_u16(),
+            kind,
+            detail: said.unwrap_or_else(|| other_words(answer)),
+            field: document.field,
+            retry_after_s: header("retry-after").and_then(|value| value.trim().parse().ok()),
+            method,
+            path: path.to_owned(),
+        }
+    }
+
+    /// Whether the server does not know this call at all: it is no Stepwarden, or an older one.
+    #[must_use]
+    pub fn is_unknown_call(&self) -> bool {
+        let has_no_such_thing = matches!(self.kind.as_str(), "order-not-found" | "job-not-found");
+        (self.status == 404 && !has_no_such_thing) || self.status == 405
+    }
+
+    /// Whether the server knows the call but not this parameter of its query: it is older than this program.
+    #[must_use]
+    pub fn is_unknown_parameter(&self) -> bool {
+        self.kind == "invalid-parameter" && self.detail.contains("is not a parameter of this path")
+    }
+
+    /// The status that a command ends with because of it.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        match self.status {
+            401 | 403 => Exit::NotAllowed,
+            404 | 405 if self.is_unknown_call() => Exit::Away,
+            404 => Exit::NotFound,
+            409 | 412 | 422 => Exit::Refused,
+            400..=428 | 430..=499 => Exit::Usage,
+            _ => Exit::Away,
+        }
+    }
+
+    /// What to do next, where there is something to do.
+    #[must_use]
+    pub fn advice(&self, auth: AuthMode) -> Option<String> {
+        let advice = match (self.status, self.kind.as_str()) {
+            (401, _) => not_known(auth),
+            (403, _) => not_allowed(auth),
+            (404, "order-not-found") => {
+                "was it accepted just now? Then it is there in a moment: `stepwarden get ID --wait`".to_owned()
+            }
+            (404, "job-not-found") => "`stepwarden bulk list` shows the jobs".to_owned(),
+            (404 | 405, _) => format!(
+                "is --api right? If it is, what runs there is older than this program ({})",
+                env!("CARGO_PKG_VERSION")
+            ),
+            (400, "invalid-parameter") if self.is_unknown_parameter() => {
+                format!("what runs there is older than this program ({})", env!("CARGO_PKG_VERSION"))
+            }
+            (409, "state-conflict") => "look at it with `stepwarden get ID`".to_owned(),
+            (409, "job-state-conflict") => "look at it with `stepwarden bulk status JOB`".to_owned(),
+            (412, _) => "look at it again, then give the version that you saw with --if-version".to_owned(),
+            (422, _) => "give another --key, or none, for another order".to_owned(),
+            (429, _) => "too many requests at the moment; try again in a while".to_owned(),
+            (500..=599, _) => "try again; if it lasts, `stepwarden doctor` looks for the cause".to_owned(),
+            _ => return None,
+        };
+        Some(advice)
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { status, detail, method, path, .. } = self;
+        if self.kind.is_empty() {
+            write!(f, "{method} {path}: {detail} ({status})")
+        } else {
+            write!(f, "{detail} ({status})")
+        }
+    }
+}
+
+/// What an answer says that is neither.
+fn other_words(answer: &Response<Bytes>) -> String {
+    let text = String::from_utf8_lossy(answer.body());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.is_empty() || text.starts_with('<') {
+        return answer.status().canonical_reason().unwrap_or("no reason given").to_owned();
+    }
+    shortened(&text).to_string()
+}
+
+fn not_known(auth: AuthMode) -> String {
+    match auth {
+        AuthMode::None => "the API wants to know who calls: give --auth iam or --auth bearer".to_owned(),
+        AuthMode::Bearer => "the token in STEPWARDEN_TOKEN is not taken; it may have expired".to_owned(),
+        AuthMode::Iam => {
+            "the AWS credentials are not taken; they may have expired, or --profile is another's".to_owned()
+        }
+    }
+}
+
+fn not_allowed(auth: AuthMode) -> String {
+    match auth {
+        AuthMode::None => {
+            "the API wants to know who calls: give --auth iam (with AWS credentials) or --auth bearer (with a token)"
+                .to_owned()
+        }
+        AuthMode::Bearer => "the token needs the scope of the parameter JwtScope to post and read orders, and that of \
+             JwtOperatorScope to operate (stepwarden/orders and stepwarden/operate unless changed)"
+            .to_owned(),
+        AuthMode::Iam => "attach the policy of the stack's output ApplicationPolicyArn to post and read orders, or \
+             OperatorPolicyArn to operate; `aws sts get-caller-identity` says whose credentials these are, --profile \
+             takes others, and a clock that is minutes off makes signatures invalid"
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(status: u16, body: &'static str) -> Problem {
+        let answer = Response::builder().status(status).body(Bytes::from_static(body.as_bytes())).unwrap();
+        Problem::of(Method::GET, "/orders/x", &answer)
+    }
+
+    #[test]
+    fn a_problem_of_the_api_is_told_in_its_words_whatever_its_type_is_under() {
+        for kind in ["urn:stepwarden:problem:state-conflict", "https://x.example/problems#state-conflict"] {
+            let body = format!(r#"{{"type":"{kind}","title":"T","status":409,"detail":"it is not paused"}}"#);
+            let told = problem(409, Box::leak(body.into_boxed_str()));
+            assert_eq!((told.kind.as_str(), told.to_string().as_str()), ("state-conflict", "it is not paused (409)"));
+            assert_eq!(told.exit(), Exit::Refused);
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_answers_is_told_too() {
+        let gateway = problem(403, r#"{"message":"Forbidden"}"#);
+        assert_eq!(gateway.to_string(), "GET /orders/x: Forbidden (403)");
+        assert!(gateway.advice(AuthMode::Iam).unwrap().contains("OperatorPolicyArn"));
+        assert!(gateway.advice(AuthMode::None).unwrap().contains("--auth iam"));
+        let page = problem(502, "<html>nginx</html>");
+        assert_eq!((page.to_string().as_str(), page.exit()), ("GET /orders/x: Bad Gateway (502)", Exit::Away));
+        assert_eq!(problem(500, "boom").detail, "boom");
+    }
+
+    #[test]
+    fn a_call_that_is_not_known_is_no_order_that_is_not_there() {
+        let order = problem(404, r#"{"type":"urn:stepwarden:problem:order-not-found","detail":"no"}"#);
+        assert_eq!((order.exit(), order.is_unknown_call()), (Exit::NotFound, false));
+        assert!(order.advice(AuthMode::None).unwrap().contains("accepted just now"));
+        for body in [r#"{"type":"urn:stepwarden:problem:unknown-route","detail":"no"}"#, r#"{"message":"Not Found"}"#] {
+            let route = problem(404, body);
+            assert_eq!((route.exit(), route.is_unknown_call()), (Exit::Away, true));
+            assert!(route.advice(AuthMode::None).unwrap().contains("--api"));
+        }
+    }
+
+    #[test]
+    fn every_status_has_an_exit() {
+        for (status, exit) in [
+            (400, Exit::Usage),
+            (401, Exit::NotAllowed),
+            (403, Exit::NotAllowed),
+            (409, Exit::Refused),
+            (412, Exit::Refused),
+            (413, Exit::Usage),
+            (415, Exit::Usage),
+            (422, Exit::Refused),
+            (429, Exit::Away),
+            (500, Exit::Away),
+            (503, Exit::Away),
+            (302, Exit::Away),
+        ] {
+            assert_eq!(problem(status, "").exit(), exit, "{status}");
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What commands show to people: tables and lines. Texts from elsewhere are shown without what they could do to the
+//! terminal.
+
+pub(crate) mod job;
+pub(crate) mod order;
+pub(crate) mod step;
+pub(crate) mod table;
+pub(crate) mod time;

@@ -1,0 +1,241 @@
+//! Orders as people read them: a row of a list, a line for a change, or all there is to know.
+
+use std::fmt::Write as _;
+
+use domain::task::ProcessState;
+use domain::time::Timestamp;
+
+use super::step::words;
+use super::table::{Cell, Table, plain};
+use super::time::{clock, from_now, span};
+use crate::paint::{Paint, Tint};
+use crate::wire::task::{Step, Task};
+
+/// Lines of the history that are shown.
+const HISTORY_LINES: usize = 20;
+
+/// A list of orders.
+pub(crate) fn table(tasks: &[Task], now: Timestamp) -> Table {
+    let mut table = Table::new(&["ORDER", "STATE", "CHANGED", "WHERE", "WHY"]);
+    for task in tasks {
+        let changed = task.updated_at.map(|at| from_now(at, now)).unwrap_or_default();
+        table.row([
+            Cell::from(&task.order_id),
+            Cell::tinted(task.process_state.name(), Tint::of(task.process_state)),
+            changed.into(),
+            place(task).into(),
+            why(task, now).into(),
+        ]);
+    }
+    table
+}
+
+/// A line for an order as it was just seen.
+pub(crate) fn change(paint: Paint, elapsed_ms: u64, task: &Task) -> String {
+    let mut line = format!("{}  {}  ", paint.dim(format_args!("{:>8.3}s", seconds(elapsed_ms))), plain(&task.order_id));
+    line.push_str(&paint.state(task.process_state));
+    for step in &task.steps {
+        let _ = write!(line, "  {} {:<10}", paint.dim(plain(&step.agent)), step_words(step));
+    }
+    if let Some(paused) = &task.paused {
+        let _ = write!(line, "  paused by {}", plain(&paused.by));
+    }
+    if let Some(reason) = task.reason.as_ref().filter(|_| task.process_state.is_settled()) {
+        let _ = write!(line, "  {} ({})", plain(&reason.message), plain(&reason.code));
+    }
+    line.trim_end().to_owned()
+}
+
+/// The same, short enough for a line that is written over again and again.
+pub(crate) fn brief(task: &Task) -> String {
+    let steps: Vec<String> =
+        task.steps.iter().map(|step| format!("{} {}", plain(&step.agent), step_words(step))).collect();
+    format!("{}: {}", task.process_state, steps.join(", "))
+}
+
+/// All there is to know of an order.
+pub(crate) fn whole(paint: Paint, task: &Task, now: Timestamp) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| {
+        let _ = writeln!(text, "{:<10} {value}", paint.dim(format_args!("{name:<10}")));
+    };
+    line("Order", plain(&task.order_id));
+    line("State", paint.state(task.process_state).trim_end().to_owned());
+    line("Workflow", format!("{} version {}", plain(&task.workflow), task.workflow_version));
+    if task.priority.as_deref() == Some("high") {
+        line("Priority", "high".to_owned());
+    }
+    if let Some(at) = task.submitted_at {
+        line("Submitted", format!("{} ({})", clock(at), from_now(at, now)));
+    }
+    if let Some(at) = task.updated_at {
+        line("Changed", format!("{} ({})", clock(at), from_now(at, now)));
+    }
+    line("Version", task.version.to_string());
+    if let Some(reason) = &task.reason {
+        let at = reason.step.as_ref().map(|step| format!(" at {}", plain(step))).unwrap_or_default();
+        line("Reason", format!("{}{at}: {}", plain(&reason.code), plain(&reason.message)));
+    }
+    if let Some(paused) = &task.paused {
+        line("Paused", format!("by {} {}: {}", plain(&paused.by), from_now(paused.since, now), plain(&paused.reason)));
+    }
+    if let Some(advice) = advice(task) {
+        line("To do", advice);
+    }
+    let _ = write!(text, "\n{}", steps(task, now).text(paint));
+    if !task.history.is_empty() {
+        let _ = write!(text, "\n{}", history(task).text(paint));
+    }
+    text
+}
+
+fn steps(task: &Task, now: Timestamp) -> Table {
+    let mut table = Table::new(&["STEP", "AGENT", "STATE", "TRIES", "FAILURES", "TOOK", "WAITS", "LAST ERROR"]);
+    for step in &task.steps {
+        let error = step.last_error.as_ref();
+        table.row([
+            Cell::from(&step.name),
+            Cell::from(&step.agent),
+            step_words(step).into(),
+            step.attempt.to_string().into(),
+            step.failure_count.to_string().into(),
+            step.took_ms().map(span).unwrap_or_default().into(),
+            waits(step, now).into(),
+            error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+fn history(task: &Task) -> Table {
+    let mut table = Table::new(&["WHEN", "WHO", "WHAT", "WHY"]);
+    for line in task.history.iter().skip(task.history.len().saturating_sub(HISTORY_LINES)) {
+        table.row([
+            Cell::from(line.at.to_string()),
+            Cell::from(&line.who),
+            Cell::from(&line.what),
+            line.why.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    table
+}
+
+/// What a step waits for.
+fn waits(step: &Step, now: Timestamp) -> String {
+    match (step.not_before.filter(|at| *at > now), step.complete_by) {
+        (Some(not_before), _) => format!("again {}", from_now(not_before, now)),
+        (None, Some(complete_by)) if complete_by > now => format!("answer due {}", from_now(complete_by, now)),
+        (None, Some(complete_by)) => format!("overdue, {}", from_now(complete_by, now)),
+        (None, None) => String::new(),
+    }
+}
+
+/// Where an order is.
+fn place(task: &Task) -> String {
+    match task.step_to_show() {
+        Some(step) if !matches!(task.process_state, ProcessState::Processed | ProcessState::Compensated) => {
+            format!("{} {}", step.agent, step_words(step)).trim_end_matches(" -").to_owned()
+        }
+        Some(_) | None => String::new(),
+    }
+}
+
+/// Why it does not go on, or came undone.
+fn why(task: &Task, now: Timestamp) -> String {
+    if let Some(paused) = &task.paused {
+        return format!("paused by {}: {}", paused.by, paused.reason);
+    }
+    if let Some(reason) = &task.reason {
+        return format!("{}: {}", reason.code, reason.message);
+    }
+    task.step_to_show().map(|step| waits(step, now)).unwrap_or_default()
+}
+
+/// What an operator can do.
+fn advice(task: &Task) -> Option<String> {
+    let id = plain(&task.order_id);
+    if task.process_state == ProcessState::Error && task.is_undoing() {
+        return Some(format!("mend the cause, then `stepwarden resubmit {id} --reason …`: the undo goes on"));
+    }
+    if task.process_state == ProcessState::Error {
+        return Some(format!(
+            "mend the cause, then `stepwarden resubmit {id} --reason …`, or undo it with `stepwarden cancel`"
+        ));
+    }
+    task.paused.as_ref().map(|_| format!("`stepwarden resume {id} --reason …`"))
+}
+
+fn step_words(step: &Step) -> String {
+    words(step.direction, step.process_state, step.attempt)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "milliseconds of a session are far below 2^52")]
+fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1_000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const PLAIN: Paint = Paint { colours: false };
+
+    fn task(state: &str) -> Task {
+        let step = |name: &str, agent: &str, state: &str, attempt: u32| {
+            json!({
+                "Name": name, "Agent": agent, "ProcessState": state, "Direction": "Forward", "Attempt": attempt,
+                "FailureCount": attempt.saturating_sub(1), "LockedBy": null, "CompleteBy": null,
+            })
+        };
+        serde_json::from_value(json!({
+            "OrderID": "o-1", "Version": 7, "Workflow": "order", "WorkflowVersion": 1, "ProcessState": state,
+            "UpdatedAt": "2026-11-20T17:26:43.007Z",
+            "Steps": [
+                step("reserve-inventory", "inventory", "Processed", 1),
+                step("charge-payment", "payment", if state == "Error" { "Error" } else { "Processing" }, 3),
+                step("ship-order", "shipping", "Pending", 0),
+            ],
+            "Reason": {"Code": "exhausted", "Message": "no\u{1b}[2J answer", "Step": "charge-payment"},
+            "History": [{"At": "2026-11-20T17:26:43.007Z", "Who": "ann", "What": "resubmitted", "Why": "it is back"}],
+            "SomethingNew": 1,
+        }))
+        .unwrap()
+    }
+
+    fn now() -> Timestamp {
+        Timestamp::from_epoch_ms(1_795_195_663_007)
+    }
+
+    #[test]
+    fn an_order_in_error_is_shown_with_what_failed_and_what_to_do() {
+        let text = whole(PLAIN, &task("Error"), now());
+        for words in [
+            "Order      o-1",
+            "State      Error",
+            "Reason     exhausted at charge-payment: no [2J answer",
+            "stepwarden resubmit o-1",
+            "charge-payment     payment    failed  3      2",
+            "2026-11-20T17:26:43.007Z  ann  resubmitted  it is back",
+        ] {
+            assert!(text.contains(words), "{words} in:\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text}");
+    }
+
+    #[test]
+    fn a_row_tells_where_an_order_is_and_why() {
+        let text = table(&[task("Error"), task("Processing")], now()).text(PLAIN);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].starts_with("o-1    Error       1 min ago  payment failed  exhausted: no"), "{text}");
+        assert!(lines[2].contains("payment try 3"), "{text}");
+    }
+
+    #[test]
+    fn a_change_is_one_line_with_every_step() {
+        let line = change(PLAIN, 1_250, &task("Error"));
+        assert!(line.starts_with("   1.250s  o-1  Error         inventory done"), "{line}");
+        assert!(line.contains("shipping -") && line.ends_with("no [2J answer (exhausted)"), "{line}");
+    }
+}

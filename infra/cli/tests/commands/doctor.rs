@@ -1,0 +1,116 @@
+//! The doctor, on an instance that is well and on ones that are not.
+
+use std::time::{Duration, SystemTime};
+
+use crate::run::{HELD, Served, program, run};
+use crate::stub::{Stub, answer};
+
+/// The finding of a check.
+fn finding(report: &serde_json::Value, check: &str) -> (String, String) {
+    let lines = report["Checks"].as_array().unwrap();
+    let line = lines.iter().find(|line| line["Check"] == check).unwrap_or_else(|| panic!("{check} in {report}"));
+    (line["State"].as_str().unwrap().to_owned(), line["Found"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn an_instance_that_is_well_is_status_0_and_what_waits_for_an_operator_is_a_warning() {
+    let served = Served::start();
+    served.settled("{}");
+    served.run(&["doctor"]).with_status(0).shows(&["ok       api: reachable", "ok       api: supervisor", "0 wrong"]);
+    served.settled(HELD);
+    let report = served.run(&["doctor", "-o", "json"]).with_status(0).json();
+    assert_eq!(finding(&report, "orders in Error"), ("warning".to_owned(), "1".to_owned()));
+    for check in ["reachable", "version", "clock", "workflows", "services", "supervisor", "dead letters"] {
+        assert_eq!(finding(&report, check).0, "ok", "{check} in {report}");
+    }
+}
+
+#[test]
+fn an_instance_that_is_away_is_wrong_and_says_what_to_do() {
+    let mut served = Served::start();
+    served.kill();
+    served.run(&["doctor"]).with_status(1).shows(&["wrong", "reachable", "is `stepwarden serve` running?"]);
+}
+
+#[test]
+fn a_clock_that_is_off_is_wrong_and_an_older_deployment_is_told_as_such() {
+    let stub = Stub::start(|_, asked| {
+        let date = httpdate::fmt_http_date(SystemTime::now() - Duration::from_secs(600));
+        match asked.target.split('?').next() {
+            Some("/health") => answer("200 OK", &format!("date: {date}\r\n"), r#"{"Status": "ok"}"#),
+            Some("/services") => answer("200 OK", "", r#"{"Services": []}"#),
+            Some("/orders") => answer("200 OK", "", r#"{"Orders": []}"#),
+            Some("/dead-letters") => answer("403 Forbidden", "", r#"{"message": "Forbidden"}"#),
+            _ => answer("404 Not Found", "", r#"{"message": "Not Found"}"#),
+        }
+    });
+    let report = run(program(&["doctor", "--api", &stub.url, "-o", "json"]), "").with_status(1).json();
+    assert_eq!(finding(&report, "clock").0, "wrong");
+    assert_eq!(finding(&report, "version").0, "warning");
+    for check in ["workflows", "supervisor", "dead letters"] {
+        assert_eq!(finding(&report, check).0, "skipped", "{check}");
+    }
+}
+
+#[test]
+fn a_data_directory_is_looked_at_while_it_is_in_use_and_after() {
+    let mut served = Served::start();
+    served.settled("{}");
+    let data = served.data.path().to_str().unwrap().to_owned();
+    let during = run(program(&["doctor", "--data", &data, "-o", "json"]), "").with_status(0).json();
+    assert_eq!(finding(&during, "database").0, "ok");
+    assert!(finding(&during, "lock").1.starts_with("held by"), "{during}");
+    served.kill();
+    let after = run(program(&["doctor", "--data", &data, "-o", "json"]), "").with_status(0).json();
+    assert_eq!(finding(&after, "lock").1, "nobody has it at the moment");
+    std::fs::write(served.data.path().join("stepwarden.db"), "no database").unwrap();
+    // What the killed process left beside it would make up for that.
+    let _ = std::fs::remove_file(served.data.path().join("stepwarden.db-wal"));
+    let broken = run(program(&["doctor", "--data", &data]), "").with_status(1);
+    broken.shows(&["wrong", "database", "backup"]);
+    run(program(&["doctor", "--data", "/nowhere"]), "").with_status(1).shows(&["is no directory"]);
+}
+
+#[test]
+fn without_the_aws_tool_a_stack_cannot_be_looked_at_and_that_is_said() {
+    let served = Served::start();
+    let mut command = served.command(&["doctor", "--stack", "stepwarden"]);
+    command.env("PATH", "/nowhere");
+    run(command, "").with_status(1).shows(&["no `aws` command line tool", "install it", "ok       api: reachable"]);
+}
+
+#[test]
+fn a_stack_is_looked_at_through_the_aws_tool() {
+    let served = Served::start();
+    let folder = tempfile::tempdir().unwrap();
+    let tool = folder.path().join("aws");
+    // A stack without anything in it, as the tool tells it.
+    let script = "#!/bin/sh\ncase \"$1 $2\" in\n\
+        'cloudformation describe-stacks') echo '{\"Stacks\": [{\"StackStatus\": \"UPDATE_ROLLBACK_COMPLETE\"}]}';;\n\
+        'cloudformation list-stack-resources') echo '{\"StackResourceSummaries\": []}';;\n\
+        'lambda list-event-source-mappings') ;;\n\
+        *) echo \"An error occurred (AccessDenied): $*\" >&2; exit 254;;\nesac\n";
+    std::fs::write(&tool, script).unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = served.command(&["doctor", "--stack", "shop", "-o", "json"]);
+    command.env("PATH", format!("{}:/bin:/usr/bin", folder.path().display()));
+    let report = run(command, "").with_status(1).json();
+    assert_eq!(finding(&report, "stack shop"), ("warning".to_owned(), "it is UPDATE_ROLLBACK_COMPLETE".to_owned()));
+    assert!(finding(&report, "resources").1.contains("OrdersTable"), "{report}");
+    assert_eq!(finding(&report, "schedule").0, "wrong");
+}
+
+#[tokio::test]
+async fn a_database_is_checked_while_it_is_used_and_after_and_one_that_was_damaged_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    assert!(embedded::check(directory.path()).is_err(), "there is none yet");
+    let engine = embedded::Engine::open(directory.path(), embedded::Options::default()).unwrap();
+    let during = embedded::check(directory.path()).unwrap();
+    assert!(during.faults.is_empty() && !during.is_older && during.schema > 0, "{during:?}");
+    engine.close().await.unwrap();
+    assert_eq!(embedded::check(directory.path()).unwrap(), during);
+    let file = std::fs::File::options().write(true).open(&during.file).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 4_096], 4_096).unwrap();
+    let damaged = embedded::check(directory.path());
+    assert!(damaged.as_ref().map_or(true, |checked| !checked.faults.is_empty()), "{damaged:?}");
+}

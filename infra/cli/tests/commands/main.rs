@@ -1,0 +1,14 @@
+//! The commands as processes, against a served instance or a server that plays one: what they print and with which status
+//! they end.
+
+#![allow(clippy::disallowed_methods, reason = "a test")]
+
+mod bulk;
+mod console;
+mod doctor;
+mod operator;
+mod orders;
+mod run;
+mod signed;
+mod stub;
+mod wrong;

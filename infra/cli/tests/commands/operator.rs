@@ -1,0 +1,97 @@
+//! resubmit, cancel, pause, resume, and what is told of the whole.
+
+use crate::run::{HELD, SLOW, Served, run};
+
+#[test]
+fn an_order_is_paused_resumed_and_cancelled_in_the_name_of_whoever_is_logged_in() {
+    let served = Served::start();
+    let order = r#"{"StandIn": {"inventory": {"SlowMs": 1500}}}"#;
+    let id = served.accepted(order);
+    served.reach(&id, "Processing");
+    let paused = served.run(&["pause", &id, "--reason", "stock-taking", "--wait", "-o", "json"]).with_status(0).json();
+    assert_eq!(
+        (paused["Paused"]["By"].as_str(), paused["Paused"]["Reason"].as_str()),
+        (Some("ann"), Some("stock-taking"))
+    );
+    served.run(&["pause", &id, "--reason", "again"]).with_status(4).says(&["paused", "(409)", "stepwarden get"]);
+    let resumed = served.run(&["resume", &id, "--reason", "counted", "--by", "bob", "--wait"]).with_status(0);
+    resumed.shows(&["Processed", "bob", "counted"]);
+    served.run(&["cancel", &id, "--reason", "late"]).with_status(4).says(&["(409)"]);
+
+    let held_up = served.accepted(r#"{"StandIn": {"inventory": {"SlowMs": 1000}}}"#);
+    served.reach(&held_up, "Processing");
+    served
+        .run(&["pause", &held_up, "--reason", "x", "--wait"])
+        .with_status(0)
+        .shows(&["Paused     by ann", "stepwarden resume"]);
+    // What may still be under way is not undone before its time is over, so the attempt is to end first.
+    while served.run(&["get", &held_up, "-o", "json"]).json()["Steps"][0]["ProcessState"] != "Processed" {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    served.run(&["cancel", &held_up, "--reason", "customer called", "--wait"]).with_status(0).shows(&["Compensated"]);
+}
+
+#[test]
+fn a_resubmit_that_fails_again_is_not_taken_for_the_failure_before() {
+    let served = Served::start();
+    let held = served.settled(HELD);
+    let again = served.run(&["resubmit", &held, "--reason", "mended?", "--wait"]).with_status(1);
+    again.shows(&["Error", "resubmitted", "mended?", "the undo goes on"]);
+}
+
+#[test]
+fn an_action_on_a_version_that_is_no_more_is_refused() {
+    let served = Served::start();
+    let held = served.settled(HELD);
+    let version = served.run(&["get", &held, "-o", "json"]).json()["Version"].as_u64().unwrap();
+    let stale = (version - 1).to_string();
+    let refused = served.run(&["resubmit", &held, "--reason", "x", "--if-version", &stale]).with_status(4);
+    refused.says(&["changed meanwhile", "(412)", "--if-version"]);
+    let queued = served.run(&["resubmit", &held, "--reason", "x", "--if-version", &version.to_string()]).with_status(0);
+    queued.shows(&[&held, "Resubmit is on its way"]);
+}
+
+#[test]
+fn several_orders_need_a_yes_where_nobody_can_be_asked_and_one_that_fails_stops_no_other() {
+    let served = Served::start();
+    let ids = [served.accepted(SLOW), "nobody".to_owned(), served.accepted(SLOW)];
+    served.reach(&ids[0], "Processing");
+    served.reach(&ids[2], "Processing");
+    let args = ["pause", &ids[0], &ids[1], &ids[2], "--reason", "x", "-o", "json"];
+    let refused = served.run(&args).with_status(2);
+    refused.says(&["Pause 3 orders?", "--yes"]);
+    assert_eq!(refused.stdout, "");
+    let done = served.run(&[&args[..], &["--yes"]].concat()).with_status(3);
+    assert_eq!(done.lines().len(), 2);
+    done.says(&["nobody: there is no order"]);
+    for id in [&ids[0], &ids[2]] {
+        served.run(&["pause", id, "--reason", "x", "--if-version", "1", "--yes"]).with_status(4);
+    }
+    served.run(&["pause", "a", "b", "--reason", "x", "--if-version", "1"]).with_status(2).says(&["--if-version"]);
+}
+
+#[test]
+fn the_whole_is_told_as_tables_and_as_the_apis_own_json() {
+    let served = Served::start();
+    served.settled(HELD);
+    served.settled("{}");
+    for (command, words, member) in [
+        ("overview", &["Error", "compensation-failed", "bulk resubmit", "payment"][..], "Counts"),
+        ("services", &["payment", "well (Closed)"], "Services"),
+        ("leases", &["supervisor/00", "ago"], "Leases"),
+        ("workflows", &["order", "1 (new orders)", "charge-payment", "compensate"], "Workflows"),
+    ] {
+        served.run(&[command]).with_status(0).shows(words);
+        assert!(served.run(&[command, "-o", "json"]).with_status(0).json()[member].is_array(), "{command}");
+    }
+    served.run(&["dead-letters"]).with_status(0).shows(&["No dead letters."]);
+    assert_eq!(served.run(&["dead-letters", "-o", "json"]).with_status(0).stdout, "");
+}
+
+#[test]
+fn whoever_has_no_name_is_asked_for_one() {
+    let served = Served::start();
+    let mut command = served.command(&["cancel", "x", "--reason", "y", "--by", ""]);
+    command.env("USER", " ");
+    run(command, "").with_status(2).says(&["By"]);
+}

@@ -1,0 +1,112 @@
+//! What goes wrong, each with its status and with what to do.
+
+use crate::run::{Served, program, run};
+use crate::stub::{Stub, answer};
+
+#[test]
+fn an_api_that_is_not_there_is_status_5_with_what_to_do() {
+    let mut served = Served::start();
+    served.kill();
+    for args in [&["list"][..], &["get", "x"], &["cancel", "x", "--reason", "y"], &["overview"]] {
+        served.run(args).with_status(5).says(&[&served.url, "is `stepwarden serve` running?", "--api"]);
+    }
+    let submitted = run(served.command(&["submit"]), "{}").with_status(5);
+    assert!(!submitted.stderr.contains("it is not known"), "nobody can have seen it: {submitted:?}");
+}
+
+#[test]
+fn a_busy_api_is_asked_again_after_the_time_that_it_names_and_with_the_same_key() {
+    let stub = Stub::start(|number, _| match number {
+        0 => answer("503 Service Unavailable", "retry-after: 0\r\n", "{}"),
+        1 => None,
+        _ => answer("202 Accepted", "", r#"{"OrderID": "o-1", "ProcessState": "Pending"}"#),
+    });
+    run(program(&["submit", "--api", &stub.url]), "{}").with_status(0).shows(&["o-1"]);
+    let asked = stub.asked();
+    assert_eq!(asked.len(), 3);
+    let key = asked[0].header("idempotency-key").unwrap();
+    assert!(asked.iter().all(|asked| asked.header("idempotency-key") == Some(key)), "{asked:?}");
+}
+
+#[test]
+fn an_api_that_stays_busy_is_given_up_and_the_key_is_told() {
+    let stub = Stub::start(|_, _| {
+        let problem = r#"{"type": "/problems/unavailable", "title": "T", "status": 503, "detail": "not now"}"#;
+        answer("503 Service Unavailable", "retry-after: 0\r\n", problem)
+    });
+    let given_up = run(program(&["submit", "--key", "k-9", "--api", &stub.url]), "{}").with_status(5);
+    given_up.says(&["not known whether the order was accepted", "not now", "--key k-9", "stepwarden doctor"]);
+    assert_eq!(stub.asked().len(), 4);
+}
+
+#[test]
+fn each_refusal_has_its_status_and_says_what_to_do() {
+    for (status, body, args, expected, words) in [
+        ("401 Unauthorized", r#"{"message": "Unauthorized"}"#, &[][..], 6, "--auth iam"),
+        ("403 Forbidden", r#"{"message": "Forbidden"}"#, &[], 6, "--auth bearer"),
+        ("404 Not Found", r#"{"message": "Not Found"}"#, &[], 5, "is --api right?"),
+        ("500 Internal Server Error", "", &[], 5, "stepwarden doctor"),
+        (
+            "400 Bad Request",
+            r#"{"type": "/problems/invalid-parameter", "detail": "step is not a parameter of this path"}"#,
+            &["--step", "x"],
+            2,
+            "older than this program",
+        ),
+        ("200 OK", "<html>", &[], 5, "is --api the URL of a Stepwarden?"),
+    ] {
+        let body = body.to_owned();
+        let stub = Stub::start(move |_, _| answer(status, "", &body));
+        let args = [&["list", "--api", &stub.url], args].concat();
+        run(program(&args), "").with_status(expected).says(&[words]);
+    }
+}
+
+#[test]
+fn a_token_is_sent_as_it_is_and_only_when_it_is_asked_for() {
+    let stub = Stub::start(|_, _| answer("200 OK", "", r#"{"Services": []}"#));
+    let mut command = program(&["services", "--api", &stub.url, "--auth", "bearer"]);
+    command.env("STEPWARDEN_TOKEN", "t-1");
+    run(command, "").with_status(0);
+    let mut command = program(&["services", "--api", &stub.url]);
+    command.env("STEPWARDEN_TOKEN", "t-1");
+    run(command, "").with_status(0);
+    let sent: Vec<_> = stub.asked().iter().map(|asked| asked.header("authorization").map(str::to_owned)).collect();
+    assert_eq!(sent, [Some("Bearer t-1".to_owned()), None]);
+    run(program(&["services", "--api", &stub.url, "--auth", "bearer"]), "").with_status(6).says(&["STEPWARDEN_TOKEN"]);
+}
+
+#[test]
+fn a_wrong_command_line_is_status_2_in_one_line() {
+    for (args, words) in [
+        (&["list", "--api", "localhost:3000"][..], "begins with http://"),
+        (&["list", "--state", "Done"], "Processed"),
+        (&["list", "--since", "yesterday"], "90m"),
+        (&["get"], "<ID>"),
+        (&["get", "x", "--wait=0s"], "1s to 24h"),
+        (&["resubmit", "x"], "--reason"),
+        (&["list", "-o", "xml"], "json"),
+        (&["completions", "tcsh"], "bash"),
+        (&["services", "--auth", "iam"], "--region"),
+        (&["services", "--auth", "bearer", "--api", "http://192.0.2.1"], "STEPWARDEN_TOKEN"),
+    ] {
+        let ended = run(program(args), "");
+        assert!(matches!(ended.status, 2 | 6), "{ended:?}");
+        ended.says(&[words]);
+        assert_eq!(ended.stderr.lines().count(), 1, "{ended:?}");
+    }
+}
+
+#[test]
+fn completions_are_made_for_every_shell_and_know_the_commands() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        run(program(&["completions", shell]), "").with_status(0).shows(&["stepwarden", "dead-letters", "resubmit"]);
+    }
+}
+
+#[test]
+fn the_help_tells_every_exit_status() {
+    for args in [&["--help"][..], &["submit", "--help"], &["doctor", "--help"]] {
+        run(program(args), "").with_status(0).shows(&["Exit status", "not authorised", "did not come about in time"]);
+    }
+}

@@ -1,0 +1,79 @@
+"""The kit's own small validator against a whole one: both must say the same of good and of spoilt replies."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import tools
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+CONTRACTS = tools.ROOT / "infra" / "contracts"
+sys.path.insert(0, str(CONTRACTS))
+
+from kit.contract import faults_of_reply  # noqa: E402
+
+SPOILERS: tuple[object, ...] = (
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    "",
+    "Sideways",
+    [],
+    {},
+    {"Done": 1, "Failed": {}},
+    2**64,
+    "x" * 500,
+)
+
+
+def check() -> list[str]:
+    """Where the two disagree."""
+    files = {file.name: json.loads(file.read_text()) for file in (CONTRACTS / "schemas").glob("*.json")}
+    registry: Registry[Any] = Registry().with_resources(
+        (name, Resource.from_contents(rules, default_specification=DRAFT202012)) for name, rules in files.items()
+    )
+    whole = jsonschema.Draft202012Validator(files["reply.json"], registry=registry)
+    tried = [version for example in files["reply.json"]["examples"] for version in _versions(example)]
+    refused = sum(not whole.is_valid(message) for message in tried)
+    problems = [
+        f"the kit's validator says {faults_of_reply(message)} of {json.dumps(message)[:300]}, where it is "
+        f"{'well' if whole.is_valid(message) else 'not'}"
+        for message in tried
+        if whole.is_valid(message) == bool(faults_of_reply(message))
+    ]
+    word = "agrees" if not problems else "DISAGREES"
+    print(f"the kit's validator: {len(tried)} replies, {refused} of them spoilt: {word}")
+    return problems
+
+
+def _versions(message: Any) -> Iterator[Any]:
+    """The message, without each of its members, with more, and with each of them spoilt."""
+    yield message
+    for path in _paths(message):
+        for spoiler in (*SPOILERS, "remove", "add"):
+            version = copy.deepcopy(message)
+            parent = version
+            for name in path[:-1]:
+                parent = parent[name]
+            if spoiler == "remove":
+                del parent[path[-1]]
+            elif spoiler == "add":
+                parent["More"] = 1
+            else:
+                parent[path[-1]] = spoiler
+            yield version
+
+
+def _paths(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield (*path, name)
+            yield from _paths(inner, (*path, name))

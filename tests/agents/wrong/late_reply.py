@@ -1,0 +1,18 @@
+"""Replies whenever the service has answered, be it after CompleteBy: another attempt may be under way by then."""
+
+from __future__ import annotations
+
+import math
+
+from _right import Again, Agent, Done, Failed, Request, main
+
+
+class LateReply(Agent):
+    def called(self, request: Request, timeout_s: float) -> Done | Failed | Again:
+        return super().called(request, 10.0)
+
+    def answer(self, request: Request, answer: Done | Failed, deadline: float) -> bool:
+        return super().answer(request, answer, math.inf)
+
+
+main(LateReply)

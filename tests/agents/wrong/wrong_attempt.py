@@ -1,0 +1,17 @@
+"""Answers every attempt as if it were the first: a failure of the second is then taken for one of the first."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from _right import Agent, Request, main
+
+
+class WrongAttempt(Agent):
+    def reply(self, request: Request, outcome: dict[str, Any]) -> None:
+        attempt = 1 if request.direction == "Forward" else request.attempt
+        super().reply(dataclasses.replace(request, attempt=attempt), outcome)
+
+
+main(WrongAttempt)

@@ -1,0 +1,178 @@
+//! What an order costs on AWS: the functions' own binaries, invoked as Lambda does, on stand-ins of the services that count.
+//!
+//!     cargo build --release -p api -p submission -p scheduler -p agents
+//!     cargo bench -p tests --bench bill
+//!
+//! DynamoDB's units come from the stand-in's own answers. How long AWS takes for a request, and how many pollers it has for
+//! a queue, is assumed: `prices.json` has that beside the prices. So that few processors can carry many orders at once, all
+//! of AWS is slowed down by the dilation, which leaves the batches as they are; what the functions compute is counted apart
+//! and added as the share of a processor that a function of this memory has.
+
+#![allow(clippy::disallowed_methods, reason = "a measurement")]
+
+mod aws;
+mod deployed;
+#[path = "../../tests/dynamodb/local.rs"]
+#[allow(dead_code, reason = "tests use more of it")]
+mod local;
+mod prices;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use aws::Aws;
+use deployed::{Deployed, Work};
+use prices::{Prices, Taken};
+
+/// Steps of the shipped workflow.
+const STEPS: f64 = 3.0;
+/// Write units that an order on its own may cost.
+const WRITE_UNITS_MAX: f64 = 12.0;
+/// Messages that an order on its own may cost.
+const MESSAGES_MAX: f64 = 10.0;
+/// Dollars that a million orders may cost with 100 in flight.
+const DOLLARS_MAX: f64 = 15.0;
+/// What share of Step Functions Standard they may cost.
+const SHARE_OF_STANDARD_MAX: f64 = 0.2;
+
+/// Prints what an order takes of each service, and what a million of them cost; fails where a bar is missed
+#[derive(Debug, Parser)]
+struct Args {
+    /// Where the functions' binaries are; without it in the folder of release builds
+    #[arg(long)]
+    folder: Option<PathBuf>,
+    /// Few orders: shows that all of it works
+    #[arg(long)]
+    quick: bool,
+    /// Given by `cargo bench`
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// One row of the table.
+struct Row {
+    in_flight: u64,
+    orders: u64,
+    /// How many times slower than AWS all of AWS is.
+    dilation: f64,
+    /// Pollers for each queue; as many as AWS begins with where none is given.
+    pollers: Option<usize>,
+}
+
+const ROWS: [Row; 4] = [
+    Row { in_flight: 1, orders: 60, dilation: 1.0, pollers: None },
+    Row { in_flight: 10, orders: 300, dilation: 2.0, pollers: None },
+    Row { in_flight: 100, orders: 1_500, dilation: 6.0, pollers: None },
+    Row { in_flight: 100, orders: 1_500, dilation: 6.0, pollers: Some(10) },
+];
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let args = Args::parse();
+    let folder = match args.folder {
+        Some(folder) => folder,
+        None => std::env::current_exe()?.ancestors().nth(2).map(Path::to_owned).unwrap_or_default(),
+    };
+    let prices = Prices::shipped()?;
+    println!("Prices of {}, {}\n", prices.region, prices.date);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut all_good = true;
+    for mut row in ROWS {
+        if args.quick {
+            row.orders = row.orders.div_ceil(10);
+        }
+        all_good &= runtime.block_on(run(&row, &folder, &prices))?;
+    }
+    let (standard, express) = (prices.standard(STEPS), prices.express(STEPS));
+    println!("Step Functions Standard, {STEPS} steps, with start and end, behind the same HTTP API: ${standard:.2}");
+    println!("Step Functions Express, likewise, which keeps no state beyond a run of five minutes:  ${express:.2}");
+    Ok(if all_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn run(row: &Row, folder: &Path, prices: &Prices) -> Result<bool, Box<dyn Error>> {
+    let assumed = &prices.assumed;
+    let pollers = row.pollers.unwrap_or(assumed.pollers_per_queue);
+    let aws = Aws::start(assumed, row.dilation).await?;
+    let mut deployed = Deployed::new(aws, folder, pollers);
+    // The first orders start the instances.
+    deployed.carry((row.orders / 5).max(row.in_flight), row.in_flight).await?;
+    deployed.aws().take_counts();
+    let before = deployed.work()?;
+    deployed.carry(row.orders, row.in_flight).await?;
+    let (counts, after) = (deployed.aws().take_counts(), deployed.work()?);
+
+    let each = |count: f64| count / row.orders as f64;
+    let mut taken = Taken {
+        write_units: each(counts.write_units),
+        read_units: each(counts.read_units),
+        messages: each(counts.messages as f64),
+        sqs_requests: each((counts.sends + counts.receives + counts.deletes) as f64),
+        events: each(counts.events as f64),
+        ..Taken::default()
+    };
+    println!("{} in flight, {pollers} pollers for a queue", row.in_flight);
+    for (name, after) in &after {
+        let work = after.since(before.get(name).copied().unwrap_or_default());
+        let invocations = work.invocations.max(1) as f64;
+        let cpu_ms = work.cpu_ms / invocations;
+        let wall_ms = work.took.as_secs_f64() * 1_000.0 / invocations;
+        let billed_ms = (wall_ms - cpu_ms).max(0.0) / row.dilation + cpu_ms * assumed.slowness();
+        let log_bytes = work.logged_bytes as f64 + work.logged_lines as f64 * assumed.log_bytes_per_line_beside;
+        taken.invocations += each(invocations);
+        taken.billed_ms += each(billed_ms.ceil() * invocations);
+        taken.log_bytes += each(log_bytes + invocations * assumed.platform_log_bytes_per_invocation);
+        println!(
+            "  {name:<11} {:>5.2} invocations an order, {billed_ms:>5.1} ms each ({cpu_ms:.2} ms of a whole processor), \
+             {:.0} bytes of log, {} instances",
+            each(invocations),
+            log_bytes / invocations,
+            work.instances,
+        );
+    }
+    Ok(tell(row, &taken, prices))
+}
+
+/// Prints a row; whether it meets its bars.
+fn tell(row: &Row, taken: &Taken, prices: &Prices) -> bool {
+    let Taken { write_units, read_units, messages, sqs_requests, events, invocations, billed_ms, log_bytes } = *taken;
+    println!(
+        "  an order: {write_units:.2} write units, {read_units:.2} read units, {messages:.2} messages in \
+         {sqs_requests:.2} requests, {events:.2} events,"
+    );
+    println!("            {invocations:.2} invocations of {billed_ms:.0} ms in all, {log_bytes:.0} bytes of log");
+    let bill = prices.bill(taken);
+    let dollars: f64 = bill.iter().map(|(_, dollars)| dollars).sum();
+    let lines: Vec<String> = bill.iter().map(|(service, dollars)| format!("{service} {dollars:.2}")).collect();
+    println!("  a million: ${dollars:.2} ({})", lines.join(", "));
+    let share = dollars / prices.standard(STEPS);
+    let bars = match row.in_flight {
+        1 => vec![
+            ("at most 12 write units", write_units <= WRITE_UNITS_MAX),
+            ("at most 10 messages", messages <= MESSAGES_MAX),
+        ],
+        100 => vec![
+            ("at most $15", dollars <= DOLLARS_MAX),
+            ("at most a fifth of Standard", share <= SHARE_OF_STANDARD_MAX),
+        ],
+        _ => Vec::new(),
+    };
+    let told: Vec<String> =
+        bars.iter().map(|(bar, is_met)| format!("{bar}: {}", if *is_met { "met" } else { "MISSED" })).collect();
+    println!("  {:.3} of Standard; {}\n", share, told.join("; "));
+    bars.iter().all(|(_, is_met)| *is_met)
+}
+
+impl Work {
+    fn since(&self, before: Self) -> Self {
+        Self {
+            invocations: self.invocations - before.invocations,
+            took: self.took - before.took,
+            cpu_ms: self.cpu_ms - before.cpu_ms,
+            logged_bytes: self.logged_bytes - before.logged_bytes,
+            logged_lines: self.logged_lines - before.logged_lines,
+            instances: self.instances,
+        }
+    }
+}

@@ -1,0 +1,160 @@
+"""One run of the bench. Started by `run`, in the emulator's environment."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parents[1] / "deployed"))
+
+import emulator as emulated  # noqa: E402
+import prices  # noqa: E402
+import template  # noqa: E402
+import tools  # noqa: E402
+from deployment import Deployment, client, deploy  # noqa: E402
+from door import Door, caller  # noqa: E402
+from emulator import Emulator  # noqa: E402
+from report import until  # noqa: E402
+
+# In flight, and orders.
+ROWS = [(1, 20), (10, 60), (100, 300)]
+ORDER_S_MAX = 300.0
+FUNCTIONS = ("api", "submission", "scheduler", "inventory", "payment", "shipping")
+WRITE_UNITS_MAX = 12
+MESSAGES_MAX = 10
+
+
+class Bench:
+    """A deployment and its meter."""
+
+    def __init__(self, deployment: Deployment, folder: Path) -> None:
+        self.deployment = deployment
+        self.counts_file = folder / "counts.json"
+        self.application: Door = caller(deployment, "application", "ApplicationPolicyArn")
+        self.dynamo = client(deployment.emulator, "dynamodb")
+        self.logs = client(deployment.emulator, "logs")
+
+    def carry(self, orders: int, in_flight: int) -> None:
+        """Takes so many orders through, so many of them at the same time."""
+        with concurrent.futures.ThreadPoolExecutor(max_workers=16) as pool:
+            begun, posts = 0, []
+            finished_before = self.finished()
+            while (finished := self.finished() - finished_before) < orders:
+                while begun < min(orders, finished + in_flight):
+                    posts.append(pool.submit(self.post, begun))
+                    begun += 1
+                time.sleep(0.2)
+            for post in posts:
+                post.result()
+
+    def post(self, number: int) -> None:
+        """One order of about 250 bytes."""
+        address = {"Name": "Ada Lovelace", "Street": "12 St James Square", "City": "London", "Postcode": "SW1Y 4LB"}
+        order = {"Item": "mug, blue", "Quantity": 2, "Total": 25.0, "Reference": f"{number:08}", "Customer": address}
+
+        def accepted() -> bool:
+            return self.application.post("/orders", order).status == 202
+
+        until("an order is accepted", accepted, ORDER_S_MAX, pause_s=1.0)
+
+    def finished(self) -> int:
+        """Orders that ended, counted with the root key, which the meter leaves out."""
+        pages = self.dynamo.get_paginator("scan").paginate(
+            TableName=self.deployment.table("Tasks"),
+            FilterExpression="ProcessState = :processed",
+            ExpressionAttributeValues={":processed": {"S": "Processed"}},
+            Select="COUNT",
+        )
+        return sum(page["Count"] for page in pages)
+
+    def counts(self) -> dict[str, float]:
+        """What was counted so far, once nothing is on its way any more."""
+        before: dict[str, float] = {}
+        while (now := json.loads(self.counts_file.read_text())) != before:
+            before = now
+            time.sleep(1.0)
+        return now
+
+    def logged(self) -> tuple[int, float, int]:
+        """Invocations, their milliseconds and the bytes of their logs so far, as the platform's log tells them."""
+        invocations, duration_ms, log_bytes = 0, 0.0, 0
+        beside = int(prices.ASSUMED["log_bytes_per_line_beside"])
+        for function in FUNCTIONS:
+            group = f"/aws/lambda/{self.deployment.function(function)}"
+            for page in self.logs.get_paginator("filter_log_events").paginate(logGroupName=group):
+                for event in page["events"]:
+                    log_bytes += len(event["message"].encode()) + beside
+                    if found := re.search(r"^REPORT .*?Duration: ([0-9.]+) ms", event["message"]):
+                        invocations += 1
+                        duration_ms += float(found[1])
+        return invocations, duration_ms, log_bytes
+
+
+def measure(bench: Bench, in_flight: int, orders: int) -> prices.Taken:
+    """One row."""
+    counts, (invocations, duration_ms, log_bytes) = bench.counts(), bench.logged()
+    bench.carry(orders, in_flight)
+    after, (invocations_after, duration_ms_after, log_bytes_after) = bench.counts(), bench.logged()
+
+    def each(name: str) -> float:
+        return (after.get(name, 0) - counts.get(name, 0)) / orders
+
+    return prices.Taken(
+        write_units=each("write_units"),
+        read_units=each("read_units"),
+        messages=each("messages"),
+        sqs_requests=each("sqs_requests"),
+        invocations=(invocations_after - invocations) / orders,
+        duration_ms=(duration_ms_after - duration_ms) / orders,
+        log_bytes=(log_bytes_after - log_bytes) / orders,
+    )
+
+
+def tell(in_flight: int, taken: prices.Taken) -> bool:
+    """Prints a row; whether it meets its bars."""
+    print(
+        f"{in_flight:>3} in flight: {taken.write_units:.2f} write units, {taken.read_units:.2f} read units, "
+        f"{taken.messages:.2f} messages in {taken.sqs_requests:.2f} requests, {taken.invocations:.2f} invocations, "
+        f"{taken.log_bytes:.0f} bytes of log\n"
+        f"               ${taken.dollars():.2f} for a million, and ${taken.dollars_of_time():.2f} for the "
+        f"{taken.duration_ms:.0f} ms that this machine took for the functions; Step Functions Standard "
+        f"${prices.standard():.2f}",
+        flush=True,
+    )
+    return taken.write_units <= WRITE_UNITS_MAX and taken.messages <= MESSAGES_MAX
+
+
+def main() -> int:
+    """Builds, deploys, measures; the status for the shell."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    made = tools.install()
+    if "--built" not in sys.argv or not template.BUILD.exists():
+        print("sam build", flush=True)
+        template.build(made)
+    emulated.MAIN = HERE / "counting_main.py"
+    folder = Path(tempfile.mkdtemp(prefix="stepwarden-bill-"))
+    try:
+        with Emulator(tools.python_of(made.emulator), folder) as emulator:
+            print("sam deploy", flush=True)
+            bench = Bench(deploy(made, emulator), folder)
+            # The first orders start the functions' processes.
+            bench.carry(5, 5)
+            all_good = True
+            for in_flight, orders in ROWS:
+                orders = max(in_flight, orders // 5) if "--quick" in sys.argv else orders
+                all_good &= tell(in_flight, measure(bench, in_flight, orders))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return 0 if all_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,139 @@
+//! Puts orders into a store, through the engine.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::limits::SHARDS;
+use domain::order::Order;
+use domain::ports::{Clock, Inserted, PortError, Randomness, Store};
+use domain::task::{ProcessState, Reason, Task, Watch};
+use domain::time::Timestamp;
+use embedded::{Engine, Options};
+use futures_util::future::try_join_all;
+use tests::bench::carry::{Carry, STAGES};
+use tests::bench::document;
+use tokio::runtime::Runtime;
+
+/// Orders that are put in together: they share a transaction, or a few.
+const TOGETHER: u64 = 2_000;
+/// So many of the finished orders are none: they wait for an operator.
+const HELD: u64 = 100;
+/// Stages after which an order's first step is under way.
+const FIRST_CLAIMED: usize = 3;
+/// How long ago an expired attempt ended, in milliseconds.
+const EXPIRED_MS: u64 = 60_000;
+
+/// Puts finished orders into a store, unless it was filled before; gives how many it put in.
+pub(crate) fn finished(data: &Path, orders: u64) -> Result<u64, Box<dyn Error>> {
+    let template = template(STAGES.len());
+    in_engine(data, |runtime, engine| {
+        let is_filled = !runtime.block_on(engine.list(None, None, 1))?.tasks.is_empty();
+        let missing = if is_filled { 0 } else { orders };
+        runtime.block_on(insert(
+            engine,
+            missing,
+            |number, task| {
+                if number < HELD {
+                    task.process_state = ProcessState::Error;
+                    task.watch = Some(Watch::Error(task.order_id.shard(SHARDS)));
+                    task.watch_at = Some(Timestamp::from_epoch_ms(number.cast_signed()));
+                    task.reason = Some(Reason {
+                        code: "exhausted".into(),
+                        message: "time and again no answer".into(),
+                        step: None,
+                        since_version: task.version,
+                        earlier: None,
+                    });
+                }
+            },
+            &template,
+        ))?;
+        Ok(missing)
+    })
+}
+
+/// Puts orders in whose first attempt expired a while ago.
+pub(crate) fn expired(data: &Path, orders: u64) -> Result<(), Box<dyn Error>> {
+    let template = template(FIRST_CLAIMED);
+    in_engine(data, |runtime, engine| {
+        runtime.block_on(insert(engine, orders, |_, task| expire(task), &template))?;
+        Ok(())
+    })
+}
+
+/// Opens an engine for a while.
+pub(crate) fn in_engine<R>(
+    data: &Path,
+    work: impl FnOnce(&Runtime, &Engine) -> Result<R, Box<dyn Error>>,
+) -> Result<R, Box<dyn Error>> {
+    let runtime = Runtime::new()?;
+    let engine = {
+        let _inside = runtime.enter();
+        Engine::open(data, Options::default())?
+    };
+    let result = work(&runtime, &engine);
+    runtime.block_on(engine.close())?;
+    result
+}
+
+/// A task as the handlers made it.
+fn template(stages: usize) -> Task {
+    let carry = Carry::new();
+    carry.through(1, stages);
+    carry.tasks().first().map(|task| Task::clone(task)).unwrap_or_else(|| unreachable!("one order was carried"))
+}
+
+fn expire(task: &mut Task) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
+    let complete_by = Timestamp::from_epoch_ms(now_ms - EXPIRED_MS.cast_signed());
+    if let Some(step) = task.steps.first_mut() {
+        step.complete_by = Some(complete_by);
+        step.started_at = Some(Timestamp::from_epoch_ms(now_ms - 2 * EXPIRED_MS.cast_signed()));
+    }
+    task.watch = Some(Watch::Due(task.order_id.shard(SHARDS)));
+    task.watch_at = Some(complete_by);
+}
+
+async fn insert(
+    engine: &Engine,
+    orders: u64,
+    change: impl Fn(u64, &mut Task),
+    template: &Task,
+) -> Result<(), PortError> {
+    for first in (0..orders).step_by(usize::try_from(TOGETHER).unwrap_or(1)) {
+        let these = first..orders.min(first + TOGETHER);
+        let inserts = these.map(|number| {
+            let (order, task) = order_and_task(engine, number, &change, template);
+            engine.insert(order, task)
+        });
+        for inserted in try_join_all(inserts).await? {
+            assert_eq!(inserted, Inserted::New);
+        }
+    }
+    Ok(())
+}
+
+fn order_and_task(engine: &Engine, number: u64, change: &impl Fn(u64, &mut Task), template: &Task) -> (Order, Task) {
+    let submitted_at = engine.now();
+    let order_id = OrderId::generate(submitted_at, [engine.random(), engine.random()]);
+    let document = document(number);
+    let document = Json::document(document.as_bytes()).unwrap_or_else(|error| unreachable!("{error}"));
+    let order = Order {
+        order_id,
+        fingerprint: document.fingerprint().into(),
+        document,
+        submitted_at,
+        submitter: Arc::from("local"),
+        reply_channel: None,
+        correlation_id: None,
+        priority: None,
+    };
+    let mut task = Task { order_id, nonce: engine.random(), ..template.clone() };
+    change(number, &mut task);
+    (order, task)
+}

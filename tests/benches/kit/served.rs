@@ -1,0 +1,135 @@
+//! `stepwarden serve`, as a user runs it: the measured process. And the stub that it calls.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::process::{Process, Usage, neighbour};
+use super::stub::Manner;
+
+/// The variables that tell where the services are, in the order of the stub's addresses.
+const VARIABLES: [&str; 3] = ["INVENTORY_URL", "PAYMENT_URL", "SHIPPING_URL"];
+
+/// The stub in a process of its own.
+#[derive(Debug)]
+pub struct Stub {
+    process: Process,
+    addresses: [SocketAddr; 3],
+}
+
+impl Stub {
+    /// Starts this program once more, as a stub.
+    ///
+    /// # Errors
+    /// Where it does not start.
+    pub fn start(manner: Manner) -> io::Result<Self> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("stub");
+        if manner.mix {
+            command.arg("--mix");
+        }
+        if manner.counts {
+            command.arg("--counts");
+        }
+        let mut process = Process::start(&mut command)?;
+        let line = process.line()?;
+        let addresses: Vec<SocketAddr> = line.split(' ').filter_map(|address| address.parse().ok()).collect();
+        let addresses = addresses.try_into().map_err(|_| io::Error::other(format!("no addresses: {line:?}")))?;
+        Ok(Self { process, addresses })
+    }
+
+    /// One of its addresses.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.addresses[0]
+    }
+
+    /// # Errors
+    /// Where it ended.
+    pub fn usage(&self) -> io::Result<Usage> {
+        self.process.usage()
+    }
+}
+
+/// `stepwarden serve` on a directory of the caller's.
+#[derive(Debug)]
+pub struct Served {
+    process: Process,
+    address: SocketAddr,
+    /// From the start of the process until it listened.
+    pub started_in: Duration,
+}
+
+impl Served {
+    /// Starts it on a free port, and waits until it listens.
+    ///
+    /// # Errors
+    /// Where it does not start.
+    pub fn start(data: &Path, stub: &Stub) -> io::Result<Self> {
+        Self::start_under(&[], data, stub)
+    }
+
+    /// The same under another program, such as `strace`.
+    ///
+    /// # Errors
+    /// Where it does not start.
+    pub fn start_under(wrapper: &[&str], data: &Path, stub: &Stub) -> io::Result<Self> {
+        let program = neighbour("stepwarden")?;
+        let mut command = match wrapper.split_first() {
+            None => Command::new(&program),
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(&program);
+                command
+            }
+        };
+        command.args(["serve", "--port", "0", "--data"]).arg(data).env("RUST_LOG", "warn");
+        for (variable, address) in VARIABLES.into_iter().zip(stub.addresses) {
+            command.env(variable, format!("http://{address}"));
+        }
+        let began = Instant::now();
+        let mut process = Process::start(&mut command)?;
+        let line = process.line()?;
+        let started_in = began.elapsed();
+        let address = line.split_once("http://").and_then(|(_, rest)| rest.split(',').next()?.trim().parse().ok());
+        let address = address.ok_or_else(|| io::Error::other(format!("it does not say where it listens: {line:?}")))?;
+        Ok(Self { process, address, started_in })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// # Errors
+    /// Where it ended.
+    pub fn usage(&self) -> io::Result<Usage> {
+        self.process.usage()
+    }
+
+    /// Kills it as `kill -9` does.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn kill(&mut self) -> io::Result<()> {
+        self.process.kill()
+    }
+
+    /// Stops it as Ctrl-C does, with all that it started or that it was started by, and waits for the end.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn stop(&mut self) -> io::Result<()> {
+        let id = self.process.id();
+        let told = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
+        let first_child = told.split_whitespace().next().map(str::to_owned);
+        let status = Command::new("kill").args(["-TERM", &first_child.unwrap_or_else(|| id.to_string())]).status()?;
+        if !status.success() {
+            return Err(io::Error::other("it was gone before it was told to stop"));
+        }
+        self.process.wait()
+    }
+}

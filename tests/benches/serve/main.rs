@@ -1,0 +1,143 @@
+//! The whole table for `stepwarden serve`: how many orders a second, how fast each, and at what cost.
+//!
+//!     cargo build --release && cargo run --release -p tests --bin bench
+//!
+//! Each row starts `stepwarden serve` on a fresh directory, the stub for the three services and the load generator, each as
+//! a process of its own. The figures of other engines, in `reference.json`, come from another hour of a machine of the same
+//! kind: ratios to them are worth as much as two hours are alike. Figures are to be taken on a machine that does nothing
+//! else; how busy it was is printed with them.
+
+#![allow(clippy::disallowed_methods, reason = "a measurement")]
+
+mod kill;
+mod reference;
+mod row;
+mod syncs;
+mod throughput;
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand};
+use tests::bench::load::{self, Plan};
+use tests::bench::machine::{self, Machine};
+use tests::bench::stub::{self, Manner};
+
+use reference::Reference;
+use row::{Report, Row};
+
+/// Runs the table for `stepwarden serve` and prints it beside the figures of other engines; fails where a bar is missed
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+struct Args {
+    /// Short windows and few orders: shows that all of it works, and no figures to believe
+    #[arg(long)]
+    quick: bool,
+    /// Only this row (repeatable): alone, 64, 256, mix, syncs-alone, syncs-64, kill
+    #[arg(long = "only", value_name = "ROW")]
+    only: Vec<Row>,
+    /// Length of each window, in seconds; a fifth of it comes before as warm-up
+    #[arg(long, value_name = "SECONDS", default_value_t = 25)]
+    window_s: u64,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+/// The processes around the measured one; the bench starts them itself.
+#[derive(Debug, Subcommand)]
+enum Part {
+    /// Plays the three services
+    #[command(hide = true)]
+    Stub {
+        #[arg(long)]
+        mix: bool,
+        #[arg(long)]
+        counts: bool,
+    },
+    /// Posts orders
+    #[command(hide = true)]
+    Load {
+        #[arg(long)]
+        address: SocketAddr,
+        #[arg(long)]
+        in_flight: usize,
+        #[arg(long)]
+        warm_up_ms: u64,
+        #[arg(long)]
+        window_ms: u64,
+    },
+}
+
+/// How long things take.
+#[derive(Debug, Clone, Copy)]
+struct Times {
+    warm_up: Duration,
+    window: Duration,
+    /// Of the rows that count syncs.
+    counting: Duration,
+    /// Until the process is killed.
+    until_kill: Duration,
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let args = Args::parse();
+    let times = args.times();
+    // All of it runs on one thread: the other processors are for what is measured.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match args.part {
+        Some(Part::Stub { mix, counts }) => {
+            runtime.block_on(stub::serve(Manner { mix, counts }))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Some(Part::Load { address, in_flight, warm_up_ms, window_ms }) => {
+            let [warm_up, window] = [warm_up_ms, window_ms].map(Duration::from_millis);
+            runtime.block_on(load::run(Plan { address, in_flight, warm_up, window }))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        None => table(&args.only, times, args.quick, &runtime),
+    }
+}
+
+fn table(
+    only: &[Row],
+    times: Times,
+    quick: bool,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<ExitCode, Box<dyn Error>> {
+    let reference = Reference::shipped()?;
+    let folder = tempfile::tempdir()?;
+    println!("{}", Machine::now(folder.path())?);
+    if quick {
+        println!("quick: windows of {} s, no figures to believe", times.window.as_secs());
+    }
+    println!();
+    let mut all_good = true;
+    let rows: Vec<Row> = Row::ALL.into_iter().filter(|row| only.is_empty() || only.contains(row)).collect();
+    for row in rows {
+        let load_before = machine::load();
+        let report: Report = match row.kind() {
+            row::Kind::Throughput { in_flight, mix } => throughput::run(row, in_flight, mix, times, &reference)?,
+            row::Kind::Syncs { in_flight } => syncs::run(in_flight, times)?,
+            row::Kind::Kill { in_flight } => runtime.block_on(kill::run(row, in_flight, times, &reference))?,
+        };
+        println!("{:<12} (load before {load_before:.2})", row.to_string());
+        report.print();
+        println!();
+        all_good &= report.is_good();
+    }
+    println!("{}", reference.remark());
+    Ok(if all_good || quick { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Args {
+    fn times(&self) -> Times {
+        let seconds = Duration::from_secs;
+        if self.quick {
+            return Times { warm_up: seconds(1), window: seconds(3), counting: seconds(2), until_kill: seconds(2) };
+        }
+        let window = seconds(self.window_s);
+        Times { warm_up: window / 5, window, counting: seconds(10), until_kill: seconds(5) }
+    }
+}

@@ -1,0 +1,113 @@
+//! The rows of the table, and how one is told.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// A row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Row {
+    Alone,
+    Of64,
+    Of256,
+    Mix,
+    SyncsAlone,
+    SyncsOf64,
+    Kill,
+}
+
+/// What is done for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// As many orders as go through.
+    Throughput { in_flight: usize, mix: bool },
+    /// Counts how often the disk is synced.
+    Syncs { in_flight: usize },
+    /// Kills the process in the middle.
+    Kill { in_flight: usize },
+}
+
+impl Row {
+    pub(crate) const ALL: [Self; 7] =
+        [Self::Alone, Self::Of64, Self::Of256, Self::Mix, Self::SyncsAlone, Self::SyncsOf64, Self::Kill];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Alone => "alone",
+            Self::Of64 => "64",
+            Self::Of256 => "256",
+            Self::Mix => "mix",
+            Self::SyncsAlone => "syncs-alone",
+            Self::SyncsOf64 => "syncs-64",
+            Self::Kill => "kill",
+        }
+    }
+
+    pub(crate) const fn kind(self) -> Kind {
+        match self {
+            Self::Alone => Kind::Throughput { in_flight: 1, mix: false },
+            Self::Of64 => Kind::Throughput { in_flight: 64, mix: false },
+            Self::Of256 => Kind::Throughput { in_flight: 256, mix: false },
+            Self::Mix => Kind::Throughput { in_flight: 64, mix: true },
+            Self::SyncsAlone => Kind::Syncs { in_flight: 1 },
+            Self::SyncsOf64 => Kind::Syncs { in_flight: 64 },
+            Self::Kill => Kind::Kill { in_flight: 256 },
+        }
+    }
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Row {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let known = || Self::ALL.map(Self::name).join(", ");
+        Self::ALL.into_iter().find(|row| row.name() == name).ok_or_else(|| format!("the rows are {}", known()))
+    }
+}
+
+/// What was found for a row: a line for each figure, some with a bar.
+#[derive(Debug, Default)]
+pub(crate) struct Report(Vec<Line>);
+
+#[derive(Debug)]
+struct Line {
+    text: String,
+    /// The bar, and whether it was met.
+    bar: Option<(String, bool)>,
+}
+
+impl Report {
+    /// A figure.
+    pub(crate) fn say(&mut self, text: String) {
+        self.0.push(Line { text, bar: None });
+    }
+
+    /// A figure that may be at most so much.
+    pub(crate) fn at_most(&mut self, text: String, found: f64, most: f64) {
+        self.0.push(Line { text, bar: Some((format!("at most {most}"), found <= most)) });
+    }
+
+    /// A figure that must be at least so much.
+    pub(crate) fn at_least(&mut self, text: String, found: f64, least: f64) {
+        self.0.push(Line { text, bar: Some((format!("at least {least}"), found >= least)) });
+    }
+
+    pub(crate) fn is_good(&self) -> bool {
+        self.0.iter().all(|line| line.bar.as_ref().is_none_or(|(_, is_met)| *is_met))
+    }
+
+    pub(crate) fn print(&self) {
+        for Line { text, bar } in &self.0 {
+            match bar {
+                None => println!("  {text}"),
+                Some((bar, true)) => println!("  {text:<72} [{bar}: met]"),
+                Some((bar, false)) => println!("  {text:<72} [{bar}: MISSED]"),
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! As many orders as go through, with so many in flight.
+
+use std::io;
+use std::process::Command;
+
+use tests::bench::load::{OVER, Seen, WARM};
+use tests::bench::process::{Process, Usage, bytes_in};
+use tests::bench::served::{Served, Stub};
+use tests::bench::stub::Manner;
+
+use crate::Times;
+use crate::reference::Reference;
+use crate::row::{Report, Row};
+
+/// What the three processes had taken at some time.
+struct Moment {
+    served: Usage,
+    stub: Usage,
+    load: Usage,
+}
+
+/// What was found.
+struct Found {
+    seen: Seen,
+    before: Moment,
+    after: Moment,
+    disk_bytes: u64,
+}
+
+pub(crate) fn run(row: Row, in_flight: usize, mix: bool, times: Times, reference: &Reference) -> io::Result<Report> {
+    let found = measure(in_flight, mix, times)?;
+    Ok(found.told(row, reference))
+}
+
+/// Starts a load generator of this plan.
+pub(crate) fn load(served: &Served, in_flight: usize, warm_up_ms: u128, window_ms: u128) -> io::Result<Process> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["load", "--address", &served.address().to_string()]);
+    command.args(["--in-flight", &in_flight.to_string()]);
+    command.args(["--warm-up-ms", &warm_up_ms.to_string(), "--window-ms", &window_ms.to_string()]);
+    Process::start(&mut command)
+}
+
+/// What a load generator saw, which has said that its window is over.
+pub(crate) fn seen(load: &mut Process) -> io::Result<Seen> {
+    serde_json::from_str(&load.line()?).map_err(io::Error::other)
+}
+
+fn measure(in_flight: usize, mix: bool, times: Times) -> io::Result<Found> {
+    let data = tempfile::tempdir()?;
+    let stub = Stub::start(Manner { mix, counts: false })?;
+    let mut served = Served::start(data.path(), &stub)?;
+    let mut load = load(&served, in_flight, times.warm_up.as_millis(), times.window.as_millis())?;
+    let moment = |load: &Process| {
+        Ok::<_, io::Error>(Moment { served: served.usage()?, stub: stub.usage()?, load: load.usage()? })
+    };
+    load.line_is(WARM)?;
+    let before = moment(&load)?;
+    load.line_is(OVER)?;
+    let after = moment(&load)?;
+    let disk_bytes = bytes_in(data.path())?;
+    let seen = seen(&mut load)?;
+    drop(load);
+    served.stop()?;
+    Ok(Found { seen, before, after, disk_bytes })
+}
+
+impl Found {
+    fn told(&self, row: Row, reference: &Reference) -> Report {
+        let Self { seen, before, after, disk_bytes } = self;
+        let name = row.name();
+        let (orders, per_s) = (seen.in_window().max(1) as f64, seen.per_s());
+        let each = |of: fn(&Moment) -> f64| (of(after) - of(before)) / orders;
+        let cpu_ms = each(|moment| moment.served.cpu_ms);
+        let around_ms = each(|moment| moment.stub.cpu_ms + moment.load.cpu_ms);
+        let written_bytes = each(|moment| moment.served.written_bytes as f64);
+        let mut report = Report::default();
+        let bars = reference.bars(name);
+        let rate = format!("{per_s:.0} orders/s ({:?} in {:.1} s)", seen.ends, seen.window_s);
+        let first = reference.of(name).next();
+        match (bars.orders_per_s_of_first, first.and_then(|first| first.orders_per_s)) {
+            (Some(times), Some(theirs)) => report.at_least(rate, per_s, times * theirs),
+            _ => report.say(rate),
+        }
+        let Seen { p50_ms, p90_ms, p99_ms, max_ms, .. } = seen;
+        let latency = format!("p50 {p50_ms:.2} ms, p90 {p90_ms:.2} ms, p99 {p99_ms:.2} ms, longest {max_ms:.1} ms");
+        match bars.p50_ms_max {
+            Some(most) => report.at_most(latency, *p50_ms, most),
+            None => report.say(latency),
+        }
+        let cpu = format!("{cpu_ms:.3} ms of CPU an order; stub and load generator {around_ms:.3} ms");
+        match bars.cpu_ms_per_order_max {
+            Some(most) => report.at_most(cpu, cpu_ms, most),
+            None => report.say(cpu),
+        }
+        let Usage { resident_mib, resident_mib_max, .. } = after.served;
+        report.say(format!("{resident_mib:.0} MiB resident, {resident_mib_max:.0} MiB at most"));
+        let on_disk = *disk_bytes as f64 / seen.orders.max(1) as f64;
+        report.say(format!("{on_disk:.0} bytes on disk an order, {written_bytes:.0} written"));
+        report.at_most(format!("{} orders astray", seen.astray()), seen.astray() as f64, 0.0);
+        for theirs in reference.of(name) {
+            if let Some(their_rate) = theirs.orders_per_s {
+                let mut text =
+                    format!("{:.2} times the {their_rate:.0} orders/s of {}", per_s / their_rate, theirs.engine);
+                if let Some(their_ms) = theirs.p50_ms {
+                    text += &format!("; p50 {:.2} times its {their_ms} ms", p50_ms / their_ms);
+                }
+                if let Some(their_ms) = theirs.cpu_ms_per_order {
+                    text += &format!("; CPU {:.2} times its {their_ms} ms", cpu_ms / their_ms);
+                }
+                report.say(text);
+            }
+        }
+        report
+    }
+}

@@ -1,0 +1,60 @@
+"""What every check has: a server with orders that happened, a browser, and a page that complains about nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from console import Console  # noqa: E402
+from server import Inventory, Server, until  # noqa: E402
+from world import LETTERS, bury, happen  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def inventory() -> Iterator[Inventory]:
+    """An inventory service that does as it is told."""
+    service = Inventory()
+    yield service
+    service.close()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory, inventory: Inventory) -> Iterator[Server]:
+    """A server where orders were processed, declined and compensated, and where some wait in Error."""
+    data = tmp_path_factory.mktemp("console") / "data"
+    server = Server(os.environ["STEPWARDEN_PROGRAM"], data, inventory, "--supervise-every", "100ms")
+    server.start()
+    try:
+        happen(server, inventory)
+        # Letters can only be put in where nobody else writes.
+        server.stop()
+        bury(data)
+        server.start()
+        until("the dead letters are settled", lambda: server.get("/overview")["DeadLetters"]["Count"] >= LETTERS)
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A Chromium without a window."""
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=os.environ["STEPWARDEN_BROWSER"], args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def console(browser: Browser, server: Server) -> Iterator[Console]:
+    """The console on a desk, in a browser that knows nothing of earlier checks. A complaint of it is a failure."""
+    with Console.on(browser, server.url) as opened:
+        yield opened
+        assert opened.complaints == []

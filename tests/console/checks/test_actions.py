@@ -1,0 +1,171 @@
+"""What an operator does to one order: every action, what it says before, and what may go wrong."""
+
+from __future__ import annotations
+
+import re
+
+from console import Console
+from playwright.sync_api import expect
+from server import Inventory, Server
+from world import held, stuck
+
+
+def test_a_resubmit_says_what_will_happen_and_is_followed_to_its_end(
+    console: Console, server: Server, inventory: Inventory
+) -> None:
+    order = stuck(server, inventory, "resubmit")
+    inventory.refusing.discard("resubmit")
+    console.open(f"#/order/{order['OrderID']}")
+    expect(console.page.locator("#actions").get_by_role("button")).to_have_text(["Resubmit…", "Cancel order…"])
+    dialog = console.act("Resubmit…", reason="stock-taking is over")
+    expect(dialog).to_contain_text(
+        "The undo of reserve-inventory is tried afresh as attempt 3, with no failures counted "
+        "and under the same idempotency key."
+    )
+    expect(dialog).to_contain_text("The order ends undone.")
+    dialog.get_by_role("button", name="Resubmit", exact=True).click()
+    expect(dialog.locator("#dialog-result")).to_contain_text("The order was resubmitted at")
+    dialog.get_by_role("button", name="Close").click()
+    expect(console.page.locator("#standing-head")).to_have_text("It is undone.")
+    lines = [
+        (line["Who"], line["What"], line.get("Why")) for line in server.get(f"/orders/{order['OrderID']}")["History"]
+    ]
+    assert ("ann", "resubmitted", "stock-taking is over") in lines
+    expect(console.page.get_by_role("row", name=re.compile("resubmitted ann stock-taking is over"))).to_be_visible()
+
+
+def test_a_pause_and_a_resume(console: Console, server: Server, inventory: Inventory) -> None:
+    order = held(server, inventory, "pause")
+    console.open(f"#/order/{order['OrderID']}")
+    expect(console.page.locator("#actions").get_by_role("button")).to_have_text(["Cancel order…", "Pause…"])
+    dialog = console.act("Pause…", reason="stock-taking")
+    expect(dialog).to_contain_text("The attempt under way (reserve-inventory) may end.")
+    dialog.get_by_role("button", name="Pause", exact=True).click()
+    expect(dialog.locator("#dialog-result")).to_contain_text("The order was paused")
+    dialog.get_by_role("button", name="Close").click()
+    expect(console.page.locator("#standing-head")).to_contain_text("It is paused by ann since")
+    inventory.holding.discard("pause")
+    console.sees(server.seen(order["OrderID"], lambda task: task["Steps"][0]["ProcessState"] == "Processed"))
+    # The name is known from the last time.
+    console.page.get_by_role("button", name="Resume…").click()
+    dialog = console.dialog()
+    expect(dialog.get_by_label("Your name")).to_have_value("ann")
+    dialog.get_by_label("Reason").fill("counted")
+    dialog.get_by_label("Reason").press("Enter")
+    expect(dialog.locator("#dialog-result")).to_contain_text("The order was resumed")
+    dialog.get_by_role("button", name="Close").click()
+    expect(console.page.locator("#standing-head")).to_have_text("It is done.")
+
+
+def test_a_cancel_undoes_what_was_begun(console: Console, server: Server, inventory: Inventory) -> None:
+    order = stuck(server, inventory, "cancel")
+    inventory.refusing.discard("cancel")
+    console.open(f"#/order/{order['OrderID']}")
+    dialog = console.act("Cancel order…", reason="customer called")
+    expect(dialog).to_contain_text("What was begun is undone in reverse order: reserve-inventory.")
+    expect(dialog).to_contain_text("This cannot be taken back.")
+    dialog.get_by_role("button", name="Cancel order").click()
+    expect(dialog.locator("#dialog-result")).to_contain_text("The order was cancelled")
+    dialog.get_by_role("button", name="Close").click()
+    expect(console.page.locator("#standing-head")).to_have_text("It is undone.")
+    assert server.get(f"/orders/{order['OrderID']}")["Reason"]["Code"] == "cancelled"
+
+
+def test_an_order_that_was_changed_meanwhile_is_looked_at_again_before_anything_is_done(
+    console: Console, server: Server, inventory: Inventory
+) -> None:
+    order = held(server, inventory, "raced")
+    console.open(f"#/order/{order['OrderID']}")
+    dialog = console.act("Cancel order…")
+    server.post(f"/orders/{order['OrderID']}/pause", {"By": "bob", "Reason": "was here first"})
+    paused = server.seen(order["OrderID"], lambda task: "Paused" in task)
+    with console.page.expect_response(re.compile("/cancel$")) as answer:
+        dialog.get_by_role("button", name="Cancel order").click()
+    assert answer.value.status == 412
+    expect(dialog.locator("#dialog-error")).to_contain_text(
+        "Nothing was done: the order was changed while you looked at it. "
+        f"It was Processing in version {order['Version']}, "
+        f"and is Processing in version {paused['Version']}. Look at what will happen now, then decide again."
+    )
+    assert server.get(f"/orders/{order['OrderID']}")["Version"] == paused["Version"]
+    # What was typed is still there, and a second thought goes through.
+    expect(dialog.get_by_label("Reason")).to_have_value("checked with the shop")
+    inventory.holding.discard("raced")
+    settled = server.seen(order["OrderID"], lambda task: task["Steps"][0]["ProcessState"] == "Processed")
+    dialog.get_by_role("button", name="Cancel order").click()
+    expect(dialog.locator("#dialog-error")).to_contain_text(f"is Processing in version {settled['Version']}")
+    dialog.get_by_role("button", name="Cancel order").click()
+    expect(dialog.locator("#dialog-result")).to_contain_text("The order was cancelled")
+    server.seen(order["OrderID"], lambda task: task["ProcessState"] == "Compensated")
+
+
+def test_an_action_that_a_changed_order_does_not_allow_is_not_offered_again(
+    console: Console, server: Server, inventory: Inventory
+) -> None:
+    order = stuck(server, inventory, "gone")
+    console.open(f"#/order/{order['OrderID']}")
+    dialog = console.act("Resubmit…")
+    inventory.refusing.discard("gone")
+    server.post(f"/orders/{order['OrderID']}/resubmit", {"By": "bob", "Reason": "was here first"})
+    server.seen(order["OrderID"], lambda task: task["ProcessState"] == "Compensated")
+    dialog.get_by_role("button", name="Resubmit", exact=True).click()
+    expect(dialog.locator("#dialog-error")).to_contain_text("Nothing was done")
+    expect(dialog).to_contain_text("In this state it cannot be resubmitted. It is undone.")
+    expect(dialog.get_by_role("button")).to_have_text(["Close"])
+    dialog.get_by_role("button", name="Close").click()
+    # The button that opened the dialog is gone, so the focus goes to the heading.
+    expect(console.page.get_by_role("heading", level=1)).to_be_focused()
+
+
+def test_name_and_reason_are_asked_for_and_blanks_are_none(
+    console: Console, server: Server, inventory: Inventory
+) -> None:
+    order = stuck(server, inventory, "blank")
+    console.open(f"#/order/{order['OrderID']}")
+    dialog = console.act("Resubmit…", by="ann", reason="   ")
+    dialog.get_by_role("button", name="Resubmit", exact=True).click()
+    expect(dialog.get_by_label("Reason")).to_be_focused()
+    assert dialog.get_by_label("Reason").evaluate("(field) => field.validity.valueMissing")
+    assert not [url for url in console.requests if url.endswith("/resubmit")]
+    assert server.get(f"/orders/{order['OrderID']}")["Version"] == order["Version"]
+
+
+def test_escape_leaves_it_and_gives_the_focus_back(console: Console, server: Server, inventory: Inventory) -> None:
+    order = stuck(server, inventory, "escape")
+    console.open(f"#/order/{order['OrderID']}")
+    console.act("Cancel order…")
+    console.page.keyboard.press("Escape")
+    expect(console.page.get_by_role("dialog")).to_have_count(0)
+    expect(console.page.get_by_role("button", name="Cancel order…")).to_be_focused()
+    assert server.get(f"/orders/{order['OrderID']}")["Version"] == order["Version"]
+
+
+def test_an_answer_that_leaves_it_open_says_that_it_is_safe_to_send_again(
+    console: Console, server: Server, inventory: Inventory
+) -> None:
+    order = stuck(server, inventory, "unsure")
+    console.open(f"#/order/{order['OrderID']}")
+    dialog = console.act("Resubmit…")
+    problem = {"type": "about:blank", "title": "Unavailable", "status": 503, "detail": "the queue does not answer"}
+    console.page.route("**/resubmit", lambda route: route.fulfill(status=503, json=problem))
+    dialog.get_by_role("button", name="Resubmit", exact=True).click()
+    expect(dialog.locator("#dialog-error")).to_have_text(
+        "the queue does not answer. It is not known whether it was queued; it is safe to send it again."
+    )
+    console.page.unroute("**/resubmit")
+    console.page.route("**/resubmit", lambda route: route.abort())
+    dialog.get_by_role("button", name="Resubmit", exact=True).click()
+    expect(dialog.locator("#dialog-error")).to_contain_text("the API cannot be reached")
+    console.page.unroute("**/resubmit")
+    inventory.refusing.discard("unsure")
+    dialog.get_by_role("button", name="Resubmit", exact=True).click()
+    expect(dialog.locator("#dialog-result")).to_contain_text("The order was resubmitted")
+
+
+def test_who_may_not_act_is_told_so(console: Console, server: Server, inventory: Inventory) -> None:
+    order = stuck(server, inventory, "forbidden")
+    console.open(f"#/order/{order['OrderID']}")
+    dialog = console.act("Resubmit…")
+    console.page.route("**/resubmit", lambda route: route.fulfill(status=403, json={"message": "Forbidden"}))
+    dialog.get_by_role("button", name="Resubmit", exact=True).click()
+    expect(dialog.locator("#dialog-error")).to_have_text("You may not do this: the API answered 403.")

@@ -1,0 +1,245 @@
+"""What an order holds is never markup; the page talks to nobody else; and it says so when the API is away."""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+from urllib.parse import urlsplit
+
+from console import Console
+from playwright.sync_api import Browser, expect
+from proxy import Proxy
+from server import Inventory, Server
+from world import declined, held, stuck
+
+MARKUP = '<img src=x onerror="window.pwned=1"><script>window.pwned=2</script><b id="pwned">'
+
+
+def test_markup_in_documents_ids_names_and_errors_is_text(
+    console: Console, server: Server, inventory: Inventory
+) -> None:
+    order = stuck(server, inventory, MARKUP, CorrelationID=MARKUP, **{MARKUP: [MARKUP, {"<i>": MARKUP}]})
+    for by, reason in [(MARKUP, MARKUP)]:
+        server.post(f"/orders/{order['OrderID']}/resubmit", {"By": by, "Reason": reason})
+    server.seen(order["OrderID"], lambda task: task["ProcessState"] == "Error" and task["Version"] > order["Version"])
+    job = server.post(
+        "/bulk", {"By": MARKUP, "Reason": MARKUP, "Selector": {"ReasonCode": MARKUP[:64], "Step": MARKUP[:64]}}
+    )
+    page = console.page
+    console.open(f"#/order/{order['OrderID']}")
+    expect(page.get_by_role("region", name="The document")).to_contain_text("onerror=")
+    expect(page.get_by_role("row", name=re.compile("resubmitted <img src=x"))).to_be_visible()
+    harmless(console)
+    from urllib.parse import quote
+
+    for view in (
+        f"#/orders?correlation={quote(MARKUP)}",
+        f"#/order/{quote(MARKUP, safe='')}",
+        f"#/jobs/new?reason={quote(MARKUP)}&step={quote(MARKUP)}",
+        "#/jobs",
+        f"#/job/{job['JobID']}",
+        "#/",
+    ):
+        page.goto(f"{server.url}/{view}")
+        expect(page.locator("#view")).to_have_attribute("data-shown", re.compile(re.escape(view[:8])))
+        harmless(console)
+    console.open(f"#/order/{order['OrderID']}")
+    dialog = console.act("Cancel order…", by=MARKUP, reason=MARKUP)
+    inventory.refusing.discard(MARKUP)
+    dialog.get_by_role("button", name="Cancel order").click()
+    expect(dialog.locator("#dialog-result")).to_contain_text("cancelled")
+    harmless(console)
+
+
+def test_markup_in_every_text_that_a_service_or_the_api_may_send_is_text(console: Console) -> None:
+    order_id = "01900000-0000-7000-8000-000000000003"
+    error = {"Code": MARKUP, "Message": MARKUP, "Attempt": 1, "At": "2026-01-01T00:00:00.000Z"}
+    step = {
+        "Name": MARKUP,
+        "Agent": MARKUP,
+        "ProcessState": "Error",
+        "LockedBy": MARKUP,
+        "CompleteBy": None,
+        "FailureCount": 1,
+        "Attempt": 1,
+        "Direction": "Forward",
+        "LastError": error,
+        "Output": {MARKUP: MARKUP},
+    }
+    task = {
+        "OrderID": order_id,
+        "Version": 1,
+        "Workflow": MARKUP,
+        "WorkflowVersion": 1,
+        "ProcessState": "Error",
+        "Reason": {"Code": MARKUP, "Message": MARKUP, "Step": MARKUP},
+        "Steps": [step],
+        "Priority": "normal",
+        "History": [{"At": "2026-01-01T00:00:00.000Z", "Who": MARKUP, "What": MARKUP, "Why": MARKUP}],
+    }
+    letter = {
+        "MessageID": MARKUP,
+        "Queue": "Agent",
+        "Agent": MARKUP,
+        "OrderID": MARKUP,
+        "ReceiveCount": 1,
+        "At": error["At"],
+        "SettledAt": error["At"],
+        "Fate": MARKUP,
+        "Message": MARKUP,
+    }
+    overview = {
+        "At": error["At"],
+        "Counts": [],
+        "Minutes": [],
+        "MinutesComplete": True,
+        "Failures": [
+            {
+                "Code": MARKUP,
+                "Step": MARKUP,
+                "Count": 1,
+                "AtLeast": False,
+                "OldestAt": error["At"],
+                "NewestAt": error["At"],
+                "LastError": error,
+                "OrderIDs": [MARKUP],
+            }
+        ],
+        "Services": [
+            {"Service": MARKUP, "State": "Open", "Since": error["At"], "Until": error["At"], "FailuresInARow": 1}
+        ],
+        "Leases": [
+            {"Name": MARKUP, "Owner": MARKUP, "Epoch": 1, "RenewedAt": error["At"], "Health": MARKUP, "Held": False}
+        ],
+        "DeadLetters": {"Count": 1, "AtLeast": False, "NewestAt": error["At"]},
+    }
+    page = console.page
+    page.route(f"**/orders/{order_id}", lambda route: route.fulfill(json=task))
+    page.route("**/dead-letters?*", lambda route: route.fulfill(json={"DeadLetters": [letter]}))
+    page.route("**/overview", lambda route: route.fulfill(json=overview))
+    page.route("**/orders?*", lambda route: route.fulfill(status=400, json={"detail": MARKUP}))
+    for view in (f"#/order/{order_id}", "#/dead-letters", "#/", "#/orders?state=Error"):
+        console.open(view)
+        expect(page.locator("#view")).to_contain_text("<img src=x onerror=")
+        harmless(console)
+
+
+def harmless(console: Console) -> None:
+    """No text became an element or was run."""
+    assert console.page.evaluate("window.pwned") is None
+    assert console.page.evaluate("document.querySelectorAll('img, #pwned, body script, b[id]').length") == 0
+
+
+def test_the_policy_lets_nothing_else_in_and_nobody_else_is_asked(console: Console, server: Server) -> None:
+    with urllib.request.urlopen(f"{server.url}/") as response:
+        policy, kinds = response.headers["Content-Security-Policy"], response.headers["X-Content-Type-Options"]
+    assert "default-src 'none'" in policy and "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert kinds == "nosniff"
+    console.open()
+    # The browser holds the page to it.
+    script = """() => {
+        const script = document.createElement('script');
+        script.textContent = 'window.pwned = 3';
+        document.body.append(script);
+        script.remove();
+        return window.pwned;
+    }"""
+    assert console.page.evaluate(script) is None
+    assert any("Content Security Policy" in text for text in console.complaints)
+    console.complaints.clear()
+    for view in ("#/orders", "#/dead-letters", "#/jobs"):
+        console.open(view)
+    assert {urlsplit(url).netloc for url in console.requests if not url.startswith("data:")} == {
+        urlsplit(server.url).netloc
+    }
+
+
+def test_what_did_not_change_is_not_sent_again(console: Console, server: Server) -> None:
+    order = declined(server)
+    console.open(f"#/order/{order['OrderID']}")
+    with console.page.expect_response(lambda answer: answer.url.endswith(order["OrderID"])) as answer:
+        pass
+    assert answer.value.status == 304
+    expect(console.page.locator("#standing-head")).to_have_text("It is undone.")
+
+
+def test_an_api_that_is_away_is_said_to_be_away_and_the_page_goes_on_when_it_is_back(
+    console: Console, server: Server, inventory: Inventory
+) -> None:
+    order = held(server, inventory, "away")
+    console.open(f"#/order/{order['OrderID']}")
+    page = console.page
+    expect(page.locator("#live")).to_have_text("live")
+    server.stop()
+    try:
+        expect(page.get_by_role("alert")).to_contain_text("The API does not answer.")
+        expect(page.get_by_role("alert")).to_contain_text("What you see is from before.")
+        expect(page.locator("#live")).to_have_text(re.compile(r"no answer since \d\d:\d\d:\d\d"))
+        # What was seen last stays to be read.
+        expect(page.locator("#standing-head")).to_contain_text("inventory works on reserve-inventory")
+        assert console.violations() == []
+        # A view that was never read says so.
+        page.get_by_role("link", name="Jobs", exact=True).click()
+        expect(page.locator(".empty")).to_have_text("Nothing could be read yet.")
+        page.go_back()
+    finally:
+        inventory.holding.discard("away")
+        server.start()
+    page.get_by_role("button", name="Ask now").click()
+    expect(page.locator("#away")).to_be_hidden()
+    expect(page.locator("#live")).to_have_text("live")
+    expect(page.locator("#standing-head")).to_have_text("It is done.")
+
+
+def test_an_answer_503_leaves_the_page_as_it_was(console: Console, server: Server) -> None:
+    console.open()
+    expect(console.page.locator("#live")).to_have_text("live")
+    problem = {
+        "type": "about:blank",
+        "title": "Unavailable",
+        "status": 503,
+        "detail": "this cannot be read at the moment; ask again",
+    }
+    console.page.route("**/overview", lambda route: route.fulfill(status=503, json=problem))
+    expect(console.page.get_by_role("alert")).to_contain_text("This cannot be read at the moment; ask again.")
+    expect(console.page.locator(".tiles")).to_be_visible()
+    console.page.unroute("**/overview")
+    expect(console.page.locator("#live")).to_have_text("live")
+
+
+def test_who_may_not_look_is_told_so(console: Console) -> None:
+    console.page.route("**/overview", lambda route: route.fulfill(status=403, json={"message": "Forbidden"}))
+    console.open()
+    expect(console.page.locator("#problem")).to_have_text("You may not see this.")
+
+
+def test_the_page_works_below_a_path_of_a_proxy(browser: Browser, server: Server, inventory: Inventory) -> None:
+    order = stuck(server, inventory, "below")
+    inventory.refusing.discard("below")
+    with Proxy(server.url, "/stage/prod") as proxy, Console.on(browser, proxy.url) as console:
+        console.open()
+        console.heading("Overview")
+        console.page.get_by_role("link", name="Orders", exact=True).click()
+        console.shown("#/orders")
+        console.open(f"#/order/{order['OrderID']}")
+        dialog = console.act("Resubmit…")
+        dialog.get_by_role("button", name="Resubmit", exact=True).click()
+        expect(dialog.locator("#dialog-result")).to_contain_text("The order was resubmitted")
+        assert all(
+            urlsplit(url).path.startswith("/stage/prod/") for url in console.requests if not url.startswith("data:")
+        )
+        assert console.complaints == []
+
+
+def test_the_page_works_as_the_command_line_serves_it(browser: Browser, server: Server, inventory: Inventory) -> None:
+    order = stuck(server, inventory, "by-program")
+    inventory.refusing.discard("by-program")
+    with server.console_program() as address, Console.on(browser, address) as console:
+        console.open()
+        console.heading("Overview")
+        console.open(f"#/order/{order['OrderID']}")
+        dialog = console.act("Resubmit…")
+        dialog.get_by_role("button", name="Resubmit", exact=True).click()
+        expect(dialog.locator("#dialog-result")).to_contain_text("The order was resubmitted")
+        assert all(url.startswith(f"{address}/") for url in console.requests if not url.startswith("data:"))
+        assert console.complaints == []

@@ -1,0 +1,131 @@
+"""Pictures of the main views for the README: of orders that really happened, over a few minutes, so that there is
+something to see."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import tempfile
+import time
+from io import BytesIO
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from console import Console  # noqa: E402
+from PIL import Image  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
+from server import Inventory, Server, until  # noqa: E402
+from world import declined, stuck  # noqa: E402
+
+# How long orders come in, and how many in a second: the bars of the throughput are minutes.
+HAPPENING_S = 240
+PER_SECOND = (3, 5, 4, 6, 2, 5)
+BYTES_MAX = 150_000
+COLOURS = 256
+# Colours as near as this, of 256 in each of red, green and blue, are taken for one.
+NEAR = 3
+
+
+def main() -> int:
+    """Writes the pictures into the folder that is given."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
+        inventory = Inventory()
+        server = Server(os.environ["STEPWARDEN_PROGRAM"], Path(data) / "data", inventory)
+        browser = playwright.chromium.launch(executable_path=os.environ["STEPWARDEN_BROWSER"], args=["--no-sandbox"])
+        try:
+            server.start()
+            addresses = happen(server, inventory)
+            with Console.on(browser, server.url, height=900) as console:
+                console.open(addresses["overview"])
+                write(console, folder / "overview.png", whole=True)
+                console.open(addresses["order"])
+                write(console, folder / "order.png")
+                console.open(addresses["error"])
+                console.act("Resubmit…", reason="stock-taking is over")
+                write(console, folder / "resubmit.png")
+            with Console.on(browser, server.url, height=900, dark=True) as console:
+                console.open(addresses["overview"])
+                write(console, folder / "overview-dark.png", whole=True)
+            with Console.on(browser, server.url, width=360, height=760, device_scale_factor=2) as console:
+                console.open(addresses["waiting"])
+                write(console, folder / "phone.png")
+        finally:
+            browser.close()
+            server.stop()
+            inventory.close()
+    return 0
+
+
+def happen(server: Server, inventory: Inventory) -> dict[str, str]:
+    """Orders come in for a while; some are declined, some wait for a person, and at the end payment is down."""
+    start = time.monotonic()
+    numbers = itertools.count(1)
+    for second in range(HAPPENING_S):
+        for _ in range(PER_SECOND[second // 40 % len(PER_SECOND)]):
+            number = next(numbers)
+            total = 10 + number % 90
+            server.order(
+                wait=False,
+                Item="mug",
+                CorrelationID=f"cart-{number}",
+                Customer={"Email": f"c{number}@example.org"},
+                Total=total,
+            )
+        if second % 12 == 0:
+            declined(server, CorrelationID=f"tea-{second}")
+        if second % 45 == 0:
+            stuck(server, inventory, f"stuck-{second}", CorrelationID=f"pot-{second}")
+        time.sleep(max(0.0, start + second + 1 - time.monotonic()))
+    flaky = server.order(
+        Item="mug",
+        CorrelationID="cart-flaky",
+        StandIn={"payment": {"Flaky": 3}, "shipping": {"SlowMs": 900, "Decline": "no-carrier"}},
+    )
+    error = server.get("/orders?state=Error&limit=1")["Orders"][0]
+    server.switch("payment", down=True)
+    waiting = [server.order(wait=False, Item="mug", CorrelationID=f"late-{number}") for number in range(12)]
+    until("payment is known to fail", lambda: server.health("payment") == "Open")
+    seen = server.seen(waiting[0]["OrderID"], lambda task: "NotBefore" in task["Steps"][1])
+    return {
+        "overview": "#/",
+        "order": f"#/order/{flaky['OrderID']}",
+        "error": f"#/order/{error['OrderID']}",
+        "waiting": f"#/order/{seen['OrderID']}",
+    }
+
+
+def write(console: Console, file: Path, whole: bool = False) -> None:
+    """Takes a picture and makes it small: a page has few colours."""
+    taken = console.page.screenshot(full_page=whole, animations="disabled", caret="hide")
+    picture = Image.open(BytesIO(taken)).convert("RGB")
+    reduced(picture).save(file, optimize=True)
+    size = file.stat().st_size
+    print(f"console: {file} ({size // 1000} kB)", file=sys.stderr)
+    if size > BYTES_MAX:
+        raise SystemExit(f"{file} has {size} bytes, which is more than {BYTES_MAX}")
+
+
+def reduced(picture: Image.Image) -> Image.Image:
+    """The picture in few colours. Those of areas stay as they are; the edges of letters are moved to the nearest."""
+    counted = sorted(picture.getcolors(picture.width * picture.height), reverse=True)
+    kept: list[tuple[int, int, int]] = []
+    places: dict[tuple[int, int, int], int] = {}
+    for _, colour in counted:
+        away = [max(abs(one - other) for one, other in zip(colour, known, strict=True)) for known in kept]
+        if len(kept) < COLOURS and (not away or min(away) > NEAR):
+            places[colour] = len(kept)
+            kept.append(colour)
+        else:
+            places[colour] = away.index(min(away))
+    small = Image.new("P", picture.size)
+    small.putpalette([value for colour in kept for value in colour])
+    small.putdata([places[colour] for colour in picture.getdata()])
+    return small
+
+
+if __name__ == "__main__":
+    sys.exit(main())

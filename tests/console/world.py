@@ -1,0 +1,79 @@
+"""Orders that really happen, each in its own way."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from server import Inventory, Server
+
+# More than one page of each list.
+LETTERS = 30
+PROCESSED = 60
+
+DECLINED = {"payment": {"Decline": "card-declined"}}
+
+
+def happen(server: Server, inventory: Inventory) -> None:
+    """Posts the orders that most views show."""
+    with ThreadPoolExecutor(8) as posters:
+        mugs = [
+            posters.submit(
+                server.order,
+                wait=number % 10 == 0,
+                Item="mug",
+                CorrelationID=f"shop-{number}",
+                Customer={"Email": f"c{number}@example.org"},
+            )
+            for number in range(PROCESSED)
+        ]
+        for mug in mugs:
+            mug.result()
+    declined(server)
+    for number in range(3):
+        stuck(server, inventory, f"stuck-{number}")
+
+
+def declined(server: Server, **document: object) -> dict[str, Any]:
+    """An order whose card is declined, so that it is undone."""
+    return server.order(Item="tea", StandIn=DECLINED, **document)
+
+
+def stuck(server: Server, inventory: Inventory, tag: str, **document: object) -> dict[str, Any]:
+    """An order that waits in Error: its card is declined and the release of its stock refused, until the tag is taken
+    out of `refusing`."""
+    inventory.refusing.add(tag)
+    task = declined(server, Tag=tag, **document)
+    assert (task["ProcessState"], task["Reason"]["Code"]) == ("Error", "compensation-failed"), task
+    return alerted(server, task["OrderID"])
+
+
+def alerted(server: Server, order_id: str) -> dict[str, Any]:
+    """The order in Error once its alert is known to be sent: that makes one more version, and it is the operator's."""
+    return server.seen(order_id, lambda task: task["ProcessState"] == "Error" and task["Watch"].startswith("error"))
+
+
+def held(server: Server, inventory: Inventory, tag: str, **document: object) -> dict[str, Any]:
+    """An order whose first attempt is under way, until the tag is taken out of `holding`."""
+    inventory.holding.add(tag)
+    order = server.order(wait=False, Tag=tag, **document)
+    return server.seen(order["OrderID"], lambda task: task["Steps"][0]["ProcessState"] == "Processing")
+
+
+def bury(data: Path) -> None:
+    """Puts letters into the data of a stopped server, as a crash leaves them; it settles them at its next start."""
+    wake = {"Wake": {"OrderID": "01900000-0000-7000-8000-000000000000"}}
+    now_ms = int(time.time() * 1000)
+    with sqlite3.connect(data / "stepwarden.db") as database:
+        for number in range(LETTERS):
+            body = json.dumps(wake) if number % 2 else "<b>no message</b>"
+            database.execute(
+                "INSERT INTO dead_letters (queue, message_id, body, reason, receive_count, at) "
+                "VALUES ('scheduler', ?, ?, 'received too often', 5, ?)",
+                (1000 + number, body, now_ms),
+            )
+    database.close()

@@ -1,0 +1,95 @@
+"""`stepwarden doctor` on the deployment: all is well, and what somebody changed by hand is found."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from typing import Any
+
+import tools
+from deployment import STACK
+from emulator import REGION, ROOT_KEYS, client_environment
+from report import expect, expect_equal
+from world import World
+
+# The template gives their items an end; the emulator does not read that.
+TABLES_WITH_END = ("Leases", "Memos", "DeadLetters", "StandIns")
+# Some fifty calls of the `aws` tool, each a process of its own.
+DOCTOR_S_MAX = 300
+
+
+def it_finds_nothing_wrong_and_then_what_was_changed_by_hand(world: World) -> None:
+    """Through the API and the `aws` tool; warnings are about what other checks left behind."""
+    for name in TABLES_WITH_END:
+        end_items_of(world, name)
+    world.supervise()
+    status, report = look(world, "--stack", STACK)
+    expect_equal("what is wrong with the deployment", found(report, "wrong"), {})
+    expect_equal("status", status, 0)
+    expect_equal("what could not be looked at", found(report, "skipped"), {})
+    kinds = {check.split(" ")[0] for check in found(report, "ok")}
+    expect(kinds >= {"reachable", "clock", "supervisor", "queue", "function", "table", "schedule", "roles"}, f"{kinds}")
+    with world.visibility("payment", 30):
+        status, report = look(world, "--stack", STACK)
+    expect_equal("status with a queue that was changed", status, 1)
+    wrong = found(report, "wrong")
+    expect_equal("what is wrong then", list(wrong), [f"queue {STACK}-payment"])
+    expect("30 s" in wrong[f"queue {STACK}-payment"], f"it says why: {wrong}")
+
+
+def an_operator_sees_the_api_and_a_stranger_is_told_why_not(world: World) -> None:
+    """The doctor and the other commands sign with whatever credentials are in the environment."""
+    keys = world.operator.keys
+    expect(keys is not None, "the operator has keys")
+    own = {"AWS_ACCESS_KEY_ID": keys.access_key, "AWS_SECRET_ACCESS_KEY": keys.secret_key} if keys else {}
+    status, report = look(world, environment=own)
+    expect_equal("status of the operator", (status, found(report, "skipped")), (0, {}))
+    forged = {"AWS_ACCESS_KEY_ID": "AKIAFORGEDFORGEDFORG", "AWS_SECRET_ACCESS_KEY": "not-the-secret"}
+    listed = stepwarden(world, ["list"], forged)
+    expect_equal("status of forged keys", listed.returncode, 6)
+    expect("ApplicationPolicyArn" in listed.stderr, f"it says what is missing: {listed.stderr}")
+
+
+def look(world: World, *words: str, environment: dict[str, str] = ROOT_KEYS) -> tuple[int, dict[str, Any]]:
+    """One run of the doctor: its status and its report."""
+    done = stepwarden(world, ["doctor", "--output", "json", *words], environment)
+    expect(done.stdout.startswith("{"), f"the doctor says {done.stderr}")
+    return done.returncode, json.loads(done.stdout)
+
+
+def stepwarden(world: World, words: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The program against the deployed API, signed with the keys in the environment."""
+    tools.run(["cargo", "build", "--locked", "--package", "stepwarden"])
+    awscli = tools.environment("awscli")
+    command = ["cargo", "run", "--locked", "--quiet", "--package", "stepwarden", "--", *words]
+    command += ["--api", world.deployment.door, "--auth", "iam", "--region", REGION]
+    return subprocess.run(
+        command,
+        cwd=tools.ROOT,
+        env={
+            **os.environ,
+            **client_environment(world.deployment.emulator.url),
+            **environment,
+            "PATH": f"{awscli / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=DOCTOR_S_MAX,
+        check=False,
+    )
+
+
+def found(report: dict[str, Any], state: str) -> dict[str, str]:
+    """The checks that came to a state, and what was found."""
+    return {line["Check"]: line["Found"] for line in report["Checks"] if line["State"] == state}
+
+
+def end_items_of(world: World, name: str) -> None:
+    """Does what the emulator leaves out of the template."""
+    table = world.deployment.table(name)
+    status = world.dynamo.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
+    if status == "DISABLED":
+        specification = {"Enabled": True, "AttributeName": "TTL"}
+        world.dynamo.update_time_to_live(TableName=table, TimeToLiveSpecification=specification)

@@ -1,0 +1,54 @@
+//! How the code reads each message.
+
+use domain::message::{CloudEvent, Request, SchedulerMessage, decode};
+use domain::order::Order;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// What the code makes of a message of this name, written again; or why it refuses it.
+pub(crate) fn read(name: &str, message: &Value) -> Result<Value, String> {
+    match name {
+        "submission" => again::<Order>(message),
+        "wake" | "reply" | "command" => again::<SchedulerMessage>(message),
+        "request" => again::<Request>(message),
+        event => {
+            assert!(
+                event.starts_with("order-") || event.ends_with("-failing") || event.ends_with("-unreadable"),
+                "{event}"
+            );
+            again::<CloudEvent>(message)
+        }
+    }
+}
+
+fn again<M: Serialize + DeserializeOwned>(message: &Value) -> Result<Value, String> {
+    let message: M = decode(message.to_string().as_bytes()).map_err(|error| error.to_string())?;
+    Ok(written(&message))
+}
+
+/// A message as it is sent.
+pub(crate) fn written(message: &impl Serialize) -> Value {
+    serde_json::from_str(&serde_json::to_string(message).unwrap()).unwrap()
+}
+
+/// The schema that a message of the scheduler queue is of.
+pub(crate) fn name_of(message: &SchedulerMessage) -> &'static str {
+    match message {
+        SchedulerMessage::Wake(_) => "wake",
+        SchedulerMessage::Reply(_) => "reply",
+        SchedulerMessage::Command(_) => "command",
+    }
+}
+
+/// The schema that an event of this type is of: `OrderNeedsOperator` is `order-needs-operator`.
+pub(crate) fn name_of_event(kind: &str) -> String {
+    let mut name = String::new();
+    for letter in kind.chars() {
+        if letter.is_ascii_uppercase() && !name.is_empty() {
+            name.push('-');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
