@@ -67,8 +67,8 @@ BOOKS: list[tuple[str, Callable[[World], None]]] = [
     ("every effect was made once, and what was undone is undone", audit.effects_were_made_once),
     ("nothing is left to look after", audit.watch_is_empty),
     (
-        "the doctor finds nothing wrong, and then what was changed by hand",
-        doctor.it_finds_nothing_wrong_and_then_what_was_changed_by_hand,
+        "the doctor finds what was changed by hand, and otherwise nothing wrong",
+        doctor.it_finds_what_was_changed_by_hand_and_otherwise_nothing_wrong,
     ),
     ("the doctor as an operator, and with forged keys", doctor.an_operator_sees_the_api_and_a_stranger_is_told_why_not),
     ("logs and metrics are well formed and hold no document", logs.logs_name_orders_and_keep_documents_out),

@@ -181,6 +181,7 @@ impl State {
             last = place;
         }
         page.next = found.peek().map(|_| last.to_string());
+        page.read = page.tasks.len();
         Ok(page)
     }
 }

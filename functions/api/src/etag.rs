@@ -145,6 +145,11 @@ mod tests {
             assert_eq!((answer.status, answer.text.as_str(), answer.header("etag")), (304, "", Some("\"9\"")), "{tag}");
         }
         assert_eq!(fake.call("GET", &path, &[("If-None-Match", "\"8\"")], "").status, 200);
+        let head = |tag| fake.call("HEAD", &path, &[("If-None-Match", tag)], "");
+        let (same, other) = (head("\"9\""), head("\"8\""));
+        assert_eq!((same.status, same.header("content-length")), (304, None), "that of the 200 is not known");
+        let length = fake.get(&path).text.len().to_string();
+        assert_eq!((other.status, other.header("content-length")), (200, Some(&*length)));
         fake.call("GET", &path, &[("If-None-Match", "9")], "").names(400, "invalid-header", "If-None-Match");
     }
 

@@ -37,6 +37,7 @@ mod services;
 mod site;
 #[cfg(test)]
 mod testing;
+mod traced;
 mod view;
 mod workflows;
 

@@ -11,7 +11,7 @@ use domain::observe;
 use domain::order::Order;
 use domain::ports::PortError;
 use domain::task::{ProcessState, Task};
-use domain::trace::{self, TRACEPARENT, TraceParent};
+use domain::trace;
 use http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
 use tracing::Instrument;
@@ -20,6 +20,7 @@ use crate::door::Door;
 use crate::key::idempotency_key;
 use crate::prefer::Wait;
 use crate::problem::Problem;
+use crate::traced::traced;
 use crate::view::TaskView;
 use crate::{ApiPorts, body, reply};
 
@@ -60,11 +61,6 @@ pub(crate) async fn post(
         answer
     };
     taking.instrument(span).await
-}
-
-/// The span of the caller that sent the request. What is no such thing is none.
-fn traced(headers: &HeaderMap) -> Option<TraceParent> {
-    headers.get(TRACEPARENT)?.to_str().ok()?.parse().ok()
 }
 
 /// Puts an order on the submission queue, unless it is stored already.

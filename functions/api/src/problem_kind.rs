@@ -55,6 +55,10 @@ kinds! {
         "A browser says, in Sec-Fetch-Site or Origin, that a page of another site wants to post here. That is refused, \
          since the visitor may know nothing of it."
         "Post from a page that this API serves, or from a program. A proxy in between has to leave Host as it was sent."
+    Misdirected MISDIRECTED_REQUEST "misdirected-request" "Misdirected request"
+        "The API listens on its own machine alone, and the name in Host is none of its own. A page of another site may have its \
+         name lead there, to read and post what it likes; so such a request is refused."
+        "Call it localhost or 127.0.0.1, or start it with `stepwarden serve --allow-host NAME`."
     BodyTooLarge PAYLOAD_TOO_LARGE "body-too-large" "Body too large"
         "The body is larger than 128 KiB, the largest document."
         "Keep what is large elsewhere, and send a reference to it."

@@ -49,8 +49,11 @@ pub(crate) fn located(mut response: Response<Bytes>, path: String) -> Response<B
 
 /// The answer to a HEAD: all of it but the body.
 pub(crate) fn without_body(mut response: Response<Bytes>) -> Response<Bytes> {
-    let length = HeaderValue::from(response.body().len());
-    response.headers_mut().insert(CONTENT_LENGTH, length);
+    // The length of a 304 would be that of the 200 in its place, and nobody has made that one.
+    if response.status() != StatusCode::NOT_MODIFIED {
+        let length = HeaderValue::from(response.body().len());
+        response.headers_mut().insert(CONTENT_LENGTH, length);
+    }
     *response.body_mut() = Bytes::new();
     response
 }

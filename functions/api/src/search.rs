@@ -21,9 +21,10 @@ use sha2::{Digest, Sha256};
 use crate::problem::Problem;
 use crate::{ApiPorts, list, query};
 
-/// Tasks that one call looks at.
-const EXAMINED_MAX: usize = 1_000;
-/// Pages of the store that one call reads; a store may give pages that are short.
+/// Tasks that one call reads; the page that reaches it is the last. A store without an index of a state reads many tasks to
+/// find a few.
+const READ_MAX: usize = 1_000;
+/// Pages of the store that one call reads; a store may give pages that are empty.
 const PAGES_MAX: usize = 20;
 /// Orders that one call reads: each may have a document of 128 KiB.
 const ORDERS_MAX: usize = 200;
@@ -144,11 +145,11 @@ pub(crate) async fn walk(
     limit: usize,
 ) -> Result<Found, Problem> {
     let mut found = Found { next: after, ..Found::default() };
-    let (mut orders_read, mut all_behind) = (0, true);
+    let (mut read, mut orders_read, mut all_behind) = (0, 0, true);
     for _ in 0..PAGES_MAX {
         let after = found.next.take();
-        let at_once = PAGE_MAX.min(EXAMINED_MAX - found.examined);
-        let mut page = list::page(ports, state, after.as_deref(), at_once).await?;
+        let mut page = list::page(ports, state, after.as_deref(), PAGE_MAX.min(READ_MAX - read)).await?;
+        read += page.read.max(page.tasks.len());
         let fitting = search.among(ports, redaction, &page, &mut orders_read).await?;
         if let Some(count) = cut(&page, &fitting, limit - found.tasks.len()) {
             // The next page has to begin behind the last order of this one, and only the store can say where that is.
@@ -157,12 +158,12 @@ pub(crate) async fn walk(
         all_behind &= page.tasks.iter().all(|task| search.is_behind(task));
         found.take(page, &fitting);
         let is_full = found.tasks.len() >= limit;
-        if is_full || found.next.is_none() || found.examined >= EXAMINED_MAX || orders_read + PAGE_MAX > ORDERS_MAX {
+        if is_full || found.next.is_none() || read >= READ_MAX || orders_read + PAGE_MAX > ORDERS_MAX {
             break;
         }
     }
     // A whole call's worth of orders from long before: whoever goes on finds older ones only.
-    let is_over = found.examined >= EXAMINED_MAX && all_behind && is_by_submission(state);
+    let is_over = read >= READ_MAX && found.examined > 0 && all_behind && is_by_submission(state);
     if is_over || search.is_of_no_time() {
         found.next = None;
     }

@@ -1,7 +1,9 @@
 //! What the tests of this crate share: ports in plain maps, and requests in one line.
 
+mod store;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -13,8 +15,8 @@ use domain::limits::SHARDS;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Clock, Commit, Due, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Page,
-    PortError, Queues, Randomness, ServiceHealth, Services, Store,
+    Breaker, Clock, Commit, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, PortError, Queues, Randomness,
+    ServiceHealth, Services,
 };
 use domain::task::{Pause, ProcessState, Task};
 use domain::time::Timestamp;
@@ -87,6 +89,10 @@ pub(crate) struct Fake {
     leases: Mutex<Vec<LeaseRecord>>,
     /// Every page of a list says that there is another, which is the same.
     endless: AtomicBool,
+    /// Tasks of whatever state that the store reads for a page, where it has no index of a state; 0 where it has.
+    no_index: AtomicUsize,
+    /// Tasks read for lists.
+    tasks_listed: AtomicUsize,
     /// What `settled` was asked to wait, in milliseconds.
     waits: Mutex<Vec<u64>>,
     /// The state that an order gets while it is waited for.
@@ -290,6 +296,16 @@ impl Fake {
         self.endless.store(true, Ordering::Relaxed);
     }
 
+    /// Lets the store find those of a state by reading all, so many for a page.
+    pub(crate) fn has_no_index_of_states(&self, at_once: usize) {
+        self.no_index.store(at_once, Ordering::Relaxed);
+    }
+
+    /// How many tasks were read for lists.
+    pub(crate) fn tasks_listed(&self) -> usize {
+        self.tasks_listed.load(Ordering::Relaxed)
+    }
+
     /// How many orders were read.
     pub(crate) fn orders_read(&self) -> u64 {
         self.orders_read.load(Ordering::Relaxed)
@@ -311,58 +327,6 @@ impl Fake {
             true => Err(PortError::unavailable(operation, "told to fail")),
             false => Ok(()),
         }
-    }
-}
-
-impl Store for Fake {
-    async fn insert(&self, _: Order, _: Task) -> Result<Inserted, PortError> {
-        panic!("the door never writes order state")
-    }
-
-    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
-        self.reach("store.order")?;
-        self.orders_read.fetch_add(1, Ordering::Relaxed);
-        Ok(self.orders.lock().unwrap().get(&order_id).cloned())
-    }
-
-    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
-        self.reach("store.task")?;
-        Ok(self.tasks.lock().unwrap().get(&order_id).cloned())
-    }
-
-    async fn commit(&self, _: &Task, _: Arc<Task>) -> Result<Commit, PortError> {
-        panic!("the door never writes order state")
-    }
-
-    async fn due(&self, _: u8, _: Timestamp, _: Option<Due>, _: usize) -> Result<Vec<Due>, PortError> {
-        panic!("the door does not supervise")
-    }
-
-    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        self.reach("store.list")?;
-        let after: Option<OrderId> = after.map(str::parse).transpose().map_err(|_| ListError::Cursor)?;
-        let tasks = self.tasks.lock().unwrap();
-        let mut rest = tasks.values().filter(|task| {
-            after.is_none_or(|after| task.order_id > after) && state.is_none_or(|state| task.process_state == state)
-        });
-        let tasks: Vec<_> = rest.by_ref().take(limit).cloned().collect();
-        let next = rest.next().and(tasks.last()).map(|last| last.order_id.to_string());
-        // This id comes before all others, so that the next page is the first one again.
-        let again = || self.endless.load(Ordering::Relaxed).then(|| "00000000-0000-0000-0000-000000000000".to_owned());
-        let next = next.or_else(again);
-        Ok(Page { tasks, next })
-    }
-
-    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
-        self.reach("store.settled")?;
-        self.waits.lock().unwrap().push(wait_ms);
-        if let Some(state) = *self.settles_as.lock().unwrap() {
-            self.submission_runs(state);
-            for task in self.tasks.lock().unwrap().values_mut() {
-                Arc::make_mut(task).process_state = state;
-            }
-        }
-        Ok(self.tasks.lock().unwrap().get(&order_id).cloned())
     }
 }
 

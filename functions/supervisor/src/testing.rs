@@ -249,7 +249,8 @@ impl Store for Ports {
                 later.filter(|task| state.is_none_or(|state| task.process_state == state)).cloned().collect();
             let next = (tasks.len() > limit).then(|| tasks[limit - 1].order_id.to_string());
             tasks.truncate(limit);
-            Ok(Page { tasks, next })
+            let read = tasks.len();
+            Ok(Page { tasks, next, read })
         })
         .await
     }

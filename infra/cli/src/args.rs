@@ -21,6 +21,7 @@ pub use orders::{ActArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs
 
 use crate::exit;
 use crate::reply_channels::ReplyChannel;
+use crate::serve;
 use crate::standin::{self, Service};
 
 const ABOUT: &str = "Carries orders through several services, each whole or undone whole, whatever fails on the way";
@@ -182,6 +183,11 @@ pub struct ServeArgs {
     /// Address to listen on; 0.0.0.0 lets other machines in, and there is no password
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: IpAddr,
+    /// A name that the API may be called by, for a proxy on this machine that passes Host on (repeatable). Bound to a
+    /// loopback address it takes only localhost, 127.0.0.1 and [::1] else, so that no page of a browser gets in under a
+    /// name of its own; bound to any other address Host is not checked
+    #[arg(long = "allow-host", value_name = "NAME", value_parser = serve::host_name)]
+    pub allowed_hosts: Vec<String>,
     /// Port of the API; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 3000)]
     pub port: u16,
@@ -371,6 +377,7 @@ mod tests {
             ("stepwarden serve --supervise-every 0s", &["--supervise-every", "10ms to 1h"]),
             ("stepwarden serve --supervise-every 2h", &["--supervise-every", "10ms to 1h"]),
             ("stepwarden serve --host nowhere", &["--host", "nowhere"]),
+            ("stepwarden serve --allow-host http://a.example", &["--allow-host", "without a port"]),
             ("stepwarden serve --supervisors 0", &["--supervisors", "0", "1..=64"]),
             ("stepwarden serve --reply-channel shop", &["--reply-channel", "shop", "NAME=URL"]),
             ("stepwarden serve --reply-channel shop=ftp://x", &["--reply-channel", "ftp", "http://"]),

@@ -21,8 +21,8 @@ pub enum Exit {
     NotAllowed,
     /// What was waited for did not come about in time.
     TimedOut,
-    /// Ctrl-C or SIGTERM.
-    Interrupted,
+    /// Done, but the answer could not be written: no room left.
+    Unwritten,
     /// Nobody reads the output any more.
     OutputGone,
 }
@@ -38,7 +38,8 @@ Exit status:
   5  the API cannot be reached or does not work
   6  not authorised
   7  what was waited for did not come about in time
-  130 interrupted, 141 nobody reads the output any more";
+  8  done, but the answer could not be written
+  141 nobody reads the output any more; 130 Ctrl-C and 143 SIGTERM, but 0 for serve and console";
 
 impl Exit {
     /// The number.
@@ -53,7 +54,7 @@ impl Exit {
             Self::Away => 5,
             Self::NotAllowed => 6,
             Self::TimedOut => 7,
-            Self::Interrupted => 130,
+            Self::Unwritten => 8,
             Self::OutputGone => 141,
         }
     }
@@ -77,8 +78,8 @@ mod tests {
 
     #[test]
     fn the_help_names_every_status() {
-        use Exit::{Away, Fine, Interrupted, NotAllowed, NotFound, Otherwise, OutputGone, Refused, TimedOut, Usage};
-        for exit in [Fine, Otherwise, Usage, NotFound, Refused, Away, NotAllowed, TimedOut, Interrupted, OutputGone] {
+        use Exit::{Away, Fine, NotAllowed, NotFound, Otherwise, OutputGone, Refused, TimedOut, Unwritten, Usage};
+        for exit in [Fine, Otherwise, Usage, NotFound, Refused, Away, NotAllowed, TimedOut, Unwritten, OutputGone] {
             assert!(HELP.contains(&format!("{} ", exit.code())), "{exit:?}");
         }
     }

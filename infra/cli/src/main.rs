@@ -66,7 +66,8 @@ async fn serve(args: &ServeArgs) -> Result<ExitCode, Failed> {
     let engine = open(&args.data, options).await?;
     let ServeArgs { supervisors, supervise_every, .. } = *args;
     let redacted = args.redact.clone();
-    let setup = Setup { supervisors, supervise_every, reply_channels: channels.names(), redacted };
+    let (reply_channels, allowed_hosts) = (channels.names(), args.allowed_hosts.clone());
+    let setup = Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts };
     let running = serve::start(listener, backend(&engine), remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), args.data.display()));
     if let Some(stand_ins) = running.stand_ins() {

@@ -51,7 +51,7 @@ impl Served {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = order.len();
         let head = format!(
-            "POST /orders HTTP/1.1\r\nhost: x\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n"
+            "POST /orders HTTP/1.1\r\nhost: localhost\r\n{headers}connection: close\r\ncontent-length: {length}\r\n\r\n"
         );
         stream.write_all(format!("{head}{order}").as_bytes()).unwrap();
         stream
@@ -59,7 +59,9 @@ impl Served {
 
     fn get(&self, path: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes()).unwrap();
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").as_bytes())
+            .unwrap();
         stream
     }
 

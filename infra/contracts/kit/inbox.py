@@ -7,7 +7,11 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from .queues import Queue
+from .contract import NESTING_MAX
+from .queues import Queue, Unfit
+
+# The members around an output, and to spare: what is deeper nobody reads.
+LEVELS_MAX = NESTING_MAX + 8
 
 
 @dataclass(frozen=True)
@@ -46,14 +50,20 @@ class Inbox:
         self._changed = changed
         self._replies: list[Reply] = []
         self._is_closed = threading.Event()
+        self._problem: Exception | None = None
         queues = [(replies, False)] + ([(high, True)] if high else [])
+        self.queues = [queue for queue, _ in queues]
         self._threads = [threading.Thread(target=self._collect, args=queue, daemon=True) for queue in queues]
         for thread in self._threads:
             thread.start()
 
     def replies(self, order_id: str) -> list[Reply]:
-        """The replies for this order so far."""
+        """The replies for this order so far. Raises Unfit where a queue of replies cannot be read any more: then what
+        is missing here is not missing because of the agent.
+        """
         with self._changed:
+            if self._problem is not None:
+                raise Unfit(f"the queues of replies cannot be read any more: {self._problem!r}") from self._problem
             return [reply for reply in self._replies if reply.member("OrderID") == order_id]
 
     def strays(self, known: set[str]) -> list[Reply]:
@@ -69,16 +79,44 @@ class Inbox:
 
     def _collect(self, queue: Queue, is_high: bool) -> None:
         while not self._is_closed.is_set():
-            taken = [_read(message, is_high) for message in queue.take(1)]
+            taken: list[Reply] = []
+            problem: Exception | None = None
+            try:
+                taken = [_read(message, is_high) for message in queue.take(1)]
+            except Exception as error:  # whatever it is: a thread that ended in silence would look like a silent agent
+                problem = error
             with self._changed:
                 self._replies += taken
+                self._problem = self._problem or problem
                 self._changed.notify_all()
+            if problem is not None:
+                return
 
 
 def _read(message: dict[str, Any], is_high: bool) -> Reply:
     try:
-        content = json.loads(message["Body"])
-    except ValueError:
+        content = json.loads(message["Body"], parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        content = None
+    if _levels(content) > LEVELS_MAX:
         content = None
     sent_at = int(message["Attributes"]["SentTimestamp"]) / 1000
     return Reply(sent_at, is_high, content, message["Body"])
+
+
+def _refuse(word: str) -> None:
+    """NaN and Infinity: Python reads them, and nobody else."""
+    raise ValueError(f"{word} is no JSON")
+
+
+def _levels(value: Any) -> int:
+    """How deep a value is nested. Without recursion, for which it may be too deep."""
+    levels, inside = 0, [value]
+    while inside := [
+        inner
+        for outer in inside
+        if isinstance(outer, (dict, list))
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
+    ]:
+        levels += 1
+    return levels

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from .contract import OUTPUT_BYTES_MAX, faults_of_reply
+from .contract import OUTPUT_BYTES_MAX
 from .inbox import Reply
 from .service import Call
 from .stage import Request, Stage, shown, time_of, whose
 
-# Clocks of queue, kit and agent may differ by so much, in seconds.
-TOLERANCE_S = 0.3
+# Clocks of queue, kit and agent may differ, and a busy machine holds up what was started in time: by so many seconds.
+TOLERANCE_S = 1.0
 
 
 def hold(stage: Stage) -> None:
@@ -35,8 +35,7 @@ def _call(stage: Stage, call: Call, requests: list[Request]) -> None:
 
 
 def _reply(stage: Stage, reply: Reply, requests: list[Request]) -> None:
-    for problem in faults_of_reply(reply.message):
-        stage.fault(f"a reply is not as the schema says: {problem}")
+    stage.is_well_formed(reply)
     named = {name: reply.member(name) for name in ("Step", "Direction", "Attempt")}
     asked = [request for request in requests if all(request[name] == value for name, value in named.items())]
     if not asked:
@@ -54,5 +53,5 @@ def _reply(stage: Stage, reply: Reply, requests: list[Request]) -> None:
 
 
 def shown_whole(value: object) -> bytes:
-    """The shortest JSON of a value."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    """The shortest JSON of a value. Half a character, which JSON can write with an escape, counts as well."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")

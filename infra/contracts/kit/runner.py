@@ -11,10 +11,12 @@ from .inbox import Inbox
 from .queues import RECEIVES_MAX, VISIBILITY_S, Queue, wait_until_drained
 from .scene import Scene, When
 from .service import Service
-from .stage import Stage, shown
+from .stage import PATIENCE_S, Stage, shown
 
 # A message that is left alone comes back so often before it is given up, and somebody has to look.
-DRAIN_S_MAX = VISIBILITY_S * RECEIVES_MAX + 20.0
+DRAIN_S_MAX = VISIBILITY_S * RECEIVES_MAX + 60.0
+# Replies come this long after the last message is gone, and calls of an agent that deletes first.
+SILENCE_S = 1.5
 
 
 @dataclass
@@ -56,6 +58,8 @@ def play(world: World, scenes: list[Scene], one_by_one: bool) -> list[Verdict]:
             list(pool.map(lambda scene: _play(scene, stages[scene.name], verdicts[scene.name]), together))
     _look_at_what_is_left(world, stages)
     for name, verdict in verdicts.items():
+        for look in stages[name].looks:
+            look()
         rules.hold(stages[name])
         verdict.faults, verdict.skipped = stages[name].faults, stages[name].skipped
     return [*verdicts.values(), _strays(world, stages)]
@@ -76,6 +80,9 @@ def _look_at_what_is_left(world: World, stages: dict[str, Stage]) -> None:
     left, and what is not was deleted.
     """
     left = wait_until_drained(world.requests, DRAIN_S_MAX)
+    for queue in world.inbox.queues:
+        wait_until_drained(queue, PATIENCE_S)
+    time.sleep(SILENCE_S)
     dead: set[str] = set()
     while taken := world.dead_letters.take(2):
         dead |= {message["MessageId"] for message in taken}

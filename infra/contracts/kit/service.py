@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -24,12 +24,15 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     after_s: float = 0.0
     """How long it takes to answer."""
+    retry_at_s: float | None = None
+    """`Retry-After` is a date that comes so many seconds after the call, or up to one more: HTTP writes whole ones."""
     is_cut: bool = False
     """The connection is closed without an answer."""
 
 
 DONE = Answer()
 CUT = Answer(is_cut=True)
+PAGE = Answer(200, b"<html><body>Sign in</body></html>", {"Content-Type": "text/html"})
 
 
 def rejected(code: str) -> Answer:
@@ -43,9 +46,14 @@ def busy(status: int, retry_after_s: int | None = None) -> Answer:
     return Answer(status, b"{}", {} if retry_after_s is None else {"Retry-After": str(retry_after_s)})
 
 
-def busy_until(at: float) -> Answer:
-    """Come again, not before that time, which HTTP writes in whole seconds."""
-    return Answer(429, b"{}", {"Retry-After": email.utils.formatdate(math.ceil(at), usegmt=True)})
+def elsewhere(status: int) -> Answer:
+    """A redirect, to a page."""
+    return Answer(status, PAGE.body, {**PAGE.headers, "Location": "/sign-in"})
+
+
+def retry_at(call: Call, seconds: float) -> float:
+    """The date in `Retry-After` for this call."""
+    return float(math.ceil(call.at + seconds))
 
 
 def receipt(key: str) -> dict[str, str]:
@@ -122,8 +130,12 @@ class Service:
         with self.changed:
             answers = self._answers.get(order_id, [DONE])
             answer = answers.pop(0) if len(answers) > 1 else answers[0]
-            self._calls.append(Call(time.time(), path, key, content, order_id))
+            call = Call(time.time(), path, key, content, order_id)
+            self._calls.append(call)
             self.changed.notify_all()
+        if answer.retry_at_s is not None:
+            date = email.utils.formatdate(retry_at(call, answer.retry_at_s), usegmt=True)
+            answer = replace(answer, headers={**answer.headers, "Retry-After": date})
         return None if answer.is_cut else answer
 
     def _listen(self, port: int) -> ThreadingHTTPServer:
@@ -145,6 +157,13 @@ def _handler(handle: Callable[[str, str | None, bytes], Answer | None]) -> type[
                 self.close_connection = True
                 return
             time.sleep(answer.after_s)
+            self._write(answer, key)
+
+        def do_GET(self) -> None:
+            """Where those end up who follow a redirect."""
+            self._write(PAGE, None)
+
+        def _write(self, answer: Answer, key: str | None) -> None:
             body = json.dumps(receipt(key or "")).encode() if answer.body is None else answer.body
             try:
                 self.send_response(answer.status)

@@ -57,8 +57,11 @@ pub(crate) fn measure(data: &Path, stub: &Stub, window: Duration) -> io::Result<
     std::thread::sleep(IDLE);
     let idle_ms = (served.usage()?.cpu_ms - before.cpu_ms) / IDLE.as_secs_f64();
     figures.add("CPU with nothing to do, ms a second", false, 7.0, idle_ms);
+    let before = served.usage()?;
     let many = load(&served, 64, window)?;
+    let cpu_ms = (served.usage()?.cpu_ms - before.cpu_ms) / many.orders.max(1) as f64;
     figures.add("new orders a second, 64 in flight", true, 0.0, many.per_s());
+    figures.add("  CPU an order, ms", false, 0.0, cpu_ms);
     figures.add("  p50, ms", false, 0.3, many.p50_ms);
     figures.add("  p99, ms", false, 5.0, many.p99_ms);
     let alone = load(&served, 1, window / 2)?;

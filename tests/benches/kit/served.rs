@@ -6,8 +6,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use tempfile::NamedTempFile;
+
 use super::process::{Process, Usage, neighbour};
 use super::stub::Manner;
+
+/// What it logs: the engine says at its end how often it synced.
+const LEVELS: &str = "warn,embedded=info";
 
 /// The variables that tell where the services are, in the order of the stub's addresses.
 const VARIABLES: [&str; 3] = ["INVENTORY_URL", "PAYMENT_URL", "SHIPPING_URL"];
@@ -58,6 +63,7 @@ impl Stub {
 pub struct Served {
     process: Process,
     address: SocketAddr,
+    log: NamedTempFile,
     /// From the start of the process until it listened.
     pub started_in: Duration,
 }
@@ -85,17 +91,22 @@ impl Served {
                 command
             }
         };
-        command.args(["serve", "--port", "0", "--data"]).arg(data).env("RUST_LOG", "warn");
+        command.args(["serve", "--port", "0", "--data"]).arg(data).env("RUST_LOG", LEVELS);
+        let log = NamedTempFile::new()?;
+        command.stderr(log.reopen()?);
         for (variable, address) in VARIABLES.into_iter().zip(stub.addresses) {
             command.env(variable, format!("http://{address}"));
         }
         let began = Instant::now();
         let mut process = Process::start(&mut command)?;
-        let line = process.line()?;
+        let line = process.line().map_err(|error| {
+            let said = std::fs::read_to_string(log.path()).unwrap_or_default();
+            io::Error::new(error.kind(), format!("it ended at its start: {said}"))
+        })?;
         let started_in = began.elapsed();
         let address = line.split_once("http://").and_then(|(_, rest)| rest.split(',').next()?.trim().parse().ok());
         let address = address.ok_or_else(|| io::Error::other(format!("it does not say where it listens: {line:?}")))?;
-        Ok(Self { process, address, started_in })
+        Ok(Self { process, address, log, started_in })
     }
 
     /// Where it listens.
@@ -118,11 +129,12 @@ impl Served {
         self.process.kill()
     }
 
-    /// Stops it as Ctrl-C does, with all that it started or that it was started by, and waits for the end.
+    /// Stops it as Ctrl-C does, also where another program started it, and waits for the end. Gives the transactions that
+    /// its engine committed, as it tells them itself; 0 where it does not.
     ///
     /// # Errors
     /// The system's.
-    pub fn stop(&mut self) -> io::Result<()> {
+    pub fn stop(&mut self) -> io::Result<u64> {
         let id = self.process.id();
         let told = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
         let first_child = told.split_whitespace().next().map(str::to_owned);
@@ -130,6 +142,9 @@ impl Served {
         if !status.success() {
             return Err(io::Error::other("it was gone before it was told to stop"));
         }
-        self.process.wait()
+        self.process.wait()?;
+        let said = std::fs::read_to_string(self.log.path())?;
+        let count = said.rsplit("transactions=").next().and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+        Ok(count.unwrap_or(0))
     }
 }

@@ -35,7 +35,7 @@ struct Args {
     /// Short windows and few orders: shows that all of it works, and no figures to believe
     #[arg(long)]
     quick: bool,
-    /// Only this row (repeatable): alone, 64, 256, mix, syncs-alone, syncs-64, kill
+    /// Only this row (repeatable): alone, 64, 256, mix, syncs, kill
     #[arg(long = "only", value_name = "ROW")]
     only: Vec<Row>,
     /// Length of each window, in seconds; a fifth of it comes before as warm-up
@@ -48,24 +48,28 @@ struct Args {
 /// The processes around the measured one; the bench starts them itself.
 #[derive(Debug, Subcommand)]
 enum Part {
-    /// Plays the three services
-    #[command(hide = true)]
+    /// Plays the three services, and prints their three addresses
     Stub {
+        /// 10 % of the calls are answered 503 once, and 2 % of the payments are declined
         #[arg(long)]
         mix: bool,
+        /// Calls are counted by their idempotency key; GET /counts tells them
         #[arg(long)]
         counts: bool,
     },
-    /// Posts orders
-    #[command(hide = true)]
+    /// Posts orders to an instance that runs already, and prints what it saw as JSON
     Load {
+        /// Where it listens, such as 127.0.0.1:3000
         #[arg(long)]
         address: SocketAddr,
-        #[arg(long)]
+        /// Orders under way at the same time
+        #[arg(long, default_value_t = 64)]
         in_flight: usize,
-        #[arg(long)]
+        /// How long nothing counts
+        #[arg(long, default_value_t = 1_000)]
         warm_up_ms: u64,
-        #[arg(long)]
+        /// How long it does
+        #[arg(long, default_value_t = 10_000)]
         window_ms: u64,
     },
 }
@@ -75,7 +79,7 @@ enum Part {
 struct Times {
     warm_up: Duration,
     window: Duration,
-    /// Of the rows that count syncs.
+    /// Of the row in which the system counts syncs.
     counting: Duration,
     /// Until the process is killed.
     until_kill: Duration,
@@ -119,7 +123,7 @@ fn table(
         let load_before = machine::load();
         let report: Report = match row.kind() {
             row::Kind::Throughput { in_flight, mix } => throughput::run(row, in_flight, mix, times, &reference)?,
-            row::Kind::Syncs { in_flight } => syncs::run(in_flight, times)?,
+            row::Kind::Syncs => syncs::run(times)?,
             row::Kind::Kill { in_flight } => runtime.block_on(kill::run(row, in_flight, times, &reference))?,
         };
         println!("{:<12} (load before {load_before:.2})", row.to_string());

@@ -34,6 +34,7 @@ pub(crate) struct Bars {
     pub(crate) orders_per_s_of_first: Option<f64>,
     pub(crate) cpu_ms_per_order_max: Option<f64>,
     pub(crate) p50_ms_max: Option<f64>,
+    pub(crate) syncs_per_order_max: Option<f64>,
 }
 
 impl Reference {

@@ -10,8 +10,7 @@ pub(crate) enum Row {
     Of64,
     Of256,
     Mix,
-    SyncsAlone,
-    SyncsOf64,
+    Syncs,
     Kill,
 }
 
@@ -20,15 +19,14 @@ pub(crate) enum Row {
 pub(crate) enum Kind {
     /// As many orders as go through.
     Throughput { in_flight: usize, mix: bool },
-    /// Counts how often the disk is synced.
-    Syncs { in_flight: usize },
+    /// Counts how often the disk is synced for an order that is alone.
+    Syncs,
     /// Kills the process in the middle.
     Kill { in_flight: usize },
 }
 
 impl Row {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::Alone, Self::Of64, Self::Of256, Self::Mix, Self::SyncsAlone, Self::SyncsOf64, Self::Kill];
+    pub(crate) const ALL: [Self; 6] = [Self::Alone, Self::Of64, Self::Of256, Self::Mix, Self::Syncs, Self::Kill];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -36,8 +34,7 @@ impl Row {
             Self::Of64 => "64",
             Self::Of256 => "256",
             Self::Mix => "mix",
-            Self::SyncsAlone => "syncs-alone",
-            Self::SyncsOf64 => "syncs-64",
+            Self::Syncs => "syncs",
             Self::Kill => "kill",
         }
     }
@@ -48,8 +45,7 @@ impl Row {
             Self::Of64 => Kind::Throughput { in_flight: 64, mix: false },
             Self::Of256 => Kind::Throughput { in_flight: 256, mix: false },
             Self::Mix => Kind::Throughput { in_flight: 64, mix: true },
-            Self::SyncsAlone => Kind::Syncs { in_flight: 1 },
-            Self::SyncsOf64 => Kind::Syncs { in_flight: 64 },
+            Self::Syncs => Kind::Syncs,
             Self::Kill => Kind::Kill { in_flight: 256 },
         }
     }

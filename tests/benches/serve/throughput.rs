@@ -25,6 +25,7 @@ struct Found {
     before: Moment,
     after: Moment,
     disk_bytes: u64,
+    transactions: u64,
 }
 
 pub(crate) fn run(row: Row, in_flight: usize, mix: bool, times: Times, reference: &Reference) -> io::Result<Report> {
@@ -61,13 +62,13 @@ fn measure(in_flight: usize, mix: bool, times: Times) -> io::Result<Found> {
     let disk_bytes = bytes_in(data.path())?;
     let seen = seen(&mut load)?;
     drop(load);
-    served.stop()?;
-    Ok(Found { seen, before, after, disk_bytes })
+    let transactions = served.stop()?;
+    Ok(Found { seen, before, after, disk_bytes, transactions })
 }
 
 impl Found {
     fn told(&self, row: Row, reference: &Reference) -> Report {
-        let Self { seen, before, after, disk_bytes } = self;
+        let Self { seen, before, after, disk_bytes, transactions } = self;
         let name = row.name();
         let (orders, per_s) = (seen.in_window().max(1) as f64, seen.per_s());
         let each = |of: fn(&Moment) -> f64| (of(after) - of(before)) / orders;
@@ -97,6 +98,12 @@ impl Found {
         report.say(format!("{resident_mib:.0} MiB resident, {resident_mib_max:.0} MiB at most"));
         let on_disk = *disk_bytes as f64 / seen.orders.max(1) as f64;
         report.say(format!("{on_disk:.0} bytes on disk an order, {written_bytes:.0} written"));
+        let syncs = *transactions as f64 / seen.orders.max(1) as f64;
+        let text = format!("{syncs:.3} transactions an order, each with one sync");
+        match bars.syncs_per_order_max {
+            Some(most) => report.at_most(text, syncs, most),
+            None => report.say(text),
+        }
         report.at_most(format!("{} orders astray", seen.astray()), seen.astray() as f64, 0.0);
         for theirs in reference.of(name) {
             if let Some(their_rate) = theirs.orders_per_s {

@@ -74,15 +74,21 @@ def take_leases(world: World) -> None:
 
 def a_schedule_calls_them(world: World) -> None:
     """Every minute. From then on it rests: the checks call supervisors themselves, and count what they do."""
-    schedules = client(world.deployment.emulator, "scheduler")
-    found = schedules.get_schedule(Name=world.deployment.function("supervisor"))
+    found = client(world.deployment.emulator, "scheduler").get_schedule(Name=world.deployment.function("supervisor"))
     expect_equal("state and rate", (found["State"], found["ScheduleExpression"]), ("ENABLED", "rate(1 minute)"))
     arn = world.lambdas.get_function(FunctionName=world.deployment.function("supervisor"))["Configuration"][
         "FunctionArn"
     ]
     expect_equal("whom it calls", found["Target"]["Arn"], arn)
+    switch_schedule(world, "DISABLED")
+
+
+def switch_schedule(world: World, state: str) -> None:
+    """Has the supervisors' schedule rest, or call them again."""
+    schedules = client(world.deployment.emulator, "scheduler")
+    found = schedules.get_schedule(Name=world.deployment.function("supervisor"))
     kept = {key: found[key] for key in ("Name", "ScheduleExpression", "FlexibleTimeWindow", "Target")}
-    schedules.update_schedule(**kept, State="DISABLED")
+    schedules.update_schedule(**kept, State=state)
 
 
 def a_long_chain_of_messages_ends_well(world: World) -> None:

@@ -212,6 +212,7 @@ async fn all_listed(store: &impl Store, state: Option<ProcessState>, limit: usiz
         let page = store.list(state, after.as_deref(), limit).await.unwrap();
         assert!(page.tasks.len() <= limit && (page.next.is_none() || !page.tasks.is_empty()));
         assert!(page.tasks.iter().all(|task| state.is_none_or(|state| task.process_state == state)));
+        assert!(page.read >= page.tasks.len(), "{} read for {}", page.read, page.tasks.len());
         all.extend(page.tasks.iter().map(|task| task.order_id));
         after = page.next;
         if after.is_none() {

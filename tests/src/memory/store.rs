@@ -73,6 +73,7 @@ impl Store for Memory {
             last = place;
         }
         page.next = found.peek().map(|_| format!("before-{last}"));
+        page.read = page.tasks.len();
         Ok(page)
     }
 

@@ -155,8 +155,13 @@ async fn a_page_that_finds_little_is_short_and_says_where_to_go_on() {
                 .insert(0, committed(&world.store, &first, next_in(&first, ProcessState::Compensated)).await.order_id);
         }
     }
+    let before = read_tasks(&world);
     let page = world.store.list(Some(ProcessState::Compensated), None, 10).await.unwrap();
     assert_eq!((page.tasks.len(), page.next.is_some()), (1, true));
+    assert_eq!((page.read, read_tasks(&world) - before), (1_000, 1_000), "those of other states were read, too");
+    // All are watched but two, and those that wait are in the same index as those under way.
+    let page = world.store.list(Some(ProcessState::Processing), None, 10).await.unwrap();
+    assert_eq!((page.tasks.len(), page.read, page.next.is_some()), (0, 1_000, true));
     assert_eq!(all(&world, Some(ProcessState::Compensated), 10).await, wanted);
 }
 

@@ -51,7 +51,7 @@ async fn a_body_of_several_mb_is_refused_while_its_sender_still_sends() {
     let answer = plain.answer(true).await.unwrap();
     assert_eq!((answer.status, answer.header("connection")), (413, Some("close")));
     let mut chunked = machine.connect().await;
-    let head = "POST /orders HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+    let head = "POST /orders HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n";
     chunked.send(format!("{head}{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).as_bytes()).await.unwrap();
     let answer = chunked.answer(true).await.unwrap();
     assert_eq!(answer.text_of("type"), "/problems/body-too-large");
@@ -64,14 +64,14 @@ async fn garbage_on_the_socket_ends_its_connection_and_nothing_else() {
     let machine = Machine::start().await;
     let before = machine.trace().await;
     let mut good = machine.connect().await;
-    let long_head = format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "x".repeat(1_000_000));
+    let long_head = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "x".repeat(1_000_000));
     for garbage in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
         b"nonsense\r\n\r\n",
         b"\0\0\0\0\0\0\0\0\r\n\r\n",
-        b"POST /orders HTTP/1.1\r\nhost: x\r\ncontent-length: minus\r\n\r\n{}",
-        b"POST /orders HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\ncontent-length: 9\r\n\r\n{}",
-        b"POST /orders HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n",
+        b"POST /orders HTTP/1.1\r\nhost: localhost\r\ncontent-length: minus\r\n\r\n{}",
+        b"POST /orders HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\ncontent-length: 9\r\n\r\n{}",
+        b"POST /orders HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n",
         b"GET /orders HTTP/9.9\r\n\r\n",
         long_head.as_bytes(),
     ] {

@@ -67,10 +67,10 @@ export async function post(path, body, version) {
   return bodyOf(await call(path, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
-/** A path with a query; what is empty is left out. */
+/** A path with a query; what is empty is left out. A blank is %20: to whoever signs or passes on a query, "+" is a plus. */
 export function withQuery(path, parameters) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
-  return query.size ? `${path}?${query}` : path;
+  return query.size ? `${path}?${query.toString().replaceAll("+", "%20")}` : path;
 }
 
 async function call(path, { signal, ...init }) {

@@ -95,13 +95,14 @@ function lastError(step) {
 }
 
 function history(task) {
-  const rows = [...(task.History ?? [])].reverse();
+  // Two lines may be of one time and one word: their places tell them apart.
+  const rows = (task.History ?? []).map((line, place) => ({ ...line, place })).reverse();
   return table({
     caption: "What happened, the last first",
     hideCaption: true,
     rows,
     empty: "Nothing is known.",
-    key: (line) => `${line.At} ${line.What}`,
+    key: (line) => `${line.At} ${line.What} ${line.place}`,
     columns: [
       { name: "When", cell: (line) => when(line.At, "exact") },
       { name: "What", isName: true, cell: (line) => line.What },

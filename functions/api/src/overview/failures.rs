@@ -8,19 +8,17 @@ use domain::task::{StepError, StepState, Task};
 use domain::time::Timestamp;
 use serde::Serialize;
 
-use super::Taken;
-
 /// Orders of a group that are named.
 const NAMED: usize = 5;
 
 /// Orders in `Error` for the same reason at the same step.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Failure<'a> {
+pub(super) struct Failure {
     /// That of the reason.
-    code: &'a str,
+    code: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<&'a str>,
+    step: Option<String>,
     count: usize,
     /// Whether there may be more of them.
     at_least: bool,
@@ -30,38 +28,74 @@ pub(super) struct Failure<'a> {
     newest_at: Timestamp,
     /// What that step of the last one said, where it said something.
     #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<&'a StepError>,
+    last_error: Option<StepError>,
     /// The last ones, at most [`NAMED`].
     #[serde(rename = "OrderIDs")]
     order_ids: Vec<OrderId>,
 }
 
-/// The groups of these orders, the largest first.
-pub(super) fn grouped(failed: &Taken) -> Vec<Failure<'_>> {
-    let mut groups: BTreeMap<(&str, Option<&str>), Vec<&Task>> = BTreeMap::new();
-    for task in &failed.tasks {
-        let code = task.reason.as_ref().map_or("", |reason| &*reason.code);
-        groups.entry((code, step_of(task))).or_default().push(task);
-    }
-    let mut failures: Vec<_> =
-        groups.into_iter().filter_map(|((code, step), tasks)| Failure::of(code, step, tasks, failed.more)).collect();
-    failures.sort_by_key(|failure| Reverse(failure.count));
-    failures
+/// Orders in `Error`, as far as they were taken: what of them is shown, and not their tasks.
+#[derive(Default)]
+pub(super) struct Failures {
+    groups: BTreeMap<(String, Option<String>), Group>,
 }
 
-impl<'a> Failure<'a> {
-    fn of(code: &'a str, step: Option<&'a str>, mut tasks: Vec<&'a Task>, at_least: bool) -> Option<Self> {
-        tasks.sort_by_key(|task| Reverse(since(task)));
-        let (newest, oldest) = (*tasks.first()?, *tasks.last()?);
+#[derive(Default)]
+struct Group {
+    count: usize,
+    /// Since when the one waits that has waited longest.
+    oldest_at: Option<Timestamp>,
+    /// The last ones and since when they wait, the last first, at most [`NAMED`].
+    newest: Vec<(Timestamp, OrderId)>,
+    /// What the step of the first of these said.
+    last_error: Option<StepError>,
+}
+
+impl Failures {
+    /// Takes one more.
+    pub(super) fn take(&mut self, task: &Task) {
+        let code = task.reason.as_ref().map_or("", |reason| &*reason.code);
+        let step = step_of(task);
+        let group = self.groups.entry((code.to_owned(), step.map(str::to_owned))).or_default();
+        group.take(since(task), task.order_id, || step.and_then(|name| task.step(name)?.1.last_error.clone()));
+    }
+
+    /// The groups, the largest first; `at_least` tells whether there may be more orders.
+    pub(super) fn grouped(self, at_least: bool) -> Vec<Failure> {
+        let mut failures: Vec<_> = self
+            .groups
+            .into_iter()
+            .filter_map(|((code, step), group)| Failure::of(code, step, group, at_least))
+            .collect();
+        failures.sort_by_key(|failure| Reverse(failure.count));
+        failures
+    }
+}
+
+impl Group {
+    fn take(&mut self, since: Timestamp, order_id: OrderId, error: impl FnOnce() -> Option<StepError>) {
+        self.count += 1;
+        self.oldest_at = Some(self.oldest_at.map_or(since, |at| at.min(since)));
+        let place = self.newest.partition_point(|(at, _)| *at >= since);
+        if place == 0 {
+            self.last_error = error();
+        }
+        self.newest.insert(place, (since, order_id));
+        self.newest.truncate(NAMED);
+    }
+}
+
+impl Failure {
+    fn of(code: String, step: Option<String>, group: Group, at_least: bool) -> Option<Self> {
         Some(Self {
             code,
             step,
-            count: tasks.len(),
+            count: group.count,
             at_least,
-            oldest_at: since(oldest),
-            newest_at: since(newest),
-            last_error: step.and_then(|name| newest.step(name)?.1.last_error.as_ref()),
-            order_ids: tasks.iter().take(NAMED).map(|task| task.order_id).collect(),
+            oldest_at: group.oldest_at?,
+            newest_at: group.newest.first()?.0,
+            last_error: group.last_error,
+            order_ids: group.newest.into_iter().map(|(_, order_id)| order_id).collect(),
         })
     }
 }

@@ -1,12 +1,8 @@
 //! What became of the orders of the last minutes, minute by minute.
 
-use std::sync::Arc;
-
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 use serde::Serialize;
-
-use super::Taken;
 
 const MINUTES: usize = 30;
 const MINUTE_MS: u64 = 60_000;
@@ -44,26 +40,64 @@ impl Window {
 
     /// Whether the order of a task was submitted in these minutes. One that does not tell any more when it was has
     /// changed so often that it is no recent one.
-    pub(super) fn has(&self, task: &Task) -> bool {
+    fn has(&self, task: &Task) -> bool {
         task.submitted_at().is_some_and(|at| at >= self.since)
     }
+}
 
-    /// Whether these newest orders are all of these minutes.
-    pub(super) fn is_whole(&self, newest: &Taken) -> bool {
-        !newest.more || newest.tasks.last().is_some_and(|task| !self.has(task))
+/// The orders of the minutes that are shown, taken from the newest on.
+pub(super) struct Newest {
+    window: Window,
+    /// Oldest first.
+    minutes: Vec<Minute>,
+    /// Whether the last one that was taken is not of these minutes.
+    is_behind: bool,
+}
+
+impl Newest {
+    /// None yet.
+    pub(super) fn of(window: Window) -> Self {
+        let begun = |minute: usize| Minute::empty(window.since.plus_ms(minute as u64 * MINUTE_MS));
+        Self { minutes: (0..MINUTES).map(begun).collect(), window, is_behind: false }
+    }
+
+    /// Counts the next one; gives whether there may be more of these minutes behind it.
+    pub(super) fn take(&mut self, task: &Task) -> bool {
+        self.is_behind = !self.window.has(task);
+        let Some(at) = task.submitted_at() else {
+            return true;
+        };
+        if !self.is_behind {
+            let place = usize::try_from(self.window.since.ms_until(at) / MINUTE_MS).unwrap_or(usize::MAX);
+            // Another machine's clock may be ahead of this one's.
+            self.minutes[place.min(MINUTES - 1)].count(task.process_state);
+        }
+        !self.is_behind
+    }
+
+    /// The minutes that they are of.
+    pub(super) const fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// Whether they are all of these minutes; `more` tells whether there are others behind them.
+    pub(super) const fn is_whole(&self, more: bool) -> bool {
+        !more || self.is_behind
+    }
+
+    /// How many of them are `Processed`.
+    pub(super) fn processed(&self) -> usize {
+        self.minutes.iter().map(|minute| minute.processed as usize).sum()
+    }
+
+    /// How many of them are `Compensated`.
+    pub(super) fn compensated(&self) -> usize {
+        self.minutes.iter().map(|minute| minute.compensated as usize).sum()
     }
 
     /// The minutes, oldest first.
-    pub(super) fn minutes(&self, tasks: &[Arc<Task>]) -> Vec<Minute> {
-        let begun = |minute: usize| Minute::empty(self.since.plus_ms(minute as u64 * MINUTE_MS));
-        let mut minutes: Vec<Minute> = (0..MINUTES).map(begun).collect();
-        for task in tasks.iter().filter(|task| self.has(task)) {
-            let at = task.submitted_at().unwrap_or(self.since);
-            let place = usize::try_from(self.since.ms_until(at) / MINUTE_MS).unwrap_or(usize::MAX);
-            // Another machine's clock may be ahead of this one's.
-            minutes[place.min(MINUTES - 1)].count(task.process_state);
-        }
-        minutes
+    pub(super) fn into_minutes(self) -> Vec<Minute> {
+        self.minutes
     }
 }
 

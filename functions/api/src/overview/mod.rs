@@ -6,8 +6,6 @@
 mod failures;
 mod minutes;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use domain::limits::PAGE_MAX;
 use domain::ports::LetterRecord;
@@ -22,14 +20,15 @@ use crate::leases::{self, LeaseView};
 use crate::problem::Problem;
 use crate::services::{self, ServiceView};
 use crate::{ApiPorts, list, reply};
-use failures::Failure;
-use minutes::{Minute, Window};
+use failures::{Failure, Failures};
+use minutes::{Minute, Newest, Window};
 
-/// Orders of a state that are looked at.
-const ORDERS_MAX: usize = 1_000;
+/// Tasks read for one list; the page that reaches it is the last. A store without an index of a state reads many tasks to
+/// find a few.
+const READ_MAX: usize = 1_000;
 /// Dead letters that are counted: one that nobody can read has a body of up to 160 KiB.
 const LETTERS_MAX: usize = 100;
-/// Pages of the store read for one state; a store may give pages that are short.
+/// Pages of the store read for one list; a store may give pages that are empty.
 const PAGES_MAX: usize = 20;
 
 #[derive(Serialize)]
@@ -40,7 +39,7 @@ struct Overview<'a> {
     minutes: Vec<Minute>,
     /// Whether `minutes` and the counts of what is finished tell of all orders of their time.
     minutes_complete: bool,
-    failures: Vec<Failure<'a>>,
+    failures: Vec<Failure>,
     services: Vec<ServiceView<'a>>,
     leases: Vec<LeaseView<'a>>,
     dead_letters: DeadLetters,
@@ -69,23 +68,26 @@ struct DeadLetters {
     newest_at: Option<Timestamp>,
 }
 
-/// Tasks of a list, from its beginning.
-pub(super) struct Taken {
-    pub(super) tasks: Vec<Arc<Task>>,
-    /// Whether the list goes on behind them.
-    pub(super) more: bool,
+/// How far a list was walked, from its beginning.
+struct Walked {
+    /// Tasks that were in it.
+    count: usize,
+    /// Whether it goes on behind them.
+    more: bool,
 }
 
 /// How the orders stand, what is wrong with those that wait for an operator, and who looks after them.
 pub(crate) async fn overview(ports: &impl ApiPorts, door: &Door) -> Result<Response<Bytes>, Problem> {
     let now = ports.now();
-    let window = Window::until(now);
-    let all = |_: &Task| true;
+    let (mut failures, mut newest) = (Failures::default(), Newest::of(Window::until(now)));
     let (under_way, (failed, recent, health, (leases, letters))) = try_join(
         under_way(ports),
         try_join4(
-            take(ports, Some(ProcessState::Error), all),
-            take(ports, None, |task| task.submitted_at().is_none_or(|at| at >= window.since())),
+            walk(ports, Some(ProcessState::Error), |task| {
+                failures.take(task);
+                true
+            }),
+            walk(ports, None, |task| newest.take(task)),
             async { ports.all_health().await.map_err(Problem::unread) },
             try_join(async { ports.all_leases().await.map_err(Problem::unread) }, async {
                 ports.letters(LETTERS_MAX + 1).await.map_err(Problem::unread)
@@ -95,30 +97,31 @@ pub(crate) async fn overview(ports: &impl ApiPorts, door: &Door) -> Result<Respo
     .await?;
     let [pending, processing, compensating] = under_way;
     let error = Count::of(ProcessState::Error, &failed);
-    let minutes = window.minutes(&recent.tasks);
-    let finished = |state| Count::finished(state, &recent, &window);
+    let minutes_complete = newest.is_whole(recent.more);
+    let finished =
+        |state, count| Count { state, count, at_least: !minutes_complete, since: Some(newest.window().since()) };
     let overview = Overview {
         at: now,
         counts: vec![
             pending,
             processing,
-            finished(ProcessState::Processed),
+            finished(ProcessState::Processed, newest.processed()),
             error,
             compensating,
-            finished(ProcessState::Compensated),
+            finished(ProcessState::Compensated, newest.compensated()),
         ],
-        minutes,
-        minutes_complete: window.is_whole(&recent),
-        failures: failures::grouped(&failed),
+        minutes_complete,
+        failures: failures.grouped(failed.more),
         services: services::views(&health, door),
         leases: leases::views(&leases, now),
         dead_letters: DeadLetters::of(&letters),
+        minutes: newest.into_minutes(),
     };
     Ok(reply::json(StatusCode::OK, &overview))
 }
 
 async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {
-    let count = async |state| Ok::<_, Problem>(Count::of(state, &take(ports, Some(state), |_| true).await?));
+    let count = async |state| Ok::<_, Problem>(Count::of(state, &walk(ports, Some(state), |_| true).await?));
     let (pending, (processing, compensating)) = try_join(
         count(ProcessState::Pending),
         try_join(count(ProcessState::Processing), count(ProcessState::Compensating)),
@@ -127,36 +130,32 @@ async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {
     Ok([pending, processing, compensating])
 }
 
-/// The first tasks of a list, until one is not wanted, or there are enough.
-async fn take(
+/// Shows the first tasks of a list, until the last of a page was enough, or enough was read. No task is kept: each may have
+/// outputs of many KiB.
+async fn walk(
     ports: &impl ApiPorts,
     state: Option<ProcessState>,
-    is_wanted: impl Fn(&Task) -> bool,
-) -> Result<Taken, Problem> {
-    let mut taken = Taken { tasks: Vec::new(), more: true };
-    let mut after = None;
+    mut wants_more: impl FnMut(&Task) -> bool,
+) -> Result<Walked, Problem> {
+    let mut walked = Walked { count: 0, more: true };
+    let (mut read, mut after) = (0, None);
     for _ in 0..PAGES_MAX {
-        let page = list::page(ports, state, after.as_deref(), PAGE_MAX.min(ORDERS_MAX - taken.tasks.len())).await?;
-        let is_enough = page.tasks.last().is_some_and(|task| !is_wanted(task));
-        taken.tasks.extend(page.tasks);
-        taken.more = page.next.is_some();
+        let page = list::page(ports, state, after.as_deref(), PAGE_MAX.min(READ_MAX - read)).await?;
+        read += page.read.max(page.tasks.len());
+        walked.count += page.tasks.len();
+        let is_enough = page.tasks.iter().fold(false, |_, task| !wants_more(task));
+        walked.more = page.next.is_some();
         after = page.next;
-        if is_enough || !taken.more || taken.tasks.len() >= ORDERS_MAX {
+        if is_enough || !walked.more || read >= READ_MAX {
             break;
         }
     }
-    Ok(taken)
+    Ok(walked)
 }
 
 impl Count {
-    fn of(state: ProcessState, taken: &Taken) -> Self {
-        Self { state, count: taken.tasks.len(), at_least: taken.more, since: None }
-    }
-
-    /// Of what is finished there may be millions: the count is that of the recent ones.
-    fn finished(state: ProcessState, recent: &Taken, window: &Window) -> Self {
-        let count = recent.tasks.iter().filter(|task| task.process_state == state && window.has(task)).count();
-        Self { state, count, at_least: !window.is_whole(recent), since: Some(window.since()) }
+    fn of(state: ProcessState, walked: &Walked) -> Self {
+        Self { state, count: walked.count, at_least: walked.more, since: None }
     }
 }
 

@@ -78,6 +78,23 @@ fn a_count_stops_at_a_thousand_and_says_so() {
 }
 
 #[test]
+fn a_store_that_reads_thousands_to_find_none_is_asked_no_further() {
+    for (at_once, of_a_list) in [(1_000, 1_000), (400, 1_200)] {
+        let fake = Fake::default();
+        fake.has_no_index_of_states(at_once);
+        for n in 0..3_000 {
+            order(&fake, &n.to_string(), ProcessState::Processing, 60_000);
+        }
+        let answer = overview(&fake);
+        let counted = counts(&answer);
+        assert_eq!((counted[0], counted[4]), (("Pending", 0, true), ("Compensating", 0, true)), "none was seen");
+        assert_eq!(counted[1], ("Processing", 1_000, true));
+        // Three lists of none, and two of which each task that is read counts.
+        assert_eq!(fake.tasks_listed(), 3 * of_a_list + 2 * 1_000, "{at_once}");
+    }
+}
+
+#[test]
 fn the_last_thirty_minutes_tell_what_became_of_the_orders_of_each() {
     let fake = Fake::default();
     // It is 17:26:43.007.

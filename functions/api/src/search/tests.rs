@@ -187,6 +187,25 @@ fn one_call_looks_at_a_thousand_tasks_and_says_how_far_it_came() {
 }
 
 #[test]
+fn one_call_ends_where_a_thousand_tasks_of_other_states_were_read() {
+    let fake = with_orders(2_500, ProcessState::Processing);
+    let wanted = fake.stores(failed("wanted", "rejected", None)).to_string();
+    fake.has_no_index_of_states(1_000);
+    let (mut cursor, mut seen, mut read) = (String::new(), BTreeSet::new(), Vec::new());
+    loop {
+        let before = fake.tasks_listed();
+        let answer = fake.get(&format!("/orders?state=Error&reason=rejected{cursor}"));
+        seen.extend(ids(&answer));
+        read.push(fake.tasks_listed() - before);
+        match answer.body["NextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => break,
+        }
+    }
+    assert_eq!((read, seen), (vec![1_000, 1_000, 501], BTreeSet::from([wanted])));
+}
+
+#[test]
 fn one_call_reads_two_hundred_orders() {
     let fake = with_orders(450, ProcessState::Processed);
     let (mut cursor, mut examined) = (String::new(), Vec::new());

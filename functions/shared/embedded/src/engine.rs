@@ -103,7 +103,11 @@ impl Engine {
         let writer = lock(&self.0.writer).take();
         let joined = tokio::task::spawn_blocking(move || writer.map_or(Ok(()), JoinHandle::join)).await;
         match joined {
-            Ok(Ok(())) => Ok(()),
+            Ok(Ok(())) => {
+                let Stats { transactions, writes, failures, .. } = self.stats();
+                tracing::info!(transactions, writes, failures, "closed");
+                Ok(())
+            }
             Ok(Err(_)) => Err(PortError::unavailable("engine.close", "the writer panicked")),
             Err(stopped) => Err(PortError::unavailable("engine.close", stopped)),
         }

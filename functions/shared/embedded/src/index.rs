@@ -55,6 +55,7 @@ pub(crate) fn list(
         last = row.get(0)?;
         page.tasks.push(rows::task(row, 1)?);
     }
+    page.read = page.tasks.len();
     Ok(page)
 }
 

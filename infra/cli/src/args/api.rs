@@ -15,10 +15,10 @@ const HEADING: &str = "The API (for commands that talk to one)";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = HEADING)]
 pub struct ApiArgs {
-    /// Where the API is: that of `stepwarden serve`, or the output ApiUrl of a deployed stack
-    #[arg(long, global = true, value_name = "URL", env = "STEPWARDEN_API", default_value = "http://127.0.0.1:3000",
-          value_parser = Target::parse)]
-    pub api: Target,
+    /// Where the API is: that of `stepwarden serve`, or the output ApiUrl of a deployed stack; without it
+    /// http://127.0.0.1:3000
+    #[arg(long, global = true, value_name = "URL", env = "STEPWARDEN_API", value_parser = Target::parse)]
+    pub api: Option<Target>,
     /// How the caller proves who it is; without it, `iam` for an API of API Gateway and `none` for any other
     #[arg(long, global = true, value_name = "HOW")]
     pub auth: Option<AuthMode>,
@@ -37,6 +37,20 @@ pub struct ApiArgs {
     /// Do what changes many without asking
     #[arg(long, global = true)]
     pub yes: bool,
+}
+
+impl ApiArgs {
+    /// Where the API is.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.api.clone().unwrap_or_default()
+    }
+
+    /// Whether the caller says where it is, by the option or the variable.
+    #[must_use]
+    pub const fn is_given(&self) -> bool {
+        self.api.is_some()
+    }
 }
 
 /// How a caller proves who it is.

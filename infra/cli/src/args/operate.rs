@@ -98,7 +98,7 @@ pub struct DoctorArgs {
     /// Also look at the deployed stack of this name, through the `aws` command line tool
     #[arg(long, value_name = "NAME")]
     pub stack: Option<String>,
-    /// Look at this data directory of `serve`, and at no API unless --api is given too
+    /// Look at this data directory of `serve`, and at no API unless --api or STEPWARDEN_API is given too
     #[arg(long, value_name = "DIR", conflicts_with = "stack")]
     pub data: Option<PathBuf>,
 }

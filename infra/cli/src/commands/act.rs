@@ -2,9 +2,10 @@
 
 use domain::message::Action;
 use domain::task::ProcessState;
+use domain::time::Timestamp;
 use http::header::IF_MATCH;
 
-use super::context::{Context, if_match};
+use super::context::{Context, Wish, if_match};
 use super::error::CommandError;
 use super::follow::{Sight, follow, look, order_path};
 use super::get;
@@ -13,6 +14,9 @@ use crate::exit::Exit;
 use crate::remote::{Answer, Call};
 use crate::show::order;
 use crate::wire::task::{Task, Transition};
+
+/// How far the API's clock may be from this machine's, in milliseconds.
+const CLOCKS_APART_MS_MAX: u64 = 60_000;
 
 pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Result<Exit, CommandError> {
     let wish = context.wish(&args.wish)?;
@@ -42,7 +46,7 @@ pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Re
     Ok(exit)
 }
 
-async fn one(context: &Context, action: Action, id: &str, wish: &str, args: &ActArgs) -> Result<Exit, CommandError> {
+async fn one(context: &Context, action: Action, id: &str, wish: &Wish, args: &ActArgs) -> Result<Exit, CommandError> {
     let Some(at_most) = args.wait.wait else {
         let answer = post(context, action, id, wish, args.if_version).await?;
         return queued(context, action, id, &answer).map(|()| Exit::Fine);
@@ -60,19 +64,47 @@ async fn one(context: &Context, action: Action, id: &str, wish: &str, args: &Act
     get::end(context, id, at_most, followed, |task| is_as_wished(action, &before, task))
 }
 
+/// Posts a wish, and again where its answer was lost. A repeat may be refused because the first was carried out: the
+/// order's history tells then, and the order is the answer.
 async fn post(
     context: &Context,
     action: Action,
     id: &str,
-    wish: &str,
+    wish: &Wish,
     if_version: Option<u64>,
 ) -> Result<Answer, CommandError> {
     let path = format!("{}/{}", order_path(id), action.name().to_lowercase());
-    let mut call = Call::post(path, wish.to_owned());
+    let mut call = Call::post(path, wish.body());
     if let Some(version) = if_version {
         call = call.with(IF_MATCH, if_match(version));
     }
-    Ok(context.remote.call(&call).await?)
+    let began = context.now();
+    let error = match context.remote.call(&call).await {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error,
+    };
+    if error.is_refused_repeat()
+        && let Ok(Sight { task, answer }) = look(context, id).await
+        && task.history.iter().any(|line| is_told_by(action, wish, line, began))
+    {
+        return Ok(answer);
+    }
+    if !error.is_refused_repeat() && !error.may_be_done() {
+        return Err(error.into());
+    }
+    Err(CommandError::Unsure {
+        what: format!("{id} was {}", done(action)),
+        look: format!("stepwarden get {id}"),
+        source: error,
+    })
+}
+
+/// Whether a line of the history is about this wish and no earlier one of the same words.
+fn is_told_by(action: Action, wish: &Wish, line: &Transition, began: Timestamp) -> bool {
+    line.what == done(action)
+        && line.who == wish.by
+        && line.why.as_deref() == Some(&*wish.reason)
+        && line.at >= began.minus_ms(CLOCKS_APART_MS_MAX)
 }
 
 fn queued(context: &Context, action: Action, id: &str, answer: &Answer) -> Result<(), CommandError> {
@@ -103,13 +135,17 @@ fn is_as_wished(action: Action, before: &Task, task: &Task) -> bool {
 
 /// The last line of the history that tells of such an action.
 fn last(action: Action, task: &Task) -> Option<&Transition> {
-    let done = match action {
+    task.history.iter().rev().find(|line| line.what == done(action))
+}
+
+/// How the history tells of an action.
+const fn done(action: Action) -> &'static str {
+    match action {
         Action::Resubmit => "resubmitted",
         Action::Cancel => "cancelled",
         Action::Pause => "paused",
         Action::Resume => "resumed",
-    };
-    task.history.iter().rev().find(|line| line.what == done)
+    }
 }
 
 #[cfg(test)]
@@ -154,5 +190,28 @@ mod tests {
         assert!(!is_as_wished(Action::Cancel, &forward, &processed));
         assert!(!is_as_wished(Action::Pause, &forward, &processed), "it was finished before it could be paused");
         assert!(is_done(Action::Pause, &forward, &processed));
+    }
+
+    #[test]
+    fn a_line_of_the_history_is_about_this_wish_only_with_its_words_and_its_time() {
+        let began = Timestamp::from_epoch_ms(1_795_195_603_007);
+        let wish = Wish { by: "ann".to_owned(), reason: "mended".to_owned() };
+        let is_told_by = |line: &Transition| is_told_by(Action::Resubmit, &wish, line, began);
+        let line = |what: &str, who: &str, why: &str, ago_ms: u64| Transition {
+            at: began.minus_ms(ago_ms),
+            who: who.to_owned(),
+            what: what.to_owned(),
+            why: Some(why.to_owned()),
+        };
+        assert!(is_told_by(&line("resubmitted", "ann", "mended", 0)));
+        assert!(is_told_by(&line("resubmitted", "ann", "mended", 60_000)), "clocks differ");
+        for other in [
+            line("cancelled", "ann", "mended", 0),
+            line("resubmitted", "bob", "mended", 0),
+            line("resubmitted", "ann", "other", 0),
+            line("resubmitted", "ann", "mended", 60_001),
+        ] {
+            assert!(!is_told_by(&other), "{other:?}");
+        }
     }
 }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::context::{Context, if_match};
+use super::context::{Context, Wish, if_match};
 use super::error::CommandError;
 use super::follow::bear;
 use super::query::encoded;
@@ -31,7 +31,7 @@ pub(super) async fn run(context: &Context, command: &BulkCommand) -> Result<Exit
         }
         BulkCommand::Start(args) => start(context, args).await,
         BulkCommand::Cancel(args) => {
-            let (job, answer) = act(context, &args.job, "cancel", context.wish(&args.wish)?, None).await?;
+            let (job, answer) = act(context, &args.job, JobAction::Cancel, &context.wish(&args.wish)?, None).await?;
             show(context, &job, &answer).map(|()| Exit::Fine)
         }
         BulkCommand::Status { job, watch: false } => {
@@ -67,19 +67,28 @@ async fn resubmit(context: &Context, args: &PlanArgs) -> Result<Exit, CommandErr
         context.note("nothing was done");
         return Ok(Exit::Fine);
     }
-    act(context, &job.id, "start", context.wish(&args.wish)?, Some(job.version)).await?;
+    act(context, &job.id, JobAction::Start, &context.wish(&args.wish)?, Some(job.version)).await?;
     to_the_end(context, &job.id).await
 }
 
 /// A plan that is not carried out is not left lying about.
 async fn drop_plan(context: &Context, job: &Job, args: &PlanArgs) -> Result<(), CommandError> {
-    let wish = json!({ "By": context.by(&args.wish)?, "Reason": "planned and not started" }).to_string();
-    act(context, &job.id, "cancel", wish, None).await.map(|_| ())
+    let wish = Wish { by: context.by(&args.wish)?, reason: "planned and not started".to_owned() };
+    act(context, &job.id, JobAction::Cancel, &wish, None).await.map(|_| ())
 }
 
 async fn plan(context: &Context, args: &PlanArgs) -> Result<(Job, Answer), CommandError> {
     let body = spec(args, &context.by(&args.wish)?, context.now());
-    let answer = context.remote.call(&Call::post("/bulk", body.to_string())).await?;
+    // A plan has no key: a second one would be another job.
+    let call = Call::post("/bulk", body.to_string()).unrepeated();
+    let answer = context.remote.call(&call).await.map_err(|error| match error.may_be_done() {
+        true => CommandError::Unsure {
+            what: "the job was planned (nothing of it is started)".to_owned(),
+            look: "stepwarden bulk list".to_owned(),
+            source: error,
+        },
+        false => CommandError::Remote(error),
+    })?;
     Ok((answer.read()?, answer))
 }
 
@@ -92,7 +101,7 @@ async fn start(context: &Context, args: &JobActArgs) -> Result<Exit, CommandErro
         return Ok(Exit::Fine);
     }
     // What was asked about is what is started.
-    let (job, answer) = act(context, &args.job, "start", wish, Some(job.version)).await?;
+    let (job, answer) = act(context, &args.job, JobAction::Start, &wish, Some(job.version)).await?;
     show(context, &job, &answer)?;
     context.note(&format!("`stepwarden bulk status {} --watch` shows how it goes", job.id));
     Ok(Exit::Fine)
@@ -125,19 +134,56 @@ async fn look(context: &Context, id: &str) -> Result<(Job, Answer), RemoteError>
     Ok((answer.read()?, answer))
 }
 
+/// What is done to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum JobAction {
+    Start,
+    Cancel,
+}
+
+/// Does it, and again where the answer was lost. A repeat may be refused because the first was carried out: the job
+/// tells then.
 async fn act(
     context: &Context,
     id: &str,
-    word: &str,
-    wish: String,
+    action: JobAction,
+    wish: &Wish,
     if_version: Option<u64>,
 ) -> Result<(Job, Answer), CommandError> {
-    let mut call = Call::post(format!("{}/{word}", job_path(id)), wish);
+    let (word, done) = match action {
+        JobAction::Start => ("start", "started"),
+        JobAction::Cancel => ("cancel", "cancelled"),
+    };
+    let mut call = Call::post(format!("{}/{word}", job_path(id)), wish.body());
     if let Some(version) = if_version {
         call = call.with(IF_MATCH, if_match(version));
     }
-    let answer = context.remote.call(&call).await?;
-    Ok((answer.read()?, answer))
+    let error = match context.remote.call(&call).await {
+        Ok(answer) => return Ok((answer.read()?, answer)),
+        Err(error) => error,
+    };
+    if error.is_refused_repeat()
+        && let Ok((job, answer)) = look(context, id).await
+        && is_told_by(action, wish, &job)
+    {
+        return Ok((job, answer));
+    }
+    if !error.is_refused_repeat() && !error.may_be_done() {
+        return Err(error.into());
+    }
+    Err(CommandError::Unsure {
+        what: format!("the job {id} was {done}"),
+        look: format!("stepwarden bulk status {id}"),
+        source: error,
+    })
+}
+
+/// Whether a job tells of this wish, in the words of the API.
+fn is_told_by(action: JobAction, Wish { by, reason }: &Wish, job: &Job) -> bool {
+    match action {
+        JobAction::Start => job.started_by.as_deref() == Some(&*format!("{by}: {reason}")),
+        JobAction::Cancel => job.state == "Cancelled" && job.why.as_deref() == Some(&*format!("by {by}: {reason}")),
+    }
 }
 
 async fn list(context: &Context, limit: u8) -> Result<Exit, CommandError> {
@@ -192,6 +238,8 @@ fn spec(args: &PlanArgs, by: &str, now: Timestamp) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::args::{When, WishArgs};
 

@@ -80,9 +80,9 @@ impl Context {
         Progress::new(self.terminal.stderr)
     }
 
-    /// The body of an operator's wish.
-    pub(super) fn wish(&self, wish: &WishArgs) -> Result<String, CommandError> {
-        Ok(json!({ "By": self.by(wish)?, "Reason": wish.reason }).to_string())
+    /// An operator's wish.
+    pub(super) fn wish(&self, wish: &WishArgs) -> Result<Wish, CommandError> {
+        Ok(Wish { by: self.by(wish)?, reason: wish.reason.clone() })
     }
 
     /// Who acts.
@@ -100,7 +100,8 @@ impl Context {
             return Ok(true);
         }
         self.can_ask(question)?;
-        Ok(ask::yes(question, &mut io::stdin().lock(), &mut io::stderr())?)
+        ask::yes(question, &mut io::stdin().lock(), &mut io::stderr())
+            .map_err(|error| CommandError::Usage(format!("nobody could be asked: {error}")))
     }
 
     /// Fails where `may_go_on` would have nobody to ask, before anything is done.
@@ -109,6 +110,20 @@ impl Context {
             return Ok(());
         }
         Err(CommandError::Usage(format!("{what} There is no terminal to ask on: give --yes to do it")))
+    }
+}
+
+/// Who wants something, and why.
+#[derive(Debug)]
+pub(super) struct Wish {
+    pub(super) by: String,
+    pub(super) reason: String,
+}
+
+impl Wish {
+    /// As the API takes it.
+    pub(super) fn body(&self) -> String {
+        json!({ "By": self.by, "Reason": self.reason }).to_string()
     }
 }
 

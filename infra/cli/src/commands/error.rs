@@ -14,8 +14,8 @@ pub(super) enum CommandError {
     /// The API did not do it.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// There is nowhere to print to.
-    #[error("cannot print: {0}")]
+    /// There is nowhere to print to. What was asked for is done by then.
+    #[error("done, but the answer could not be written: {0}")]
     Output(#[from] io::Error),
     /// The command line is wrong in a way that only shows when it is carried out.
     #[error("{0}")]
@@ -42,15 +42,28 @@ pub(super) enum CommandError {
         #[source]
         source: RemoteError,
     },
+    /// What was wished for may or may not have been done.
+    #[error("it is not known whether {what}: {source}")]
+    Unsure {
+        /// In words: "ID was paused".
+        what: String,
+        /// What to look at.
+        look: String,
+        #[source]
+        source: RemoteError,
+    },
 }
 
 impl CommandError {
     /// The status to end with.
     pub(super) fn exit(&self) -> Exit {
         match self {
-            Self::Remote(error) | Self::Unknown { source: error, .. } => error.exit(),
+            Self::Remote(error) | Self::Unknown { source: error, .. } | Self::Unsure { source: error, .. } => {
+                error.exit()
+            }
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::OutputGone,
-            Self::Output(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => Exit::Usage,
+            Self::Output(_) => Exit::Unwritten,
+            Self::Usage(_) | Self::File { .. } | Self::Document { .. } => Exit::Usage,
         }
     }
 
@@ -72,6 +85,7 @@ impl CommandError {
                 let again = format!("it is safe to submit it again with --key {key}");
                 Some(source.advice().map_or_else(|| again.clone(), |advice| format!("{advice}; {again}")))
             }
+            Self::Unsure { look, .. } => Some(format!("look at it with `{look}`")),
             Self::Output(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => None,
         }
     }

@@ -14,7 +14,7 @@ use super::error::CommandError;
 use super::get;
 use crate::args::{PriorityArg, SubmitArgs};
 use crate::exit::Exit;
-use crate::remote::{Answer, Call, RemoteError};
+use crate::remote::{Answer, Call};
 use crate::wire::task::Accepted;
 
 /// What the server itself waits for when an order with a key of the caller's own is waited for: who waits is told where
@@ -31,22 +31,21 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<Exit, Co
     };
     let answer = post(context, &document, &key, args.wait.wait.is_some() && args.key.is_some()).await?;
     let accepted: Accepted = answer.read()?;
-    if context.is_json() || args.wait.wait.is_some() {
-        context.note(&format!("accepted as {}, with the key {key}", accepted.order_id));
+    let note = || context.note(&format!("accepted as {}, with the key {key}", accepted.order_id));
+    if let Some(at_most) = args.wait.wait {
+        note();
+        return get::wait(context, &accepted.order_id, at_most).await;
     }
-    match args.wait.wait {
-        Some(at_most) => get::wait(context, &accepted.order_id, at_most).await,
-        None if context.is_json() => context.line(&answer.line()).map(|()| Exit::Fine),
-        None => {
-            context.line(&format!(
-                "Order  {}  {}",
-                accepted.order_id,
-                context.paint.state(accepted.process_state).trim_end()
-            ))?;
-            context.line(&format!("Key    {key}"))?;
-            Ok(Exit::Fine)
-        }
-    }
+    let said = if context.is_json() {
+        note();
+        context.line(&answer.line())
+    } else {
+        let state = context.paint.state(accepted.process_state);
+        let said = context.print(&format!("Order  {}  {}\nKey    {key}\n", accepted.order_id, state.trim_end()));
+        // Who has neither order nor key could only post it a second time.
+        said.inspect_err(|_| note())
+    };
+    said.map(|()| Exit::Fine)
 }
 
 async fn post(context: &Context, document: &Json, key: &str, waits: bool) -> Result<Answer, CommandError> {
@@ -59,18 +58,9 @@ async fn post(context: &Context, document: &Json, key: &str, waits: bool) -> Res
     if waits {
         call = call.waiting(SERVER_WAIT_S);
     }
-    context.remote.call(&call).await.map_err(|error| match error {
-        // Somebody may have seen it.
-        RemoteError::NoAnswer { is_unsent: false, .. } => CommandError::Unknown { key: key.to_owned(), source: error },
-        RemoteError::Problem { ref problem, .. } if problem.status >= 500 => {
-            CommandError::Unknown { key: key.to_owned(), source: error }
-        }
-        RemoteError::NoAnswer { .. }
-        | RemoteError::Problem { .. }
-        | RemoteError::Unreadable { .. }
-        | RemoteError::Request { .. }
-        | RemoteError::Auth(_)
-        | RemoteError::Tls(_) => CommandError::Remote(error),
+    context.remote.call(&call).await.map_err(|error| match error.may_be_done() {
+        true => CommandError::Unknown { key: key.to_owned(), source: error },
+        false => CommandError::Remote(error),
     })
 }
 

@@ -38,9 +38,14 @@ pub enum AuthError {
     /// `--auth bearer` without a token.
     #[error("--auth bearer takes the token from STEPWARDEN_TOKEN, which is not set")]
     NoToken,
-    /// It would be readable on its way.
-    #[error("a token is not sent to {0} without TLS; give an https:// URL")]
-    TokenInTheClear(String),
+    /// It would be readable on its way, and could be used by whoever reads it.
+    #[error("{what} is not sent to {to} without TLS; give an https:// URL")]
+    InTheClear {
+        /// A token, or a signature.
+        what: &'static str,
+        /// The host.
+        to: String,
+    },
     /// What is in the variable cannot be in a header.
     #[error("STEPWARDEN_TOKEN is not a token: it has characters that a header cannot have")]
     BadToken,
@@ -69,15 +74,14 @@ impl Auth {
             AuthMode::None => Ok(Self::None),
             AuthMode::Bearer => {
                 let token = environment.token.ok_or(AuthError::NoToken)?;
-                if !target.is_secure() && !target.is_local() {
-                    return Err(AuthError::TokenInTheClear(target.authority().to_owned()));
-                }
+                not_in_the_clear("a token", target)?;
                 let mut value =
                     HeaderValue::try_from(format!("Bearer {}", token.trim())).map_err(|_| AuthError::BadToken)?;
                 value.set_sensitive(true);
                 Ok(Self::Bearer(value))
             }
             AuthMode::Iam => {
+                not_in_the_clear("a signature", target)?;
                 let region = region.or(target.region()).or(environment.region.as_deref());
                 let region = region.ok_or(AuthError::NoRegion)?.to_owned();
                 let profile = profile.map(str::to_owned);
@@ -106,6 +110,14 @@ impl Auth {
             Self::Iam(_) => AuthMode::Iam,
         }
     }
+}
+
+/// What others could use does not go over a network that they may read.
+fn not_in_the_clear(what: &'static str, target: &Target) -> Result<(), AuthError> {
+    if target.is_secure() || target.is_local() {
+        return Ok(());
+    }
+    Err(AuthError::InTheClear { what, to: target.authority().to_owned() })
 }
 
 impl Iam {
@@ -150,8 +162,17 @@ mod tests {
         let environment = || Environment { token: Some("secret".to_owned()), ..Environment::default() };
         let bearer = Some(AuthMode::Bearer);
         let error = chosen(bearer, "http://orders.example.com", environment()).unwrap_err();
-        assert!(matches!(error, AuthError::TokenInTheClear(_)), "{error}");
+        assert!(matches!(error, AuthError::InTheClear { .. }), "{error}");
         assert!(chosen(bearer, "http://localhost:3000", environment()).is_ok());
+        let signing = || Environment { region: Some("eu-west-1".to_owned()), ..Environment::default() };
+        for (url, is_fine) in [
+            ("http://orders.example.com", false),
+            ("http://a1.execute-api.eu-central-1.amazonaws.com", false),
+            ("http://[::1]:3000", true),
+            ("https://orders.example.com", true),
+        ] {
+            assert_eq!(chosen(Some(AuthMode::Iam), url, signing()).is_ok(), is_fine, "{url}");
+        }
         let auth = chosen(bearer, "https://orders.example.com", environment()).unwrap();
         assert!(!format!("{auth:?}").contains("secret"), "{auth:?}");
         let error = chosen(bearer, "https://orders.example.com", Environment::default()).unwrap_err();

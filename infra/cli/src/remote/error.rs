@@ -28,6 +28,8 @@ pub enum RemoteError {
         problem: Box<Problem>,
         /// How the call proved who made it.
         auth: AuthMode,
+        /// Whether an earlier try may have been carried out, so that a refusal may be due to that.
+        is_repeat: bool,
     },
     /// The answer is not what this program knows.
     #[error("{url} answers something else than this program knows: {why}")]
@@ -65,7 +67,7 @@ impl RemoteError {
                 AuthError::NoToken | AuthError::BadToken | AuthError::Credentials(_) | AuthError::Sign(_) => {
                     Exit::NotAllowed
                 }
-                AuthError::NoRegion | AuthError::TokenInTheClear(_) => Exit::Usage,
+                AuthError::NoRegion | AuthError::InTheClear { .. } => Exit::Usage,
             },
         }
     }
@@ -80,7 +82,7 @@ impl RemoteError {
             Self::NoAnswer { is_local: false, .. } => {
                 Some("is --api right, and is there a way to it from here?".to_owned())
             }
-            Self::Problem { problem, auth } => problem.advice(*auth),
+            Self::Problem { problem, auth, .. } => problem.advice(*auth),
             Self::Unreadable { .. } => Some("is --api the URL of a Stepwarden?".to_owned()),
             Self::Auth(AuthError::Credentials(_)) => Some(
                 "log in (`aws sso login`, `aws configure`), or give --profile, or --auth none for an API that asks for no \
@@ -90,6 +92,22 @@ impl RemoteError {
             Self::Tls(_) => Some("install the package ca-certificates".to_owned()),
             Self::Request { .. } | Self::Auth(_) => None,
         }
+    }
+
+    /// Whether what was asked for may have been done all the same.
+    #[must_use]
+    pub fn may_be_done(&self) -> bool {
+        match self {
+            Self::NoAnswer { is_unsent, .. } => !is_unsent,
+            Self::Problem { problem, .. } => problem.status >= 500,
+            Self::Unreadable { .. } | Self::Request { .. } | Self::Auth(_) | Self::Tls(_) => false,
+        }
+    }
+
+    /// Whether it was refused (409, 412) after an earlier try whose answer was lost: that one may be the cause.
+    #[must_use]
+    pub fn is_refused_repeat(&self) -> bool {
+        matches!(self, Self::Problem { problem, is_repeat: true, .. } if matches!(problem.status, 409 | 412))
     }
 
     /// The problem, where the server said one.

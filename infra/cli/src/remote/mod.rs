@@ -85,6 +85,13 @@ impl Call {
             .with(HeaderName::from_static("content-type"), HeaderValue::from_static("application/json"))
     }
 
+    /// The same, made once: a second one would have an effect of its own.
+    #[must_use]
+    pub const fn unrepeated(mut self) -> Self {
+        self.is_repeatable = false;
+        self
+    }
+
     /// Any other, made once; the server may take so many seconds longer than usual.
     pub(crate) fn once(method: Method, path: String, headers: HeaderMap, body: Bytes, wait_s: u64) -> Self {
         Self { headers, wait: Duration::from_secs(wait_s), ..Self::new(method, path, body, false) }
@@ -116,10 +123,11 @@ impl Remote {
     /// # Errors
     /// [`RemoteError`] where the caller cannot prove who it is, or TLS cannot be had.
     pub fn new(args: &ApiArgs, environment: Environment) -> Result<Self, RemoteError> {
-        let ApiArgs { api, auth, region, profile, timeout, .. } = args;
-        let auth = Auth::choose(*auth, api, region.as_deref(), profile.as_deref(), environment)?;
-        let transport = Transport::new(api.is_secure()).map_err(RemoteError::Tls)?;
-        Ok(Self { target: api.clone(), transport, auth, answer_within: *timeout })
+        let ApiArgs { auth, region, profile, timeout, .. } = args;
+        let target = args.target();
+        let auth = Auth::choose(*auth, &target, region.as_deref(), profile.as_deref(), environment)?;
+        let transport = Transport::new(target.is_secure()).map_err(RemoteError::Tls)?;
+        Ok(Self { target, transport, auth, answer_within: *timeout })
     }
 
     /// Where it is.
@@ -141,9 +149,14 @@ impl Remote {
     pub async fn call(&self, call: &Call) -> Result<Answer, RemoteError> {
         let began = clock::instant();
         let mut tries = 0;
+        // Whether somebody may have seen an earlier try.
+        let mut is_repeat = false;
         loop {
             tries += 1;
-            let outcome = self.exchange(call).await;
+            let mut outcome = self.exchange(call).await;
+            if let Err(RemoteError::NoAnswer { is_unsent, .. }) = &mut outcome {
+                *is_unsent &= !is_repeat;
+            }
             // Who waited that long is told, and not kept waiting as long again.
             let is_late = began.elapsed() >= self.answer_within;
             let may_repeat = call.is_repeatable && tries < TRIES_MAX && !is_late;
@@ -155,8 +168,11 @@ impl Remote {
                 Ok(_) | Err(_) => None,
             };
             match pause {
-                Some(pause) => clock::pause(pause).await,
-                None => return self.judged(call, outcome?),
+                Some(pause) => {
+                    is_repeat = true;
+                    clock::pause(pause).await;
+                }
+                None => return self.judged(call, outcome?, is_repeat),
             }
         }
     }
@@ -190,7 +206,7 @@ impl Remote {
         })
     }
 
-    fn judged(&self, call: &Call, answer: Response<Bytes>) -> Result<Answer, RemoteError> {
+    fn judged(&self, call: &Call, answer: Response<Bytes>, is_repeat: bool) -> Result<Answer, RemoteError> {
         let status = answer.status();
         if status.is_success() || status == http::StatusCode::NOT_MODIFIED {
             let (head, body) = answer.into_parts();
@@ -199,7 +215,7 @@ impl Remote {
         }
         let path = call.path.split('?').next().unwrap_or_default();
         let problem = Problem::of(call.method.clone(), path, &answer);
-        Err(RemoteError::Problem { problem: Box::new(problem), auth: self.auth.mode() })
+        Err(RemoteError::Problem { problem: Box::new(problem), auth: self.auth.mode(), is_repeat })
     }
 }
 

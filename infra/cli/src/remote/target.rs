@@ -19,6 +19,13 @@ pub struct NotATarget {
     text: String,
 }
 
+impl Default for Target {
+    /// That of `stepwarden serve` without options.
+    fn default() -> Self {
+        Self { scheme: Scheme::HTTP, authority: Authority::from_static("127.0.0.1:3000"), base: String::new() }
+    }
+}
+
 impl Target {
     /// Takes a URL such as `http://127.0.0.1:3000` or `https://abc.execute-api.eu-central-1.amazonaws.com`.
     ///

@@ -4,6 +4,7 @@
 
 mod bind;
 mod functions;
+mod hosts;
 mod ports;
 mod remotes;
 
@@ -21,6 +22,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 pub use bind::{BindError, bind};
+pub use hosts::{NotAHost, host_name};
 pub use ports::Ports;
 pub use remotes::{Remotes, RemotesError};
 
@@ -28,6 +30,7 @@ use crate::http_server::Server;
 use crate::standin::{Service, StandIns};
 use crate::stop::{self, Stopper};
 use functions::Functions;
+use hosts::Hosts;
 use ports::DoorPorts;
 
 /// Who posts orders, as the door knows them. It listens on this machine and asks for no password.
@@ -61,12 +64,20 @@ pub struct Setup {
     pub reply_channels: Vec<Arc<str>>,
     /// The names of members whose values are not shown.
     pub redacted: Vec<String>,
+    /// What the API may be called in `Host` besides this machine's own names, where it listens on this machine alone.
+    pub allowed_hosts: Vec<String>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let redacted = REDACTED_BY_DEFAULT.map(Into::into).to_vec();
-        Self { supervisors: 1, supervise_every: Duration::from_secs(1), reply_channels: Vec::new(), redacted }
+        Self {
+            supervisors: 1,
+            supervise_every: Duration::from_secs(1),
+            reply_channels: Vec::new(),
+            redacted,
+            allowed_hosts: Vec::new(),
+        }
     }
 }
 
@@ -110,11 +121,12 @@ where
     D: Source<DeadLetter> + 'static,
 {
     let Backend { ports, submissions, scheduler, requests, dead_letters } = backend;
-    let Setup { supervisors, supervise_every, reply_channels, redacted } = setup;
+    let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts } = setup;
     let workflows = Workflows::shipped()?;
     let (waits, waits_stop) = stop::pair();
     let known = Door::new(reply_channels).with_workflows(&workflows).redacting(redacted);
-    let door = door(listener, DoorPorts { ports: ports.clone(), stop: waits_stop }, known)?;
+    let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
+    let door = door(listener, DoorPorts { ports: ports.clone(), stop: waits_stop }, known, hosts)?;
     let (stopper, stop) = stop::pair();
     let mut functions = Functions { ports, workflows, stop, loops: JoinSet::new() };
     functions.submission(submissions);
@@ -165,10 +177,15 @@ impl Running {
     }
 }
 
-fn door<P: Ports>(listener: TcpListener, ports: DoorPorts<P>, door: Door) -> std::io::Result<Server> {
-    let (ports, door) = (Arc::new(ports), Arc::new(door));
+fn door<P: Ports>(listener: TcpListener, ports: DoorPorts<P>, door: Door, hosts: Hosts) -> std::io::Result<Server> {
+    let (ports, door, hosts) = (Arc::new(ports), Arc::new(door), Arc::new(hosts));
     Server::start(listener, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
-        let (ports, door) = (ports.clone(), door.clone());
-        async move { Ok(api::handle(&*ports, &door, CALLER, request).await) }
+        let (ports, door, hosts) = (ports.clone(), door.clone(), hosts.clone());
+        async move {
+            match hosts.refuse(&request) {
+                Some(refusal) => Ok(refusal),
+                None => Ok(api::handle(&*ports, &door, CALLER, request).await),
+            }
+        }
     })
 }

@@ -24,6 +24,8 @@ pub(crate) struct Job {
     #[serde(default)]
     pub(crate) stop_at_failed_percent: u8,
     pub(crate) dry_run: DryRun,
+    /// Who started it, and why.
+    pub(crate) started_by: Option<String>,
     pub(crate) planned_at: Timestamp,
     #[serde(default)]
     pub(crate) tally: Tally,

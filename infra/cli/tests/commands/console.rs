@@ -2,22 +2,26 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Child;
+use std::process::{Child, Command};
 
 use crate::run::{Served, program};
 use crate::stub::{Stub, answer};
 
 /// A console, ended with the test.
-struct Console {
+pub(crate) struct Console {
     process: Child,
     address: String,
-    token: String,
+    pub(crate) token: String,
 }
 
 impl Console {
     fn start(api: &str, args: &[&str]) -> Self {
         let mut command = program(&[&["console", "--api", api], args].concat());
         command.env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE").env("AWS_SECRET_ACCESS_KEY", "s");
+        Self::of(command)
+    }
+
+    pub(crate) fn of(mut command: Command) -> Self {
         let mut process = command.spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -36,7 +40,7 @@ impl Console {
         answer
     }
 
-    fn get(&self, path: &str) -> String {
+    pub(crate) fn get(&self, path: &str) -> String {
         self.ask(&format!("GET {path} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.address))
     }
 }
@@ -115,4 +119,28 @@ fn an_api_that_is_away_is_told_on_the_page() {
     let console = Console::start(&served.url, &[]);
     let told = console.get(&format!("/{}/services", console.token));
     assert!(told.starts_with("HTTP/1.1 502 ") && told.contains("is `stepwarden serve` running?"), "{told}");
+}
+
+#[test]
+fn the_browser_is_not_told_the_token_on_its_command_line_and_nothing_is_left_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tool, seen) = (folder.path().join("xdg-open"), folder.path().join("seen"));
+    // A browser that keeps its command line, and what it was led to.
+    let script = format!("#!/bin/sh\n(echo \"$@\"; cat \"$1\") >{0}.part; mv {0}.part {0}\n", seen.display());
+    std::fs::write(&tool, script).unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = program(&["console", "--open"]);
+    command.env("PATH", format!("{}:/bin:/usr/bin", folder.path().display())).env("TMPDIR", folder.path());
+    let mut console = Console::of(command);
+    while !seen.exists() {
+        assert!(console.process.try_wait().unwrap().is_none(), "it ended");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let seen = std::fs::read_to_string(&seen).unwrap();
+    let (line, page) = seen.split_once('\n').unwrap();
+    assert!(!line.contains(&console.token) && page.contains(&console.token), "{seen}");
+    let pid = console.process.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(console.process.wait().unwrap().code(), Some(0));
+    assert!(!std::path::Path::new(line).exists(), "{line} is left");
 }

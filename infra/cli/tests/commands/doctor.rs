@@ -114,3 +114,44 @@ async fn a_database_is_checked_while_it_is_used_and_after_and_one_that_was_damag
     let damaged = embedded::check(directory.path());
     assert!(damaged.as_ref().map_or(true, |checked| !checked.faults.is_empty()), "{damaged:?}");
 }
+
+#[test]
+fn who_may_see_nothing_but_the_health_is_told_so_and_not_that_all_is_well() {
+    let stub = Stub::start(|_, asked| match asked.target.as_str() {
+        "/health" => answer("200 OK", "", r#"{"Status": "ok"}"#),
+        _ => answer("403 Forbidden", "", r#"{"message": "Forbidden"}"#),
+    });
+    let denied = run(program(&["doctor", "--api", &stub.url]), "").with_status(6);
+    denied.shows(&["authorisation", "not well", "6 could not be looked at"]);
+}
+
+#[test]
+fn functions_that_may_not_be_seen_are_not_blamed_on_queues_and_roles() {
+    let served = Served::start();
+    let folder = tempfile::tempdir().unwrap();
+    let tool = folder.path().join("aws");
+    let script = "#!/bin/sh\ncase \"$1 $2\" in\n\
+        'cloudformation describe-stacks') echo '{\"Stacks\": [{\"StackStatus\": \"CREATE_COMPLETE\"}]}';;\n\
+        'cloudformation list-stack-resources') echo '{\"StackResourceSummaries\": [\
+        {\"LogicalResourceId\": \"F\", \"PhysicalResourceId\": \"s-api\", \"ResourceType\": \"AWS::Lambda::Function\"},\
+        {\"LogicalResourceId\": \"Q\", \"PhysicalResourceId\": \"https://q/1/s-q\", \"ResourceType\": \"AWS::SQS::Queue\"}]}';;\n\
+        *) echo \"An error occurred (AccessDenied): $*\" >&2; exit 254;;\nesac\n";
+    std::fs::write(&tool, script).unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = served.command(&["doctor", "--stack", "shop", "-o", "json"]);
+    command.env("PATH", format!("{}:/bin:/usr/bin", folder.path().display()));
+    let report = run(command, "").with_status(1).json();
+    for check in ["function s-api", "queues", "schedule", "roles", "settings of the functions", "one build", "shards"] {
+        assert_eq!(finding(&report, check).0, "skipped", "{check} in {report}");
+    }
+}
+
+#[test]
+fn a_data_directory_and_an_api_are_both_looked_at_where_both_are_named() {
+    let served = Served::start();
+    let data = served.data.path().to_str().unwrap().to_owned();
+    let both = served.run(&["doctor", "--data", &data, "-o", "json"]).with_status(0).json();
+    assert_eq!((finding(&both, "database").0, finding(&both, "reachable").0), ("ok".to_owned(), "ok".to_owned()));
+    let one = run(program(&["doctor", "--data", &data, "-o", "json"]), "").with_status(0).json();
+    assert!(one["Checks"].as_array().unwrap().iter().all(|line| line["Area"] == "data"), "{one}");
+}

@@ -6,6 +6,8 @@
 mod bulk;
 mod console;
 mod doctor;
+mod hosts;
+mod lost;
 mod operator;
 mod orders;
 mod run;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
+use crate::console::Console;
 use crate::run::{program, run};
 use crate::stub::{Asked, Stub, answer};
 
@@ -26,13 +27,35 @@ fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
     Sha256::new().chain_update(padded(0x5c)).chain_update(inner).finalize().to_vec()
 }
 
+/// A part of a query as it stands in a signature: every byte in percent but for the unreserved ones (RFC 3986).
+fn canonical(part: &str) -> String {
+    let (mut bytes, mut text) = (part.bytes(), String::new());
+    while let Some(byte) = bytes.next() {
+        let byte = if byte == b'%' {
+            let digits = String::from_utf8(vec![bytes.next().unwrap(), bytes.next().unwrap()]).unwrap();
+            u8::from_str_radix(&digits, 16).unwrap()
+        } else {
+            byte
+        };
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            write!(text, "%{byte:02X}").unwrap();
+        }
+    }
+    text
+}
+
 /// The signature that belongs to a request, by the names of the headers that it says are signed.
 fn signature(asked: &Asked, signed: &str, region: &str) -> String {
     let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
     let mut pairs: Vec<String> = query
         .split('&')
         .filter(|pair| !pair.is_empty())
-        .map(|pair| if pair.contains('=') { pair.to_owned() } else { format!("{pair}=") })
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            format!("{}={}", canonical(name), canonical(value))
+        })
         .collect();
     pairs.sort();
     let headers: String = signed.split(';').map(|name| format!("{name}:{}\n", asked.header(name).unwrap())).collect();
@@ -121,4 +144,25 @@ fn the_tool_is_asked_for_the_credentials_of_a_profile() {
     let mut command = program(&["services", "--api", &stub.url, "--auth", "iam", "--region", "eu-central-1"]);
     command.args(["--profile", "night"]).env("PATH", format!("{}:/bin:/usr/bin", folder.path().display()));
     run(command, "").with_status(0);
+}
+
+#[test]
+fn a_query_of_the_page_is_signed_as_it_is_sent_whatever_is_in_it() {
+    let stub = Stub::start(|_, asked| verified(asked, r#"{"Orders": []}"#));
+    let mut command = program(&["console", "--api", &stub.url, "--auth", "iam", "--region", "eu-central-1"]);
+    command.env("AWS_ACCESS_KEY_ID", "ASIAEXAMPLE").env("AWS_SECRET_ACCESS_KEY", SECRET).env("AWS_SESSION_TOKEN", "t");
+    let console = Console::of(command);
+    let token = &console.token;
+    for query in [
+        "value=a%20b",
+        "value=a%2Bb&field=%2Fx",
+        "value=*~-_.",
+        "value=%2A",
+        "step=b&step=a&step=",
+        "limit=1&value=%C3%A9",
+    ] {
+        let told = console.get(&format!("/{token}/orders?{query}"));
+        assert!(told.starts_with("HTTP/1.1 200 "), "{query}: {told}");
+        assert_eq!(stub.asked().last().unwrap().target, format!("/orders?{query}"), "sent as it came");
+    }
 }

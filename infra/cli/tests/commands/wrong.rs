@@ -88,6 +88,7 @@ fn a_wrong_command_line_is_status_2_in_one_line() {
         (&["list", "-o", "xml"], "json"),
         (&["completions", "tcsh"], "bash"),
         (&["services", "--auth", "iam"], "--region"),
+        (&["services", "--auth", "iam", "--region", "x", "--api", "http://192.0.2.1"], "without TLS"),
         (&["services", "--auth", "bearer", "--api", "http://192.0.2.1"], "STEPWARDEN_TOKEN"),
     ] {
         let ended = run(program(args), "");

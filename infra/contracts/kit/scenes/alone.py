@@ -12,7 +12,10 @@ from ..scene import When, scene
 from ..service import Answer
 from ..stage import PATIENCE_S, Stage
 
-AWAY_S = 2.0
+# Long enough for a call into it on a busy machine.
+AWAY_S = 4.0
+REFUSAL_S = 4.0
+PATIENT_MS = 40_000
 SMALLEST_BYTES_MAX = 1024
 USUAL_BYTES_MAX = 1024 * 1024
 # SQS says that a change of a queue takes up to a minute.
@@ -21,13 +24,14 @@ CHANGE_S_MAX = 60.0
 
 @scene(When.ALONE)
 def no_connection(stage: Stage) -> None:
-    """A service that nobody can reach for 2 s: asked again, never Failed."""
-    request = stage.request()
+    """A service that nobody can reach for 4 s: asked again, never Failed."""
+    # Whoever has become patient needs time to come back.
+    request = stage.request(BudgetMs=PATIENT_MS)
     stage.service.away()
     stage.send(request)
     stage.linger(AWAY_S)
     stage.service.back()
-    stage.expect(request, "Done")
+    stage.expect(request, "Done", within_s=PATIENT_MS / 1000)
 
 
 @scene(When.ALONE)
@@ -47,7 +51,7 @@ def reply_not_taken(stage: Stage) -> None:
         stage.send(request)
         stage.wait(lambda: bool(stage.calls(request)), PATIENCE_S)
         # Time for the reply that is refused, and for deleting what must not be deleted.
-        stage.linger()
+        stage.linger(REFUSAL_S)
     finally:
         stage.reply_queue.set_bytes_max(USUAL_BYTES_MAX)
     if stage.answer(request, within_s=2 * VISIBILITY_S + PATIENCE_S) is None and stage.calls(request):

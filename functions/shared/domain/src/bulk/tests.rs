@@ -41,7 +41,7 @@ fn in_error(name: &str, ms: u64) -> Task {
 
 /// The last page of a scan, with so many orders.
 fn page(count: usize) -> Page {
-    Page { tasks: (0..count).map(|n| Arc::new(in_error(&n.to_string(), 0))).collect(), next: None }
+    Page { tasks: (0..count).map(|n| Arc::new(in_error(&n.to_string(), 0))).collect(), next: None, read: count }
 }
 
 fn step(job: &Job, standings: &[Standing], pages: &[Page], ms: u64) -> (Job, usize) {
@@ -291,7 +291,7 @@ fn the_scan_takes_no_order_twice_and_none_that_the_job_resubmitted_before() {
     case.rejected("a");
     // Its clock was behind, so its time says that it is meant.
     let fresh = started(spec());
-    let scan = Page { tasks: vec![Arc::new(case.task.clone())], next: None };
+    let scan = Page { tasks: vec![Arc::new(case.task.clone())], ..Page::default() };
     assert!(fresh.spec.selector.matches(&case.task));
     assert_eq!(step(&fresh, &[], &[scan], 0).0.tally.begun, 0);
 }
@@ -445,7 +445,7 @@ fn of_an_order_that_failed_while_it_was_undone_the_job_knows_that() {
     case.rejected("a");
     assert_eq!(case.state(), ProcessState::Error);
     let mut job = started(Spec { selector: Selector { failed_until: None, ..Selector::default() }, ..spec() });
-    job.absorb(&Page { tasks: vec![case.task.into(), page(1).tasks.remove(0)], next: None }, at(0));
+    job.absorb(&Page { tasks: vec![case.task.into(), page(1).tasks.remove(0)], ..Page::default() }, at(0));
     assert_eq!(job.found.iter().map(|entry| entry.undoing).collect::<Vec<_>>(), [true, false]);
 }
 
@@ -484,8 +484,8 @@ fn a_dry_run_counts_those_that_are_meant_over_all_pages() {
     let task = |name: &str| Arc::new(in_error(name, 0));
     let other = Arc::new(Case::chain().task);
     let pages = [
-        Page { tasks: vec![task("a"), other, task("b")], next: Some("c1".into()) },
-        Page { tasks: vec![task("c")], next: None },
+        Page { tasks: vec![task("a"), other, task("b")], next: Some("c1".into()), read: 3 },
+        Page { tasks: vec![task("c")], next: None, read: 1 },
     ];
     let store = Site::new(None, None);
     store.pages.lock().unwrap().extend(pages);
@@ -500,7 +500,7 @@ fn a_dry_run_that_does_not_come_to_the_end_says_so() {
     let store = Site::new(None, None);
     for n in 0..=DRY_RUN_PAGES_MAX {
         let tasks = vec![Arc::new(in_error(&n.to_string(), 0))];
-        store.pages.lock().unwrap().push_back(Page { tasks, next: Some("more".into()) });
+        store.pages.lock().unwrap().push_back(Page { read: tasks.len(), tasks, next: Some("more".into()) });
     }
     let counted = dry_run(&store, &Selector::default()).now_or_never().unwrap().unwrap();
     assert_eq!(counted, DryRun { matching: DRY_RUN_PAGES_MAX as u64, complete: false });

@@ -16,11 +16,12 @@ impl Turn<'_> {
                     step.not_before = step.complete_by;
                     true
                 }
-                (Direction::Forward, StepState::Pending | StepState::Processed | StepState::Error) => {
+                (Direction::Forward, StepState::Pending | StepState::Processed) => {
                     step.not_before = None;
                     true
                 }
-                (Direction::Undo, StepState::Error) => true,
+                // A dead letter left there until when the attempt may still run.
+                (Direction::Forward | Direction::Undo, StepState::Error) => true,
                 (Direction::Undo, StepState::Pending | StepState::Processing | StepState::Processed) => false,
             };
             if starts_afresh {

@@ -28,8 +28,11 @@ impl Turn<'_> {
                     return Verdict::Nothing;
                 }
                 let words = format!("{name}: the messages of attempt {attempt} could not be handled");
+                let may_run_until = step.complete_by;
                 self.count_failure(place, reason::DEAD_LETTER, &words);
                 self.give_up(place);
+                // Its agent may be at work all the same; should the order be undone, that has to wait for it.
+                self.task.steps[place].not_before = may_run_until;
                 self.hold(reason::DEAD_LETTER, &words, Some(place));
             }
         }

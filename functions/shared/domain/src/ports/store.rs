@@ -108,6 +108,8 @@ pub struct Page {
     pub tasks: Vec<Arc<Task>>,
     /// Where the next page goes on; nothing after the last page.
     pub next: Option<String>,
+    /// How many tasks were read to make it: also those of other states, where the store has no index of one state.
+    pub read: usize,
 }
 
 /// A list could not be made.

@@ -42,8 +42,7 @@ pub(super) async fn forward(remote: &Remote, path: String, request: Request<Byte
     if body.len() > api::BODY_BYTES_MAX {
         return problem(StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
     }
-    let headers: HeaderMap =
-        PASSED_ON.iter().filter_map(|name| Some((name.clone(), head.headers.get(name)?.clone()))).collect();
+    let headers = passed_on(&head.headers);
     let wait_s = if headers.contains_key("prefer") { WAIT_S } else { 0 };
     let call = Call::once(head.method, path, headers, body, wait_s);
     match remote.exchange(&call).await {
@@ -58,6 +57,13 @@ pub(super) async fn forward(remote: &Remote, path: String, request: Request<Byte
     }
 }
 
+/// All values of what may be passed on: where one is too many, the API says so.
+fn passed_on(headers: &HeaderMap) -> HeaderMap {
+    let of =
+        |name: &HeaderName| headers.get_all(name).iter().map(|value| (name.clone(), value.clone())).collect::<Vec<_>>();
+    PASSED_ON.iter().flat_map(of).collect()
+}
+
 fn unanswered(error: &RemoteError) -> Response<Bytes> {
     let advice = error.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
     problem(StatusCode::BAD_GATEWAY, &format!("{error}{advice}"))
@@ -70,4 +76,20 @@ fn problem(status: StatusCode, detail: &str) -> Response<Bytes> {
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
     private(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_values_of_a_header_are_passed_on_and_no_other_header() {
+        let mut sent = HeaderMap::new();
+        for (name, value) in [("if-match", "\"1\""), ("if-match", "\"2\""), ("cookie", "a=b"), ("accept", "*/*")] {
+            sent.append(name, HeaderValue::from_static(value));
+        }
+        let passed = passed_on(&sent);
+        assert_eq!(passed.get_all("if-match").iter().collect::<Vec<_>>(), ["\"1\"", "\"2\""]);
+        assert_eq!(passed.len(), 3);
+    }
 }

@@ -3,11 +3,11 @@
 //! Others on this machine can reach the port, and so can any page in the operator's browser. Three things keep them out.
 //! The first part of every path is a random token, which only the printed address has. `Host` must be this machine's own
 //! name: a page that has its name resolve to this machine sends its own. And a browser must not say that another page
-//! sent the request.
+//! sent the request, but for the first look at the page itself: the file that `--open` gives it is another page.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION, ORIGIN, REFERRER_POLICY};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 
 use crate::commands::error::CommandError;
 
@@ -55,10 +55,11 @@ impl Guard {
         let Some(host) = self.own_host(headers) else {
             return refused(StatusCode::MISDIRECTED_REQUEST, "this address is not one of the console's");
         };
-        if !is_of_own_page(headers, host) {
+        let rest = request.uri().path().strip_prefix('/').and_then(|path| self.behind_token(path));
+        let is_first_look = rest == Some("/") && is_opened(request);
+        if !is_first_look && !is_of_own_page(headers, host) {
             return refused(StatusCode::FORBIDDEN, "another page may not use the console");
         }
-        let rest = request.uri().path().strip_prefix('/').and_then(|path| self.behind_token(path));
         match (rest, request.uri().query()) {
             (None, _) => refused(StatusCode::FORBIDDEN, "open the address that `stepwarden console` printed"),
             (Some(""), _) => moved(&format!("/{}/", self.token)),
@@ -88,6 +89,19 @@ fn is_of_own_page(headers: &HeaderMap, host: &str) -> bool {
         headers.get_all("sec-fetch-site").iter().all(|value| matches!(value.as_bytes(), b"same-origin" | b"none"));
     let own_origin = format!("http://{host}");
     fetched_by_own && headers.get_all(ORIGIN).iter().all(|value| value.as_bytes() == own_origin.as_bytes())
+}
+
+/// Whether a browser shows what is asked for in a window of its own, so that the page that led there gets nothing of it.
+fn is_opened(request: &Request<Bytes>) -> bool {
+    let headers = request.headers();
+    let says = |name: &str, word: &str| {
+        let mut values = headers.get_all(name).iter();
+        values.next().is_some_and(|value| value.as_bytes() == word.as_bytes()) && values.next().is_none()
+    };
+    request.method() == Method::GET
+        && !headers.contains_key(ORIGIN)
+        && says("sec-fetch-mode", "navigate")
+        && says("sec-fetch-dest", "document")
 }
 
 /// Compares in a time that tells nothing about where they differ.
@@ -179,6 +193,20 @@ mod tests {
         ] {
             assert_eq!(admitted(&uri, &[HERE, sent]), Err(403), "{sent:?}");
         }
+    }
+
+    #[test]
+    fn another_page_may_lead_to_the_page_itself_and_to_nothing_else() {
+        let opened = |uri: &str, dest: &str, method: &str| {
+            let request = Request::builder().method(method).uri(uri).header("host", HERE.1);
+            let request = request.header("sec-fetch-site", "cross-site").header("sec-fetch-mode", "navigate");
+            let request = request.header("sec-fetch-dest", dest).body(Bytes::new()).unwrap();
+            matches!(Guard::new(4000, TOKEN.to_owned()).admit(&request), Verdict::Admitted(_))
+        };
+        let page = format!("/{TOKEN}/");
+        assert!(opened(&page, "document", "GET"));
+        assert!(!opened(&page, "iframe", "GET") && !opened(&page, "document", "POST"));
+        assert!(!opened(&format!("/{TOKEN}/orders"), "document", "GET") && !opened("/", "document", "GET"));
     }
 
     #[test]

@@ -4,16 +4,15 @@
 //! What must never be here: a way for anybody but the person who started it to act with that person's credentials
 //! ([`guard`] keeps other users of the machine and other pages of the browser out).
 
+mod browser;
 mod forward;
 mod guard;
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::process::Stdio;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use tokio::process::Command;
 
 use super::context::Context;
 use super::error::CommandError;
@@ -21,7 +20,8 @@ use crate::args::ConsoleArgs;
 use crate::exit::Exit;
 use crate::http_server::Server;
 use crate::remote::Remote;
-use crate::serve::{BindError, bind};
+use crate::serve::bind;
+use crate::signals::Signals;
 use guard::{Guard, Verdict};
 
 /// How long requests under way may go on after a stop, in milliseconds.
@@ -29,23 +29,33 @@ const GRACE_MS: u64 = 500;
 
 /// Serves until the process is told to stop.
 pub(super) async fn run(context: Context, args: &ConsoleArgs) -> Result<Exit, CommandError> {
-    let listener = bind(IpAddr::V4(Ipv4Addr::LOCALHOST), args.port).await.map_err(|error| not_bound(&error))?;
-    let port = listener.local_addr()?.port();
+    let listener = bind(IpAddr::V4(Ipv4Addr::LOCALHOST), args.port).await.map_err(|error| not_started(&error))?;
+    let signals = Signals::catch().map_err(|error| not_started(&error))?;
+    let port = listener.local_addr().map_err(|error| not_started(&error))?.port();
     let guard = Arc::new(Guard::new(port, guard::token()?));
     let url = guard.url();
     let where_to = context.remote.target().url("");
-    context.line(&format!("stepwarden: the console for {where_to} is at {url}"))?;
+    context
+        .line(&format!("stepwarden: the console for {where_to} is at {url}"))
+        .map_err(|error| not_started(&error))?;
     context.note("whoever has this address can act in your name; Ctrl-C ends it");
     let remote = Arc::new(context.remote);
     let handle = move |request| {
         let (guard, remote) = (guard.clone(), remote.clone());
         async move { Ok(answer(&guard, &remote, request).await) }
     };
-    let _server = Server::start(listener, api::BODY_BYTES_MAX, GRACE_MS, handle)?;
-    if args.open {
-        open(&url).await;
+    let server = Server::start(listener, api::BODY_BYTES_MAX, GRACE_MS, handle).map_err(|error| not_started(&error))?;
+    let waiting = async {
+        // Kept to the end: a browser that starts slowly reads it late.
+        let _file = if args.open { browser::open(&url).await } else { None };
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        () = signals.first() => {}
+        () = waiting => {}
     }
-    std::future::pending().await
+    server.stop().await;
+    Ok(Exit::Fine)
 }
 
 async fn answer(guard: &Guard, remote: &Remote, request: Request<Bytes>) -> Response<Bytes> {
@@ -55,16 +65,7 @@ async fn answer(guard: &Guard, remote: &Remote, request: Request<Bytes>) -> Resp
     }
 }
 
-fn not_bound(error: &BindError) -> CommandError {
+/// Nothing was served.
+fn not_started(error: &impl std::error::Error) -> CommandError {
     CommandError::Usage(error.to_string())
-}
-
-/// Opens a URL in the browser; where there is none, the printed address is enough.
-async fn open(url: &str) {
-    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let mut command = Command::new(program);
-    let opened = command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().await;
-    if !opened.is_ok_and(|status| status.success()) {
-        eprintln!("stepwarden: no browser could be opened; go to the address by hand");
-    }
 }

@@ -1,5 +1,7 @@
 //! What can be seen of a deployment through its API.
 
+use std::cell::Cell;
+
 use domain::time::Timestamp;
 use domain::workflow::Workflows as Shipped;
 
@@ -22,15 +24,27 @@ const SUPERVISOR: &str = "supervisor/";
 const LETTERS_NEW_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Orders that are counted; more are "at least".
 const COUNTED_MAX: usize = 100;
+/// What is asked for besides its health.
+const ASKED: usize = 5;
+
+/// What an API let be seen of itself.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) findings: Vec<Finding>,
+    /// Nothing, since who asks may not see it.
+    pub(super) is_denied: bool,
+    /// The leases of the supervisors, where they were told: one for each shard that one ever looked after.
+    pub(super) shards: Option<usize>,
+}
 
 /// All checks. Where the API cannot be reached there is only that one.
-pub(super) async fn look(context: &Context) -> Vec<Finding> {
+pub(super) async fn look(context: &Context) -> Seen {
     let asked = here::system_now();
     let began = here::instant();
     let answer = context.remote.call(&Call::get("/health")).await;
     let answer = match answer.and_then(|answer| Ok((answer.read::<Health>()?, answer))) {
         Ok(answer) => answer,
-        Err(error) => return vec![unreachable(&error)],
+        Err(error) => return Seen::nothing(&error),
     };
     let (health, answer) = answer;
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -42,29 +56,53 @@ pub(super) async fn look(context: &Context) -> Vec<Finding> {
         clock::judge(date, asked, here::system_now()),
     ];
     let remote = &context.remote;
-    findings.push(told("workflows", remote.get::<Workflows>("/workflows").await, |read| workflows(&read.workflows)));
-    findings.push(told("services", remote.get::<Services>("/services").await, |read| services(&read.services, now)));
-    findings.push(told("supervisor", remote.get::<Leases>("/leases").await, |read| supervised(&read.leases, now)));
-    let path = format!("/orders?state=Error&limit={COUNTED_MAX}");
-    findings.push(told("orders in Error", remote.get::<Page>(&path).await, |page| in_error(&page)));
-    let path = format!("/dead-letters?limit={COUNTED_MAX}");
-    findings.push(told("dead letters", remote.get::<Letters>(&path).await, |page| letters(&page, now)));
+    let denials = Cell::new(0);
+    let told = |check, answer| told(&denials, check, answer);
     findings
+        .push(told("workflows", remote.get::<Workflows>("/workflows").await.map(|read| workflows(&read.workflows))));
+    findings
+        .push(told("services", remote.get::<Services>("/services").await.map(|read| services(&read.services, now))));
+    let leases = remote.get::<Leases>("/leases").await;
+    let shards = leases.as_ref().ok().map(|read| of_supervisors(&read.leases).count());
+    findings.push(told("supervisor", leases.map(|read| supervised(&read.leases, now))));
+    let path = format!("/orders?state=Error&limit={COUNTED_MAX}");
+    findings.push(told("orders in Error", remote.get::<Page>(&path).await.map(|page| in_error(&page))));
+    let path = format!("/dead-letters?limit={COUNTED_MAX}");
+    findings.push(told("dead letters", remote.get::<Letters>(&path).await.map(|page| letters(&page, now))));
+    let is_denied = denials.get() == ASKED;
+    if is_denied {
+        let found = "its health is all that whose credentials these are may see";
+        findings.push(Finding::wrong("authorisation", found, "give --auth, --profile or a token of an operator"));
+    }
+    Seen { findings, is_denied, shards }
 }
 
-/// There is no API to look at.
-pub(super) fn unreachable(error: &RemoteError) -> Finding {
+impl Seen {
+    /// There is no API to look at.
+    pub(super) fn nothing(error: &RemoteError) -> Self {
+        let is_denied = error.exit() == Exit::NotAllowed;
+        Self { findings: vec![unreachable(error)], is_denied, shards: None }
+    }
+}
+
+/// The leases by which supervisors share the shards.
+fn of_supervisors(told: &[Lease]) -> impl Iterator<Item = &Lease> {
+    told.iter().filter(|lease| lease.name.starts_with(SUPERVISOR))
+}
+
+fn unreachable(error: &RemoteError) -> Finding {
     Finding::wrong("reachable", error.to_string(), error.advice().unwrap_or_else(|| "give another --api".to_owned()))
 }
 
-/// What an answer comes to; what an older deployment does not know, or who asks may not see, is told.
-fn told<T>(check: &str, answer: Result<T, RemoteError>, judge: impl FnOnce(T) -> Finding) -> Finding {
+/// What answers come to; what an older deployment does not know, or who asks may not see, is told, and the latter counted.
+fn told(denials: &Cell<usize>, check: &str, answer: Result<Finding, RemoteError>) -> Finding {
     match answer {
-        Ok(answer) => judge(answer),
+        Ok(finding) => finding,
         Err(error) if error.is_unknown_call() => {
             Finding::skipped(check, "what runs there is older than this program and does not tell")
         }
         Err(error) if error.exit() == Exit::NotAllowed => {
+            denials.set(denials.get() + 1);
             Finding::skipped(check, format!("whose credentials these are may not see it: {error}"))
         }
         Err(error) => {
@@ -130,8 +168,12 @@ fn services(told: &[Service], now: Timestamp) -> Finding {
             format!("{} fails ({} times in a row{next})", service.service, service.failures_in_a_row)
         })
         .collect();
-    if failing.is_empty() {
-        return Finding::ok("services", format!("all {} are well", told.len()));
+    match (failing.len(), told.len()) {
+        (0, 0) => {
+            return Finding::warning("services", "it tells of none", "deploy again; agents come with their services");
+        }
+        (0, count) => return Finding::ok("services", format!("all {count} are well")),
+        (_, _) => {}
     }
     Finding::warning("services", failing.join("; "), "mend the service; orders wait and go on by themselves")
 }
@@ -140,7 +182,7 @@ fn supervised(told: &[Lease], now: Timestamp) -> Finding {
     const CHECK: &str = "supervisor";
     const TO_DO: &str = "look at the supervisor's log and its schedule: what is overdue waits until it runs";
     let seen = |lease: &Lease| lease.renewed_at.or(lease.expires_at);
-    let shards: Vec<&Lease> = told.iter().filter(|lease| lease.name.starts_with(SUPERVISOR)).collect();
+    let shards: Vec<&Lease> = of_supervisors(told).collect();
     let Some(last) = shards.iter().filter_map(|lease| seen(lease)).max() else {
         return Finding::wrong(CHECK, "none has run yet", TO_DO);
     };
@@ -232,6 +274,11 @@ mod tests {
         let finding = services(&read::<Services>(told).services, now());
         assert_eq!(finding.state, State::Warning);
         assert_eq!(finding.found, "payment fails (7 times in a row, tried again in 10 s)");
+    }
+
+    #[test]
+    fn no_services_at_all_are_not_all_well() {
+        assert_eq!(services(&[], now()).state, State::Warning);
     }
 
     #[test]

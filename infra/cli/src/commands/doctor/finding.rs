@@ -43,6 +43,9 @@ pub struct Finding {
 pub(super) struct Report {
     #[serde(rename = "Checks")]
     lines: Vec<Line>,
+    /// Who asks may see nothing of the API.
+    #[serde(skip)]
+    is_denied: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,9 +87,20 @@ impl Report {
         self.lines.extend(findings.into_iter().map(|finding| Line { area, finding }));
     }
 
+    /// Who asks may see nothing of the API, which is what counts in the end.
+    pub(super) const fn deny(&mut self) {
+        self.is_denied = true;
+    }
+
     /// Only what is wrong makes a bad end: warnings are for people.
     pub(super) fn exit(&self) -> Exit {
-        if self.count(State::Wrong) > 0 { Exit::Otherwise } else { Exit::Fine }
+        if self.is_denied {
+            Exit::NotAllowed
+        } else if self.count(State::Wrong) > 0 {
+            Exit::Otherwise
+        } else {
+            Exit::Fine
+        }
     }
 
     pub(super) fn json(&self) -> String {
@@ -107,10 +121,18 @@ impl Report {
             let to_do = to_do.as_ref().map(|to_do| format!(". To do: {}", plain(to_do))).unwrap_or_default();
             text.push_str(&format!("{word}  {area}: {}: {}{to_do}\n", plain(check), plain(found)));
         }
-        let (warnings, wrong) = (self.count(State::Warning), self.count(State::Wrong));
-        let verdict = if wrong > 0 { "not well" } else { "well" };
+        let [skipped, warnings, wrong] = [State::Skipped, State::Warning, State::Wrong].map(|state| self.count(state));
+        let verdict = match (wrong, skipped) {
+            (0, 0) => "well",
+            (0, _) => "well, as far as it could be seen",
+            (_, _) => "not well",
+        };
         let verdict = paint.verdict(wrong == 0, verdict);
-        text.push_str(&format!("{verdict}: {} checks, {warnings} warnings, {wrong} wrong\n", self.lines.len()));
+        text.push_str(&format!("{verdict}: {} checks, {warnings} warnings, {wrong} wrong", self.lines.len()));
+        if skipped > 0 {
+            text.push_str(&format!(", {skipped} could not be looked at"));
+        }
+        text.push('\n');
         text
     }
 
@@ -140,7 +162,7 @@ mod tests {
              warning  api: clock: 6 s off. To do: set it\n\
              skipped  stack: roles: not allowed\n\
              wrong    stack: queue: gone. To do: deploy\n\
-             not well: 4 checks, 1 warnings, 1 wrong\n"
+             not well: 4 checks, 1 warnings, 1 wrong, 1 could not be looked at\n"
         );
         let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
         assert_eq!(
@@ -149,5 +171,16 @@ mod tests {
                 "Area": "stack", "Check": "queue", "State": "wrong", "Found": "gone", "ToDo": "deploy",
             })
         );
+    }
+
+    #[test]
+    fn what_could_not_be_looked_at_is_not_told_to_be_well() {
+        let mut report = Report::default();
+        report.section("api", vec![Finding::ok("reachable", "yes"), Finding::skipped("services", "not allowed")]);
+        let text = report.text(Paint { colours: false });
+        let end = "well, as far as it could be seen: 2 checks, 0 warnings, 0 wrong, 1 could not be looked at\n";
+        assert!(text.ends_with(end) && report.exit() == Exit::Fine, "{text}");
+        report.deny();
+        assert_eq!(report.exit(), Exit::NotAllowed);
     }
 }

@@ -17,6 +17,7 @@ use crate::args::{ApiArgs, DoctorArgs, Format};
 use crate::exit::Exit;
 use crate::paint::Paint;
 use crate::remote::Environment;
+use api::Seen;
 use finding::Report;
 
 pub use finding::{Finding as DataFinding, State as DataState};
@@ -37,26 +38,31 @@ pub(super) async fn run(
     let mut progress = Progress::new(terminal.stderr);
     if let Some(directory) = &args.data {
         report.section("data", data::look(directory, check_data));
-    } else {
+    }
+    if args.data.is_none() || api.is_given() {
         if terminal.stderr {
             progress.show("looking at the API …");
         }
-        match Context::new(api, environment.clone(), terminal) {
-            Ok(context) => report.section("api", api::look(&context).await),
-            // Without credentials for the API the stack can be looked at all the same.
-            Err(CommandError::Remote(error)) if args.stack.is_some() => {
-                report.section("api", vec![api::unreachable(&error)]);
-            }
+        let seen = match Context::new(api, environment.clone(), terminal) {
+            Ok(context) => api::look(&context).await,
+            // Without credentials for the API the rest can be looked at all the same.
+            Err(CommandError::Remote(error)) if args.stack.is_some() || args.data.is_some() => Seen::nothing(&error),
             Err(error) => return Err(error),
+        };
+        if seen.is_denied {
+            report.deny();
         }
+        report.section("api", seen.findings);
         if let Some(stack) = &args.stack {
             if terminal.stderr {
                 progress.show("looking at the stack …");
             }
-            let region = api.region.as_deref().or(api.api.region());
+            let target = api.target();
+            let region = api.region.as_deref().or(target.region());
             report.section(
                 "stack",
-                stack::look(stack, region, api.profile.as_deref(), environment.sqs_endpoint.as_deref()).await,
+                stack::look(stack, region, api.profile.as_deref(), environment.sqs_endpoint.as_deref(), seen.shards)
+                    .await,
             );
         }
     }

@@ -64,6 +64,7 @@ impl Dynamo {
             let wanted = if state.is_some() { KEYS_MAX } else { (limit - page.tasks.len()).min(KEYS_MAX) };
             let places = walk.take(wanted).await?;
             let ids: HashSet<_> = places.iter().map(|place| place.order_id).collect();
+            page.read += ids.len();
             let mut tasks = self.read_tasks(OPERATION, ids.into_iter()).await?;
             for place in &places {
                 if page.tasks.len() == limit {

@@ -318,6 +318,22 @@ fn a_dead_letter_of_the_current_attempt_stops_the_order_and_a_stale_one_is_dropp
 }
 
 #[test]
+fn the_undo_of_an_attempt_that_a_dead_letter_stopped_waits_for_its_complete_by() {
+    let mut case = Case::chain();
+    case.wake();
+    let complete_by = case.step("a").complete_by.unwrap();
+    let letter = Letter::Attempt { step: "a".into(), direction: Direction::Forward, attempt: 1 };
+    case.apply(Event::DeadLetter { letter: &letter });
+    case.cancel();
+    assert!(case.requested().is_empty(), "its agent may be at work all the same");
+    assert_eq!(case.step("a").not_before, Some(complete_by));
+    assert_eq!(case.wakes().len(), 1);
+    case.now = complete_by;
+    case.wake();
+    assert_eq!((case.state(), case.requested()), (ProcessState::Compensating, vec!["a"]));
+}
+
+#[test]
 fn f50_a_dead_letter_of_an_attempt_past_its_time_is_left_to_the_supervisor() {
     let mut case = Case::chain();
     case.wake();

@@ -6,6 +6,8 @@ use super::queues::DEPLOY;
 use super::shapes::{Function, Role};
 use crate::commands::doctor::finding::Finding;
 
+/// Into how many parts the orders are shared between supervisors.
+const SHARDS: &str = "SHARDS";
 /// What each function is told for itself; everything else is told to all alike.
 const OWN: [&str; 8] = [
     "AGENT",
@@ -18,21 +20,29 @@ const OWN: [&str; 8] = [
     "STANDINS_TOKEN",
 ];
 
-/// A finding for each function, and one for what they have in common.
-pub(super) fn judge(functions: &[Function]) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = functions.iter().map(ready).collect();
-    findings.push(alike(functions));
-    findings.push(one_build(functions));
-    findings
+/// What is to be said only of functions that were seen.
+const NONE: &str = "the stack has no functions";
+
+/// Findings for what all functions have in common.
+pub(super) fn judge_all(functions: &[Function]) -> Vec<Finding> {
+    if functions.is_empty() {
+        return vec![Finding::wrong("functions", NONE, "is this a stack of Stepwarden?")];
+    }
+    vec![alike(functions), one_build(functions)]
 }
 
-fn ready(function: &Function) -> Finding {
+/// A finding for one function: does it run, and as it was deployed last?
+pub(super) fn judge(function: &Function) -> Finding {
     let check = format!("function {}", function.function_name);
     // One that nobody called for long is Inactive, and comes back at the next call.
     let state = function.state.as_deref().unwrap_or("Active");
     if !matches!(state, "Active" | "Inactive") {
         let why = function.state_reason.as_deref().unwrap_or("no reason given");
         return Finding::wrong(check, format!("it is {state}: {why}"), "deploy again once the cause is gone");
+    }
+    if function.reserved == Some(0) {
+        let to_do = "somebody stopped it by hand: take its reserved concurrency away again";
+        return Finding::wrong(check, "it may not run at all: its reserved concurrency is 0", to_do);
     }
     match function.last_update_status.as_deref() {
         Some("Failed") => Finding::wrong(check, "its last update failed, so it runs older code", "deploy again"),
@@ -85,10 +95,34 @@ pub(super) fn judge_roles(functions: &[Function], roles: &[Role]) -> Finding {
         .filter(|function| !roles.iter().any(|role| role.arn == function.role))
         .map(|function| format!("{} has {}, which is none of the stack's", function.function_name, function.role))
         .collect();
-    if strangers.is_empty() {
-        return Finding::ok(CHECK, format!("each of {} functions has its own", functions.len()));
+    let mut by_role: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for function in functions {
+        by_role.entry(&function.role).or_default().push(&function.function_name);
     }
-    Finding::wrong(CHECK, strangers.join("; "), DEPLOY)
+    let shared = by_role.iter().filter(|(_, names)| names.len() > 1);
+    let shared = shared.map(|(role, names)| format!("{} share {role}", names.join(" and ")));
+    let faults: Vec<String> = strangers.into_iter().chain(shared).collect();
+    match (faults.is_empty(), functions.len()) {
+        (true, 0) => Finding::skipped(CHECK, NONE),
+        (true, count) => Finding::ok(CHECK, format!("each of {count} functions has its own")),
+        (false, _) => Finding::wrong(CHECK, faults.join("; "), DEPLOY),
+    }
+}
+
+/// A finding for the shards: each has a lease, since a supervisor came by. `leased` are those that have one.
+pub(super) fn judge_shards(functions: &[Function], leased: Option<usize>) -> Finding {
+    const CHECK: &str = "shards";
+    let told = functions.iter().find_map(|function| function.environment.variables.get(SHARDS)?.parse::<usize>().ok());
+    match (told, leased) {
+        (Some(shards), Some(leased)) if leased < shards => Finding::wrong(
+            CHECK,
+            format!("{} of {shards} have no lease, so nobody looks after their orders", shards - leased),
+            "look at the supervisor's log: it takes a lease of each shard when it runs",
+        ),
+        (Some(shards), Some(_)) => Finding::ok(CHECK, format!("each of {shards} has a lease")),
+        (None, _) => Finding::skipped(CHECK, format!("no function is told {SHARDS}")),
+        (_, None) => Finding::skipped(CHECK, "the API does not tell the leases"),
+    }
 }
 
 #[cfg(test)]
@@ -115,7 +149,8 @@ mod tests {
     type Fault = (fn(&mut Function), State, &'static str);
 
     fn worst(functions: &[Function]) -> Finding {
-        judge(functions).into_iter().max_by_key(|finding| finding.state).unwrap()
+        let all = functions.iter().map(judge).chain(judge_all(functions));
+        all.max_by_key(|finding| finding.state).unwrap()
     }
 
     #[test]
@@ -128,7 +163,8 @@ mod tests {
 
     #[test]
     fn each_fault_of_a_function_is_told() {
-        let spoilt: [Fault; 5] = [
+        let spoilt: [Fault; 6] = [
+            (|one| one.reserved = Some(0), State::Wrong, "reserved concurrency is 0"),
             (|one| one.state = Some("Failed".to_owned()), State::Wrong, "it is Failed"),
             (|one| one.last_update_status = Some("Failed".to_owned()), State::Wrong, "last update failed"),
             (|one| one.last_update_status = Some("InProgress".to_owned()), State::Warning, "being updated"),
@@ -157,5 +193,27 @@ mod tests {
             finding.state == State::Wrong && finding.found.contains("s-shipping has arn:role/s-shipping"),
             "{finding:?}"
         );
+        let mut shared = three();
+        shared[2].role = "arn:role/s-inventory".to_owned();
+        let finding = judge_roles(&shared, &all);
+        let words = "s-inventory and s-shipping share arn:role/s-inventory";
+        assert!(finding.state == State::Wrong && finding.found.contains(words), "{finding:?}");
+    }
+
+    #[test]
+    fn no_functions_are_not_all_well() {
+        assert_eq!(worst(&[]).state, State::Wrong);
+        assert_eq!(judge_roles(&[], &[]).state, State::Skipped);
+    }
+
+    #[test]
+    fn a_shard_without_a_lease_is_told() {
+        let mut functions = three();
+        functions[1].environment.variables.insert(SHARDS.to_owned(), "4".to_owned());
+        let of = |leased| judge_shards(&functions, leased);
+        assert_eq!((of(Some(4)).state, of(Some(5)).state, of(None).state), (State::Ok, State::Ok, State::Skipped));
+        let finding = of(Some(3));
+        assert!(finding.state == State::Wrong && finding.found.starts_with("1 of 4 have no lease"), "{finding:?}");
+        assert_eq!(judge_shards(&three(), Some(1)).state, State::Skipped);
     }
 }

@@ -14,8 +14,8 @@ use super::finding::Finding;
 use aws_tool::{Aws, AwsError};
 use queues::{DEPLOY, Queue};
 use shapes::{
-    Function, Mappings, QueueAttributes, Resource, Resources, Role, RoleAnswer, Schedule, Stacks, TableAnswer,
-    TimeToLive, TimeToLiveAnswer,
+    Concurrency, Function, Mappings, QueueAttributes, Resource, Resources, Role, RoleAnswer, Schedule, Stacks,
+    TableAnswer, TimeToLive, TimeToLiveAnswer,
 };
 
 const FUNCTION: &str = "AWS::Lambda::Function";
@@ -30,12 +30,13 @@ struct Look<'a> {
     resources: Vec<Resource>,
 }
 
-/// All checks of a stack.
+/// All checks of a stack. `leased_shards` are those that the API tells a lease of, if it tells.
 pub(super) async fn look(
     stack: &str,
     region: Option<&str>,
     profile: Option<&str>,
     sqs_endpoint: Option<&str>,
+    leased_shards: Option<usize>,
 ) -> Vec<Finding> {
     let aws = Aws::new(region, profile, sqs_endpoint);
     let (mut findings, resources) = match resources(&aws, stack).await {
@@ -44,12 +45,21 @@ pub(super) async fn look(
     };
     let look = Look { aws: &aws, resources };
     let (functions, faults) = look.functions().await;
+    // What rests on functions that were not seen cannot be judged; it would only be blamed on others.
+    let are_all_seen = faults.is_empty();
     findings.extend(faults);
-    findings.extend(functions::judge(&functions));
-    findings.extend(look.queues(&functions).await);
+    findings.extend(functions.iter().map(functions::judge));
     findings.extend(look.tables().await);
+    if !are_all_seen {
+        let rest = ["queues", "schedule", "roles", "settings of the functions", "one build", "shards"];
+        findings.extend(rest.map(|check| Finding::skipped(check, "not all functions could be looked at")));
+        return findings;
+    }
+    findings.extend(functions::judge_all(&functions));
+    findings.extend(look.queues(&functions).await);
     findings.extend(look.schedules(&functions).await);
     findings.push(look.roles(&functions).await);
+    findings.push(functions::judge_shards(&functions, leased_shards));
     findings
 }
 
@@ -101,11 +111,18 @@ impl Look<'_> {
         let resources = self.of_type(FUNCTION);
         let asked = resources.iter().map(async |resource| {
             let name = &resource.physical_resource_id;
-            let answer =
-                self.aws.call::<Function>(&["lambda", "get-function-configuration", "--function-name", name]).await;
-            answer.map_err(|error| not_seen(&format!("function {name}"), &error))
+            let call = ["lambda", "get-function-configuration", "--function-name", name];
+            let answer = self.aws.call::<Function>(&call).await;
+            let function = answer.map_err(|error| not_seen(&format!("function {name}"), &error))?;
+            Ok(Function { reserved: self.reserved(name).await, ..function })
         });
         parted(join_all(asked).await)
+    }
+
+    /// How many of a function may run at a time, where that is set, and told.
+    async fn reserved(&self, function: &str) -> Option<u32> {
+        let call = ["lambda", "get-function-concurrency", "--function-name", function];
+        self.aws.call::<Concurrency>(&call).await.ok()?.reserved_concurrent_executions
     }
 
     async fn queues(&self, functions: &[Function]) -> Vec<Finding> {

@@ -71,6 +71,16 @@ pub(super) struct Function {
     pub(super) last_update_status: Option<String>,
     pub(super) code_sha256: String,
     pub(super) environment: FunctionEnvironment,
+    /// How many of it may run at a time, where that is set; asked for by itself.
+    #[serde(skip)]
+    pub(super) reserved: Option<u32>,
+}
+
+/// `lambda get-function-concurrency`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Concurrency {
+    pub(super) reserved_concurrent_executions: Option<u32>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

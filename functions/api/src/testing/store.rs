@@ -1,0 +1,72 @@
+//! The store of these tests.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use domain::id::OrderId;
+use domain::order::Order;
+use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
+
+use super::Fake;
+
+impl Store for Fake {
+    async fn insert(&self, _: Order, _: Task) -> Result<Inserted, PortError> {
+        panic!("the door never writes order state")
+    }
+
+    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
+        self.reach("store.order")?;
+        self.orders_read.fetch_add(1, Ordering::Relaxed);
+        Ok(self.orders.lock().unwrap().get(&order_id).cloned())
+    }
+
+    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
+        self.reach("store.task")?;
+        Ok(self.tasks.lock().unwrap().get(&order_id).cloned())
+    }
+
+    async fn commit(&self, _: &Task, _: Arc<Task>) -> Result<Commit, PortError> {
+        panic!("the door never writes order state")
+    }
+
+    async fn due(&self, _: u8, _: Timestamp, _: Option<Due>, _: usize) -> Result<Vec<Due>, PortError> {
+        panic!("the door does not supervise")
+    }
+
+    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
+        self.reach("store.list")?;
+        let after: Option<OrderId> = after.map(str::parse).transpose().map_err(|_| ListError::Cursor)?;
+        let tasks = self.tasks.lock().unwrap();
+        let is_wanted = |task: &Task| state.is_none_or(|state| task.process_state == state);
+        let at_once = self.no_index.load(Ordering::Relaxed);
+        let behind = tasks.values().filter(|task| after.is_none_or(|after| task.order_id > after));
+        let mut rest = behind.filter(|task| at_once > 0 || is_wanted(task));
+        let (mut page, mut last) = (Page::default(), None);
+        while page.tasks.len() < limit && (at_once == 0 || page.read < at_once) {
+            let Some(task) = rest.next() else { break };
+            page.read += 1;
+            last = Some(task.order_id);
+            page.tasks.extend(is_wanted(task).then(|| task.clone()));
+        }
+        self.tasks_listed.fetch_add(page.read, Ordering::Relaxed);
+        page.next = rest.next().and(last).map(|last| last.to_string());
+        // This id comes before all others, so that the next page is the first one again.
+        let again = || self.endless.load(Ordering::Relaxed).then(|| "00000000-0000-0000-0000-000000000000".to_owned());
+        page.next = page.next.or_else(again);
+        Ok(page)
+    }
+
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+        self.reach("store.settled")?;
+        self.waits.lock().unwrap().push(wait_ms);
+        if let Some(state) = *self.settles_as.lock().unwrap() {
+            self.submission_runs(state);
+            for task in self.tasks.lock().unwrap().values_mut() {
+                Arc::make_mut(task).process_state = state;
+            }
+        }
+        Ok(self.tasks.lock().unwrap().get(&order_id).cloned())
+    }
+}

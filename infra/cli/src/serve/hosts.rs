@@ -1,0 +1,147 @@
+//! Keeps other sites' pages out of an API that listens on this machine alone.
+//!
+//! A page of any site can have its own name resolve to this machine, and is then, for the browser, of one origin with
+//! what listens here: it may read every order and post what it likes. Only the name that it was called by gives it away,
+//! and that stands in `Host`. Programs of old (HTTP/1.0) send none; a browser always does.
+
+use std::net::{IpAddr, SocketAddr};
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
+use http::uri::Authority;
+use http::{HeaderValue, Request, Response, StatusCode};
+use serde_json::json;
+
+/// What this machine calls itself.
+const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// The names under which the API may be called.
+#[derive(Debug)]
+pub(super) enum Hosts {
+    /// Whatever others call this machine: it listens to them.
+    Any,
+    /// These alone, in lower case, with any port.
+    Only(Vec<String>),
+}
+
+/// The text is no name that a `Host` can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("give a host's name alone, such as orders.internal, without http:// and without a port")]
+pub struct NotAHost;
+
+/// Takes the name of a host, for `--allow-host`.
+///
+/// # Errors
+/// [`NotAHost`] for anything else.
+pub fn host_name(text: &str) -> Result<String, NotAHost> {
+    let authority: Authority = text.parse().map_err(|_| NotAHost)?;
+    if authority.host() == text && !text.is_empty() { Ok(text.to_ascii_lowercase()) } else { Err(NotAHost) }
+}
+
+impl Hosts {
+    /// Those of an API that is bound to `address`, and `allowed` besides.
+    pub(super) fn of(address: SocketAddr, allowed: &[String]) -> Self {
+        let ip = address.ip();
+        if !ip.to_canonical().is_loopback() {
+            return Self::Any;
+        }
+        let bound = match ip {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        };
+        let own = OWN.map(str::to_owned).into_iter().chain([bound]);
+        Self::Only(own.chain(allowed.iter().map(|name| name.to_ascii_lowercase())).collect())
+    }
+
+    /// The refusal of a request that calls this machine by another name.
+    pub(super) fn refuse(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
+        let Self::Only(names) = self else { return None };
+        let is_known = |authority: &Authority| {
+            let has_user = authority.as_str().contains('@');
+            !has_user && names.iter().any(|name| name.eq_ignore_ascii_case(authority.host()))
+        };
+        let parsed = |value: &HeaderValue| value.to_str().ok().and_then(|text| text.parse::<Authority>().ok());
+        let mut given = request.headers().get_all(HOST).iter();
+        let is_fine = given.all(|value| parsed(value).as_ref().is_some_and(is_known))
+            && request.uri().authority().is_none_or(is_known);
+        (!is_fine).then(misdirected)
+    }
+}
+
+fn misdirected() -> Response<Bytes> {
+    let document = json!({
+        "type": "/problems/misdirected-request",
+        "title": "Misdirected request",
+        "status": StatusCode::MISDIRECTED_REQUEST.as_u16(),
+        "detail": "this API listens on its own machine alone and is not known by the name in Host; call it localhost or \
+                   127.0.0.1, or start it with `stepwarden serve --allow-host NAME`",
+    });
+    let mut response = Response::new(Bytes::from(document.to_string()));
+    *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a request with these hosts gets in where the API is bound to `address`.
+    fn admitted(address: &str, allowed: &[&str], uri: &str, hosts: &[&str]) -> bool {
+        let allowed: Vec<String> = allowed.iter().map(|name| host_name(name).unwrap()).collect();
+        let mut request = Request::get(uri);
+        for host in hosts {
+            request = request.header(HOST, *host);
+        }
+        Hosts::of(address.parse().unwrap(), &allowed).refuse(&request.body(Bytes::new()).unwrap()).is_none()
+    }
+
+    #[test]
+    fn on_loopback_this_machines_own_names_get_in_with_any_port() {
+        for host in ["localhost", "LocalHost:3000", "127.0.0.1:9", "[::1]:3000", "127.0.0.2:3000"] {
+            assert!(admitted("127.0.0.2:3000", &[], "/orders", &[host]), "{host}");
+        }
+        assert!(admitted("[::1]:3000", &[], "/orders", &["[::1]:3000"]));
+        assert!(admitted("127.0.0.1:3000", &[], "/orders", &[]), "HTTP/1.0 knows no Host");
+    }
+
+    #[test]
+    fn a_page_whose_name_leads_here_does_not_get_in() {
+        for hosts in [
+            &["evil.example:3000"][..],
+            &["localhost.evil.example"],
+            &["localhost@evil.example"],
+            &["evil@localhost"],
+            &["127.0.0.2"],
+            &[""],
+            &["not a host"],
+            &["localhost", "evil.example"],
+        ] {
+            assert!(!admitted("127.0.0.1:3000", &[], "/orders", hosts), "{hosts:?}");
+            assert!(!admitted("[::ffff:127.0.0.1]:3000", &[], "/orders", hosts), "{hosts:?}");
+        }
+        assert!(!admitted("127.0.0.1:3000", &[], "http://evil.example/orders", &["localhost"]));
+    }
+
+    #[test]
+    fn a_name_that_was_allowed_gets_in_and_no_other() {
+        let allowed = ["Orders.internal"];
+        assert!(admitted("127.0.0.1:3000", &allowed, "/", &["orders.INTERNAL:8080"]));
+        assert!(!admitted("127.0.0.1:3000", &allowed, "/", &["other.internal"]));
+    }
+
+    #[test]
+    fn an_api_that_others_reach_is_called_what_they_like() {
+        assert!(admitted("0.0.0.0:3000", &[], "/", &["orders.example"]));
+        assert!(admitted("192.0.2.1:3000", &[], "/", &["orders.example"]));
+    }
+
+    #[test]
+    fn a_name_is_a_name_alone() {
+        for text in ["http://a.example", "a.example:80", "u@a.example", "", "a b", "a/b"] {
+            assert_eq!(host_name(text), Err(NotAHost), "{text}");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Answers that are lost: what is made again, what is not, and what is told of what nobody knows.
+
+use crate::run::{program, run};
+use crate::stub::{Stub, answer};
+
+const CONFLICT: &str =
+    r#"{"type": "/problems/state-conflict", "title": "T", "status": 409, "detail": "it is finished"}"#;
+
+/// An order whose history has one line, of now.
+fn order(what: &str, who: &str) -> String {
+    let now = humantime::format_rfc3339_millis(std::time::SystemTime::now());
+    format!(
+        r#"{{"OrderID": "o-1", "Version": 4, "ProcessState": "Compensated", "Steps": [],
+            "History": [{{"At": "{now}", "Who": "{who}", "What": "{what}", "Why": "late"}}]}}"#
+    )
+}
+
+/// Loses the first answer to a post, refuses the second, and shows this order.
+fn loses_one(order: String) -> Stub {
+    Stub::start(move |number, asked| match (asked.method.as_str(), number) {
+        ("POST", 0) => None,
+        ("POST", _) => answer("409 Conflict", "", CONFLICT),
+        _ => answer("200 OK", "", &order),
+    })
+}
+
+#[test]
+fn a_wish_whose_answer_was_lost_and_whose_repeat_is_refused_was_done_if_the_history_tells() {
+    let stub = loses_one(order("cancelled", "ann"));
+    let done = run(program(&["cancel", "o-1", "--reason", "late", "--api", &stub.url]), "").with_status(0);
+    done.shows(&["Cancel is on its way"]);
+    assert_eq!(stub.asked().len(), 3);
+}
+
+#[test]
+fn where_the_history_does_not_tell_it_is_not_known() {
+    for order in [order("cancelled", "bob"), order("paused", "ann"), "no order".to_owned()] {
+        let stub = loses_one(order);
+        let unsure = run(program(&["cancel", "o-1", "--reason", "late", "--api", &stub.url]), "").with_status(4);
+        unsure.says(&["it is not known whether o-1 was cancelled", "it is finished", "stepwarden get o-1"]);
+    }
+}
+
+#[test]
+fn a_refusal_of_the_first_try_is_a_refusal() {
+    let stub = Stub::start(|_, _| answer("409 Conflict", "", CONFLICT));
+    let refused = run(program(&["cancel", "o-1", "--reason", "late", "--api", &stub.url]), "").with_status(4);
+    assert!(!refused.stderr.contains("not known") && stub.asked().len() == 1, "{refused:?}");
+}
+
+#[test]
+fn a_job_whose_start_was_lost_is_known_by_who_started_it() {
+    let job = |started: &str| {
+        format!(
+            r#"{{"JobID": "j-1", "Version": 2, "State": "Running", "By": "ann", "Reason": "r", {started}
+                "DryRun": {{"Matching": 2, "Complete": true}}, "PlannedAt": "2026-11-20T17:00:00.000Z"}}"#
+        )
+    };
+    for (told, status) in [(r#""StartedBy": "ann: back","#, 0), (r#""StartedBy": "bob: back","#, 4)] {
+        let job = job(told);
+        let stub = Stub::start(move |number, asked| match (asked.method.as_str(), number) {
+            ("POST", 1) => None,
+            ("POST", _) => answer("412 Precondition Failed", "", r#"{"type": "/problems/version-changed"}"#),
+            _ => answer("200 OK", "", &job),
+        });
+        let args = ["bulk", "start", "j-1", "--reason", "back", "--yes", "--api", &stub.url];
+        let ended = run(program(&args), "").with_status(status);
+        let is_unsure = ended.stderr.contains("it is not known whether the job j-1 was started");
+        assert_eq!(is_unsure, status == 4, "{ended:?}");
+    }
+}
+
+#[test]
+fn a_plan_is_not_made_twice() {
+    let stub = Stub::start(|_, _| None);
+    let args = ["bulk", "plan", "--reason", "back", "--api", &stub.url];
+    run(program(&args), "").with_status(5).says(&["it is not known whether the job was planned", "bulk list"]);
+    assert_eq!(stub.asked().len(), 1);
+}
+
+#[test]
+fn an_api_that_goes_away_after_it_may_have_seen_an_order_leaves_it_unknown() {
+    // The first connection is taken and lost; then nobody listens any more.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let seen = std::thread::spawn(move || {
+        let mut byte = [0];
+        std::io::Read::read(&mut listener.accept().unwrap().0, &mut byte).unwrap()
+    });
+    let lost = run(program(&["submit", "--key", "k-1", "--api", &url]), "{}").with_status(5);
+    assert_eq!(seen.join().unwrap(), 1);
+    lost.says(&["not known whether the order was accepted", "--key k-1"]);
+}
+
+#[test]
+fn an_order_whose_answer_cannot_be_written_is_accepted_and_its_key_is_told() {
+    let stub = Stub::start(|_, _| answer("202 Accepted", "", r#"{"OrderID": "o-1", "ProcessState": "Pending"}"#));
+    for format in ["table", "json"] {
+        let mut command = program(&["submit", "--key", "k-9", "--api", &stub.url, "-o", format]);
+        command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let ended = run(command, "{}").with_status(8);
+        ended.says(&["accepted as o-1, with the key k-9", "done, but the answer could not be written"]);
+    }
+}
