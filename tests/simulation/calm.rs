@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::id::OrderId;
+use domain::message::Action;
 use domain::task::ProcessState;
 use domain::workflow::Workflow;
 
@@ -76,31 +77,31 @@ impl World {
     /// Operators resume what is paused, and see to what is in `Error`: resubmit it, cancel it or leave it. Gives how many
     /// orders they saw to.
     fn operate(&mut self) -> usize {
-        let mut wishes: Vec<(OrderId, &str)> = Vec::new();
+        let mut wishes: Vec<(OrderId, Action)> = Vec::new();
         {
             let mut state = self.shared.lock();
             let tasks: Vec<_> = state.tables.tasks().cloned().collect();
             for task in tasks {
                 let acts = self.calm.acts.entry(task.order_id).or_default();
                 if task.paused.is_some() && !task.process_state.is_settled() {
-                    wishes.push((task.order_id, "resume"));
+                    wishes.push((task.order_id, Action::Resume));
                 } else if task.process_state == ProcessState::Error && *acts < ACTS_MAX {
                     match state.rng.below(3) {
                         0 => *acts = ACTS_MAX,
                         1 => {
                             *acts += 1;
-                            wishes.push((task.order_id, "resubmit"));
+                            wishes.push((task.order_id, Action::Resubmit));
                         }
                         _ => {
                             *acts += 1;
-                            wishes.push((task.order_id, "cancel"));
+                            wishes.push((task.order_id, Action::Cancel));
                         }
                     }
                 }
             }
         }
         for (order, action) in &wishes {
-            self.command(*order, action);
+            self.command(*order, *action);
         }
         wishes.len()
     }

@@ -1,6 +1,10 @@
 //! From the system's records and messages to the auditor's words.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use domain::id::OrderId;
+use domain::json::Json;
+use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::Outcome;
 use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch};
 
@@ -28,10 +32,21 @@ pub fn of(order: OrderId, step: &str, direction: Direction, attempt: u32) -> Opt
     Some(Try { order, step: place(step)?, way: way(direction), attempt })
 }
 
+/// A text, in short.
+#[must_use]
+pub fn hash(json: &Json) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    json.text().hash(&mut hasher);
+    hasher.finish()
+}
+
 /// How an attempt ended.
 #[must_use]
-pub const fn ending(outcome: &Outcome) -> Ending {
+pub fn ending(direction: Direction, outcome: &Outcome) -> Ending {
     match outcome {
+        Outcome::Done(output) if direction == Direction::Forward && output.text().len() > OUTPUT_BYTES_MAX => {
+            Ending::TooLarge
+        }
         Outcome::Done(_) => Ending::Done,
         Outcome::Failed(_) => Ending::Failed,
         Outcome::Deferred(_) => Ending::Deferred,
@@ -104,5 +119,6 @@ fn step(step: &Step) -> StepSeen {
         started_ms: step.started_at.map(domain::time::Timestamp::epoch_ms),
         doubted: step.doubted_at.is_some(),
         last_error: step.last_error.as_ref().map(|error| (error.code.clone(), error.at.epoch_ms())),
+        output: step.output.as_ref().map(hash),
     }
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::{Failure, Outcome, Priority, Reply, SchedulerMessage};
+use domain::message::{Action, Failure, Outcome, Priority, Reply, SchedulerMessage};
 use domain::task::{Direction, ProcessState, Task};
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 
+use super::auditor::seen::Seen;
 use super::faults::Fault;
 use super::queues::SCHEDULER;
 use super::state::{Event, State};
@@ -45,13 +46,13 @@ impl Meddling {
         }
     }
 
-    /// The last part of the path at which it is wished, where it is about one order.
-    const fn action(self) -> Option<&'static str> {
+    /// What is wished, where it is about one order.
+    const fn action(self) -> Option<Action> {
         match self {
-            Self::Resubmit => Some("resubmit"),
-            Self::Cancel => Some("cancel"),
-            Self::Pause => Some("pause"),
-            Self::Resume => Some("resume"),
+            Self::Resubmit => Some(Action::Resubmit),
+            Self::Cancel => Some(Action::Cancel),
+            Self::Pause => Some(Action::Pause),
+            Self::Resume => Some(Action::Resume),
             Self::Bulk => None,
         }
     }
@@ -95,7 +96,7 @@ pub enum Ask {
     /// A customer posts an order.
     Order(usize),
     /// An operator does something to an order.
-    Command,
+    Command(OrderId, Action),
     /// An operator plans a job.
     Plan,
     /// An operator starts it.
@@ -114,7 +115,14 @@ impl World {
                     self.ask(Ask::Start, wish(&path));
                 }
             }
-            Ask::Command | Ask::Start => {}
+            Ask::Command(order, action)
+                if response.is_some_and(|response| response.status() == StatusCode::ACCEPTED) =>
+            {
+                let mut state = self.shared.lock();
+                let world = state.world.clone();
+                state.see(&world, &Seen::Promised { order, action: action.name() });
+            }
+            Ask::Command(..) | Ask::Start => {}
         }
     }
 
@@ -164,11 +172,12 @@ impl World {
     }
 
     /// An operator does something to an order.
-    pub(super) fn command(&mut self, order: OrderId, action: &str) {
+    pub(super) fn command(&mut self, order: OrderId, action: Action) {
         // Who resubmits vouches for the service; where it has forgotten already, an operator who knows that cancels.
-        let is_vouched = action != "resubmit" || self.shared.lock().vouch(order);
-        let action = if is_vouched { action } else { "cancel" };
-        self.ask(Ask::Command, wish(&format!("/orders/{order}/{action}")));
+        let is_vouched = action != Action::Resubmit || self.shared.lock().vouch(order);
+        let action = if is_vouched { action } else { Action::Cancel };
+        let path = format!("/orders/{order}/{}", action.name().to_lowercase());
+        self.ask(Ask::Command(order, action), wish(&path));
     }
 
     /// An outage or an intrusion begins.

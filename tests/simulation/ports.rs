@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use domain::bulk::Job;
 use domain::id::OrderId;
-use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
+use domain::message::{CloudEvent, Outcome, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
     Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Memo,
@@ -215,8 +215,8 @@ impl Queues for Ports {
         {
             let mut state = self.shared.lock();
             let channel = state.remotes.channels.get(order.document.text()).cloned().flatten();
-            let fingerprint = order.fingerprint.clone();
-            state.see(&self.who.name, &Seen::Posted { order: order.order_id, fingerprint, channel });
+            let (fingerprint, document) = (order.fingerprint.clone(), observe::hash(&order.document));
+            state.see(&self.who.name, &Seen::Posted { order: order.order_id, fingerprint, document, channel });
         }
         let (body, lane) = (text_of(&order), order.priority.unwrap_or_default());
         self.call("queues.submit", Kind::Queue(SUBMISSION), |state| {
@@ -235,9 +235,13 @@ impl Queues for Ports {
         if let (SchedulerMessage::Reply(reply), Some(of)) = (&message, reply_to) {
             let mut state = self.shared.lock();
             let clock_ms = state.clock(self.who.skew_ms).epoch_ms();
-            let ending = observe::ending(&reply.outcome);
-            state.see(name, &Seen::Replied { of, ending, by: name.clone(), clock_ms });
-            if ending == Ending::Done {
+            let ending = observe::ending(reply.direction, &reply.outcome);
+            let output = match &reply.outcome {
+                Outcome::Done(output) => Some(observe::hash(output)),
+                Outcome::Failed(_) | Outcome::Deferred(_) => None,
+            };
+            state.see(name, &Seen::Replied { of, ending, output, by: name.clone(), clock_ms });
+            if matches!(ending, Ending::Done | Ending::TooLarge) {
                 state.forget_what_is_replied(of);
             }
         }
@@ -266,10 +270,11 @@ impl Queues for Ports {
         };
         let body: Arc<str> = serde_json::to_string(&request).unwrap_or_default().into();
         let of = observe::of(request.order_id, &request.step, request.direction, request.attempt);
+        let clock_ms = self.now().epoch_ms();
         self.call("queues.to_agent", Kind::Queue(queue), |state| {
             if let Some(of) = of {
-                let complete_by_ms = request.complete_by.epoch_ms();
-                state.see(&self.who.name, &Seen::Requested { of, complete_by_ms });
+                let (complete_by_ms, budget_ms) = (request.complete_by.epoch_ms(), request.budget_ms);
+                state.see(&self.who.name, &Seen::Requested { of, complete_by_ms, budget_ms, clock_ms });
             }
             state.send(queue, &body, request.priority, 0, None);
         })

@@ -80,6 +80,8 @@ pub struct Given {
     pub letter: Option<DeadLetter>,
     /// Invocations that had it before.
     pub earlier: Vec<u32>,
+    /// When it was given, in milliseconds since the world began.
+    pub given_ms: i64,
 }
 
 impl Given {
@@ -211,6 +213,7 @@ impl State {
                 body: message.body.clone(),
                 letter: message.letter.clone(),
                 earlier,
+                given_ms: self.now_ms,
             });
         }
         if !given.is_empty() {

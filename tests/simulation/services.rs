@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +16,7 @@ use domain::message::idempotency_key;
 use domain::task::Direction;
 use domain::workflow::StepRule;
 
-use super::auditor::seen::{Seen, Try, Way};
+use super::auditor::seen::{Body, Seen, Try, Way};
 use super::faults::Fault;
 use super::observe;
 use super::ports::Who;
@@ -159,20 +158,15 @@ impl State {
     fn begin_call(&mut self, who: &Who, agent: usize, of: Try, call: &Call<'_>) -> u64 {
         let key: Arc<str> = call.idempotency_key.into();
         let clock_ms = self.clock(who.skew_ms).epoch_ms();
-        let mut hasher = DefaultHasher::new();
-        call.order.text().hash(&mut hasher);
-        for (step, output) in call.outputs {
-            (step, output.text()).hash(&mut hasher);
-        }
+        let known =
+            |(step, output): (&Arc<str>, &Json)| (observe::place(step).unwrap_or(usize::MAX), observe::hash(output));
+        let body = Body { document: observe::hash(call.order), outputs: call.outputs.iter().map(known).collect() };
         // An agent with memos calls once at a time, as far as clocks agree.
         let must_be_alone = self.setup.has_memo(agent) && self.setup.skew_ms == 0;
         let is_twin =
             |under: &&Under| under.key == key && under.alive_until_ms.is_some_and(|until| self.now_ms < until);
         let twins = if must_be_alone { self.remotes.calls.values().filter(is_twin).count() } else { 0 };
-        self.see(
-            &who.name,
-            &Seen::Called { of, key: key.clone(), body: hasher.finish(), twins, agent, by: who.name.clone(), clock_ms },
-        );
+        self.see(&who.name, &Seen::Called { of, key: key.clone(), body, twins, agent, by: who.name.clone(), clock_ms });
         self.remotes.last_call += 1;
         let id = self.remotes.last_call;
         let timeout_ms = call.timeout_ms;
@@ -300,7 +294,7 @@ impl State {
         self.see(&world, &Seen::Confirmed { of });
         let text = match character.says_too_much && of.way == Way::Forward {
             true => format!("\"{}\"", "x".repeat(OUTPUT_BYTES_MAX)),
-            false => format!("{{\"Number\":{number}}}"),
+            false => format!("{{\"Step\":{},\"Number\":{number}}}", of.step),
         };
         Answer::Done(Json::parse(text.as_bytes(), 2 * OUTPUT_BYTES_MAX).unwrap_or_else(|_| Json::of(&number)))
     }

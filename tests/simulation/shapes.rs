@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
-use domain::workflow::{Workflow, Workflows};
+use domain::workflow::{Remedy, StepRule, Workflow, Workflows};
 
 use super::auditor::Flow;
 use super::rng::Rng;
@@ -49,7 +49,16 @@ pub fn flow(workflow: &Workflow) -> Flow {
     let after = workflow.steps.iter().map(|rule| rule.after.clone()).collect();
     let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
     let horizons_ms = workflow.steps.iter().map(|rule| ms(rule.horizon_ms)).collect();
-    Flow { after, horizons_ms, grace_ms: ms(workflow.supervision.grace_ms) }
+    let holds =
+        |remedy: fn(&StepRule) -> Remedy| workflow.steps.iter().map(|rule| remedy(rule) == Remedy::Hold).collect();
+    Flow {
+        after,
+        horizons_ms,
+        max_failures: workflow.steps.iter().map(|rule| rule.max_failures).collect(),
+        holds_rejected: holds(|rule| rule.on_rejected),
+        holds_exhausted: holds(|rule| rule.on_exhausted),
+        grace_ms: ms(workflow.supervision.grace_ms),
+    }
 }
 
 fn make(rng: &mut Rng) -> Shape {

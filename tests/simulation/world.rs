@@ -204,17 +204,21 @@ impl World {
             }
         }
         if queue == SCHEDULER {
-            let order_of = |given: &Given| {
-                decode::<SchedulerMessage>(given.body.as_bytes()).ok().map(|message| message.order_id())
-            };
+            let message_of = |given: &Given| decode::<SchedulerMessage>(given.body.as_bytes()).ok();
+            let order_of = |given: &Given| message_of(given).map(|message| message.order_id());
             let unfinished: Vec<_> = failed.iter().filter_map(order_of).collect();
             let slot = &self.slots[slot];
             for given in done {
-                let Some(order) = order_of(given) else { continue };
+                let Some(message) = message_of(given) else { continue };
+                let order = message.order_id();
+                if let SchedulerMessage::Command(command) = &message {
+                    let (action, looked_at) = (command.action.name(), command.version.unwrap_or(0));
+                    state.see(slot.name(), &Seen::Granted { order, action, looked_at });
+                }
                 let clock_ms = EPOCH_MS + state.now_ms + slot.skew_ms();
                 let is_whole = !unfinished.contains(&order);
-                let (by, earlier) = (invocation, given.earlier.clone());
-                state.see(slot.name(), &Seen::Acknowledged { order, by, earlier, is_whole, clock_ms });
+                let (by, earlier, given_ms) = (invocation, given.earlier.clone(), given.given_ms);
+                state.see(slot.name(), &Seen::Acknowledged { order, by, earlier, given_ms, is_whole, clock_ms });
             }
         }
         let receipts: Vec<Receipt> = done.iter().map(|given| given.receipt.clone()).collect();

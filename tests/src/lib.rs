@@ -57,6 +57,26 @@
 //! stored records, and checks the numbered invariants from these alone. After a while the faults stop, an operator sees to
 //! what waits for one, and everything has to come to an end.
 //!
+//! ### What it does not see
+//!
+//! * **What lies below the ports.** The ports are the simulation's own and keep everything in memory. Neither `DynamoDB` nor
+//!   SQLite nor SQS runs in it, nor what their clients do with a transaction that is cancelled, a batch of which a part
+//!   failed, or an answer that nobody can read. That the real ones keep the promises that the simulation's make is held by
+//!   [`conformance`], case by case and not by chance.
+//! * **A chain of messages beyond the workflow's worst case.** Nothing makes one, and an order that ends for that reason is
+//!   complained of. What becomes of such an order is tried in the tests of `domain`.
+//! * **A request that is run again after its attempt was given back.** A `Deferred` reply frees the step, yet a duplicate of
+//!   the request may still run until the attempt's deadline, beside the next attempt and even beside the undo. The auditor
+//!   lets that pass: what makes it harmless is the service, which answers a repeat of the key without a second effect and
+//!   refuses what was undone, and of that the auditor sees to the effects alone.
+//! * **What comes of a job for many orders.** What a job does to each order is judged like any operator's wish; whether the
+//!   job comes to its end, keeps its pace and counts right is not. Tests in `domain` and of the supervisor look at that.
+//! * **Why an order was stopped by a dead letter about a wake.** Dead letters about attempts are known to the auditor, those
+//!   about wakes are not: an order may stop for one that there never was.
+//! * **Bugs that no seed comes upon.** The faults are the ones that somebody thought of, the workflows have at most six steps,
+//!   and a world has few orders. Each seeded bug of `simulation/bugs` that is found says that its kind is seen, and nothing
+//!   of other kinds; a clean run says that these seeds provoke nothing that the auditor knows to be wrong.
+//!
 //! ## The model
 //!
 //! What chance does not come upon, going everywhere does: the model checker walks through every state that two steps,

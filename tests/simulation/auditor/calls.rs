@@ -1,25 +1,38 @@
 //! Requests, replies and services: invariants 2, 5, 6, 9 and 11, and rule 2.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::seen::{Ending, Try, Way};
-use super::{Auditor, Finding, Invariant, must};
+use super::seen::{Body, Ending, Try, Way};
+use super::{Auditor, Finding, Flow, Invariant, must};
 
 impl Auditor {
-    /// A request is only for an attempt that is claimed.
-    pub(super) fn requested(&mut self, of: Try, complete_by_ms: i64) -> Finding {
+    /// A request is only for an attempt that is claimed, and leaves no more time than there is.
+    pub(super) fn requested(&mut self, of: Try, complete_by_ms: i64, budget_ms: u64, clock_ms: i64) -> Finding {
         let claim = self.dossier(of.order).claims.get_mut(&(of.step, of.attempt));
         let Some(claim) = claim.filter(|claim| (claim.way, claim.complete_by_ms) == (of.way, complete_by_ms)) else {
             return Err((Invariant::Claims, format!("a request for {of}, which nobody claimed so")));
         };
         claim.requested = true;
-        Ok(())
+        let left_ms = u64::try_from(complete_by_ms - clock_ms).unwrap_or(0);
+        must(budget_ms <= left_ms, Invariant::Deadline, || {
+            format!("a request for {of} leaves {budget_ms} ms, and by its sender's clock there are {left_ms} ms")
+        })
     }
 
     /// An agent that is over its deadline says nothing.
-    pub(super) fn replied(&mut self, of: Try, ending: Ending, by: &Arc<str>, clock_ms: i64) -> Finding {
+    pub(super) fn replied(
+        &mut self,
+        of: Try,
+        (ending, output): (Ending, Option<u64>),
+        by: &Arc<str>,
+        clock_ms: i64,
+    ) -> Finding {
         let dossier = self.dossier(of.order);
         dossier.replies.push((of, ending));
+        if of.way == Way::Forward {
+            dossier.outputs.extend(output.map(|output| (of.step, output)));
+        }
         let Some(limit_ms) = dossier.limit_ms(of, by) else {
             return Err((Invariant::Claims, format!("a reply to {of}, which nobody claimed")));
         };
@@ -37,12 +50,31 @@ impl Auditor {
     }
 
     /// Every call for a step carries the same key and the same body.
-    pub(super) fn called(&mut self, of: Try, sent: &(Arc<str>, u64), twins: usize) -> Finding {
-        let first = self.dossier(of.order).keys.entry((of.step, of.way == Way::Undo)).or_insert_with(|| sent.clone());
-        must(first == sent, Invariant::OneEffect, || {
-            format!("{of} is called with key and body {sent:?}, and was with {first:?}")
+    pub(super) fn called(&mut self, of: Try, (key, body): (&Arc<str>, &Body), twins: usize) -> Finding {
+        let keys = &mut self.dossier(of.order).keys;
+        let first = keys.entry((of.step, of.way == Way::Undo)).or_insert_with(|| (key.clone(), body.clone()));
+        must((&first.0, &first.1) == (key, body), Invariant::OneEffect, || {
+            format!("{of} is called with key and body {:?}, and was with {first:?}", (key, body))
         })?;
         must(twins == 0, Invariant::OneEffect, || format!("{of} is called while {twins} such calls are under way"))
+    }
+
+    /// A call carries the document as it was posted and what came of all that its step comes after; an undo also what
+    /// came of what it takes back, where that is known.
+    pub(super) fn body_is_right(&mut self, of: Try, body: &Body) -> Finding {
+        let Some(dossier) = self.dossiers.get(&of.order) else { return Ok(()) };
+        must(dossier.document.is_none_or(|document| document == body.document), Invariant::Body, || {
+            format!("{of} is called with another document than was posted")
+        })?;
+        let Some(last) = &dossier.last else { return Ok(()) };
+        let Some(flow) = self.rules.workflows.get(&last.workflow) else { return Ok(()) };
+        let own = (of.way == Way::Undo).then_some(of.step);
+        let sources = flow.all_before(of.step).into_iter().chain(own);
+        let wanted: BTreeMap<usize, u64> =
+            sources.filter_map(|step| Some((step, last.steps.get(step)?.output?))).collect();
+        must(body.outputs == wanted, Invariant::Body, || {
+            format!("{of} is called with what came of steps {:?}, and ought to be with {wanted:?}", body.outputs)
+        })
     }
 
     /// No call starts after the deadline minus the margin.
@@ -95,5 +127,18 @@ impl Auditor {
             Way::Undo => effects.undo_confirmed = true,
         }
         Ok(())
+    }
+}
+
+impl Flow {
+    /// All that a step comes after, near and far.
+    fn all_before(&self, step: usize) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![step];
+        while let Some(step) = open.pop() {
+            let before = self.after.get(step).into_iter().flatten();
+            open.extend(before.filter(|earlier| found.insert(**earlier)));
+        }
+        found
     }
 }

@@ -49,7 +49,7 @@ impl Auditor {
         &mut self,
         order: OrderId,
         by: u32,
-        earlier: &[u32],
+        (earlier, given_ms): (&[u32], i64),
         is_whole: bool,
         clock_ms: i64,
     ) -> Finding {
@@ -63,7 +63,9 @@ impl Auditor {
             // After the deadline a request would be of no use any more.
             let is_open = seen.locked_by.is_some() && !claim.requested && clock_ms < claim.complete_by_ms;
             let is_own = claim.by == by && is_whole;
-            must(!(is_open && (is_own || earlier.contains(&claim.by))), Invariant::SendBeforeAcknowledge, || {
+            // What an earlier one claimed later, this one need not have seen.
+            let is_inherited = earlier.contains(&claim.by) && claim.at_ms < given_ms;
+            must(!(is_open && (is_own || is_inherited)), Invariant::SendBeforeAcknowledge, || {
                 format!("a message is let go, but attempt {} of step {step} was never requested", seen.attempt)
             })?;
         }

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::seen::{Ending, Kind, OrderState, Record, Try, Way};
+use super::seen::{Body, Ending, Kind, OrderState, Record, Try, Way};
 
 /// What is known of one order.
 #[derive(Debug, Default)]
 pub(super) struct Dossier {
     /// A customer was told that it is accepted.
     pub(super) accepted: bool,
-    /// Documents that were posted under its name, each with the channel it names.
-    pub(super) posted: Vec<(Arc<str>, Option<Arc<str>>)>,
+    /// Documents that were posted under its name.
+    pub(super) posted: Vec<Posted>,
+    /// Hash of the document that is stored.
+    pub(super) document: Option<u64>,
     /// The fingerprint of the document that is stored, and since when, in milliseconds.
     pub(super) stored: Option<(Arc<str>, i64)>,
     /// The channel of the document that is stored.
@@ -24,8 +26,8 @@ pub(super) struct Dossier {
     pub(super) wakes: u64,
     /// Its record as last written.
     pub(super) last: Option<Record>,
-    /// Its state in each version.
-    pub(super) states: BTreeMap<u64, OrderState>,
+    /// What it was in each version.
+    pub(super) past: BTreeMap<u64, Past>,
     /// By step and attempt.
     pub(super) claims: BTreeMap<(usize, u32), Claimed>,
     /// By step: until when its forward attempt may still run, where it was turned round in the middle of one.
@@ -36,6 +38,8 @@ pub(super) struct Dossier {
     pub(super) counted: BTreeSet<(usize, u32)>,
     /// Replies that agents tried to send.
     pub(super) replies: Vec<(Try, Ending)>,
+    /// By step: hashes of what came of it, as agents said.
+    pub(super) outputs: BTreeSet<(usize, u64)>,
     /// By step, attempt and invocation of the agent: replies that could not be sent, as it was told.
     pub(super) unsent: BTreeMap<(usize, u32, u32), usize>,
     /// Attempts that dead letters were about.
@@ -44,10 +48,29 @@ pub(super) struct Dossier {
     pub(super) wishes: BTreeSet<&'static str>,
     /// By step: what happened at its service.
     pub(super) effects: BTreeMap<usize, Effects>,
-    /// By step and direction: the key and the hash of the body of the first call.
-    pub(super) keys: BTreeMap<(usize, bool), (Arc<str>, u64)>,
+    /// By step and direction: the key and the body of the first call.
+    pub(super) keys: BTreeMap<(usize, bool), (Arc<str>, Body)>,
     /// What arrived outside.
     pub(super) told: BTreeSet<(Kind, u64)>,
+}
+
+/// One document, as it was posted.
+#[derive(Debug, Clone)]
+pub(super) struct Posted {
+    pub(super) fingerprint: Arc<str>,
+    /// Its hash.
+    pub(super) document: u64,
+    /// The channel that it names.
+    pub(super) channel: Option<Arc<str>>,
+}
+
+/// What an order was in one version.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Past {
+    pub(super) state: OrderState,
+    /// The version in which its reason came up; 0 without one.
+    pub(super) since: u64,
+    pub(super) paused: bool,
 }
 
 /// One claim, as it was written.
@@ -57,6 +80,8 @@ pub(super) struct Claimed {
     pub(super) complete_by_ms: i64,
     /// The invocation that wrote it.
     pub(super) by: u32,
+    /// When it was written, in milliseconds since the world began.
+    pub(super) at_ms: i64,
     /// Its request was queued.
     pub(super) requested: bool,
 }
@@ -82,6 +107,11 @@ impl Dossier {
 
     pub(super) fn effects(&self, step: usize) -> Effects {
         self.effects.get(&step).copied().unwrap_or_default()
+    }
+
+    /// Whether the service of a step said that it is undone, or was never called to do it: who knows that need not ask.
+    pub(super) fn is_taken_back(&self, step: usize) -> bool {
+        self.effects(step).undo_confirmed || !self.keys.contains_key(&(step, false))
     }
 
     /// Whether an agent sent such a reply from this attempt.

@@ -30,14 +30,13 @@ impl Auditor {
             must(dossier.last.is_some() || !dossier.accepted, Invariant::Ends, || "it was never stored".to_owned())?;
             let Some(last) = &dossier.last else { return Ok(()) };
             must(last.unsent.is_empty(), Invariant::Drains, || format!("something was never told: {last}"))?;
-            let status = match last.state {
-                OrderState::Processed => Kind::Processed,
-                OrderState::Compensated => Kind::Compensated,
-                OrderState::Error => Kind::Failed,
-                OrderState::Pending | OrderState::Processing | OrderState::Compensating => return Ok(()),
-            };
-            let is_told = dossier.told.iter().any(|(kind, _)| *kind == status);
-            must(dossier.channel.is_none() || is_told, Invariant::Drains, || format!("{status:?} never arrived"))?;
+            if dossier.channel.is_some() {
+                for status in statuses(dossier) {
+                    must(dossier.told.contains(&status), Invariant::Drains, || {
+                        format!("{:?} of version {} never arrived", status.0, status.1)
+                    })?;
+                }
+            }
             for step in 0..last.steps.len() {
                 let effects = dossier.effects(step);
                 let is_so = match last.state {
@@ -64,4 +63,21 @@ impl Auditor {
         }
         Ok(())
     }
+}
+
+/// What the reply channel has to be told: that the order was received, and each state that it came to and stayed in.
+fn statuses(dossier: &Dossier) -> Vec<(Kind, u64)> {
+    let mut statuses = vec![(Kind::Received, 1)];
+    let mut before = OrderState::Pending;
+    for (version, past) in &dossier.past {
+        let status = match past.state {
+            OrderState::Processed => Some(Kind::Processed),
+            OrderState::Compensated => Some(Kind::Compensated),
+            OrderState::Error => Some(Kind::Failed),
+            OrderState::Pending | OrderState::Processing | OrderState::Compensating => None,
+        };
+        statuses.extend(status.filter(|_| past.state != before).map(|kind| (kind, *version)));
+        before = past.state;
+    }
+    statuses
 }

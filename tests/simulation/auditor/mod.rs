@@ -1,11 +1,13 @@
 //! Checks the invariants from what can be seen. It knows nothing of the code's internals: it is shown what is written,
 //! sent, called and answered, in its own words, and says what must not be.
 //!
-//! Rooms: `seen` are the words, `dossier` is what is remembered of an order, `records` looks at what is written, `calls` at
-//! requests, replies and services, `custody` at who has an order and what is let go, `outside` at what is told, `endings`
-//! at what has to be once faults stop.
+//! Rooms: `seen` are the words, `dossier` is what is remembered of an order, `records` looks at what is written, `causes` at
+//! why orders stop or are undone, `calls` at requests, replies and services, `custody` at who has an order and what is let
+//! go, `wishes` at what becomes of operators' commands, `outside` at what is told, `endings` at what has to be once faults
+//! stop.
 
 mod calls;
+mod causes;
 mod custody;
 mod dossier;
 mod endings;
@@ -13,13 +15,14 @@ mod outside;
 mod records;
 pub mod seen;
 mod verdict;
+mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::id::OrderId;
 
-use dossier::Dossier;
+use dossier::{Dossier, Posted};
 use seen::Seen;
 pub use verdict::{Invariant, Violation};
 
@@ -41,6 +44,12 @@ pub struct Flow {
     pub after: Vec<Vec<usize>>,
     /// For each step how long it may be tried in one direction, in milliseconds.
     pub horizons_ms: Vec<i64>,
+    /// For each step how many failures are its last.
+    pub max_failures: Vec<u32>,
+    /// For each step whether a no stops the order, and does not have it undone.
+    pub holds_rejected: Vec<bool>,
+    /// For each step whether no answer time and again stops the order, and does not have it undone.
+    pub holds_exhausted: Vec<bool>,
     /// How long after `CompleteBy` an attempt counts as expired, in milliseconds.
     pub grace_ms: i64,
 }
@@ -76,8 +85,9 @@ impl Auditor {
         self.at_ms = at_ms;
         let finding = match seen {
             Seen::Accepted { order, fingerprint, posted_ms } => self.accepted(*order, fingerprint, *posted_ms),
-            Seen::Posted { order, fingerprint, channel } => {
-                self.dossier(*order).posted.push((fingerprint.clone(), channel.clone()));
+            Seen::Posted { order, fingerprint, document, channel } => {
+                let posted = Posted { fingerprint: fingerprint.clone(), document: *document, channel: channel.clone() };
+                self.dossier(*order).posted.push(posted);
                 Ok(())
             }
             Seen::Kept { order } => {
@@ -94,12 +104,14 @@ impl Auditor {
                 self.dossier(*order).wakes += 1;
                 Ok(())
             }
-            Seen::Requested { of, complete_by_ms } => self.requested(*of, *complete_by_ms),
+            Seen::Requested { of, complete_by_ms, budget_ms, clock_ms } => {
+                self.requested(*of, *complete_by_ms, *budget_ms, *clock_ms)
+            }
             Seen::Handed { of, to, until_ms } => {
                 self.dossier(of.order).handed.insert((of.step, of.attempt, to.clone()), *until_ms);
                 Ok(())
             }
-            Seen::Replied { of, ending, by, clock_ms } => self.replied(*of, *ending, by, *clock_ms),
+            Seen::Replied { of, ending, output, by, clock_ms } => self.replied(*of, (*ending, *output), by, *clock_ms),
             Seen::Unsent { of, by } => {
                 *self.dossier(of.order).unsent.entry((of.step, of.attempt, *by)).or_default() += 1;
                 Ok(())
@@ -110,7 +122,8 @@ impl Auditor {
                 Ok(())
             }
             Seen::Called { of, key, body, twins, agent, by, clock_ms } => self
-                .called(*of, &(key.clone(), *body), *twins)
+                .called(*of, (key, body), *twins)
+                .and_then(|()| self.body_is_right(*of, body))
                 .and_then(|()| self.call_in_time(*of, *agent, by, *clock_ms)),
             Seen::Effect { of } => self.effect(*of),
             Seen::Confirmed { of } => self.confirmed(*of),
@@ -136,8 +149,10 @@ impl Auditor {
                 self.dossier(*order).wishes.insert(action);
                 Ok(())
             }
-            Seen::Acknowledged { order, by, earlier, is_whole, clock_ms } => {
-                self.acknowledged(*order, *by, earlier, *is_whole, *clock_ms)
+            Seen::Promised { order, action } => self.promised(*order, action),
+            Seen::Granted { order, action, looked_at } => self.granted(*order, action, *looked_at),
+            Seen::Acknowledged { order, by, earlier, given_ms, is_whole, clock_ms } => {
+                self.acknowledged(*order, *by, (earlier, *given_ms), *is_whole, *clock_ms)
             }
             Seen::Panicked { words } => Err((Invariant::Panic, words.to_string())),
             Seen::EndIsDue { since_ms, bound_ms } => self.end_is_due(*since_ms, *bound_ms),

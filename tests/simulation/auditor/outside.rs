@@ -9,7 +9,7 @@ impl Auditor {
     /// A message tells of a version that is committed and is what it says, and goes where the order says.
     pub(super) fn telling(&mut self, order: OrderId, kind: Kind, version: u64, channel: Option<&str>) -> Finding {
         let dossier = self.dossier(order);
-        let state = dossier.states.get(&version).copied();
+        let state = dossier.past.get(&version).map(|past| past.state);
         let is_so = match kind {
             Kind::Received => dossier.last.is_some() && version == 1,
             Kind::Processed => state == Some(OrderState::Processed),

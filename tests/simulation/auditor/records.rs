@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::dossier::{Claimed, Dossier};
+use super::causes::has_cause;
+use super::dossier::{Claimed, Dossier, Past};
 use super::seen::{Ending, Kind, OrderState, Record, StepSeen, StepState, Try, Way};
 use super::{Auditor, Finding, Flow, Invariant, must};
 
@@ -15,17 +16,17 @@ impl Auditor {
     pub(super) fn inserted(&mut self, fingerprint: &Arc<str>, record: &Record) -> Finding {
         let dossier = self.dossiers.entry(record.order).or_default();
         must(dossier.last.is_none(), Invariant::Record, || "inserted a second time".to_owned())?;
-        let posted = dossier.posted.iter().find(|(posted, _)| posted == fingerprint);
-        let Some((_, channel)) = posted else {
+        let Some(posted) = dossier.posted.iter().find(|posted| posted.fingerprint == *fingerprint) else {
             return Err((Invariant::Record, "its document is none that was posted under its name".to_owned()));
         };
-        dossier.channel.clone_from(channel);
+        dossier.channel.clone_from(&posted.channel);
+        dossier.document = Some(posted.document);
         dossier.stored = Some((fingerprint.clone(), self.at_ms));
         let is_new = record.steps.iter().all(|step| (step.attempt, step.failures) == (0, 0));
         must(is_new && record.version <= 2, Invariant::Record, || format!("a new order is not new: {record}"))?;
         has_alert(dossier, record)?;
         dossier.going_since_ms = self.at_ms;
-        dossier.keep(record, 0);
+        dossier.keep(record, 0, self.at_ms);
         Ok(())
     }
 
@@ -41,17 +42,18 @@ impl Auditor {
             dossier.going_since_ms = *at_ms;
         }
         let finding = look(rules.workflows.get(&record.workflow), dossier, [&before, record], clock_ms);
-        dossier.keep(record, by);
+        dossier.keep(record, by, *at_ms);
         finding
     }
 }
 
 impl Dossier {
-    fn keep(&mut self, record: &Record, by: u32) {
-        self.states.insert(record.version, record.state);
+    fn keep(&mut self, record: &Record, by: u32, at_ms: i64) {
+        let since = record.reason.as_ref().map_or(0, |(_, since)| *since);
+        self.past.insert(record.version, Past { state: record.state, since, paused: record.paused });
         for (place, step) in record.steps.iter().enumerate() {
             if let (StepState::Processing, Some(complete_by_ms)) = (step.state, step.complete_by_ms) {
-                let claim = Claimed { way: step.way, complete_by_ms, by, requested: false };
+                let claim = Claimed { way: step.way, complete_by_ms, by, at_ms, requested: false };
                 self.claims.entry((place, step.attempt)).or_insert(claim);
             }
         }
@@ -73,7 +75,7 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
     for place in 0..after.steps.len() {
         let (b, a) = (&before.steps[place], &after.steps[place]);
         let of = Try { order: after.order, step: place, way: b.way, attempt: b.attempt };
-        let endings = [Ending::Failed, Ending::Done, Ending::Deferred];
+        let endings = [Ending::Failed, Ending::Done, Ending::TooLarge, Ending::Deferred];
         let has_answered = endings.iter().any(|ending| dossier.has_reply(of, *ending));
         if (b.way, a.way, b.state) == (Way::Forward, Way::Undo, StepState::Processing) && !has_answered {
             let until_ms = b.complete_by_ms.filter(|until_ms| clock_ms < *until_ms);
@@ -83,6 +85,7 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
         change.claim()?;
         change.counting()?;
         change.movers()?;
+        change.output()?;
         if a.attempt > b.attempt && a.way == Way::Undo {
             dossier.running_until_ms.remove(&place);
         }
@@ -92,6 +95,7 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
             })?;
         }
     }
+    has_cause(flow, dossier, [before, after], clock_ms)?;
     ended_well(dossier, after)?;
     watched(flow, after)?;
     has_alert(dossier, after)
@@ -111,7 +115,8 @@ fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
         match after.state {
             OrderState::Compensated => {
                 let is_undone = step.attempt == 0 || (step.way, step.state) == (Way::Undo, StepState::Processed);
-                must(is_undone && effects.forward <= effects.undo, Invariant::Undone, || {
+                let is_confirmed = step.attempt == 0 || dossier.is_taken_back(place);
+                must(is_undone && is_confirmed && effects.forward <= effects.undo, Invariant::Undone, || {
                     format!("compensated, but step {place} is not undone: {after}")
                 })?;
             }
@@ -245,6 +250,20 @@ impl Change<'_> {
         }
     }
 
+    /// What came of a step is what an agent said, is kept with the step, and stays.
+    fn output(&self) -> Finding {
+        let (b, a) = self.steps();
+        let place = self.place;
+        let is_done = (a.way, a.state) == (Way::Forward, StepState::Processed);
+        must(a.output.is_some() || !is_done, Invariant::Record, || format!("what came of step {place} is not kept"))?;
+        // One write may both complete a step and turn it round.
+        if b.way == Way::Undo || b.output.is_some() || a.output.is_none() {
+            return must(a.output == b.output, Invariant::Record, || format!("what came of step {place} changed"));
+        }
+        let is_said = a.output.is_some_and(|output| self.dossier.outputs.contains(&(place, output)));
+        must(is_said, Invariant::Record, || format!("what is kept as come of step {place}, nobody said"))
+    }
+
     /// Invariant 4.
     fn counting(&self) -> Finding {
         let (b, a) = self.steps();
@@ -316,9 +335,19 @@ impl Change<'_> {
         let effects = self.dossier.effects(of.step);
         let is_so = match of.way {
             Way::Forward => effects.confirmed && effects.forward >= 1,
-            Way::Undo => effects.forward == effects.undo,
+            Way::Undo => self.dossier.is_taken_back(of.step) && effects.forward == effects.undo,
         };
         must(is_so, Invariant::Movers, || format!("{of} is processed, and its service knows nothing of it"))
+    }
+
+    /// A step whose attempt expired is given up where the workflow says so, and not before.
+    fn is_at_threshold(&self) -> Finding {
+        let (b, a) = self.steps();
+        let over_ms = b.started_ms.map(|started_ms| started_ms.saturating_add(self.flow.horizons_ms[self.place]));
+        let is_over = over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms);
+        let is_last = a.failures >= self.flow.max_failures[self.place];
+        let is_so = if a.state == StepState::Error { is_last || is_over } else { !is_last };
+        must(is_so, Invariant::Movers, || format!("step {} is {:?} after {} failures", self.place, a.state, a.failures))
     }
 
     /// A failure that is counted was one: no answer in time by the writer's own word, a no of that attempt, or a dead
@@ -334,13 +363,15 @@ impl Change<'_> {
                 let earliest_ms = b.complete_by_ms.unwrap_or(i64::MAX).saturating_add(self.flow.grace_ms);
                 must(*at_ms >= earliest_ms, Invariant::Movers, || {
                     format!("{of} is taken for expired {} ms too early", earliest_ms - at_ms)
-                })
+                })?;
+                self.is_at_threshold()
             }
             DEAD_LETTER => must(self.dossier.letters.contains(&of), Invariant::Movers, || {
                 format!("a dead letter about {of} is counted that nobody has seen")
             }),
             _ => {
-                let is_real = [Ending::Failed, Ending::Done].iter().any(|ending| self.dossier.has_reply(of, *ending));
+                let is_real =
+                    [Ending::Failed, Ending::TooLarge].iter().any(|ending| self.dossier.has_reply(of, *ending));
                 must(is_real, Invariant::Movers, || format!("a failure of {of} is counted, and it never said so"))
             }
         }

@@ -1,5 +1,6 @@
 //! What an onlooker can see of the system: what is written, sent, called and answered, in the auditor's own words.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -66,6 +67,8 @@ pub enum Kind {
 pub enum Ending {
     /// Done.
     Done,
+    /// Done, with an output that is larger than a step's may be.
+    TooLarge,
     /// No for good.
     Failed,
     /// Given back.
@@ -95,6 +98,8 @@ pub struct StepSeen {
     pub doubted: bool,
     /// Code of the last failure, and when it was noticed, in epoch milliseconds.
     pub last_error: Option<(Arc<str>, i64)>,
+    /// Hash of what came of carrying it out.
+    pub output: Option<u64>,
 }
 
 /// The record of an order in one version.
@@ -133,6 +138,15 @@ pub struct Try {
     pub attempt: u32,
 }
 
+/// What is sent with a call, as hashes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Body {
+    /// Of the order's document.
+    pub document: u64,
+    /// Of what came of other steps, by their places.
+    pub outputs: BTreeMap<usize, u64>,
+}
+
 /// Something seen.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Seen {
@@ -151,6 +165,8 @@ pub enum Seen {
         order: OrderId,
         /// Fingerprint of the document.
         fingerprint: Arc<str>,
+        /// Hash of the document.
+        document: u64,
         /// The channel it names.
         channel: Option<Arc<str>>,
     },
@@ -200,6 +216,10 @@ pub enum Seen {
         of: Try,
         /// When it has to be done.
         complete_by_ms: i64,
+        /// How much time it says is left, in milliseconds.
+        budget_ms: u64,
+        /// The sender's clock.
+        clock_ms: i64,
     },
     /// An agent's instance is given requests for an attempt.
     Handed {
@@ -216,6 +236,8 @@ pub enum Seen {
         of: Try,
         /// What it says.
         ending: Ending,
+        /// Hash of what came of it, where it is done.
+        output: Option<u64>,
         /// The agent's instance.
         by: Arc<str>,
         /// The agent's clock.
@@ -248,8 +270,8 @@ pub enum Seen {
         of: Try,
         /// The idempotency key.
         key: Arc<str>,
-        /// Hash of what is sent under it.
-        body: u64,
+        /// What is sent under it.
+        body: Body,
         /// Calls with the same key that this agent has under way elsewhere, where it has to see to that there is none.
         twins: usize,
         /// The agent's place among the agents.
@@ -311,6 +333,22 @@ pub enum Seen {
         /// The word.
         action: &'static str,
     },
+    /// An operator was told that a command is accepted.
+    Promised {
+        /// For which.
+        order: OrderId,
+        /// The word.
+        action: &'static str,
+    },
+    /// A handler reports an operator's command as done.
+    Granted {
+        /// Whose.
+        order: OrderId,
+        /// The word.
+        action: &'static str,
+        /// The version of the record that the operator saw.
+        looked_at: u64,
+    },
     /// A handler reports a message of the scheduler queue as done.
     Acknowledged {
         /// Whose.
@@ -319,6 +357,8 @@ pub enum Seen {
         by: u32,
         /// Earlier invocations that were given the same message.
         earlier: Vec<u32>,
+        /// When this one was given it, in milliseconds since the world began.
+        given_ms: i64,
         /// Whether the invocation reports all its messages of that order as done.
         is_whole: bool,
         /// The clock of the instance.
@@ -357,6 +397,8 @@ impl Seen {
             | Self::Telling { order, .. }
             | Self::Told { order, .. }
             | Self::Wished { order, .. }
+            | Self::Promised { order, .. }
+            | Self::Granted { order, .. }
             | Self::Acknowledged { order, .. } => Some(*order),
             Self::Inserted { record, .. } | Self::Written { record, .. } => Some(record.order),
             Self::Requested { of, .. }
@@ -441,6 +483,8 @@ impl fmt::Display for Seen {
             Self::LetterTold { id } => write!(f, "an alert about dead letter {id} arrived"),
             Self::LetterGone { id } => write!(f, "dead letter {id} is let go"),
             Self::Wished { action, .. } => write!(f, "an operator wishes: {action}"),
+            Self::Promised { action, .. } => write!(f, "an operator is told that the {action} is accepted"),
+            Self::Granted { action, looked_at, .. } => write!(f, "is done with the {action} wished at v{looked_at}"),
             Self::Acknowledged { by, .. } => write!(f, "invocation {by} is done with its message"),
             Self::Panicked { words } => write!(f, "panicked: {words}"),
             Self::EndIsDue { bound_ms, .. } => write!(f, "every order ought to end within {bound_ms} ms"),

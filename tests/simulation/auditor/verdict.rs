@@ -44,6 +44,8 @@ pub enum Invariant {
     Watched,
     /// Rules 1 and 3 and design section 3: a record's version grows by one, its workflow stays, its document stays.
     Record,
+    /// Design section 5: a call carries the document as it was posted, and what came of the steps that it needs.
+    Body,
     /// The state machine never panics.
     Panic,
 }
@@ -71,6 +73,7 @@ impl Invariant {
             Self::Operator => "rule 12",
             Self::Watched => "rule 14",
             Self::Record => "record",
+            Self::Body => "body",
             Self::Panic => "panic",
         }
     }

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use tests::simulation::auditor::Invariant;
-use tests::simulation::auditor::seen::{Ending, Kind, OrderState, Seen, StepState, Way};
+use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Seen, StepState, Way};
 
 use crate::histories::{
-    FINGERPRINT, HORIZON_MS, History, MARGIN_MS, WITHIN_MS, accepted, finish, free, order, step_of, undo_of,
+    DOCUMENT, HORIZON_MS, History, MARGIN_MS, WITHIN_MS, accepted, finish, free, order, step_of, undo_of,
 };
 
 /// A history that ends badly is complained of, with the right invariant and no other.
 #[track_caller]
-fn complains(of: Invariant, mut history: History, badly: impl FnOnce(&mut History)) {
+pub(crate) fn complains(of: Invariant, mut history: History, badly: impl FnOnce(&mut History)) {
     assert_eq!(history.complaints(), [], "up to here it is good");
     badly(&mut history);
     assert_eq!(history.complaints(), [of], "{:?}", history.auditor.violations());
 }
 
 #[track_caller]
-fn is_good(history: &History) {
+pub(crate) fn is_good(history: &History) {
     assert_eq!(history.complaints(), [], "{:?}", history.auditor.violations());
 }
 
@@ -39,6 +39,7 @@ fn an_order_that_goes_well_is_not_complained_of() {
     let mut history = History::processed();
     let version = history.record.version;
     history.see(telling(Kind::Processed, version, Some("shop")));
+    history.see(told(Kind::Received, 1));
     history.see(told(Kind::Processed, version));
     history.write(|record| record.unsent.clear());
     history.now_ms += 1_000_000;
@@ -112,7 +113,7 @@ fn invariant_2_an_attempt_with_two_claimants_or_none() {
         });
     });
     complains(Invariant::Claims, History::stored(), |history| {
-        history.see(Seen::Requested { of: step_of(0, 1), complete_by_ms: WITHIN_MS });
+        history.see(Seen::Requested { of: step_of(0, 1), complete_by_ms: WITHIN_MS, budget_ms: 0, clock_ms: 0 });
     });
     complains(Invariant::Claims, History::claimed(), |history| {
         history.see(Seen::TakenForOwn { order: order(), is_same: false });
@@ -158,6 +159,44 @@ fn invariant_3_a_step_that_is_given_up_before_its_horizon_or_taken_up_again_by_n
 }
 
 #[test]
+fn invariant_3_a_step_that_is_given_up_below_its_threshold_or_tried_beyond_it() {
+    let expired = || {
+        let mut history = History::claimed();
+        history.expire(0);
+        history
+    };
+    let fail = |history: &mut History, state| {
+        let now_ms = history.now_ms;
+        history.write(|record| {
+            free(&mut record.steps[0]);
+            record.steps[0].state = state;
+            record.steps[0].failures += 1;
+            record.steps[0].last_error = Some(("expired".into(), now_ms));
+        });
+    };
+    complains(Invariant::Movers, expired(), |history| fail(history, StepState::Error));
+    let mut again = expired();
+    fail(&mut again, StepState::Pending);
+    again.claim(0);
+    again.expire(0);
+    complains(Invariant::Movers, again, |history| fail(history, StepState::Pending));
+}
+
+#[test]
+fn invariant_3_an_order_that_is_undone_without_a_visible_cause() {
+    for code in ["cancelled", "rejected", "exhausted", "compensation-failed", "hop-limit"] {
+        complains(Invariant::Movers, History::half(), |history| {
+            history.write(|record| {
+                record.state = OrderState::Compensating;
+                record.reason = Some((code.into(), record.version));
+                record.steps[0].way = Way::Undo;
+                record.steps[0].state = StepState::Pending;
+            });
+        });
+    }
+}
+
+#[test]
 fn invariant_3_a_failure_of_an_attempt_that_is_over() {
     let mut history = History::claimed();
     history.expire(0);
@@ -199,7 +238,7 @@ fn invariant_5_a_second_effect_or_another_key() {
         history.see(Seen::Called {
             of,
             key: "key".into(),
-            body: 7,
+            body: Body { document: DOCUMENT, outputs: [].into() },
             twins: 1,
             agent: 0,
             by: "agent".into(),
@@ -218,6 +257,7 @@ fn invariant_6_a_step_before_its_turn() {
     complains(Invariant::Sequence, History::claimed(), |history| history.see(Seen::Effect { of: step_of(1, 1) }));
     let mut history = History::half();
     history.claim(1);
+    history.see(Seen::Wished { order: order(), action: "Cancel" });
     history.write(|record| {
         record.state = OrderState::Compensating;
         record.reason = Some(("cancelled".into(), record.version));
@@ -272,7 +312,7 @@ fn invariant_10_an_error_that_nobody_is_told_of() {
     let fail = |history: &mut History| {
         history.write(|record| {
             record.state = OrderState::Error;
-            record.reason = Some(("hop-limit".into(), record.version));
+            record.reason = Some(("dead-letter".into(), record.version));
         });
     };
     complains(Invariant::Alert, History::claimed(), fail);
@@ -280,7 +320,7 @@ fn invariant_10_an_error_that_nobody_is_told_of() {
     let version = history.record.version + 1;
     history.write(|record| {
         record.state = OrderState::Error;
-        record.reason = Some(("hop-limit".into(), version));
+        record.reason = Some(("dead-letter".into(), version));
         record.unsent.push((Kind::NeedsOperator, version));
     });
     is_good(&history);
@@ -303,6 +343,15 @@ fn invariant_11_a_call_or_a_reply_after_its_time() {
         history.see(Seen::Handed { of: step_of(0, 1), to: "agent".into(), until_ms });
         history.now_ms += 500;
         history.reply(step_of(0, 1), Ending::Deferred);
+    });
+}
+
+#[test]
+fn invariant_11_a_request_that_leaves_more_time_than_there_is() {
+    complains(Invariant::Deadline, History::claimed(), |history| {
+        let (of, complete_by_ms, clock_ms) = (step_of(0, 1), history.complete_by_ms(0), history.now_ms);
+        let budget_ms = u64::try_from(complete_by_ms - clock_ms + 1).unwrap();
+        history.see(Seen::Requested { of, complete_by_ms, budget_ms, clock_ms });
     });
 }
 
@@ -355,105 +404,14 @@ fn invariant_15_what_is_never_told_and_messages_that_stay() {
         history.write(|record| record.unsent.clear());
         history.see(Seen::DrainIsDue { queued: 0 });
     });
-    complains(Invariant::Drains, History::half(), |history| history.see(Seen::DrainIsDue { queued: 2 }));
-}
-
-#[test]
-fn rule_2_a_message_that_is_let_go_before_what_follows_from_it_is_sent() {
-    let acknowledged =
-        |by, earlier, clock_ms| Seen::Acknowledged { order: order(), by, earlier, is_whole: true, clock_ms };
-    let claimed = || {
-        let mut history = History::stored();
-        history.claim_only(0);
-        history
-    };
-    complains(Invariant::SendBeforeAcknowledge, claimed(), |history| history.see(acknowledged(1, vec![], 0)));
-    complains(Invariant::SendBeforeAcknowledge, claimed(), |history| history.see(acknowledged(2, vec![1], 0)));
-    let mut history = claimed();
-    history.see(acknowledged(2, vec![], 0));
-    history.see(acknowledged(1, vec![], WITHIN_MS * 2));
-    is_good(&history);
-    let mut unwoken = History::new();
-    unwoken.see(Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), channel: None });
-    unwoken.see(Seen::Kept { order: order() });
-    unwoken.insert();
-    complains(Invariant::SendBeforeAcknowledge, unwoken, |history| {
-        history.see(Seen::LetGo { order: order(), is_submitted: true });
+    // That it was carried out is told, that it was received never was.
+    complains(Invariant::Drains, History::processed(), |history| {
+        let version = history.record.version;
+        history.write(|record| record.unsent.clear());
+        history.see(told(Kind::Processed, version));
+        history.see(Seen::DrainIsDue { queued: 0 });
     });
-}
-
-#[test]
-fn rule_2_a_request_that_is_let_go_although_its_reply_could_not_be_sent() {
-    let unsent = || {
-        let mut history = History::claimed();
-        history.see(Seen::Unsent { of: step_of(0, 1), by: 7 });
-        history
-    };
-    let dismissed = |by, returned| Seen::Dismissed { of: step_of(0, 1), by, returned };
-    complains(Invariant::SendBeforeAcknowledge, unsent(), |history| history.see(dismissed(7, 0)));
-    let mut history = unsent();
-    history.see(dismissed(8, 0));
-    history.see(dismissed(7, 1));
-    is_good(&history);
-}
-
-#[test]
-fn rule_9_an_undo_while_the_forward_attempt_may_still_run_and_a_claim_within_the_back_off() {
-    let mut turned = History::claimed();
-    turned.see(Seen::Wished { order: order(), action: "Cancel" });
-    turned.write(|record| {
-        record.state = OrderState::Compensating;
-        record.reason = Some(("cancelled".into(), record.version));
-        free(&mut record.steps[0]);
-        record.steps[0].way = Way::Undo;
-    });
-    complains(Invariant::NothingAfterUndo, turned, |history| history.claim_only(0));
-    let mut waiting = History::claimed();
-    waiting.expire(0);
-    let until_ms = waiting.now_ms + 500;
-    waiting.count(0, "expired");
-    waiting.write(|record| record.steps[0].not_before_ms = Some(until_ms));
-    complains(Invariant::Claims, waiting, |history| history.claim_only(0));
-}
-
-#[test]
-fn rule_12_an_order_that_is_paused_and_starts_something() {
-    let mut paused = History::half();
-    paused.write(|record| record.paused = true);
-    complains(Invariant::Operator, paused, |history| history.claim_only(1));
-}
-
-#[test]
-fn rule_14_an_order_that_nobody_looks_at_or_too_late() {
-    complains(Invariant::Watched, History::claimed(), |history| history.write(|record| record.watch_ms = None));
-    complains(Invariant::Watched, History::claimed(), |history| {
-        history.write(|record| record.watch_ms = Some(WITHIN_MS * 10));
-    });
-}
-
-#[test]
-fn a_dead_letter_that_no_order_can_tell_of_and_nobody_is_told_of() {
-    let letter = |make: fn(Arc<str>) -> Seen| make("1-7".into());
-    complains(Invariant::Alert, History::new(), |history| {
-        history.see(letter(|id| Seen::LetterDue { id }));
-        history.see(letter(|id| Seen::LetterGone { id }));
-    });
-    let mut history = History::new();
-    history.see(letter(|id| Seen::LetterDue { id }));
-    history.see(letter(|id| Seen::LetterTold { id }));
-    history.see(letter(|id| Seen::LetterGone { id }));
-    is_good(&history);
-}
-
-#[test]
-fn a_record_that_skips_a_version_changes_its_workflow_or_comes_twice() {
-    complains(Invariant::Record, History::claimed(), |history| history.write(|record| record.version += 1));
-    complains(Invariant::Record, History::claimed(), |history| history.write(|record| record.workflow = 2));
-    complains(Invariant::Record, History::stored(), History::insert);
-    complains(Invariant::Record, History::new(), History::insert);
-}
-
-#[test]
-fn a_panic_is_a_complaint() {
-    complains(Invariant::Panic, History::new(), |history| history.see(Seen::Panicked { words: "oh".into() }));
+    let mut waiting = History::half();
+    waiting.see(told(Kind::Received, 1));
+    complains(Invariant::Drains, waiting, |history| history.see(Seen::DrainIsDue { queued: 2 }));
 }

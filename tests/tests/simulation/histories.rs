@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::id::OrderId;
-use tests::simulation::auditor::seen::{Ending, Kind, OrderState, Record, Seen, StepSeen, StepState, Try, Way};
+use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Record, Seen, StepSeen, StepState, Try, Way};
 use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules};
 
 /// The grace of the workflow, in milliseconds.
@@ -14,8 +14,15 @@ pub(crate) const MARGIN_MS: i64 = 50;
 pub(crate) const WITHIN_MS: i64 = 10_000;
 /// The fingerprint of the document.
 pub(crate) const FINGERPRINT: &str = "f";
+/// The hash of the document.
+pub(crate) const DOCUMENT: u64 = 7;
+/// The hash of what came of each step.
+pub(crate) const OUTPUT: u64 = 11;
 /// How long a step may be tried, in milliseconds.
 pub(crate) const HORIZON_MS: i64 = 100_000;
+
+/// How many failures of a step are its last.
+pub(crate) const FAILURES_MAX: u32 = 2;
 
 /// One order on its way through two steps, and the auditor who looks on. All clocks are right.
 pub(crate) struct History {
@@ -53,6 +60,7 @@ fn new_step() -> StepSeen {
         doubted: false,
         started_ms: None,
         last_error: None,
+        output: None,
     }
 }
 
@@ -68,7 +76,14 @@ impl History {
     }
 
     fn with(wrong_clocks: bool) -> Self {
-        let flow = Flow { after: vec![vec![], vec![0]], horizons_ms: vec![HORIZON_MS; 2], grace_ms: GRACE_MS };
+        let flow = Flow {
+            after: vec![vec![], vec![0]],
+            horizons_ms: vec![HORIZON_MS; 2],
+            max_failures: vec![FAILURES_MAX; 2],
+            holds_rejected: vec![false; 2],
+            holds_exhausted: vec![true; 2],
+            grace_ms: GRACE_MS,
+        };
         let rules = Rules { workflows: [(1, flow)].into(), margins_ms: vec![MARGIN_MS], wrong_clocks };
         let record = Record {
             order: order(),
@@ -92,7 +107,7 @@ impl History {
     /// Goes on until it is stored.
     pub(crate) fn store(mut self) -> Self {
         let channel = Some(Arc::from("shop"));
-        self.see(Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), channel });
+        self.see(Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), document: DOCUMENT, channel });
         self.see(Seen::Kept { order: order() });
         self.see(accepted(0));
         self.insert();
@@ -181,7 +196,9 @@ impl History {
     pub(crate) fn claim(&mut self, step: usize) {
         self.claim_only(step);
         let (of, complete_by_ms) = (self.of(step), self.complete_by_ms(step));
-        self.see(Seen::Requested { of, complete_by_ms });
+        let clock_ms = self.now_ms;
+        let budget_ms = u64::try_from(complete_by_ms - clock_ms).unwrap_or(0);
+        self.see(Seen::Requested { of, complete_by_ms, budget_ms, clock_ms });
     }
 
     /// The present attempt of a step.
@@ -204,13 +221,21 @@ impl History {
     }
 
     pub(crate) fn call(&mut self, of: Try, key: &str) {
+        // The second step comes after the first, and an undo is told what it takes back.
+        let needed = 0..of.step + usize::from(of.way == Way::Undo);
+        let outputs = needed.filter_map(|step| Some((step, self.record.steps[step].output?))).collect();
+        self.call_with(of, key, Body { document: DOCUMENT, outputs });
+    }
+
+    pub(crate) fn call_with(&mut self, of: Try, key: &str, body: Body) {
         let (key, clock_ms) = (format!("{key}/{}/{:?}", of.step, of.way).into(), self.now_ms);
-        self.see(Seen::Called { of, key, body: 7, twins: 0, agent: 0, by: "agent".into(), clock_ms });
+        self.see(Seen::Called { of, key, body, twins: 0, agent: 0, by: "agent".into(), clock_ms });
     }
 
     pub(crate) fn reply(&mut self, of: Try, ending: Ending) {
         let clock_ms = self.now_ms;
-        self.see(Seen::Replied { of, ending, by: "agent".into(), clock_ms });
+        let output = (ending == Ending::Done).then_some(OUTPUT);
+        self.see(Seen::Replied { of, ending, output, by: "agent".into(), clock_ms });
     }
 
     /// A step is carried out, in its direction.
@@ -249,4 +274,7 @@ pub(crate) fn free(step: &mut StepSeen) {
 pub(crate) fn finish(step: &mut StepSeen) {
     free(step);
     step.state = StepState::Processed;
+    if step.way == Way::Forward {
+        step.output = Some(OUTPUT);
+    }
 }

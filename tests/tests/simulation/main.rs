@@ -3,4 +3,5 @@
 
 mod auditor;
 mod histories;
+mod rules;
 mod worlds;

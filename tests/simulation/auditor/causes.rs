@@ -1,0 +1,68 @@
+//! Why an order stops or is undone: invariant 3 and rules 7, 8, 9 and 12.
+
+use super::dossier::Dossier;
+use super::seen::{Ending, OrderState, Record, StepState, Try, Way};
+use super::{Finding, Flow, Invariant, must};
+
+/// What happened to one order, for who asks why it turns.
+struct Causes<'a> {
+    flow: &'a Flow,
+    dossier: &'a Dossier,
+    before: &'a Record,
+    /// The writer's clock.
+    clock_ms: i64,
+}
+
+/// An order that stops or turns round names a reason in that very version, and the reason is one that could be seen.
+pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], clock_ms: i64) -> Finding {
+    let [before, after] = records;
+    let was_forward = matches!(before.state, OrderState::Pending | OrderState::Processing);
+    let stops = after.state == OrderState::Error && before.state != OrderState::Error;
+    let turns = was_forward && matches!(after.state, OrderState::Compensating | OrderState::Compensated);
+    let code = after.reason.as_ref().filter(|(_, since)| *since == after.version).map(|(code, _)| &**code);
+    must(code.is_some() || !(stops || turns), Invariant::Movers, || {
+        format!("it stops or turns round without a reason of its own: {after}")
+    })?;
+    let causes = Causes { flow, dossier, before, clock_ms };
+    let holds = after.state == OrderState::Error;
+    let is_so =
+        match code {
+            Some("cancelled") => dossier.wishes.contains("Cancel"),
+            Some("exhausted") => causes
+                .any(Way::Forward, |step| causes.is_exhausted(step) && flow.holds_exhausted.get(step) == Some(&holds)),
+            Some("rejected") => causes
+                .any(Way::Forward, |step| causes.is_rejected(step) && flow.holds_rejected.get(step) == Some(&holds)),
+            Some("compensation-failed") => {
+                causes.any(Way::Undo, |step| causes.is_exhausted(step) || causes.is_rejected(step))
+            }
+            // Dead wakes cannot be seen from here; a dead letter about an attempt is looked at where its failure is counted.
+            Some("dead-letter") | None => true,
+            // Nobody here sends longer chains of messages than a workflow allows.
+            Some(_) => false,
+        };
+    must(is_so, Invariant::Movers, || format!("nothing happened that is a reason for this: {before}; and now: {after}"))
+}
+
+impl Causes<'_> {
+    fn any(&self, way: Way, is_cause: impl Fn(usize) -> bool) -> bool {
+        (0..self.before.steps.len()).any(|step| self.before.steps[step].way == way && is_cause(step))
+    }
+
+    /// The step's horizon is over, or its last attempt expired that the workflow allows.
+    fn is_exhausted(&self, place: usize) -> bool {
+        let step = &self.before.steps[place];
+        let is_last = step.state == StepState::Processing && step.failures + 1 >= self.flow.max_failures[place];
+        let has_expired = step.complete_by_ms.is_some_and(|at_ms| at_ms + self.flow.grace_ms <= self.clock_ms);
+        let is_open = matches!(step.state, StepState::Pending | StepState::Processing);
+        let over_ms = step.started_ms.map(|started_ms| started_ms.saturating_add(self.flow.horizons_ms[place]));
+        is_open && ((is_last && has_expired) || over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms))
+    }
+
+    /// The attempt under way said no, or more than fits.
+    fn is_rejected(&self, place: usize) -> bool {
+        let step = &self.before.steps[place];
+        let of = Try { order: self.before.order, step: place, way: step.way, attempt: step.attempt };
+        let endings = [Ending::Failed, Ending::TooLarge];
+        step.state == StepState::Processing && endings.iter().any(|ending| self.dossier.has_reply(of, *ending))
+    }
+}

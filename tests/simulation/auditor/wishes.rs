@@ -1,0 +1,42 @@
+//! What becomes of operators' commands: rule 12.
+
+use domain::id::OrderId;
+
+use super::dossier::Past;
+use super::seen::OrderState;
+use super::{Auditor, Finding, Invariant, must};
+
+impl Auditor {
+    /// An operator is told that a command is accepted: it is on the scheduler queue, or was.
+    pub(super) fn promised(&mut self, order: OrderId, action: &'static str) -> Finding {
+        must(self.dossier(order).wishes.contains(action), Invariant::Operator, || {
+            format!("the {action} is accepted, and was never queued")
+        })
+    }
+
+    /// A command is let go: it was carried out, or the order has come since to where there is nothing for it to do.
+    pub(super) fn granted(&mut self, order: OrderId, action: &'static str, looked_at: u64) -> Finding {
+        let dossier = self.dossier(order);
+        let Some(last) = &dossier.last else { return Ok(()) };
+        let is_met = dossier.past.range(looked_at..).any(|(_, past)| past.meets(action, looked_at));
+        must(is_met, Invariant::Operator, || {
+            format!("the {action} of who saw v{looked_at} is let go, and nothing came of it: {last}")
+        })
+    }
+}
+
+impl Past {
+    /// Whether an order that is so has what an operator wished who saw that version, or cannot have it any more. An error
+    /// that came up later is not the one that was meant.
+    fn meets(self, action: &str, looked_at: u64) -> bool {
+        let has_ended = matches!(self.state, OrderState::Processed | OrderState::Compensated);
+        let is_in_error = self.state == OrderState::Error;
+        let is_other_error = is_in_error && self.since > looked_at;
+        match action {
+            "Cancel" => has_ended || is_other_error || self.state == OrderState::Compensating,
+            "Resubmit" => !is_in_error || is_other_error,
+            "Pause" => has_ended || is_in_error || self.paused,
+            _ => has_ended || is_in_error || !self.paused,
+        }
+    }
+}
