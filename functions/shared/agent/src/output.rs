@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::json::{Json, JsonError};
-use domain::limits::{OUTPUT_BYTES_MAX, TEXT_CHARS_MAX};
+use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::{Failure, Outcome};
 use domain::task::{Direction, shortened};
 
@@ -36,8 +36,7 @@ pub(crate) fn failed(failure: Failure, direction: Direction) -> Outcome {
     if direction == Direction::Undo && *code == *OUTPUT_TOO_LARGE {
         return Outcome::Done(empty());
     }
-    let code = if code.len() > TEXT_CHARS_MAX { shortened(&code) } else { code };
-    Outcome::Failed(Failure { code, message: shortened(&message) })
+    Outcome::Failed(Failure { code: shortened(&code), message: shortened(&message) })
 }
 
 fn message_of(error: &JsonError) -> String {
@@ -53,6 +52,8 @@ fn message_of(error: &JsonError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use domain::limits::ERROR_CHARS_MAX;
+
     use super::*;
 
     fn code_of(code: &str) -> String {
@@ -64,10 +65,10 @@ mod tests {
 
     #[test]
     fn a_code_is_kept_as_it_is_up_to_the_limit_and_none_is_a_novel() {
-        let longest = "c".repeat(TEXT_CHARS_MAX);
+        let longest = "c".repeat(ERROR_CHARS_MAX);
         assert_eq!(code_of(&longest), longest);
         let novel = code_of(&"c".repeat(100_000));
-        assert!(novel.chars().count() <= domain::limits::ERROR_CHARS_MAX + 1, "{}", novel.len());
+        assert!(novel.chars().count() <= ERROR_CHARS_MAX + 1, "{}", novel.len());
     }
 
     #[test]

@@ -102,7 +102,7 @@ async fn settle<'a>(
     let mut lost_write: Option<Arc<Task>> = None;
     for lost in 0..CONFLICTS_MAX {
         if lost >= CONFLICTS_AT_ONCE_MAX {
-            ports.sleep(ports.random() % (CONFLICT_WAIT_MS_MAX + 1)).await;
+            ports.sleep(ports.random() % CONFLICT_WAIT_MS_MAX).await;
         }
         let Some(task) = ports.task(order_id).await? else {
             return Ok(None);

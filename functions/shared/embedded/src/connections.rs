@@ -23,7 +23,7 @@ pub(crate) fn open_writer(file: &Path, options: &Options) -> Result<Connection, 
     let mut connection = Connection::open(file).map_err(failed)?;
     prepare(&connection, options).map_err(failed)?;
     match schema::migrate(&mut connection).map_err(failed)? {
-        VERSION => Ok(connection),
+        VERSION => settle(&connection).map(|()| connection).map_err(failed),
         found => Err(OpenError::Newer { file: file.to_owned(), found, known: VERSION }),
     }
 }
@@ -36,6 +36,14 @@ fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     connection.pragma_update(None, "cache_size", -i64::from(options.cache_kib))?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
+}
+
+/// Has what is in the file outlast a power failure from here on.
+///
+/// A process that was killed may have left a commit that the system has and the disk does not. It is seen now, so it will be
+/// acted on. A checkpoint syncs the WAL before it moves anything.
+fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
 /// Connections that read beside the writer. What they see is durable.
@@ -93,5 +101,30 @@ impl Readers {
         let connection = Connection::open_with_flags(&self.file, flags)?;
         connection.busy_timeout(Duration::from_millis(self.busy_ms))?;
         Ok(connection)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_in_the_wal_is_on_disk_before_anybody_acts_on_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [running, killed, bare] = ["running", "killed", "bare"].map(|name| folder.path().join(name));
+        let writer = open_writer(&running, &Options::default()).unwrap();
+        writer.pragma_update(None, "application_id", 7).unwrap();
+        let with_wal = |file: &Path| format!("{}-wal", file.display());
+        std::fs::copy(&running, &killed).unwrap();
+        std::fs::copy(with_wal(&running), with_wal(&killed)).unwrap();
+        let written = |file: &Path| -> i64 {
+            std::fs::copy(file, &bare).unwrap();
+            let connection = Connection::open(&bare).unwrap();
+            connection.pragma_query_value(None, "application_id", |row| row.get(0)).unwrap()
+        };
+
+        assert_eq!(written(&killed), 0, "it is in the WAL alone");
+        let _writer = open_writer(&killed, &Options::default()).unwrap();
+        assert_eq!(written(&killed), 7, "it is in the file");
     }
 }

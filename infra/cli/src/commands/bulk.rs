@@ -81,15 +81,15 @@ async fn plan(context: &Context, args: &PlanArgs) -> Result<(Job, Answer), Comma
     let body = spec(args, &context.by(&args.wish)?, context.now());
     // A plan has no key: a second one would be another job.
     let call = Call::post("/bulk", body.to_string()).unrepeated();
-    let answer = context.remote.call(&call).await.map_err(|error| match error.may_be_done() {
+    let planned = context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer)));
+    planned.map_err(|error| match error.may_be_done() {
         true => CommandError::Unsure {
             what: "the job was planned (nothing of it is started)".to_owned(),
             look: "stepwarden bulk list".to_owned(),
             source: error,
         },
         false => CommandError::Remote(error),
-    })?;
-    Ok((answer.read()?, answer))
+    })
 }
 
 async fn start(context: &Context, args: &JobActArgs) -> Result<Exit, CommandError> {
@@ -158,8 +158,8 @@ async fn act(
     if let Some(version) = if_version {
         call = call.with(IF_MATCH, if_match(version));
     }
-    let error = match context.remote.call(&call).await {
-        Ok(answer) => return Ok((answer.read()?, answer)),
+    let error = match context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer))) {
+        Ok(done) => return Ok(done),
         Err(error) => error,
     };
     if error.is_refused_repeat()

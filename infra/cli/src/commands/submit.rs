@@ -29,8 +29,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<Exit, Co
         Some(key) => key.clone(),
         None => made_up_key()?,
     };
-    let answer = post(context, &document, &key, args.wait.wait.is_some() && args.key.is_some()).await?;
-    let accepted: Accepted = answer.read()?;
+    let (accepted, answer) = post(context, &document, &key, args.wait.wait.is_some() && args.key.is_some()).await?;
     let note = || context.note(&format!("accepted as {}, with the key {key}", accepted.order_id));
     if let Some(at_most) = args.wait.wait {
         note();
@@ -48,7 +47,7 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<Exit, Co
     said.map(|()| Exit::Fine)
 }
 
-async fn post(context: &Context, document: &Json, key: &str, waits: bool) -> Result<Answer, CommandError> {
+async fn post(context: &Context, document: &Json, key: &str, waits: bool) -> Result<(Accepted, Answer), CommandError> {
     let value = Some(key).filter(|key| (1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&key.chars().count()));
     let value = value.and_then(|key| HeaderValue::from_str(key).ok()).ok_or_else(|| {
         CommandError::Usage(format!("--key has 1 to {IDEMPOTENCY_KEY_CHARS_MAX} characters, all of them visible ASCII"))
@@ -58,7 +57,8 @@ async fn post(context: &Context, document: &Json, key: &str, waits: bool) -> Res
     if waits {
         call = call.waiting(SERVER_WAIT_S);
     }
-    context.remote.call(&call).await.map_err(|error| match error.may_be_done() {
+    let answer = context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer)));
+    answer.map_err(|error| match error.may_be_done() {
         true => CommandError::Unknown { key: key.to_owned(), source: error },
         false => CommandError::Remote(error),
     })

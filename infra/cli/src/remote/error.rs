@@ -99,8 +99,13 @@ impl RemoteError {
     pub fn may_be_done(&self) -> bool {
         match self {
             Self::NoAnswer { is_unsent, .. } => !is_unsent,
-            Self::Problem { problem, .. } => problem.status >= 500,
-            Self::Unreadable { .. } | Self::Request { .. } | Self::Auth(_) | Self::Tls(_) => false,
+            // A repeat that was not let in says nothing about the try before it.
+            Self::Problem { problem, is_repeat, .. } => {
+                problem.status >= 500 || (*is_repeat && matches!(problem.status, 401 | 403 | 408 | 429))
+            }
+            // Whatever answers there says that it was a success.
+            Self::Unreadable { .. } => true,
+            Self::Request { .. } | Self::Auth(_) | Self::Tls(_) => false,
         }
     }
 

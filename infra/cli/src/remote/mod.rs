@@ -167,9 +167,11 @@ impl Remote {
                 }
                 Ok(_) | Err(_) => None,
             };
+            // Who is told that it asks too much was not heard.
+            let may_be_seen = outcome.as_ref().map_or(true, |answer| answer.status().as_u16() != 429);
             match pause {
                 Some(pause) => {
-                    is_repeat = true;
+                    is_repeat |= may_be_seen;
                     clock::pause(pause).await;
                 }
                 None => return self.judged(call, outcome?, is_repeat),

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, SystemTime};
 
+use serde_json::{Value, json};
+
 use crate::run::{HELD, Served, program, run};
 use crate::stub::{Stub, answer};
 
 /// The finding of a check.
-fn finding(report: &serde_json::Value, check: &str) -> (String, String) {
+fn finding(report: &Value, check: &str) -> (String, String) {
     let lines = report["Checks"].as_array().unwrap();
     let line = lines.iter().find(|line| line["Check"] == check).unwrap_or_else(|| panic!("{check} in {report}"));
     (line["State"].as_str().unwrap().to_owned(), line["Found"].as_str().unwrap().to_owned())
@@ -125,25 +127,60 @@ fn who_may_see_nothing_but_the_health_is_told_so_and_not_that_all_is_well() {
     denied.shows(&["authorisation", "not well", "6 could not be looked at"]);
 }
 
-#[test]
-fn functions_that_may_not_be_seen_are_not_blamed_on_queues_and_roles() {
-    let served = Served::start();
+/// What the doctor says of a stack with these resources, where the `aws` tool has these further answers and may see
+/// nothing else.
+fn told_of_stack(resources: &[(&str, &str, &str)], answers: &[(&str, Value)]) -> Value {
+    let resources: Vec<Value> = resources
+        .iter()
+        .map(|(kind, name, id)| json!({"ResourceType": kind, "LogicalResourceId": name, "PhysicalResourceId": id}))
+        .collect();
+    let stack = [
+        ("cloudformation describe-stacks --stack-name shop", json!({"Stacks": [{"StackStatus": "CREATE_COMPLETE"}]})),
+        ("cloudformation list-stack-resources --stack-name shop", json!({ "StackResourceSummaries": resources })),
+    ];
     let folder = tempfile::tempdir().unwrap();
     let tool = folder.path().join("aws");
-    let script = "#!/bin/sh\ncase \"$1 $2\" in\n\
-        'cloudformation describe-stacks') echo '{\"Stacks\": [{\"StackStatus\": \"CREATE_COMPLETE\"}]}';;\n\
-        'cloudformation list-stack-resources') echo '{\"StackResourceSummaries\": [\
-        {\"LogicalResourceId\": \"F\", \"PhysicalResourceId\": \"s-api\", \"ResourceType\": \"AWS::Lambda::Function\"},\
-        {\"LogicalResourceId\": \"Q\", \"PhysicalResourceId\": \"https://q/1/s-q\", \"ResourceType\": \"AWS::SQS::Queue\"}]}';;\n\
-        *) echo \"An error occurred (AccessDenied): $*\" >&2; exit 254;;\nesac\n";
+    let mut script = "#!/bin/sh\ncase \"$*\" in\n".to_owned();
+    for (words, answer) in stack.iter().chain(answers) {
+        script.push_str(&format!("'{words}'*) printf '%s' '{answer}';;\n"));
+    }
+    script.push_str("*) echo \"An error occurred (AccessDenied): $*\" >&2; exit 254;;\nesac\n");
     std::fs::write(&tool, script).unwrap();
     std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let served = Served::start();
     let mut command = served.command(&["doctor", "--stack", "shop", "-o", "json"]);
     command.env("PATH", format!("{}:/bin:/usr/bin", folder.path().display()));
-    let report = run(command, "").with_status(1).json();
+    run(command, "").with_status(1).json()
+}
+
+#[test]
+fn functions_that_may_not_be_seen_are_not_blamed_on_queues_and_roles() {
+    let report =
+        told_of_stack(&[("AWS::Lambda::Function", "F", "s-api"), ("AWS::SQS::Queue", "Q", "https://q/1/s-q")], &[]);
     for check in ["function s-api", "queues", "schedule", "roles", "settings of the functions", "one build", "shards"] {
         assert_eq!(finding(&report, check).0, "skipped", "{check} in {report}");
     }
+}
+
+#[test]
+fn a_queue_that_may_not_be_seen_is_not_blamed_on_the_one_whose_dead_letters_it_takes() {
+    let policy = json!({"deadLetterTargetArn": "arn:s-dead"}).to_string();
+    let report = told_of_stack(
+        &[("AWS::SQS::Queue", "D", "https://q/1/s-dead"), ("AWS::SQS::Queue", "Q", "https://q/1/s-q")],
+        &[
+            ("lambda list-event-source-mappings", json!({})),
+            (
+                "sqs get-queue-attributes --queue-url https://q/1/s-q ",
+                json!({"Attributes": {"QueueArn": "arn:s-q", "RedrivePolicy": policy}}),
+            ),
+        ],
+    );
+    for check in ["queue D", "queues"] {
+        assert_eq!(finding(&report, check).0, "skipped", "{check} in {report}");
+    }
+    let checks: Vec<&str> =
+        report["Checks"].as_array().unwrap().iter().filter_map(|line| line["Check"].as_str()).collect();
+    assert!(!checks.contains(&"queue s-q") && !checks.contains(&"queue Q"), "{checks:?}");
 }
 
 #[test]

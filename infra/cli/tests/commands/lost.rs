@@ -93,6 +93,26 @@ fn an_api_that_goes_away_after_it_may_have_seen_an_order_leaves_it_unknown() {
 }
 
 #[test]
+fn an_order_whose_repeat_is_not_let_in_or_whose_answer_nobody_can_read_may_be_accepted() {
+    for status in ["403 Forbidden", "429 Too Many Requests"] {
+        let refusal = answer(status, "retry-after: 0\r\n", r#"{"message": "no"}"#);
+        let stub = Stub::start(move |number, _| if number == 0 { None } else { refusal.clone() });
+        let lost = run(program(&["submit", "--key", "k-2", "--api", &stub.url]), "{}");
+        lost.says(&["not known whether the order was accepted", "--key k-2"]);
+    }
+    let stub = Stub::start(|_, _| answer("200 OK", "", "<html>welcome</html>"));
+    let lost = run(program(&["submit", "--key", "k-3", "--api", &stub.url]), "{}").with_status(5);
+    lost.says(&["not known whether the order was accepted", "is --api the URL of a Stepwarden?", "--key k-3"]);
+}
+
+#[test]
+fn an_order_that_was_never_let_in_is_not_accepted() {
+    let stub = Stub::start(|_, _| answer("429 Too Many Requests", "retry-after: 0\r\n", r#"{"message": "no"}"#));
+    let refused = run(program(&["submit", "--key", "k-4", "--api", &stub.url]), "{}").with_status(5);
+    assert!(!refused.stderr.contains("not known") && stub.asked().len() > 1, "{refused:?}");
+}
+
+#[test]
 fn an_order_whose_answer_cannot_be_written_is_accepted_and_its_key_is_told() {
     let stub = Stub::start(|_, _| answer("202 Accepted", "", r#"{"OrderID": "o-1", "ProcessState": "Pending"}"#));
     for format in ["table", "json"] {

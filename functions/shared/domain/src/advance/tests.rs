@@ -73,7 +73,7 @@ fn a_notice_that_cannot_be_sent_is_kept_and_does_not_hold_up_the_order() {
 fn whoever_loses_a_write_decides_again_at_once_and_after_some_losses_waits_a_moment_each_time() {
     let site = Site { conflicts: (CONFLICTS_AT_ONCE_MAX + 2).into(), random: 41, ..site() };
     assert_eq!(apply(&site, WAKE).unwrap(), Some(Verdict::Taken));
-    let moment = format!("sleep {} ms", 41 % (CONFLICT_WAIT_MS_MAX + 1));
+    let moment = format!("sleep {} ms", 41 % CONFLICT_WAIT_MS_MAX);
     let conflict = "conflict".to_owned();
     let mut expected = vec![conflict.clone(); CONFLICTS_AT_ONCE_MAX as usize];
     expected.extend([moment.clone(), conflict.clone(), moment.clone(), conflict, moment, "commit 2".to_owned()]);

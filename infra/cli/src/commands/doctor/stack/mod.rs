@@ -140,7 +140,11 @@ impl Look<'_> {
                 .map_err(|error| not_seen(&format!("queue {}", resource.logical_resource_id), &error))
         });
         let (queues, mut findings) = parted(join_all(asked).await);
-        findings.extend(queues::judge(&queues, &mappings, functions));
+        if findings.is_empty() {
+            return queues::judge(&queues, &mappings, functions);
+        }
+        // Which of them take the dead letters of which can only be told of all.
+        findings.push(Finding::skipped("queues", "not all queues could be looked at"));
         findings
     }
 
@@ -191,9 +195,9 @@ impl Look<'_> {
         for answer in join_all(asked).await {
             match answer {
                 Ok(role) => roles.push(role),
-                Err(error @ AwsError::Denied(_)) => return not_seen("roles", &error),
                 // One that is gone is told by the function that has it.
-                Err(_) => {}
+                Err(AwsError::Gone(_)) => {}
+                Err(error) => return not_seen("roles", &error),
             }
         }
         functions::judge_roles(functions, &roles)

@@ -79,14 +79,14 @@ fn read_by(queue: &Queue, mappings: &[Mapping], functions: &[Function]) -> Vec<S
         return vec!["no function reads it".to_owned()];
     };
     let mut faults = Vec::new();
-    if mapping.state != "Enabled" {
+    // What is being changed reads on, or is about to.
+    if !matches!(mapping.state.as_str(), "Enabled" | "Enabling" | "Updating" | "Creating") {
         faults.push(format!("its event source mapping is {}", mapping.state));
     }
     if !mapping.function_response_types.iter().any(|kind| kind == BATCH_FAILURES) {
         faults.push(format!("its event source mapping lacks {BATCH_FAILURES}, so one bad message fails its batch"));
     }
-    // A mapping may name a version or an alias behind the function.
-    match functions.iter().find(|function| mapping.function_arn.starts_with(&function.function_arn)) {
+    match functions.iter().find(|function| function.is_named_by(&mapping.function_arn)) {
         Some(function) if queue.visibility_s < VISIBILITY_FACTOR * function.timeout => faults.push(format!(
             "messages come again after {} s, less than {VISIBILITY_FACTOR} times the {} s of {}",
             queue.visibility_s, function.timeout, function.function_name
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn each_fault_of_a_queue_is_told() {
-        let spoilt: [Fault; 7] = [
+        let spoilt: [Fault; 8] = [
             (|queues, _| queues[0].dead_letters = None, "no dead-letter queue"),
             (|queues, _| queues[0].dead_letters = Some("elsewhere".to_owned()), "go to elsewhere"),
             (|queues, _| queues[0].visibility_s = 179, "less than 6 times the 30 s of s-scheduler"),
@@ -167,12 +167,26 @@ mod tests {
             (|_, mappings| mappings[0].function_response_types.clear(), "lacks ReportBatchItemFailures"),
             (|_, mappings| drop(mappings.remove(0)), "no function reads it"),
             (|_, mappings| mappings[0].function_arn = "other".to_owned(), "read by other"),
+            (
+                |_, mappings| mappings[0].function_arn.push_str("-2"),
+                "function:s-scheduler-2, which is not of this stack",
+            ),
         ];
         for (spoil, words) in spoilt {
             let (mut queues, mut mappings) = well();
             spoil(&mut queues, &mut mappings);
             let finding = judged(&queues, &mappings).remove(0);
             assert!(finding.state == State::Wrong && finding.found.contains(words), "{words}: {finding:?}");
+        }
+    }
+
+    #[test]
+    fn a_mapping_that_is_being_changed_or_names_an_alias_is_well() {
+        for (state, alias) in [("Updating", ""), ("Enabling", ""), ("Creating", ""), ("Enabled", ":live")] {
+            let (queues, mut mappings) = well();
+            mappings[0].state = state.to_owned();
+            mappings[0].function_arn.push_str(alias);
+            assert_eq!(judged(&queues, &mappings).remove(0).state, State::Ok, "{state}{alias}");
         }
     }
 

@@ -13,7 +13,7 @@ pub(super) fn judge(schedule: &Schedule, functions: &[Function]) -> Finding {
         let found = format!("it is {}, so nobody looks after what is overdue", schedule.state);
         return Finding::wrong(check, found, "enable it again in EventBridge Scheduler, or deploy again");
     }
-    let target = functions.iter().find(|function| schedule.target.arn.starts_with(&function.function_arn));
+    let target = functions.iter().find(|function| function.is_named_by(&schedule.target.arn));
     match target {
         Some(function) if function.function_name.ends_with(SUPERVISOR) => {
             Finding::ok(check, format!("calls {} at {}", function.function_name, schedule.schedule_expression))
@@ -46,5 +46,7 @@ mod tests {
         assert_eq!(state("DISABLED", "arn:s-supervisor"), State::Wrong);
         assert_eq!(state("ENABLED", "arn:s-api"), State::Wrong);
         assert_eq!(state("ENABLED", "arn:other"), State::Wrong);
+        assert_eq!(state("ENABLED", "arn:s-supervisor:live"), State::Ok, "an alias of it");
+        assert_eq!(state("ENABLED", "arn:s-supervisor-2"), State::Wrong, "another stack's");
     }
 }

@@ -76,6 +76,13 @@ pub(super) struct Function {
     pub(super) reserved: Option<u32>,
 }
 
+impl Function {
+    /// Whether an ARN names this function, or a version or an alias of it.
+    pub(super) fn is_named_by(&self, arn: &str) -> bool {
+        arn.strip_prefix(&*self.function_arn).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    }
+}
+
 /// `lambda get-function-concurrency`
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
