@@ -31,6 +31,8 @@ pub(crate) struct Counts {
     pub(crate) messages: u64,
     pub(crate) sends: u64,
     pub(crate) receives: u64,
+    /// Receives that found nothing for as long as they waited.
+    pub(crate) empty_receives: u64,
     pub(crate) deletes: u64,
     pub(crate) events: u64,
 }
@@ -67,6 +69,7 @@ struct Delays {
     write: Duration,
     read: Duration,
     sqs: Duration,
+    long_poll: Duration,
     remote: Duration,
 }
 
@@ -77,6 +80,7 @@ impl Aws {
             write: of(assumed.dynamodb_write_ms),
             read: of(assumed.dynamodb_read_ms),
             sqs: of(assumed.sqs_ms),
+            long_poll: of(assumed.long_poll_s * 1_000.0),
             remote: of(assumed.remote_call_ms),
         };
         let shared =
@@ -120,8 +124,20 @@ impl Aws {
 }
 
 impl Shared {
-    /// The next messages of a queue, as a poller gets them: waits until there is one. One request.
+    /// The next messages of a queue, as a poller gets them: each request waits for one as long as a request may.
     pub(crate) async fn receive(&self, queue: &str) -> Vec<Message> {
+        loop {
+            if let Ok(taken) = tokio::time::timeout(self.delays.long_poll, self.taken(queue)).await {
+                lock(&self.counts).receives += 1;
+                wait(self.delays.sqs).await;
+                return taken;
+            }
+            lock(&self.counts).empty_receives += 1;
+        }
+    }
+
+    /// Takes what there is, or what comes first.
+    async fn taken(&self, queue: &str) -> Vec<Message> {
         loop {
             let news = self.news.notified();
             tokio::pin!(news);
@@ -133,8 +149,6 @@ impl Shared {
                 waiting.drain(..count).collect()
             };
             if !taken.is_empty() {
-                lock(&self.counts).receives += 1;
-                wait(self.delays.sqs).await;
                 return taken;
             }
             news.await;

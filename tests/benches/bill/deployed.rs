@@ -16,7 +16,11 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::aws::{Aws, Message};
+use crate::prices::Pollers;
 
+pub(crate) const SUPERVISOR: &str = "supervisor";
+/// A function that does nothing, built as the others are.
+pub(crate) const NOTHING: &str = "nothing";
 /// The last step of the shipped workflow: with its reply an order ends.
 const LAST_STEP: &str = "ship-order";
 /// The status of an order that was accepted.
@@ -63,12 +67,13 @@ pub(crate) struct Work {
 }
 
 impl Deployed {
-    pub(crate) fn new(aws: Aws, folder: &Path, pollers: usize) -> Self {
+    pub(crate) fn new(aws: Aws, folder: &Path, pollers: Pollers) -> Self {
         let surroundings = Surroundings {
             endpoint: aws.url.clone(),
             dynamodb: aws.dynamodb_url.clone(),
             services: aws.services_url.clone(),
             tables: aws.tables(),
+            log: log_levels(),
             ..Surroundings::default()
         };
         let pool = |program: &str, agent: &str| {
@@ -81,14 +86,14 @@ impl Deployed {
                 took_us: AtomicU64::new(0),
             })
         };
-        let functions = ["api", "submission", "scheduler"].map(|name| (name, name));
+        let functions = ["api", "submission", "scheduler", SUPERVISOR].map(|name| (name, name));
         let agents = AGENTS.map(|agent| (agent, "agents"));
-        let all = functions.into_iter().chain(agents);
+        let all = functions.into_iter().chain(agents).chain([(NOTHING, "examples/nothing")]);
         let pools = all.map(|(name, program)| (name.to_owned(), pool(program, name))).collect();
         let mut deployed =
             Self { aws, pools, pollers: JoinSet::new(), ended: Arc::default(), posted: AtomicU64::new(0) };
-        for queue in ["submission", "scheduler"].into_iter().chain(AGENTS) {
-            for _ in 0..pollers {
+        for (queues, pollers) in [(&["submission", "scheduler"][..], pollers.queue), (&AGENTS, pollers.agent)] {
+            for queue in queues.iter().flat_map(|queue| std::iter::repeat_n(*queue, pollers)) {
                 deployed.poll(queue);
             }
         }
@@ -153,6 +158,20 @@ impl Deployed {
         Ok(())
     }
 
+    /// Invokes a function so many times without a message, one after the other.
+    ///
+    /// # Errors
+    /// When it does not get through.
+    pub(crate) async fn invoke(&self, function: &str, times: u64) -> io::Result<()> {
+        for _ in 0..times {
+            match self.pools[function].invoke(&json!({})).await? {
+                Answered::Answer(_) => {}
+                other @ Answered::Error(_) => return Err(io::Error::other(format!("{function} failed: {other:?}"))),
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) const fn aws(&self) -> &Aws {
         &self.aws
     }
@@ -211,6 +230,16 @@ fn is_last(queue: &str, message: &Message) -> bool {
         && serde_json::from_str::<Value>(&message.body).is_ok_and(|body| body["Reply"]["Step"] == LAST_STEP)
 }
 
+/// How much the functions log unless a deployment says otherwise: the default of the template's parameter.
+fn log_levels() -> String {
+    let template = include_str!("../../../template.yaml");
+    let levels = template.split_once("\n  LogLevel:\n").and_then(|(_, rest)| {
+        let (_, default) = rest.split_once("\n    Default: ")?;
+        default.lines().next()
+    });
+    levels.expect("the template has a default for LogLevel").to_owned()
+}
+
 fn accepted(answered: Answered) -> io::Result<()> {
     match answered {
         Answered::Answer(answer) if answer["statusCode"] == ACCEPTED => Ok(()),
@@ -224,7 +253,7 @@ fn accepted(answered: Answered) -> io::Result<()> {
 fn event(queue: &str, batch: &[Message]) -> Value {
     let record = |message: &Message| {
         json!({
-            "messageId": message.id.to_string(), "receiptHandle": format!("handle-{}", message.id),
+            "messageId": format!("059f36b4-87a3-44ab-83d2-{:012}", message.id), "receiptHandle": format!("handle-{}", message.id),
             "body": message.body, "attributes": {"ApproximateReceiveCount": "1"}, "messageAttributes": {},
             "eventSource": "aws:sqs", "eventSourceARN": format!("arn:aws:sqs:eu-central-1:1:{queue}"),
         })

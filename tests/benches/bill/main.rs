@@ -1,12 +1,17 @@
 //! What an order costs on AWS: the functions' own binaries, invoked as Lambda does, on stand-ins of the services that count.
 //!
-//!     cargo build --release -p api -p submission -p scheduler -p agents
+//!     cargo build --release -p api -p submission -p scheduler -p agents -p supervisor
+//!     cargo build --release -p tests --example nothing
 //!     cargo bench -p tests --bench bill
 //!
 //! DynamoDB's units come from the stand-in's own answers. How long AWS takes for a request, and how many pollers it has for
 //! a queue, is assumed: `prices.json` has that beside the prices. So that few processors can carry many orders at once, all
 //! of AWS is slowed down by the dilation, which leaves the batches as they are; what the functions compute is counted apart
 //! and added as the share of a processor that a function of this memory has.
+//!
+//! A receive waits for a message for as long as SQS lets it; one that found none is counted too. What the pollers of all
+//! queues ask for in vain while nothing happens, and the supervisor's run each minute, is the same however many orders
+//! there are, and told apart. A start of a function's process is not billed here: under a steady load there is none.
 
 #![allow(clippy::disallowed_methods, reason = "a measurement")]
 
@@ -17,15 +22,18 @@ mod deployed;
 mod local;
 mod prices;
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Instant;
 
 use clap::Parser;
+use tests::bench::machine;
 
-use aws::Aws;
-use deployed::{Deployed, Work};
-use prices::{Prices, Taken};
+use aws::{Aws, Counts};
+use deployed::{Deployed, NOTHING, SUPERVISOR, Work};
+use prices::{Assumed, Prices, Taken};
 
 /// Steps of the shipped workflow.
 const STEPS: f64 = 3.0;
@@ -33,6 +41,8 @@ const STEPS: f64 = 3.0;
 const WRITE_UNITS_MAX: f64 = 12.0;
 /// Messages that an order on its own may cost.
 const MESSAGES_MAX: f64 = 10.0;
+/// Runs without a message, of which the mean is told.
+const RUNS: u64 = 50;
 /// Dollars that a million orders may cost with 100 in flight.
 const DOLLARS_MAX: f64 = 15.0;
 /// What share of Step Functions Standard they may cost.
@@ -58,15 +68,16 @@ struct Row {
     orders: u64,
     /// How many times slower than AWS all of AWS is.
     dilation: f64,
-    /// Pollers for each queue; as many as AWS begins with where none is given.
-    pollers: Option<usize>,
+    /// AWS has added pollers, as many as the template lets it, and batches are smaller: what it costs at worst. Else it has
+    /// those that it begins with.
+    is_scaled: bool,
 }
 
 const ROWS: [Row; 4] = [
-    Row { in_flight: 1, orders: 60, dilation: 1.0, pollers: None },
-    Row { in_flight: 10, orders: 300, dilation: 2.0, pollers: None },
-    Row { in_flight: 100, orders: 1_500, dilation: 6.0, pollers: None },
-    Row { in_flight: 100, orders: 1_500, dilation: 6.0, pollers: Some(10) },
+    Row { in_flight: 1, orders: 60, dilation: 1.0, is_scaled: false },
+    Row { in_flight: 10, orders: 300, dilation: 2.0, is_scaled: false },
+    Row { in_flight: 100, orders: 1_500, dilation: 6.0, is_scaled: false },
+    Row { in_flight: 100, orders: 1_500, dilation: 6.0, is_scaled: true },
 ];
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
@@ -85,58 +96,102 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         }
         all_good &= runtime.block_on(run(&row, &folder, &prices))?;
     }
+    let idle = prices.idle_month(&runtime.block_on(supervisor_run(&folder, &prices))?);
+    println!("  a month of that, which is the same however many orders there are: ${idle:.2}");
+    println!("  a month of metrics and alarms, with Monitoring: ${:.2}\n", prices.monitoring_month());
     let (standard, express) = (prices.standard(STEPS), prices.express(STEPS));
-    println!("Step Functions Standard, {STEPS} steps, with start and end, behind the same HTTP API: ${standard:.2}");
-    println!("Step Functions Express, likewise, which keeps no state beyond a run of five minutes:  ${express:.2}");
+    println!("Step Functions Standard, {STEPS} steps and the start, behind the same HTTP API:       ${standard:.2}");
+    println!("Step Functions Express, likewise, which keeps no state beyond a run of five minutes: ${express:.2}");
     Ok(if all_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn run(row: &Row, folder: &Path, prices: &Prices) -> Result<bool, Box<dyn Error>> {
     let assumed = &prices.assumed;
-    let pollers = row.pollers.unwrap_or(assumed.pollers_per_queue);
+    let pollers = if row.is_scaled { assumed.pollers_max } else { assumed.pollers_at_first() };
     let aws = Aws::start(assumed, row.dilation).await?;
     let mut deployed = Deployed::new(aws, folder, pollers);
     // The first orders start the instances.
     deployed.carry((row.orders / 5).max(row.in_flight), row.in_flight).await?;
     deployed.aws().take_counts();
     let before = deployed.work()?;
+    let began = Instant::now();
     deployed.carry(row.orders, row.in_flight).await?;
+    let took_s = began.elapsed().as_secs_f64() / row.dilation;
+    println!("{} in flight, {pollers} (load {:.2})", row.in_flight, machine::load());
     let (counts, after) = (deployed.aws().take_counts(), deployed.work()?);
+    let work = since(&after, &before);
+    let mut taken = taken(&counts, &work, row.orders, row.dilation, assumed);
+    taken.http_requests = 1.0;
+    taken.log_bytes += assumed.access_log_bytes_per_request;
+    let empty = counts.empty_receives as f64 / row.orders as f64;
+    println!("  {:.0} orders a second; {empty:.2} receives an order found nothing", row.orders as f64 / took_s);
+    Ok(tell(row, &taken, prices))
+}
 
-    let each = |count: f64| count / row.orders as f64;
+/// What a run of the supervisor takes when nothing is due; beside it, what a function takes that does nothing.
+async fn supervisor_run(folder: &Path, prices: &Prices) -> Result<Taken, Box<dyn Error>> {
+    let aws = Aws::start(&prices.assumed, 1.0).await?;
+    let deployed = Deployed::new(aws, folder, prices.assumed.pollers_at_first());
+    for function in [NOTHING, SUPERVISOR] {
+        deployed.invoke(function, 1).await?;
+    }
+    deployed.aws().take_counts();
+    let before = deployed.work()?;
+    deployed.invoke(NOTHING, RUNS).await?;
+    let nothing = since(&deployed.work()?, &before);
+    println!("A function that does nothing");
+    taken(&Counts::default(), &nothing, RUNS, 1.0, &prices.assumed);
+    let before = deployed.work()?;
+    deployed.invoke(SUPERVISOR, RUNS).await?;
+    let work = since(&deployed.work()?, &before);
+    println!("Nothing happens");
+    let taken = taken(&deployed.aws().take_counts(), &work, RUNS, 1.0, &prices.assumed);
+    println!("  a run of the supervisor: {:.1} write units, {:.1} read units", taken.write_units, taken.read_units);
+    Ok(taken)
+}
+
+/// What one of so many orders or runs took; prints what each function did.
+fn taken(counts: &Counts, work: &BTreeMap<String, Work>, times: u64, dilation: f64, assumed: &Assumed) -> Taken {
+    let each = |count: f64| count / times as f64;
     let mut taken = Taken {
         write_units: each(counts.write_units),
         read_units: each(counts.read_units),
         messages: each(counts.messages as f64),
-        sqs_requests: each((counts.sends + counts.receives + counts.deletes) as f64),
+        sqs_requests: each((counts.sends + counts.receives + counts.empty_receives + counts.deletes) as f64),
         events: each(counts.events as f64),
         ..Taken::default()
     };
-    println!("{} in flight, {pollers} pollers for a queue", row.in_flight);
-    for (name, after) in &after {
-        let work = after.since(before.get(name).copied().unwrap_or_default());
-        let invocations = work.invocations.max(1) as f64;
+    for (name, work) in work {
+        let invocations = work.invocations as f64;
         let cpu_ms = work.cpu_ms / invocations;
         let wall_ms = work.took.as_secs_f64() * 1_000.0 / invocations;
-        let billed_ms = (wall_ms - cpu_ms).max(0.0) / row.dilation + cpu_ms * assumed.slowness();
+        let billed_ms = (wall_ms - cpu_ms).max(0.0) / dilation + cpu_ms * assumed.slowness();
         let log_bytes = work.logged_bytes as f64 + work.logged_lines as f64 * assumed.log_bytes_per_line_beside;
         taken.invocations += each(invocations);
         taken.billed_ms += each(billed_ms.ceil() * invocations);
         taken.log_bytes += each(log_bytes + invocations * assumed.platform_log_bytes_per_invocation);
         println!(
-            "  {name:<11} {:>5.2} invocations an order, {billed_ms:>5.1} ms each ({cpu_ms:.2} ms of a whole processor), \
+            "  {name:<11} {:>5.2} invocations each, {billed_ms:>5.1} ms ({cpu_ms:.2} ms of a whole processor), \
              {:.0} bytes of log, {} instances",
             each(invocations),
             log_bytes / invocations,
             work.instances,
         );
     }
-    Ok(tell(row, &taken, prices))
+    taken
+}
+
+/// What the functions did between two looks; those that did nothing are left out.
+fn since(after: &BTreeMap<String, Work>, before: &BTreeMap<String, Work>) -> BTreeMap<String, Work> {
+    let work = |name: &String, after: &Work| after.since(before.get(name).copied().unwrap_or_default());
+    let all = after.iter().map(|(name, after)| (name.clone(), work(name, after)));
+    all.filter(|(_, work)| work.invocations > 0).collect()
 }
 
 /// Prints a row; whether it meets its bars.
 fn tell(row: &Row, taken: &Taken, prices: &Prices) -> bool {
-    let Taken { write_units, read_units, messages, sqs_requests, events, invocations, billed_ms, log_bytes } = *taken;
+    let Taken { write_units, read_units, messages, sqs_requests, events, invocations, billed_ms, log_bytes, .. } =
+        *taken;
     println!(
         "  an order: {write_units:.2} write units, {read_units:.2} read units, {messages:.2} messages in \
          {sqs_requests:.2} requests, {events:.2} events,"

@@ -1,6 +1,11 @@
 //! Prices, and what they make of counts. What is assumed of AWS is in the same file as the prices.
 
+use std::fmt;
+
 use serde::Deserialize;
+
+const MILLION: f64 = 1_000_000.0;
+const SECONDS_OF_A_MONTH: f64 = 365.0 / 12.0 * 86_400.0;
 
 /// `prices.json`.
 #[derive(Debug, Clone, Deserialize)]
@@ -22,9 +27,20 @@ pub(crate) struct Dollars {
     http_api_million_requests: f64,
     eventbridge_million_events: f64,
     logs_gb: f64,
+    metric_month: f64,
+    alarm_month: f64,
     standard_million_transitions: f64,
     express_million_requests: f64,
     express_million_gb_s: f64,
+}
+
+/// How many pollers a queue has.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct Pollers {
+    /// That of the submission or of the scheduler.
+    pub(crate) queue: usize,
+    /// That of an agent.
+    pub(crate) agent: usize,
 }
 
 /// How long AWS takes, and other things that only AWS could tell.
@@ -38,9 +54,26 @@ pub(crate) struct Assumed {
     pub(crate) memory_mb_of_one_processor: f64,
     pub(crate) platform_log_bytes_per_invocation: f64,
     pub(crate) log_bytes_per_line_beside: f64,
-    pub(crate) pollers_per_queue: usize,
+    /// A line of the HTTP API's own log.
+    pub(crate) access_log_bytes_per_request: f64,
+    custom_metrics: f64,
+    alarms: f64,
+    /// Pollers that AWS begins with for a queue.
+    pollers_per_queue: usize,
+    /// Pollers that the template lets AWS have.
+    pub(crate) pollers_max: Pollers,
+    pub(crate) long_poll_s: f64,
+    /// All queues that a function takes from, with those of the high lane and of dead letters.
+    queues: f64,
+    supervisor_runs_a_month: f64,
     pub(crate) express_memory_mb: f64,
     pub(crate) express_ms_beside_the_calls: f64,
+}
+
+impl fmt::Display for Pollers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} pollers for a queue, {} for an agent's", self.queue, self.agent)
+    }
 }
 
 impl Assumed {
@@ -48,11 +81,16 @@ impl Assumed {
     pub(crate) fn slowness(&self) -> f64 {
         (self.memory_mb_of_one_processor / self.memory_mb).max(1.0)
     }
+
+    pub(crate) const fn pollers_at_first(&self) -> Pollers {
+        Pollers { queue: self.pollers_per_queue, agent: self.pollers_per_queue }
+    }
 }
 
-/// What one order took, in the middle.
+/// What one order took, in the middle, or one run of the supervisor.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Taken {
+    pub(crate) http_requests: f64,
     pub(crate) write_units: f64,
     pub(crate) read_units: f64,
     pub(crate) messages: f64,
@@ -68,26 +106,40 @@ impl Prices {
         serde_json::from_str(include_str!("prices.json"))
     }
 
-    /// Dollars for a million orders, service by service.
+    /// Dollars for a million times what was taken, service by service.
     pub(crate) fn bill(&self, taken: &Taken) -> Vec<(&'static str, f64)> {
-        let (dollars, million) = (&self.dollars, 1_000_000.0);
+        let dollars = &self.dollars;
         let gb_s = taken.billed_ms / 1_000.0 * self.assumed.memory_mb / 1_024.0;
         vec![
-            ("HTTP API", dollars.http_api_million_requests),
+            ("HTTP API", taken.http_requests * dollars.http_api_million_requests),
             ("Lambda requests", taken.invocations * dollars.lambda_million_requests),
             ("Lambda GB-s", gb_s * dollars.lambda_arm64_million_gb_s),
             ("SQS", taken.sqs_requests * dollars.sqs_million_requests),
             ("DynamoDB writes", taken.write_units * dollars.dynamodb_million_write_units),
             ("DynamoDB reads", taken.read_units * dollars.dynamodb_million_read_units),
             ("EventBridge", taken.events * dollars.eventbridge_million_events),
-            ("Logs", taken.log_bytes * million / 1e9 * dollars.logs_gb),
+            ("Logs", taken.log_bytes * MILLION / 1e9 * dollars.logs_gb),
         ]
     }
 
-    /// Step Functions Standard for steps one after the other: a transition for each, one for the start and one for the
-    /// end. The door before it is the same HTTP API.
+    /// Dollars for a month of metrics and alarms.
+    pub(crate) fn monitoring_month(&self) -> f64 {
+        let Assumed { custom_metrics, alarms, .. } = self.assumed;
+        custom_metrics * self.dollars.metric_month + alarms * self.dollars.alarm_month
+    }
+
+    /// Dollars for a month in which nothing happens: the pollers ask, and the supervisor looks.
+    pub(crate) fn idle_month(&self, supervisor_run: &Taken) -> f64 {
+        let run: f64 = self.bill(supervisor_run).iter().map(|(_, dollars)| dollars).sum();
+        let Assumed { queues, pollers_per_queue, long_poll_s, supervisor_runs_a_month, .. } = self.assumed;
+        let receives = queues * pollers_per_queue as f64 / long_poll_s * SECONDS_OF_A_MONTH;
+        (run * supervisor_runs_a_month + receives * self.dollars.sqs_million_requests) / MILLION
+    }
+
+    /// Step Functions Standard for steps one after the other: a transition for each, and one for the start. Whether the end
+    /// is another its price list does not say, so it is left out. The door before it is the same HTTP API.
     pub(crate) fn standard(&self, steps: f64) -> f64 {
-        self.dollars.http_api_million_requests + (steps + 2.0) * self.dollars.standard_million_transitions
+        self.dollars.http_api_million_requests + (steps + 1.0) * self.dollars.standard_million_transitions
     }
 
     /// Step Functions Express for the same, by its duration in steps of 100 ms.

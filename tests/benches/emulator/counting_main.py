@@ -1,5 +1,6 @@
-"""The emulator with a meter: what the functions ask of DynamoDB and SQS, and the batches that they are given, is counted
-and written to `counts.json` in the emulator's folder. Started as `emulator_main.py` is, which it goes on in.
+"""The emulator with a meter: what the functions ask of DynamoDB, SQS and the event bus, and the batches that they are
+given, is counted and written to `counts.json` in the emulator's folder. Started as `emulator_main.py` is, which it goes
+on in.
 
 Requests of the bench itself, which uses the account's root key, are not counted, nor are those of the stand-ins for the
 remote services.
@@ -78,6 +79,19 @@ def metered_sqs(handle: Handler) -> Handler:
     return metered
 
 
+def metered_events(handle: Handler) -> Handler:
+    """Counts events."""
+
+    async def metered(
+        method: str, path: str, headers: dict[str, str], body: bytes, query: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        if not is_root(headers) and headers.get("x-amz-target", "").endswith(".PutEvents"):
+            add({"events": len(json.loads(body).get("Entries", []))})
+        return await handle(method, path, headers, body, query)
+
+    return metered
+
+
 def meter_batches(sqs: Any) -> None:
     """A batch that a function is given is one receive, one invocation and one delete."""
     receive = sqs._receive_messages_for_esm
@@ -105,10 +119,11 @@ def write_counts() -> None:
 
 def main() -> None:
     """Puts the meter in before the emulator takes its handlers."""
-    from ministack.services import dynamodb, sqs
+    from ministack.services import dynamodb, eventbridge, sqs
 
     dynamodb.handle_request = metered_dynamodb(dynamodb.handle_request)
     sqs.handle_request = metered_sqs(sqs.handle_request)
+    eventbridge.handle_request = metered_events(eventbridge.handle_request)
     meter_batches(sqs)
     threading.Thread(target=write_counts, daemon=True).start()
     emulator_main.main()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 FILE = Path(__file__).resolve().parents[1] / "bill" / "prices.json"
 LOADED: dict[str, Any] = json.loads(FILE.read_text())
 DOLLARS: dict[str, float] = LOADED["dollars"]
-ASSUMED: dict[str, float] = LOADED["assumed"]
+ASSUMED: dict[str, Any] = LOADED["assumed"]
 STEPS = 3
 
 
@@ -22,6 +23,7 @@ class Taken:
     read_units: float
     messages: float
     sqs_requests: float
+    events: float
     invocations: float
     duration_ms: float
     log_bytes: float
@@ -33,6 +35,7 @@ class Taken:
             + self.write_units * DOLLARS["dynamodb_million_write_units"]
             + self.read_units * DOLLARS["dynamodb_million_read_units"]
             + self.sqs_requests * DOLLARS["sqs_million_requests"]
+            + self.events * DOLLARS["eventbridge_million_events"]
             + self.invocations * DOLLARS["lambda_million_requests"]
             + self.log_bytes / 1000 * DOLLARS["logs_gb"]
         )
@@ -43,5 +46,13 @@ class Taken:
 
 
 def standard() -> float:
-    """Step Functions Standard: a transition for each step, the start and the end, behind the same HTTP API."""
-    return DOLLARS["http_api_million_requests"] + (STEPS + 2) * DOLLARS["standard_million_transitions"]
+    """Step Functions Standard: a transition for each step and the start, behind the same HTTP API."""
+    return DOLLARS["http_api_million_requests"] + (STEPS + 1) * DOLLARS["standard_million_transitions"]
+
+
+def express() -> float:
+    """Step Functions Express for the same, by its duration in steps of 100 ms."""
+    duration_ms = STEPS * ASSUMED["remote_call_ms"] + ASSUMED["express_ms_beside_the_calls"]
+    gb_s = math.ceil(duration_ms / 100) * 0.1 * ASSUMED["express_memory_mb"] / 1024
+    dollars = DOLLARS["http_api_million_requests"] + DOLLARS["express_million_requests"]
+    return dollars + gb_s * DOLLARS["express_million_gb_s"]

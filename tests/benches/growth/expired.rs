@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OpenFlags};
 use tests::bench::served::{Served, Stub};
 
-use crate::fill;
+use crate::{fill, folder};
 
 /// How often it is looked how many are left.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -16,6 +16,7 @@ const MAX: Duration = Duration::from_secs(900);
 
 pub(crate) fn run(data: &Path, orders: u64, stub: &Stub) -> Result<(), Box<dyn Error>> {
     fill::expired(data, orders)?;
+    folder::settle(data)?;
     let began = Instant::now();
     let mut served = Served::start(data, stub)?;
     println!("  listens after {:.2} s", served.started_in.as_secs_f64());

@@ -14,6 +14,7 @@ use domain::task::{ProcessState, Reason, Task, Watch};
 use domain::time::Timestamp;
 use embedded::{Engine, Options};
 use futures_util::future::try_join_all;
+use rusqlite::{Connection, OpenFlags};
 use tests::bench::carry::{Carry, STAGES};
 use tests::bench::document;
 use tokio::runtime::Runtime;
@@ -27,12 +28,16 @@ const FIRST_CLAIMED: usize = 3;
 /// How long ago an expired attempt ended, in milliseconds.
 const EXPIRED_MS: u64 = 60_000;
 
-/// Puts finished orders into a store, unless it was filled before; gives how many it put in.
+/// Puts finished orders into a store, unless they are there; gives how many it put in. Refuses a store that holds another
+/// number: it was left half filled, or orders were posted to it.
 pub(crate) fn finished(data: &Path, orders: u64) -> Result<u64, Box<dyn Error>> {
     let template = template(STAGES.len());
     in_engine(data, |runtime, engine| {
-        let is_filled = !runtime.block_on(engine.list(None, None, 1))?.tasks.is_empty();
-        let missing = if is_filled { 0 } else { orders };
+        let missing = match count(data)? {
+            0 => orders,
+            held if held == orders => 0,
+            held => return Err(format!("{} holds {held} orders, not {orders}", data.display()).into()),
+        };
         runtime.block_on(insert(
             engine,
             missing,
@@ -78,6 +83,13 @@ pub(crate) fn in_engine<R>(
     let result = work(&runtime, &engine);
     runtime.block_on(engine.close())?;
     result
+}
+
+/// The orders that a store holds.
+pub(crate) fn count(data: &Path) -> rusqlite::Result<u64> {
+    let database = Connection::open_with_flags(data.join("stepwarden.db"), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let count: i64 = database.query_row("SELECT count(*) FROM orders", [], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 /// A task as the handlers made it.

@@ -9,47 +9,62 @@ use tests::bench::load::{OVER, Seen, WARM};
 use tests::bench::process::Process;
 use tests::bench::served::{Served, Stub};
 
-use crate::lists;
+use crate::bar::{Beside, middle};
+use crate::{folder, lists};
 
 /// How long nothing happens.
 const IDLE: Duration = Duration::from_secs(3);
 
 /// What was found.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Figures(Vec<(Name, f64)>);
+pub(crate) struct Figures(Vec<Figure>);
 
-/// A figure's name.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Name {
-    pub(crate) text: String,
-    pub(crate) is_better_when_more: bool,
-    /// A difference below this says nothing.
-    pub(crate) least: f64,
+#[derive(Debug, Clone)]
+struct Figure {
+    text: String,
+    is_better_when_more: bool,
+    floor: f64,
+    value: f64,
 }
 
 impl Figures {
-    pub(crate) fn add(&mut self, text: &str, is_better_when_more: bool, least: f64, value: f64) {
-        self.0.push((Name { text: text.to_owned(), is_better_when_more, least }, value));
+    /// A difference below the floor says nothing.
+    pub(crate) fn add(&mut self, text: &str, is_better_when_more: bool, floor: f64, value: f64) {
+        self.0.push(Figure { text: text.to_owned(), is_better_when_more, floor, value });
     }
 
-    /// Of each figure the middle one of some measurements.
-    pub(crate) fn middle(all: &[Self]) -> Self {
-        let Some(first) = all.first() else { return Self::default() };
-        let middle = |place: usize| {
-            let mut values: Vec<f64> = all.iter().filter_map(|one| one.0.get(place).map(|(_, value)| *value)).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
+    /// Of each figure the middle one of some measurements. Fails where one of them lacks a figure.
+    pub(crate) fn middle(all: &[Self]) -> io::Result<Self> {
+        let Some(first) = all.first() else { return Ok(Self::default()) };
+        let of_all = |figure: &Figure| {
+            let values = all.iter().map(|one| one.value(&figure.text)).collect::<io::Result<Vec<f64>>>()?;
+            Ok(Figure { value: middle(values).unwrap_or_default(), ..figure.clone() })
         };
-        Self(first.0.iter().enumerate().map(|(place, (name, _))| (name.clone(), middle(place))).collect())
+        first.0.iter().map(of_all).collect::<io::Result<_>>().map(Self)
     }
 
-    /// Each figure of this and of another store.
-    pub(crate) fn beside<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Name, f64, f64)> {
-        self.0.iter().zip(&other.0).map(|((name, here), (_, there))| (name, *here, *there))
+    /// Each figure of this, the empty store, and of the grown one. Fails where one of them lacks a figure.
+    pub(crate) fn beside<'a>(&'a self, grown: &Self) -> io::Result<Vec<Beside<'a>>> {
+        for figure in &grown.0 {
+            self.value(&figure.text)?;
+        }
+        let pair = |figure: &'a Figure| {
+            let Figure { text, is_better_when_more, floor, value } = figure;
+            let (is_better_when_more, floor) = (*is_better_when_more, *floor);
+            Ok(Beside { text, is_better_when_more, floor, small: *value, large: grown.value(text)? })
+        };
+        self.0.iter().map(pair).collect()
+    }
+
+    fn value(&self, text: &str) -> io::Result<f64> {
+        let found = self.0.iter().find(|figure| figure.text == text).map(|figure| figure.value);
+        found.ok_or_else(|| io::Error::other(format!("one of the stores was not asked for {text:?}")))
     }
 }
 
+/// The loads come last: they add orders to the store.
 pub(crate) fn measure(data: &Path, stub: &Stub, window: Duration) -> io::Result<Figures> {
+    folder::settle(data)?;
     let mut figures = Figures::default();
     let mut served = Served::start(data, stub)?;
     figures.add("start until it listens, ms", false, 20.0, served.started_in.as_secs_f64() * 1_000.0);
@@ -57,17 +72,17 @@ pub(crate) fn measure(data: &Path, stub: &Stub, window: Duration) -> io::Result<
     std::thread::sleep(IDLE);
     let idle_ms = (served.usage()?.cpu_ms - before.cpu_ms) / IDLE.as_secs_f64();
     figures.add("CPU with nothing to do, ms a second", false, 7.0, idle_ms);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(lists::measure(&served, &mut figures))?;
+    let alone = load(&served, 1, window / 2)?;
+    figures.add("a new order alone, p50, ms", false, 0.2, alone.p50_ms);
     let before = served.usage()?;
     let many = load(&served, 64, window)?;
     let cpu_ms = (served.usage()?.cpu_ms - before.cpu_ms) / many.orders.max(1) as f64;
-    figures.add("new orders a second, 64 in flight", true, 0.0, many.per_s());
-    figures.add("  CPU an order, ms", false, 0.0, cpu_ms);
-    figures.add("  p50, ms", false, 0.3, many.p50_ms);
-    figures.add("  p99, ms", false, 5.0, many.p99_ms);
-    let alone = load(&served, 1, window / 2)?;
-    figures.add("a new order alone, p50, ms", false, 0.2, alone.p50_ms);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(lists::measure(served.address(), &mut figures))?;
+    figures.add("64 in flight: new orders a second", true, 0.0, many.per_s());
+    figures.add("64 in flight: CPU an order, ms", false, 0.0, cpu_ms);
+    figures.add("64 in flight: p50, ms", false, 0.3, many.p50_ms);
+    figures.add("64 in flight: p99, ms", false, 5.0, many.p99_ms);
     figures.add("resident, MiB", false, 16.0, served.usage()?.resident_mib);
     let began = Instant::now();
     served.stop()?;
@@ -83,5 +98,9 @@ fn load(served: &Served, in_flight: usize, window: Duration) -> io::Result<Seen>
     let mut load = Process::start(&mut command)?;
     load.line_is(WARM)?;
     load.line_is(OVER)?;
-    serde_json::from_str(&load.line()?).map_err(io::Error::other)
+    let seen: Seen = serde_json::from_str(&load.line()?).map_err(io::Error::other)?;
+    if seen.astray() > 0 || seen.in_window() == 0 {
+        return Err(io::Error::other(format!("{in_flight} in flight: orders ended otherwise: {:?}", seen.ends)));
+    }
+    Ok(seen)
 }

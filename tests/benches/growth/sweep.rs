@@ -9,26 +9,43 @@ use domain::limits::SHARDS;
 use domain::workflow::Workflows;
 use supervisor::Settings;
 
-use crate::fill;
+use crate::bar::{Beside, middle};
+use crate::{fill, folder};
 
 /// Sweeps with nothing due, of which the middle one is told.
-const TIMES: usize = 21;
-/// A sweep of nothing that takes less than this is not told from noise, in milliseconds.
-const LEAST_MS: f64 = 2.0;
-/// How much dearer an order that is due may be in a store that has grown.
-const WORSE_MAX: f64 = 1.5;
+const TIMES: usize = 101;
+/// Sweeps with something due, likewise; each store in turns.
+const DUE_TIMES: usize = 7;
+/// Differences below this are not told from noise: of a sweep of nothing, in milliseconds.
+const NOTHING_FLOOR_MS: f64 = 0.5;
+/// Likewise, of an order that is due.
+const EACH_FLOOR_MS: f64 = 0.02;
 
-/// Whether a store that has grown makes a sweep no dearer.
+/// Whether a store that has grown makes a sweep no dearer. Of the empty store a copy is swept each time.
 pub(crate) fn run(empty: &Path, grown: &Path, expired: u64) -> Result<bool, Box<dyn Error>> {
-    let (nothing_small, nothing_large) = (nothing_due(empty)?, nothing_due(grown)?);
-    println!("  nothing due: {nothing_small:.2} ms in the empty store, {nothing_large:.2} ms in the grown one");
     let due = (expired / 100).max(10);
-    let (small, large) = (each_due(empty, due)?, each_due(grown, due)?);
-    println!("  {due} due: {small:.3} ms each in the empty store, {large:.3} ms each in the grown one");
-    let ten_times = each_due(grown, due * 10)?;
-    println!("  {} due: {ten_times:.3} ms each in the grown one", due * 10);
-    let nothing_is_good = nothing_large < nothing_small.max(LEAST_MS) * WORSE_MAX;
-    Ok(nothing_is_good && large < small * WORSE_MAX && ten_times < large * WORSE_MAX)
+    let copy = empty.with_extension("swept");
+    let (mut small, mut large, mut tenfold) = (Vec::new(), Vec::new(), Vec::new());
+    folder::copy(empty, &copy)?;
+    let nothing = [nothing_due(&copy)?, nothing_due(grown)?];
+    for _ in 0..DUE_TIMES {
+        std::fs::remove_dir_all(&copy)?;
+        folder::copy(empty, &copy)?;
+        small.push(each_due(&copy, due)?);
+        large.push(each_due(grown, due)?);
+    }
+    for _ in 0..DUE_TIMES {
+        tenfold.push(each_due(grown, due * 10)?);
+    }
+    let [small, large, tenfold] = [small, large, tenfold].map(|values| middle(values).unwrap_or_default());
+    let beside =
+        |text: &str, floor, small, large| Beside { text, is_better_when_more: false, floor, small, large }.print();
+    Beside::print_head("empty", "grown");
+    let nothing_is_good = beside("nothing due, ms", NOTHING_FLOOR_MS, nothing[0], nothing[1]);
+    let each_is_good = beside(&format!("{due} due, ms each"), EACH_FLOOR_MS, small, large);
+    Beside::print_head(&format!("{due} due"), &format!("{} due", due * 10));
+    let tenfold_is_good = beside("in the grown store, ms each", EACH_FLOOR_MS, large, tenfold);
+    Ok(nothing_is_good && each_is_good && tenfold_is_good)
 }
 
 fn instance() -> Result<Instance, Box<dyn Error>> {
@@ -37,6 +54,7 @@ fn instance() -> Result<Instance, Box<dyn Error>> {
 
 /// How long a sweep takes that finds nothing, in milliseconds.
 fn nothing_due(data: &Path) -> Result<f64, Box<dyn Error>> {
+    folder::settle(data)?;
     let instance = instance()?;
     fill::in_engine(data, |runtime, engine| {
         let mut took_ms = Vec::with_capacity(TIMES);
@@ -45,14 +63,14 @@ fn nothing_due(data: &Path) -> Result<f64, Box<dyn Error>> {
             runtime.block_on(supervisor::handle(engine, &instance, &Settings::default()))?;
             took_ms.push(began.elapsed().as_secs_f64() * 1_000.0);
         }
-        took_ms.sort_by(f64::total_cmp);
-        Ok(took_ms[TIMES / 2])
+        Ok(middle(took_ms).unwrap_or_default())
     })
 }
 
 /// How long a sweep takes for each order that is due, in milliseconds. The failure of each is counted and committed.
 fn each_due(data: &Path, due: u64) -> Result<f64, Box<dyn Error>> {
     fill::expired(data, due)?;
+    folder::settle(data)?;
     let instance = instance()?;
     fill::in_engine(data, |runtime, engine| {
         let began = Instant::now();

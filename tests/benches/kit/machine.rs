@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::time::Instant;
 
+/// Clock ticks of `/proc/stat` in a second: the same on every Linux.
+pub(crate) const TICKS_PER_S: f64 = 100.0;
 /// Appends that are timed.
 const APPENDS: usize = 200;
 /// What is appended.
@@ -45,6 +47,19 @@ impl fmt::Display for Machine {
 pub fn load() -> f64 {
     let told = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     told.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0)
+}
+
+/// What the processors did since the start, of whatever process, in milliseconds.
+///
+/// # Errors
+/// Where the system does not tell.
+pub fn busy_ms() -> io::Result<f64> {
+    let told = std::fs::read_to_string("/proc/stat")?;
+    let times: Vec<f64> =
+        told.lines().next().unwrap_or_default().split(' ').filter_map(|field| field.parse().ok()).collect();
+    // user, nice, system, (idle, waiting for the disk,) interrupts, soft interrupts, taken by the host
+    let busy = [0, 1, 2, 5, 6, 7].iter().filter_map(|&place| times.get(place)).sum::<f64>();
+    Ok(busy * 1_000.0 / TICKS_PER_S)
 }
 
 fn append_ms(folder: &Path) -> io::Result<f64> {

@@ -4,8 +4,8 @@ use std::io::{self, BufRead, BufReader, Lines};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Clock ticks of `/proc/{pid}/stat` in a second: the same on every Linux.
-const TICKS_PER_S: f64 = 100.0;
+use super::machine::TICKS_PER_S;
+
 /// Places of user and system time in `/proc/{pid}/stat`, counted behind the program's name.
 const USER_TIME: usize = 11;
 const SYSTEM_TIME: usize = 12;

@@ -130,10 +130,10 @@ impl Served {
     }
 
     /// Stops it as Ctrl-C does, also where another program started it, and waits for the end. Gives the transactions that
-    /// its engine committed, as it tells them itself; 0 where it does not.
+    /// its engine committed, as it tells them itself.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's, or `Other` where the engine did not tell them.
     pub fn stop(&mut self) -> io::Result<u64> {
         let id = self.process.id();
         let told = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
@@ -145,6 +145,6 @@ impl Served {
         self.process.wait()?;
         let said = std::fs::read_to_string(self.log.path())?;
         let count = said.rsplit("transactions=").next().and_then(|rest| rest.split_whitespace().next()?.parse().ok());
-        Ok(count.unwrap_or(0))
+        count.ok_or_else(|| io::Error::other(format!("its log does not tell how many transactions there were: {said}")))
     }
 }

@@ -1,12 +1,13 @@
 //! The three remote services: on loopback, answering at once. Run as a process of its own.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
+use serde::de::DeserializeOwned;
 use tokio::net::TcpListener;
 use tokio::task::{LocalSet, spawn_local};
 
@@ -18,6 +19,7 @@ const BUSY_ONE_IN: u64 = 10;
 const DECLINED_ONE_IN: u64 = 50;
 /// Where what was counted is asked for.
 const COUNTS_PATH: &str = "/counts";
+const TOTAL_PATH: &str = "/total";
 
 /// How the services behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +34,7 @@ struct Stub {
     manner: Manner,
     /// Calls that were told to come again.
     put_off: RefCell<HashSet<u64>>,
+    total: Cell<u64>,
     calls: RefCell<HashMap<String, u32>>,
 }
 
@@ -41,7 +44,7 @@ struct Stub {
 /// # Errors
 /// Where no port can be bound.
 pub async fn serve(manner: Manner) -> io::Result<()> {
-    let stub = Rc::new(Stub { manner, put_off: RefCell::default(), calls: RefCell::default() });
+    let stub = Rc::new(Stub { manner, put_off: RefCell::default(), total: Cell::new(0), calls: RefCell::default() });
     let all = LocalSet::new();
     let mut addresses = Vec::new();
     for _ in 0..3 {
@@ -60,8 +63,20 @@ pub async fn serve(manner: Manner) -> io::Result<()> {
 /// # Errors
 /// The system's, or `InvalidData` where the stub answers something else.
 pub async fn counts(stub: SocketAddr) -> io::Result<BTreeMap<String, u32>> {
+    asked(stub, COUNTS_PATH).await
+}
+
+/// The calls that a stub got in all.
+///
+/// # Errors
+/// The system's, or `InvalidData` where the stub answers something else.
+pub async fn total(stub: SocketAddr) -> io::Result<u64> {
+    asked(stub, TOTAL_PATH).await
+}
+
+async fn asked<T: DeserializeOwned>(stub: SocketAddr, path: &str) -> io::Result<T> {
     let mut wire = Wire::open(stub).await?;
-    wire.send(format!("GET {COUNTS_PATH} HTTP/1.1\r\nhost: stub\r\n\r\n").as_bytes()).await?;
+    wire.send(format!("GET {path} HTTP/1.1\r\nhost: stub\r\n\r\n").as_bytes()).await?;
     let answer = wire.next().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
     serde_json::from_slice(answer.body).map_err(io::Error::other)
 }
@@ -91,6 +106,10 @@ impl Stub {
         if path == COUNTS_PATH {
             return answer("200 OK", &serde_json::to_string(&*self.calls.borrow()).unwrap_or_default());
         }
+        if path == TOTAL_PATH {
+            return answer("200 OK", &self.total.get().to_string());
+        }
+        self.total.set(self.total.get() + 1);
         let key = request.header("idempotency-key").unwrap_or_default();
         if self.manner.counts {
             *self.calls.borrow_mut().entry(key.to_owned()).or_default() += 1;

@@ -63,13 +63,17 @@ async fn measure(row: Row, in_flight: usize, times: Times, reference: &Reference
     };
     let ends = ends(served.address(), [left.clone(), unknown.clone()].concat()).await?;
     let recovered_s = restarted.elapsed().as_secs_f64();
+    // Those whose end was seen before have to be there still.
+    let seen_before: Vec<OrderId> = known.done.borrow().iter().copied().collect();
+    let ends = self::ends(served.address(), seen_before).await?.into_iter().chain(ends).collect::<BTreeMap<_, _>>();
 
     let mut report = Report::default();
-    let lost = left.iter().filter(|id| ends.get(id).map(String::as_str) != Some("Processed")).count();
+    let accepted = known.accepted.take();
+    let lost = accepted.iter().filter(|id| ends.get(id).map(String::as_str) != Some("Processed")).count();
     let unfinished = unknown.iter().filter(|id| ends.get(id).is_some_and(|end| end != "Processed")).count();
     report.say(format!(
         "{} orders accepted, {} of them under way when it was killed, {} posted without an answer",
-        known.accepted.borrow().len(),
+        accepted.len(),
         left.len(),
         unknown.len()
     ));
@@ -81,8 +85,9 @@ async fn measure(row: Row, in_flight: usize, times: Times, reference: &Reference
         (lost + unfinished) as f64,
         0.0,
     );
-    let existing: BTreeSet<OrderId> = known.accepted.borrow().iter().chain(ends.keys()).copied().collect();
-    effects(&existing, &stub::counts(stub.address()).await?, &mut report);
+    let existing: BTreeSet<OrderId> = accepted.iter().chain(ends.keys()).copied().collect();
+    let under_way = left.len() + unknown.len();
+    effects(&existing, &stub::counts(stub.address()).await?, under_way, &mut report);
     for theirs in reference.of(row.name()) {
         if let Some(their_s) = theirs.recovered_in_s {
             report.say(format!("{:.2} times the {their_s} s of {}", recovered_s / their_s, theirs.engine));
@@ -156,15 +161,17 @@ async fn ends(address: SocketAddr, orders: Vec<OrderId>) -> io::Result<BTreeMap<
     Ok(ends.take())
 }
 
-/// Each step of each order once, and nothing else: a service takes calls with one key for one effect.
-fn effects(existing: &BTreeSet<OrderId>, calls: &BTreeMap<String, u32>, report: &mut Report) {
+/// Each step of each order once, and nothing else: a service takes calls with one key for one effect. Only the call that
+/// an order was at when it was killed may come again.
+fn effects(existing: &BTreeSet<OrderId>, calls: &BTreeMap<String, u32>, under_way: usize, report: &mut Report) {
     let expected: BTreeSet<String> =
         existing.iter().flat_map(|order_id| STEPS.map(|step| format!("{order_id}/{step}"))).collect();
     let missing = expected.iter().filter(|key| !calls.contains_key(*key)).count();
     let others = calls.keys().filter(|key| !expected.contains(*key)).count();
     let repeated: u32 = calls.values().map(|calls| calls - 1).sum();
     let (orders, keys) = (existing.len(), calls.len());
-    report.say(format!("{keys} effects for {orders} orders; {repeated} calls came again under their key"));
+    let text = format!("{keys} effects for {orders} orders; {repeated} calls came again under their key");
+    report.at_most(text, f64::from(repeated), under_way as f64);
     report.at_most(
         format!("{missing} effects missing, {others} that belong to no order"),
         (missing + others) as f64,

@@ -23,6 +23,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use tests::bench::load::{self, Plan};
 use tests::bench::machine::{self, Machine};
+use tests::bench::process::neighbour;
 use tests::bench::stub::{self, Manner};
 
 use reference::Reference;
@@ -113,6 +114,9 @@ fn table(
     let reference = Reference::shipped()?;
     let folder = tempfile::tempdir()?;
     println!("{}", Machine::now(folder.path())?);
+    let program = neighbour("stepwarden")?;
+    let built = program.metadata()?.modified()?.elapsed().unwrap_or_default();
+    println!("{}, built {} minutes ago", program.display(), built.as_secs() / 60);
     if quick {
         println!("quick: windows of {} s, no figures to believe", times.window.as_secs());
     }
@@ -122,7 +126,9 @@ fn table(
     for row in rows {
         let load_before = machine::load();
         let report: Report = match row.kind() {
-            row::Kind::Throughput { in_flight, mix } => throughput::run(row, in_flight, mix, times, &reference)?,
+            row::Kind::Throughput { in_flight, mix } => {
+                throughput::run(row, in_flight, mix, times, &reference, runtime)?
+            }
             row::Kind::Syncs => syncs::run(times)?,
             row::Kind::Kill { in_flight } => runtime.block_on(kill::run(row, in_flight, times, &reference))?,
         };

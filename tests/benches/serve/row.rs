@@ -83,6 +83,11 @@ impl Report {
         self.0.push(Line { text, bar: None });
     }
 
+    /// What there has to be for a figure, and is not there.
+    pub(crate) fn missing(&mut self, text: String) {
+        self.0.push(Line { text, bar: Some(("needed".to_owned(), false)) });
+    }
+
     /// A figure that may be at most so much.
     pub(crate) fn at_most(&mut self, text: String, found: f64, most: f64) {
         self.0.push(Line { text, bar: Some((format!("at most {most}"), found <= most)) });

@@ -22,7 +22,7 @@ const BESIDE: f64 = 0.05;
 pub(crate) fn run(times: Times) -> io::Result<Report> {
     let mut report = Report::default();
     if Command::new("strace").arg("-V").output().is_err() {
-        report.say("strace is not installed: syncs are not counted".to_owned());
+        report.missing("syncs are not counted: install strace".to_owned());
         return Ok(report);
     }
     let folder = tempfile::tempdir()?;
@@ -42,6 +42,7 @@ pub(crate) fn run(times: Times) -> io::Result<Report> {
     let each = syncs / orders;
     let text = format!("{each:.3} syncs an order ({syncs:.0} for {orders:.0} orders, start and end included)");
     report.at_most(text, each, DURABLE_POINTS + BESIDE);
+    report.at_least("none of them is left out".to_owned(), each, DURABLE_POINTS - BESIDE);
     Ok(report)
 }
 

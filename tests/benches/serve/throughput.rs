@@ -1,22 +1,31 @@
 //! As many orders as go through, with so many in flight.
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::process::Command;
 
 use tests::bench::load::{OVER, Seen, WARM};
+use tests::bench::machine;
 use tests::bench::process::{Process, Usage, bytes_in};
 use tests::bench::served::{Served, Stub};
-use tests::bench::stub::Manner;
+use tests::bench::stub::{self, Manner};
+use tokio::runtime::Runtime;
 
 use crate::Times;
 use crate::reference::Reference;
 use crate::row::{Report, Row};
 
-/// What the three processes had taken at some time.
+/// Calls that an order makes at least: one for each step.
+const CALLS_MIN: f64 = 3.0;
+/// Shares of orders that are undone where 2 % are declined.
+const DECLINED: RangeInclusive<f64> = 0.015..=0.025;
+
+/// What the three processes had taken at some time, and all processes of the machine.
 struct Moment {
     served: Usage,
     stub: Usage,
     load: Usage,
+    busy_ms: f64,
 }
 
 /// What was found.
@@ -26,10 +35,19 @@ struct Found {
     after: Moment,
     disk_bytes: u64,
     transactions: u64,
+    calls: u64,
+    mix: bool,
 }
 
-pub(crate) fn run(row: Row, in_flight: usize, mix: bool, times: Times, reference: &Reference) -> io::Result<Report> {
-    let found = measure(in_flight, mix, times)?;
+pub(crate) fn run(
+    row: Row,
+    in_flight: usize,
+    mix: bool,
+    times: Times,
+    reference: &Reference,
+    runtime: &Runtime,
+) -> io::Result<Report> {
+    let found = measure(in_flight, mix, times, runtime)?;
     Ok(found.told(row, reference))
 }
 
@@ -47,13 +65,14 @@ pub(crate) fn seen(load: &mut Process) -> io::Result<Seen> {
     serde_json::from_str(&load.line()?).map_err(io::Error::other)
 }
 
-fn measure(in_flight: usize, mix: bool, times: Times) -> io::Result<Found> {
+fn measure(in_flight: usize, mix: bool, times: Times, runtime: &Runtime) -> io::Result<Found> {
     let data = tempfile::tempdir()?;
     let stub = Stub::start(Manner { mix, counts: false })?;
     let mut served = Served::start(data.path(), &stub)?;
     let mut load = load(&served, in_flight, times.warm_up.as_millis(), times.window.as_millis())?;
     let moment = |load: &Process| {
-        Ok::<_, io::Error>(Moment { served: served.usage()?, stub: stub.usage()?, load: load.usage()? })
+        let [served, stub, load] = [served.usage()?, stub.usage()?, load.usage()?];
+        Ok::<_, io::Error>(Moment { served, stub, load, busy_ms: machine::busy_ms()? })
     };
     load.line_is(WARM)?;
     let before = moment(&load)?;
@@ -63,12 +82,13 @@ fn measure(in_flight: usize, mix: bool, times: Times) -> io::Result<Found> {
     let seen = seen(&mut load)?;
     drop(load);
     let transactions = served.stop()?;
-    Ok(Found { seen, before, after, disk_bytes, transactions })
+    let calls = runtime.block_on(stub::total(stub.address()))?;
+    Ok(Found { seen, before, after, disk_bytes, transactions, calls, mix })
 }
 
 impl Found {
     fn told(&self, row: Row, reference: &Reference) -> Report {
-        let Self { seen, before, after, disk_bytes, transactions } = self;
+        let Self { seen, before, after, disk_bytes, transactions, .. } = self;
         let name = row.name();
         let (orders, per_s) = (seen.in_window().max(1) as f64, seen.per_s());
         let each = |of: fn(&Moment) -> f64| (of(after) - of(before)) / orders;
@@ -99,12 +119,13 @@ impl Found {
         let on_disk = *disk_bytes as f64 / seen.orders.max(1) as f64;
         report.say(format!("{on_disk:.0} bytes on disk an order, {written_bytes:.0} written"));
         let syncs = *transactions as f64 / seen.orders.max(1) as f64;
-        let text = format!("{syncs:.3} transactions an order, each with one sync");
+        let text = format!("{syncs:.3} transactions an order, each with one sync; moving the log adds some");
         match bars.syncs_per_order_max {
             Some(most) => report.at_most(text, syncs, most),
             None => report.say(text),
         }
         report.at_most(format!("{} orders astray", seen.astray()), seen.astray() as f64, 0.0);
+        self.control(&mut report);
         for theirs in reference.of(name) {
             if let Some(their_rate) = theirs.orders_per_s {
                 let mut text =
@@ -119,5 +140,20 @@ impl Found {
             }
         }
         report
+    }
+    /// Whether what was measured is what was meant.
+    fn control(&self, report: &mut Report) {
+        let Self { seen, before, after, calls, mix, .. } = self;
+        report.at_least(format!("{} orders ended in the window", seen.in_window()), seen.in_window() as f64, 1.0);
+        let each = *calls as f64 / seen.orders.max(1) as f64;
+        report.at_least(format!("{each:.2} calls of the stub an order"), each, CALLS_MIN);
+        let undone = seen.ends.get("Compensated").copied().unwrap_or(0) as f64 / seen.in_window().max(1) as f64;
+        let (least, most) = if *mix { (*DECLINED.start(), *DECLINED.end()) } else { (0.0, 0.0) };
+        report.at_least(format!("{:.2} % of the orders undone", undone * 100.0), undone, least);
+        report.at_most("and no more than that".to_owned(), undone, most);
+        let ours = |moment: &Moment| moment.served.cpu_ms + moment.stub.cpu_ms + moment.load.cpu_ms;
+        let others_ms = after.busy_ms - before.busy_ms - (ours(after) - ours(before));
+        let share = others_ms / (seen.window_s * 1_000.0);
+        report.say(format!("other processes and the system beside took {share:.2} of a processor"));
     }
 }

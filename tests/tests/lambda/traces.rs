@@ -165,8 +165,8 @@ async fn an_order_is_one_trace_from_the_call_to_its_end_with_a_link_to_the_calle
     for (call, seen) in calls.iter().zip(&carried.calls) {
         assert_eq!(seen.as_deref(), Some(&*format!("00-{trace_id}-{}-01", call.text("spanId"))));
         assert_eq!(
-            (call.attribute("http.response.status_code"), call.attribute("stepwarden.retries")),
-            (Some("200"), Some("0"))
+            ["http.response.status_code", "stepwarden.retries", "stepwarden.outcome"].map(|key| call.attribute(key)),
+            [Some("200"), Some("0"), Some("done")]
         );
         let parent = spans.iter().find(|span| span.text("spanId") == call.text("parentSpanId")).unwrap();
         assert_eq!(parent.name(), format!("process {}", call.attribute("peer.service").unwrap()));

@@ -47,6 +47,8 @@ pub const BATCH_MAX: usize = 10;
 pub const PAGE_MAX: usize = 100;
 /// Longest `Prefer: wait`, in seconds.
 pub const WAIT_S_MAX: u64 = 20;
+/// How much too early a wake may come and be sent once more, in milliseconds: clocks differ.
+pub const EARLY_MS_MAX: u64 = 1_000;
 /// Conditional writes lost in a row before a message goes back to its queue.
 pub const CONFLICTS_MAX: u32 = 100;
 /// Conditional writes lost in a row before the loser waits a moment, so that many who change one task take turns.

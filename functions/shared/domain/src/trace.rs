@@ -106,7 +106,7 @@ fn parse(text: &[u8]) -> Option<TraceParent> {
 fn bytes<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        *byte = digit(pair[0])? * 16 + digit(pair[1])?;
     }
     Some(bytes)
 }

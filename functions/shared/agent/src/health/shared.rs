@@ -112,9 +112,9 @@ impl SharedHealth {
             }
             Standing::ProbeDue => match self.apply(ports, Event::Probe { probe_ms }).await {
                 Some(Change { after, .. }) => Gate::Open(Pass { era: after.era, probe: true, since: after.since }),
-                None => self.shut(ports, standing),
+                None => shut(ports, standing),
             },
-            Standing::Parked { .. } | Standing::Probing => self.shut(ports, standing),
+            Standing::Parked { .. } | Standing::Probing => shut(ports, standing),
         }
     }
 
@@ -125,7 +125,9 @@ impl SharedHealth {
         let standing = standing(&self.known().record, now);
         match standing {
             Standing::Healthy | Standing::Recovering | Standing::Recovered => None,
-            Standing::Parked { .. } | Standing::ProbeDue | Standing::Probing => Some(self.wait_ms(ports, standing)),
+            Standing::Parked { .. } | Standing::ProbeDue | Standing::Probing => {
+                Some(wait_ms(standing, now, ports.random()))
+            }
         }
     }
 
@@ -133,7 +135,9 @@ impl SharedHealth {
     /// for it.
     pub(crate) async fn failed_since(&self, ports: &impl AgentPorts, sent_at: Timestamp) -> Option<u64> {
         match self.failing(ports).await {
-            None if self.known().pass().failed_since(sent_at) => Some(self.wait_ms(ports, Standing::Probing)),
+            None if self.known().pass().failed_since(sent_at) => {
+                Some(wait_ms(Standing::Probing, ports.now(), ports.random()))
+            }
             wait_ms => wait_ms,
         }
     }
@@ -216,23 +220,7 @@ impl SharedHealth {
                 known.permits = permits.saturating_sub(1);
                 Gate::Open(known.pass())
             }
-            None => self.shut(ports, Standing::Probing),
-        }
-    }
-
-    fn shut(&self, ports: &impl AgentPorts, standing: Standing) -> Gate {
-        Gate::Shut { wait_ms: self.wait_ms(ports, standing) }
-    }
-
-    /// Until an opening is over those who wait come back within one interval after it, so that they are there for the
-    /// recovery; at any other time within several, since nobody knows how many they are.
-    fn wait_ms(&self, ports: &impl AgentPorts, standing: Standing) -> u64 {
-        let jitter_ms = |most_ms| ports.random() % most_ms;
-        match standing {
-            Standing::Parked { until } => ports.now().ms_until(until) + jitter_ms(INTERVAL_MS),
-            Standing::Healthy | Standing::Recovering | Standing::Recovered | Standing::ProbeDue | Standing::Probing => {
-                INTERVAL_MS + jitter_ms((SPREAD_INTERVALS - 1) * INTERVAL_MS)
-            }
+            None => shut(ports, Standing::Probing),
         }
     }
 
@@ -295,11 +283,28 @@ impl SharedHealth {
     /// It counts in this instance, and under the stored version, so that the next write finds out what is true.
     fn keep_unwritten(&self, stored_version: u64, after: &ServiceHealth, error: &PortError) {
         tracing::warn!("the health of the service cannot be written, it counts here only: {error}");
-        self.known().keep(ServiceHealth { version: stored_version, ..after.clone() });
+        let mut record = after.clone();
+        record.version = stored_version;
+        self.known().keep(record);
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn shut(ports: &impl AgentPorts, standing: Standing) -> Gate {
+    Gate::Shut { wait_ms: wait_ms(standing, ports.now(), ports.random()) }
+}
+
+/// Until an opening is over those who wait come back within one interval after it, so that they are there for the
+/// recovery; at any other time within several, since nobody knows how many they are.
+fn wait_ms(standing: Standing, now: Timestamp, draw: u64) -> u64 {
+    match standing {
+        Standing::Parked { until } => now.ms_until(until) + draw % INTERVAL_MS,
+        Standing::Healthy | Standing::Recovering | Standing::Recovered | Standing::ProbeDue | Standing::Probing => {
+            INTERVAL_MS + draw % ((SPREAD_INTERVALS - 1) * INTERVAL_MS)
+        }
     }
 }
 
@@ -320,5 +325,19 @@ fn announce(before: &ServiceHealth, Change { after, permits }: &Change) {
             tracing::info!(monotonic_counter.agent_released = *permits, service, "released");
         }
         (Breaker::Closed, Breaker::Closed | Breaker::HalfOpen) | (Breaker::Open, Breaker::Open) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_an_opening_comes_back_within_one_interval_after_it_and_others_within_several() {
+        let now = Timestamp::from_epoch_ms(1_000_000);
+        let parked = Standing::Parked { until: now.plus_ms(5_000) };
+        let waits = |standing| [0, 999, 1_000, 2_999, 3_000].map(|draw| wait_ms(standing, now, draw));
+        assert_eq!(waits(parked), [5_000, 5_999, 5_000, 5_999, 5_000]);
+        assert_eq!(waits(Standing::Probing), [1_000, 1_999, 2_000, 3_999, 1_000]);
     }
 }

@@ -78,3 +78,21 @@ fn is_older(memo: &Memo, times: Times) -> bool {
 fn undone() -> Outcome {
     Outcome::Failed(Failure { code: UNDONE.into(), message: "the step was undone before this request came".into() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_that_was_remembered_before_the_request_was_sent_is_asked_for_again_and_no_later_one() {
+        let sent_at = Timestamp::from_epoch_ms(1_000_000);
+        let times = Times { now: sent_at.plus_ms(50), sent_at, retention_ms: 10_000 };
+        let refused = Outcome::Failed(Failure { code: "no".into(), message: "no".into() });
+        let remembered_at = |at: Timestamp| {
+            let state = MemoState::Completed(refused.clone());
+            forward(Some(&Memo { key: "k".into(), version: 1, state, expires_at: at.plus_ms(10_000) }), None, times)
+        };
+        assert_eq!(remembered_at(sent_at.minus_ms(1)), Plan::Call);
+        assert_eq!(remembered_at(sent_at), Plan::Answer(refused.clone()));
+    }
+}

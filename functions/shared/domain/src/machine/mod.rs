@@ -333,7 +333,14 @@ impl Turn<'_> {
     fn wake(&mut self, hops: u32, redelivered: bool) -> Verdict {
         let first = self.task.process_state == ProcessState::Pending;
         self.claim_ready(hops);
-        self.wake_for_all_waiting(hops);
+        if redelivered {
+            self.wake_for_all_waiting(hops);
+        } else {
+            self.wake_for_new_waiting(hops);
+            if self.claimed.is_empty() {
+                self.wake_again(hops);
+            }
+        }
         if first || redelivered {
             self.repeat_notices();
         }

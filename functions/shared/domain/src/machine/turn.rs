@@ -1,10 +1,11 @@
 //! One turn of the state machine: the working copy of a task with the elementary moves.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::{Decision, Effect, Moment, Verdict};
 use crate::json::Json;
-use crate::limits::{DELAY_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT};
+use crate::limits::{DELAY_MS_MAX, EARLY_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT};
 use crate::task::{
     Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, cut, shortened,
 };
@@ -24,7 +25,7 @@ pub(super) struct Turn<'a> {
     /// Steps that waited for their `NotBefore` when the turn began: their wake is under way.
     waiting_before: Vec<usize>,
     /// Steps claimed in this turn.
-    claimed: Vec<usize>,
+    pub(super) claimed: Vec<usize>,
 }
 
 impl<'a> Turn<'a> {
@@ -270,22 +271,35 @@ impl<'a> Turn<'a> {
         self.wake_for_all_waiting(hops);
     }
 
-    /// A wake for the earliest step that waits for its `NotBefore`: this turn used up the one that was under way.
+    /// A wake for each step that waits for its `NotBefore`.
     pub(super) fn wake_for_all_waiting(&mut self, hops: u32) {
         let waiting = self.waiting();
         self.wake_for(&waiting, hops);
     }
 
-    /// A wake for the earliest step that waits since this turn; for the others one is under way.
+    /// A wake for each step that waits since this turn; for the others one is under way.
     pub(super) fn wake_for_new_waiting(&mut self, hops: u32) {
         let mut waiting = self.waiting();
         waiting.retain(|place| !self.waiting_before.contains(place));
         self.wake_for(&waiting, hops);
     }
 
+    /// The same wake again if it started nothing and may just have come a little early. To wait is no hop.
+    ///
+    /// Any other wake is used up: each step that waits has one of its own, and one that went on for the others would be
+    /// there for good, one more with each step that is put off while several wait for a service that is down. A step that
+    /// waits longer than a message can is found by the supervisor, as one is whose wake was lost.
+    pub(super) fn wake_again(&mut self, hops: u32) {
+        let waiting = self.waiting_before.iter().filter(|&&place| self.is_ready(place) && !self.is_claimable(place));
+        let wait_ms = |&place: &usize| Some(self.moment.now.ms_until(self.task.steps[place].not_before?));
+        if let Some(delay_ms) = waiting.filter_map(wait_ms).min().filter(|&wait_ms| wait_ms <= EARLY_MS_MAX) {
+            self.effects.push(Effect::Wake { delay_ms, hops });
+        }
+    }
+
     fn wake_for(&mut self, waiting: &[usize], hops: u32) {
-        let earliest = waiting.iter().filter_map(|&place| self.task.steps[place].not_before).min();
-        if let Some(at) = earliest {
+        let times: BTreeSet<_> = waiting.iter().filter_map(|&place| self.task.steps[place].not_before).collect();
+        for at in times {
             self.wake_after(self.moment.now.ms_until(at), hops);
         }
     }

@@ -83,3 +83,24 @@ impl LeaseRecord {
         self.expires_at.is_some_and(|expires_at| expires_at > now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_held_until_its_term_is_over_and_no_longer_once_it_was_given_back() {
+        let over = Timestamp::from_epoch_ms(1_000_000);
+        let until = |expires_at| LeaseRecord {
+            name: "shard-0".into(),
+            owner: "a".into(),
+            epoch: 1,
+            expires_at,
+            renewed_at: None,
+            health: None,
+        };
+        let held_at = |now| until(Some(over)).is_held(now);
+        assert_eq!([over.minus_ms(1), over, over.plus_ms(1)].map(held_at), [true, false, false]);
+        assert!(!until(None).is_held(over));
+    }
+}

@@ -141,6 +141,13 @@ mod tests {
     }
 
     #[test]
+    fn a_remedy_has_the_name_that_a_workflows_file_has_for_it() {
+        for remedy in [Remedy::Compensate, Remedy::Hold] {
+            assert_eq!(serde_json::from_value::<Remedy>(remedy.name().into()).unwrap(), remedy);
+        }
+    }
+
+    #[test]
     fn a_chain_may_be_as_long_as_every_step_done_and_undone_with_its_waits() {
         // Four messages for each step, forward and back, two for its waits, and 16 to spare.
         assert_eq!(workflow(&[""], "").hops_max(), 16 + 6);

@@ -1,9 +1,11 @@
 //! Rules 5 and 8: which answers count, and what a rejection means.
 
+use std::collections::BTreeSet;
+
 use crate::json::Json;
 use crate::limits::{OUTPUT_BYTES_MAX, STEPS_MAX};
 use crate::machine::testing::{Case, done, failed};
-use crate::machine::{Dropped, Verdict};
+use crate::machine::{Dropped, Event, Verdict};
 use crate::message::{Deferral, Outcome};
 use crate::task::{Direction, ProcessState, StepState, reason};
 
@@ -214,4 +216,65 @@ fn f34_a_step_whose_turn_comes_again_only_after_its_horizon_is_not_tried_again()
     assert_eq!((case.requested(), case.told()), (vec![], vec!["OrderNeedsOperator"]));
     case.resubmit();
     assert_eq!((case.states().as_str(), case.requested()), (">>", vec!["a", "b"]), "somebody vouches for both");
+}
+
+// ---- wakes for steps that wait
+
+fn put_off(case: &mut Case, name: &str, wait_ms: u64) {
+    let reply = case.reply_of(name, Outcome::Deferred(Deferral { wait_ms }));
+    assert_eq!(case.take(&reply), Verdict::Taken);
+}
+
+/// Three steps side by side, each put off by so much.
+fn three_put_off(waits_ms: [u64; 3]) -> Case {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &[], ""), ("c", &[], "")], false);
+    case.wake();
+    for (name, wait_ms) in ["a", "b", "c"].into_iter().zip(waits_ms) {
+        put_off(&mut case, name, wait_ms);
+        assert_eq!(case.wakes(), [wait_ms], "each has a wake of its own");
+    }
+    case
+}
+
+#[test]
+fn a_wake_that_starts_a_step_is_used_up_and_the_others_wait_for_their_own() {
+    let mut case = three_put_off([2_000, 4_000, 4_500]);
+    case.pass_ms(2_000);
+    case.wake();
+    assert_eq!((case.requested(), case.wakes()), (vec!["a"], vec![]));
+    case.pass_ms(2_500);
+    case.wake();
+    assert_eq!((case.requested(), case.wakes()), (vec!["b", "c"], vec![]));
+    case.wake();
+    assert_eq!((case.requested(), case.wakes()), (vec![], vec![]), "its step was started by the one before");
+}
+
+#[test]
+fn a_wake_that_comes_a_little_early_comes_again_and_none_is_there_for_good() {
+    let mut case = three_put_off([5_000, 9_000, 9_000]);
+    case.pass_ms(4_000);
+    case.apply(Event::Wake { hops: 7, redelivered: false });
+    assert_eq!((case.wakes(), case.hops()), (vec![1_000], Some(7)), "to wait is no hop");
+    case.pass_ms(1_000);
+    case.wake();
+    assert_eq!(case.requested(), ["a"]);
+    case.wake();
+    assert_eq!(case.wakes(), [] as [u64; 0], "those that wait longer have their own");
+    case.wake_again();
+    assert_eq!(case.wakes(), [4_000], "the delivery before may have died before it could send");
+}
+
+#[test]
+fn an_outage_that_puts_off_steps_side_by_side_takes_one_wake_for_each_and_cuts_no_chain() {
+    let mut case = three_put_off([2_000, 3_000, 4_000]);
+    let mut under_way: BTreeSet<_> = [2_000, 3_000, 4_000].map(|ms| case.now.plus_ms(ms)).into();
+    for _ in 0..500 {
+        case.now = under_way.pop_first().unwrap();
+        case.wake();
+        assert_eq!((case.requested().len(), case.wakes().len(), case.hops()), (1, 0, Some(1)));
+        let name = case.requested()[0].to_owned();
+        put_off(&mut case, &name, 3_000);
+        under_way.extend(case.wakes().into_iter().map(|delay_ms| case.now.plus_ms(delay_ms)));
+        assert_eq!((under_way.len(), case.state()), (3, ProcessState::Processing));
+    }
 }
