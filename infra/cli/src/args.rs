@@ -184,7 +184,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: IpAddr,
     /// A name that the API may be called by, for a proxy on this machine that passes Host on (repeatable). Bound to a
-    /// loopback address it takes only localhost, 127.0.0.1 and [::1] else, so that no page of a browser gets in under a
+    /// loopback address it takes only localhost, 127.0.0.1 and ::1 else, so that no page of a browser gets in under a
     /// name of its own; bound to any other address Host is not checked
     #[arg(long = "allow-host", value_name = "NAME", value_parser = serve::host_name)]
     pub allowed_hosts: Vec<String>,

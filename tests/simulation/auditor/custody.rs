@@ -65,7 +65,7 @@ impl Auditor {
             let is_own = claim.by == by && is_whole;
             // What an earlier one claimed later, this one need not have seen. And where the order stood still when this one
             // was given, nothing was to be repeated: whoever set it going again has to do that.
-            let stood_still = dossier.going_since_ms >= given_ms;
+            let stood_still = dossier.left_error_ms.is_some_and(|left_ms| left_ms >= given_ms);
             let is_inherited = earlier.contains(&claim.by) && claim.at_ms < given_ms && !stood_still;
             must(!(is_open && (is_own || is_inherited)), Invariant::SendBeforeAcknowledge, || {
                 format!("a message is let go, but attempt {} of step {step} was never requested", seen.attempt)

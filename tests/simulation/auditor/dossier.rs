@@ -20,6 +20,8 @@ pub(super) struct Dossier {
     pub(super) channel: Option<Arc<str>>,
     /// When it was last set going: accepted, stored, turned round, taken up again or paused, in milliseconds.
     pub(super) going_since_ms: i64,
+    /// When it was last set going from `Error`, in milliseconds.
+    pub(super) left_error_ms: Option<i64>,
     /// Messages with it on the submission queue and among its dead letters.
     pub(super) kept: i64,
     /// Wakes that were queued for it.

@@ -41,6 +41,9 @@ impl Auditor {
         if !was_going || turned || before.paused != record.paused {
             dossier.going_since_ms = *at_ms;
         }
+        if before.state == OrderState::Error && record.state != OrderState::Error {
+            dossier.left_error_ms = Some(*at_ms);
+        }
         let finding = look(rules.workflows.get(&record.workflow), dossier, [&before, record], clock_ms);
         dossier.keep(record, by, *at_ms);
         finding

@@ -37,7 +37,8 @@ pub const HORIZON_MS_DEFAULT: u64 = 12 * 60 * 60 * 1_000;
 pub const HORIZON_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// Shortest `complete_within` of a step, in milliseconds.
 pub const COMPLETE_WITHIN_MS_MIN: u64 = 100;
-/// Longest delay of a queued message, in milliseconds: the 15 minutes that SQS allows. Longer waits take several hops.
+/// Longest delay of a queued message, in milliseconds: the 15 minutes that SQS allows. What waits longer is started by the
+/// supervisor.
 pub const DELAY_MS_MAX: u64 = 15 * 60 * 1_000;
 /// Longest time for which an agent can put off a step, in milliseconds.
 pub const DEFERRAL_MS_MAX: u64 = 15 * 60 * 1_000;
@@ -47,8 +48,9 @@ pub const BATCH_MAX: usize = 10;
 pub const PAGE_MAX: usize = 100;
 /// Longest `Prefer: wait`, in seconds.
 pub const WAIT_S_MAX: u64 = 20;
-/// How much too early a wake may come and be sent once more, in milliseconds: clocks differ.
-pub const EARLY_MS_MAX: u64 = 1_000;
+/// How much too early a wake may come and be sent once more, in milliseconds: clocks differ. Where they differ by more, the
+/// supervisor starts what waits. More would let wakes go on that are for nobody, where very many steps wait side by side.
+pub const EARLY_MS_MAX: u64 = 200;
 /// Conditional writes lost in a row before a message goes back to its queue.
 pub const CONFLICTS_MAX: u32 = 100;
 /// Conditional writes lost in a row before the loser waits a moment, so that many who change one task take turns.

@@ -41,8 +41,9 @@ fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
 /// Has what is in the file outlast a power failure from here on.
 ///
 /// A process that was killed may have left a commit that the system has and the disk does not. It is seen now, so it will be
-/// acted on. A checkpoint syncs the WAL before it moves anything.
+/// acted on. A commit syncs the whole WAL, whoever reads beside; moving it to the file keeps it short.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "user_version", VERSION)?;
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 

@@ -32,9 +32,8 @@ impl Turn<'_> {
         }
         if (0..self.task.steps.len()).any(|place| self.is_claimable(place)) {
             self.wake_after(0, 0);
-        } else {
-            self.wake_for_new_waiting(0);
         }
+        self.wake_for_new_waiting(0);
         self.resend_notices();
         // Even where nothing else changes the watch moves, or the next run would find the task again.
         self.changed = true;

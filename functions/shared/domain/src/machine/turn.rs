@@ -290,9 +290,9 @@ impl<'a> Turn<'a> {
     /// there for good, one more with each step that is put off while several wait for a service that is down. A step that
     /// waits longer than a message can is found by the supervisor, as one is whose wake was lost.
     pub(super) fn wake_again(&mut self, hops: u32) {
-        let waiting = self.waiting_before.iter().filter(|&&place| self.is_ready(place) && !self.is_claimable(place));
-        let wait_ms = |&place: &usize| Some(self.moment.now.ms_until(self.task.steps[place].not_before?));
-        if let Some(delay_ms) = waiting.filter_map(wait_ms).min().filter(|&wait_ms| wait_ms <= EARLY_MS_MAX) {
+        let wait_ms = |place: usize| Some(self.moment.now.ms_until(self.task.steps[place].not_before?));
+        let earliest_ms = self.waiting().into_iter().filter_map(wait_ms).min();
+        if let Some(delay_ms) = earliest_ms.filter(|&wait_ms| wait_ms <= EARLY_MS_MAX) {
             self.effects.push(Effect::Wake { delay_ms, hops });
         }
     }

@@ -1,5 +1,7 @@
 //! Rules 7 and 14: what the supervisor does.
 
+use std::collections::BTreeSet;
+
 use crate::machine::testing::{Case, done};
 use crate::machine::{Dropped, Event, Verdict};
 use crate::task::{Direction, ProcessState, StepState, Watch, reason};
@@ -249,6 +251,23 @@ fn f41_an_expiry_is_doubted_only_when_it_is_found_later_than_the_workflow_says()
         case.step("a").failure_count
     };
     assert_eq!((late(90_000), late(90_001)), (1, 0));
+}
+
+#[test]
+fn of_steps_that_expire_side_by_side_each_is_woken_for_at_its_time() {
+    let mut times = Vec::new();
+    for draw in 0..64 {
+        let mut case = Case::new(&[("a", &[], ""), ("b", &[], "")], false);
+        case.wake();
+        case.draw = draw;
+        case.expire_all();
+        let waits_ms = ["a", "b"].map(|name| case.now.ms_until(case.step(name).not_before.unwrap()));
+        let [woken, waiting] = [case.wakes(), waits_ms.to_vec()].map(|ms| ms.into_iter().collect::<BTreeSet<_>>());
+        assert_eq!(woken, waiting, "draw {draw}");
+        times.push(waiting);
+    }
+    let of_both = times.iter().filter(|times| times.len() == 2);
+    assert!(of_both.clone().any(|times| times.contains(&0)), "one may start at once and one has to wait: {times:?}");
 }
 
 #[test]
