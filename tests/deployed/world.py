@@ -100,10 +100,18 @@ class World:
         return datetime.datetime.now(datetime.timezone.utc) >= end + datetime.timedelta(seconds=grace_s)
 
     def command(self, order_id: str, action: str, reason: str) -> Answer:
-        """An operator's wish, which must be taken."""
+        """An operator's wish, which must be taken. A resubmit has begun when this is done: until then the order is in
+        `Error`, and who waits for its end would take that for it."""
         answer = self.operator.post(f"/orders/{order_id}/{action}", {"By": "ann", "Reason": reason})
         expect(answer.status == 202, f"{action} of {order_id}: expected 202, found {answer.status} {answer.body}")
+        if action == "resubmit":
+            until(f"{order_id} has left Error", lambda: self.state(order_id) not in (None, "Error"), ORDER_S_MAX)
         return answer
+
+    def state(self, order_id: str) -> str | None:
+        """In which state an order is, if there is one."""
+        task = self.task(order_id)
+        return task["ProcessState"] if task else None
 
     # ---- queues
 
