@@ -10,8 +10,8 @@ pub const ACTORS_MAX: usize = 2;
 /// What the clocks of the instances show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clocks {
-    /// Anything, at each look: every deadline may seem to be over or not, to anybody, at any time. The service refuses to
-    /// carry out what was undone, as design §5 asks of it (or of the memo).
+    /// Anything, at each look: every deadline may seem to be over or not, to any instance, at any time. The service (or
+    /// the memo) refuses a forward call after its undo.
     Any,
     /// All the same time. The service answers a repeat as it answered the first time, but carries out also what it was asked
     /// to undo before, so that only the wait for `CompleteBy` (rule 9) keeps an effect from coming after its undo.

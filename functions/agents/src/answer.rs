@@ -1,4 +1,4 @@
-//! What a service's response means (design §5).
+//! The outcome that a service's response stands for.
 //!
 //! | status | means |
 //! | --- | --- |

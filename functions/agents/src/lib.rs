@@ -1,4 +1,4 @@
-//! Stepwarden's agents for inventory, payment and shipping: they speak HTTP (design §5).
+//! Stepwarden's agents for inventory, payment and shipping: they speak HTTP.
 //!
 //! What makes an agent is in the crate `agent`; here is only how one HTTP service is called ([`HttpService`]), what its
 //! answers mean (`answer`), and which three services ship ([`Shipped`]).

@@ -21,7 +21,8 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A remote service that speaks the contract of design §5. Cheap to make: all of them share one pool of connections.
+/// A remote service behind the HTTP contract of the shipped agents. Cheap to make: all of them share one pool of
+/// connections.
 #[derive(Debug, Clone)]
 pub struct HttpService {
     client: HttpClient,

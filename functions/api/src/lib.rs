@@ -1,4 +1,4 @@
-//! Stepwarden's door: takes orders, shows them, turns operator actions into messages (design §7).
+//! Stepwarden's API: takes orders, shows them, turns operator actions into messages.
 //!
 //! [`handle`] answers one HTTP request over the ports, whoever received it: API Gateway, or the one-machine engine. An
 //! order is answered 202 only once the submission queue has it; from then on it cannot be lost. What a caller gets wrong

@@ -1,4 +1,4 @@
-//! Which call of design §7 a request is.
+//! Which of the API's calls a request is.
 
 use domain::message::Action;
 use http::Method;

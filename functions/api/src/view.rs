@@ -1,4 +1,4 @@
-//! A task as callers see it: the record of design §3 without what only the protocol needs.
+//! A task as callers see it: its record without the attributes that only the protocol needs.
 
 use std::borrow::Cow;
 use std::sync::Arc;

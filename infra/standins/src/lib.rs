@@ -1,6 +1,6 @@
 //! Stand-ins for the three remote services, told by each order how to behave.
 //!
-//! They behave as design §5 asks of a good remote service: `POST /{service}/{operation}` with an `Idempotency-Key`, the
+//! They behave as a good remote service does: `POST /{service}/{operation}` with an `Idempotency-Key`, the
 //! same key gives the same answer and no second effect, undoing nothing succeeds, and a forward call after its undo is
 //! refused. And they can be told to be worse than that, by an order for itself, in its member `StandIn`.
 //!

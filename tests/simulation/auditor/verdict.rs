@@ -4,7 +4,7 @@ use std::fmt;
 
 use domain::id::OrderId;
 
-/// What must hold, by the number it has in the design's list, and what the design says beyond it.
+/// The invariants by their number, and the rules that the auditor checks beyond them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Invariant {
     /// 1: an accepted order is on the submission queue, stored, or a dead letter.

@@ -1,4 +1,4 @@
-//! The rules of the protocol (design §4) across the handlers: the real ones, on the ports in memory, with faults between
+//! The rules of the protocol across the handlers: the real ones, on the ports in memory, with faults between
 //! their effects. What a rule means for one task alone is tested with the state machine in `domain`.
 
 mod agents;

@@ -1,4 +1,4 @@
-//! The auditor complains where one of the design's rules does not hold that is none of the numbered invariants.
+//! The auditor also reports a broken rule that is not one of the numbered invariants.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `GET /`: the operator's console, a page and what it loads, all of it part of this program (design §7).
+//! `GET /`: the operator's console, a page and what it loads, all of it part of this program.
 //!
 //! The page asks this API and no other host, and its addresses are relative, so that it works behind a stage or a proxy
 //! that puts something in front of the path. What must never be here: data of an order. The page gets it as any other

@@ -1,5 +1,5 @@
-//! What an agent is written with: its author implements [`Service`] for one remote service, and [`handle`] does the rest
-//! (design §5).
+//! What an agent is written with: its author implements [`Service`] for one remote service, and [`handle`] does the
+//! rest.
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Truncated exponential back-off as an immutable value (design §5). Randomness is passed in.
+//! Truncated exponential back-off as an immutable value. Randomness is passed in.
 
 use serde::{Deserialize, Serialize};
 

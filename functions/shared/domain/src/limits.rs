@@ -1,4 +1,4 @@
-//! Every bound of the system in one place (design §4 rule 15): what exceeds one gets a clear error.
+//! Every bound of the system in one place (rule 15). A value beyond its bound gets a clear error.
 
 /// Largest order document, in bytes of JSON text as posted.
 pub const DOCUMENT_BYTES_MAX: usize = 128 * 1024;

@@ -1,4 +1,4 @@
-//! What the functions tell each other (design §6). JSON; tolerant of additions, since two versions may run side by side.
+//! The messages between the functions. JSON; tolerant of additions, since two versions may run side by side.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The order as it was accepted: an item of the order database, never changed again (design §3).
+//! The order as it was accepted: an item of the order database, never changed again.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Points in time: epoch milliseconds in keys, RFC 3339 UTC with milliseconds in documents (design §6).
+//! Points in time: epoch milliseconds in keys, RFC 3339 UTC with milliseconds in documents.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! `stepwarden outage`: lets payment fail under load and judges what that costs (issue 3's acceptance).
+//! `stepwarden outage`: lets payment fail under load and judges what that costs.
 //!
 //! Like the demo it is a client of the API that serves, and it holds the switch of the stand-ins. It knows nothing of what
 //! runs between the two.

@@ -1,4 +1,4 @@
-//! The health of the remote service, shared by all instances of its agent (design §5).
+//! The health of the remote service, shared by all instances of its agent.
 //!
 //! Each service has one record behind [`domain::ports::Services`]. It is a circuit breaker:
 //!

@@ -93,7 +93,7 @@ pub enum Projection {
     All,
 }
 
-/// Who has to look after a task (design §3); tasks that nobody has to look after are not in it.
+/// The tasks that are due for the supervisor or the operator (rule 14). Finished tasks are not in it.
 pub(super) const WATCH: Index =
     Index { name: "watch", hash: text("Watch"), range: number("WatchAt"), projection: Projection::Keys };
 /// Tasks in `Error`, which in `watch` may stand among those under way as long as a notice about them is not sent.

@@ -1,4 +1,4 @@
-//! The state machine: what happens to a task when something happens (design §4).
+//! The state machine: how an event changes a task (rules 1 to 15).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance, and gives the task as it shall be written
 //! and the messages that follow from it. It performs nothing, so it can be run again at will: whoever loses the

@@ -1,4 +1,4 @@
-//! Who has to look after a task, and when (design §3 `Watch`, rule 14).
+//! `Watch` and `WatchAt`: who looks after a task, and when (rule 14).
 
 use super::turn::Turn;
 use crate::limits::{ALERT_RESEND_DOUBLINGS_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX};

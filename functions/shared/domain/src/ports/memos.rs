@@ -7,7 +7,7 @@ use super::{Commit, PortError};
 use crate::message::Outcome;
 use crate::time::Timestamp;
 
-/// Memos by idempotency key (design §5).
+/// Memos by idempotency key.
 pub trait Memos: Send + Sync {
     /// The memo of this key; nothing if there is none or its `expires_at` is over.
     ///

@@ -7,7 +7,7 @@ use super::{Commit, PortError};
 use crate::backoff::Backoff;
 use crate::time::Timestamp;
 
-/// The health of the remote services, shared by all agent instances (design §5).
+/// The health of the remote services, shared by all agent instances.
 pub trait Services: Send + Sync {
     /// What is known of a service; nothing as long as it never failed. Sees every write that was answered before: an
     /// agent that has just started must find an open breaker open.

@@ -1,4 +1,4 @@
-//! The task: one item for an order, holding one record for each step (design §3).
+//! The task: one item for an order, holding one record for each step.
 
 mod step;
 

@@ -1,4 +1,4 @@
-//! The workflow: which steps an order goes through, in which order, and what to do when one fails (design §8).
+//! The workflow: the steps of an order, their sequence, and the reaction to a failure.
 //!
 //! A workflow is data. [`Workflow::parse`] takes it from TOML and refuses what could not run; [`Workflows`] holds all
 //! versions that ship together, since a task stays on the version that it was submitted under.

@@ -1,4 +1,4 @@
-//! The stored form of orders and tasks, apart from the domain's types: names are the pattern's own words (design §3), times
+//! The stored form of orders and tasks, apart from the domain's types: names are the pattern's own words, times
 //! are epoch milliseconds, what is not there has no attribute.
 //!
 //! DynamoDB bills a write by the whole item, one unit for each started kilobyte. A task has to stay below the first one

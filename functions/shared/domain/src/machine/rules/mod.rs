@@ -1,4 +1,4 @@
-//! The rules of the protocol (design §4), each told as a test.
+//! The rules of the protocol, each as tests.
 
 mod claim;
 mod compensation;
