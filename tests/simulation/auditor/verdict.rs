@@ -42,9 +42,9 @@ pub enum Invariant {
     Operator,
     /// Rule 14: the supervisor looks at every order under way, at no attempt later than when it counts as expired.
     Watched,
-    /// Rules 1 and 3 and design section 3: a record's version grows by one, its workflow stays, its document stays.
+    /// Rules 1 and 3: a version grows by one at each change; workflow and document stay as they are.
     Record,
-    /// Design section 5: a call carries the document as it was posted, and what came of the steps that it needs.
+    /// Rule 4: every call under a key has the same body: the document as posted, and the outputs of the steps before.
     Body,
     /// The state machine never panics.
     Panic,
