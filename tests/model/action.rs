@@ -1,6 +1,6 @@
 //! What can happen in the checked world.
 
-use super::message::{Answer, Attempt, Message, Wish};
+use super::message::{Answer, Attempt, CommandKind, Message};
 use super::task::Late;
 
 /// One thing that happens.
@@ -10,14 +10,14 @@ pub enum Action {
     /// A submission function stores the order with its task. It may be killed before it wakes the scheduler, and before it
     /// acknowledges its message.
     Store { order: u8, wakes: bool, acknowledges: bool },
-    /// The operator wishes something.
-    Wish { order: u8, wish: Wish },
+    /// The operator commands something.
+    Command { order: u8, command: CommandKind },
     /// A scheduler receives a message and reads the task.
     Receive { order: u8, message: Message },
     /// A supervisor finds the order in the index and reads the task.
     Look { order: u8 },
     /// A supervisor receives a dead letter and reads the task.
-    Letter { order: u8, message: Message },
+    DeadLetter { order: u8, message: Message },
     /// An instance decides and writes; if somebody wrote since it read, it reads again.
     Decide { by: Who, redelivered: bool, late: Late, then: Then },
     /// It goes on after it has decided.

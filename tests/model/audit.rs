@@ -3,7 +3,7 @@
 use domain::task::{ProcessState, StepState};
 use domain::workflow::Workflow;
 
-use super::message::{Answer, Attempt, Message, Wish};
+use super::message::{Answer, Attempt, CommandKind, Message};
 use super::state::Cause;
 use super::task::{Step, Task};
 
@@ -44,11 +44,11 @@ impl Write<'_> {
         if is_final(before.state) && (before.state, before.steps) != (after.state, after.steps) {
             return Some(Breach::Absorbing);
         }
-        (0..before.steps.len()).find_map(|place| self.breach_at(place, workflow))
+        (0..before.steps.len()).find_map(|index| self.breach_at(index, workflow))
     }
 
-    fn breach_at(&self, place: usize, workflow: &Workflow) -> Option<Breach> {
-        let (before, after) = (&self.before.steps[place], &self.after.steps[place]);
+    fn breach_at(&self, index: usize, workflow: &Workflow) -> Option<Breach> {
+        let (before, after) = (&self.before.steps[index], &self.after.steps[index]);
         let claims = after.attempt.checked_sub(before.attempt);
         if !matches!(claims, Some(0 | 1)) {
             return Some(Breach::Attempt);
@@ -58,7 +58,7 @@ impl Write<'_> {
         if (is_claimed && after.state != StepState::Processing) || (has_begun && !is_claimed) {
             return Some(Breach::Attempt);
         }
-        if is_claimed && !self.is_in_order(place, workflow) {
+        if is_claimed && !self.is_in_order(index, workflow) {
             return Some(Breach::Order);
         }
         if (before.undo && !after.undo) || (before.is_undone() && !after.is_undone()) {
@@ -69,13 +69,13 @@ impl Write<'_> {
         if after.failures > after.attempt || (after.failures > before.failures && !counts_one) {
             return Some(Breach::Counted);
         }
-        (has_ended && !self.may_end(place)).then_some(Breach::EndedByOther)
+        (has_ended && !self.may_end(index)).then_some(Breach::EndedByOther)
     }
 
     /// Whether everything is done that has to be before the step at this place may start, or be undone.
-    fn is_in_order(&self, place: usize, workflow: &Workflow) -> bool {
-        let (steps, rule) = (&self.after.steps, &workflow.steps[place]);
-        if steps[place].undo {
+    fn is_in_order(&self, index: usize, workflow: &Workflow) -> bool {
+        let (steps, rule) = (&self.after.steps, &workflow.steps[index]);
+        if steps[index].undo {
             rule.before.iter().all(|&later| steps[later].attempt == 0 || steps[later].is_undone())
         } else {
             rule.after.iter().all(|&earlier| steps[earlier].state == StepState::Processed && !steps[earlier].undo)
@@ -83,34 +83,36 @@ impl Write<'_> {
     }
 
     /// Whether the cause has a say in the attempt under way of the step at this place.
-    fn may_end(&self, place: usize) -> bool {
-        let step = &self.before.steps[place];
-        let is_turned_round = !step.undo && self.after.steps[place].undo;
+    fn may_end(&self, index: usize) -> bool {
+        let step = &self.before.steps[index];
+        let is_turned_round = !step.undo && self.after.steps[index].undo;
         match self.cause {
-            Cause::Message(Message::Reply(attempt, answer)) if usize::from(attempt.step) == place => {
+            Cause::Message(Message::Reply(attempt, answer)) if usize::from(attempt.step) == index => {
                 let is_of_this = attempt.undo == step.undo && attempt.number <= step.attempt;
                 is_of_this && (answer == Answer::Done || attempt.number == step.attempt)
             }
             // Another step was refused for good, so that the order is undone.
-            Cause::Message(Message::Reply(_, Answer::Failed) | Message::Command(Wish::Cancel)) => is_turned_round,
-            Cause::Tick => (self.is_expired)(place) || is_turned_round,
-            Cause::Letter(Message::Request(attempt, _) | Message::Reply(attempt, _)) => {
-                is_current(attempt, place, step)
+            Cause::Message(Message::Reply(_, Answer::Failed) | Message::Command(CommandKind::Cancel)) => {
+                is_turned_round
+            }
+            Cause::Tick => (self.is_expired)(index) || is_turned_round,
+            Cause::DeadLetter(Message::Request(attempt, _) | Message::Reply(attempt, _)) => {
+                is_current(attempt, index, step)
             }
             Cause::Message(
                 Message::Submission
                 | Message::Wake
                 | Message::Request(..)
                 | Message::Reply(_, Answer::Done | Answer::Deferred)
-                | Message::Command(Wish::Resubmit | Wish::Pause | Wish::Resume),
+                | Message::Command(CommandKind::Resubmit | CommandKind::Pause | CommandKind::Resume),
             )
-            | Cause::Letter(Message::Submission | Message::Wake | Message::Command(_)) => false,
+            | Cause::DeadLetter(Message::Submission | Message::Wake | Message::Command(_)) => false,
         }
     }
 }
 
-fn is_current(attempt: Attempt, place: usize, step: &Step) -> bool {
-    usize::from(attempt.step) == place && (attempt.undo, attempt.number) == (step.undo, step.attempt)
+fn is_current(attempt: Attempt, index: usize, step: &Step) -> bool {
+    usize::from(attempt.step) == index && (attempt.undo, attempt.number) == (step.undo, step.attempt)
 }
 
 /// Whether a task in this state is over.

@@ -56,8 +56,8 @@ pub struct Bounds {
     pub attempts: u32,
     /// Messages in flight at once, for each order. With more of them a message has to be lost first.
     pub in_flight_max: usize,
-    /// How often an operator wishes what, for each order: resubmit, cancel, pause, resume.
-    pub wishes: [u8; 4],
+    /// How often an operator commands what, for each order: resubmit, cancel, pause, resume.
+    pub commands: [u8; 4],
     /// How often an agent gives an attempt back, for each order.
     pub deferrals: u8,
     /// Whether the service may refuse to carry a step out.
@@ -65,7 +65,7 @@ pub struct Bounds {
     /// Whether the service may refuse to take a step back.
     pub undo_declines: bool,
     /// Whether messages may become dead letters, which a supervisor settles.
-    pub letters: bool,
+    pub dead_letters: bool,
     /// What the clocks show.
     pub clocks: Clocks,
     /// How finely work is cut into actions.
@@ -84,11 +84,11 @@ impl Bounds {
         supervisors: 1,
         attempts: 2,
         in_flight_max: 2,
-        wishes: [0; 4],
+        commands: [0; 4],
         deferrals: 0,
         declines: true,
         undo_declines: true,
-        letters: false,
+        dead_letters: false,
         clocks: Clocks::Any,
         detail: Detail::Fine,
         drains: true,
@@ -148,15 +148,15 @@ pub const SMALL: [Bounds; 2] = [
     Bounds { name: "one order, one clock", clocks: Clocks::One, ..COARSE },
 ];
 
-/// For some minutes: every kind of fault and of wish, with one of each instance.
+/// For some minutes: every kind of fault and of command, with one of each instance.
 pub const MEDIUM: [Bounds; 8] = [
     Bounds { name: "one order, clocks that show anything, every action by itself", ..Bounds::ONE },
     Bounds { name: "one order, one clock, a deferral", clocks: Clocks::One, deferrals: 1, ..COARSE },
     Bounds { name: "one order, a deferral", deferrals: 1, ..COARSE },
-    Bounds { name: "one order, dead letters", letters: true, ..COARSE },
-    Bounds { name: "one order, an operator cancels", attempts: 1, wishes: [0, 1, 0, 0], ..COARSE },
-    Bounds { name: "one order, an operator resubmits", attempts: 1, wishes: [1, 0, 0, 0], ..COARSE },
-    Bounds { name: "one order, an operator pauses and resumes", attempts: 1, wishes: [0, 0, 1, 1], ..COARSE },
+    Bounds { name: "one order, dead letters", dead_letters: true, ..COARSE },
+    Bounds { name: "one order, an operator cancels", attempts: 1, commands: [0, 1, 0, 0], ..COARSE },
+    Bounds { name: "one order, an operator resubmits", attempts: 1, commands: [1, 0, 0, 0], ..COARSE },
+    Bounds { name: "one order, an operator pauses and resumes", attempts: 1, commands: [0, 0, 1, 1], ..COARSE },
     Bounds { name: "one order, steps side by side", shape: Shape::Wide, ..COARSE },
 ];
 
@@ -164,11 +164,17 @@ pub const MEDIUM: [Bounds; 8] = [
 pub const FULL: [Bounds; 9] = [
     Bounds { name: "two of all instances, clocks that show anything", ..TWO_OF_ALL },
     Bounds { name: "two of all instances, one clock", clocks: Clocks::One, ..TWO_OF_ALL },
-    Bounds { name: "two supervisors, dead letters", supervisors: 2, letters: true, ..COARSE },
-    Bounds { name: "two schedulers, an operator cancels", schedulers: 2, attempts: 1, wishes: [0, 1, 0, 0], ..COARSE },
+    Bounds { name: "two supervisors, dead letters", supervisors: 2, dead_letters: true, ..COARSE },
+    Bounds {
+        name: "two schedulers, an operator cancels",
+        schedulers: 2,
+        attempts: 1,
+        commands: [0, 1, 0, 0],
+        ..COARSE
+    },
     Bounds { name: "three messages in flight", in_flight_max: 3, ..COARSE },
-    Bounds { name: "an operator cancels", wishes: [0, 1, 0, 0], ..COARSE },
-    Bounds { name: "an operator resubmits", wishes: [1, 0, 0, 0], ..COARSE },
-    Bounds { name: "one attempt, an operator resubmits and cancels", attempts: 1, wishes: [1, 1, 0, 0], ..COARSE },
+    Bounds { name: "an operator cancels", commands: [0, 1, 0, 0], ..COARSE },
+    Bounds { name: "an operator resubmits", commands: [1, 0, 0, 0], ..COARSE },
+    Bounds { name: "one attempt, an operator resubmits and cancels", attempts: 1, commands: [1, 1, 0, 0], ..COARSE },
     Bounds { name: "two orders", ..TWO_ORDERS },
 ];

@@ -28,7 +28,7 @@ impl Broken {
 
 /// The least worlds in which each of them shows.
 const SMALL: Bounds = Bounds { in_flight_max: 3, drains: false, ..Bounds::ONE };
-const CANCELLED: Bounds = Bounds { wishes: [0, 1, 0, 0], ..SMALL };
+const CANCELLED: Bounds = Bounds { commands: [0, 1, 0, 0], ..SMALL };
 const TWO_SCHEDULERS: Bounds = Bounds { schedulers: 2, supervisors: 0, ..CANCELLED };
 
 /// All that is broken on purpose.

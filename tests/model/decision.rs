@@ -5,14 +5,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::machine::{Decision, Effect, Event, Impossible, Letter, Moment, request};
+use domain::machine::{DeadLetterSubject, Decision, Effect, Event, Impossible, Moment, request};
 use domain::message::{Action, Command, Deferral, Failure, Outcome, Reply, idempotency_key};
 use domain::order::Order;
 use domain::workflow::Workflow;
 
 use super::audit::{Breach, Write};
 use super::bounds::{Clocks, STEPS};
-use super::message::{Answer, Attempt, Bag, Message, Wish};
+use super::message::{Answer, Attempt, Bag, CommandKind, Message};
 use super::state::{Cause, OUTGOING};
 use super::task::{Late, TICK_MS, Task, alert, now, number, ticks_until};
 
@@ -92,12 +92,14 @@ impl Decider {
         let decision = match event {
             Asked::Sent(number) => decide(Event::Sent { notices: &[alert(number)] }),
             Asked::Cause(Cause::Tick) => decide(Event::Sweep),
-            Asked::Cause(Cause::Letter(message)) => decide(Event::DeadLetter { letter: &self.letter(message) }),
+            Asked::Cause(Cause::DeadLetter(message)) => {
+                decide(Event::DeadLetter { dead_letter: &self.dead_letter(message) })
+            }
             Asked::Cause(Cause::Message(Message::Reply(attempt, answer))) => {
                 decide(Event::Reply { reply: &self.reply(attempt, answer), redelivered })
             }
-            Asked::Cause(Cause::Message(Message::Command(wish))) => {
-                decide(Event::Command { command: &self.command(wish), redelivered })
+            Asked::Cause(Cause::Message(Message::Command(command))) => {
+                decide(Event::Command { command: &self.command(command), redelivered })
             }
             // Only wakes are left of what goes to a scheduler.
             Asked::Cause(Cause::Message(Message::Wake | Message::Submission | Message::Request(..))) => {
@@ -156,9 +158,9 @@ impl Decider {
             // To strike an alert out is to change nothing else.
             Asked::Sent(_) => Cause::Message(Message::Wake),
         };
-        let is_expired = |place: usize| match self.clocks {
-            Clocks::Any => late.0[place],
-            Clocks::One => before.steps[place].left < 0,
+        let is_expired = |index: usize| match self.clocks {
+            Clocks::Any => late.0[index],
+            Clocks::One => before.steps[index].left < 0,
         };
         Write { before, after, cause, is_expired: &is_expired }.breach(&self.workflow)
     }
@@ -179,23 +181,23 @@ impl Decider {
         }
     }
 
-    fn letter(&self, message: Message) -> Letter {
+    fn dead_letter(&self, message: Message) -> DeadLetterSubject {
         match message {
-            Message::Request(attempt, _) | Message::Reply(attempt, _) => Letter::Attempt {
+            Message::Request(attempt, _) | Message::Reply(attempt, _) => DeadLetterSubject::Attempt {
                 step: self.step_name(attempt),
                 direction: attempt.direction(),
                 attempt: u32::from(attempt.number),
             },
-            Message::Submission | Message::Wake | Message::Command(_) => Letter::Wake,
+            Message::Submission | Message::Wake | Message::Command(_) => DeadLetterSubject::Wake,
         }
     }
 
-    fn command(&self, wish: Wish) -> Command {
-        let action = match wish {
-            Wish::Resubmit => Action::Resubmit,
-            Wish::Cancel => Action::Cancel,
-            Wish::Pause => Action::Pause,
-            Wish::Resume => Action::Resume,
+    fn command(&self, command: CommandKind) -> Command {
+        let action = match command {
+            CommandKind::Resubmit => Action::Resubmit,
+            CommandKind::Cancel => Action::Cancel,
+            CommandKind::Pause => Action::Pause,
+            CommandKind::Resume => Action::Resume,
         };
         Command { order_id: self.order.order_id, action, by: "operator".into(), reason: "model".into(), version: None }
     }
@@ -209,9 +211,9 @@ impl Decider {
 pub(super) fn every_late(task: &Task, clocks: Clocks) -> Vec<Late> {
     let mut all = vec![Late([false; STEPS])];
     if clocks == Clocks::Any {
-        for place in (0..STEPS).filter(|&place| task.steps[place].is_timed()) {
+        for index in (0..STEPS).filter(|&index| task.steps[index].is_timed()) {
             let with_this = all.clone().into_iter().map(|mut late| {
-                late.0[place] = true;
+                late.0[index] = true;
                 late
             });
             all.extend(with_this.collect::<Vec<_>>());

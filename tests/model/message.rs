@@ -41,9 +41,9 @@ pub enum Answer {
     Deferred,
 }
 
-/// What an operator wishes.
+/// What an operator commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Wish {
+pub enum CommandKind {
     /// Try the failed step again.
     Resubmit,
     /// Undo the order.
@@ -54,13 +54,13 @@ pub enum Wish {
     Resume,
 }
 
-impl Wish {
-    /// All of them, in the order of [`Wish::place`].
+impl CommandKind {
+    /// All of them, in the order of [`CommandKind::index`].
     pub const ALL: [Self; 4] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume];
 
-    /// Its place in a table of wishes.
+    /// Its place in a table of commands.
     #[must_use]
-    pub const fn place(self) -> usize {
+    pub const fn index(self) -> usize {
         match self {
             Self::Resubmit => 0,
             Self::Cancel => 1,
@@ -81,8 +81,8 @@ pub enum Message {
     Request(Attempt, u8),
     /// To the scheduler: an agent's answer.
     Reply(Attempt, Answer),
-    /// To the scheduler: an operator's wish.
-    Command(Wish),
+    /// To the scheduler: an operator's command.
+    Command(CommandKind),
 }
 
 impl fmt::Debug for Message {
@@ -92,7 +92,7 @@ impl fmt::Debug for Message {
             Self::Wake => f.write_str("a wake"),
             Self::Request(attempt, _) => write!(f, "the request for {attempt:?}"),
             Self::Reply(attempt, answer) => write!(f, "{answer:?} of {attempt:?}"),
-            Self::Command(wish) => write!(f, "the wish {wish:?}"),
+            Self::Command(command) => write!(f, "the command {command:?}"),
         }
     }
 }
@@ -141,16 +141,16 @@ impl<const N: usize> Bag<N> {
             return true;
         }
         let Some(free) = self.items.iter().position(Option::is_none) else { return false };
-        let place = self.iter().take_while(|&other| other < message).count();
-        self.items.copy_within(place..free, place + 1);
-        self.items[place] = Some(message);
+        let index = self.iter().take_while(|&other| other < message).count();
+        self.items.copy_within(index..free, index + 1);
+        self.items[index] = Some(message);
         true
     }
 
     /// Takes a message out, if it is there.
     pub fn remove(&mut self, message: Message) {
-        if let Some(place) = self.items.iter().position(|&item| item == Some(message)) {
-            self.items.copy_within(place + 1.., place);
+        if let Some(index) = self.items.iter().position(|&item| item == Some(message)) {
+            self.items.copy_within(index + 1.., index);
             self.items[N - 1] = None;
         }
     }
@@ -194,7 +194,7 @@ mod tests {
         let mut bag = Bag::<2>::new();
         assert!(bag.add(Message::Wake) && bag.add(Message::Submission) && bag.add(Message::Wake));
         assert_eq!(bag.iter().collect::<Vec<_>>(), [Message::Submission, Message::Wake]);
-        assert!(!bag.add(Message::Command(Wish::Cancel)));
+        assert!(!bag.add(Message::Command(CommandKind::Cancel)));
         bag.remove(Message::Submission);
         assert_eq!((bag.len(), bag.contains(Message::Wake), bag.contains(Message::Submission)), (1, true, false));
     }

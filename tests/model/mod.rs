@@ -13,7 +13,7 @@
 //! ([`state::Seen`]). Which of two schedulers is at something makes no difference, so they are kept sorted.
 //!
 //! **What is bounded** ([`bounds::Bounds`]): orders, steps, instances, attempts, messages in flight at once, operators'
-//! wishes and agents' deferrals. Faults are not: any message may be lost or delivered again any number of times (it stays
+//! commands and agents' deferrals. Faults are not: any message may be lost or delivered again any number of times (it stays
 //! in flight until it is acknowledged or lost, and is known to be redelivered or not, as the queue likes), and any instance
 //! may die any number of times.
 //!

@@ -79,7 +79,7 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
             state.schedulers.iter().chain(&state.supervisors).any(lost)
         }));
     }
-    if bounds.declines || bounds.wishes[1] > 0 {
+    if bounds.declines || bounds.commands[1] > 0 {
         all.push(Property::sometimes("an order is Compensated", |_, state: &State| {
             any(state, ProcessState::Compensated)
         }));

@@ -7,7 +7,7 @@ use super::audit::Breach;
 use super::bounds::{ACTORS_MAX, Bounds, Clocks, Detail, STEPS};
 use super::decision::{Asked, Decide, Decided, Decider, Question, every_late};
 use super::drain::Drain;
-use super::message::{Answer, Attempt, Bag, Message, Wish};
+use super::message::{Answer, Attempt, Bag, CommandKind, Message};
 use super::properties;
 use super::state::{Cause, IN_FLIGHT, Job, OrderState, Seen, Service, State, Worker};
 use super::task::{Care, Late, Task};
@@ -94,7 +94,7 @@ impl Protocol {
                 for (wakes, acknowledges) in [(true, true), (true, false), (false, false)] {
                     actions.push(Action::Store { order, wakes, acknowledges });
                 }
-                // It is on disk, or on a queue with a dead-letter queue behind it.
+                // It is on disk, or on a queue with a dead-dead letter queue behind it.
                 return;
             }
             Message::Request(attempt, left) => {
@@ -110,8 +110,8 @@ impl Protocol {
             }
             Message::Wake | Message::Reply(..) | Message::Command(_) => {}
         }
-        if self.bounds.letters && stored && supervisor && !matches!(message, Message::Command(_)) {
-            actions.push(Action::Letter { order, message });
+        if self.bounds.dead_letters && stored && supervisor && !matches!(message, Message::Command(_)) {
+            actions.push(Action::DeadLetter { order, message });
         }
         actions.push(Action::Lose { order, message });
     }
@@ -137,17 +137,17 @@ impl Protocol {
         let mut next = *state;
         let done = match action {
             Action::Store { order, wakes, acknowledges } => self.store(&mut next, order, wakes, acknowledges),
-            Action::Wish { order, wish } => {
+            Action::Command { order, command } => {
                 let order = &mut next.orders[usize::from(order)];
-                order.wishes[wish.place()] -= 1;
-                order.messages.add(Message::Command(wish)).then_some(())
+                order.commands[command.index()] -= 1;
+                order.messages.add(Message::Command(command)).then_some(())
             }
             Action::Receive { order, message } => {
                 begin(&mut next.schedulers, Job { order, cause: Cause::Message(message) })
             }
             Action::Look { order } => begin(&mut next.supervisors, Job { order, cause: Cause::Tick }),
-            Action::Letter { order, message } => {
-                begin(&mut next.supervisors, Job { order, cause: Cause::Letter(message) })
+            Action::DeadLetter { order, message } => {
+                begin(&mut next.supervisors, Job { order, cause: Cause::DeadLetter(message) })
             }
             Action::Decide { by, redelivered, late, then } => {
                 self.decide(&mut next, by, redelivered, late).and_then(|()| send(&mut next, by, then))
@@ -256,8 +256,8 @@ impl Protocol {
     fn call(&self, state: &mut State, order: u8, attempt: Attempt, answer: Answer) -> Option<()> {
         let rule = &self.decider.workflow.steps[usize::from(attempt.step)];
         let order = &mut state.orders[usize::from(order)];
-        let of = |place: usize| order.services[place];
-        let is_there = |place: &usize| of(*place).forward > 0 && of(*place).undo == 0;
+        let of = |index: usize| order.services[index];
+        let is_there = |index: &usize| of(*index).forward > 0 && of(*index).undo == 0;
         let Service { forward, undo, .. } = of(usize::from(attempt.step));
         let is_new = answer == Answer::Done && (if attempt.undo { undo } else { forward }) == 0;
         let breach = match (is_new, attempt.undo) {
@@ -307,7 +307,7 @@ fn send(state: &mut State, by: Who, then: Then) -> Option<()> {
 
 fn acknowledge(state: &mut State, by: Who, job: Job) {
     match job.cause {
-        Cause::Message(message) | Cause::Letter(message) => order_of_mut(state, job).messages.remove(message),
+        Cause::Message(message) | Cause::DeadLetter(message) => order_of_mut(state, job).messages.remove(message),
         Cause::Tick => {}
     }
     *worker_mut(state, by) = Worker::Idle;
@@ -337,15 +337,15 @@ fn begin(workers: &mut [Worker], job: Job) -> Option<()> {
 
 pub(super) fn worker(state: &State, by: Who) -> &Worker {
     match by {
-        Who::Scheduler(place) => &state.schedulers[usize::from(place)],
-        Who::Supervisor(place) => &state.supervisors[usize::from(place)],
+        Who::Scheduler(index) => &state.schedulers[usize::from(index)],
+        Who::Supervisor(index) => &state.supervisors[usize::from(index)],
     }
 }
 
 fn worker_mut(state: &mut State, by: Who) -> &mut Worker {
     match by {
-        Who::Scheduler(place) => &mut state.schedulers[usize::from(place)],
-        Who::Supervisor(place) => &mut state.supervisors[usize::from(place)],
+        Who::Scheduler(index) => &mut state.schedulers[usize::from(index)],
+        Who::Supervisor(index) => &mut state.supervisors[usize::from(index)],
     }
 }
 
@@ -360,9 +360,9 @@ fn order_of_mut(state: &mut State, job: Job) -> &mut OrderState {
 /// Every instance that is at something; of two that are at the same thing one.
 pub(super) fn busy(state: &State) -> impl Iterator<Item = Who> {
     let of = |workers: [Worker; ACTORS_MAX], who: fn(u8) -> Who| {
-        let is_first = move |place: &u8| {
-            let worker = workers[usize::from(*place)];
-            worker != Worker::Idle && !workers[..usize::from(*place)].contains(&worker)
+        let is_first = move |index: &u8| {
+            let worker = workers[usize::from(*index)];
+            worker != Worker::Idle && !workers[..usize::from(*index)].contains(&worker)
         };
         (0..2_u8).filter(is_first).map(who)
     };
@@ -384,7 +384,7 @@ impl Model for Protocol {
                 messages,
                 services: Default::default(),
                 told: 0,
-                wishes: self.bounds.wishes,
+                commands: self.bounds.commands,
                 deferrals: self.bounds.deferrals,
             }
         };
@@ -408,8 +408,8 @@ impl Model for Protocol {
             if task.care == Care::Supervisor && has_idle(&state.supervisors, self.bounds.supervisors) {
                 actions.push(Action::Look { order });
             }
-            for wish in Wish::ALL.into_iter().filter(|wish| its.wishes[wish.place()] > 0) {
-                actions.push(Action::Wish { order, wish });
+            for command in CommandKind::ALL.into_iter().filter(|command| its.commands[command.index()] > 0) {
+                actions.push(Action::Command { order, command });
             }
         }
         if self.bounds.clocks == Clocks::One {

@@ -36,8 +36,8 @@ pub struct OrderState {
     pub services: [Service; STEPS],
     /// The highest alert that the event bus got, by its number.
     pub told: u8,
-    /// Wishes that the operator still has.
-    pub wishes: [u8; 4],
+    /// Commands that the operator still has.
+    pub commands: [u8; 4],
     /// How often an agent may still give an attempt back.
     pub deferrals: u8,
 }
@@ -110,7 +110,7 @@ pub enum Cause {
     /// A message of the scheduler queue.
     Message(Message),
     /// A message that was delivered too often.
-    Letter(Message),
+    DeadLetter(Message),
 }
 
 /// Whether what an instance read is still what is stored.

@@ -152,8 +152,8 @@ impl Task {
         let mut task = domain::task::Task::new(order, workflow, 1, 0);
         task.version = VERSION;
         task.process_state = self.state;
-        for ((place, step), stored) in self.steps.iter().enumerate().zip(&mut task.steps) {
-            concrete(step, stored, clocks, late.0[place]);
+        for ((index, step), stored) in self.steps.iter().enumerate().zip(&mut task.steps) {
+            concrete(step, stored, clocks, late.0[index]);
         }
         let shard = 0;
         (task.watch, task.watch_at) = match self.care {

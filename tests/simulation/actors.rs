@@ -15,7 +15,7 @@ use super::executor::{Done, Work};
 use super::faults::Fault;
 use super::observe;
 use super::ports::{BETWEEN, Ports, Who};
-use super::queues::{FIRST_AGENT, Given, LETTERS, SCHEDULER, SUBMISSION};
+use super::queues::{DEAD_LETTERS, FIRST_AGENT, Given, SCHEDULER, SUBMISSION};
 use super::services::Remote;
 use super::shapes::AGENTS;
 use super::state::{Shared, State};
@@ -27,8 +27,8 @@ pub enum Role {
     Takes(usize),
     /// Supervises, by its number.
     Supervises(usize),
-    /// Opens the door.
-    Door,
+    /// Opens the API.
+    ApiConfig,
 }
 
 impl Role {
@@ -36,10 +36,10 @@ impl Role {
         match self {
             Self::Takes(SUBMISSION) => "submission".to_owned(),
             Self::Takes(SCHEDULER) => "scheduler".to_owned(),
-            Self::Takes(LETTERS) => "letters".to_owned(),
+            Self::Takes(DEAD_LETTERS) => "letters".to_owned(),
             Self::Takes(agent) => format!("agent-{}", AGENTS[agent - FIRST_AGENT]),
             Self::Supervises(number) => format!("supervisor-{number}"),
-            Self::Door => "api".to_owned(),
+            Self::ApiConfig => "api".to_owned(),
         }
     }
 }
@@ -79,10 +79,10 @@ impl Slot {
             (name, skew_ms, Arc::new(instance))
         };
         let agent = match role {
-            Role::Takes(queue) if (FIRST_AGENT..LETTERS).contains(&queue) => {
+            Role::Takes(queue) if (FIRST_AGENT..DEAD_LETTERS).contains(&queue) => {
                 Some(Arc::new(agent(shared, queue - FIRST_AGENT, name.clone(), skew_ms)))
             }
-            Role::Takes(_) | Role::Supervises(_) | Role::Door => None,
+            Role::Takes(_) | Role::Supervises(_) | Role::ApiConfig => None,
         };
         Self { role, busy: None, is_starting: false, is_old: false, name, skew_ms, generation, instance, agent }
     }
@@ -121,8 +121,8 @@ impl Slot {
                 let batch = given.iter().map(Given::delivery).collect();
                 Box::pin(async move { Done::Batch(submission::handle(&ports, &instance, batch).await) })
             }
-            (Role::Takes(LETTERS), _) => {
-                let batch = given.iter().map(Given::letter).collect();
+            (Role::Takes(DEAD_LETTERS), _) => {
+                let batch = given.iter().map(Given::dead_letter).collect();
                 Box::pin(async move { Done::Batch(supervisor::dead_letters(&ports, &instance, batch).await) })
             }
             (Role::Takes(_), Some(agent)) => {
@@ -133,7 +133,7 @@ impl Slot {
                     Done::Batch(agent::handle(&ports, &agent, batch).await)
                 })
             }
-            (Role::Takes(_) | Role::Supervises(_) | Role::Door, _) => {
+            (Role::Takes(_) | Role::Supervises(_) | Role::ApiConfig, _) => {
                 let batch = given.iter().map(Given::delivery).collect();
                 Box::pin(async move { Done::Batch(scheduler::handle(&ports, &instance, batch).await) })
             }

@@ -36,7 +36,7 @@ impl World {
             state.tables.is_watch_changed = true;
             state.tell("faults stop");
             self.calm.since_ms = state.now_ms;
-            for queue in 0..=super::queues::LETTERS {
+            for queue in 0..=super::queues::DEAD_LETTERS {
                 state.after(0, Event::Pump(queue));
             }
             state.after(LOOK_MS, Event::Look);
@@ -77,33 +77,33 @@ impl World {
     /// Operators resume what is paused, and see to what is in `Error`: resubmit it, cancel it or leave it. Gives how many
     /// orders they saw to.
     fn operate(&mut self) -> usize {
-        let mut wishes: Vec<(OrderId, Action)> = Vec::new();
+        let mut commands: Vec<(OrderId, Action)> = Vec::new();
         {
             let mut state = self.shared.lock();
             let tasks: Vec<_> = state.tables.tasks().cloned().collect();
             for task in tasks {
                 let acts = self.calm.acts.entry(task.order_id).or_default();
                 if task.paused.is_some() && !task.process_state.is_settled() {
-                    wishes.push((task.order_id, Action::Resume));
+                    commands.push((task.order_id, Action::Resume));
                 } else if task.process_state == ProcessState::Error && *acts < ACTS_MAX {
                     match state.rng.below(3) {
                         0 => *acts = ACTS_MAX,
                         1 => {
                             *acts += 1;
-                            wishes.push((task.order_id, Action::Resubmit));
+                            commands.push((task.order_id, Action::Resubmit));
                         }
                         _ => {
                             *acts += 1;
-                            wishes.push((task.order_id, Action::Cancel));
+                            commands.push((task.order_id, Action::Cancel));
                         }
                     }
                 }
             }
         }
-        for (order, action) in &wishes {
+        for (order, action) in &commands {
             self.command(*order, *action);
         }
-        wishes.len()
+        commands.len()
     }
 }
 

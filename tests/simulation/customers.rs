@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api::Door;
+use api::ApiConfig;
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
@@ -36,14 +36,15 @@ struct Customer {
 #[derive(Debug, Default)]
 pub struct Customers {
     all: Vec<Customer>,
-    door: Arc<Door>,
+    api_config: Arc<ApiConfig>,
     name: Arc<str>,
 }
 
 impl Customers {
     /// Those of a world, who will post within some time.
     pub fn draw(shared: &Shared, setup: &Setup) -> Self {
-        let mut customers = Self { all: Vec::new(), door: Arc::new(Door::new(CHANNELS)), name: "customer".into() };
+        let mut customers =
+            Self { all: Vec::new(), api_config: Arc::new(ApiConfig::new(CHANNELS)), name: "customer".into() };
         let mut state = shared.lock();
         for number in 0..setup.orders {
             let key = state.rng.chance(8_000).then(|| format!("key-{number}"));
@@ -85,8 +86,8 @@ impl Customers {
 
     /// What customers and operators talk to.
     #[must_use]
-    pub fn door(&self) -> Arc<Door> {
-        self.door.clone()
+    pub fn api_config(&self) -> Arc<ApiConfig> {
+        self.api_config.clone()
     }
 }
 
@@ -107,21 +108,23 @@ impl World {
         self.ask(Ask::Order(number), request.body(body).unwrap_or_default());
     }
 
-    /// An invocation at the door.
+    /// An invocation at the API.
     pub(super) fn ask(&mut self, ask: Ask, request: Request<Bytes>) {
         let invocation = self.executor.next_number();
-        let slot = Slot::new(&self.shared, Role::Door, 0, invocation);
+        let slot = Slot::new(&self.shared, Role::ApiConfig, 0, invocation);
         let ports = slot.ports(&self.shared, invocation);
         {
             let mut state = self.shared.lock();
             let path = request.uri().path().to_owned();
             state.note(&ports.who.name, None, &path, || format!("POST {path}"));
         }
-        let (door, phase) = (self.customers.door(), ports.who.phase.clone());
+        let (api_config, phase) = (self.customers.api_config(), ports.who.phase.clone());
         let work =
-            Box::pin(async move { Done::Answered(Box::new(api::handle(&ports, &door, "customer", request).await)) });
+            Box::pin(
+                async move { Done::Answered(Box::new(api::handle(&ports, &api_config, "customer", request).await)) },
+            );
         self.executor.begin(work, phase);
-        self.jobs.insert(invocation, Job::Door(ask));
+        self.jobs.insert(invocation, Job::ApiConfig(ask));
     }
 
     /// A customer hears what became of a post, or nothing.

@@ -25,7 +25,7 @@ pub enum Done {
     Batch(Failures),
     /// A run of the supervisor.
     Ran,
-    /// An answer at the door.
+    /// An answer at the API.
     Answered(Box<Response<Bytes>>),
 }
 
@@ -124,23 +124,23 @@ impl Executor {
             task.is_called = true;
             return Went::On;
         }
-        let fate = {
+        let outcome = {
             let mut state = shared.lock();
-            match fate(&mut state, task.phase.load(Ordering::Relaxed)) {
-                Fate::Pauses(ms) => {
+            match outcome(&mut state, task.phase.load(Ordering::Relaxed)) {
+                Outcome::Pauses(ms) => {
                     state.after(ms, Event::Resume(invocation));
-                    Fate::Pauses(ms)
+                    Outcome::Pauses(ms)
                 }
-                fate @ (Fate::Lives | Fate::Dies) => fate,
+                outcome @ (Outcome::Lives | Outcome::Dies) => outcome,
             }
         };
-        match fate {
-            Fate::Lives => {}
-            Fate::Pauses(_) => {
+        match outcome {
+            Outcome::Lives => {}
+            Outcome::Pauses(_) => {
                 (task.is_paused, task.is_called) = (true, true);
                 return Went::On;
             }
-            Fate::Dies => {
+            Outcome::Dies => {
                 self.tasks[invocation as usize] = None;
                 return Went::Died;
             }
@@ -167,28 +167,28 @@ impl Executor {
     }
 }
 
-enum Fate {
+enum Outcome {
     Lives,
     Pauses(u64),
     Dies,
 }
 
-fn fate(state: &mut State, phase: u8) -> Fate {
+fn outcome(state: &mut State, phase: u8) -> Outcome {
     let death = match phase {
         BEFORE => Fault::KilledBefore,
         AFTER => Fault::KilledAfter,
         _ => Fault::KilledBetween,
     };
     if state.strikes(death) {
-        return Fate::Dies;
+        return Outcome::Dies;
     }
     if state.strikes(Fault::Paused) {
-        return Fate::Pauses(state.rng.between(100, 20_000));
+        return Outcome::Pauses(state.rng.between(100, 20_000));
     }
     if state.strikes(Fault::PausedLong) {
-        return Fate::Pauses(state.rng.between(30_000, 20 * 60_000));
+        return Outcome::Pauses(state.rng.between(30_000, 20 * 60_000));
     }
-    Fate::Lives
+    Outcome::Lives
 }
 
 /// What a panic said.

@@ -136,7 +136,7 @@ faults! {
     ChannelAway = "reply channel away", 2_500;
     /// An event is taken and the answer is lost.
     EventAnswerLost = "event taken, answer lost", 800;
-    /// The table of jobs or letters fails.
+    /// The table of jobs or dead letters fails.
     RecordsLost = "jobs or letters table failed", 400;
     /// A customer posts again what was accepted.
     PostedAgain = "posted again", 4_000;

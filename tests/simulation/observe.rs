@@ -13,7 +13,7 @@ use super::auditor::seen::{Ending, Kind, OrderState, Record, StepSeen, Try, Way}
 
 /// The place of a step whose name is its place, as in all workflows here.
 #[must_use]
-pub fn place(step: &str) -> Option<usize> {
+pub fn index(step: &str) -> Option<usize> {
     step.strip_prefix('s')?.parse().ok()
 }
 
@@ -29,7 +29,7 @@ pub const fn way(direction: Direction) -> Way {
 /// One attempt of one step; nothing if there is no such step in any workflow here.
 #[must_use]
 pub fn of(order: OrderId, step: &str, direction: Direction, attempt: u32) -> Option<Try> {
-    Some(Try { order, step: place(step)?, way: way(direction), attempt })
+    Some(Try { order, step: index(step)?, way: way(direction), attempt })
 }
 
 /// A text, in short.

@@ -90,7 +90,7 @@ impl Blow {
     }
 }
 
-/// What somebody wants at the door.
+/// What somebody wants at the API.
 #[derive(Debug, Clone, Copy)]
 pub enum Ask {
     /// A customer posts an order.
@@ -104,7 +104,7 @@ pub enum Ask {
 }
 
 impl World {
-    /// What comes of a visit at the door.
+    /// What comes of a visit at the API.
     pub(super) fn answered(&mut self, ask: Ask, response: Option<&Response<Bytes>>) {
         match ask {
             Ask::Order(customer) => self.order_answered(customer, response),
@@ -112,7 +112,7 @@ impl World {
                 let location = response.and_then(|response| response.headers().get("Location")?.to_str().ok());
                 if let Some(path) = location {
                     let path = format!("{path}/start");
-                    self.ask(Ask::Start, wish(&path));
+                    self.ask(Ask::Start, command(&path));
                 }
             }
             Ask::Command(order, action)
@@ -177,7 +177,7 @@ impl World {
         let is_vouched = action != Action::Resubmit || self.shared.lock().vouch(order);
         let action = if is_vouched { action } else { Action::Cancel };
         let path = format!("/orders/{order}/{}", action.name().to_lowercase());
-        self.ask(Ask::Command(order, action), wish(&path));
+        self.ask(Ask::Command(order, action), command(&path));
     }
 
     /// An outage or an intrusion begins.
@@ -201,7 +201,7 @@ impl World {
     }
 }
 
-fn wish(path: &str) -> Request<Bytes> {
+fn command(path: &str) -> Request<Bytes> {
     let body = Bytes::from_static(b"{\"By\":\"ann\",\"Reason\":\"it has to be\"}");
     Request::post(path).body(body).unwrap_or_default()
 }
@@ -241,7 +241,7 @@ impl State {
         };
         let body = serde_json::to_string(&SchedulerMessage::Reply(reply)).unwrap_or_default();
         self.tell(&format!("a forged reply: {body}"));
-        let lane = self.rng.pick(&Priority::ALL);
-        self.send(SCHEDULER, &body.into(), lane, 0, None);
+        let priority = self.rng.pick(&Priority::ALL);
+        self.send(SCHEDULER, &body.into(), priority, 0, None);
     }
 }

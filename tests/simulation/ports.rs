@@ -10,8 +10,8 @@ use domain::id::OrderId;
 use domain::message::{CloudEvent, Outcome, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Memo,
-    Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
+    Clock, Commit, DeadLetterRecord, DeadLetterRecords, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
+    ListError, Memo, Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -218,14 +218,19 @@ impl Queues for Ports {
             let (fingerprint, document) = (order.fingerprint.clone(), observe::hash(&order.document));
             state.see(&self.who.name, &Seen::Posted { order: order.order_id, fingerprint, document, channel });
         }
-        let (body, lane) = (text_of(&order), order.priority.unwrap_or_default());
+        let (body, priority) = (text_of(&order), order.priority.unwrap_or_default());
         self.call("queues.submit", Kind::Queue(SUBMISSION), |state| {
-            state.send(SUBMISSION, &body, lane, 0, Some(order.order_id));
+            state.send(SUBMISSION, &body, priority, 0, Some(order.order_id));
         })
         .await
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+    async fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        priority: Priority,
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
         let body: Arc<str> = serde_json::to_string(&message).unwrap_or_default().into();
         let name = &self.who.name;
         let reply_to = match &message {
@@ -246,7 +251,7 @@ impl Queues for Ports {
             }
         }
         let sent = self.call("queues.to_scheduler", Kind::Queue(SCHEDULER), |state| {
-            state.send(SCHEDULER, &body, lane, delay_ms, None);
+            state.send(SCHEDULER, &body, priority, delay_ms, None);
             match &message {
                 SchedulerMessage::Wake(wake) => state.see(name, &Seen::Woken { order: wake.order_id }),
                 SchedulerMessage::Command(command) => {
@@ -296,7 +301,7 @@ impl Ports {
     /// Sends an event out: the auditor sees it go, and sees it arrive.
     async fn out(&self, channel: Option<&str>, event: &CloudEvent) -> Result<(), PortError> {
         let known = observe::kind_of(&event.kind).zip(event.subject.parse().ok());
-        // An alert about an operator's wish that was lost tells of no version.
+        // An alert about an operator's command that was lost tells of no version.
         let told = known.map(|(kind, order)| (order, kind, version_in(event))).filter(|(_, _, version)| *version > 0);
         let name = &self.who.name;
         if let Some((order, kind, version)) = told {
@@ -307,12 +312,12 @@ impl Ports {
             Some(_) => ("events.notify", Kind::Channel),
             None => ("events.publish", Kind::Bus),
         };
-        let letter = event.id.strip_prefix("dead-letter/").and_then(|rest| rest.split('/').next());
+        let dead_letter = event.id.strip_prefix("dead-letter/").and_then(|rest| rest.split('/').next());
         self.call(operation, kind, |state| {
             if let Some((order, kind, version)) = told {
                 state.see(name, &Seen::Told { order, kind, version });
             }
-            if let Some(id) = letter {
+            if let Some(id) = dead_letter {
                 state.see(name, &Seen::LetterTold { id: id.into() });
             }
         })
@@ -398,17 +403,17 @@ impl Jobs for Ports {
     }
 }
 
-impl Letters for Ports {
-    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
+impl DeadLetterRecords for Ports {
+    async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
         self.call("letters.record", Kind::Record, |state| {
-            state.records.letters.insert(settled.message_id.clone(), settled);
+            state.records.dead_letters.insert(settled.message_id.clone(), settled);
         })
         .await
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
+    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         self.call("letters.letters", Kind::Record, |state| {
-            state.records.letters.values().rev().take(limit).cloned().collect()
+            state.records.dead_letters.values().rev().take(limit).cloned().collect()
         })
         .await
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::message::{Delivery, Priority, Receipt, Reply, Request, SchedulerMessage, Undecodable, decode};
 use domain::order::Order;
-use domain::ports::{DeadLetter, LetterQueue};
+use domain::ports::{DeadLetter, SourceQueue};
 use serde::de::DeserializeOwned;
 
 use super::auditor::seen::Seen;
@@ -29,15 +29,15 @@ pub const SCHEDULER: usize = 1;
 /// Requests of the first agent.
 pub const FIRST_AGENT: usize = 2;
 /// The dead letters.
-pub const LETTERS: usize = FIRST_AGENT + AGENTS.len();
+pub const DEAD_LETTERS: usize = FIRST_AGENT + AGENTS.len();
 
 /// A message on a queue.
 #[derive(Debug, Clone)]
 pub struct Message {
     body: Arc<str>,
     /// Set on the queue of dead letters, unless even the frame is unreadable.
-    letter: Option<DeadLetter>,
-    lane: Priority,
+    dead_letter: Option<DeadLetter>,
+    priority: Priority,
     /// The order that it brings, on the submission queue and among its dead letters.
     brings: Option<OrderId>,
     visible_at_ms: i64,
@@ -63,7 +63,7 @@ pub struct QueueSet {
 
 impl Default for QueueSet {
     fn default() -> Self {
-        Self { queues: (0..=LETTERS).map(|_| Queue::default()).collect(), last_id: 0 }
+        Self { queues: (0..=DEAD_LETTERS).map(|_| Queue::default()).collect(), last_id: 0 }
     }
 }
 
@@ -76,8 +76,8 @@ pub struct Given {
     pub receives: u32,
     /// Its body.
     pub body: Arc<str>,
-    /// The letter, where it is one.
-    pub letter: Option<DeadLetter>,
+    /// The dead letter, where it is one.
+    pub dead_letter: Option<DeadLetter>,
     /// Invocations that had it before.
     pub earlier: Vec<u32>,
     /// When it was given, in milliseconds since the world began.
@@ -94,13 +94,13 @@ impl Given {
 
     /// As the handler of dead letters gets it.
     #[must_use]
-    pub fn letter(&self) -> Delivery<DeadLetter> {
+    pub fn dead_letter(&self) -> Delivery<DeadLetter> {
         let problem = || Undecodable { problem: "no frame".into() };
         Delivery {
             receipt: self.receipt.clone(),
             receive_count: self.receives,
             parent: None,
-            body: self.letter.clone().ok_or_else(problem),
+            body: self.dead_letter.clone().ok_or_else(problem),
         }
     }
 }
@@ -135,7 +135,7 @@ impl State {
 
     /// A queue cannot be reached for a while.
     pub fn take_queue_away(&mut self) {
-        let queue = self.rng.place(LETTERS);
+        let queue = self.rng.place(DEAD_LETTERS);
         let ms = self.rng.between(5_000, AWAY_MS_MAX);
         self.queues.queues[queue].away_until_ms = self.now_ms.saturating_add_unsigned(ms);
         self.tell(&format!("queue {queue} is away for {ms} ms"));
@@ -143,7 +143,7 @@ impl State {
     }
 
     /// A handler sends a message: once, twice, now or late.
-    pub fn send(&mut self, queue: usize, body: &Arc<str>, lane: Priority, delay_ms: u64, brings: Option<OrderId>) {
+    pub fn send(&mut self, queue: usize, body: &Arc<str>, priority: Priority, delay_ms: u64, brings: Option<OrderId>) {
         let mut delays_ms = vec![delay_ms];
         if self.strikes(Fault::Delayed) {
             delays_ms[0] += self.rng.between(LATE_MS.0, LATE_MS.1);
@@ -159,8 +159,8 @@ impl State {
             let visible_at_ms = self.now_ms.saturating_add_unsigned(delay_ms);
             let message = Message {
                 body: body.clone(),
-                letter: None,
-                lane,
+                dead_letter: None,
+                priority,
                 brings,
                 visible_at_ms,
                 receives: 0,
@@ -211,7 +211,7 @@ impl State {
                 receipt: Receipt { message_id: id.to_string().into(), handle: message.receives.to_string().into() },
                 receives: message.receives,
                 body: message.body.clone(),
-                letter: message.letter.clone(),
+                dead_letter: message.dead_letter.clone(),
                 earlier,
                 given_ms: self.now_ms,
             });
@@ -229,19 +229,21 @@ impl State {
         !self.is_queue_away(queue) && self.queues.queues[queue].messages.values().any(is_ready)
     }
 
-    /// Messages of one lane that can be had now, those that waited longest first. Of four batches one is of the normal
-    /// lane, where both have something.
+    /// Messages of one priority that can be had now, those that waited longest first. Of four batches one is of the normal
+    /// priority, where both have something.
     fn ready(&mut self, queue: usize) -> Vec<u64> {
         let now_ms = self.now_ms;
         let queue = &mut self.queues.queues[queue];
-        let of_lane = |lane| {
+        let of_priority = |priority| {
             let visible = queue.messages.iter().filter(move |(_, message)| message.visible_at_ms <= now_ms);
-            visible.filter(move |(_, message)| message.lane == lane).map(|(id, message)| (message.visible_at_ms, *id))
+            visible
+                .filter(move |(_, message)| message.priority == priority)
+                .map(|(id, message)| (message.visible_at_ms, *id))
         };
-        let has = |lane| of_lane(lane).next().is_some();
+        let has = |priority| of_priority(priority).next().is_some();
         let is_high = has(Priority::High) && (queue.high_in_a_row < 3 || !has(Priority::Normal));
-        let lane = if is_high { Priority::High } else { Priority::Normal };
-        let mut ready: Vec<(i64, u64)> = of_lane(lane).collect();
+        let priority = if is_high { Priority::High } else { Priority::Normal };
+        let mut ready: Vec<(i64, u64)> = of_priority(priority).collect();
         queue.high_in_a_row = if is_high { queue.high_in_a_row + 1 } else { 0 };
         ready.sort_unstable();
         ready.into_iter().map(|(_, id)| id).collect()
@@ -249,7 +251,7 @@ impl State {
 
     /// Moves to the dead letters what was handed out too often, and what a throttled function never took.
     fn bury_dead(&mut self, queue: usize) {
-        if queue == LETTERS {
+        if queue == DEAD_LETTERS {
             return;
         }
         let receives_max = if queue >= FIRST_AGENT { REQUEST_RECEIVES_MAX } else { self.setup.receives_max };
@@ -270,9 +272,9 @@ impl State {
     fn bury(&mut self, queue: usize, id: u64) {
         let Some(message) = self.queues.queues[queue].messages.remove(&id) else { return };
         let name = match queue {
-            SUBMISSION => LetterQueue::Submission,
-            SCHEDULER => LetterQueue::Scheduler,
-            agent => LetterQueue::Agent(AGENTS[agent - FIRST_AGENT].into()),
+            SUBMISSION => SourceQueue::Submission,
+            SCHEDULER => SourceQueue::Scheduler,
+            agent => SourceQueue::Agent(AGENTS[agent - FIRST_AGENT].into()),
         };
         let of = match queue {
             SUBMISSION => None,
@@ -293,9 +295,9 @@ impl State {
             None => self.tell(&format!("a message of queue {queue} is a dead letter")),
         }
         if !is_about_an_order(queue, &message.body) {
-            self.see(&world, &Seen::LetterDue { id: message_id.clone() });
+            self.see(&world, &Seen::DeadLetterDue { id: message_id.clone() });
         }
-        let letter = DeadLetter {
+        let dead_letter = DeadLetter {
             queue: name,
             message_id,
             body: message.body.clone(),
@@ -310,9 +312,14 @@ impl State {
             self.push(queue, Message { visible_at_ms, receives, ..message.clone() });
         }
         let brings = message.brings;
-        let buried =
-            Message { letter: Some(letter), visible_at_ms: self.now_ms, receives: 0, given_to: Vec::new(), ..message };
-        self.push(LETTERS, buried);
+        let buried = Message {
+            dead_letter: Some(dead_letter),
+            visible_at_ms: self.now_ms,
+            receives: 0,
+            given_to: Vec::new(),
+            ..message
+        };
+        self.push(DEAD_LETTERS, buried);
         if let Some(order) = brings {
             self.see(&world, &Seen::LetGo { order, is_submitted: false });
         }
@@ -321,10 +328,10 @@ impl State {
     /// Deletes a message, if this was its last delivery.
     pub fn delete(&mut self, queue: usize, receipt: &Receipt) {
         let Some(id) = self.find(queue, receipt) else { return };
-        let Some(Message { brings, letter, .. }) = self.queues.queues[queue].messages.remove(&id) else { return };
+        let Some(Message { brings, dead_letter, .. }) = self.queues.queues[queue].messages.remove(&id) else { return };
         let world = self.world.clone();
-        if let Some(letter) = letter {
-            self.see(&world, &Seen::LetterGone { id: letter.message_id });
+        if let Some(dead_letter) = dead_letter {
+            self.see(&world, &Seen::DeadLetterGone { id: dead_letter.message_id });
         }
         if let Some(order) = brings {
             self.see(&world, &Seen::LetGo { order, is_submitted: queue == SUBMISSION });
@@ -369,15 +376,15 @@ impl State {
             "{\"OrderID\":\"00000000-0000-7000-8000-000000000000\"}",
             "[[[[[[[[[[[[",
         ];
-        let (queue, body) = (self.rng.place(LETTERS + 1), self.rng.pick(&BODIES));
+        let (queue, body) = (self.rng.place(DEAD_LETTERS + 1), self.rng.pick(&BODIES));
         self.tell(&format!("poison on queue {queue}: {body}"));
         let visible_at_ms = self.now_ms;
         // On an agent's queue it has been for long.
-        let receives = if (FIRST_AGENT..LETTERS).contains(&queue) { REQUEST_RECEIVES_MAX - 3 } else { 0 };
+        let receives = if (FIRST_AGENT..DEAD_LETTERS).contains(&queue) { REQUEST_RECEIVES_MAX - 3 } else { 0 };
         let message = Message {
             body: body.into(),
-            letter: None,
-            lane: self.rng.pick(&Priority::ALL),
+            dead_letter: None,
+            priority: self.rng.pick(&Priority::ALL),
             brings: None,
             visible_at_ms,
             receives,
@@ -456,13 +463,16 @@ mod tests {
             take(&mut state, SCHEDULER);
             state.now_ms += i64::try_from(state.setup.visibility_ms).unwrap();
         }
-        let letters = take(&mut state, LETTERS);
-        let letter = letters[0].letter.as_ref().unwrap();
-        assert_eq!((&letter.queue, &*letter.body, letter.receive_count), (&LetterQueue::Scheduler, "body", 2));
+        let dead_letters = take(&mut state, DEAD_LETTERS);
+        let dead_letter = dead_letters[0].dead_letter.as_ref().unwrap();
+        assert_eq!(
+            (&dead_letter.queue, &*dead_letter.body, dead_letter.receive_count),
+            (&SourceQueue::Scheduler, "body", 2)
+        );
     }
 
     #[test]
-    fn of_four_batches_one_is_of_the_normal_lane() {
+    fn of_four_batches_one_is_of_the_normal_priority() {
         let mut state = state();
         for _ in 0..8 {
             state.send(SCHEDULER, &"high".into(), Priority::High, 0, None);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::bulk::Job;
-use domain::ports::{Commit, Lease, LeaseRecord, LetterRecord, Memo, ServiceHealth};
+use domain::ports::{Commit, DeadLetterRecord, Lease, LeaseRecord, Memo, ServiceHealth};
 use domain::time::Timestamp;
 
 use super::faults::Fault;
@@ -27,7 +27,7 @@ pub struct Records {
     /// Newest first.
     pub jobs: Vec<Arc<Job>>,
     /// By message.
-    pub letters: BTreeMap<Arc<str>, LetterRecord>,
+    pub dead_letters: BTreeMap<Arc<str>, DeadLetterRecord>,
 }
 
 impl Records {

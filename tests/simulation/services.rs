@@ -159,7 +159,7 @@ impl State {
         let key: Arc<str> = call.idempotency_key.into();
         let clock_ms = self.clock(who.skew_ms).epoch_ms();
         let known =
-            |(step, output): (&Arc<str>, &Json)| (observe::place(step).unwrap_or(usize::MAX), observe::hash(output));
+            |(step, output): (&Arc<str>, &Json)| (observe::index(step).unwrap_or(usize::MAX), observe::hash(output));
         let body = Body { document: observe::hash(call.order), outputs: call.outputs.iter().map(known).collect() };
         // An agent with memos calls once at a time, as far as clocks agree.
         let must_be_alone = self.setup.has_memo(agent) && self.setup.skew_ms == 0;

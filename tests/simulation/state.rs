@@ -112,7 +112,7 @@ pub struct State {
     pub tables: Tables,
     /// The queues.
     pub queues: QueueSet,
-    /// Leases, memos, health, jobs, letters.
+    /// Leases, memos, health, jobs, dead letters.
     pub records: Records,
     /// The remote services.
     pub remotes: Remotes,

@@ -13,7 +13,7 @@ use super::executor::{Done, Executor, Went};
 use super::faults::Fault;
 use super::observe;
 use super::operators::{Ask, Blow, Meddling};
-use super::queues::{FIRST_AGENT, Given, LETTERS, SCHEDULER, SUBMISSION};
+use super::queues::{DEAD_LETTERS, FIRST_AGENT, Given, SCHEDULER, SUBMISSION};
 use super::rng::Rng;
 use super::setup::Setup;
 use super::state::{EPOCH_MS, Event, Shared, State};
@@ -29,7 +29,7 @@ const IDLE_TICK_MS: i64 = 30 * 60_000;
 pub(super) enum Job {
     Batch { slot: usize, queue: usize, given: Vec<Given> },
     Run { slot: Option<usize> },
-    Door(Ask),
+    ApiConfig(Ask),
 }
 
 /// One world.
@@ -52,10 +52,10 @@ impl World {
         let mut rng = Rng::new(seed);
         let setup = Arc::new(Setup::draw(&mut rng, orders));
         let shared = Shared::new(State::new(rng, setup.clone(), keeps_lines));
-        let roles = [Role::Takes(SUBMISSION), Role::Takes(LETTERS)]
+        let roles = [Role::Takes(SUBMISSION), Role::Takes(DEAD_LETTERS)]
             .into_iter()
             .chain((0..setup.instances).map(|_| Role::Takes(SCHEDULER)))
-            .chain((FIRST_AGENT..LETTERS).flat_map(|queue| (0..setup.instances).map(move |_| Role::Takes(queue))))
+            .chain((FIRST_AGENT..DEAD_LETTERS).flat_map(|queue| (0..setup.instances).map(move |_| Role::Takes(queue))))
             .chain((0..setup.supervisors).map(Role::Supervises));
         let slots = roles.enumerate().map(|(number, role)| Slot::new(&shared, role, number, 0)).collect();
         let customers = Customers::draw(&shared, &setup);
@@ -174,9 +174,9 @@ impl World {
                 self.free(slot);
             }
             (Some(Job::Run { slot: Some(slot) }), _) => self.free(slot),
-            (Some(Job::Door(ask)), Done::Answered(response)) => self.answered(ask, Some(&response)),
+            (Some(Job::ApiConfig(ask)), Done::Answered(response)) => self.answered(ask, Some(&response)),
             (Some(Job::Batch { slot, .. }), Done::Ran | Done::Answered(_)) => self.free(slot),
-            (Some(Job::Run { slot: None } | Job::Door(_)) | None, _) => {}
+            (Some(Job::Run { slot: None } | Job::ApiConfig(_)) | None, _) => {}
         }
     }
 
@@ -185,7 +185,7 @@ impl World {
         let slot = match job {
             Job::Batch { slot, .. } | Job::Run { slot: Some(slot) } => slot,
             Job::Run { slot: None } => return,
-            Job::Door(ask) => return self.answered(ask, None),
+            Job::ApiConfig(ask) => return self.answered(ask, None),
         };
         {
             let mut state = self.shared.lock();

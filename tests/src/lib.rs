@@ -69,7 +69,7 @@
 //!   the request may still run until the attempt's deadline, beside the next attempt and even beside the undo. The auditor
 //!   lets that pass: what makes it harmless is the service, which answers a repeat of the key without a second effect and
 //!   refuses what was undone, and of that the auditor sees to the effects alone.
-//! * **What comes of a job for many orders.** What a job does to each order is judged like any operator's wish; whether the
+//! * **What comes of a job for many orders.** What a job does to each order is judged like any operator's command; whether the
 //!   job comes to its end, keeps its pace and counts right is not. Tests in `domain` and of the supervisor look at that.
 //! * **Why an order was stopped by a dead letter about a wake.** Dead letters about attempts are known to the auditor, those
 //!   about wakes are not: an order may stop for one that there never was.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use domain::message::{Priority, SchedulerMessage, decode};
 use domain::order::Order;
 use domain::ports::{
-    Commit, DeadLetter, Events, Jobs, LetterQueue, Letters, Memo, Memos, PortErrorKind, Queues, Source, Store,
+    Commit, DeadLetter, DeadLetterRecords, Events, Jobs, Memo, Memos, PortErrorKind, Queues, Source, SourceQueue, Store,
 };
 use embedded::{Channel, Engine, Options, QueueOptions, Recovered};
 use futures_util::FutureExt;
@@ -17,7 +17,7 @@ use futures_util::future::join_all;
 use rusqlite::Connection;
 use tempfile::TempDir;
 use tests::conformance::samples::{
-    NOON, command, event, is_empty, job, letter, memo, order, receipts, request, stored, task, wake,
+    NOON, command, dead_letter, event, is_empty, job, memo, order, receipts, request, stored, task, wake,
 };
 
 /// Lazy writes go with others, or at the end: a slow machine makes no difference.
@@ -30,7 +30,7 @@ fn options() -> Options {
 
 /// Every message dies after one delivery.
 fn deadly() -> Options {
-    Options { submissions: ONCE, scheduler: ONCE, requests: ONCE, letter_visibility_ms: 1_000, ..options() }
+    Options { submissions: ONCE, scheduler: ONCE, requests: ONCE, dead_letter_visibility_ms: 1_000, ..options() }
 }
 
 fn open(directory: &TempDir, options: Options) -> Engine {
@@ -149,9 +149,9 @@ async fn dead_letters(engine: &Engine) -> Vec<DeadLetter> {
     // Their writes are queued before this one.
     engine.publish(event(9)).await.unwrap();
     let deliveries = engine.dead_letters().receive(10).await;
-    let mut letters: Vec<_> = deliveries.into_iter().map(|delivery| delivery.body.unwrap()).collect();
-    letters.sort_by_key(|letter| format!("{:?}", letter.queue));
-    letters
+    let mut dead_letters: Vec<_> = deliveries.into_iter().map(|delivery| delivery.body.unwrap()).collect();
+    dead_letters.sort_by_key(|dead_letter| format!("{:?}", dead_letter.queue));
+    dead_letters
 }
 
 #[tokio::test(start_paused = true)]
@@ -165,8 +165,8 @@ async fn dead_letters_are_delivered_again_after_a_restart_until_they_are_deleted
     let_die(&engine.scheduler()).await;
     let_die(&engine.requests("payment")).await;
     let before = dead_letters(&engine).await;
-    let queues: Vec<_> = before.iter().map(|letter| letter.queue.clone()).collect();
-    assert_eq!(queues, [LetterQueue::Agent("payment".into()), LetterQueue::Scheduler, LetterQueue::Submission]);
+    let queues: Vec<_> = before.iter().map(|dead_letter| dead_letter.queue.clone()).collect();
+    assert_eq!(queues, [SourceQueue::Agent("payment".into()), SourceQueue::Scheduler, SourceQueue::Submission]);
     assert_eq!(decode::<Order>(before[2].body.as_bytes()), Ok(order(1)));
     assert_eq!(decode::<SchedulerMessage>(before[1].body.as_bytes()), Ok(command(2)));
     assert_eq!(engine.stats().dead_letters, 3);
@@ -175,9 +175,9 @@ async fn dead_letters_are_delivered_again_after_a_restart_until_they_are_deleted
     let (engine, recovered) = reopened(&directory, deadly()).await;
     assert_eq!(recovered, Recovered { dead_letters: 3, ..Recovered::default() });
     let again = engine.dead_letters().receive(10).await;
-    let mut letters: Vec<_> = again.iter().map(|delivery| delivery.body.clone().unwrap()).collect();
-    letters.sort_by_key(|letter| format!("{:?}", letter.queue));
-    assert_eq!(letters, before, "the same in every respect");
+    let mut dead_letters: Vec<_> = again.iter().map(|delivery| delivery.body.clone().unwrap()).collect();
+    dead_letters.sort_by_key(|dead_letter| format!("{:?}", dead_letter.queue));
+    assert_eq!(dead_letters, before, "the same in every respect");
     engine.dead_letters().delete(receipts(&again)).await.unwrap();
     let other = other_program(&directory);
     assert_eq!(count(&other, "SELECT count(*) FROM dead_letters"), 0, "deleted when the answer came");
@@ -203,12 +203,12 @@ async fn a_message_whose_way_to_the_dead_letters_fails_is_not_lost() {
     assert_eq!((engine.stats().requests, engine.stats().dead_letters), (1, 0));
     // It comes back after a while, and is found dead again.
     let source = engine.dead_letters();
-    let letters = tokio::select! {
+    let dead_letters = tokio::select! {
         _ = payment.receive(10) => panic!("it was delivered once too often"),
-        letters = source.receive(10) => letters,
+        dead_letters = source.receive(10) => dead_letters,
     };
-    let letters: Vec<_> = letters.into_iter().map(|delivery| delivery.body.unwrap()).collect();
-    assert_eq!(letters[0].queue, LetterQueue::Agent("payment".into()));
+    let dead_letters: Vec<_> = dead_letters.into_iter().map(|delivery| delivery.body.unwrap()).collect();
+    assert_eq!(dead_letters[0].queue, SourceQueue::Agent("payment".into()));
     assert_eq!(engine.stats().requests, 0);
 }
 
@@ -221,24 +221,27 @@ async fn a_command_that_nobody_can_read_is_a_dead_letter_with_its_body() {
     let (engine, recovered) = reopened(&directory, deadly()).await;
     assert_eq!(recovered.commands, 1);
     assert!(is_empty(&engine.scheduler()), "it counts as delivered before the restart");
-    let letters = dead_letters(&engine).await;
-    assert_eq!((&*letters[0].body, &letters[0].queue), (r#"{"Command":{"Of":"tomorrow"}}"#, &LetterQueue::Scheduler));
+    let dead_letters = dead_letters(&engine).await;
+    assert_eq!(
+        (&*dead_letters[0].body, &dead_letters[0].queue),
+        (r#"{"Command":{"Of":"tomorrow"}}"#, &SourceQueue::Scheduler)
+    );
 }
 
 #[tokio::test]
-async fn memos_jobs_and_records_of_letters_survive_a_restart() {
+async fn memos_jobs_and_records_of_dead_letters_survive_a_restart() {
     let directory = directory();
     let engine = open(&directory, options());
     engine.set_memo(0, memo("k", 1), NOON).await.unwrap();
     engine.set_job(0, job("j", 5).into()).await.unwrap();
-    engine.record(letter(1, 9)).await.unwrap();
+    engine.record(dead_letter(1, 9)).await.unwrap();
     drop(engine);
     let engine = open(&directory, options());
     assert_eq!(engine.memo("k", NOON).await.unwrap(), Some(memo("k", 1)));
     assert_eq!(engine.set_memo(0, memo("k", 1), NOON).await.unwrap(), Commit::Conflict);
     assert_eq!(engine.jobs().await.unwrap(), [Arc::new(job("j", 5))]);
     assert_eq!(engine.set_job(0, job("j", 5).into()).await.unwrap(), Commit::Conflict);
-    assert_eq!(engine.letters(10).await.unwrap(), [letter(1, 9)]);
+    assert_eq!(engine.dead_letter_records(10).await.unwrap(), [dead_letter(1, 9)]);
 }
 
 #[tokio::test]
@@ -305,7 +308,7 @@ async fn writes_of_memos_share_a_transaction() {
 }
 
 #[tokio::test]
-async fn an_order_keeps_its_lane_and_is_woken_in_it_after_a_restart() {
+async fn an_order_keeps_its_priority_and_is_woken_in_it_after_a_restart() {
     let directory = directory();
     let engine = open(&directory, options());
     let urgent = Order { priority: Some(Priority::High), ..order(2) };

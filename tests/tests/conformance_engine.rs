@@ -408,9 +408,13 @@ fn assert_dead_letters(directory: &Path) {
                FROM dead_letters ORDER BY queue";
     let mut statement = connection.prepare(sql).unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)));
-    let letters: Vec<(String, String, String, u32)> = rows.unwrap().collect::<Result<_, _>>().unwrap();
-    let letter = |queue: &str, n| (queue.to_owned(), order(n).order_id.to_string(), "received-too-often".to_owned(), 2);
-    assert_eq!(letters, [letter("agent payment", 3), letter("scheduler", 2), letter("submission", 1)]);
+    let dead_letters: Vec<(String, String, String, u32)> = rows.unwrap().collect::<Result<_, _>>().unwrap();
+    let dead_letter =
+        |queue: &str, n| (queue.to_owned(), order(n).order_id.to_string(), "received-too-often".to_owned(), 2);
+    assert_eq!(
+        dead_letters,
+        [dead_letter("agent payment", 3), dead_letter("scheduler", 2), dead_letter("submission", 1)]
+    );
     assert_eq!(count(&connection, "SELECT count(*) FROM messages"), 0);
 }
 

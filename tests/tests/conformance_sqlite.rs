@@ -34,7 +34,7 @@ fn fresh() -> OnSqlite {
         submissions: QUEUES,
         scheduler: QUEUES,
         requests: QUEUES,
-        letter_visibility_ms: QUEUES.visibility_ms,
+        dead_letter_visibility_ms: QUEUES.visibility_ms,
         channels: BTreeMap::from([("shop".into(), channel)]),
         ..Options::default()
     };

@@ -12,7 +12,7 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Action, Delivery, Failure, Outcome, Receipt, Reply, SchedulerMessage, decode};
 use domain::order::Order;
-use domain::ports::{DeadLetter, LetterQueue};
+use domain::ports::{DeadLetter, SourceQueue};
 use domain::task::{Direction, ProcessState};
 use domain::time::Timestamp;
 use serde_json::Value;
@@ -108,7 +108,7 @@ fn reply(order_id: OrderId, outcome: Outcome) -> SchedulerMessage {
     SchedulerMessage::Reply(Reply { order_id, step, direction: Direction::Forward, attempt: 1, outcome, hops: 1 })
 }
 
-fn wish(world: &World, order_id: OrderId, action: Action) {
+fn command(world: &World, order_id: OrderId, action: Action) {
     let (by, reason) = ("ann".into(), "mended".into());
     let command = domain::message::Command { order_id, action, by, reason, version: None };
     world.tell_scheduler(SchedulerMessage::Command(command));
@@ -125,16 +125,16 @@ fn feed_nonsense(world: &World, body: &str) {
     let agent = world.agent("inventory");
     let requests = vec![Delivery { receipt: receipt(), receive_count: 1, parent: None, body: decode(body.as_bytes()) }];
     drive(&world.memory, &world.ports, agent::handle(&world.ports, &agent, requests)).unwrap();
-    for queue in [LetterQueue::Submission, LetterQueue::Scheduler, LetterQueue::Agent("inventory".into())] {
-        let letter = DeadLetter {
+    for queue in [SourceQueue::Submission, SourceQueue::Scheduler, SourceQueue::Agent("inventory".into())] {
+        let dead_letter = DeadLetter {
             queue,
             message_id: "m-1".into(),
             body: body.into(),
             receive_count: 5,
             at: Timestamp::default(),
         };
-        let letters = vec![Delivery { receipt: receipt(), receive_count: 1, parent: None, body: Ok(letter) }];
-        drive(&world.memory, &world.ports, supervisor::dead_letters(&world.ports, &instance, letters)).unwrap();
+        let dead_letters = vec![Delivery { receipt: receipt(), receive_count: 1, parent: None, body: Ok(dead_letter) }];
+        drive(&world.memory, &world.ports, supervisor::dead_letters(&world.ports, &instance, dead_letters)).unwrap();
     }
 }
 
@@ -171,23 +171,23 @@ fn nothing_of_a_document_or_an_output_is_in_any_line_at_any_level() {
         assert_eq!(world.state(held), ProcessState::Error);
         world.memory.advance(EXPIRED_MS);
         world.supervise();
-        wish(&world, held, Action::Resubmit);
-        wish(&world, held, Action::Resume);
+        command(&world, held, Action::Resubmit);
+        command(&world, held, Action::Resume);
         world.run();
 
-        // The fourth one comes in by the door, is lost on its way, and dies as a letter.
+        // The fourth one comes in by the API, is lost on its way, and dies as a dead letter.
         let document = format!(r#"{{"Card": "{SECRET}", "ReplyChannel": "shop-replies"}}"#);
-        assert_eq!(world.post_at_door("4", &document).unwrap().status, 202);
-        assert_eq!(world.post_at_door("4", &document.replace("Card", "Other")).unwrap().status, 202);
+        assert_eq!(world.post_to_api("4", &document).unwrap().status, 202);
+        assert_eq!(world.post_to_api("4", &document.replace("Card", "Other")).unwrap().status, 202);
         world.submit();
         world.submit();
         world.lose_scheduler_messages();
         world.memory.advance(EXPIRED_MS);
         world.supervise();
         world.ports.next("queues.submit", Fault::Fails);
-        assert_eq!(world.post_at_door("5", &document).unwrap().status, 503);
+        assert_eq!(world.post_to_api("5", &document).unwrap().status, 503);
         for wrong in [&format!(r#"["{SECRET}"]"#), &format!(r#"{{"Priority": "{SECRET}"}}"#), SECRET] {
-            assert_eq!(world.post_at_door("6", wrong).unwrap().status, 400);
+            assert_eq!(world.post_to_api("6", wrong).unwrap().status, 400);
         }
 
         for nonsense in [
@@ -244,7 +244,7 @@ fn a_healthy_order_is_counted_once_at_each_place() {
     assert!(metrics.contains_key("breaker_state"));
 }
 
-/// The lines of an order that is posted at the door and goes well, as a function has them: each in the spans of its
+/// The lines of an order that is posted at the API and goes well, as a function has them: each in the spans of its
 /// invocation and its message.
 fn lines_of_a_healthy_order(levels: &str) -> Vec<Value> {
     let id = "0af76519-16cd-43dd-8448-eb211c80319c";
@@ -252,7 +252,7 @@ fn lines_of_a_healthy_order(levels: &str) -> Vec<Value> {
         let _invocation = tracing::info_span!("invocation", request_id = id).entered();
         let _record = tracing::info_span!("record", message_id = id).entered();
         let world = World::new();
-        assert_eq!(world.post_at_door("1", r#"{"Item": "mug"}"#).unwrap().status, 202);
+        assert_eq!(world.post_to_api("1", r#"{"Item": "mug"}"#).unwrap().status, 202);
         world.run();
     });
     lines.into_iter().filter(|line| line.get("level").is_some()).collect()
@@ -299,7 +299,7 @@ fn what_is_repeated_is_counted_as_that_and_not_as_progress() {
         world.post(1);
         world.run();
         world.tell_scheduler(reply(order_id, Outcome::Done(Json::of(&7))));
-        wish(&world, order_id, Action::Cancel);
+        command(&world, order_id, Action::Cancel);
         world.tell_scheduler(reply(OrderId::from_idempotency_key("no", "order"), Outcome::Done(Json::of(&7))));
         world.run();
     });
@@ -374,7 +374,7 @@ fn an_accepted_order_that_could_not_be_stored_is_counted_as_submitted_held_and_a
             world.until_redelivery();
         }
         world.memory.is_up("store.insert");
-        assert_eq!(world.settle_letters(), ONE_DONE);
+        assert_eq!(world.settle_dead_letters(), ONE_DONE);
         assert_eq!(world.state(order_id), ProcessState::Error);
     });
     let expected = [("orders_submitted", 1), ("orders_held", 1), ("dead_letters", 1), ("alerts_sent", 1)];

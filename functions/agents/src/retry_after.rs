@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_wish() {
+    fn nonsense_is_no_command() {
         assert_eq!(of(&[]), None);
         for value in ["", "soon", "-1", "1.5", "1s", "Fri, 99 Nov 2026 17:27:00 GMT"] {
             assert_eq!(of(&[(RETRY_AFTER, value)]), None, "{value:?}");

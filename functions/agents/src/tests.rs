@@ -197,7 +197,7 @@ async fn what_may_work_later_is_asked_again() {
 }
 
 #[tokio::test]
-async fn a_later_answer_is_asked_for_no_earlier_than_the_service_wishes() {
+async fn a_later_answer_is_asked_for_no_earlier_than_the_service_commands() {
     for (header, after_ms) in [
         ("7", Some(7_000)),
         ("Fri, 20 Nov 2026 17:27:00 GMT", Some(17_000)),

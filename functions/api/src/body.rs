@@ -1,4 +1,4 @@
-//! Which bodies the door looks at, and how it reads a text in one.
+//! Which bodies the API looks at, and how it reads a text in one.
 
 use std::borrow::Cow;
 use std::sync::Arc;

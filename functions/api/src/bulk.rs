@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::job_view::JobView;
 use crate::members::Members;
-use crate::operator::Wish;
+use crate::operator::Author;
 use crate::problem::Problem;
 use crate::{ApiPorts, body, etag, query, reply};
 
@@ -74,12 +74,12 @@ pub(crate) async fn command(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    let wish = Wish::read(headers, body)?;
+    let author = Author::read(headers, body)?;
     // The supervisor writes a running job at each of its runs, so a lost condition is nothing unusual.
     for _ in 0..CONFLICTS_MAX {
         let before = stored(ports, id).await?;
         etag::check(headers, before.version)?;
-        let after = next(&before, action, &wish, ports.now());
+        let after = next(&before, action, &author, ports.now());
         let after = Arc::new(after.map_err(|not_now| Problem::JobForbids { job_id: before.id.clone(), not_now })?);
         let written = ports.set_job(before.version, after.clone()).await;
         match written.map_err(|error| Problem::Unavailable { advice: NOT_WRITTEN, error })? {
@@ -88,8 +88,8 @@ pub(crate) async fn command(
                     caller,
                     job = id,
                     ?action,
-                    by = &*wish.by,
-                    why = &*wish.reason,
+                    by = &*author.by,
+                    why = &*author.reason,
                     "operator acts on a job"
                 );
                 return Ok(etag::tagged(reply::json(StatusCode::ACCEPTED, &JobView::of(&after)), after.version));
@@ -115,10 +115,10 @@ pub(crate) async fn jobs(ports: &impl ApiPorts, query: &str) -> Result<Response<
     Ok(reply::json(StatusCode::OK, &list))
 }
 
-fn next(job: &Job, action: JobAction, wish: &Wish, now: Timestamp) -> Result<Job, NotNow> {
+fn next(job: &Job, action: JobAction, author: &Author, now: Timestamp) -> Result<Job, NotNow> {
     match action {
-        JobAction::Start => job.start(&wish.by, &wish.reason, now),
-        JobAction::Cancel => job.cancel(&wish.by, &wish.reason, now),
+        JobAction::Start => job.start(&author.by, &author.reason, now),
+        JobAction::Cancel => job.cancel(&author.by, &author.reason, now),
     }
 }
 

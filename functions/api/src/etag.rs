@@ -120,7 +120,7 @@ mod tests {
 
     use crate::testing::{Fake, task_in};
 
-    const WISH: &str = r#"{"By":"ada","Reason":"payment is back"}"#;
+    const COMMAND: &str = r#"{"By":"ada","Reason":"payment is back"}"#;
 
     /// A store with one order in version 9, and its path.
     fn order_in(state: ProcessState) -> (Fake, String) {
@@ -157,7 +157,7 @@ mod tests {
     fn an_action_on_the_version_that_was_seen_is_queued() {
         for tag in ["\"9\"", "*", "\"8\" , \"9\"", "\"a,b\",,\"9\",", " , \"9\""] {
             let (fake, path) = order_in(ProcessState::Error);
-            let answer = fake.post(&format!("{path}/resubmit"), &[("If-Match", tag)], WISH);
+            let answer = fake.post(&format!("{path}/resubmit"), &[("If-Match", tag)], COMMAND);
             assert_eq!((answer.status, fake.scheduled().len()), (202, 1), "{tag}");
         }
     }
@@ -166,12 +166,16 @@ mod tests {
     fn an_action_on_a_version_that_is_no_more_is_412_and_queues_nothing() {
         let (fake, path) = order_in(ProcessState::Error);
         for tag in ["\"8\"", "W/\"9\"", "\"90\"", "\"8\",", "\"1,9\"", "\"*\""] {
-            let answer = fake.post(&format!("{path}/cancel"), &[("If-Match", tag)], WISH);
+            let answer = fake.post(&format!("{path}/cancel"), &[("If-Match", tag)], COMMAND);
             answer.is_problem(412, "version-changed");
             assert_eq!(answer.header("etag"), Some("\"9\""));
         }
         for tag in ["9", "\"9", "", ",", "W/*", "*, *", "\"9\", *", "\"9\" \"9\"", "\"9\"x", "\"a b\"", "w/\"9\""] {
-            fake.post(&format!("{path}/cancel"), &[("If-Match", tag)], WISH).names(400, "invalid-header", "If-Match");
+            fake.post(&format!("{path}/cancel"), &[("If-Match", tag)], COMMAND).names(
+                400,
+                "invalid-header",
+                "If-Match",
+            );
         }
         fake.queued_nothing();
     }
@@ -179,7 +183,7 @@ mod tests {
     #[test]
     fn a_changed_version_is_told_before_a_state_that_forbids() {
         let (fake, path) = order_in(ProcessState::Processed);
-        let answer = fake.post(&format!("{path}/resubmit"), &[("If-Match", "\"8\"")], WISH);
+        let answer = fake.post(&format!("{path}/resubmit"), &[("If-Match", "\"8\"")], COMMAND);
         answer.is_problem(412, "version-changed");
     }
 }

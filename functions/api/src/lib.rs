@@ -10,14 +10,14 @@
 
 mod body;
 mod bulk;
+mod config;
 mod console;
 mod cursor;
-mod door;
+mod dead_letters;
 mod etag;
 mod job_view;
 mod key;
 mod leases;
-mod letters;
 mod list;
 mod members;
 mod openapi;
@@ -43,30 +43,35 @@ mod workflows;
 
 use bytes::Bytes;
 use domain::limits::DOCUMENT_BYTES_MAX;
-use domain::ports::{Clock, Jobs, Leases, Letters, Queues, Randomness, Services, Store};
+use domain::ports::{Clock, DeadLetterRecords, Jobs, Leases, Queues, Randomness, Services, Store};
 use http::request::Parts;
 use http::{Request, Response};
 
-pub use crate::door::Door;
+pub use crate::config::ApiConfig;
 use crate::problem::Problem;
 use crate::route::{Route, Verb};
 
 /// Longest body that is looked at, in bytes. A host reads at most one byte more, so that a longer body is seen as such.
 pub const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
 
-/// What the door needs from the world. It reads the stores, writes to queues, and keeps the operators' jobs.
-pub trait ApiPorts: Store + Queues + Services + Leases + Jobs + Letters + Clock + Randomness {}
+/// What the API needs from the world. It reads the stores, writes to queues, and keeps the operators' jobs.
+pub trait ApiPorts: Store + Queues + Services + Leases + Jobs + DeadLetterRecords + Clock + Randomness {}
 
-impl<P: Store + Queues + Services + Leases + Jobs + Letters + Clock + Randomness> ApiPorts for P {}
+impl<P: Store + Queues + Services + Leases + Jobs + DeadLetterRecords + Clock + Randomness> ApiPorts for P {}
 
 /// Answers one request. `caller` is the submitter as the host's authentication knows it; idempotency keys are theirs
 /// alone. The body was read by the host, up to one byte more than [`BODY_BYTES_MAX`].
 ///
 /// Every failure is an answer too: a problem document with a stable `type`.
-pub async fn handle(ports: &impl ApiPorts, door: &Door, caller: &str, request: Request<Bytes>) -> Response<Bytes> {
+pub async fn handle(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &str,
+    request: Request<Bytes>,
+) -> Response<Bytes> {
     let (parts, body) = request.into_parts();
     let verb = Verb::of(&parts.method);
-    let response = match answer(ports, door, caller, verb, &parts, &body).await {
+    let response = match answer(ports, config, caller, verb, &parts, &body).await {
         Ok(response) => response,
         Err(problem) => {
             problem.log(caller, parts.uri.path());
@@ -78,7 +83,7 @@ pub async fn handle(ports: &impl ApiPorts, door: &Door, caller: &str, request: R
 
 async fn answer(
     ports: &impl ApiPorts,
-    door: &Door,
+    config: &ApiConfig,
     caller: &str,
     verb: Verb,
     parts: &Parts,
@@ -90,20 +95,20 @@ async fn answer(
     }
     let route = Route::of(parts.uri.path()).ok_or(Problem::UnknownRoute)?;
     match (route, verb) {
-        (Route::Orders, Verb::Post) => orders::post(ports, door, caller, headers, body).await,
-        (Route::Orders, Verb::Get | Verb::Head) => list::orders(ports, door, query).await,
-        (Route::Order(id), Verb::Get | Verb::Head) => read::order(ports, door, id, headers).await,
-        (Route::Document(id), Verb::Get | Verb::Head) => read::document(ports, door, id).await,
+        (Route::Orders, Verb::Post) => orders::post(ports, config, caller, headers, body).await,
+        (Route::Orders, Verb::Get | Verb::Head) => list::orders(ports, config, query).await,
+        (Route::Order(id), Verb::Get | Verb::Head) => read::order(ports, config, id, headers).await,
+        (Route::Document(id), Verb::Get | Verb::Head) => read::document(ports, config, id).await,
         (Route::Command(id, action), Verb::Post) => operator::post(ports, caller, id, action, headers, body).await,
         (Route::Jobs, Verb::Post) => bulk::plan(ports, caller, headers, body).await,
         (Route::Jobs, Verb::Get | Verb::Head) => bulk::jobs(ports, query).await,
         (Route::Job(id), Verb::Get | Verb::Head) => bulk::job(ports, id, headers).await,
         (Route::JobCommand(id, action), Verb::Post) => bulk::command(ports, caller, id, action, headers, body).await,
-        (Route::DeadLetters, Verb::Get | Verb::Head) => letters::letters(ports, query).await,
-        (Route::Services, Verb::Get | Verb::Head) => services::services(ports, door).await,
-        (Route::Overview, Verb::Get | Verb::Head) => overview::overview(ports, door).await,
+        (Route::DeadLetters, Verb::Get | Verb::Head) => dead_letters::dead_letters(ports, query).await,
+        (Route::Services, Verb::Get | Verb::Head) => services::services(ports, config).await,
+        (Route::Overview, Verb::Get | Verb::Head) => overview::overview(ports, config).await,
         (Route::Leases, Verb::Get | Verb::Head) => leases::leases(ports).await,
-        (Route::Workflows, Verb::Get | Verb::Head) => Ok(workflows::workflows(door)),
+        (Route::Workflows, Verb::Get | Verb::Head) => Ok(workflows::workflows(config)),
         (Route::Contract, Verb::Get | Verb::Head) => Ok(openapi::contract()),
         (Route::Problem(kind), Verb::Get | Verb::Head) => Ok(kind.page()),
         (Route::Health, Verb::Get | Verb::Head) => Ok(read::health()),
@@ -197,9 +202,9 @@ mod tests {
         fn on_any_thread<T: Send>(future: T) -> T {
             future
         }
-        let (fake, door) = (Fake::default(), Door::default());
+        let (fake, config) = (Fake::default(), ApiConfig::default());
         let request = Request::get("/health").body(Bytes::new()).unwrap();
-        let response = on_any_thread(handle(&fake, &door, "shop", request)).now_or_never().unwrap();
+        let response = on_any_thread(handle(&fake, &config, "shop", request)).now_or_never().unwrap();
         assert_eq!(response.status(), 200);
     }
 }

@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 use http::{Response, StatusCode};
 use serde::Serialize;
 
-use crate::door::Door;
+use crate::config::ApiConfig;
 use crate::problem::Problem;
 use crate::search::{self, Search};
 use crate::view::TaskView;
@@ -29,7 +29,7 @@ struct OrderList<'a> {
 
 /// `GET /orders?state=&reason=&step=&since=&until=&correlation=&field=&value=&limit=&cursor=`: a page of orders. That of a
 /// search may be short, or empty, and still not be the last.
-pub(crate) async fn orders(ports: &impl ApiPorts, door: &Door, query: &str) -> Result<Response<Bytes>, Problem> {
+pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &str) -> Result<Response<Bytes>, Problem> {
     let [state, limit, cursor, reason, step, since, until, correlation, field, value] = query::parameters(
         query,
         ["state", "limit", "cursor", "reason", "step", "since", "until", "correlation", "field", "value"],
@@ -37,13 +37,13 @@ pub(crate) async fn orders(ports: &impl ApiPorts, door: &Door, query: &str) -> R
     let state = state.map(|name| name.parse::<ProcessState>()).transpose();
     let state = state.map_err(|error| Problem::parameter("state", format!("is {error}")))?;
     let limit = query::page_limit(limit.as_deref())?;
-    let search = Search::read([reason, step, since, until, correlation, field, value], door.redaction())?;
+    let search = Search::read([reason, step, since, until, correlation, field, value], config.redaction())?;
     // A cursor belongs to the list of one state, and to one search.
     let list = format!("{}{}", state.map_or("", ProcessState::name), search.as_ref().map_or("", Search::name));
     let after = cursor.map(|cursor| cursor::open(&list, &cursor)).transpose()?;
     let list = |next: String| cursor::seal(&list, &next);
     let response = if let Some(search) = search {
-        let found = search::walk(ports, door.redaction(), state, &search, after, limit).await?;
+        let found = search::walk(ports, config.redaction(), state, &search, after, limit).await?;
         let list = OrderList {
             orders: found.tasks.iter().map(TaskView::in_list).collect(),
             next_cursor: found.next.map(list),

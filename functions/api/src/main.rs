@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use api::Door;
+use api::ApiConfig;
 use aws::config::{Config, Function};
 use aws::lambda::{self, Error};
 use aws::{ports::Ports, telemetry};
@@ -17,6 +17,7 @@ async fn main() -> ExitCode {
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Api)?;
     let (ports, workflows) = (Ports::new(&config)?, Workflows::shipped()?);
-    let door = Door::new(config.reply_channels.into_keys()).with_workflows(&workflows).redacting(config.redacted);
-    lambda::door(async |caller, request| api::handle(&ports, &door, &caller, request).await).await
+    let api_config =
+        ApiConfig::new(config.reply_channels.into_keys()).with_workflows(&workflows).redacting(config.redacted);
+    lambda::http_api(async |caller, request| api::handle(&ports, &api_config, &caller, request).await).await
 }

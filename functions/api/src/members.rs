@@ -1,4 +1,4 @@
-//! Reads the members of a body that is all ours, like an operator's wish: what is unknown, missing or wrong is named.
+//! Reads the members of a body that is all ours, like an operator's command: what is unknown, missing or wrong is named.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -18,8 +18,8 @@ use crate::{ApiPorts, body, etag, reply};
 
 const NOT_QUEUED: &str = "it is not known whether the action was queued; it is safe to send it again";
 
-/// Who acts, and why.
-pub(crate) struct Wish {
+/// The operator who acts, and the reason given.
+pub(crate) struct Author {
     pub(crate) by: Arc<str>,
     pub(crate) reason: Arc<str>,
 }
@@ -44,7 +44,7 @@ pub(crate) async fn post(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    let Wish { by, reason } = Wish::read(headers, body)?;
+    let Author { by, reason } = Author::read(headers, body)?;
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = ports.task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     etag::check(headers, task.version)?;
@@ -60,7 +60,7 @@ pub(crate) async fn post(
     Ok(reply::json(StatusCode::ACCEPTED, &Queued { order_id, action, process_state: state }))
 }
 
-impl Wish {
+impl Author {
     /// Reads `{By, Reason}`: both, and nothing else.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::testing::{Fake, pause, task_in};
 
-    const WISH: &str = r#"{"By":"ada","Reason":"payment is back"}"#;
+    const COMMAND: &str = r#"{"By":"ada","Reason":"payment is back"}"#;
     const ACTIONS: [(Action, &str); 4] = [
         (Action::Resubmit, "resubmit"),
         (Action::Cancel, "cancel"),
@@ -103,7 +103,7 @@ mod tests {
         let mut task = task_in("a", ProcessState::Error);
         task.version = 9;
         let order_id = fake.stores(task);
-        let answer = fake.post(&format!("/orders/{order_id}/resubmit"), &[], WISH);
+        let answer = fake.post(&format!("/orders/{order_id}/resubmit"), &[], COMMAND);
         let expected = json!({"OrderID": order_id.to_string(), "Action": "Resubmit", "ProcessState": "Error"});
         assert_eq!((answer.status, &answer.body), (202, &expected));
         let command = Command {
@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn a_command_goes_in_the_lane_of_its_order() {
+    fn a_command_goes_in_the_priority_of_its_order() {
         for priority in Priority::ALL {
             let fake = Fake::default();
             let mut task = task_in("a", ProcessState::Error);
             task.priority = priority;
             let order_id = fake.stores(task);
-            fake.post(&format!("/orders/{order_id}/resubmit"), &[], WISH);
-            assert_eq!(fake.lanes(), [priority]);
+            fake.post(&format!("/orders/{order_id}/resubmit"), &[], COMMAND);
+            assert_eq!(fake.priorities(), [priority]);
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
                     let expected = refused(action, &task);
                     let fake = Fake::default();
                     let order_id = fake.stores(task);
-                    let answer = fake.post(&format!("/orders/{order_id}/{word}"), &[], WISH);
+                    let answer = fake.post(&format!("/orders/{order_id}/{word}"), &[], COMMAND);
                     let Some(why) = expected else {
                         assert_eq!((answer.status, &answer.body["Action"]), (202, &json!(action.name())), "{state}");
                         assert_eq!(fake.scheduled().len(), 1);
@@ -173,7 +173,7 @@ mod tests {
             let mut task = task_in("a", state);
             task.paused = is_paused.then(pause);
             let order_id = fake.stores(task);
-            let answer = fake.post(&format!("/orders/{order_id}/{action}"), &[], WISH);
+            let answer = fake.post(&format!("/orders/{order_id}/{action}"), &[], COMMAND);
             assert_eq!(answer.status, status, "{action} in {state}, paused: {is_paused}");
         }
     }
@@ -181,11 +181,11 @@ mod tests {
     #[test]
     fn a_refusal_says_in_words_what_is_in_the_way() {
         let (fake, path) = order_in(ProcessState::Processing, "resume");
-        assert_eq!(fake.post(&path, &[], WISH).body["detail"], "the order is not paused (it is Processing)");
+        assert_eq!(fake.post(&path, &[], COMMAND).body["detail"], "the order is not paused (it is Processing)");
     }
 
     #[test]
-    fn a_wish_that_is_not_complete_is_400_and_named() {
+    fn a_command_that_is_not_complete_is_400_and_named() {
         let (fake, path) = order_in(ProcessState::Error, "resubmit");
         let long = format!(r#"{{"By":"{}","Reason":"x"}}"#, "x".repeat(TEXT_CHARS_MAX + 1));
         for (body, name) in [
@@ -207,7 +207,7 @@ mod tests {
             fake.post(&path, &[], body).is_problem(400, "malformed-json");
         }
         fake.post(&path, &[], "[]").is_problem(400, "not-an-object");
-        fake.post(&path, &[("Content-Type", "text/plain")], WISH).is_problem(415, "unsupported-media-type");
+        fake.post(&path, &[("Content-Type", "text/plain")], COMMAND).is_problem(415, "unsupported-media-type");
         fake.queued_nothing();
     }
 
@@ -216,7 +216,7 @@ mod tests {
         let fake = Fake::default();
         let unknown = OrderId::from_idempotency_key("shop", "never");
         for path in [format!("/orders/{unknown}/cancel"), "/orders/x/resubmit".to_owned()] {
-            fake.post(&path, &[], WISH).is_problem(404, "order-not-found");
+            fake.post(&path, &[], COMMAND).is_problem(404, "order-not-found");
         }
         fake.queued_nothing();
     }
@@ -226,7 +226,7 @@ mod tests {
         for port in ["store.task", "queues.to_scheduler"] {
             let (fake, path) = order_in(ProcessState::Error, "cancel");
             fake.down(port);
-            fake.post(&path, &[], WISH).is_problem(503, "unavailable");
+            fake.post(&path, &[], COMMAND).is_problem(503, "unavailable");
             fake.queued_nothing();
         }
     }

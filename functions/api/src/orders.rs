@@ -16,7 +16,7 @@ use http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
 use tracing::Instrument;
 
-use crate::door::Door;
+use crate::config::ApiConfig;
 use crate::key::idempotency_key;
 use crate::prefer::Wait;
 use crate::problem::Problem;
@@ -41,7 +41,7 @@ struct Accepted {
 /// same key with the same document, is answered as it is now and not queued again.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
-    door: &Door,
+    config: &ApiConfig,
     caller: &str,
     headers: &HeaderMap,
     body: &Bytes,
@@ -49,10 +49,10 @@ pub(crate) async fn post(
     body::check(headers, body)?;
     let wait = Wait::asked(headers)?;
     let key = idempotency_key(headers)?;
-    let order = read(ports, door, caller, key.as_deref(), body)?;
+    let order = read(ports, config, caller, key.as_deref(), body)?;
     let span = trace::posted(order.order_id, traced(headers));
     let taking = async {
-        let answer = take(ports, door, caller, key.is_some(), wait, order).await;
+        let answer = take(ports, config, caller, key.is_some(), wait, order).await;
         let status = answer.as_ref().map_or_else(Problem::status, Response::status);
         trace::answered(status.as_u16());
         if status.is_server_error() {
@@ -66,7 +66,7 @@ pub(crate) async fn post(
 /// Puts an order on the submission queue, unless it is stored already.
 async fn take(
     ports: &impl ApiPorts,
-    door: &Door,
+    config: &ApiConfig,
     caller: &str,
     has_key: bool,
     wait: Option<Wait>,
@@ -82,11 +82,11 @@ async fn take(
             return Err(Problem::KeyReused { order_id });
         }
         let task = present(ports, order_id, wait).await.map_err(unavailable)?;
-        return Ok(accepted(door, order_id, task.as_deref(), wait));
+        return Ok(accepted(config, order_id, task.as_deref(), wait));
     }
 
     if let Some(channel) = &order.reply_channel
-        && !door.knows(channel)
+        && !config.knows(channel)
     {
         return Err(Problem::member("ReplyChannel", "is not the name of a registered channel"));
     }
@@ -107,11 +107,17 @@ async fn take(
         None => None,
         Some(wait) => watch(ports, order_id, &fingerprint, wait).await?,
     };
-    Ok(accepted(door, order_id, task.as_deref(), wait))
+    Ok(accepted(config, order_id, task.as_deref(), wait))
 }
 
 /// The order as it goes on the queue: the body unchanged, and what the reserved members say.
-fn read(ports: &impl ApiPorts, door: &Door, caller: &str, key: Option<&str>, body: &Bytes) -> Result<Order, Problem> {
+fn read(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &str,
+    key: Option<&str>,
+    body: &Bytes,
+) -> Result<Order, Problem> {
     let document = Json::document(body)?;
     let text_member = |name| document.member(name).map(|value| body::text(name, value.text())).transpose();
     let reply_channel = text_member("ReplyChannel")?;
@@ -131,11 +137,11 @@ fn read(ports: &impl ApiPorts, door: &Door, caller: &str, key: Option<&str>, bod
         submitter: caller.into(),
         reply_channel,
         correlation_id,
-        priority: door.lane(named),
+        priority: config.priority(named),
     })
 }
 
-/// The lane that the document names, from the member's JSON.
+/// The priority that the document names, from the member's JSON.
 fn priority(value: &str) -> Result<Priority, Problem> {
     let name: Option<Cow<'_, str>> = serde_json::from_str(value).ok();
     match name.as_deref() {
@@ -179,10 +185,10 @@ async fn watch(
 
 /// 200 with the task for a caller who waited until it was settled; 202 for all others. A task in `Error` is settled: it
 /// waits for an operator and will not go on by itself.
-fn accepted(door: &Door, order_id: OrderId, task: Option<&Task>, wait: Option<Wait>) -> Response<Bytes> {
+fn accepted(config: &ApiConfig, order_id: OrderId, task: Option<&Task>, wait: Option<Wait>) -> Response<Bytes> {
     let response = match (task, wait) {
         (Some(task), Some(wait)) if task.process_state.is_settled() => {
-            wait.applied(reply::json(StatusCode::OK, &TaskView::whole(task, door.redaction())))
+            wait.applied(reply::json(StatusCode::OK, &TaskView::whole(task, config.redaction())))
         }
         (task, _) => {
             let process_state = task.map_or(ProcessState::Pending, |task| task.process_state);
@@ -258,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_may_name_its_lane_and_else_leaves_it_to_the_workflow() {
+    fn an_order_may_name_its_priority_and_else_leaves_it_to_the_workflow() {
         for (text, priority) in [
             (r#"{"Priority":"high"}"#, Some(Priority::High)),
             (r#"{"Priority":"hi\u0067h"}"#, Some(Priority::High)),
@@ -280,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_names_no_lane_is_queued_in_that_of_the_workflow() {
+    fn an_order_that_names_no_priority_is_queued_in_that_of_the_workflow() {
         let (normal, high) = (Some(Priority::Normal), Some(Priority::High));
         for (workflow, text, priority) in [
             (Priority::High, ORDER, high),
@@ -289,7 +295,7 @@ mod tests {
             (Priority::Normal, r#"{"Priority":"high"}"#, high),
         ] {
             let fake = Fake::default();
-            fake.door(Door::default().with_priority(workflow));
+            fake.config(ApiConfig::default().with_priority(workflow));
             assert_eq!(fake.post("/orders", &[], text).status, 202);
             assert_eq!(fake.submitted()[0].priority, priority, "{text} in a workflow of lane {workflow:?}");
         }

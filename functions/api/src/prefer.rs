@@ -1,4 +1,4 @@
-//! The header `Prefer` (RFC 7240), of which the door knows `wait`.
+//! The header `Prefer` (RFC 7240), of which the API knows `wait`.
 
 use domain::limits::WAIT_S_MAX;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};

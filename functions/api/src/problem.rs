@@ -44,7 +44,7 @@ pub(crate) enum Problem {
     NotAnObject(JsonError),
     #[error("{name} {fault}")]
     Invalid {
-        place: Place,
+        place: Position,
         /// The member, header or parameter that is wrong.
         name: Cow<'static, str>,
         fault: Cow<'static, str>,
@@ -73,7 +73,7 @@ pub(crate) enum Problem {
 
 /// Where in a request something is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Position {
     /// A member of the body.
     Body,
     /// A header.
@@ -101,17 +101,17 @@ struct Document<'a> {
 impl Problem {
     /// A member of the body that is missing, unknown or wrong.
     pub(crate) fn member(name: impl Into<Cow<'static, str>>, fault: impl Into<Cow<'static, str>>) -> Self {
-        Self::Invalid { place: Place::Body, name: shortened(name.into()), fault: fault.into() }
+        Self::Invalid { place: Position::Body, name: shortened(name.into()), fault: fault.into() }
     }
 
     /// A header that is wrong.
     pub(crate) fn header(name: &'static str, fault: impl Into<Cow<'static, str>>) -> Self {
-        Self::Invalid { place: Place::Header, name: name.into(), fault: fault.into() }
+        Self::Invalid { place: Position::Header, name: name.into(), fault: fault.into() }
     }
 
     /// A query parameter that is unknown, repeated or wrong.
     pub(crate) fn parameter(name: impl Into<Cow<'static, str>>, fault: impl Into<Cow<'static, str>>) -> Self {
-        Self::Invalid { place: Place::Query, name: shortened(name.into()), fault: fault.into() }
+        Self::Invalid { place: Position::Query, name: shortened(name.into()), fault: fault.into() }
     }
 
     /// A read that could not be made; nothing was changed.
@@ -193,9 +193,9 @@ impl Problem {
             Self::NotJson(_) => Kind::NotJson,
             Self::TooDeep(_) => Kind::TooDeep,
             Self::NotAnObject(_) => Kind::NotAnObject,
-            Self::Invalid { place: Place::Body, .. } => Kind::InvalidField,
-            Self::Invalid { place: Place::Header, .. } => Kind::InvalidHeader,
-            Self::Invalid { place: Place::Query, .. } => Kind::InvalidParameter,
+            Self::Invalid { place: Position::Body, .. } => Kind::InvalidField,
+            Self::Invalid { place: Position::Header, .. } => Kind::InvalidHeader,
+            Self::Invalid { place: Position::Query, .. } => Kind::InvalidParameter,
             Self::KeyReused { .. } => Kind::KeyReused,
             Self::NoOrder => Kind::NoOrder,
             Self::StateForbids { .. } => Kind::StateForbids,

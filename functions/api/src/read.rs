@@ -9,7 +9,7 @@ use domain::time::Timestamp;
 use http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
 
-use crate::door::Door;
+use crate::config::ApiConfig;
 use crate::problem::Problem;
 use crate::view::TaskView;
 use crate::{ApiPorts, etag, prefer::Wait, reply};
@@ -41,7 +41,7 @@ struct Health {
 /// is at the end.
 pub(crate) async fn order(
     ports: &impl ApiPorts,
-    door: &Door,
+    config: &ApiConfig,
     id: &str,
     headers: &HeaderMap,
 ) -> Result<Response<Bytes>, Problem> {
@@ -53,7 +53,7 @@ pub(crate) async fn order(
         None => ports.task(order_id).await,
     };
     let task = task.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
-    let response = reply::json(StatusCode::OK, &TaskView::whole(&task, door.redaction()));
+    let response = reply::json(StatusCode::OK, &TaskView::whole(&task, config.redaction()));
     let response = etag::unless_known(response, headers, task.version)?;
     Ok(match wait {
         Some(wait) => wait.applied(response),
@@ -62,7 +62,7 @@ pub(crate) async fn order(
 }
 
 /// `GET /orders/{id}/document`: what the application sent, without what is not to be seen of it.
-pub(crate) async fn document(ports: &impl ApiPorts, door: &Door, id: &str) -> Result<Response<Bytes>, Problem> {
+pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str) -> Result<Response<Bytes>, Problem> {
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let order = ports.order(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     let Order { order_id, document, fingerprint: _, submitted_at, submitter, reply_channel, correlation_id, priority } =
@@ -74,7 +74,7 @@ pub(crate) async fn document(ports: &impl ApiPorts, door: &Door, id: &str) -> Re
         correlation_id: correlation_id.as_deref(),
         reply_channel: reply_channel.as_deref(),
         priority: *priority,
-        document: &door.redaction().shown(document),
+        document: &config.redaction().shown(document),
     };
     Ok(reply::json(StatusCode::OK, &view))
 }
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn a_document_is_shown_as_it_was_sent_but_what_is_redacted() {
         let fake = Fake::default();
-        fake.door(Door::default().redacting(["cvc"]));
+        fake.config(ApiConfig::default().redacting(["cvc"]));
         let order_id = fake.stores_with(task_in("a", ProcessState::Processing), |order| {
             order.document = Json::document(br#"{"Card": {"Cvc": "123"}, "Total": 1.10}"#).unwrap();
             order.correlation_id = Some("cart-7".into());
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn what_is_redacted_is_not_shown_of_outputs_to_whoever_posts_either() {
         let fake = Fake::default();
-        fake.door(Door::default().redacting(["Iban"]));
+        fake.config(ApiConfig::default().redacting(["Iban"]));
         let mut task = task_in("a", ProcessState::Processed);
         task.steps[0].output = Some(Json::document(br#"{"IBAN": "DE02", "Total": 1.10}"#).unwrap());
         let order_id = fake.stores(task);

@@ -7,7 +7,7 @@ use crate::bulk::JobAction;
 use crate::console::{self, File};
 use crate::problem_kind::Kind;
 
-/// A path that the door knows. Ids are as the caller wrote them.
+/// A path that the API knows. Ids are as the caller wrote them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route<'a> {
     /// `/orders`
@@ -24,7 +24,7 @@ pub(crate) enum Route<'a> {
     Job(&'a str),
     /// `/bulk/{id}/start` and `/cancel`
     JobCommand(&'a str, JobAction),
-    /// `/dead-letters`
+    /// `/dead-dead_letters`
     DeadLetters,
     /// `/services`
     Services,

@@ -1,4 +1,4 @@
-//! Which wishes of an operator an order's state allows: what the state machine will say, asked before anything is queued.
+//! Which commands of an operator an order's state allows: what the state machine will say, asked before anything is queued.
 //!
 //! The scheduler decides; the order may have gone on by the time that it does. A test holds this mirror against
 //! [`domain::machine::decide`] for every action and state.
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_door_refuses_what_the_state_machine_refuses_and_for_the_same_reason() {
+    fn the_api_refuses_what_the_state_machine_refuses_and_for_the_same_reason() {
         for action in [Action::Resubmit, Action::Cancel, Action::Pause, Action::Resume] {
             for state in ProcessState::ALL {
                 for paused in [None, Some(pause())] {

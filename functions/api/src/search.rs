@@ -7,12 +7,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use domain::finder::{FIND_CHARS_MAX, Finder, Pointer};
 use domain::id::OrderId;
 use domain::limits::{NAME_CHARS_MAX, PAGE_MAX, TEXT_CHARS_MAX};
 use domain::order::Order;
 use domain::ports::Page;
 use domain::redaction::Redaction;
+use domain::search::{FIND_CHARS_MAX, Finder, Pointer};
 use domain::task::{ProcessState, StepState, Task};
 use domain::time::Timestamp;
 use futures_util::{StreamExt, TryStreamExt, stream};

@@ -8,7 +8,7 @@ use domain::time::Timestamp;
 use http::{Response, StatusCode};
 use serde::Serialize;
 
-use crate::door::Door;
+use crate::config::ApiConfig;
 use crate::problem::Problem;
 use crate::{ApiPorts, reply};
 
@@ -64,16 +64,16 @@ impl<'a> ServiceView<'a> {
     }
 }
 
-/// Every service that the door was told of, and every other one that ever failed, by name.
-pub(crate) async fn services(ports: &impl ApiPorts, door: &Door) -> Result<Response<Bytes>, Problem> {
+/// Every service that the API was told of, and every other one that ever failed, by name.
+pub(crate) async fn services(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
     let records = ports.all_health().await.map_err(Problem::unread)?;
-    Ok(reply::json(StatusCode::OK, &ServiceList { services: views(&records, door) }))
+    Ok(reply::json(StatusCode::OK, &ServiceList { services: views(&records, config) }))
 }
 
-/// The services of these records and those that the door was told of, by name.
-pub(crate) fn views<'a>(records: &'a [ServiceHealth], door: &'a Door) -> Vec<ServiceView<'a>> {
+/// The services of these records and those that the API was told of, by name.
+pub(crate) fn views<'a>(records: &'a [ServiceHealth], config: &'a ApiConfig) -> Vec<ServiceView<'a>> {
     let mut services: BTreeMap<&str, ServiceView<'_>> =
-        door.services().iter().map(|name| (&**name, ServiceView::never_failed(name))).collect();
+        config.services().iter().map(|name| (&**name, ServiceView::never_failed(name))).collect();
     services.extend(records.iter().map(|health| (&*health.service, ServiceView::of(health))));
     services.into_values().collect()
 }
@@ -94,7 +94,7 @@ mod tests {
         });
         let answer = fake.get("/services");
         assert_eq!((answer.status, &answer.body), (200, &json!({"Services": [&payment]})), "without any names");
-        fake.door(Door::default().with_services(["shipping", "payment", "inventory"]));
+        fake.config(ApiConfig::default().with_services(["shipping", "payment", "inventory"]));
         let well = |service| json!({"Service": service, "State": "Closed"});
         let expected = json!({"Services": [well("inventory"), payment, well("shipping")]});
         assert_eq!(fake.get("/services").body, expected);

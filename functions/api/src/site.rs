@@ -1,8 +1,8 @@
 //! Keeps other sites' pages from posting through a visitor's browser.
 //!
-//! The door takes JSON under the type of a form, since that is what `curl -d` says; but a page of any site may post a
+//! The API takes JSON under the type of a form, since that is what `curl -d` says; but a page of any site may post a
 //! form anywhere without asking. A browser cannot help telling where such a request comes from, in `Sec-Fetch-Site` and
-//! `Origin`; programs send neither. A proxy in front of the door has to leave `Host` as the browser sent it.
+//! `Origin`; programs send neither. A proxy in front of the API has to leave `Host` as the browser sent it.
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_doors_own_pages_and_programs_may_post() {
+    fn the_apis_own_pages_and_programs_may_post() {
         let fake = Fake::default();
         for headers in [
             &[HOST][..],

@@ -15,8 +15,8 @@ use domain::limits::SHARDS;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Clock, Commit, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, PortError, Queues, Randomness,
-    ServiceHealth, Services,
+    Breaker, Clock, Commit, DeadLetterRecord, DeadLetterRecords, Jobs, Lease, LeaseRecord, Leases, PortError, Queues,
+    Randomness, ServiceHealth, Services,
 };
 use domain::task::{Pause, ProcessState, Task};
 use domain::time::Timestamp;
@@ -24,13 +24,13 @@ use domain::workflow::Workflows;
 use futures_util::FutureExt;
 use serde_json::Value;
 
-use crate::{Door, handle};
+use crate::{ApiConfig, handle};
 
 /// A sample order.
 pub(crate) const ORDER: &str = r#"{"Item":"book","Total":12.50}"#;
 /// Who posts in these tests.
 pub(crate) const CALLER: &str = "shop";
-/// The one reply channel that the door knows.
+/// The one reply channel that the API knows.
 pub(crate) const CHANNEL: &str = "shop-replies";
 
 /// A task of the shipped workflow in this state.
@@ -72,7 +72,7 @@ fn order_of(order_id: OrderId) -> Order {
     }
 }
 
-/// Ports in plain maps. What the door must never do panics.
+/// Ports in plain maps. What the API must never do panics.
 #[derive(Default)]
 pub(crate) struct Fake {
     orders: Mutex<BTreeMap<OrderId, Arc<Order>>>,
@@ -85,7 +85,7 @@ pub(crate) struct Fake {
     /// Writes of others that are still to come between a read of a job and its write.
     rivals: AtomicU32,
     /// The last settled first.
-    letters: Mutex<Vec<LetterRecord>>,
+    dead_letters: Mutex<Vec<DeadLetterRecord>>,
     leases: Mutex<Vec<LeaseRecord>>,
     /// Every page of a list says that there is another, which is the same.
     endless: AtomicBool,
@@ -103,8 +103,8 @@ pub(crate) struct Fake {
     orders_read: AtomicU64,
     /// The state of the service `payment`; open unless a test says otherwise.
     service: Mutex<Option<Breaker>>,
-    /// The door, where it is not the usual one.
-    door: Mutex<Option<Door>>,
+    /// The API, where it is not the usual one.
+    config: Mutex<Option<ApiConfig>>,
 }
 
 /// An answer, read.
@@ -160,8 +160,8 @@ impl Fake {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let door = self.door.lock().unwrap().clone().unwrap_or_else(|| Door::new([CHANNEL]));
-        let response = handle(self, &door, caller, request.body(body).unwrap()).now_or_never().unwrap();
+        let config = self.config.lock().unwrap().clone().unwrap_or_else(|| ApiConfig::new([CHANNEL]));
+        let response = handle(self, &config, caller, request.body(body).unwrap()).now_or_never().unwrap();
         let (parts, body) = response.into_parts();
         Answer {
             status: parts.status.as_u16(),
@@ -171,9 +171,9 @@ impl Fake {
         }
     }
 
-    /// From now on requests come to this door.
-    pub(crate) fn door(&self, door: Door) {
-        *self.door.lock().unwrap() = Some(door);
+    /// From now on requests come to this API.
+    pub(crate) fn config(&self, config: ApiConfig) {
+        *self.config.lock().unwrap() = Some(config);
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
@@ -254,9 +254,9 @@ impl Fake {
         self.scheduled.lock().unwrap().iter().map(|(message, _)| message.clone()).collect()
     }
 
-    /// The lanes that it came in.
-    pub(crate) fn lanes(&self) -> Vec<Priority> {
-        self.scheduled.lock().unwrap().iter().map(|(_, lane)| *lane).collect()
+    /// The priorities that it came in.
+    pub(crate) fn priorities(&self) -> Vec<Priority> {
+        self.scheduled.lock().unwrap().iter().map(|(_, priority)| *priority).collect()
     }
 
     /// All jobs, by id.
@@ -280,10 +280,10 @@ impl Fake {
     }
 
     /// Does what the settling of a dead letter does.
-    pub(crate) fn settles_letter(&self, record: LetterRecord) {
-        let mut letters = self.letters.lock().unwrap();
-        letters.retain(|known| known.message_id != record.message_id);
-        letters.insert(0, record);
+    pub(crate) fn settles_dead_letter(&self, record: DeadLetterRecord) {
+        let mut dead_letters = self.dead_letters.lock().unwrap();
+        dead_letters.retain(|known| known.message_id != record.message_id);
+        dead_letters.insert(0, record);
     }
 
     /// The leases that there are.
@@ -342,10 +342,15 @@ impl Queues for Fake {
         Ok(())
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+    async fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        priority: Priority,
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
         self.reach("queues.to_scheduler")?;
         assert_eq!(delay_ms, 0, "an operator does not wait");
-        self.scheduled.lock().unwrap().push((message, lane));
+        self.scheduled.lock().unwrap().push((message, priority));
         Ok(())
     }
 
@@ -406,14 +411,14 @@ impl Leases for Fake {
     }
 }
 
-impl Letters for Fake {
-    async fn record(&self, _: LetterRecord) -> Result<(), PortError> {
+impl DeadLetterRecords for Fake {
+    async fn record(&self, _: DeadLetterRecord) -> Result<(), PortError> {
         panic!("the door settles no letters")
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
+    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         self.reach("letters.letters")?;
-        Ok(self.letters.lock().unwrap().iter().take(limit).cloned().collect())
+        Ok(self.dead_letters.lock().unwrap().iter().take(limit).cloned().collect())
     }
 }
 

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lane_is_always_shown_and_who_paused_it_while_it_is_paused() {
+    fn the_priority_is_always_shown_and_who_paused_it_while_it_is_paused() {
         let mut task = failed();
         (task.priority, task.paused) = (Priority::High, Some(pause()));
         let shown = serde_json::to_value(TaskView::whole(&task, &Redaction::default())).unwrap();

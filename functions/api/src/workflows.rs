@@ -6,7 +6,7 @@ use domain::workflow::{StepRule, Workflow, Workflows};
 use http::{Response, StatusCode};
 use serde::Serialize;
 
-use crate::door::Door;
+use crate::config::ApiConfig;
 use crate::reply;
 
 #[derive(Serialize)]
@@ -42,9 +42,9 @@ struct StepView<'a> {
     horizon_ms: u64,
 }
 
-/// All versions of all workflows that the door was told of.
-pub(crate) fn workflows(door: &Door) -> Response<Bytes> {
-    let workflows = door.workflows().map(views).unwrap_or_default();
+/// All versions of all workflows that the API was told of.
+pub(crate) fn workflows(config: &ApiConfig) -> Response<Bytes> {
+    let workflows = config.workflows().map(views).unwrap_or_default();
     reply::json(StatusCode::OK, &WorkflowList { workflows })
 }
 
@@ -105,7 +105,7 @@ mod tests {
         let workflows = Workflows::parse(&[v1, v2], "w", &["x", "y"]).unwrap();
         let fake = Fake::default();
         assert_eq!(fake.get("/workflows").body, json!({"Workflows": []}));
-        fake.door(Door::default().with_workflows(&workflows));
+        fake.config(ApiConfig::default().with_workflows(&workflows));
         let a = json!({
             "Name": "a", "Agent": "x", "After": [], "CompleteWithinMs": 30_000, "MaxFailures": 3,
             "OnRejected": "compensate", "OnExhausted": "hold", "HorizonMs": 43_200_000,

@@ -45,12 +45,12 @@ pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Ve
 pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Order) -> Result<Submitted, PortError> {
     let order_id = order.order_id;
     let task = Task::new(&order, instance.workflows.current(), instance.shards, ports.random());
-    let lane = task.priority;
+    let priority = task.priority;
     let inserted = ports.insert(order, task).await?;
     tell(order_id, inserted);
     match inserted {
         Inserted::New | Inserted::Same => {
-            ports.to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), lane, 0).await?;
+            ports.to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), priority, 0).await?;
             Ok(Submitted::Stored)
         }
         Inserted::Different => Ok(Submitted::Refused),

@@ -1,27 +1,27 @@
 //! What operators are told about dead letters that no order can tell them of.
 //!
-//! Such an alert has no task that would owe it, so the letter itself stays until the bus has taken it.
+//! Such an alert has no task that would owe it, so the dead letter itself stays until the bus has taken it.
 
 use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Action, CloudEvent, Command};
-use domain::ports::LetterQueue;
+use domain::ports::SourceQueue;
 use domain::task::NoticeKind;
 use domain::time::Timestamp;
 use serde::Serialize;
 
-/// The code of the reason that an alert about a lost wish gives.
+/// The code of the reason that an alert about a lost command gives.
 pub(crate) const COMMAND_LOST: &str = "command-lost";
-/// The type of the event about a letter that nobody can read.
+/// The type of the event about a dead letter that nobody can read.
 pub(crate) const DEAD_LETTER_UNREADABLE: &str = "DeadLetterUnreadable";
 /// Longest text of an alert. What a decoder says may quote the whole body.
 const WORDS_CHARS_MAX: usize = 1_000;
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct LostWish {
+struct LostCommand {
     #[serde(rename = "OrderID")]
     order_id: OrderId,
     reason: Reason,
@@ -41,7 +41,7 @@ struct Unreadable<'a> {
     #[serde(rename = "MessageID")]
     message_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    queue: Option<&'a LetterQueue>,
+    queue: Option<&'a SourceQueue>,
     message: String,
 }
 
@@ -50,9 +50,9 @@ pub(crate) fn words(command: &Command) -> String {
     format!("{} by {}: {}", command.action.name(), command.by, command.reason)
 }
 
-/// The alert about a command that was accepted and could not be carried out. What helps is to wish it again.
-pub(crate) fn lost_wish(message_id: &str, command: &Command, now: Timestamp) -> CloudEvent {
-    let data = LostWish {
+/// The alert about a command that was accepted and could not be carried out. What helps is to command it again.
+pub(crate) fn lost_command(message_id: &str, command: &Command, now: Timestamp) -> CloudEvent {
+    let data = LostCommand {
         order_id: command.order_id,
         reason: Reason { code: COMMAND_LOST, message: cut(&words(command)) },
         actions: [path(command.action)],
@@ -61,10 +61,10 @@ pub(crate) fn lost_wish(message_id: &str, command: &Command, now: Timestamp) -> 
     event(message_id, NoticeKind::OrderNeedsOperator.name(), subject, Json::of(&data), now)
 }
 
-/// The alert about a letter that nobody can read. Its queue is not known where even its frame could not be read.
+/// The alert about a dead letter that nobody can read. Its queue is not known where even its frame could not be read.
 pub(crate) fn unreadable(
     message_id: &Arc<str>,
-    queue: Option<&LetterQueue>,
+    queue: Option<&SourceQueue>,
     problem: &str,
     now: Timestamp,
 ) -> CloudEvent {
@@ -72,7 +72,7 @@ pub(crate) fn unreadable(
     event(message_id, DEAD_LETTER_UNREADABLE, message_id.clone(), Json::of(&data), now)
 }
 
-/// The id is made of the letter's, so that a receiver can tell repeats.
+/// The id is made of the dead letter's, so that a receiver can tell repeats.
 fn event(message_id: &str, kind: &str, subject: Arc<str>, data: Json, now: Timestamp) -> CloudEvent {
     CloudEvent {
         specversion: "1.0".into(),

@@ -2,7 +2,7 @@
 
 use std::future::ready;
 
-use domain::bulk::{Job, Next, Outgoing, PAGES_AT_ONCE, Standing, carry_on, standing};
+use domain::bulk::{EntryState, Job, Next, Outgoing, PAGES_AT_ONCE, carry_on, entry_state};
 use domain::instance::Instance;
 use domain::lease::{Held, hold};
 use domain::limits::PAGE_MAX;
@@ -70,9 +70,9 @@ async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result
     let Some(job) = ports.job(job_id).await? else {
         return Ok(0);
     };
-    let standings = standings(ports, &job).await?;
+    let entry_states = entry_states(ports, &job).await?;
     let pages = pages(ports, &job).await?;
-    let Next { job: after, send } = carry_on(&job, &standings, &pages, ports.now(), tick_ms);
+    let Next { job: after, send } = carry_on(&job, &entry_states, &pages, ports.now(), tick_ms);
     let Some(after) = after else {
         return Ok(0);
     };
@@ -85,8 +85,9 @@ async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result
         tracing::info!(job_id, ?state, "bulk job");
     }
     let sent = send.len() as u64;
-    let sending = stream::iter(send)
-        .map(|Outgoing { message, lane, delay_ms }| async move { ports.to_scheduler(message, lane, delay_ms).await });
+    let sending = stream::iter(send).map(|Outgoing { message, priority, delay_ms }| async move {
+        ports.to_scheduler(message, priority, delay_ms).await
+    });
     sending.buffer_unordered(AT_ONCE).try_for_each(|()| ready(Ok(()))).await?;
     if sent > 0 {
         tracing::debug!(monotonic_counter.bulk_commands_sent = sent, job_id, "commands sent");
@@ -95,10 +96,10 @@ async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result
 }
 
 /// How the orders under way stand, in their order.
-async fn standings(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Standing>, PortError> {
+async fn entry_states(ports: &impl BulkPorts, job: &Job) -> Result<Vec<EntryState>, PortError> {
     let looks = job.under_way.iter().map(|entry| async move {
         let task = ports.task(entry.order_id).await?;
-        Ok(standing(job, entry, task.as_deref()))
+        Ok(entry_state(job, entry, task.as_deref()))
     });
     stream::iter(looks.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
 }

@@ -1,5 +1,5 @@
 //! The supervisor function: finds what is overdue, counts the failure, and asks for a retry, an undo or an operator;
-//! carries on the jobs that operators gave; and settles what ended in a dead-letter queue.
+//! carries on the jobs that operators gave; and settles what ended in a dead-dead letter queue.
 //!
 //! It knows no business, calls no service and claims no step. Any number of supervisors may run at once and share the
 //! shards by leases (rule 13), which only saves work: each finding is one conditional write, so whoever loses it reads
@@ -9,7 +9,7 @@
 
 mod alerts;
 mod bulk;
-mod letters;
+mod dead_letters;
 mod sweep;
 #[cfg(test)]
 mod testing;
@@ -21,7 +21,7 @@ use domain::ports::Clock;
 use domain::time::Timestamp;
 
 pub use bulk::{BulkPorts, BulkReport, bulk};
-pub use letters::{LetterPorts, dead_letters};
+pub use dead_letters::{DeadLetterPorts, dead_letters};
 pub use sweep::{Report, SupervisorPorts, handle};
 
 /// How a supervisor runs.

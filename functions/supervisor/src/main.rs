@@ -1,4 +1,4 @@
-//! The supervisor on Lambda, behind a schedule and the dead-letter queues.
+//! The supervisor on Lambda, behind a schedule and the dead-dead letter queues.
 
 use std::process::ExitCode;
 
@@ -27,6 +27,6 @@ async fn run() -> Result<(), Error> {
         tracing::info!(?swept, ?carried_on, "run");
         swept.map_err(Error::from).and(carried_on.map_err(Error::from)).map(drop)
     };
-    let letters = async |batch| supervisor::dead_letters(&ports, &instance, batch).await;
-    lambda::supervisor(&config.dead_letter_queues, run, letters).await
+    let dead_letters = async |batch| supervisor::dead_letters(&ports, &instance, batch).await;
+    lambda::supervisor(&config.dead_letter_queues, run, dead_letters).await
 }

@@ -15,8 +15,8 @@ use domain::limits::SHARDS;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Page,
-    PortError, Queues, Randomness, Store,
+    Clock, Commit, DeadLetterRecord, DeadLetterRecords, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
+    ListError, Page, PortError, Queues, Randomness, Store,
 };
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -37,7 +37,7 @@ pub(crate) struct World {
     pub(crate) published: Vec<CloudEvent>,
     pub(crate) leases: BTreeMap<String, (Lease, String)>,
     pub(crate) jobs: BTreeMap<Arc<str>, Arc<Job>>,
-    pub(crate) letters: Vec<LetterRecord>,
+    pub(crate) dead_letters: Vec<DeadLetterRecord>,
     /// Entries that the index shows although they are over.
     pub(crate) index_ghosts: Vec<Due>,
     /// Orders that the index does not show yet.
@@ -45,7 +45,7 @@ pub(crate) struct World {
     /// Shards whose index cannot be read.
     pub(crate) index_down: BTreeSet<u8>,
     pub(crate) bus_down: bool,
-    pub(crate) letters_down: bool,
+    pub(crate) dead_letters_down: bool,
     /// Every lease is given to everybody.
     pub(crate) leases_broken: bool,
     /// Which shards were read.
@@ -380,20 +380,20 @@ impl Jobs for Ports {
     }
 }
 
-impl Letters for Ports {
-    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
+impl DeadLetterRecords for Ports {
+    async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
         self.call(|world| {
-            if world.letters_down {
+            if world.dead_letters_down {
                 return Err(down("letters.record"));
             }
-            world.letters.retain(|record| record.message_id != settled.message_id);
-            world.letters.push(settled);
+            world.dead_letters.retain(|record| record.message_id != settled.message_id);
+            world.dead_letters.push(settled);
             Ok(())
         })
         .await
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
-        self.call(|world| Ok(world.letters.iter().rev().take(limit).cloned().collect())).await
+    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+        self.call(|world| Ok(world.dead_letters.iter().rev().take(limit).cloned().collect())).await
     }
 }

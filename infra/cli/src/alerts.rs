@@ -9,7 +9,7 @@ use domain::task::NoticeKind;
 use serde::Deserialize;
 
 /// The type of the event about a dead letter that nothing can be made of. Its subject is the message's id.
-const LETTER_UNREADABLE: &str = "DeadLetterUnreadable";
+const DEAD_LETTER_UNREADABLE: &str = "DeadLetterUnreadable";
 /// Lines that wait for a slow terminal. Those that find no room are not shown; the events are kept all the same.
 const LINES_WAITING_MAX: usize = 1_000;
 
@@ -81,9 +81,11 @@ pub fn line(event: &CloudEvent) -> Option<String> {
     if *event.kind == *NoticeKind::ReplyChannelFailing.name() {
         return Some(format!("ALERT the reply channel of order {} does not take its messages", event.subject));
     }
-    if *event.kind == *LETTER_UNREADABLE {
-        let letter = &event.subject;
-        return Some(plain(&format!("ALERT dead letter {letter} cannot be read; to do: look at GET /dead-letters")));
+    if *event.kind == *DEAD_LETTER_UNREADABLE {
+        let dead_letter = &event.subject;
+        return Some(plain(&format!(
+            "ALERT dead letter {dead_letter} cannot be read; to do: look at GET /dead-letters"
+        )));
     }
     if *event.kind != *NoticeKind::OrderNeedsOperator.name() {
         return None;
@@ -183,9 +185,9 @@ mod tests {
 
     #[test]
     fn a_dead_letter_that_cannot_be_read_is_one_line_with_its_message_id() {
-        let letter = CloudEvent { subject: "m-7\n\u{1b}[2J".into(), ..event("DeadLetterUnreadable", "{}") };
+        let dead_letter = CloudEvent { subject: "m-7\n\u{1b}[2J".into(), ..event("DeadLetterUnreadable", "{}") };
         assert_eq!(
-            line(&letter).unwrap(),
+            line(&dead_letter).unwrap(),
             "ALERT dead letter m-7 [2J cannot be read; to do: look at GET /dead-letters"
         );
     }

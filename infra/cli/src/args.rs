@@ -17,7 +17,7 @@ use domain::redaction::REDACTED_BY_DEFAULT;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
 pub use operate::{BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs, PlanArgs};
-pub use orders::{ActArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs, WishArgs};
+pub use orders::{ActArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs};
 
 use crate::exit;
 use crate::reply_channels::ReplyChannel;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// Done.
     Fine,
-    /// Done, but not with the outcome that was wished for: an order ended in another state, a check of the doctor failed.
+    /// Done, but not with the outcome that was asked for: an order ended in another state, a check of the doctor failed.
     Otherwise,
     /// The command line or what it names (a file, a document) is wrong; nothing was done.
     Usage,

@@ -1,5 +1,5 @@
 //! A small HTTP/1.1 server around a handler of whole requests: bounded bodies, bounded connections, bounded patience, and
-//! an orderly end. The door and the stand-ins both sit on it.
+//! an orderly end. The API and the stand-ins both sit on it.
 
 use std::future::Future;
 use std::net::SocketAddr;

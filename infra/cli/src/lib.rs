@@ -1,6 +1,6 @@
 //! Stepwarden on one machine: all functions in one process on one file.
 //!
-//! Everything that AWS does around the functions is done here: the door listens on a socket ([`serve`]), queues feed
+//! Everything that AWS does around the functions is done here: the API listens on a socket ([`serve`]), queues feed
 //! handlers ([`event_source`]), the supervisors get their schedule ([`ticker`]), what goes out reaches the terminal
 //! ([`alerts`]) and applications ([`reply_channels`]). The handlers are the ones that Lambda
 //! runs. The other half are the commands ([`commands`]) for an API anywhere, this one or a deployed one. What must never be here: a decision about an order; that is made in `domain`. The engine is named in `main.rs`

@@ -1,4 +1,4 @@
-//! The wish to stop, from one who has it to many who must hear it.
+//! The command to stop, from one who has it to many who must hear it.
 
 use tokio::sync::watch;
 
@@ -6,7 +6,7 @@ use tokio::sync::watch;
 #[derive(Debug)]
 pub struct Stopper(watch::Sender<bool>);
 
-/// Hears the wish to stop. Cloning copies a pointer.
+/// Hears the command to stop. Cloning copies a pointer.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Receiver<bool>);
 
@@ -25,7 +25,7 @@ impl Stopper {
 }
 
 impl Stop {
-    /// Waits until stopping is wished for. Cancel-safe.
+    /// Waits until stopping is asked for. Cancel-safe.
     pub async fn requested(&self) {
         let mut receiver = self.0.clone();
         // An error means that the other end is gone, and with it whoever could want us to go on.

@@ -20,5 +20,5 @@ async fn run() -> Result<(), Error> {
         ("STANDINS_TOKEN", "give the part of the path that nobody can guess"),
     ])?;
     let stand_ins = StandIns::new(token, Table::new(dynamodb_alone(&access)?, table))?;
-    lambda::door(async |_, request| stand_ins.answer(request).await).await
+    lambda::http_api(async |_, request| stand_ins.answer(request).await).await
 }

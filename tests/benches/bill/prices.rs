@@ -63,7 +63,7 @@ pub(crate) struct Assumed {
     /// Pollers that the template lets AWS have.
     pub(crate) pollers_max: Pollers,
     pub(crate) long_poll_s: f64,
-    /// All queues that a function takes from, with those of the high lane and of dead letters.
+    /// All queues that a function takes from, with those of the high priority and of dead letters.
     queues: f64,
     supervisor_runs_a_month: f64,
     pub(crate) express_memory_mb: f64,
@@ -137,7 +137,7 @@ impl Prices {
     }
 
     /// Step Functions Standard for steps one after the other: a transition for each, and one for the start. Whether the end
-    /// is another its price list does not say, so it is left out. The door before it is the same HTTP API.
+    /// is another its price list does not say, so it is left out. The API before it is the same HTTP API.
     pub(crate) fn standard(&self, steps: f64) -> f64 {
         self.dollars.http_api_million_requests + (steps + 1.0) * self.dollars.standard_million_transitions
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use agent::{Agent, Answer, Call, Policy, Service};
-use api::Door;
+use api::ApiConfig;
 use bytes::Bytes;
 use domain::instance::Instance;
 use domain::json::Json;
@@ -47,7 +47,7 @@ impl Service for AtOnce {
 pub struct Carry {
     memory: Memory,
     instance: Instance,
-    door: Door,
+    api_config: ApiConfig,
     agents: Vec<Agent<fn() -> AtOnce>>,
 }
 
@@ -68,7 +68,7 @@ impl Carry {
             workflows.current().steps.iter().map(|step| Agent::new(step.agent.clone(), Policy::default(), service));
         let agents = agents.collect::<Result<_, _>>().expect("a good policy");
         let instance = Instance { name: "scheduler-4711".into(), workflows, shards: SHARDS };
-        Self { memory: Memory::new(NOON, 7), instance, door: Door::default(), agents }
+        Self { memory: Memory::new(NOON, 7), instance, api_config: ApiConfig::default(), agents }
     }
 
     /// Takes so many orders through the first stages. Each stage is done for all of them before the next.
@@ -99,7 +99,7 @@ impl Carry {
     fn post(&self, orders: usize) {
         for number in 0..orders {
             let request = http::Request::post("/orders").body(Bytes::from(document(number as u64)));
-            let answer = now(api::handle(&self.memory, &self.door, "shop", request.expect("a request")));
+            let answer = now(api::handle(&self.memory, &self.api_config, "shop", request.expect("a request")));
             assert_eq!(answer.status(), 202);
         }
     }

@@ -142,8 +142,9 @@ fn variables(surroundings: &Surroundings) -> Vec<(String, String)> {
     let Surroundings { endpoint, dynamodb, services, agent, tables, log } = surroundings;
     let queues_at = if endpoint.is_empty() { "https://sqs.eu-central-1.amazonaws.com" } else { endpoint };
     let url = |name: &str| format!("{queues_at}/1/{name}");
-    let lanes = |name: &str| json!({"normal": url(name), "high": url(&format!("{name}-high"))});
-    let agents: serde_json::Map<String, Value> = AGENTS.iter().map(|&name| (name.to_owned(), lanes(name))).collect();
+    let priorities = |name: &str| json!({"normal": url(name), "high": url(&format!("{name}-high"))});
+    let agents: serde_json::Map<String, Value> =
+        AGENTS.iter().map(|&name| (name.to_owned(), priorities(name))).collect();
     let mut variables = vec![
         ("AGENT_QUEUES".to_owned(), Value::Object(agents).to_string()),
         ("DEAD_LETTER_QUEUES".to_owned(), r#"{"arn:aws:sqs:eu-central-1:1:dead":"Scheduler"}"#.to_owned()),

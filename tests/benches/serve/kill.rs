@@ -18,7 +18,7 @@ use crate::Times;
 use crate::reference::Reference;
 use crate::row::{Report, Row};
 
-/// Who posts, as the door of `stepwarden serve` knows it: it goes into the ids that keys make.
+/// Who posts, as the API of `stepwarden serve` knows it: it goes into the ids that keys make.
 const CALLER: &str = "local";
 const STEPS: [&str; 3] = ["reserve-inventory", "charge-payment", "ship-order"];
 /// How long after the restart everything may take, in seconds.

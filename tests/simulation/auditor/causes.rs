@@ -27,7 +27,7 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
     let holds = after.state == OrderState::Error;
     let is_so =
         match code {
-            Some("cancelled") => dossier.wishes.contains("Cancel"),
+            Some("cancelled") => dossier.commands.contains("Cancel"),
             Some("exhausted") => causes
                 .any(Way::Forward, |step| causes.is_exhausted(step) && flow.holds_exhausted.get(step) == Some(&holds)),
             Some("rejected") => causes
@@ -49,19 +49,19 @@ impl Causes<'_> {
     }
 
     /// The step's horizon is over, or its last attempt expired that the workflow allows.
-    fn is_exhausted(&self, place: usize) -> bool {
-        let step = &self.before.steps[place];
-        let is_last = step.state == StepState::Processing && step.failures + 1 >= self.flow.max_failures[place];
+    fn is_exhausted(&self, index: usize) -> bool {
+        let step = &self.before.steps[index];
+        let is_last = step.state == StepState::Processing && step.failures + 1 >= self.flow.max_failures[index];
         let has_expired = step.complete_by_ms.is_some_and(|at_ms| at_ms + self.flow.grace_ms <= self.clock_ms);
         let is_open = matches!(step.state, StepState::Pending | StepState::Processing);
-        let over_ms = step.started_ms.map(|started_ms| started_ms.saturating_add(self.flow.horizons_ms[place]));
+        let over_ms = step.started_ms.map(|started_ms| started_ms.saturating_add(self.flow.horizons_ms[index]));
         is_open && ((is_last && has_expired) || over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms))
     }
 
     /// The attempt under way said no, or more than fits.
-    fn is_rejected(&self, place: usize) -> bool {
-        let step = &self.before.steps[place];
-        let of = Try { order: self.before.order, step: place, way: step.way, attempt: step.attempt };
+    fn is_rejected(&self, index: usize) -> bool {
+        let step = &self.before.steps[index];
+        let of = Try { order: self.before.order, step: index, way: step.way, attempt: step.attempt };
         let endings = [Ending::Failed, Ending::TooLarge];
         step.state == StepState::Processing && endings.iter().any(|ending| self.dossier.has_reply(of, *ending))
     }

@@ -45,9 +45,9 @@ pub(super) struct Dossier {
     /// By step, attempt and invocation of the agent: replies that could not be sent, as it was told.
     pub(super) unsent: BTreeMap<(usize, u32, u32), usize>,
     /// Attempts that dead letters were about.
-    pub(super) letters: Vec<Try>,
+    pub(super) dead_letters: Vec<Try>,
     /// Commands of operators that were queued.
-    pub(super) wishes: BTreeSet<&'static str>,
+    pub(super) commands: BTreeSet<&'static str>,
     /// By step: what happened at its service.
     pub(super) effects: BTreeMap<usize, Effects>,
     /// By step and direction: the key and the body of the first call.

@@ -3,11 +3,12 @@
 //!
 //! Rooms: `seen` are the words, `dossier` is what is remembered of an order, `records` looks at what is written, `causes` at
 //! why orders stop or are undone, `calls` at requests, replies and services, `custody` at who has an order and what is let
-//! go, `wishes` at what becomes of operators' commands, `outside` at what is told, `endings` at what has to be once faults
+//! go, `commands` at what becomes of operators' commands, `outside` at what is told, `endings` at what has to be once faults
 //! stop.
 
 mod calls;
 mod causes;
+mod commands;
 mod custody;
 mod dossier;
 mod endings;
@@ -15,7 +16,6 @@ mod outside;
 mod records;
 pub mod seen;
 mod verdict;
-mod wishes;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub struct Auditor {
     rules: Rules,
     dossiers: BTreeMap<OrderId, Dossier>,
     /// Dead letters that somebody has to be told of.
-    letters_due: BTreeSet<Arc<str>>,
+    dead_letters_due: BTreeSet<Arc<str>>,
     violations: Vec<Violation>,
     at_ms: i64,
 }
@@ -118,7 +118,7 @@ impl Auditor {
             }
             Seen::Dismissed { of, by, returned } => self.dismissed(*of, *by, *returned),
             Seen::Buried { of } => {
-                self.dossier(of.order).letters.push(*of);
+                self.dossier(of.order).dead_letters.push(*of);
                 Ok(())
             }
             Seen::Called { of, key, body, twins, agent, by, clock_ms } => self
@@ -134,19 +134,19 @@ impl Auditor {
                 self.dossier(*order).told.insert((*kind, *version));
                 Ok(())
             }
-            Seen::LetterDue { id } => {
-                self.letters_due.insert(id.clone());
+            Seen::DeadLetterDue { id } => {
+                self.dead_letters_due.insert(id.clone());
                 Ok(())
             }
             Seen::LetterTold { id } => {
-                self.letters_due.remove(id);
+                self.dead_letters_due.remove(id);
                 Ok(())
             }
-            Seen::LetterGone { id } => must(!self.letters_due.contains(id), Invariant::Alert, || {
+            Seen::DeadLetterGone { id } => must(!self.dead_letters_due.contains(id), Invariant::Alert, || {
                 format!("dead letter {id} is let go, and nobody will ever be told of it")
             }),
             Seen::Wished { order, action } => {
-                self.dossier(*order).wishes.insert(action);
+                self.dossier(*order).commands.insert(action);
                 Ok(())
             }
             Seen::Promised { order, action } => self.promised(*order, action),

@@ -54,10 +54,10 @@ impl Dossier {
     fn keep(&mut self, record: &Record, by: u32, at_ms: i64) {
         let since = record.reason.as_ref().map_or(0, |(_, since)| *since);
         self.past.insert(record.version, Past { state: record.state, since, paused: record.paused });
-        for (place, step) in record.steps.iter().enumerate() {
+        for (index, step) in record.steps.iter().enumerate() {
             if let (StepState::Processing, Some(complete_by_ms)) = (step.state, step.complete_by_ms) {
                 let claim = Claimed { way: step.way, complete_by_ms, by, at_ms, requested: false };
-                self.claims.entry((place, step.attempt)).or_insert(claim);
+                self.claims.entry((index, step.attempt)).or_insert(claim);
             }
         }
         self.last = Some(record.clone());
@@ -75,26 +75,26 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
         return Err((Invariant::Record, format!("there is no version {} of the workflow", after.workflow)));
     };
     absorbing(before, after)?;
-    for place in 0..after.steps.len() {
-        let (b, a) = (&before.steps[place], &after.steps[place]);
-        let of = Try { order: after.order, step: place, way: b.way, attempt: b.attempt };
+    for index in 0..after.steps.len() {
+        let (b, a) = (&before.steps[index], &after.steps[index]);
+        let of = Try { order: after.order, step: index, way: b.way, attempt: b.attempt };
         let endings = [Ending::Failed, Ending::Done, Ending::TooLarge, Ending::Deferred];
         let has_answered = endings.iter().any(|ending| dossier.has_reply(of, *ending));
         if (b.way, a.way, b.state) == (Way::Forward, Way::Undo, StepState::Processing) && !has_answered {
             let until_ms = b.complete_by_ms.filter(|until_ms| clock_ms < *until_ms);
-            dossier.running_until_ms.extend(until_ms.map(|until_ms| (place, until_ms)));
+            dossier.running_until_ms.extend(until_ms.map(|until_ms| (index, until_ms)));
         }
-        let change = Change { flow, dossier, before, after, place, clock_ms };
+        let change = Change { flow, dossier, before, after, index, clock_ms };
         change.claim()?;
         change.counting()?;
         change.movers()?;
         change.output()?;
         if a.attempt > b.attempt && a.way == Way::Undo {
-            dossier.running_until_ms.remove(&place);
+            dossier.running_until_ms.remove(&index);
         }
         if a.failures > b.failures {
-            must(dossier.counted.insert((place, b.attempt)), Invariant::Counting, || {
-                format!("attempt {} of step {place} is counted twice", b.attempt)
+            must(dossier.counted.insert((index, b.attempt)), Invariant::Counting, || {
+                format!("attempt {} of step {index} is counted twice", b.attempt)
             })?;
         }
     }
@@ -113,19 +113,19 @@ fn absorbing(before: &Record, after: &Record) -> Finding {
 
 /// Processed and compensated are what they say, in the record and at the services.
 fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
-    for (place, step) in after.steps.iter().enumerate() {
-        let effects = dossier.effects(place);
+    for (index, step) in after.steps.iter().enumerate() {
+        let effects = dossier.effects(index);
         match after.state {
             OrderState::Compensated => {
                 let is_undone = step.attempt == 0 || (step.way, step.state) == (Way::Undo, StepState::Processed);
-                let is_confirmed = step.attempt == 0 || dossier.is_taken_back(place);
+                let is_confirmed = step.attempt == 0 || dossier.is_taken_back(index);
                 must(is_undone && is_confirmed && effects.forward <= effects.undo, Invariant::Undone, || {
-                    format!("compensated, but step {place} is not undone: {after}")
+                    format!("compensated, but step {index} is not undone: {after}")
                 })?;
             }
             OrderState::Processed => {
                 let is_done = (step.way, step.state) == (Way::Forward, StepState::Processed);
-                must(is_done, Invariant::Movers, || format!("processed, but step {place} is not: {after}"))?;
+                must(is_done, Invariant::Movers, || format!("processed, but step {index} is not: {after}"))?;
             }
             OrderState::Pending | OrderState::Processing | OrderState::Error | OrderState::Compensating => {}
         }
@@ -165,18 +165,18 @@ struct Change<'a> {
     dossier: &'a Dossier,
     before: &'a Record,
     after: &'a Record,
-    place: usize,
+    index: usize,
     /// The writer's clock.
     clock_ms: i64,
 }
 
 impl Change<'_> {
     fn steps(&self) -> (&StepSeen, &StepSeen) {
-        (&self.before.steps[self.place], &self.after.steps[self.place])
+        (&self.before.steps[self.index], &self.after.steps[self.index])
     }
 
     fn of(&self, step: &StepSeen) -> Try {
-        Try { order: self.after.order, step: self.place, way: step.way, attempt: step.attempt }
+        Try { order: self.after.order, step: self.index, way: step.way, attempt: step.attempt }
     }
 
     fn has_turned(&self) -> bool {
@@ -187,27 +187,27 @@ impl Change<'_> {
     /// Invariants 2 and 6: who claims, and when.
     fn claim(&self) -> Finding {
         let (b, a) = self.steps();
-        let place = self.place;
+        let index = self.index;
         must(a.attempt >= b.attempt && a.attempt <= b.attempt + 1, Invariant::Claims, || {
-            format!("step {place} goes from attempt {} to {}", b.attempt, a.attempt)
+            format!("step {index} goes from attempt {} to {}", b.attempt, a.attempt)
         })?;
         must(b.way == Way::Forward || a.way == Way::Undo, Invariant::NothingAfterUndo, || {
-            format!("step {place} turns forward again")
+            format!("step {index} turns forward again")
         })?;
         if a.attempt == b.attempt {
             let is_held = a.state == StepState::Processing;
             let holder = |step: &StepSeen| (step.state, step.way, step.locked_by.clone(), step.complete_by_ms);
             return must(!is_held || holder(a) == holder(b), Invariant::Claims, || {
-                format!("attempt {} of step {place} has another claimant or deadline", a.attempt)
+                format!("attempt {} of step {index} has another claimant or deadline", a.attempt)
             });
         }
         let is_whole = a.state == StepState::Processing && a.locked_by.is_some() && a.complete_by_ms.is_some();
-        must(is_whole, Invariant::Claims, || format!("attempt {} of step {place} is no claim", a.attempt))?;
-        must(!self.after.paused, Invariant::Operator, || format!("step {place} is claimed while the order is paused"))?;
+        must(is_whole, Invariant::Claims, || format!("attempt {} of step {index} is no claim", a.attempt))?;
+        must(!self.after.paused, Invariant::Operator, || format!("step {index} is claimed while the order is paused"))?;
         // What its holder gave back for no time at all may be claimed in the same write.
         let is_given_back = self.dossier.has_reply(self.of(b), Ending::Deferred);
         must(b.state != StepState::Processing || self.has_turned() || is_given_back, Invariant::Claims, || {
-            format!("step {place} is claimed while attempt {} is held", b.attempt)
+            format!("step {index} is claimed while attempt {} is held", b.attempt)
         })?;
         self.patience()?;
         self.sequence()
@@ -216,38 +216,38 @@ impl Change<'_> {
     /// Not before its back-off is over, nor, for an undo, before the forward attempt is, by the writer's clock.
     fn patience(&self) -> Finding {
         let (b, a) = self.steps();
-        let (place, clock_ms) = (self.place, self.clock_ms);
+        let (index, clock_ms) = (self.index, self.clock_ms);
         let waits_until_ms = b.not_before_ms.filter(|_| b.state == StepState::Pending && !self.has_turned());
         must(waits_until_ms.is_none_or(|until_ms| until_ms <= clock_ms), Invariant::Claims, || {
-            format!("step {place} is claimed before its back-off is over")
+            format!("step {index} is claimed before its back-off is over")
         })?;
-        let running_until_ms = self.dossier.running_until_ms.get(&place).filter(|_| a.way == Way::Undo);
+        let running_until_ms = self.dossier.running_until_ms.get(&index).filter(|_| a.way == Way::Undo);
         must(running_until_ms.is_none_or(|until_ms| *until_ms <= clock_ms), Invariant::NothingAfterUndo, || {
-            format!("the undo of step {place} is claimed while its forward attempt may still run")
+            format!("the undo of step {index} is claimed while its forward attempt may still run")
         })
     }
 
     fn sequence(&self) -> Finding {
         let (_, a) = self.steps();
-        let place = self.place;
+        let index = self.index;
         let steps = &self.after.steps;
         match a.way {
             Way::Forward => {
                 let is_ready = |earlier: &usize| {
                     (steps[*earlier].way, steps[*earlier].state) == (Way::Forward, StepState::Processed)
                 };
-                must(self.flow.after[place].iter().all(is_ready), Invariant::Sequence, || {
-                    format!("step {place} is claimed before what it comes after is processed: {}", self.after)
+                must(self.flow.after[index].iter().all(is_ready), Invariant::Sequence, || {
+                    format!("step {index} is claimed before what it comes after is processed: {}", self.after)
                 })
             }
             Way::Undo => {
-                let later = (0..steps.len()).filter(|later| self.flow.after[*later].contains(&place));
+                let later = (0..steps.len()).filter(|later| self.flow.after[*later].contains(&index));
                 let is_gone = |later: usize| {
                     steps[later].attempt == 0
                         || (steps[later].way, steps[later].state) == (Way::Undo, StepState::Processed)
                 };
                 must(later.into_iter().all(is_gone), Invariant::Sequence, || {
-                    format!("the undo of step {place} is claimed before those after it are undone: {}", self.after)
+                    format!("the undo of step {index} is claimed before those after it are undone: {}", self.after)
                 })
             }
         }
@@ -256,44 +256,44 @@ impl Change<'_> {
     /// What came of a step is what an agent said, is kept with the step, and stays.
     fn output(&self) -> Finding {
         let (b, a) = self.steps();
-        let place = self.place;
+        let index = self.index;
         let is_done = (a.way, a.state) == (Way::Forward, StepState::Processed);
-        must(a.output.is_some() || !is_done, Invariant::Record, || format!("what came of step {place} is not kept"))?;
+        must(a.output.is_some() || !is_done, Invariant::Record, || format!("what came of step {index} is not kept"))?;
         // One write may both complete a step and turn it round.
         if b.way == Way::Undo || b.output.is_some() || a.output.is_none() {
-            return must(a.output == b.output, Invariant::Record, || format!("what came of step {place} changed"));
+            return must(a.output == b.output, Invariant::Record, || format!("what came of step {index} changed"));
         }
-        let is_said = a.output.is_some_and(|output| self.dossier.outputs.contains(&(place, output)));
-        must(is_said, Invariant::Record, || format!("what is kept as come of step {place}, nobody said"))
+        let is_said = a.output.is_some_and(|output| self.dossier.outputs.contains(&(index, output)));
+        must(is_said, Invariant::Record, || format!("what is kept as come of step {index}, nobody said"))
     }
 
     /// Invariant 4.
     fn counting(&self) -> Finding {
         let (b, a) = self.steps();
-        let place = self.place;
+        let index = self.index;
         must(a.failures <= b.failures + 1, Invariant::Counting, || {
-            format!("failures of step {place} go from {} to {}", b.failures, a.failures)
+            format!("failures of step {index} go from {} to {}", b.failures, a.failures)
         })?;
         must(a.failures <= a.attempt, Invariant::Counting, || {
-            format!("step {place} has {} failures in {} attempts", a.failures, a.attempt)
+            format!("step {index} has {} failures in {} attempts", a.failures, a.attempt)
         })?;
         let may_reset = a.failures == 0 && (self.has_turned() || b.state == StepState::Error);
         must(a.failures >= b.failures || may_reset, Invariant::Counting, || {
-            format!("failures of step {place} go from {} to {}", b.failures, a.failures)
+            format!("failures of step {index} go from {} to {}", b.failures, a.failures)
         })
     }
 
     /// Invariant 3: why a step moves on.
     fn movers(&self) -> Finding {
         let (b, a) = self.steps();
-        let place = self.place;
+        let index = self.index;
         if self.has_turned() {
             let is_so = matches!(self.after.state, OrderState::Compensating | OrderState::Compensated);
-            return must(is_so, Invariant::Movers, || format!("step {place} turns round in {:?}", self.after.state));
+            return must(is_so, Invariant::Movers, || format!("step {index} turns round in {:?}", self.after.state));
         }
         if a.failures > b.failures {
             must(b.state == StepState::Processing, Invariant::Movers, || {
-                format!("a failure of step {place} is counted, of which no attempt was under way")
+                format!("a failure of step {index} is counted, of which no attempt was under way")
             })?;
             return self.failure_is_real();
         }
@@ -309,19 +309,19 @@ impl Change<'_> {
                 })
             }
             (StepState::Error, StepState::Pending) => {
-                let wishes = &self.dossier.wishes;
-                let is_wished = wishes.contains("Resubmit") || (b.way == Way::Undo && wishes.contains("Cancel"));
-                must(is_wished, Invariant::Movers, || {
-                    format!("step {place} was given up and starts again, and nobody wished it")
+                let commands = &self.dossier.commands;
+                let is_commanded = commands.contains("Resubmit") || (b.way == Way::Undo && commands.contains("Cancel"));
+                must(is_commanded, Invariant::Movers, || {
+                    format!("step {index} was given up and starts again, and nobody wished it")
                 })
             }
             (StepState::Processed, _) => {
-                Err((Invariant::Movers, format!("step {place} was processed and is {:?} now", a.state)))
+                Err((Invariant::Movers, format!("step {index} was processed and is {:?} now", a.state)))
             }
             (StepState::Pending, StepState::Error) => {
-                let over_ms = b.started_ms.map(|started_ms| started_ms + self.flow.horizons_ms[place]);
+                let over_ms = b.started_ms.map(|started_ms| started_ms + self.flow.horizons_ms[index]);
                 must(over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms), Invariant::Movers, || {
-                    format!("step {place} is given up while nobody was at work on it, before its horizon")
+                    format!("step {index} is given up while nobody was at work on it, before its horizon")
                 })
             }
             (StepState::Pending | StepState::Error, StepState::Processing)
@@ -346,15 +346,15 @@ impl Change<'_> {
     /// A step whose attempt expired is given up where the workflow says so, and not before.
     fn is_at_threshold(&self) -> Finding {
         let (b, a) = self.steps();
-        let over_ms = b.started_ms.map(|started_ms| started_ms.saturating_add(self.flow.horizons_ms[self.place]));
+        let over_ms = b.started_ms.map(|started_ms| started_ms.saturating_add(self.flow.horizons_ms[self.index]));
         let is_over = over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms);
-        let is_last = a.failures >= self.flow.max_failures[self.place];
+        let is_last = a.failures >= self.flow.max_failures[self.index];
         let is_so = if a.state == StepState::Error { is_last || is_over } else { !is_last };
-        must(is_so, Invariant::Movers, || format!("step {} is {:?} after {} failures", self.place, a.state, a.failures))
+        must(is_so, Invariant::Movers, || format!("step {} is {:?} after {} failures", self.index, a.state, a.failures))
     }
 
     /// A failure that is counted was one: no answer in time by the writer's own word, a no of that attempt, or a dead
-    /// letter about it.
+    /// dead letter about it.
     fn failure_is_real(&self) -> Finding {
         let (b, a) = self.steps();
         let of = self.of(b);
@@ -369,7 +369,7 @@ impl Change<'_> {
                 })?;
                 self.is_at_threshold()
             }
-            DEAD_LETTER => must(self.dossier.letters.contains(&of), Invariant::Movers, || {
+            DEAD_LETTER => must(self.dossier.dead_letters.contains(&of), Invariant::Movers, || {
                 format!("a dead letter about {of} is counted that nobody has seen")
             }),
             _ => {

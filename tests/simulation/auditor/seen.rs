@@ -312,18 +312,18 @@ pub enum Seen {
         version: u64,
     },
     /// A message that no order can tell of is a dead letter: a command, or what nobody can read.
-    LetterDue {
-        /// The letter.
+    DeadLetterDue {
+        /// The dead letter.
         id: Arc<str>,
     },
     /// An alert about a dead letter arrived.
     LetterTold {
-        /// The letter.
+        /// The dead letter.
         id: Arc<str>,
     },
     /// A dead letter is let go.
-    LetterGone {
-        /// The letter.
+    DeadLetterGone {
+        /// The dead letter.
         id: Arc<str>,
     },
     /// An operator's command was put on the scheduler queue.
@@ -410,9 +410,9 @@ impl Seen {
             | Self::Called { of, .. }
             | Self::Effect { of }
             | Self::Confirmed { of } => Some(of.order),
-            Self::LetterDue { .. }
+            Self::DeadLetterDue { .. }
             | Self::LetterTold { .. }
-            | Self::LetterGone { .. }
+            | Self::DeadLetterGone { .. }
             | Self::Panicked { .. }
             | Self::EndIsDue { .. }
             | Self::DrainIsDue { .. } => None,
@@ -436,9 +436,9 @@ impl fmt::Display for Record {
         if self.paused {
             write!(f, " paused")?;
         }
-        for (place, step) in self.steps.iter().enumerate() {
+        for (index, step) in self.steps.iter().enumerate() {
             let way = if step.way == Way::Undo { "undo " } else { "" };
-            write!(f, " | {place} {way}{:?} #{}", step.state, step.attempt)?;
+            write!(f, " | {index} {way}{:?} #{}", step.state, step.attempt)?;
             if step.failures > 0 {
                 write!(f, " failed {}", step.failures)?;
             }
@@ -479,9 +479,9 @@ impl fmt::Display for Seen {
                 write!(f, "tells {kind:?} of v{version} to {}", channel.as_deref().unwrap_or("the event bus"))
             }
             Self::Told { kind, version, .. } => write!(f, "{kind:?} of v{version} arrived"),
-            Self::LetterDue { id } => write!(f, "somebody has to be told of dead letter {id}"),
+            Self::DeadLetterDue { id } => write!(f, "somebody has to be told of dead letter {id}"),
             Self::LetterTold { id } => write!(f, "an alert about dead letter {id} arrived"),
-            Self::LetterGone { id } => write!(f, "dead letter {id} is let go"),
+            Self::DeadLetterGone { id } => write!(f, "dead letter {id} is let go"),
             Self::Wished { action, .. } => write!(f, "an operator wishes: {action}"),
             Self::Promised { action, .. } => write!(f, "an operator is told that the {action} is accepted"),
             Self::Granted { action, looked_at, .. } => write!(f, "is done with the {action} wished at v{looked_at}"),

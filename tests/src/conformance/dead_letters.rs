@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use domain::message::{Priority, Request, SchedulerMessage, decode};
 use domain::order::Order;
-use domain::ports::{DeadLetter, LetterQueue, Queues, Source};
+use domain::ports::{DeadLetter, Queues, Source, SourceQueue};
 use futures_util::future::join;
 
 use super::World;
@@ -23,13 +23,13 @@ async fn let_die<M>(world: &impl World, source: &impl Source<M>) {
 
 /// Takes the next dead letters, so many.
 async fn dead_letters(world: &impl World, count: usize) -> Vec<DeadLetter> {
-    let (source, mut letters) = (world.dead_letters(), Vec::new());
-    while letters.len() < count {
+    let (source, mut dead_letters) = (world.dead_letters(), Vec::new());
+    while dead_letters.len() < count {
         let deliveries = source.receive(count).await;
         source.delete(receipts(&deliveries)).await.unwrap();
-        letters.extend(deliveries.into_iter().map(|delivery| delivery.body.unwrap()));
+        dead_letters.extend(deliveries.into_iter().map(|delivery| delivery.body.unwrap()));
     }
-    letters
+    dead_letters
 }
 
 pub async fn what_is_delivered_too_often_is_a_dead_letter_of_its_queue(world: &impl World) {
@@ -38,29 +38,29 @@ pub async fn what_is_delivered_too_often_is_a_dead_letter_of_its_queue(world: &i
     queues.submit(urgent.clone()).await.unwrap();
     let_die(world, &world.submissions()).await;
     let [accepted] = dead_letters(world, 1).await.try_into().unwrap();
-    assert_eq!((accepted.queue, accepted.receive_count), (LetterQueue::Submission, world.receives_max()));
+    assert_eq!((accepted.queue, accepted.receive_count), (SourceQueue::Submission, world.receives_max()));
     assert_eq!(decode::<Order>(accepted.body.as_bytes()), Ok(urgent));
 
     queues.to_agent("payment", request(4)).await.unwrap();
     let_die(world, &world.requests("payment")).await;
     let [requested] = dead_letters(world, 1).await.try_into().unwrap();
-    assert_eq!(requested.queue, LetterQueue::Agent("payment".into()));
+    assert_eq!(requested.queue, SourceQueue::Agent("payment".into()));
     assert_eq!(decode::<Request>(requested.body.as_bytes()), Ok(request(4)));
 
     queues.to_scheduler(wake(2), Priority::Normal, 0).await.unwrap();
     queues.to_scheduler(command(3), Priority::Normal, 0).await.unwrap();
     let_die(world, &world.scheduler()).await;
-    for (letter, message) in dead_letters(world, 2).await.into_iter().zip([wake(2), command(3)]) {
-        assert_eq!((letter.queue, letter.receive_count), (LetterQueue::Scheduler, world.receives_max()));
-        assert_eq!(decode::<SchedulerMessage>(letter.body.as_bytes()), Ok(message));
+    for (dead_letter, message) in dead_letters(world, 2).await.into_iter().zip([wake(2), command(3)]) {
+        assert_eq!((dead_letter.queue, dead_letter.receive_count), (SourceQueue::Scheduler, world.receives_max()));
+        assert_eq!(decode::<SchedulerMessage>(dead_letter.body.as_bytes()), Ok(message));
     }
 }
 
 pub async fn who_waits_for_dead_letters_gets_the_one_that_comes(world: &impl World) {
     world.ports().to_scheduler(wake(1), Priority::Normal, 0).await.unwrap();
     let scheduler = world.scheduler();
-    let (letters, ()) = join(dead_letters(world, 1), let_die(world, &scheduler)).await;
-    assert_eq!(letters[0].queue, LetterQueue::Scheduler);
+    let (dead_letters, ()) = join(dead_letters(world, 1), let_die(world, &scheduler)).await;
+    assert_eq!(dead_letters[0].queue, SourceQueue::Scheduler);
 }
 
 pub async fn a_dead_letter_is_delivered_until_it_is_deleted(world: &impl World) {
@@ -90,7 +90,7 @@ pub async fn no_two_dead_letters_have_the_same_id(world: &impl World) {
         let_die(world, &world.submissions()).await;
         queues.to_scheduler(wake(n), Priority::Normal, 0).await.unwrap();
         let_die(world, &world.scheduler()).await;
-        // What became of it is kept under its id when the letter is gone.
+        // What became of it is kept under its id when the dead letter is gone.
         while ids.len() < 2 * n as usize {
             let deliveries = source.receive(10).await;
             assert!(deliveries.iter().all(|delivery| ids.insert(delivery.body.clone().unwrap().message_id)));

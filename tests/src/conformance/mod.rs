@@ -5,11 +5,11 @@
 //! [`store_conformance_suite!`](crate::store_conformance_suite) makes those of a [`StoreWorld`] alone.
 
 pub mod accepted;
+pub mod dead_letter_records;
 pub mod dead_letters;
 pub mod events;
 pub mod jobs;
 pub mod leases;
-pub mod letters;
 pub mod memos;
 pub mod queues;
 pub mod samples;
@@ -20,12 +20,12 @@ use std::future::Future;
 
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, Events, Jobs, Leases, Letters, Memos, Queues, Services, Source, Store};
+use domain::ports::{DeadLetter, DeadLetterRecords, Events, Jobs, Leases, Memos, Queues, Services, Source, Store};
 
 /// One set of adapters of what stores, with nothing stored.
 pub trait StoreWorld {
     /// What implements the ports.
-    type Ports: Store + Leases + Services + Memos + Jobs + Letters;
+    type Ports: Store + Leases + Services + Memos + Jobs + DeadLetterRecords;
 
     /// The ports.
     fn ports(&self) -> &Self::Ports;
@@ -79,9 +79,9 @@ macro_rules! conformance_suite {
             a_message_that_is_received_too_often_does_not_come_again,
             an_accepted_order_comes_unchanged,
             messages_of_high_priority_overtake_the_others_at_every_queue,
-            of_four_batches_in_a_row_one_is_left_to_the_normal_lane,
-            a_message_that_comes_again_is_in_its_lane,
-            a_command_comes_in_its_lane_after_its_delay_and_goes_when_deleted,
+            of_four_batches_in_a_row_one_is_left_to_the_normal_priority,
+            a_message_that_comes_again_is_in_its_priority,
+            a_command_comes_in_its_priority_after_its_delay_and_goes_when_deleted,
         );
         $crate::conformance_suite!(@tests $world, dead_letters, true:
             what_is_delivered_too_often_is_a_dead_letter_of_its_queue,
@@ -124,7 +124,7 @@ macro_rules! store_conformance_suite {
             a_repeated_commit_meets_its_own_nonce,
             of_two_commits_at_once_one_wins,
             due_orders_come_longest_due_first_and_page_by_page,
-            only_the_lane_of_the_supervisor_and_of_the_shard_is_due,
+            only_the_priority_of_the_supervisor_and_of_the_shard_is_due,
             a_watch_that_moved_is_due_at_its_new_time_only,
             a_finished_order_is_not_due,
             a_list_is_newest_first_and_pages_through_all,
@@ -164,8 +164,8 @@ macro_rules! store_conformance_suite {
             jobs_are_listed_newest_first,
             all_jobs_that_are_not_ended_are_kept_and_the_newest_hundred_of_the_others,
         );
-        $crate::conformance_suite!(@tests $world, letters, false:
-            the_last_settled_letter_is_the_first_in_the_list,
+        $crate::conformance_suite!(@tests $world, dead_letter_records, false:
+            the_last_settled_dead_letter_is_the_first_in_the_list,
             the_same_message_again_replaces_its_record,
             the_newest_thousand_records_are_kept,
         );

@@ -1,4 +1,4 @@
-//! [`Queues`] and [`Source`]: delivery, visibility, delay, receipts, lanes.
+//! [`Queues`] and [`Source`]: delivery, visibility, delay, receipts, priorities.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
@@ -145,25 +145,25 @@ pub async fn an_accepted_order_comes_unchanged(world: &impl World) {
 
 pub async fn messages_of_high_priority_overtake_the_others_at_every_queue(world: &impl World) {
     let queues = world.ports();
-    for (n, lane) in [(1, Priority::Normal), (2, Priority::High), (3, Priority::Normal), (4, Priority::High)] {
-        queues.submit(Order { priority: Some(lane), ..order(n) }).await.unwrap();
-        queues.to_scheduler(wake(n), lane, 0).await.unwrap();
-        queues.to_agent("payment", Request { priority: lane, ..request(n) }).await.unwrap();
+    for (n, priority) in [(1, Priority::Normal), (2, Priority::High), (3, Priority::Normal), (4, Priority::High)] {
+        queues.submit(Order { priority: Some(priority), ..order(n) }).await.unwrap();
+        queues.to_scheduler(wake(n), priority, 0).await.unwrap();
+        queues.to_agent("payment", Request { priority: priority, ..request(n) }).await.unwrap();
     }
     queues.submit(order(5)).await.unwrap();
     let (submissions, scheduler, payment) = (world.submissions(), world.scheduler(), world.requests("payment"));
     let ids = |numbers: &[u32]| numbers.iter().map(|&n| order(n).order_id).collect::<Vec<_>>();
-    // Within a lane the order is kept, and a batch is of one lane.
-    for (from_door, others) in [(&[2, 4][..], &[2, 4][..]), (&[1, 3, 5], &[1, 3])] {
+    // Within a priority the order is kept, and a batch is of one priority.
+    for (from_api, others) in [(&[2, 4][..], &[2, 4][..]), (&[1, 3, 5], &[1, 3])] {
         let accepted = submissions.receive(10).await;
-        assert_eq!(accepted.iter().map(|one| one.body.as_ref().unwrap().order_id).collect::<Vec<_>>(), ids(from_door));
+        assert_eq!(accepted.iter().map(|one| one.body.as_ref().unwrap().order_id).collect::<Vec<_>>(), ids(from_api));
         assert_eq!(order_ids(&scheduler.receive(10).await), ids(others));
         let requests = payment.receive(10).await;
         assert_eq!(requests.iter().map(|one| one.body.as_ref().unwrap().order_id).collect::<Vec<_>>(), ids(others));
     }
 }
 
-pub async fn of_four_batches_in_a_row_one_is_left_to_the_normal_lane(world: &impl World) {
+pub async fn of_four_batches_in_a_row_one_is_left_to_the_normal_priority(world: &impl World) {
     let (queues, source) = (world.ports(), world.scheduler());
     for n in 0..3 {
         queues.to_scheduler(wake(n), Priority::Normal, 0).await.unwrap();
@@ -179,7 +179,7 @@ pub async fn of_four_batches_in_a_row_one_is_left_to_the_normal_lane(world: &imp
     assert_eq!(received, expected.map(|n| order(n).order_id));
 }
 
-pub async fn a_message_that_comes_again_is_in_its_lane(world: &impl World) {
+pub async fn a_message_that_comes_again_is_in_its_priority(world: &impl World) {
     let (queues, source) = (world.ports(), world.requests("payment"));
     queues.to_agent("payment", Request { priority: Priority::High, ..request(1) }).await.unwrap();
     let first = source.receive(10).await;
@@ -191,7 +191,7 @@ pub async fn a_message_that_comes_again_is_in_its_lane(world: &impl World) {
     assert_eq!(source.receive(10).await[0].body.as_ref().unwrap().order_id, order(2).order_id);
 }
 
-pub async fn a_command_comes_in_its_lane_after_its_delay_and_goes_when_deleted(world: &impl World) {
+pub async fn a_command_comes_in_its_priority_after_its_delay_and_goes_when_deleted(world: &impl World) {
     let (queues, source) = (world.ports(), world.scheduler());
     queues.to_scheduler(command(1), Priority::High, 5_000).await.unwrap();
     queues.to_scheduler(wake(2), Priority::Normal, 0).await.unwrap();

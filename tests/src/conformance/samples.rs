@@ -12,7 +12,7 @@ use domain::message::{
 };
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Commit, Inserted, LetterFate, LetterRecord, Memo, MemoState, ServiceHealth, Source, Store,
+    Breaker, Commit, DeadLetterOutcome, DeadLetterRecord, Inserted, Memo, MemoState, ServiceHealth, Source, Store,
 };
 use domain::task::{Direction, ProcessState, Task};
 use domain::time::Timestamp;
@@ -138,7 +138,7 @@ pub fn health(service: &str, version: u64) -> ServiceHealth {
     }
 }
 
-/// An operator's wish about the `n`-th order.
+/// An operator's command about the `n`-th order.
 #[must_use]
 pub fn command(n: u32) -> SchedulerMessage {
     SchedulerMessage::Command(Command {
@@ -168,17 +168,17 @@ pub fn job(id: &str, planned_after_ms: u64) -> Job {
     Job::plan(id.into(), spec, dry_run, NOON.plus_ms(planned_after_ms)).expect("a job")
 }
 
-/// What became of the `n`-th letter, so long after noon.
+/// What became of the `n`-th dead letter, so long after noon.
 #[must_use]
-pub fn letter(n: u32, settled_after_ms: u64) -> LetterRecord {
-    LetterRecord {
+pub fn dead_letter(n: u32, settled_after_ms: u64) -> DeadLetterRecord {
+    DeadLetterRecord {
         message_id: format!("letter-{n}").into(),
         queue: None,
         order_id: Some(order(n).order_id),
         receive_count: 10,
         at: NOON,
         settled_at: NOON.plus_ms(settled_after_ms),
-        fate: LetterFate::Held,
+        outcome: DeadLetterOutcome::Held,
         message: "the order waits for an operator".into(),
         body: None,
     }

@@ -165,12 +165,12 @@ pub async fn due_orders_come_longest_due_first_and_page_by_page(world: &impl Sto
     assert_eq!(sorted(&early), expected[..2]);
 }
 
-pub async fn only_the_lane_of_the_supervisor_and_of_the_shard_is_due(world: &impl StoreWorld) {
+pub async fn only_the_priority_of_the_supervisor_and_of_the_shard_is_due(world: &impl StoreWorld) {
     let store = world.ports();
     let mine = stored(store, 1).await;
     let operators = stored(store, 2).await;
-    let operators_lane = Some(Watch::Error(operators.order_id.shard(SHARDS)));
-    committed(store, &operators, next(&operators, |task| task.watch = operators_lane)).await;
+    let operators_priority = Some(Watch::Error(operators.order_id.shard(SHARDS)));
+    committed(store, &operators, next(&operators, |task| task.watch = operators_priority)).await;
     for shard in 0..SHARDS {
         let found = all_due(store, shard, NOON.plus_ms(1_000_000), 10).await;
         let expected = if shard == mine.order_id.shard(SHARDS) { vec![mine.order_id] } else { Vec::new() };

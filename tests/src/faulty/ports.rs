@@ -7,8 +7,8 @@ use domain::id::OrderId;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Memo,
-    Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
+    Clock, Commit, DeadLetterRecord, DeadLetterRecords, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
+    ListError, Memo, Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -86,10 +86,15 @@ impl Queues for Faulty {
         self.through("queues.submit", || self.memory.submit(order.clone())).await
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+    async fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        priority: Priority,
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
         self.through("queues.to_scheduler", || async {
             lock(&self.shared.record).to_scheduler.push(message.clone());
-            self.memory.to_scheduler(message.clone(), lane, delay_ms).await
+            self.memory.to_scheduler(message.clone(), priority, delay_ms).await
         })
         .await
     }
@@ -182,13 +187,13 @@ impl Jobs for Faulty {
     }
 }
 
-impl Letters for Faulty {
-    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
-        self.silently_through("letters.record", || Letters::record(&self.memory, settled.clone())).await
+impl DeadLetterRecords for Faulty {
+    async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
+        self.silently_through("letters.record", || DeadLetterRecords::record(&self.memory, settled.clone())).await
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
-        self.silently_through("letters.letters", || self.memory.letters(limit)).await
+    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+        self.silently_through("letters.letters", || self.memory.dead_letter_records(limit)).await
     }
 }
 

@@ -1,6 +1,6 @@
 //! Cursors of lists: as somebody made them up, and such as get past the checksum, which is no secret.
 
-use api::Door;
+use api::ApiConfig;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -8,12 +8,12 @@ use domain::ports::{ListError, Store};
 use http::Request;
 use sha2::{Digest, Sha256};
 
-use super::door;
+use super::api as target;
 use crate::world::now;
 
 /// A cursor is taken or refused, and never a fault of ours; what the store is asked for it can answer.
 pub(super) fn run(input: &[u8]) {
-    let memory = door::memory();
+    let memory = target::memory();
     let Ok(text) = std::str::from_utf8(input) else { return };
     match now(memory.list(None, Some(text), 10)) {
         Ok(page) => assert!(page.tasks.len() <= 3),
@@ -23,13 +23,13 @@ pub(super) fn run(input: &[u8]) {
         for cursor in [percent_encoded(input), sealed(list, text)] {
             let request = Request::get(format!("{path}limit=1&cursor={cursor}")).body(Bytes::new());
             let Ok(request) = request else { continue };
-            let response = now(api::handle(&memory, &Door::default(), "shop", request));
+            let response = now(api::handle(&memory, &ApiConfig::default(), "shop", request));
             assert!([200, 400].contains(&response.status().as_u16()), "{response:?}");
         }
     }
 }
 
-/// As the door makes one for a list, around a place that nobody gave.
+/// As the API makes one for a list, around a place that nobody gave.
 fn sealed(list: &str, place: &str) -> String {
     let content = format!("{list}:{place}");
     let mut bytes = Sha256::digest(&content)[..8].to_vec();

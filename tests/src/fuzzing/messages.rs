@@ -16,7 +16,7 @@ pub(super) fn run(input: &[u8]) {
     }
     round_trip::<Request>(input);
     round_trip::<CloudEvent>(input);
-    if let Some(letter) = round_trip::<DeadLetter>(input) {
-        run(letter.body.as_bytes());
+    if let Some(dead_letter) = round_trip::<DeadLetter>(input) {
+        run(dead_letter.body.as_bytes());
     }
 }

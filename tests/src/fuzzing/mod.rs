@@ -5,9 +5,9 @@
 //! spellings of one document are one document, a request is always answered and never by a fault of ours.
 
 mod answer;
+mod api;
 mod cursor;
 mod document;
-mod door;
 mod messages;
 mod queues;
 mod records;
@@ -28,7 +28,7 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("answer", answer::run),
     ("cursor", cursor::run),
     ("document", document::run),
-    ("door", door::run),
+    ("api", api::run),
     ("messages", messages::run),
     ("queues", queues::run),
     ("records", records::run),

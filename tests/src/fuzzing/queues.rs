@@ -5,7 +5,7 @@ use std::future::Future;
 use domain::batch::Failures;
 use domain::message::{Delivery, Receipt, decode};
 use domain::order::Order;
-use domain::ports::{DeadLetter, LetterQueue, Letters, Store};
+use domain::ports::{DeadLetter, DeadLetterRecords, SourceQueue, Store};
 use domain::task::Task;
 use serde::de::DeserializeOwned;
 
@@ -39,9 +39,9 @@ pub(super) fn run(input: &[u8]) {
             feed(&world, agent::handle(&world.ports, &world.agent("inventory"), delivered(body)));
         }
         b"letter" => settle(&world, delivered::<DeadLetter>(body)),
-        b"letter submission" => settle(&world, letter(LetterQueue::Submission, body)),
-        b"letter scheduler" => settle(&world, letter(LetterQueue::Scheduler, body)),
-        b"letter agent" => settle(&world, letter(LetterQueue::Agent("inventory".into()), body)),
+        b"letter submission" => settle(&world, dead_letter(SourceQueue::Submission, body)),
+        b"letter scheduler" => settle(&world, dead_letter(SourceQueue::Scheduler, body)),
+        b"letter agent" => settle(&world, dead_letter(SourceQueue::Agent("inventory".into()), body)),
         _ => {}
     }
     assert!(now(world.memory.task(order_id)).expect("a store").is_some());
@@ -59,10 +59,10 @@ fn delivered<M: DeserializeOwned>(body: &[u8]) -> Vec<Delivery<M>> {
     vec![Delivery { receipt: receipt(), receive_count: 2, parent: None, body: decode(body) }]
 }
 
-fn letter(queue: LetterQueue, body: &[u8]) -> Vec<Delivery<DeadLetter>> {
+fn dead_letter(queue: SourceQueue, body: &[u8]) -> Vec<Delivery<DeadLetter>> {
     let body = String::from_utf8_lossy(body).as_ref().into();
-    let letter = DeadLetter { queue, message_id: "m1".into(), body, receive_count: 10, at: NOON };
-    vec![Delivery { receipt: receipt(), receive_count: 1, parent: None, body: Ok(letter) }]
+    let dead_letter = DeadLetter { queue, message_id: "m1".into(), body, receive_count: 10, at: NOON };
+    vec![Delivery { receipt: receipt(), receive_count: 1, parent: None, body: Ok(dead_letter) }]
 }
 
 /// Whether the message was reported as failed.
@@ -71,8 +71,11 @@ fn feed(world: &World, handling: impl Future<Output = Failures>) -> bool {
     !failed.is_empty()
 }
 
-fn settle(world: &World, letters: Vec<Delivery<DeadLetter>>) {
+fn settle(world: &World, dead_letters: Vec<Delivery<DeadLetter>>) {
     let instance = world.instance("fuzz");
-    assert!(!feed(world, supervisor::dead_letters(&world.ports, &instance, letters)), "the letter was not settled");
-    assert_eq!(now(world.memory.letters(10)).expect("letters").len(), 1, "it was let go without a record");
+    assert!(
+        !feed(world, supervisor::dead_letters(&world.ports, &instance, dead_letters)),
+        "the letter was not settled"
+    );
+    assert_eq!(now(world.memory.dead_letter_records(10)).expect("letters").len(), 1, "it was let go without a record");
 }

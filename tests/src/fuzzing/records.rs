@@ -1,10 +1,10 @@
 //! Stored records, and what is decided from them.
 
 use domain::bulk::{Job, Spec};
-use domain::machine::{Event, Letter, Moment, decide};
+use domain::machine::{DeadLetterSubject, Event, Moment, decide};
 use domain::message::{Action, Command, Deferral, Failure, Outcome, Reply};
 use domain::order::Order;
-use domain::ports::{LetterRecord, Memo, ServiceHealth};
+use domain::ports::{DeadLetterRecord, Memo, ServiceHealth};
 use domain::task::{Direction, Task};
 use domain::time::Timestamp;
 use domain::workflow::{Workflow, Workflows};
@@ -17,7 +17,7 @@ use crate::world::{AGENTS, PATIENT};
 pub(super) fn run(input: &[u8]) {
     round_trip::<Order>(input);
     round_trip::<Memo>(input);
-    round_trip::<LetterRecord>(input);
+    round_trip::<DeadLetterRecord>(input);
     round_trip::<Spec>(input);
     round_trip::<Job>(input);
     if let Some(health) = round_trip::<ServiceHealth>(input) {
@@ -57,7 +57,7 @@ enum Happening {
     Reply(Reply),
     Sweep,
     Command(Command),
-    DeadLetter(Letter),
+    DeadLetter(DeadLetterSubject),
     Sent,
 }
 
@@ -68,7 +68,7 @@ impl Happening {
             Self::Reply(reply) => Event::Reply { reply, redelivered: true },
             Self::Sweep => Event::Sweep,
             Self::Command(command) => Event::Command { command, redelivered: true },
-            Self::DeadLetter(letter) => Event::DeadLetter { letter },
+            Self::DeadLetter(dead_letter) => Event::DeadLetter { dead_letter },
             Self::Sent => Event::Sent { notices: &[] },
         }
     }
@@ -86,11 +86,11 @@ fn events(task: &Task) -> Vec<Happening> {
             version,
         }));
     }
-    events.push(Happening::DeadLetter(Letter::Wake));
+    events.push(Happening::DeadLetter(DeadLetterSubject::Wake));
     for step in &task.steps {
         let (name, attempt) = (step.name.clone(), step.attempt);
         for direction in [Direction::Forward, Direction::Undo] {
-            events.push(Happening::DeadLetter(Letter::Attempt { step: name.clone(), direction, attempt }));
+            events.push(Happening::DeadLetter(DeadLetterSubject::Attempt { step: name.clone(), direction, attempt }));
             let failure = Failure { code: "no".into(), message: "for good".into() };
             for outcome in [
                 Outcome::Done(domain::json::Json::of(&1)),

@@ -17,7 +17,7 @@ use domain::bulk::Job;
 use domain::id::OrderId;
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, LetterRecord, Memo, ServiceHealth};
+use domain::ports::{DeadLetter, DeadLetterRecord, Memo, ServiceHealth};
 use domain::task::Task;
 use domain::time::Timestamp;
 use tokio::sync::Notify;
@@ -55,7 +55,7 @@ struct State {
     /// Newest first.
     jobs: Vec<Arc<Job>>,
     /// Last settled first.
-    letters: Vec<LetterRecord>,
+    dead_letter_records: Vec<DeadLetterRecord>,
     channels: BTreeSet<String>,
     published: Vec<CloudEvent>,
     notified: Vec<(String, CloudEvent)>,
@@ -82,7 +82,7 @@ impl Memory {
             services: BTreeMap::new(),
             memos: BTreeMap::new(),
             jobs: Vec::new(),
-            letters: Vec::new(),
+            dead_letter_records: Vec::new(),
             channels: BTreeSet::new(),
             published: Vec::new(),
             notified: Vec::new(),

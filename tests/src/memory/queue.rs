@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::message::{Delivery, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, LetterQueue, PortError, Queues, Source};
+use domain::ports::{DeadLetter, PortError, Queues, Source, SourceQueue};
 use domain::time::Timestamp;
 
 use super::{Memory, State};
@@ -13,7 +13,7 @@ use super::{Memory, State};
 pub const VISIBILITY_MS: u64 = 60_000;
 /// Deliveries after which a message becomes a dead letter.
 pub const RECEIVES_MAX: u32 = 10;
-/// Batches of the high lane in a row, after which it is the other's turn.
+/// Batches of the high priority in a row, after which it is the other's turn.
 const HIGH_IN_A_ROW_MAX: u32 = 3;
 
 /// A queue of one kind of message.
@@ -26,7 +26,7 @@ pub(super) struct MemoryQueue<M> {
 
 struct Held<M> {
     body: M,
-    lane: Priority,
+    priority: Priority,
     visible_at: Timestamp,
     receive_count: u32,
 }
@@ -42,9 +42,9 @@ impl<M: Clone> MemoryQueue<M> {
         self.held.values().map(|held| &held.body)
     }
 
-    fn push(&mut self, body: M, lane: Priority, visible_at: Timestamp) {
+    fn push(&mut self, body: M, priority: Priority, visible_at: Timestamp) {
         self.last_id += 1;
-        self.held.insert(self.last_id, Held { body, lane, visible_at, receive_count: 0 });
+        self.held.insert(self.last_id, Held { body, priority, visible_at, receive_count: 0 });
     }
 
     /// Takes out what was delivered too often.
@@ -54,9 +54,9 @@ impl<M: Clone> MemoryQueue<M> {
         dead.into_iter().filter_map(|id| Some((id, self.held.remove(&id)?))).collect()
     }
 
-    /// The lane of the next batch: the high one, but not more than three times in a row if the other has something.
-    fn next_lane(&self, now: Timestamp) -> Option<Priority> {
-        let has = |lane| self.held.values().any(|held| held.lane == lane && held.visible_at <= now);
+    /// The priority of the next batch: the high one, but not more than three times in a row if the other has something.
+    fn next_priority(&self, now: Timestamp) -> Option<Priority> {
+        let has = |priority| self.held.values().any(|held| held.priority == priority && held.visible_at <= now);
         match (has(Priority::Normal), has(Priority::High)) {
             (true, true) if self.high_in_a_row >= HIGH_IN_A_ROW_MAX => Some(Priority::Normal),
             (_, true) => Some(Priority::High),
@@ -66,9 +66,9 @@ impl<M: Clone> MemoryQueue<M> {
     }
 
     fn receive(&mut self, now: Timestamp, limit: usize) -> Option<Vec<Delivery<M>>> {
-        let lane = self.next_lane(now)?;
-        self.high_in_a_row = if lane.is_normal() { 0 } else { self.high_in_a_row + 1 };
-        let mine = self.held.iter_mut().filter(|(_, held)| held.lane == lane && held.visible_at <= now);
+        let priority = self.next_priority(now)?;
+        self.high_in_a_row = if priority.is_normal() { 0 } else { self.high_in_a_row + 1 };
+        let mine = self.held.iter_mut().filter(|(_, held)| held.priority == priority && held.visible_at <= now);
         let deliver = |(id, held): (&u64, &mut Held<M>)| {
             held.visible_at = now.plus_ms(VISIBILITY_MS);
             held.receive_count += 1;
@@ -106,19 +106,24 @@ fn receipt<M>(id: u64, held: &Held<M>) -> Receipt {
 
 impl Queues for Memory {
     async fn submit(&self, order: Order) -> Result<(), PortError> {
-        let lane = order.priority.unwrap_or_default();
-        self.work("queues.submit", |state| state.submissions.push(order, lane, state.now))
+        let priority = order.priority.unwrap_or_default();
+        self.work("queues.submit", |state| state.submissions.push(order, priority, state.now))
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
-        let push = |state: &mut State| state.scheduler.push(message, lane, state.now.plus_ms(delay_ms));
+    async fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        priority: Priority,
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
+        let push = |state: &mut State| state.scheduler.push(message, priority, state.now.plus_ms(delay_ms));
         self.work("queues.to_scheduler", push)
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
         self.work("queues.to_agent", |state| {
-            let (now, lane) = (state.now, request.priority);
-            state.requests_of(agent).push(request, lane, now);
+            let (now, priority) = (state.now, request.priority);
+            state.requests_of(agent).push(request, priority, now);
         })
     }
 
@@ -139,13 +144,13 @@ impl State {
         self.requests.entry(agent.to_owned()).or_insert_with(|| MemoryQueue { receives_max, ..MemoryQueue::default() })
     }
 
-    fn bury<M>(&mut self, queue: LetterQueue, message_id: u64, dead: &Held<M>, text: Text<M>) {
+    fn bury<M>(&mut self, queue: SourceQueue, message_id: u64, dead: &Held<M>, text: Text<M>) {
         let body = text(&dead.body).unwrap_or_else(|error| error.to_string());
-        // A message's id is one only on its queue; the letter's number makes it one among all letters.
+        // A message's id is one only on its queue; the dead letter's number makes it one among all dead letters.
         let message_id = format!("{message_id}-{}", self.dead_letters.last_id + 1);
         let (receive_count, at) = (dead.receive_count, self.now);
-        let letter = DeadLetter { queue, message_id: message_id.into(), body: body.into(), receive_count, at };
-        self.dead_letters.push(letter, Priority::Normal, at);
+        let dead_letter = DeadLetter { queue, message_id: message_id.into(), body: body.into(), receive_count, at };
+        self.dead_letters.push(dead_letter, Priority::Normal, at);
         self.rings = true;
     }
 }
@@ -162,7 +167,7 @@ pub struct Scheduler(Memory);
 #[derive(Clone)]
 pub struct Requests(Memory, String);
 
-/// The receiving end of the dead letters of all queues. A letter is delivered until it is deleted.
+/// The receiving end of the dead letters of all queues. A dead letter is delivered until it is deleted.
 #[derive(Clone)]
 pub struct DeadLetters(Memory);
 
@@ -193,7 +198,7 @@ impl Memory {
 
     async fn receive<M: Clone>(
         &self,
-        name: LetterQueue,
+        name: SourceQueue,
         queue: impl Fn(&mut State) -> &mut MemoryQueue<M>,
         text: Text<M>,
         limit: usize,
@@ -211,7 +216,7 @@ impl Memory {
 
 impl Source<Order> for Submissions {
     async fn receive(&self, limit: usize) -> Vec<Delivery<Order>> {
-        self.0.receive(LetterQueue::Submission, |state| &mut state.submissions, serde_json::to_string, limit).await
+        self.0.receive(SourceQueue::Submission, |state| &mut state.submissions, serde_json::to_string, limit).await
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
@@ -221,7 +226,7 @@ impl Source<Order> for Submissions {
 
 impl Source<SchedulerMessage> for Scheduler {
     async fn receive(&self, limit: usize) -> Vec<Delivery<SchedulerMessage>> {
-        self.0.receive(LetterQueue::Scheduler, |state| &mut state.scheduler, serde_json::to_string, limit).await
+        self.0.receive(SourceQueue::Scheduler, |state| &mut state.scheduler, serde_json::to_string, limit).await
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
@@ -232,7 +237,7 @@ impl Source<SchedulerMessage> for Scheduler {
 impl Source<Request> for Requests {
     async fn receive(&self, limit: usize) -> Vec<Delivery<Request>> {
         let Self(memory, agent) = self;
-        let name = LetterQueue::Agent(agent.as_str().into());
+        let name = SourceQueue::Agent(agent.as_str().into());
         memory.receive(name, |state| state.requests_of(agent), serde_json::to_string, limit).await
     }
 
@@ -258,14 +263,14 @@ impl Memory {
         self.change(|state| state.request_receives_max = receives_max);
     }
 
-    /// Puts a letter with the others that were given up, whatever is in it.
-    pub fn leave_letter(&self, queue: LetterQueue, body: &str) {
+    /// Puts a dead letter with the others that were given up, whatever is in it.
+    pub fn leave_dead_letter(&self, queue: SourceQueue, body: &str) {
         self.change(|state| {
             let message_id = format!("left-{}", state.dead_letters.last_id + 1).into();
-            let letter =
+            let dead_letter =
                 DeadLetter { queue, message_id, body: body.into(), receive_count: RECEIVES_MAX, at: state.now };
             let at = state.now;
-            state.dead_letters.push(letter, Priority::Normal, at);
+            state.dead_letters.push(dead_letter, Priority::Normal, at);
         });
     }
 

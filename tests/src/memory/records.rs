@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use domain::bulk::Job;
 use domain::ports::{
-    Commit, Jobs, LETTERS_KEPT, LetterRecord, Letters, Memo, Memos, PortError, ServiceHealth, Services,
+    Commit, DEAD_LETTERS_KEPT, DeadLetterRecord, DeadLetterRecords, Jobs, Memo, Memos, PortError, ServiceHealth,
+    Services,
 };
 use domain::time::Timestamp;
 
@@ -78,18 +79,18 @@ impl Jobs for Memory {
     }
 }
 
-impl Letters for Memory {
-    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
+impl DeadLetterRecords for Memory {
+    async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
         self.work("letters.record", |state| {
-            state.letters.retain(|record| record.message_id != settled.message_id);
-            state.letters.insert(0, settled);
+            state.dead_letter_records.retain(|record| record.message_id != settled.message_id);
+            state.dead_letter_records.insert(0, settled);
             // Stable: of those settled at the same time the last written stays first.
-            state.letters.sort_by_key(|record| std::cmp::Reverse(record.settled_at));
-            state.letters.truncate(LETTERS_KEPT);
+            state.dead_letter_records.sort_by_key(|record| std::cmp::Reverse(record.settled_at));
+            state.dead_letter_records.truncate(DEAD_LETTERS_KEPT);
         })
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
-        self.work("letters.letters", |state| state.letters.iter().take(limit).cloned().collect())
+    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+        self.work("letters.letters", |state| state.dead_letter_records.iter().take(limit).cloned().collect())
     }
 }

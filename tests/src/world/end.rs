@@ -134,7 +134,7 @@ impl World {
         for message in &record.to_scheduler {
             match message {
                 SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => self.tell_scheduler(message.clone()),
-                // A wish that is wished again is another wish.
+                // A command that is wished again is another command.
                 SchedulerMessage::Command(_) => {}
             }
         }

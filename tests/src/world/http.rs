@@ -1,6 +1,6 @@
-//! The door, as an application meets it.
+//! The API, as an application meets it.
 
-use api::Door;
+use api::ApiConfig;
 use bytes::Bytes;
 use domain::id::OrderId;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::{World, drive};
 /// The application that posts.
 const CALLER: &str = "shop";
 
-/// What the door answered.
+/// What the API answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posted {
     /// The status.
@@ -20,23 +20,23 @@ pub struct Posted {
 }
 
 impl World {
-    /// `POST /orders` with this key, at a door that knows the reply channel `shop-replies`. `None`: it died.
+    /// `POST /orders` with this key, at an API that knows the reply channel `shop-replies`. `None`: it died.
     ///
     /// # Panics
     /// When the answer is no JSON.
-    pub fn post_at_door(&self, key: &str, document: &str) -> Option<Posted> {
+    pub fn post_to_api(&self, key: &str, document: &str) -> Option<Posted> {
         let request = http::Request::post("/orders")
             .header("Idempotency-Key", key)
             .header("Content-Type", "application/json")
             .body(Bytes::from(document.to_owned()))
             .expect("a request");
-        let door = Door::new(["shop-replies"]);
-        let response = drive(&self.memory, &self.ports, api::handle(&self.ports, &door, CALLER, request))?;
+        let api_config = ApiConfig::new(["shop-replies"]);
+        let response = drive(&self.memory, &self.ports, api::handle(&self.ports, &api_config, CALLER, request))?;
         let body = serde_json::from_slice(response.body()).expect("JSON");
         Some(Posted { status: response.status().as_u16(), body })
     }
 
-    /// The id that the door gives to an order with this key.
+    /// The id that the API gives to an order with this key.
     #[must_use]
     pub fn order_of_key(&self, key: &str) -> OrderId {
         OrderId::from_idempotency_key(CALLER, key)

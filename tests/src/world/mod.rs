@@ -222,7 +222,7 @@ impl World {
     }
 
     /// One batch of the dead letters of all queues.
-    pub fn settle_letters(&self) -> Ran {
+    pub fn settle_dead_letters(&self) -> Ran {
         let instance = self.instance("supervisor");
         self.feed(&self.memory.dead_letters(), |batch| supervisor::dead_letters(&self.ports, &instance, batch))
     }
@@ -233,7 +233,7 @@ impl World {
     /// When there is no end of messages.
     pub fn run(&self) {
         for _ in 0..1_000 {
-            let mut ran = vec![self.submit(), self.schedule(), self.settle_letters()];
+            let mut ran = vec![self.submit(), self.schedule(), self.settle_dead_letters()];
             ran.extend(AGENTS.map(|agent| self.serve(agent)));
             if ran.iter().all(|ran| *ran == Ran::Idle) {
                 return;

@@ -119,9 +119,9 @@ fn queues_are_as_the_template_makes_them() {
 
 /// The address of a channel for one resource.
 fn address(pattern: &str, resource: &str) -> String {
-    let lane = if resource.contains("High") { "-high" } else { "" };
+    let priority = if resource.contains("High") { "-high" } else { "" };
     let agent = resource.trim_end_matches("DeadLetters").trim_end_matches("Queue").trim_end_matches("High");
-    pattern.replace("{lane}", lane).replace("{agent}", &agent.to_lowercase())
+    pattern.replace("{priority}", priority).replace("{agent}", &agent.to_lowercase())
 }
 
 /// A queue's name, with the stack's as the channel writes it.

@@ -44,11 +44,11 @@ pub(crate) fn name_of(message: &SchedulerMessage) -> &'static str {
 /// The schema that an event of this type is of: `OrderNeedsOperator` is `order-needs-operator`.
 pub(crate) fn name_of_event(kind: &str) -> String {
     let mut name = String::new();
-    for letter in kind.chars() {
-        if letter.is_ascii_uppercase() && !name.is_empty() {
+    for dead_letter in kind.chars() {
+        if dead_letter.is_ascii_uppercase() && !name.is_empty() {
             name.push('-');
         }
-        name.push(letter.to_ascii_lowercase());
+        name.push(dead_letter.to_ascii_lowercase());
     }
     name
 }

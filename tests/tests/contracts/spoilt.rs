@@ -44,7 +44,7 @@ const LOOSE: [(&str, &str); 29] = [
     ("submission/CorrelationID", "null"),
     ("submission/Priority", "null"),
     ("command/Version", "null"),
-    // A document is an object at the door; behind it nobody looks again.
+    // A document is an object at the API; behind it nobody looks again.
     ("submission/Document", "any value"),
     ("request/Order", "any value"),
 ];

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use domain::id::OrderId;
 use domain::message::{Action, Command, Outcome, Request, SchedulerMessage, decode};
 use domain::order::Order;
-use domain::ports::LetterQueue;
+use domain::ports::SourceQueue;
 use domain::task::{Direction, ProcessState};
 use serde_json::Value;
 use tests::conformance::samples;
@@ -52,7 +52,7 @@ impl Witness {
     fn follow(&mut self, world: &World) {
         for _ in 0..400 {
             world.submit();
-            world.settle_letters();
+            world.settle_dead_letters();
             for message in world.lose_scheduler_messages() {
                 self.see_scheduler_message(&message);
                 world.tell_scheduler(message);
@@ -87,7 +87,7 @@ fn world(workflow: &str) -> World {
     world
 }
 
-fn wish(world: &World, order_id: OrderId, action: Action) {
+fn command(world: &World, order_id: OrderId, action: Action) {
     let (by, reason) = ("ann".into(), "a test".into());
     let version = Some(world.task(order_id).version);
     world.tell_scheduler(SchedulerMessage::Command(Command { order_id, action, by, reason, version }));
@@ -99,7 +99,7 @@ fn post(witness: &mut Witness, world: &World, order: Order) -> OrderId {
 }
 
 /// An order that is processed, one that is undone, one that waits for an operator and is then cancelled, one whose service
-/// fails for a while, one whose channel is gone, and letters.
+/// fails for a while, one whose channel is gone, and dead letters.
 fn play() -> Witness {
     let mut witness = Witness::new();
 
@@ -120,7 +120,7 @@ fn play() -> Witness {
     witness.follow(&holding);
     assert_eq!(holding.state(held), ProcessState::Error);
     for action in [Action::Pause, Action::Resume, Action::Resubmit, Action::Cancel] {
-        wish(&holding, held, action);
+        command(&holding, held, action);
         witness.follow(&holding);
     }
 
@@ -135,9 +135,9 @@ fn play() -> Witness {
     post(&mut witness, &mute, order(5));
     witness.follow(&mute);
 
-    let letters = world(PATIENT);
-    letters.memory.leave_letter(LetterQueue::Scheduler, "{\"Wake\":");
-    letters.memory.leave_letter(LetterQueue::Agent("payment".into()), "no request");
+    let dead_letters = world(PATIENT);
+    dead_letters.memory.leave_dead_letter(SourceQueue::Scheduler, "{\"Wake\":");
+    dead_letters.memory.leave_dead_letter(SourceQueue::Agent("payment".into()), "no request");
     let lost = Command {
         order_id: order(6).order_id,
         action: Action::Cancel,
@@ -145,13 +145,13 @@ fn play() -> Witness {
         reason: "customer called".into(),
         version: None,
     };
-    let order_id = post(&mut witness, &letters, order(6));
-    witness.follow(&letters);
+    let order_id = post(&mut witness, &dead_letters, order(6));
+    witness.follow(&dead_letters);
     assert_eq!(order_id, lost.order_id);
     let lost = serde_json::to_string(&SchedulerMessage::Command(lost)).unwrap();
     assert!(decode::<SchedulerMessage>(lost.as_bytes()).is_ok());
-    letters.memory.leave_letter(LetterQueue::Scheduler, &lost);
-    witness.follow(&letters);
+    dead_letters.memory.leave_dead_letter(SourceQueue::Scheduler, &lost);
+    witness.follow(&dead_letters);
     witness
 }
 

@@ -65,8 +65,13 @@ impl Queues for Ports {
         self.memory.submit(order).await
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
-        self.memory.to_scheduler(message, lane, delay_ms).await
+    async fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        priority: Priority,
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
+        self.memory.to_scheduler(message, priority, delay_ms).await
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {

@@ -8,7 +8,7 @@ use domain::task::{Direction, reason};
 use tests::faulty::Fault;
 use tests::world::{Act, EXPIRED_MS, End, World, now};
 
-use crate::node::{Node, Scene, claimed, steps_done, wish, world};
+use crate::node::{Node, Scene, claimed, command, steps_done, world};
 
 use Direction::Forward;
 
@@ -231,7 +231,7 @@ fn memos() -> Vec<Node> {
             let world = remembering();
             let order_id = claimed(&world);
             world.lose_requests("inventory");
-            world.tell_scheduler(wish(&world, order_id, Action::Cancel));
+            world.tell_scheduler(command(&world, order_id, Action::Cancel));
             world.schedule();
             world.memory.advance(EXPIRED_MS);
             world.schedule();
@@ -243,7 +243,7 @@ fn memos() -> Vec<Node> {
             let world = remembering();
             let order_id = claimed(&world);
             let late = world.lose_requests("inventory").remove(0);
-            world.tell_scheduler(wish(&world, order_id, Action::Cancel));
+            world.tell_scheduler(command(&world, order_id, Action::Cancel));
             world.to_the_end();
             let complete_by = late.complete_by.plus_ms(10 * EXPIRED_MS);
             world.ask_agent("inventory", Request { complete_by, budget_ms: EXPIRED_MS, ..late });

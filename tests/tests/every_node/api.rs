@@ -1,6 +1,6 @@
-//! The door.
+//! The API.
 
-use api::Door;
+use api::ApiConfig;
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::message::Action;
@@ -10,15 +10,15 @@ use serde_json::Value;
 use tests::world::{End, World, drive};
 
 use crate::bulk::failed;
-use crate::letters;
-use crate::node::{CHANNEL, Node, Scene, claimed, wish, world};
+use crate::dead_letters;
+use crate::node::{CHANNEL, Node, Scene, claimed, command, world};
 use crate::scheduler::held;
 
 const HANDLER: &str = "api";
 const CALLER: &str = "shop";
 const KEY: &str = "k1";
 const DOCUMENT: &str = r#"{"Item":"book","Total":12.50,"ReplyChannel":"shop-replies"}"#;
-const WISH: &str = r#"{"By":"ada","Reason":"a test"}"#;
+const COMMAND: &str = r#"{"By":"ada","Reason":"a test"}"#;
 const JOB: &str = r#"{"By":"ada","Reason":"mended","Selector":{},"Canary":1}"#;
 
 /// One request of an application or an operator, and what its answer has to be.
@@ -51,15 +51,15 @@ impl Asked {
         self
     }
 
-    /// `None`: the door died. Else the status and the body.
+    /// `None`: the API died. Else the status and the body.
     fn send(&self, world: &World) -> Option<(u16, Value)> {
         let mut request = Request::builder().method(self.method).uri(&self.path);
         for (name, value) in &self.headers {
             request = request.header(*name, *value);
         }
         let request = request.body(Bytes::from_static(self.body.as_bytes())).expect("a request");
-        let door = Door::new([CHANNEL]).with_services(["inventory"]);
-        let response = drive(&world.memory, &world.ports, api::handle(&world.ports, &door, CALLER, request))?;
+        let api_config = ApiConfig::new([CHANNEL]).with_services(["inventory"]);
+        let response = drive(&world.memory, &world.ports, api::handle(&world.ports, &api_config, CALLER, request))?;
         Some((response.status().as_u16(), serde_json::from_slice(response.body()).expect("JSON")))
     }
 
@@ -90,7 +90,7 @@ fn posted() -> (Asked, OrderId) {
 
 fn commanded(world: World, order_id: OrderId, word: &str) -> Scene {
     // Once it is carried out the state may forbid it.
-    Asked::post(format!("/orders/{order_id}/{word}"), WISH).or(409).scene(world)
+    Asked::post(format!("/orders/{order_id}/{word}"), COMMAND).or(409).scene(world)
 }
 
 /// A job that is planned, with the path under which it is read.
@@ -179,8 +179,8 @@ fn reads() -> Vec<Node> {
         node("GET /leases", || Asked::get("/leases").scene(world())),
         node("GET /dead-letters", || {
             let world = world();
-            letters::left_unreadable(&world);
-            world.settle_letters();
+            dead_letters::left_unreadable(&world);
+            world.settle_dead_letters();
             Asked::get("/dead-letters").scene(world)
         }),
         node("GET /health", || Asked::get("/health").scene(world())),
@@ -206,13 +206,13 @@ fn commands() -> Vec<Node> {
             scene.then(move |world| {
                 world.schedule();
                 assert!(world.task(order_id).paused.is_some(), "it is paused");
-                world.tell_scheduler(wish(world, order_id, Action::Resume));
+                world.tell_scheduler(command(world, order_id, Action::Resume));
             })
         }),
         node("POST /orders/{id}/resume", || {
             let world = world();
             let order_id = claimed(&world);
-            world.tell_scheduler(wish(&world, order_id, Action::Pause));
+            world.tell_scheduler(command(&world, order_id, Action::Pause));
             world.schedule();
             commanded(world, order_id, "resume").ends(order_id, End::Processed)
         }),
@@ -236,11 +236,11 @@ fn jobs() -> Vec<Node> {
         }),
         node("POST /bulk/{id}/start", || {
             let (world, orders, path) = planned();
-            all_in_error(Asked::post(format!("{path}/start"), WISH).or(409).scene(world), orders)
+            all_in_error(Asked::post(format!("{path}/start"), COMMAND).or(409).scene(world), orders)
         }),
         node("POST /bulk/{id}/cancel", || {
             let (world, orders, path) = planned();
-            all_in_error(Asked::post(format!("{path}/cancel"), WISH).or(409).scene(world), orders)
+            all_in_error(Asked::post(format!("{path}/cancel"), COMMAND).or(409).scene(world), orders)
         }),
     ]
 }

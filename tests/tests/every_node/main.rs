@@ -14,7 +14,7 @@
 mod agents;
 mod api;
 mod bulk;
-mod letters;
+mod dead_letters;
 mod node;
 mod scheduler;
 mod submission;

@@ -6,7 +6,7 @@ use domain::task::{Direction, reason};
 use tests::conformance::samples;
 use tests::world::{EXPIRED_MS, End, PATIENT, World};
 
-use crate::node::{Node, Scene, claimed, steps_done, stored, unhurried, wish, with, world};
+use crate::node::{Node, Scene, claimed, command, steps_done, stored, unhurried, with, world};
 
 use Direction::{Forward, Undo};
 
@@ -53,7 +53,7 @@ pub(crate) fn held() -> (World, OrderId) {
 
 /// An operator's command is on the queue.
 fn commanded(world: World, order_id: OrderId, action: Action) -> Scene {
-    world.tell_scheduler(wish(&world, order_id, action));
+    world.tell_scheduler(command(&world, order_id, action));
     Scene::fed(world, World::schedule)
 }
 
@@ -216,7 +216,7 @@ fn commands() -> Vec<Node> {
             let world = world();
             let order_id = claimed(&world);
             steps_done(&world, &["inventory"]);
-            // Or it would be done before the wish comes again.
+            // Or it would be done before the command comes again.
             world.lose_requests("payment");
             commanded(world, order_id, Action::Cancel).ends(order_id, End::Compensated)
         }),
@@ -233,14 +233,14 @@ fn commands() -> Vec<Node> {
                     world.until_redelivery();
                     world.schedule();
                     assert!(world.task(order_id).paused.is_some(), "it is paused");
-                    world.tell_scheduler(wish(world, order_id, Action::Resume));
+                    world.tell_scheduler(command(world, order_id, Action::Resume));
                 })
                 .ends(order_id, End::Processed)
         }),
         node("a resume", || {
             let world = world();
             let order_id = claimed(&world);
-            world.tell_scheduler(wish(&world, order_id, Action::Pause));
+            world.tell_scheduler(command(&world, order_id, Action::Pause));
             world.schedule();
             steps_done(&world, &["inventory"]);
             commanded(world, order_id, Action::Resume).ends(order_id, End::Processed)

@@ -8,7 +8,7 @@ use domain::task::{Direction, reason};
 use supervisor::Settings;
 use tests::world::{Act, BACKED_OFF_MS, EXPIRED_MS, End, PATIENT, World, drive, now};
 
-use crate::node::{CHANNEL, Node, Scene, claimed, steps_done, stored, wish, with, world};
+use crate::node::{CHANNEL, Node, Scene, claimed, command, steps_done, stored, with, world};
 
 use Direction::Forward;
 
@@ -76,7 +76,7 @@ pub(crate) fn nodes() -> Vec<Node> {
             let world = impatient("hold");
             let order_id = claimed(&world);
             steps_done(&world, &["inventory"]);
-            world.tell_scheduler(wish(&world, order_id, Action::Cancel));
+            world.tell_scheduler(command(&world, order_id, Action::Cancel));
             world.schedule();
             world.lose_requests("payment");
             world.memory.advance(EXPIRED_MS);

@@ -7,7 +7,7 @@ use std::path::Path;
 use tests::faulty::Fault;
 
 use crate::node::{Node, Play};
-use crate::{agents, api, bulk, letters, scheduler, submission, supervisor};
+use crate::{agents, api, bulk, dead_letters, scheduler, submission, supervisor};
 
 /// Each way in which a call can go wrong.
 const FAULTS: [Fault; 6] =
@@ -122,7 +122,7 @@ fn all() -> Vec<Node> {
         scheduler::nodes(),
         agents::nodes(),
         supervisor::nodes(),
-        letters::nodes(),
+        dead_letters::nodes(),
         bulk::nodes(),
     ];
     handlers.into_iter().flatten().collect()

@@ -7,7 +7,7 @@ use domain::task::{Direction, ProcessState, reason};
 use tests::faulty::Fault;
 use tests::world::{Act, BACKED_OFF_MS, EXPIRED_MS, End, ONE_DONE, Ran, World};
 
-use crate::scenes::{DEATHS, at_every_call, two_steps_done, wish};
+use crate::scenes::{DEATHS, at_every_call, command, two_steps_done};
 
 use Direction::{Forward, Undo};
 
@@ -19,7 +19,7 @@ fn undone(world: &World) -> Vec<String> {
 
 /// Has the operator cancel the order.
 fn cancel(world: &World, order_id: OrderId) {
-    world.tell_scheduler(wish(world, order_id, Action::Cancel));
+    world.tell_scheduler(command(world, order_id, Action::Cancel));
     assert_eq!(world.schedule(), ONE_DONE);
     assert_eq!(world.state(order_id), ProcessState::Compensating);
 }
@@ -86,7 +86,7 @@ fn f46_an_undo_that_keeps_failing_leaves_the_order_in_error_with_an_alert_until_
     assert_eq!((world.state(order_id), world.alerts(order_id).len()), (ProcessState::Error, 1));
     assert_eq!(undone(&world), ["ship", "charge", "charge", "charge"], "what comes before it is left alone");
     assert_eq!(world.step(order_id, "charge").failure_count, 3);
-    world.tell_scheduler(wish(&world, order_id, Action::Resubmit));
+    world.tell_scheduler(command(&world, order_id, Action::Resubmit));
     world.ends(order_id, End::Compensated);
 }
 
@@ -100,8 +100,8 @@ fn f46_an_undo_that_is_refused_is_never_taken_for_done() {
     assert!(world.ports.record().tasks.iter().all(|task| task.process_state != ProcessState::Compensated));
     assert_eq!(world.alerts(order_id).len(), 1);
     // An operator who looks again and again does no harm.
-    world.tell_scheduler(wish(&world, order_id, Action::Resubmit));
-    world.tell_scheduler(wish(&world, order_id, Action::Resubmit));
+    world.tell_scheduler(command(&world, order_id, Action::Resubmit));
+    world.tell_scheduler(command(&world, order_id, Action::Resubmit));
     world.ends(order_id, End::Compensated);
 }
 
@@ -113,7 +113,7 @@ fn f46_a_resubmit_that_is_killed_anywhere_is_carried_out_once_and_costs_no_failu
         world.remote.declines("ship", Forward);
         world.remote.declines("charge", Undo);
         world.to_the_end();
-        world.tell_scheduler(wish(&world, order_id, Action::Resubmit));
+        world.tell_scheduler(command(&world, order_id, Action::Resubmit));
         world.ports.after_calls(call, death);
         world.schedule();
         let was_met = world.ports.has_struck();
@@ -216,9 +216,9 @@ fn f48_a_scheduler_that_lost_the_answer_to_its_cancel_undoes_once() {
     at_every_call(&faults, |call, fault| {
         let world = World::new();
         let order_id = two_steps_done(&world);
-        // Nobody carries it out before the operator's wish has come again.
+        // Nobody carries it out before the operator's command has come again.
         world.lose_requests("shipping");
-        world.tell_scheduler(wish(&world, order_id, Action::Cancel));
+        world.tell_scheduler(command(&world, order_id, Action::Cancel));
         world.ports.after_calls(call, fault);
         world.schedule();
         let was_met = world.ports.has_struck();

@@ -5,7 +5,7 @@ use domain::json::Json;
 use domain::limits::{BATCH_MAX, OUTPUT_BYTES_MAX};
 use domain::message::{Action, Delivery, Receipt, Request, Undecodable};
 use domain::order::Order;
-use domain::ports::{Clock, DeadLetter, LetterFate, LetterQueue, Letters, Source};
+use domain::ports::{Clock, DeadLetter, DeadLetterOutcome, DeadLetterRecords, Source, SourceQueue};
 use domain::task::{Direction, ProcessState, reason};
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
@@ -16,7 +16,7 @@ use tests::world::{
     AGENTS, Act, BACKED_OFF_MS, EXPIRED_MS, End, ONE_DONE, ONE_FAILED, PATIENT, Ran, World, drive, now,
 };
 
-use crate::scenes::{at_every_call, done, wish};
+use crate::scenes::{at_every_call, command, done};
 
 const DAY_MS: u64 = 24 * 60 * 60_000;
 
@@ -30,8 +30,8 @@ fn throttled_to_death<M>(world: &World, source: &impl Source<M>) {
 }
 
 /// What became of the dead letters, the last settled first.
-fn fates(world: &World) -> Vec<LetterFate> {
-    now(world.memory.letters(100)).unwrap().into_iter().map(|record| record.fate).collect()
+fn outcomes(world: &World) -> Vec<DeadLetterOutcome> {
+    now(world.memory.dead_letter_records(100)).unwrap().into_iter().map(|record| record.outcome).collect()
 }
 
 /// A world whose queues give up soon, also those of the agents.
@@ -61,8 +61,8 @@ fn f50_a_request_that_is_throttled_until_it_is_a_dead_letter_is_sent_again_by_wa
     throttled_to_death(&world, &world.memory.requests("inventory"));
     world.memory.advance(EXPIRED_MS);
     assert_eq!(world.supervise().taken, 1);
-    assert_eq!(world.settle_letters(), ONE_DONE);
-    assert_eq!(fates(&world), [LetterFate::Stale]);
+    assert_eq!(world.settle_dead_letters(), ONE_DONE);
+    assert_eq!(outcomes(&world), [DeadLetterOutcome::Stale]);
     world.ends(order_id, End::Processed);
     let step = world.step(order_id, "reserve");
     assert_eq!((step.attempt, step.failure_count), (2, 1));
@@ -75,12 +75,12 @@ fn f50_a_request_that_dies_before_its_time_is_over_puts_the_order_in_error_and_a
     let order_id = world.claimed();
     throttled_to_death(&world, &world.memory.requests("inventory"));
     assert!(world.memory.now() < world.step(order_id, "reserve").complete_by.unwrap());
-    assert_eq!(world.settle_letters(), ONE_DONE);
-    assert_eq!(fates(&world), [LetterFate::Held]);
+    assert_eq!(world.settle_dead_letters(), ONE_DONE);
+    assert_eq!(outcomes(&world), [DeadLetterOutcome::Held]);
     world.to_the_end();
     assert!(world.remote.called().is_empty());
     world.ends(order_id, End::Error(reason::DEAD_LETTER));
-    world.tell_scheduler(wish(&world, order_id, Action::Resubmit));
+    world.tell_scheduler(command(&world, order_id, Action::Resubmit));
     world.ends(order_id, End::Processed);
 }
 
@@ -93,7 +93,7 @@ fn f50_a_wake_that_is_throttled_to_death_is_not_missed() {
     assert_eq!(world.supervise().taken, 1);
     assert_eq!(world.schedule(), ONE_DONE);
     world.ends(order_id, End::Processed);
-    assert_eq!(fates(&world), [LetterFate::Stale]);
+    assert_eq!(outcomes(&world), [DeadLetterOutcome::Stale]);
     assert_eq!(world.step(order_id, "reserve").failure_count, 0);
 }
 
@@ -205,18 +205,18 @@ fn f53_week_old_dead_letters_are_discarded_with_a_record_and_redriven_ones_do_no
     assert_eq!(world.state(order_id), ProcessState::Processed);
     let (task, effects) = (world.task(order_id), world.remote.effects_in_order());
     world.memory.advance(7 * DAY_MS);
-    let [letter] = now(world.memory.dead_letters().receive(BATCH_MAX)).try_into().unwrap();
-    let letter: Delivery<DeadLetter> = letter;
-    let request: Request = domain::message::decode(letter.body.unwrap().body.as_bytes()).unwrap();
-    // Somebody moves it back to its queue; and the letter itself comes again.
+    let [dead_letter] = now(world.memory.dead_letters().receive(BATCH_MAX)).try_into().unwrap();
+    let dead_letter: Delivery<DeadLetter> = dead_letter;
+    let request: Request = domain::message::decode(dead_letter.body.unwrap().body.as_bytes()).unwrap();
+    // Somebody moves it back to its queue; and the dead letter itself comes again.
     world.ask_agent("inventory", request);
     assert_eq!(world.serve("inventory"), ONE_DONE, "let go");
     world.until_redelivery();
     world.ports.next("letters.record", Fault::Fails);
-    assert_eq!(world.settle_letters(), ONE_FAILED, "no letter is let go without a record");
+    assert_eq!(world.settle_dead_letters(), ONE_FAILED, "no letter is let go without a record");
     world.until_redelivery();
-    assert_eq!(world.settle_letters(), ONE_DONE);
-    assert_eq!(fates(&world), [LetterFate::Stale]);
+    assert_eq!(world.settle_dead_letters(), ONE_DONE);
+    assert_eq!(outcomes(&world), [DeadLetterOutcome::Stale]);
     assert_eq!((world.task(order_id), world.remote.effects_in_order()), (task, effects));
     world.ends(order_id, End::Processed);
 }
@@ -295,14 +295,14 @@ fn f56_an_output_over_the_limit_is_refused_with_a_clear_failure_and_the_order_un
     }
 }
 
-/// A message of any queue whose body is none, and then its letter.
+/// A message of any queue whose body is none, and then its dead letter.
 fn corrupt<M>(id: &str) -> Delivery<M> {
     let receipt = Receipt { message_id: id.into(), handle: id.into() };
     Delivery { receipt, receive_count: 1, parent: None, body: Err(Undecodable { problem: "no JSON".into() }) }
 }
 
 #[test]
-fn f57_a_corrupt_body_fails_alone_in_every_function_and_ends_as_a_letter_that_is_kept() {
+fn f57_a_corrupt_body_fails_alone_in_every_function_and_ends_as_a_dead_letter_that_is_kept() {
     let world = World::new();
     let orders = [1, 2].map(|n| world.post(n));
     let instance = world.instance("any");
@@ -321,18 +321,18 @@ fn f57_a_corrupt_body_fails_alone_in_every_function_and_ends_as_a_letter_that_is
     failed(drive(&world.memory, &world.ports, agent::handle(&world.ports, &world.agent("inventory"), batch)));
     assert_eq!(world.remote.calls("reserve").len(), 2, "its neighbours were called");
 
-    let letter = |queue| {
+    let dead_letter = |queue| {
         let receipt = Receipt { message_id: "letter".into(), handle: "letter".into() };
         let (message_id, body) = ("corrupt".into(), "{\"Order".into());
-        let letter = DeadLetter { queue, message_id, body, receive_count: RECEIVES_MAX, at: world.memory.now() };
-        Delivery { receipt, receive_count: 1, parent: None, body: Ok(letter) }
+        let dead_letter = DeadLetter { queue, message_id, body, receive_count: RECEIVES_MAX, at: world.memory.now() };
+        Delivery { receipt, receive_count: 1, parent: None, body: Ok(dead_letter) }
     };
-    let queues = [LetterQueue::Submission, LetterQueue::Scheduler, LetterQueue::Agent("inventory".into())];
-    let letters = queues.map(letter).into();
-    let settled = drive(&world.memory, &world.ports, supervisor::dead_letters(&world.ports, &instance, letters));
+    let queues = [SourceQueue::Submission, SourceQueue::Scheduler, SourceQueue::Agent("inventory".into())];
+    let dead_letters = queues.map(dead_letter).into();
+    let settled = drive(&world.memory, &world.ports, supervisor::dead_letters(&world.ports, &instance, dead_letters));
     assert!(settled.unwrap().0.is_empty());
-    let records = now(world.memory.letters(10)).unwrap();
-    assert_eq!((records[0].fate, records[0].body.as_deref()), (LetterFate::Unreadable, Some("{\"Order")));
+    let records = now(world.memory.dead_letter_records(10)).unwrap();
+    assert_eq!((records[0].outcome, records[0].body.as_deref()), (DeadLetterOutcome::Unreadable, Some("{\"Order")));
     world.until_redelivery();
     world.end_all(&orders.map(|order_id| (order_id, End::Processed)));
 }

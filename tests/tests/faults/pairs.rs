@@ -6,7 +6,7 @@ use tests::faulty::Fault;
 use tests::memory::VISIBILITY_MS;
 use tests::world::{Act, BACKED_OFF_MS, EXPIRED_MS, End, World};
 
-use crate::scenes::{at_every_call, wish};
+use crate::scenes::{at_every_call, command};
 
 use Direction::{Forward, Undo};
 
@@ -78,7 +78,7 @@ impl Trouble {
             }
             Cancelled => {
                 let order_id = world.tasks()[0].order_id;
-                world.tell_scheduler(wish(world, order_id, Action::Cancel));
+                world.tell_scheduler(command(world, order_id, Action::Cancel));
             }
             Refused => world.remote.declines("ship", Forward),
             Mute => world.memory.is_down("events."),

@@ -10,7 +10,7 @@ use tests::faulty::Fault;
 use tests::memory::RECEIVES_MAX;
 use tests::world::{End, ONE_DONE, ONE_FAILED, Ran, World, now};
 
-use crate::scenes::{DEATHS, at_every_call, wish};
+use crate::scenes::{DEATHS, at_every_call, command};
 
 const KEY: &str = "k1";
 const DOCUMENT: &str = r#"{"Item":"book","Total":12.50}"#;
@@ -19,32 +19,32 @@ const DOCUMENT: &str = r#"{"Item":"book","Total":12.50}"#;
 fn f01_an_application_that_posts_again_with_the_same_key_has_one_order_and_the_same_answer() {
     let world = World::new();
     let order_id = world.order_of_key(KEY);
-    let first = world.post_at_door(KEY, DOCUMENT).unwrap();
+    let first = world.post_to_api(KEY, DOCUMENT).unwrap();
     assert_eq!((first.status, first.body["OrderID"].as_str()), (202, Some(&*order_id.to_string())));
-    assert_eq!(world.post_at_door(KEY, DOCUMENT).unwrap(), first, "before it is stored");
+    assert_eq!(world.post_to_api(KEY, DOCUMENT).unwrap(), first, "before it is stored");
     assert_eq!(world.submit(), Ran::Handled { done: 2, failed: 0 });
-    assert_eq!(world.post_at_door(KEY, DOCUMENT).unwrap(), first, "when it is stored");
+    assert_eq!(world.post_to_api(KEY, DOCUMENT).unwrap(), first, "when it is stored");
     world.run();
-    let last = world.post_at_door(KEY, DOCUMENT).unwrap();
+    let last = world.post_to_api(KEY, DOCUMENT).unwrap();
     assert_eq!((last.status, &last.body["OrderID"]), (202, &first.body["OrderID"]), "when it is done");
     world.ends(order_id, End::Processed);
     assert_eq!(world.tasks().len(), 1);
 }
 
 #[test]
-fn f01_whatever_happens_to_the_door_an_order_that_is_posted_until_it_is_answered_is_one() {
+fn f01_whatever_happens_to_the_api_an_order_that_is_posted_until_it_is_answered_is_one() {
     let faults = [Fault::Fails, Fault::AnswerLost, Fault::DiesBefore, Fault::DiesAfter];
     at_every_call(&faults, |call, fault| {
         let world = World::new();
         world.ports.after_calls(call, fault);
-        let first = world.post_at_door(KEY, DOCUMENT);
+        let first = world.post_to_api(KEY, DOCUMENT);
         let was_met = world.ports.has_struck();
         match first.map(|answer| answer.status) {
             Some(202) => assert!(world.ports.done().contains(&"queues.submit"), "it said what is not so"),
             Some(503) | None => assert!(was_met),
             Some(other) => panic!("answered {other}"),
         }
-        assert_eq!(world.post_at_door(KEY, DOCUMENT).unwrap().status, 202);
+        assert_eq!(world.post_to_api(KEY, DOCUMENT).unwrap().status, 202);
         world.ends(world.order_of_key(KEY), End::Processed);
         assert_eq!(world.tasks().len(), 1);
         was_met
@@ -135,12 +135,12 @@ fn f06_the_same_key_with_another_document_is_refused_and_the_first_order_untouch
     const OTHER: &str = r#"{"Item":"book","Total":99.00}"#;
     let world = World::new();
     let order_id = world.order_of_key(KEY);
-    assert_eq!(world.post_at_door(KEY, DOCUMENT).unwrap().status, 202);
-    // Nothing is stored yet, so the door cannot know; the submission does.
-    assert_eq!(world.post_at_door(KEY, OTHER).unwrap().status, 202);
+    assert_eq!(world.post_to_api(KEY, DOCUMENT).unwrap().status, 202);
+    // Nothing is stored yet, so the API cannot know; the submission does.
+    assert_eq!(world.post_to_api(KEY, OTHER).unwrap().status, 202);
     assert_eq!(world.submit(), Ran::Handled { done: 2, failed: 0 });
     let stored = world.task(order_id);
-    assert_eq!(world.post_at_door(KEY, OTHER).unwrap().status, 422);
+    assert_eq!(world.post_to_api(KEY, OTHER).unwrap().status, 422);
     assert_eq!(world.submit(), Ran::Idle);
     assert_eq!(world.task(order_id), stored);
     assert_eq!(now(world.memory.order(order_id)).unwrap().unwrap().document.text(), DOCUMENT);
@@ -162,12 +162,12 @@ fn f07_of_a_batch_with_a_poison_record_only_that_one_fails() {
 }
 
 #[test]
-fn f07_an_oversized_order_is_refused_at_the_door_and_never_queued() {
+fn f07_an_oversized_order_is_refused_at_the_api_and_never_queued() {
     let world = World::new();
     let document = format!(r#"{{"Item":"{}"}}"#, "x".repeat(DOCUMENT_BYTES_MAX));
-    assert_eq!(world.post_at_door("large", &document).unwrap().status, 413);
+    assert_eq!(world.post_to_api("large", &document).unwrap().status, 413);
     assert_eq!(world.submit(), Ran::Idle);
-    assert_eq!(world.post_at_door(KEY, DOCUMENT).unwrap().status, 202);
+    assert_eq!(world.post_to_api(KEY, DOCUMENT).unwrap().status, 202);
     world.ends(world.order_of_key(KEY), End::Processed);
     assert_eq!(world.tasks().len(), 1);
 }
@@ -183,14 +183,18 @@ fn f08_a_submission_that_ends_in_the_dead_letter_queue_is_recorded_as_error_with
         world.until_redelivery();
     }
     assert_eq!(world.submit(), Ran::Idle, "it has gone to the dead letters");
-    assert_eq!(world.settle_letters(), ONE_FAILED, "nothing is lost while the store is away");
+    assert_eq!(world.settle_dead_letters(), ONE_FAILED, "nothing is lost while the store is away");
     world.memory.is_up("store.insert");
     world.until_redelivery();
-    assert_eq!((world.settle_letters(), world.alerts(order_id).len()), (ONE_DONE, 1), "an operator is called at once");
+    assert_eq!(
+        (world.settle_dead_letters(), world.alerts(order_id).len()),
+        (ONE_DONE, 1),
+        "an operator is called at once"
+    );
     world.ends(order_id, End::Error(reason::DEAD_LETTER));
     assert!(world.remote.called().is_empty(), "nothing starts before somebody has looked");
     let told: Vec<_> = world.memory.notified().into_iter().map(|(_, event)| event.kind).collect();
     assert!(told.contains(&"OrderFailed".into()), "{told:?}");
-    world.tell_scheduler(wish(&world, order_id, Action::Resubmit));
+    world.tell_scheduler(command(&world, order_id, Action::Resubmit));
     world.ends(order_id, End::Processed);
 }

@@ -5,7 +5,7 @@ use tests::machine::Machine;
 use tests::socket::Answer;
 
 const ORDER: &str = r#"{"Item": "mug", "Total": 12.50}"#;
-const WISH: &str = r#"{"By": "ada", "Reason": "a test"}"#;
+const COMMAND: &str = r#"{"By": "ada", "Reason": "a test"}"#;
 
 /// What is asked, and what has to come of it.
 struct Case<'a> {
@@ -211,25 +211,25 @@ async fn an_order_that_nobody_posted_is_404() {
     let read = [unknown, "/orders/x", &upper, "/orders/%00"].map(|path| get(path, 404, "order-not-found"));
     leaves_no_trace(&machine, &read).await;
     let resubmit = format!("{unknown}/resubmit");
-    let wished = [resubmit.as_str(), "/orders/x/cancel"];
-    let wished = wished.map(|path| Case { path, ..post(&[], WISH, 404, "order-not-found") });
-    leaves_no_trace(&machine, &wished).await;
+    let commanded = [resubmit.as_str(), "/orders/x/cancel"];
+    let commanded = commanded.map(|path| Case { path, ..post(&[], COMMAND, 404, "order-not-found") });
+    leaves_no_trace(&machine, &commanded).await;
 }
 
 #[tokio::test]
-async fn a_wish_that_the_state_does_not_allow_is_409_and_tells_the_state() {
+async fn a_command_that_the_state_does_not_allow_is_409_and_tells_the_state() {
     let machine = Machine::start().await;
     let (order_id, _) = machine.settled(ORDER).await;
     for action in ["resubmit", "cancel"] {
         let path = format!("/orders/{order_id}/{action}");
-        let case = Case { path: &path, ..post(&[], WISH, 409, "state-conflict") };
+        let case = Case { path: &path, ..post(&[], COMMAND, 409, "state-conflict") };
         assert_eq!(case.is_refused_by(&machine).await.json()["ProcessState"], "Processed");
         leaves_no_trace(&machine, &[case]).await;
     }
 }
 
 #[tokio::test]
-async fn a_wish_that_is_not_complete_is_400_and_names_the_member() {
+async fn a_command_that_is_not_complete_is_400_and_names_the_member() {
     let machine = Machine::start().await;
     let declined = r#"{"StandIn": {"payment": {"Decline": "no", "Undo": {"Decline": "no"}}}}"#;
     let (order_id, held) = machine.settled(declined).await;

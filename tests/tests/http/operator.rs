@@ -6,7 +6,7 @@ use tests::machine::Machine;
 
 use crate::repairable::Repairable;
 
-const WISH: &str = r#"{"By": "ada", "Reason": "the bank is back"}"#;
+const COMMAND: &str = r#"{"By": "ada", "Reason": "the bank is back"}"#;
 
 fn history(task: &Value) -> Vec<(&str, &str, Option<&str>)> {
     let lines = task["History"].as_array().unwrap().iter();
@@ -32,7 +32,7 @@ async fn an_order_whose_undo_fails_is_held_with_an_alert_and_goes_on_when_it_is_
     assert!(alert.contains(&order_id), "{alert}");
 
     payment.mend();
-    let accepted = machine.ask("POST", &format!("/orders/{order_id}/resubmit"), &[], WISH).await;
+    let accepted = machine.ask("POST", &format!("/orders/{order_id}/resubmit"), &[], COMMAND).await;
     assert_eq!(accepted.status, 202, "{accepted:?}");
     let task = machine.until(&order_id, |order| order["ProcessState"] == "Compensated").await;
     assert_eq!(task["Reason"]["Code"], "rejected", "it was undone for what went wrong first");
@@ -49,7 +49,7 @@ async fn an_order_that_cannot_be_mended_comes_back_to_the_operator_and_can_be_ca
     let declined = r#"{"StandIn": {"payment": {"Decline": "no", "Undo": {"Decline": "never"}}}}"#;
     let (order_id, first) = machine.settled(declined).await;
     for (action, what) in [("resubmit", "resubmitted"), ("cancel", "cancelled")] {
-        let accepted = machine.ask("POST", &format!("/orders/{order_id}/{action}"), &[], WISH).await;
+        let accepted = machine.ask("POST", &format!("/orders/{order_id}/{action}"), &[], COMMAND).await;
         assert_eq!((accepted.status, accepted.text_of("ProcessState").as_str()), (202, "Error"), "{accepted:?}");
         // Its version alone tells nothing: an alert that is known to be sent makes a new one, too.
         let is_told = |order: &Value| history(order).iter().any(|&(who, did, _)| (who, did) == ("ada", what));
@@ -69,7 +69,7 @@ async fn an_order_under_way_that_is_cancelled_starts_nothing_more_and_turns_roun
     let order_id = machine.post(&[], slow).await.text_of("OrderID");
     machine.until(&order_id, |order| order["Steps"][1]["ProcessState"] == "Processing").await;
     let path = format!("/orders/{order_id}/cancel");
-    let accepted = machine.ask("POST", &path, &[], WISH).await;
+    let accepted = machine.ask("POST", &path, &[], COMMAND).await;
     assert_eq!(accepted.status, 202, "{accepted:?}");
     let task = machine.until(&order_id, |order| order["ProcessState"] == "Compensating").await;
     assert_eq!(task["Reason"]["Code"], "cancelled");
@@ -80,7 +80,7 @@ async fn an_order_under_way_that_is_cancelled_starts_nothing_more_and_turns_roun
     assert!(steps[1]["NotBefore"].is_string(), "{task:#}");
     assert_eq!((&steps[2]["Direction"], &steps[2]["Attempt"]), (&json!("Forward"), &json!(0)));
     for action in ["cancel", "resubmit"] {
-        let refused = machine.ask("POST", &format!("/orders/{order_id}/{action}"), &[], WISH).await;
+        let refused = machine.ask("POST", &format!("/orders/{order_id}/{action}"), &[], COMMAND).await;
         assert_eq!((refused.status, refused.text_of("ProcessState").as_str()), (409, "Compensating"));
     }
     assert_eq!(machine.effects()[&Service::Shipping].calls, 0);

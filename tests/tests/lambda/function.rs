@@ -5,7 +5,7 @@ use std::future::pending;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use aws::config::{Lanes, QueueUrls};
+use aws::config::{QueuePair, QueueUrls};
 use domain::batch::Failures;
 use domain::message::Delivery;
 use rustix::process::{Pid, Signal, kill_process};
@@ -77,8 +77,8 @@ async fn this_is_the_function() {
     if std::env::var_os(IS_FUNCTION).is_none() {
         return;
     }
-    let lanes = || Lanes { normal: "http://q/1/a".into(), high: "http://q/1/a-high".into() };
-    let queues = QueueUrls { submission: lanes(), scheduler: lanes(), agents: BTreeMap::new() };
+    let priorities = || QueuePair { normal: "http://q/1/a".into(), high: "http://q/1/a-high".into() };
+    let queues = QueueUrls { submission: priorities(), scheduler: priorities(), agents: BTreeMap::new() };
     aws::lambda::queue(&queues, handle).await.unwrap();
 }
 
@@ -90,8 +90,8 @@ async fn this_is_the_traced_function() {
         return;
     }
     aws::telemetry::start("scheduler");
-    let lanes = || Lanes { normal: "http://q/1/a".into(), high: "http://q/1/a-high".into() };
-    let queues = QueueUrls { submission: lanes(), scheduler: lanes(), agents: BTreeMap::new() };
+    let priorities = || QueuePair { normal: "http://q/1/a".into(), high: "http://q/1/a-high".into() };
+    let queues = QueueUrls { submission: priorities(), scheduler: priorities(), agents: BTreeMap::new() };
     aws::lambda::queue(&queues, crate::traces::handle).await.unwrap();
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use api::Door;
+use api::ApiConfig;
 use aws::config::{Config, Function};
 use aws::ports::Ports;
 use bytes::Bytes;
@@ -91,7 +91,7 @@ impl State {
 /// The configuration of a function on these tables and queues.
 pub(crate) async fn config(local: &Local, queue: &Queue) -> Config {
     let url = |name: &str| format!("{}/1/{name}", queue.url());
-    let lanes = |name: &str| json!({"normal": url(name), "high": url(&format!("{name}-high"))});
+    let priorities = |name: &str| json!({"normal": url(name), "high": url(&format!("{name}-high"))});
     let mut variables: BTreeMap<String, String> = BTreeMap::new();
     let mut set = |name: &str, value: String| variables.insert(name.to_owned(), value);
     for (name, value) in RuntimeApi::start().await.unwrap().variables() {
@@ -111,7 +111,7 @@ pub(crate) async fn config(local: &Local, queue: &Queue) -> Config {
     set("SCHEDULER_HIGH_QUEUE_URL", url("scheduler-high"));
     set(
         "AGENT_QUEUES",
-        json!(AGENTS.map(|agent| (agent, lanes(agent))).into_iter().collect::<BTreeMap<_, _>>()).to_string(),
+        json!(AGENTS.map(|agent| (agent, priorities(agent))).into_iter().collect::<BTreeMap<_, _>>()).to_string(),
     );
     set("REPLY_CHANNELS", json!({"shop": url("shop")}).to_string());
     set("EVENT_BUS_NAME", "bus".to_owned());
@@ -124,9 +124,9 @@ async fn carry_through(document: &str) -> (usize, usize) {
     let config = config(&local, &queue).await;
     let ports = Ports::new(&config).unwrap();
     let instance = ports.instance(&config, Function::Scheduler).unwrap();
-    let door = Door::new(config.reply_channels.keys().cloned());
+    let api_config = ApiConfig::new(config.reply_channels.keys().cloned());
     let post = http::Request::post("/orders").body(Bytes::from(document.to_owned())).unwrap();
-    let accepted = api::handle(&ports, &door, "shop", post).await;
+    let accepted = api::handle(&ports, &api_config, "shop", post).await;
     let accepted: Value = serde_json::from_slice(accepted.body()).unwrap();
     let submissions = queue.next("submission").unwrap();
     assert!(submission::handle(&ports, &instance, submissions).await.0.is_empty());

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent::Policy;
 use agents::{ShippedAgents, Urls};
-use api::Door;
+use api::ApiConfig;
 use aws::config::Function as OnLambda;
 use aws::ports::Ports;
 use aws::telemetry::{Settings, Telemetry};
@@ -83,7 +83,7 @@ async fn carry_through(traces: Option<Traces>, caller: Option<&str>) -> Carried 
     if let Some(caller) = caller {
         post.headers_mut().insert("traceparent", caller.parse().unwrap());
     }
-    let accepted = api::handle(&ports, &Door::default(), "shop", post).await;
+    let accepted = api::handle(&ports, &ApiConfig::default(), "shop", post).await;
     assert_eq!(accepted.status(), 202);
     let accepted: serde_json::Value = serde_json::from_slice(accepted.body()).unwrap();
     let mut attributes: Vec<Option<String>> = Vec::new();

@@ -84,7 +84,7 @@ fn rule_12_an_order_that_never_began_is_cancelled_without_a_call() {
 }
 
 #[test]
-fn rule_12_a_wish_for_a_finished_order_changes_nothing() {
+fn rule_12_a_command_for_a_finished_order_changes_nothing() {
     let world = World::new();
     let order_id = world.post(1);
     world.run();

@@ -13,8 +13,8 @@ fn acknowledged_by(by: u32, earlier: Vec<u32>, given_ms: i64, clock_ms: i64) -> 
 }
 
 #[test]
-fn rule_12_a_wish_that_nothing_comes_of() {
-    let wished = |mut history: History, action| {
+fn rule_12_a_command_that_nothing_comes_of() {
+    let commanded = |mut history: History, action| {
         let looked_at = history.record.version;
         history.see(Seen::Wished { order: order(), action });
         history.see(Seen::Promised { order: order(), action });
@@ -47,14 +47,14 @@ fn rule_12_a_wish_that_nothing_comes_of() {
         (paused(), "Resume"),
     ];
     for (history, action) in dropped {
-        let (history, granted) = wished(history, action);
+        let (history, granted) = commanded(history, action);
         complains(Invariant::Operator, history, |history| history.see(granted));
     }
-    let (mut history, granted) = wished(paused(), "Resume");
+    let (mut history, granted) = commanded(paused(), "Resume");
     history.write(|record| record.paused = false);
     history.see(granted);
     is_good(&history);
-    let (mut history, granted) = wished(History::compensating(), "Cancel");
+    let (mut history, granted) = commanded(History::compensating(), "Cancel");
     history.see(granted);
     is_good(&history);
     complains(Invariant::Operator, History::half(), |history| {
@@ -169,15 +169,15 @@ fn what_came_of_a_step_and_nobody_said_or_which_changes() {
 
 #[test]
 fn a_dead_letter_that_no_order_can_tell_of_and_nobody_is_told_of() {
-    let letter = |make: fn(Arc<str>) -> Seen| make("1-7".into());
+    let dead_letter = |make: fn(Arc<str>) -> Seen| make("1-7".into());
     complains(Invariant::Alert, History::new(), |history| {
-        history.see(letter(|id| Seen::LetterDue { id }));
-        history.see(letter(|id| Seen::LetterGone { id }));
+        history.see(dead_letter(|id| Seen::DeadLetterDue { id }));
+        history.see(dead_letter(|id| Seen::DeadLetterGone { id }));
     });
     let mut history = History::new();
-    history.see(letter(|id| Seen::LetterDue { id }));
-    history.see(letter(|id| Seen::LetterTold { id }));
-    history.see(letter(|id| Seen::LetterGone { id }));
+    history.see(dead_letter(|id| Seen::DeadLetterDue { id }));
+    history.see(dead_letter(|id| Seen::LetterTold { id }));
+    history.see(dead_letter(|id| Seen::DeadLetterGone { id }));
     is_good(&history);
 }
 

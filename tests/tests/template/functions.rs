@@ -124,7 +124,7 @@ fn each_function_counts_in_the_namespace_of_its_stack_and_makes_no_traces_unless
 }
 
 #[test]
-fn the_supervisor_settles_the_letters_of_every_dead_letter_queue_under_its_name() {
+fn the_supervisor_settles_the_dead_letters_of_every_dead_letter_queue_under_its_name() {
     let template = Template::main();
     let named = variable(&template, "Supervisor", "DEAD_LETTER_QUEUES").unwrap();
     let named: BTreeMap<String, Value> = serde_json::from_str(&named).unwrap();

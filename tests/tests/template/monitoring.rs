@@ -26,14 +26,14 @@ fn deployed(template: &Template, kind: &str, property: &str, wanted: impl Fn(&Va
 }
 
 #[test]
-fn every_queue_is_watched_for_old_messages_and_every_dead_letter_queue_for_letters() {
+fn every_queue_is_watched_for_old_messages_and_every_dead_letter_queue_for_dead_letters() {
     let (template, alarms) = (Template::main(), Template::at("infra/alarms.yaml"));
-    let queues = |is_lane: bool| {
-        deployed(&template, "AWS::SQS::Queue", "QueueName", |queue| queue.get("RedrivePolicy").is_some() == is_lane)
+    let queues = |is_priority: bool| {
+        deployed(&template, "AWS::SQS::Queue", "QueueName", |queue| queue.get("RedrivePolicy").is_some() == is_priority)
     };
     assert_eq!(watched(&alarms, "ApproximateAgeOfOldestMessage"), queues(true));
     assert_eq!(watched(&alarms, "ApproximateNumberOfMessagesVisible"), queues(false));
-    // A letter that cannot be settled is delivered again as soon as it is visible.
+    // A dead letter that cannot be settled is delivered again as soon as it is visible.
     assert_eq!(watched(&alarms, "ApproximateNumberOfMessagesNotVisible"), queues(false));
 }
 

@@ -14,11 +14,11 @@ fn number(queue: Resource<'_>, name: &str) -> u64 {
 }
 
 #[test]
-fn both_lanes_deliver_so_often_before_they_give_up() {
+fn both_priorities_deliver_so_often_before_they_give_up() {
     let template = Template::main();
     for (whose, deliveries) in WHOSE {
-        for lane in ["Queue", "HighQueue"] {
-            let id = format!("{whose}{lane}");
+        for priority in ["Queue", "HighQueue"] {
+            let id = format!("{whose}{priority}");
             let redrive = &template.resource(&id).properties["RedrivePolicy"];
             assert_eq!(redrive["maxReceiveCount"], json!(deliveries), "{id}");
             assert_eq!(
@@ -37,8 +37,8 @@ fn dead_letters_are_kept_as_long_as_can_be_and_longer_than_messages() {
         let dead = format!("{whose}DeadLetters");
         let kept_s = number(template.resource(&dead), "MessageRetentionPeriod");
         assert_eq!(kept_s, 14 * 24 * 60 * 60, "{dead}");
-        for lane in ["Queue", "HighQueue"] {
-            let id = format!("{whose}{lane}");
+        for priority in ["Queue", "HighQueue"] {
+            let id = format!("{whose}{priority}");
             assert!(number(template.resource(&id), "MessageRetentionPeriod") < kept_s, "{id}");
         }
     }
@@ -48,8 +48,8 @@ fn dead_letters_are_kept_as_long_as_can_be_and_longer_than_messages() {
 fn a_message_that_nobody_can_handle_is_a_dead_letter_before_its_time_is_up() {
     let template = Template::main();
     for (whose, deliveries) in WHOSE {
-        for lane in ["Queue", "HighQueue"] {
-            let id = format!("{whose}{lane}");
+        for priority in ["Queue", "HighQueue"] {
+            let id = format!("{whose}{priority}");
             let queue = template.resource(&id);
             let longest_s = deliveries * number(queue, "VisibilityTimeout");
             assert!(longest_s < number(queue, "MessageRetentionPeriod"), "{id}: {longest_s} s");
@@ -58,14 +58,14 @@ fn a_message_that_nobody_can_handle_is_a_dead_letter_before_its_time_is_up() {
 }
 
 #[test]
-fn a_dead_letter_queue_takes_letters_of_its_two_lanes_only() {
+fn a_dead_letter_queue_takes_dead_letters_of_its_two_priorities_only() {
     let template = Template::main();
     for (whose, _) in WHOSE {
         let dead = format!("{whose}DeadLetters");
         let allow = &template.resource(&dead).properties["RedriveAllowPolicy"];
         assert_eq!(allow["redrivePermission"], "byQueue", "{dead}");
-        let arns = [format!("{whose}Queue"), format!("{whose}HighQueue")].map(|lane| {
-            let name = template.resource(&lane).properties["QueueName"]["Fn::Sub"].as_str().unwrap().to_owned();
+        let arns = [format!("{whose}Queue"), format!("{whose}HighQueue")].map(|priority| {
+            let name = template.resource(&priority).properties["QueueName"]["Fn::Sub"].as_str().unwrap().to_owned();
             json!({"Fn::Sub": format!("arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{name}")})
         });
         assert_eq!(allow["sourceQueueArns"], Value::from_iter(arns), "{dead}");

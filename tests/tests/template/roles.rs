@@ -91,12 +91,12 @@ fn orders_are_written_by_the_submission_and_tasks_advanced_by_scheduler_and_supe
 }
 
 #[test]
-fn only_the_scheduler_sends_to_agents_and_only_the_door_submits() {
+fn only_the_scheduler_sends_to_agents_and_only_the_api_submits() {
     let template = Template::main();
     let send = ["sqs:SendMessage"];
     for agent in ["Inventory", "Payment", "Shipping"] {
-        for lane in ["Queue", "HighQueue"] {
-            assert_eq!(who(&template, &send, &format!("{agent}{lane}")), ["SchedulerRole"]);
+        for priority in ["Queue", "HighQueue"] {
+            assert_eq!(who(&template, &send, &format!("{agent}{priority}")), ["SchedulerRole"]);
         }
     }
     for queue in ["SubmissionQueue", "SubmissionHighQueue"] {
@@ -122,7 +122,7 @@ fn an_agent_takes_from_its_own_queue_and_sees_no_order() {
 }
 
 #[test]
-fn whole_tables_are_read_by_the_door_alone_and_only_small_ones() {
+fn whole_tables_are_read_by_the_api_alone_and_only_small_ones() {
     let template = Template::main();
     for table in ["ServicesTable", "LeasesTable"] {
         assert_eq!(who(&template, &["dynamodb:Scan"], table), ["ApiRole"], "{table}");

@@ -6,7 +6,7 @@ use super::*;
 use crate::testing::{Answer, Fake, task_in};
 
 const PLAN: &str = r#"{"By":"ada","Reason":"payment is back","Selector":{}}"#;
-const WISH: &str = r#"{"By":"bob","Reason":"seen the number"}"#;
+const COMMAND: &str = r#"{"By":"bob","Reason":"seen the number"}"#;
 /// The fake's present, which is also when its orders failed.
 const NOW: &str = "2026-11-20T17:26:43.007Z";
 
@@ -165,10 +165,10 @@ fn a_plan_that_is_wrong_is_400_and_named() {
 fn a_planned_job_is_started_once() {
     let (fake, path) = planned();
     let start = format!("{path}/start");
-    let answer = fake.post(&start, &[], WISH);
+    let answer = fake.post(&start, &[], COMMAND);
     assert_eq!((answer.status, &answer.body["State"], &answer.body["Version"]), (202, &json!("Canary"), &json!(2)));
     assert_eq!((fake.the_job().state.clone(), fake.the_job().version), (JobState::Canary, 2));
-    let again = fake.post(&start, &[], WISH);
+    let again = fake.post(&start, &[], COMMAND);
     again.is_problem(409, "job-state-conflict");
     assert_eq!((&again.body["detail"], &again.body["instance"]), (&json!("the job was started already"), &json!(path)));
     assert_eq!(fake.the_job().version, 2);
@@ -180,19 +180,19 @@ fn a_job_is_cancelled_by_somebody_for_a_reason_and_then_stays_so() {
     for started in [false, true] {
         let (fake, path) = planned();
         if started {
-            fake.post(&format!("{path}/start"), &[], WISH);
+            fake.post(&format!("{path}/start"), &[], COMMAND);
         }
-        let answer = fake.post(&format!("{path}/cancel"), &[], WISH);
+        let answer = fake.post(&format!("{path}/cancel"), &[], COMMAND);
         assert_eq!((answer.status, &answer.body["State"]), (202, &json!("Cancelled")));
         assert_eq!(answer.body["Why"], "by bob: seen the number");
         for action in ["start", "cancel"] {
-            fake.post(&format!("{path}/{action}"), &[], WISH).is_problem(409, "job-state-conflict");
+            fake.post(&format!("{path}/{action}"), &[], COMMAND).is_problem(409, "job-state-conflict");
         }
     }
 }
 
 #[test]
-fn a_wish_about_a_job_needs_who_and_why() {
+fn a_command_about_a_job_needs_who_and_why() {
     let (fake, path) = planned();
     for action in ["start", "cancel"] {
         let path = format!("{path}/{action}");
@@ -207,12 +207,12 @@ fn a_wish_about_a_job_needs_who_and_why() {
 fn who_loses_a_write_to_the_supervisor_reads_again_and_decides_again() {
     let (fake, path) = planned();
     fake.others_write_the_job(3);
-    let answer = fake.post(&format!("{path}/cancel"), &[], WISH);
+    let answer = fake.post(&format!("{path}/cancel"), &[], COMMAND);
     assert_eq!((answer.status, fake.the_job().version), (202, 5), "three others, then this one");
 
     let (fake, path) = planned();
     fake.others_write_the_job(CONFLICTS_MAX);
-    let answer = fake.post(&format!("{path}/cancel"), &[], WISH);
+    let answer = fake.post(&format!("{path}/cancel"), &[], COMMAND);
     answer.is_problem(503, "unavailable");
     assert_eq!((answer.header("retry-after"), &fake.the_job().state), (Some("1"), &JobState::Planned));
 }
@@ -225,13 +225,13 @@ fn a_job_is_started_as_it_was_seen_or_not_at_all() {
     let known = fake.call("GET", &path, &[("If-None-Match", seen)], "");
     assert_eq!((known.status, known.text.as_str(), known.header("etag")), (304, "", Some(seen)));
     let start = format!("{path}/start");
-    let answer = fake.post(&start, &[("If-Match", "\"7\"")], WISH);
+    let answer = fake.post(&start, &[("If-Match", "\"7\"")], COMMAND);
     answer.is_problem(412, "version-changed");
     assert_eq!((answer.header("etag"), &fake.the_job().state), (Some(seen), &JobState::Planned));
-    fake.post(&start, &[("If-Match", "1")], WISH).names(400, "invalid-header", "If-Match");
-    let answer = fake.post(&start, &[("If-Match", seen)], WISH);
+    fake.post(&start, &[("If-Match", "1")], COMMAND).names(400, "invalid-header", "If-Match");
+    let answer = fake.post(&start, &[("If-Match", seen)], COMMAND);
     assert_eq!((answer.status, answer.header("etag")), (202, Some("\"2\"")));
-    let late = fake.post(&format!("{path}/cancel"), &[("If-Match", seen)], WISH);
+    let late = fake.post(&format!("{path}/cancel"), &[("If-Match", seen)], COMMAND);
     late.is_problem(412, "version-changed");
     assert_eq!(fake.call("GET", &path, &[("If-None-Match", seen)], "").status, 200);
 }
@@ -241,7 +241,7 @@ fn a_job_that_is_not_there_is_404() {
     let (fake, path) = planned();
     for path in ["/bulk/x".to_owned(), format!("{path}0"), format!("/bulk/{}", "x".repeat(5_000))] {
         fake.get(&path).is_problem(404, "job-not-found");
-        fake.post(&format!("{path}/start"), &[], WISH).is_problem(404, "job-not-found");
+        fake.post(&format!("{path}/start"), &[], COMMAND).is_problem(404, "job-not-found");
     }
 }
 
@@ -277,10 +277,10 @@ fn a_store_that_is_down_is_503_and_a_plan_may_be_made_again() {
     let start = format!("{path}/start");
     fake.down("jobs.set_job");
     fake.post("/bulk", &[], PLAN).is_problem(503, "unavailable");
-    fake.post(&start, &[], WISH).is_problem(503, "unavailable");
+    fake.post(&start, &[], COMMAND).is_problem(503, "unavailable");
     assert_eq!(fake.the_job().version, 1);
     fake.all_down();
-    for answer in [fake.post("/bulk", &[], PLAN), fake.post(&start, &[], WISH), fake.get(&path), fake.get("/bulk")] {
+    for answer in [fake.post("/bulk", &[], PLAN), fake.post(&start, &[], COMMAND), fake.get(&path), fake.get("/bulk")] {
         answer.is_problem(503, "unavailable");
     }
 }

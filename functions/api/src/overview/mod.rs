@@ -8,14 +8,14 @@ mod minutes;
 
 use bytes::Bytes;
 use domain::limits::PAGE_MAX;
-use domain::ports::LetterRecord;
+use domain::ports::DeadLetterRecord;
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 use futures_util::future::{try_join, try_join4};
 use http::{Response, StatusCode};
 use serde::Serialize;
 
-use crate::door::Door;
+use crate::config::ApiConfig;
 use crate::leases::{self, LeaseView};
 use crate::problem::Problem;
 use crate::services::{self, ServiceView};
@@ -27,7 +27,7 @@ use minutes::{Minute, Newest, Window};
 /// find a few.
 const READ_MAX: usize = 1_000;
 /// Dead letters that are counted: one that nobody can read has a body of up to 160 KiB.
-const LETTERS_MAX: usize = 100;
+const DEAD_LETTERS_MAX: usize = 100;
 /// Pages of the store read for one list; a store may give pages that are empty.
 const PAGES_MAX: usize = 20;
 
@@ -77,10 +77,10 @@ struct Walked {
 }
 
 /// How the orders stand, what is wrong with those that wait for an operator, and who looks after them.
-pub(crate) async fn overview(ports: &impl ApiPorts, door: &Door) -> Result<Response<Bytes>, Problem> {
+pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
     let now = ports.now();
     let (mut failures, mut newest) = (Failures::default(), Newest::of(Window::until(now)));
-    let (under_way, (failed, recent, health, (leases, letters))) = try_join(
+    let (under_way, (failed, recent, health, (leases, dead_letters))) = try_join(
         under_way(ports),
         try_join4(
             walk(ports, Some(ProcessState::Error), |task| {
@@ -90,7 +90,7 @@ pub(crate) async fn overview(ports: &impl ApiPorts, door: &Door) -> Result<Respo
             walk(ports, None, |task| newest.take(task)),
             async { ports.all_health().await.map_err(Problem::unread) },
             try_join(async { ports.all_leases().await.map_err(Problem::unread) }, async {
-                ports.letters(LETTERS_MAX + 1).await.map_err(Problem::unread)
+                ports.dead_letter_records(DEAD_LETTERS_MAX + 1).await.map_err(Problem::unread)
             }),
         ),
     )
@@ -112,9 +112,9 @@ pub(crate) async fn overview(ports: &impl ApiPorts, door: &Door) -> Result<Respo
         ],
         minutes_complete,
         failures: failures.grouped(failed.more),
-        services: services::views(&health, door),
+        services: services::views(&health, config),
         leases: leases::views(&leases, now),
-        dead_letters: DeadLetters::of(&letters),
+        dead_letters: DeadLetters::of(&dead_letters),
         minutes: newest.into_minutes(),
     };
     Ok(reply::json(StatusCode::OK, &overview))
@@ -160,11 +160,11 @@ impl Count {
 }
 
 impl DeadLetters {
-    fn of(letters: &[LetterRecord]) -> Self {
+    fn of(dead_letters: &[DeadLetterRecord]) -> Self {
         Self {
-            count: letters.len().min(LETTERS_MAX),
-            at_least: letters.len() > LETTERS_MAX,
-            newest_at: letters.first().map(|letter| letter.settled_at),
+            count: dead_letters.len().min(DEAD_LETTERS_MAX),
+            at_least: dead_letters.len() > DEAD_LETTERS_MAX,
+            newest_at: dead_letters.first().map(|dead_letter| dead_letter.settled_at),
         }
     }
 }

@@ -1,4 +1,4 @@
-use domain::ports::{Clock, LeaseRecord, LetterFate, LetterRecord};
+use domain::ports::{Clock, DeadLetterOutcome, DeadLetterRecord, LeaseRecord};
 use domain::task::{Reason, StepError, StepState};
 use serde_json::{Value, json};
 
@@ -136,12 +136,12 @@ fn failures_are_grouped_by_cause_the_largest_first_with_the_last_error_and_the_l
         .map(|n| fake.stores(failed(&fake, &format!("e{n}"), "exhausted", 1, (n + 1) * 1_000)).to_string())
         .collect();
     let rejected = fake.stores(failed(&fake, "r", "compensation-failed", 0, 5_000)).to_string();
-    let mut letter = failed(&fake, "l", "dead-letter", 2, 9_000);
-    letter.steps[2].process_state = StepState::Pending;
-    letter.steps[2].last_error = None;
-    let reason = letter.reason.as_mut().unwrap();
+    let mut dead_letter = failed(&fake, "l", "dead-letter", 2, 9_000);
+    dead_letter.steps[2].process_state = StepState::Pending;
+    dead_letter.steps[2].last_error = None;
+    let reason = dead_letter.reason.as_mut().unwrap();
     (reason.step, reason.code) = (None, "dead-letter".into());
-    fake.stores(letter);
+    fake.stores(dead_letter);
     let answer = overview(&fake);
     let failures = answer.body["Failures"].as_array().unwrap();
     assert_eq!(failures.len(), 3);
@@ -170,21 +170,21 @@ fn services_leases_and_dead_letters_are_told_too() {
     }]);
     assert_eq!(overview(&fake).body["DeadLetters"], json!({"Count": 0, "AtLeast": false}));
     for n in 0..101 {
-        fake.settles_letter(LetterRecord {
+        fake.settles_dead_letter(DeadLetterRecord {
             message_id: format!("m{n}").into(),
             queue: None,
             order_id: None,
             receive_count: 5,
             at: fake.now(),
             settled_at: Timestamp::from_epoch_ms(1_000 + n),
-            fate: LetterFate::Stale,
+            outcome: DeadLetterOutcome::Stale,
             message: "in words".into(),
             body: None,
         });
     }
     let answer = overview(&fake);
-    let letters = json!({"Count": 100, "AtLeast": true, "NewestAt": "1970-01-01T00:00:01.100Z"});
-    assert_eq!(answer.body["DeadLetters"], letters);
+    let dead_letters = json!({"Count": 100, "AtLeast": true, "NewestAt": "1970-01-01T00:00:01.100Z"});
+    assert_eq!(answer.body["DeadLetters"], dead_letters);
     assert_eq!(answer.body["Services"], fake.get("/services").body["Services"]);
     assert_eq!(answer.body["Leases"], fake.get("/leases").body["Leases"]);
     assert_eq!(answer.body["Leases"].as_array().unwrap().len(), 1);

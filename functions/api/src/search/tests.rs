@@ -5,7 +5,7 @@ use domain::task::{Reason, reason};
 use serde_json::json;
 
 use super::*;
-use crate::Door;
+use crate::ApiConfig;
 use crate::testing::{Answer, Fake, task_in};
 
 /// When the orders of these tests are submitted.
@@ -103,7 +103,7 @@ fn orders_are_found_by_correlation_and_by_what_is_in_their_documents() {
             order.correlation_id = Some(format!("cart of {who}").into());
         })
     });
-    fake.door(Door::default().redacting(["Cvc"]));
+    fake.config(ApiConfig::default().redacting(["Cvc"]));
     finds(&fake, "correlation=cart+of+ann", &[ann]);
     finds(&fake, "correlation=cart", &[]);
     finds(&fake, "field=/Customer/Name&value=bob", &[bob]);
@@ -122,7 +122,7 @@ fn what_is_redacted_cannot_be_searched_for() {
     fake.stores_with(task_in("a", ProcessState::Processed), |order| {
         order.document = Json::document(br#"{"Card":{"CVC":"123"}}"#).unwrap();
     });
-    fake.door(Door::default().redacting(["Cvc"]));
+    fake.config(ApiConfig::default().redacting(["Cvc"]));
     for query in ["field=/Card/CVC&value=123", "field=/Card/CVC", "field=/Card/cvc/x"] {
         fake.get(&format!("/orders?{query}")).names(400, "invalid-parameter", "field");
     }

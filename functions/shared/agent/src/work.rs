@@ -413,8 +413,8 @@ where
                 tracing::info!(monotonic_counter.agent_deferred = 1, wait_ms, retries = self.retries(), "deferred");
             }
         }
-        let lane = self.request.priority;
-        self.ports.to_scheduler(SchedulerMessage::Reply(self.request.reply(outcome)), lane, 0).await?;
+        let priority = self.request.priority;
+        self.ports.to_scheduler(SchedulerMessage::Reply(self.request.reply(outcome)), priority, 0).await?;
         Ok(Handled::Done)
     }
 

@@ -10,7 +10,7 @@ use domain::message::CloudEvent;
 use domain::ports::{Events, PortError};
 use domain::trace;
 
-use crate::batching::{Batcher, Carrier, Fate};
+use crate::batching::{Batcher, Carrier, SendOutcome};
 use crate::queues::{Message, Ordering, SqsCarrier};
 use crate::scope::Scope;
 use crate::sdk_error::port_error;
@@ -89,7 +89,7 @@ impl Carrier for EventCarrier {
         SOURCE.len() + event.kind.len() + event.detail.len()
     }
 
-    async fn carry(&self, event_bus: &str, events: &[&Event]) -> Result<Vec<Fate>, PortError> {
+    async fn carry(&self, event_bus: &str, events: &[&Event]) -> Result<Vec<SendOutcome>, PortError> {
         let entries = events.iter().map(|event| {
             PutEventsRequestEntry::builder()
                 .event_bus_name(event_bus)
@@ -100,21 +100,23 @@ impl Carrier for EventCarrier {
                 .build()
         });
         let put = self.client.put_events().set_entries(Some(entries.collect())).send().await;
-        put.map(|answer| fates(&answer)).map_err(|error| port_error(Self::OPERATION, &error))
+        put.map(|answer| outcomes(&answer)).map_err(|error| port_error(Self::OPERATION, &error))
     }
 }
 
 /// The answer has one result for each entry, in their order.
-fn fates(answer: &PutEventsOutput) -> Vec<Fate> {
-    answer.entries().iter().map(fate_of).collect()
+fn outcomes(answer: &PutEventsOutput) -> Vec<SendOutcome> {
+    answer.entries().iter().map(outcome_of).collect()
 }
 
-fn fate_of(result: &PutEventsResultEntry) -> Fate {
-    let Some(code) = result.error_code() else { return Fate::Taken };
+fn outcome_of(result: &PutEventsResultEntry) -> SendOutcome {
+    let Some(code) = result.error_code() else { return SendOutcome::Taken };
     let problem = format!("{code}: {}", result.error_message().unwrap_or("no reason given"));
     match code {
-        "ThrottlingException" | "InternalFailure" | "InternalException" | "ServiceUnavailable" => Fate::NotNow(problem),
-        _ => Fate::Refused(problem),
+        "ThrottlingException" | "InternalFailure" | "InternalException" | "ServiceUnavailable" => {
+            SendOutcome::NotNow(problem)
+        }
+        _ => SendOutcome::Refused(problem),
     }
 }
 

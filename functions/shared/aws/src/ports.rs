@@ -8,8 +8,8 @@ use domain::instance::Instance;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Memo,
-    Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
+    Clock, Commit, DeadLetterRecord, DeadLetterRecords, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
+    ListError, Memo, Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -102,8 +102,13 @@ impl Queues for Ports {
         self.sqs.submit(order).await
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
-        self.sqs.to_scheduler(message, lane, delay_ms).await
+    async fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        priority: Priority,
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
+        self.sqs.to_scheduler(message, priority, delay_ms).await
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
@@ -187,13 +192,13 @@ impl Jobs for Ports {
     }
 }
 
-impl Letters for Ports {
-    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
+impl DeadLetterRecords for Ports {
+    async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
         self.dynamo.record(settled).await
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
-        self.dynamo.letters(limit).await
+    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+        self.dynamo.dead_letter_records(limit).await
     }
 }
 

@@ -13,7 +13,6 @@ pub mod advance;
 pub mod backoff;
 pub mod batch;
 pub mod bulk;
-pub mod finder;
 pub mod id;
 pub mod instance;
 pub mod json;
@@ -28,6 +27,7 @@ pub mod ports;
 #[cfg(test)]
 mod properties;
 pub mod redaction;
+pub mod search;
 pub mod task;
 #[cfg(test)]
 mod testing;

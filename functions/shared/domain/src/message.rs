@@ -12,7 +12,7 @@ use crate::task::Direction;
 use crate::time::Timestamp;
 use crate::trace::TraceParent;
 
-/// The lane of an order's messages: those of high priority overtake the others at every queue, and of four batches one
+/// The priority of an order's messages: those of high priority overtake the others at every queue, and of four batches one
 /// is left to the others, so that nobody starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -25,10 +25,10 @@ pub enum Priority {
 }
 
 impl Priority {
-    /// Both lanes.
+    /// Both priorities.
     pub const ALL: [Self; 2] = [Self::Normal, Self::High];
 
-    /// Whether this is the lane that nobody has to name.
+    /// Whether this is the priority that nobody has to name.
     #[must_use]
     pub const fn is_normal(&self) -> bool {
         match self {
@@ -45,7 +45,7 @@ pub enum SchedulerMessage {
     Wake(Wake),
     /// An agent's answer.
     Reply(Reply),
-    /// An operator's wish.
+    /// An operator's command.
     Command(Command),
 }
 
@@ -123,7 +123,7 @@ pub struct Failure {
     pub message: Arc<str>,
 }
 
-/// An operator's wish.
+/// An operator's command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Command {
@@ -132,7 +132,7 @@ pub struct Command {
     pub order_id: OrderId,
     /// What to do.
     pub action: Action,
-    /// Who wishes it.
+    /// Who commands it.
     pub by: Arc<str>,
     /// Why.
     pub reason: Arc<str>,
@@ -141,7 +141,7 @@ pub struct Command {
     pub version: Option<u64>,
 }
 
-/// What an operator can wish.
+/// What an operator can command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Take the failed steps of a task in `Error` back to `Pending`.
@@ -189,7 +189,7 @@ pub struct Request {
     /// Messages in the chain that led here, to be repeated in the reply.
     #[serde(default)]
     pub hops: u32,
-    /// The lane of the reply.
+    /// The priority of the reply.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
     /// The order's document.
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_lane_that_somebody_chose_is_written() {
+    fn only_the_priority_that_somebody_chose_is_written() {
         let high = serde_json::to_string(&request()).unwrap();
         assert!(high.contains("\"Priority\":\"high\""), "{high}");
         let normal = Request { priority: Priority::Normal, ..request() };
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wish_is_called_the_same_in_messages_and_in_texts() {
+    fn a_command_is_called_the_same_in_messages_and_in_texts() {
         for action in [Action::Resubmit, Action::Cancel, Action::Pause, Action::Resume] {
             assert_eq!(serde_json::to_string(&action).unwrap(), format!("\"{}\"", action.name()));
         }

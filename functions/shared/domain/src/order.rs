@@ -23,7 +23,7 @@ pub struct Order {
     pub fingerprint: Arc<str>,
     /// When it was accepted.
     pub submitted_at: Timestamp,
-    /// Who posted it, as the door knows them.
+    /// Who posted it, as the API knows them.
     pub submitter: Arc<str>,
     /// Registered name of the channel that status messages go to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct Order {
     /// The application's own name for the order, repeated in status messages.
     #[serde(rename = "CorrelationID", default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<Arc<str>>,
-    /// The lane of its messages, where the application named one; else the workflow's.
+    /// The priority of its messages, where the application named one; else the workflow's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }

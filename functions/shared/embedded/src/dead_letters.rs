@@ -1,14 +1,14 @@
 //! The dead letters of all queues, and their receiving end. All of them are on disk.
 //!
 //! A message that was delivered too often leaves its queue only when it is on disk as a dead letter; if the write fails
-//! it comes back, and is found dead again. There is no end behind this queue: a letter is delivered until it is deleted.
+//! it comes back, and is found dead again. There is no end behind this queue: a dead letter is delivered until it is deleted.
 
 use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::message::{Delivery, Priority, Receipt, Undecodable};
 use domain::order::Order;
-use domain::ports::{Clock, DeadLetter, LetterQueue, PortError, Source};
+use domain::ports::{Clock, DeadLetter, PortError, Source, SourceQueue};
 use domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
@@ -29,8 +29,8 @@ pub struct DeadLetters(pub(crate) Engine);
 /// A message on its way to the dead letters.
 #[derive(Debug)]
 pub(crate) struct Burial {
-    letter_id: i64,
-    pub(crate) queue: LetterQueue,
+    dead_letter_id: i64,
+    pub(crate) queue: SourceQueue,
     pub(crate) message_id: i64,
     receive_count: u32,
     at: Timestamp,
@@ -64,8 +64,8 @@ impl Source<DeadLetter> for DeadLetters {
         {
             let State { log, .. } = &mut *lock(&self.0.core().state);
             for receipt in &receipts {
-                if let Some(letter_id) = self.0.queues().dead_letters.delete(receipt) {
-                    last = Some(log.append_awaited(Write::RemoveLetter { letter_id }));
+                if let Some(dead_letter_id) = self.0.queues().dead_letters.delete(receipt) {
+                    last = Some(log.append_awaited(Write::RemoveDeadLetter { dead_letter_id }));
                 }
             }
         }
@@ -80,11 +80,11 @@ impl Engine {
     /// Sends a message of the submission queue to the dead letters.
     pub(crate) fn bury_submission(&self, dead: &Dead<Order>) {
         let order_id = dead.body.as_ref().ok().map(|order| order.order_id);
-        self.bury(LetterQueue::Submission, dead, Remains::Submission(order_id));
+        self.bury(SourceQueue::Submission, dead, Remains::Submission(order_id));
     }
 
     /// Sends a message of the scheduler queue or of an agent's to the dead letters.
-    pub(crate) fn bury_message<M: Serialize>(&self, queue: LetterQueue, dead: &Dead<M>) {
+    pub(crate) fn bury_message<M: Serialize>(&self, queue: SourceQueue, dead: &Dead<M>) {
         let remains = match &dead.body {
             _ if dead.is_stored => Remains::Command,
             Ok(message) => Remains::Body(serde_json::to_string(message).unwrap_or_else(|error| error.to_string())),
@@ -93,11 +93,11 @@ impl Engine {
         self.bury(queue, dead, remains);
     }
 
-    fn bury<M>(&self, queue: LetterQueue, dead: &Dead<M>, remains: Remains) {
+    fn bury<M>(&self, queue: SourceQueue, dead: &Dead<M>, remains: Remains) {
         let &Dead { message_id, receive_count, .. } = dead;
-        let letter_id = self.queues().dead_letters.reserve();
-        tracing::error!(?queue, message_id, receive_count, letter_id, "a message is a dead letter");
-        let burial = Burial { letter_id, queue, message_id, receive_count, at: self.now(), remains };
+        let dead_letter_id = self.queues().dead_letters.reserve();
+        tracing::error!(?queue, message_id, receive_count, dead_letter_id, "a message is a dead letter");
+        let burial = Burial { dead_letter_id, queue, message_id, receive_count, at: self.now(), remains };
         // Nobody waits, yet it goes at once: until it is on disk only this process knows of it. When the engine is closed
         // a message that was on disk is still there, and another goes the way of all that is in memory.
         let _ = lock(&self.core().state).log.append(Write::Bury(burial), Urgency::Awaited);
@@ -113,14 +113,14 @@ impl Burial {
         }
     }
 
-    /// Writes the letter, and removes the message where it is on disk. Gives the letter; nothing where the message was
+    /// Writes the dead letter, and removes the message where it is on disk. Gives the dead letter; nothing where the message was
     /// gone already.
     pub(crate) fn write(&self, connection: &Connection) -> rusqlite::Result<Option<Arrival<DeadLetter>>> {
         const SUBMISSION: &str = "SELECT body FROM messages WHERE message_id = ?1";
         const COMMAND: &str = "SELECT body FROM commands WHERE message_id = ?1";
         const INSERT: &str = "INSERT INTO dead_letters (letter_id, queue, message_id, body, reason, receive_count, at) \
                               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let Self { letter_id, queue, message_id, receive_count, at, remains } = self;
+        let Self { dead_letter_id, queue, message_id, receive_count, at, remains } = self;
         let stored = |sql| connection.prepare_cached(sql)?.query_row([message_id], |row| row.get(0)).optional();
         let body: Option<String> = match remains {
             Remains::Submission(_) => stored(SUBMISSION)?,
@@ -129,37 +129,37 @@ impl Burial {
         };
         let Some(body) = body else { return Ok(None) };
         let (name, at_ms) = (queue_name(queue), at.epoch_ms());
-        let values = params![letter_id, name, message_id, body, RECEIVED_TOO_OFTEN, receive_count, at_ms];
+        let values = params![dead_letter_id, name, message_id, body, RECEIVED_TOO_OFTEN, receive_count, at_ms];
         connection.prepare_cached(INSERT)?.execute(values)?;
         match remains {
             Remains::Submission(_) => messages::remove(connection, *message_id)?,
             Remains::Command => messages::remove_command(connection, *message_id)?,
             Remains::Body(_) => {}
         }
-        let letter = DeadLetter {
+        let dead_letter = DeadLetter {
             queue: queue.clone(),
-            message_id: public_id(*message_id, *letter_id),
+            message_id: public_id(*message_id, *dead_letter_id),
             body: body.into(),
             receive_count: *receive_count,
             at: *at,
         };
-        Ok(Some(arrival(*letter_id, Ok(letter), 0)))
+        Ok(Some(arrival(*dead_letter_id, Ok(dead_letter), 0)))
     }
 }
 
-/// Deletes a letter.
-pub(crate) fn remove(connection: &Connection, letter_id: i64) -> rusqlite::Result<()> {
-    connection.prepare_cached("DELETE FROM dead_letters WHERE letter_id = ?1")?.execute([letter_id])?;
+/// Deletes a dead letter.
+pub(crate) fn remove(connection: &Connection, dead_letter_id: i64) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM dead_letters WHERE letter_id = ?1")?.execute([dead_letter_id])?;
     Ok(())
 }
 
-/// The number that no letter has had yet.
+/// The number that no dead letter has had yet.
 pub(crate) fn next_id(connection: &Connection) -> rusqlite::Result<i64> {
     const SQL: &str = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'dead_letters'), 0) + 1";
     connection.query_row(SQL, [], |row| row.get(0))
 }
 
-/// All letters that are on disk, given to `take` one by one.
+/// All dead letters that are on disk, given to `take` one by one.
 pub(crate) fn load(
     connection: &Connection,
     delivered_before: u32,
@@ -178,40 +178,40 @@ pub(crate) fn load(
 }
 
 fn read(row: &Row<'_>) -> Result<DeadLetter, ReadError> {
-    let (letter_id, message_id) = (row.get(0)?, row.get(2)?);
+    let (dead_letter_id, message_id) = (row.get(0)?, row.get(2)?);
     let name = rows::text(row, 1)?;
     Ok(DeadLetter {
         queue: queue_of(name).ok_or_else(|| ReadError::corrupt("the queue of a dead letter", &name))?,
-        message_id: public_id(message_id, letter_id),
+        message_id: public_id(message_id, dead_letter_id),
         body: rows::text(row, 3)?.into(),
         receive_count: row.get(4)?,
         at: Timestamp::from_epoch_ms(row.get(5)?),
     })
 }
 
-fn arrival(letter_id: i64, body: Result<DeadLetter, Undecodable>, receive_count: u32) -> Arrival<DeadLetter> {
-    let (message_id, lane) = (letter_id, Priority::Normal);
-    Arrival { message_id, body, lane, is_stored: true, receive_count, visible_at: None, parent: None }
+fn arrival(dead_letter_id: i64, body: Result<DeadLetter, Undecodable>, receive_count: u32) -> Arrival<DeadLetter> {
+    let (message_id, priority) = (dead_letter_id, Priority::Normal);
+    Arrival { message_id, body, priority, is_stored: true, receive_count, visible_at: None, parent: None }
 }
 
-/// A message's id on its queue, which begins anew with each start, and the letter's number, which no other has.
-fn public_id(message_id: i64, letter_id: i64) -> Arc<str> {
-    format!("{message_id}-{letter_id}").into()
+/// A message's id on its queue, which begins anew with each start, and the dead letter's number, which no other has.
+fn public_id(message_id: i64, dead_letter_id: i64) -> Arc<str> {
+    format!("{message_id}-{dead_letter_id}").into()
 }
 
-fn queue_name(queue: &LetterQueue) -> String {
+fn queue_name(queue: &SourceQueue) -> String {
     match queue {
-        LetterQueue::Submission => "submission".to_owned(),
-        LetterQueue::Scheduler => "scheduler".to_owned(),
-        LetterQueue::Agent(agent) => format!("agent {agent}"),
+        SourceQueue::Submission => "submission".to_owned(),
+        SourceQueue::Scheduler => "scheduler".to_owned(),
+        SourceQueue::Agent(agent) => format!("agent {agent}"),
     }
 }
 
-fn queue_of(name: &str) -> Option<LetterQueue> {
+fn queue_of(name: &str) -> Option<SourceQueue> {
     match (name, name.strip_prefix("agent ")) {
-        ("submission", _) => Some(LetterQueue::Submission),
-        ("scheduler", _) => Some(LetterQueue::Scheduler),
-        (_, agent) => agent.map(|agent| LetterQueue::Agent(agent.into())),
+        ("submission", _) => Some(SourceQueue::Submission),
+        ("scheduler", _) => Some(SourceQueue::Scheduler),
+        (_, agent) => agent.map(|agent| SourceQueue::Agent(agent.into())),
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_queue_is_found_by_its_name() {
-        for queue in [LetterQueue::Submission, LetterQueue::Scheduler, LetterQueue::Agent("scheduler".into())] {
+        for queue in [SourceQueue::Submission, SourceQueue::Scheduler, SourceQueue::Agent("scheduler".into())] {
             assert_eq!(queue_of(&queue_name(&queue)), Some(queue));
         }
         assert_eq!(queue_of("cellar"), None);

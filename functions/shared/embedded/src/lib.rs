@@ -39,7 +39,7 @@
 //! again. Submissions, operators' commands, and what no handler could deal with, are on disk. A message in memory that
 //! was delivered too often stays in its queue until it is on disk as a dead letter.
 //!
-//! Each queue has two lanes. A submission goes in the lane that its order names: what the workflow says about the others
+//! Each queue has two priorities. A submission goes in the priority that its order names: what the workflow says about the others
 //! is known only once they are stored.
 //!
 //! # Beside the orders
@@ -55,20 +55,20 @@ mod check;
 mod clock;
 mod connections;
 mod core;
+mod dead_letter_records;
 mod dead_letters;
 mod directory;
 mod engine;
 mod events;
 mod index;
 mod jobs;
-mod lanes;
 mod leases;
-mod letters;
 mod live;
 mod log;
 mod memos;
 mod messages;
 mod options;
+mod priorities;
 mod queue;
 mod queues;
 mod recovery;

@@ -4,7 +4,7 @@
 //! an entry is loaded nobody else can load or change it, and an entry goes only when the disk has all that it knows.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry as Place;
+use std::collections::hash_map::Entry as Position;
 use std::sync::Arc;
 
 use domain::id::OrderId;
@@ -280,7 +280,7 @@ impl Live {
 
     /// Lets an entry go that is over.
     fn let_go(&mut self, order_id: OrderId, log: &Log) {
-        if let Place::Occupied(place) = self.entries.entry(order_id)
+        if let Position::Occupied(place) = self.entries.entry(order_id)
             && place.get().is_over()
             && place.get().is_idle(log)
         {

@@ -10,7 +10,7 @@ use domain::bulk::Job;
 use domain::id::OrderId;
 use domain::message::{CloudEvent, Command, Priority};
 use domain::order::Order;
-use domain::ports::{LetterRecord, PortError, ServiceHealth};
+use domain::ports::{DeadLetterRecord, PortError, ServiceHealth};
 use domain::task::Task;
 use domain::time::Timestamp;
 use domain::trace::TraceParent;
@@ -30,15 +30,21 @@ pub(crate) enum Write {
     /// A submission message that was handled.
     Remove { message_id: i64, order_id: Option<OrderId> },
     /// A command on the scheduler queue. `not_before` is `visible_at` on the clock that a restart leaves alone.
-    Command { message_id: i64, command: Command, lane: Priority, visible_at: Option<Instant>, not_before: Timestamp },
+    Command {
+        message_id: i64,
+        command: Command,
+        priority: Priority,
+        visible_at: Option<Instant>,
+        not_before: Timestamp,
+    },
     /// A command that was handled.
     RemoveCommand { message_id: i64 },
     /// A message that no handler could deal with.
     Bury(Burial),
     /// A dead letter that was settled.
-    RemoveLetter { letter_id: i64 },
+    RemoveDeadLetter { dead_letter_id: i64 },
     /// What became of a dead letter.
-    Letter(LetterRecord),
+    DeadLetterRecord(DeadLetterRecord),
     /// A published event.
     Event(CloudEvent),
     /// The health of a service.

@@ -5,7 +5,7 @@ use domain::order::Order;
 use domain::time::Timestamp;
 use rusqlite::{Connection, params};
 
-use crate::lanes;
+use crate::priorities;
 use crate::writer::json;
 
 /// Writes a submission message. True when its order is not stored yet.
@@ -28,12 +28,12 @@ pub(crate) fn command(
     connection: &Connection,
     message_id: i64,
     command: &Command,
-    lane: Priority,
+    priority: Priority,
     not_before: Timestamp,
 ) -> rusqlite::Result<()> {
     const SQL: &str = "INSERT INTO commands (message_id, lane, not_before, body) VALUES (?1, ?2, ?3, ?4)";
     let body = json(&SchedulerMessage::Command(command.clone()))?;
-    let values = params![message_id, lanes::name(lane), not_before.epoch_ms(), body];
+    let values = params![message_id, priorities::name(priority), not_before.epoch_ms(), body];
     connection.prepare_cached(SQL)?.execute(values)?;
     Ok(())
 }

@@ -43,7 +43,7 @@ pub struct Options {
     /// Told every published event.
     pub observer: Option<Observer>,
     /// How long a dead letter that was received is hidden, in milliseconds. It is delivered until it is deleted.
-    pub letter_visibility_ms: u64,
+    pub dead_letter_visibility_ms: u64,
     /// The reply channels by the names that orders give.
     pub channels: BTreeMap<Arc<str>, Channel>,
     /// How long a reply channel may take for an event, in milliseconds: who waits for it has an order to go on with.
@@ -72,7 +72,7 @@ impl Default for Options {
             cache_kib: 16 * 1_024,
             lazy_ms: 100,
             observer: None,
-            letter_visibility_ms: 60_000,
+            dead_letter_visibility_ms: 60_000,
             channels: BTreeMap::new(),
             channel_ms: 5_000,
         }
@@ -92,7 +92,7 @@ impl fmt::Debug for Options {
             .field("cache_kib", &self.cache_kib)
             .field("lazy_ms", &self.lazy_ms)
             .field("observer", &self.observer.is_some())
-            .field("letter_visibility_ms", &self.letter_visibility_ms)
+            .field("letter_visibility_ms", &self.dead_letter_visibility_ms)
             .field("channels", &self.channels.keys())
             .field("channel_ms", &self.channel_ms)
             .finish()

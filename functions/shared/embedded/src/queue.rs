@@ -1,4 +1,4 @@
-//! A queue in memory, with two lanes, visibility time-outs, delays, receive counts and an end for messages that nobody
+//! A queue in memory, with two priorities, visibility time-outs, delays, receive counts and an end for messages that nobody
 //! can handle.
 //!
 //! There is no task and no timer behind it: a receiver that waits does so until a message arrives or the earliest
@@ -15,8 +15,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::clock::later;
 use crate::core::lock;
-use crate::lanes::Lanes;
 use crate::options::QueueOptions;
+use crate::priorities::PriorityQueues;
 
 /// A queue of one kind of message.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ struct Messages<M> {
     last_handle: u64,
     held: HashMap<i64, Held<M>>,
     /// Visible messages.
-    ready: Lanes,
+    ready: PriorityQueues,
     /// Hidden messages by the time at which they become visible.
     hidden: BTreeSet<(Instant, i64)>,
 }
@@ -41,7 +41,7 @@ struct Messages<M> {
 #[derive(Debug)]
 struct Held<M> {
     body: Result<M, Undecodable>,
-    lane: Priority,
+    priority: Priority,
     /// It is on the disk too.
     is_stored: bool,
     name: Arc<str>,
@@ -49,11 +49,11 @@ struct Held<M> {
     receive_count: u32,
     /// Of the last delivery. Only its receipt is good; 0 when none is.
     handle: u64,
-    place: Place,
+    place: Position,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Ready,
     Hidden(Instant),
     /// Handled, or given up; goes when that is durable.
@@ -66,7 +66,7 @@ pub(crate) struct Arrival<M> {
     /// An id that was reserved for it.
     pub(crate) message_id: i64,
     pub(crate) body: Result<M, Undecodable>,
-    pub(crate) lane: Priority,
+    pub(crate) priority: Priority,
     /// It is on the disk too: it stays until it is gone from there.
     pub(crate) is_stored: bool,
     /// How often it was delivered before, as far as anybody knows.
@@ -82,11 +82,11 @@ impl<M> Arrival<M> {
     pub(crate) const fn stored(
         message_id: i64,
         message: M,
-        lane: Priority,
+        priority: Priority,
         visible_at: Option<Instant>,
         parent: Option<TraceParent>,
     ) -> Self {
-        Self { message_id, body: Ok(message), lane, is_stored: true, receive_count: 0, visible_at, parent }
+        Self { message_id, body: Ok(message), priority, is_stored: true, receive_count: 0, visible_at, parent }
     }
 }
 
@@ -120,7 +120,7 @@ impl<M: Clone> Queue<M> {
             next_id: first_id,
             last_handle: 0,
             held: HashMap::new(),
-            ready: Lanes::default(),
+            ready: PriorityQueues::default(),
             hidden: BTreeSet::new(),
         };
         Self { options, messages: Mutex::new(messages), news: Notify::new() }
@@ -132,12 +132,12 @@ impl<M: Clone> Queue<M> {
     }
 
     /// Puts a message in that is only here, to be delivered after `delay_ms`.
-    pub(crate) fn push(&self, message: M, lane: Priority, delay_ms: u64) {
+    pub(crate) fn push(&self, message: M, priority: Priority, delay_ms: u64) {
         let mut messages = lock(&self.messages);
         let message_id = messages.reserve();
         let body = Ok(message);
         let (visible_at, parent) = (delayed(delay_ms), trace::current());
-        let arrival = Arrival { message_id, body, lane, is_stored: false, receive_count: 0, visible_at, parent };
+        let arrival = Arrival { message_id, body, priority, is_stored: false, receive_count: 0, visible_at, parent };
         self.insert(&mut messages, arrival);
     }
 
@@ -147,9 +147,9 @@ impl<M: Clone> Queue<M> {
     }
 
     fn insert(&self, messages: &mut Messages<M>, arrival: Arrival<M>) {
-        let Arrival { message_id, body, lane, is_stored, receive_count, visible_at, parent } = arrival;
-        let (name, place) = (message_id.to_string().into(), Place::Leaving);
-        let held = Held { body, lane, is_stored, name, parent, receive_count, handle: 0, place };
+        let Arrival { message_id, body, priority, is_stored, receive_count, visible_at, parent } = arrival;
+        let (name, place) = (message_id.to_string().into(), Position::Leaving);
+        let held = Held { body, priority, is_stored, name, parent, receive_count, handle: 0, place };
         messages.held.insert(message_id, held);
         let is_news = match visible_at {
             Some(at) => messages.hide(message_id, at),
@@ -231,7 +231,7 @@ impl<M: Clone> Queue<M> {
     /// What is leaving comes back after `delay_ms`: the disk did not take it.
     pub(crate) fn come_back(&self, delay_ms: u64) {
         let mut messages = lock(&self.messages);
-        messages.hide_all(|held| held.place == Place::Leaving, delay_ms);
+        messages.hide_all(|held| held.place == Position::Leaving, delay_ms);
         self.news.notify_one();
     }
 
@@ -243,7 +243,7 @@ impl<M: Clone> Queue<M> {
             // It was not the message's fault. The next delivery still counts as a redelivery.
             held.receive_count = (held.receive_count - 1).max(1);
         }
-        messages.hide_all(|held| held.place != Place::Ready, delay_ms);
+        messages.hide_all(|held| held.place != Position::Ready, delay_ms);
         self.news.notify_one();
     }
 
@@ -268,13 +268,13 @@ impl<M: Clone> Messages<M> {
         let id = receipt.message_id.parse().ok()?;
         let handle: u64 = receipt.handle.parse().ok()?;
         let held = self.held.get(&id)?;
-        (handle != 0 && held.handle == handle && held.place != Place::Leaving).then_some(id)
+        (handle != 0 && held.handle == handle && held.place != Position::Leaving).then_some(id)
     }
 
     fn show(&mut self, id: i64) {
         if let Some(held) = self.held.get_mut(&id) {
-            held.place = Place::Ready;
-            self.ready.lane(held.lane).push_back(id);
+            held.place = Position::Ready;
+            self.ready.priority(held.priority).push_back(id);
         }
     }
 
@@ -283,7 +283,7 @@ impl<M: Clone> Messages<M> {
         let Some(held) = self.held.get_mut(&id) else {
             return false;
         };
-        held.place = Place::Hidden(until);
+        held.place = Position::Hidden(until);
         self.hidden.insert((until, id));
         self.hidden.first() == Some(&(until, id))
     }
@@ -304,13 +304,13 @@ impl<M: Clone> Messages<M> {
     /// Takes a message from its place, so that it is nowhere.
     fn unplace(&mut self, id: i64) {
         let Some(held) = self.held.get_mut(&id) else { return };
-        match std::mem::replace(&mut held.place, Place::Leaving) {
-            Place::Hidden(until) => {
+        match std::mem::replace(&mut held.place, Position::Leaving) {
+            Position::Hidden(until) => {
                 self.hidden.remove(&(until, id));
             }
             // A visible message that goes is rare: only then is there a queue to search.
-            Place::Ready => self.ready.lane(held.lane).retain(|&ready| ready != id),
-            Place::Leaving => {}
+            Position::Ready => self.ready.priority(held.priority).retain(|&ready| ready != id),
+            Position::Leaving => {}
         }
     }
 
@@ -326,20 +326,20 @@ impl<M: Clone> Messages<M> {
             self.hidden.pop_first();
             self.show(id);
         }
-        let lane = self.ready.next()?;
+        let priority = self.ready.next()?;
         let mut deliveries = Vec::new();
         while deliveries.len() < limit
-            && let Some(id) = self.ready.lane(lane).pop_front()
+            && let Some(id) = self.ready.priority(priority).pop_front()
         {
             let Some(held) = self.held.get_mut(&id) else { continue };
             if held.receive_count >= options.receives_max {
                 if deliveries.is_empty() {
-                    held.place = Place::Leaving;
+                    held.place = Position::Leaving;
                     let (is_stored, receive_count, body) = (held.is_stored, held.receive_count, held.body.clone());
                     return Some(Received::Dead(Dead { message_id: id, is_stored, receive_count, body }));
                 }
-                // It is the first that the lane's next receiver finds.
-                self.ready.lane(lane).push_front(id);
+                // It is the first that the priority's next receiver finds.
+                self.ready.priority(priority).push_front(id);
                 break;
             }
             self.last_handle += 1;
@@ -353,7 +353,7 @@ impl<M: Clone> Messages<M> {
         if deliveries.is_empty() {
             return None;
         }
-        self.ready.handed_out(lane);
+        self.ready.handed_out(priority);
         Some(Received::Deliveries(deliveries))
     }
 }

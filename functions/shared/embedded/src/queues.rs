@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX};
 use domain::message::{Command, Delivery, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{Clock, DeadLetter, LetterQueue, PortError, Queues, Source};
+use domain::ports::{Clock, DeadLetter, PortError, Queues, Source, SourceQueue};
 use domain::trace;
 use rusqlite::Connection;
 use serde::Serialize;
@@ -38,13 +38,13 @@ impl AllQueues {
             let sql = format!("SELECT coalesce(max(message_id), 0) + 1 FROM {table}");
             connection.query_row(&sql, [], |row| row.get::<_, i64>(0))
         };
-        let letters = QueueOptions { receives_max: u32::MAX, visibility_ms: options.letter_visibility_ms };
+        let dead_letters = QueueOptions { receives_max: u32::MAX, visibility_ms: options.dead_letter_visibility_ms };
         Ok(Self {
             submissions: Queue::new(options.submissions, next("messages")?),
             scheduler: Queue::new(options.scheduler, next("commands")?),
             requests: RwLock::default(),
             request_options: options.requests,
-            dead_letters: Queue::new(letters, dead_letters::next_id(connection)?),
+            dead_letters: Queue::new(dead_letters, dead_letters::next_id(connection)?),
         })
     }
 
@@ -63,11 +63,11 @@ impl AllQueues {
     }
 
     /// A message is a dead letter now, on disk.
-    pub(crate) fn buried(&self, queue: &LetterQueue, message_id: i64) {
+    pub(crate) fn buried(&self, queue: &SourceQueue, message_id: i64) {
         match queue {
-            LetterQueue::Submission => self.submissions.finish(message_id),
-            LetterQueue::Scheduler => self.scheduler.finish(message_id),
-            LetterQueue::Agent(agent) => self.agent(agent).finish(message_id),
+            SourceQueue::Submission => self.submissions.finish(message_id),
+            SourceQueue::Scheduler => self.scheduler.finish(message_id),
+            SourceQueue::Agent(agent) => self.agent(agent).finish(message_id),
         }
     }
 
@@ -100,21 +100,26 @@ impl Queues for Engine {
         durable.reached("queues.submit").await
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+    async fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        priority: Priority,
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
         let delay_ms = delay_ms.min(DELAY_MS_MAX);
         match message {
             // It follows from nothing that is stored, so it is stored itself.
-            SchedulerMessage::Command(command) => self.command(command, lane, delay_ms).await,
+            SchedulerMessage::Command(command) => self.command(command, priority, delay_ms).await,
             SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => {
-                self.queues().scheduler.push(message, lane, delay_ms);
+                self.queues().scheduler.push(message, priority, delay_ms);
                 Ok(())
             }
         }
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
-        let lane = request.priority;
-        self.queues().agent(agent).push(request, lane, 0);
+        let priority = request.priority;
+        self.queues().agent(agent).push(request, priority, 0);
         Ok(())
     }
 
@@ -150,11 +155,11 @@ impl Engine {
         DeadLetters(self.clone())
     }
 
-    async fn command(&self, command: Command, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
+    async fn command(&self, command: Command, priority: Priority, delay_ms: u64) -> Result<(), PortError> {
         let message_id = self.queues().scheduler.reserve();
         let not_before = self.now().plus_ms(delay_ms);
         // As with submissions, the writer puts it into the queue.
-        let write = Write::Command { message_id, command, lane, visible_at: delayed(delay_ms), not_before };
+        let write = Write::Command { message_id, command, priority, visible_at: delayed(delay_ms), not_before };
         let durable = lock(&self.core().state).log.append_awaited(write);
         durable.reached("queues.to_scheduler").await
     }
@@ -202,7 +207,7 @@ impl Source<Order> for Submissions {
 
 impl Source<SchedulerMessage> for Scheduler {
     async fn receive(&self, limit: usize) -> Vec<Delivery<SchedulerMessage>> {
-        receive(&self.0, &LetterQueue::Scheduler, &self.0.queues().scheduler, limit).await
+        receive(&self.0, &SourceQueue::Scheduler, &self.0.queues().scheduler, limit).await
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
@@ -219,7 +224,7 @@ impl Source<SchedulerMessage> for Scheduler {
 
 impl Source<Request> for Requests {
     async fn receive(&self, limit: usize) -> Vec<Delivery<Request>> {
-        receive(&self.engine, &LetterQueue::Agent(self.agent.clone()), &self.queue, limit).await
+        receive(&self.engine, &SourceQueue::Agent(self.agent.clone()), &self.queue, limit).await
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
@@ -233,7 +238,7 @@ impl Source<Request> for Requests {
 
 async fn receive<M: Clone + Serialize>(
     engine: &Engine,
-    name: &LetterQueue,
+    name: &SourceQueue,
     queue: &Queue<M>,
     limit: usize,
 ) -> Vec<Delivery<M>> {

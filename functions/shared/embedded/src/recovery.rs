@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use crate::core::{State, lock};
 use crate::dead_letters;
 use crate::engine::Engine;
-use crate::lanes;
+use crate::priorities;
 use crate::queue::{Arrival, delayed};
 use crate::rows::{self, ReadError};
 
@@ -45,8 +45,9 @@ impl Engine {
             let submissions = engine.recover_submissions(connection)?;
             let commands = engine.recover_commands(connection)?;
             let wakes = engine.recover_wakes(connection)?;
-            let letters = &engine.queues().dead_letters;
-            let dead_letters = dead_letters::load(connection, DELIVERED_BEFORE, |letter| letters.put(letter))?;
+            let dead_letters = &engine.queues().dead_letters;
+            let dead_letters =
+                dead_letters::load(connection, DELIVERED_BEFORE, |dead_letter| dead_letters.put(dead_letter))?;
             Ok(Recovered { submissions, wakes, commands, dead_letters })
         };
         self.core().readers.read("engine.recover", recover).await
@@ -62,8 +63,8 @@ impl Engine {
             if let Ok(order_id) = rows::order_id(row, 1) {
                 self.vouch_for(order_id, &body);
             }
-            let lane = body.as_ref().map_or(Priority::Normal, |order| order.priority.unwrap_or_default());
-            self.queues().submissions.put(again(row.get(0)?, body, lane, true));
+            let priority = body.as_ref().map_or(Priority::Normal, |order| order.priority.unwrap_or_default());
+            self.queues().submissions.put(again(row.get(0)?, body, priority, true));
             count += 1;
         }
         Ok(count)
@@ -83,19 +84,19 @@ impl Engine {
         let mut rows = statement.query([])?;
         let (mut count, now) = (0, self.now());
         while let Some(row) = rows.next()? {
-            let (message_id, lane) = (row.get(0)?, lanes::named(rows::text(row, 1)?));
+            let (message_id, priority) = (row.get(0)?, priorities::named(rows::text(row, 1)?));
             let delay_ms = now.ms_until(Timestamp::from_epoch_ms(row.get(2)?)).min(DELAY_MS_MAX);
             let body = decode::<SchedulerMessage>(rows::text(row, 3)?.as_bytes());
             self.queues()
                 .scheduler
-                .put(Arrival { visible_at: delayed(delay_ms), ..again(message_id, body, lane, true) });
+                .put(Arrival { visible_at: delayed(delay_ms), ..again(message_id, body, priority, true) });
             count += 1;
         }
         Ok(count)
     }
 
     fn recover_wakes(&self, connection: &Connection) -> Result<usize, ReadError> {
-        // All shards of the supervisor's lane: '$' is the character after '#'.
+        // All shards of the supervisor's priority: '$' is the character after '#'.
         const SQL: &str = "SELECT order_id, coalesce(body ->> '$.Priority', 'normal') FROM tasks \
                            WHERE watch >= 'due#' AND watch < 'due$'";
         let mut statement = connection.prepare(SQL)?;
@@ -103,9 +104,9 @@ impl Engine {
         let mut count = 0;
         while let Some(row) = rows.next()? {
             let wake = Wake { order_id: rows::order_id(row, 0)?, hops: 0 };
-            let lane = lanes::named(rows::text(row, 1)?);
+            let priority = priorities::named(rows::text(row, 1)?);
             let queue = &self.queues().scheduler;
-            queue.put(again(queue.reserve(), Ok(SchedulerMessage::Wake(wake)), lane, false));
+            queue.put(again(queue.reserve(), Ok(SchedulerMessage::Wake(wake)), priority, false));
             count += 1;
         }
         Ok(count)
@@ -113,6 +114,6 @@ impl Engine {
 }
 
 /// A message that may have been delivered before.
-const fn again<M>(message_id: i64, body: Result<M, Undecodable>, lane: Priority, is_stored: bool) -> Arrival<M> {
-    Arrival { message_id, body, lane, is_stored, receive_count: DELIVERED_BEFORE, visible_at: None, parent: None }
+const fn again<M>(message_id: i64, body: Result<M, Undecodable>, priority: Priority, is_stored: bool) -> Arrival<M> {
+    Arrival { message_id, body, priority, is_stored, receive_count: DELIVERED_BEFORE, visible_at: None, parent: None }
 }

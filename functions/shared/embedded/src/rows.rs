@@ -12,7 +12,7 @@ use domain::time::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::lanes;
+use crate::priorities;
 
 /// Something could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,7 @@ fn read(row: &Row<'_>, order_id: OrderId) -> Result<Stored, ReadError> {
         submitter: text(row, 3)?.into(),
         reply_channel: row.get(4)?,
         correlation_id: row.get(5)?,
-        priority: row.get::<_, Option<String>>(6)?.map(|name| lanes::named(&name)),
+        priority: row.get::<_, Option<String>>(6)?.map(|name| priorities::named(&name)),
     };
     Ok(Stored { order: Arc::new(order), task: task(row, 7)? })
 }

@@ -136,7 +136,7 @@ mod tests {
             "o has noneshop"
         );
         assert_eq!(text("SELECT letter_id || queue || receive_count || at FROM dead_letters"), "7scheduler105");
-        // The numbers go on from there, even when the letter is gone.
+        // The numbers go on from there, even when the dead letter is gone.
         connection.execute_batch("DELETE FROM dead_letters").unwrap();
         assert_eq!(text("SELECT CAST(seq AS TEXT) FROM sqlite_sequence WHERE name = 'dead_letters'"), "7");
     }

@@ -21,7 +21,7 @@ use crate::directory::Directory;
 use crate::log::{Queued, Urgency, Write, WriteError};
 use crate::options::Options;
 use crate::queue::Arrival;
-use crate::{dead_letters, jobs, lanes, letters, messages, services};
+use crate::{dead_letters, jobs, messages, priorities, services};
 
 /// Writes in one transaction.
 const BATCH_MAX: usize = 4_096;
@@ -108,13 +108,13 @@ impl Writer {
                     }
                 }
                 Write::Remove { message_id, .. } => messages::remove(&transaction, *message_id)?,
-                Write::Command { message_id, command, lane, not_before, .. } => {
-                    messages::command(&transaction, *message_id, command, *lane, *not_before)?;
+                Write::Command { message_id, command, priority, not_before, .. } => {
+                    messages::command(&transaction, *message_id, command, *priority, *not_before)?;
                 }
                 Write::RemoveCommand { message_id } => messages::remove_command(&transaction, *message_id)?,
-                Write::Bury(burial) => found.letters.extend(burial.write(&transaction)?),
-                Write::RemoveLetter { letter_id } => dead_letters::remove(&transaction, *letter_id)?,
-                Write::Letter(settled) => letters::write(&transaction, settled)?,
+                Write::Bury(burial) => found.dead_letters.extend(burial.write(&transaction)?),
+                Write::RemoveDeadLetter { dead_letter_id } => dead_letters::remove(&transaction, *dead_letter_id)?,
+                Write::DeadLetterRecord(settled) => crate::dead_letter_records::write(&transaction, settled)?,
                 Write::Event(event) => publish(&transaction, event, self.events_max)?,
                 Write::Service(health) => set_health(&transaction, health)?,
                 Write::Memo(memo) => memo.apply(&transaction)?,
@@ -139,28 +139,32 @@ impl Writer {
                 match write {
                     Write::Task { task, .. } => live.written(&task, log),
                     Write::Accept { message_id, order, parent } => {
-                        let lane = order.priority.unwrap_or_default();
-                        queues.submissions.put(Arrival::stored(message_id, order, lane, None, parent));
+                        let priority = order.priority.unwrap_or_default();
+                        queues.submissions.put(Arrival::stored(message_id, order, priority, None, parent));
                     }
                     Write::Remove { message_id, order_id } => {
                         queues.submissions.finish(message_id);
                         order_id.into_iter().for_each(|order_id| live.submission_over(order_id, log));
                     }
-                    Write::Command { message_id, command, lane, visible_at, .. } => {
+                    Write::Command { message_id, command, priority, visible_at, .. } => {
                         let message = SchedulerMessage::Command(command);
-                        queues.scheduler.put(Arrival::stored(message_id, message, lane, visible_at, None));
+                        queues.scheduler.put(Arrival::stored(message_id, message, priority, visible_at, None));
                     }
                     Write::RemoveCommand { message_id } => queues.scheduler.finish(message_id),
                     Write::Bury(burial) => {
                         queues.buried(&burial.queue, burial.message_id);
                         burial.submission_of().into_iter().for_each(|order_id| live.submission_over(order_id, log));
                     }
-                    Write::RemoveLetter { letter_id } => queues.dead_letters.finish(letter_id),
+                    Write::RemoveDeadLetter { dead_letter_id } => queues.dead_letters.finish(dead_letter_id),
                     Write::Job { job, forgotten } => jobs.written(job, &forgotten),
-                    Write::Letter(_) | Write::Event(_) | Write::Service(_) | Write::Memo(_) | Write::Barrier => {}
+                    Write::DeadLetterRecord(_)
+                    | Write::Event(_)
+                    | Write::Service(_)
+                    | Write::Memo(_)
+                    | Write::Barrier => {}
                 }
             }
-            found.letters.into_iter().for_each(|letter| queues.dead_letters.put(letter));
+            found.dead_letters.into_iter().for_each(|dead_letter| queues.dead_letters.put(dead_letter));
             waiters
         };
         waiters.tell();
@@ -200,7 +204,7 @@ struct Found {
     /// Orders that were accepted and are not stored.
     new: Vec<OrderId>,
     /// Messages that are dead letters now.
-    letters: Vec<Arrival<DeadLetter>>,
+    dead_letters: Vec<Arrival<DeadLetter>>,
 }
 
 /// The last version of a task in a batch.
@@ -255,7 +259,7 @@ fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> 
         order.submitter,
         order.reply_channel,
         order.correlation_id,
-        order.priority.map(lanes::name),
+        order.priority.map(priorities::name),
     ])?;
     Ok(())
 }

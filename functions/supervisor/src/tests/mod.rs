@@ -1,8 +1,8 @@
 //! The supervisor on the real state machine and a world in memory.
 
 mod bulk;
+mod dead_letters;
 mod leaders;
-mod letters;
 mod sweep;
 
 use domain::advance::advance;

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use super::api::When;
 use super::duration;
-use super::orders::WishArgs;
+use super::orders::CommandArgs;
 
 /// `stepwarden bulk`
 #[derive(Debug, Clone, Subcommand)]
@@ -43,7 +43,7 @@ pub enum BulkCommand {
 pub struct PlanArgs {
     /// Who and why.
     #[command(flatten)]
-    pub wish: WishArgs,
+    pub command: CommandArgs,
     /// Only orders with this Reason.Code, such as exhausted
     #[arg(long, value_name = "CODE")]
     pub reason_code: Option<String>,
@@ -78,10 +78,10 @@ pub struct JobActArgs {
     pub job: String,
     /// Who and why.
     #[command(flatten)]
-    pub wish: WishArgs,
+    pub command: CommandArgs,
 }
 
-/// `stepwarden dead-letters`
+/// `stepwarden dead-dead_letters`
 #[derive(Debug, Clone, Args)]
 pub struct DeadLettersArgs {
     /// Dead letters at most, the last settled first

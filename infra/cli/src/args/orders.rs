@@ -31,7 +31,7 @@ pub struct SubmitArgs {
     pub wait: WaitArgs,
 }
 
-/// The lanes.
+/// The priorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PriorityArg {
     /// Before the others
@@ -120,7 +120,7 @@ pub struct ActArgs {
     pub ids: Vec<String>,
     /// Who and why.
     #[command(flatten)]
-    pub wish: WishArgs,
+    pub command: CommandArgs,
     /// Only if the order is still of this version, as `get` shows it
     #[arg(long, value_name = "N")]
     pub if_version: Option<u64>,
@@ -131,7 +131,7 @@ pub struct ActArgs {
 
 /// Who acts, and why. Both go into the order's history.
 #[derive(Debug, Clone, Args)]
-pub struct WishArgs {
+pub struct CommandArgs {
     /// Why
     #[arg(long, value_name = "TEXT")]
     pub reason: String,

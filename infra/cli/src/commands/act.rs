@@ -1,11 +1,11 @@
-//! `stepwarden resubmit`, `cancel`, `pause` and `resume`: an operator's wish about one order or several.
+//! `stepwarden resubmit`, `cancel`, `pause` and `resume`: an operator's command about one order or several.
 
 use domain::message::Action;
 use domain::task::ProcessState;
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
 
-use super::context::{Context, Wish, if_match};
+use super::context::{Command, Context, if_match};
 use super::error::CommandError;
 use super::follow::{Sight, follow, look, order_path};
 use super::get;
@@ -19,9 +19,9 @@ use crate::wire::task::{Task, Transition};
 const CLOCKS_APART_MS_MAX: u64 = 60_000;
 
 pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Result<Exit, CommandError> {
-    let wish = context.wish(&args.wish)?;
+    let command = context.command(&args.command)?;
     if let [id] = args.ids.as_slice() {
-        return one(context, action, id, &wish, args).await;
+        return one(context, action, id, &command, args).await;
     }
     if args.if_version.is_some() {
         return Err(CommandError::Usage("--if-version is about one order; give one ID".to_owned()));
@@ -33,7 +33,7 @@ pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Re
     let mut exit = Exit::Fine;
     for id in &args.ids {
         // One that cannot be done does not keep the others from being done.
-        let ended = one(context, action, id, &wish, args).await.or_else(|error| {
+        let ended = one(context, action, id, &command, args).await.or_else(|error| {
             let exit = error.exit();
             if matches!(exit, Exit::OutputGone | Exit::Away | Exit::NotAllowed) {
                 return Err(error);
@@ -46,14 +46,20 @@ pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Re
     Ok(exit)
 }
 
-async fn one(context: &Context, action: Action, id: &str, wish: &Wish, args: &ActArgs) -> Result<Exit, CommandError> {
+async fn one(
+    context: &Context,
+    action: Action,
+    id: &str,
+    command: &Command,
+    args: &ActArgs,
+) -> Result<Exit, CommandError> {
     let Some(at_most) = args.wait.wait else {
-        let answer = post(context, action, id, wish, args.if_version).await?;
+        let answer = post(context, action, id, command, args.if_version).await?;
         return queued(context, action, id, &answer).map(|()| Exit::Fine);
     };
-    // What was there before tells whether what is there later is due to the wish.
+    // What was there before tells whether what is there later is due to the command.
     let Sight { task: before, .. } = look(context, id).await?;
-    post(context, action, id, wish, args.if_version).await?;
+    post(context, action, id, command, args.if_version).await?;
     let mut progress = context.progress();
     let reached = |task: &Task| is_done(action, &before, task);
     let followed = follow(context, id, at_most, reached, |task| {
@@ -61,20 +67,20 @@ async fn one(context: &Context, action: Action, id: &str, wish: &Wish, args: &Ac
     });
     let followed = followed.await?;
     drop(progress);
-    get::end(context, id, at_most, followed, |task| is_as_wished(action, &before, task))
+    get::end(context, id, at_most, followed, |task| is_as_commanded(action, &before, task))
 }
 
-/// Posts a wish, and again where its answer was lost. A repeat may be refused because the first was carried out: the
+/// Posts a command, and again where its answer was lost. A repeat may be refused because the first was carried out: the
 /// order's history tells then, and the order is the answer.
 async fn post(
     context: &Context,
     action: Action,
     id: &str,
-    wish: &Wish,
+    command: &Command,
     if_version: Option<u64>,
 ) -> Result<Answer, CommandError> {
     let path = format!("{}/{}", order_path(id), action.name().to_lowercase());
-    let mut call = Call::post(path, wish.body());
+    let mut call = Call::post(path, command.body());
     if let Some(version) = if_version {
         call = call.with(IF_MATCH, if_match(version));
     }
@@ -85,7 +91,7 @@ async fn post(
     };
     if error.is_refused_repeat()
         && let Ok(Sight { task, answer }) = look(context, id).await
-        && task.history.iter().any(|line| is_told_by(action, wish, line, began))
+        && task.history.iter().any(|line| is_told_by(action, command, line, began))
     {
         return Ok(answer);
     }
@@ -99,11 +105,11 @@ async fn post(
     })
 }
 
-/// Whether a line of the history is about this wish and no earlier one of the same words.
-fn is_told_by(action: Action, wish: &Wish, line: &Transition, began: Timestamp) -> bool {
+/// Whether a line of the history is about this command and no earlier one of the same words.
+fn is_told_by(action: Action, command: &Command, line: &Transition, began: Timestamp) -> bool {
     line.what == done(action)
-        && line.who == wish.by
-        && line.why.as_deref() == Some(&*wish.reason)
+        && line.who == command.by
+        && line.why.as_deref() == Some(&*command.reason)
         && line.at >= began.minus_ms(CLOCKS_APART_MS_MAX)
 }
 
@@ -114,7 +120,7 @@ fn queued(context: &Context, action: Action, id: &str, answer: &Answer) -> Resul
     context.line(&format!("{id}  {} is on its way", action.name()))
 }
 
-/// Whether the wish was carried out, and the order has come to where it leads.
+/// Whether the command was carried out, and the order has come to where it leads.
 fn is_done(action: Action, before: &Task, task: &Task) -> bool {
     let is_carried_out = last(action, task).is_some_and(|line| Some(line) != last(action, before));
     match action {
@@ -123,7 +129,7 @@ fn is_done(action: Action, before: &Task, task: &Task) -> bool {
     }
 }
 
-fn is_as_wished(action: Action, before: &Task, task: &Task) -> bool {
+fn is_as_commanded(action: Action, before: &Task, task: &Task) -> bool {
     match action {
         Action::Pause => task.paused.is_some(),
         Action::Cancel => task.process_state == ProcessState::Compensated,
@@ -172,31 +178,31 @@ mod tests {
         assert!(!is_done(Action::Resubmit, &before, &before));
         let failed_again = task("Error", "Forward", &[("resubmitted", 1), ("resubmitted", 2)]);
         assert!(is_done(Action::Resubmit, &before, &failed_again));
-        assert!(!is_as_wished(Action::Resubmit, &before, &failed_again));
+        assert!(!is_as_commanded(Action::Resubmit, &before, &failed_again));
         let under_way = task("Processing", "Forward", &[("resubmitted", 2)]);
         assert!(!is_done(Action::Resubmit, &before, &under_way));
     }
 
     #[test]
-    fn each_wish_has_the_end_that_it_leads_to() {
+    fn each_command_has_the_end_that_it_leads_to() {
         let forward = task("Error", "Forward", &[]);
         let undoing = task("Error", "Undo", &[]);
         let processed = task("Processed", "Forward", &[]);
         let compensated = task("Compensated", "Undo", &[]);
-        assert!(is_as_wished(Action::Resubmit, &forward, &processed));
-        assert!(!is_as_wished(Action::Resubmit, &forward, &compensated));
-        assert!(is_as_wished(Action::Resubmit, &undoing, &compensated));
-        assert!(is_as_wished(Action::Cancel, &forward, &compensated));
-        assert!(!is_as_wished(Action::Cancel, &forward, &processed));
-        assert!(!is_as_wished(Action::Pause, &forward, &processed), "it was finished before it could be paused");
+        assert!(is_as_commanded(Action::Resubmit, &forward, &processed));
+        assert!(!is_as_commanded(Action::Resubmit, &forward, &compensated));
+        assert!(is_as_commanded(Action::Resubmit, &undoing, &compensated));
+        assert!(is_as_commanded(Action::Cancel, &forward, &compensated));
+        assert!(!is_as_commanded(Action::Cancel, &forward, &processed));
+        assert!(!is_as_commanded(Action::Pause, &forward, &processed), "it was finished before it could be paused");
         assert!(is_done(Action::Pause, &forward, &processed));
     }
 
     #[test]
-    fn a_line_of_the_history_is_about_this_wish_only_with_its_words_and_its_time() {
+    fn a_line_of_the_history_is_about_this_command_only_with_its_words_and_its_time() {
         let began = Timestamp::from_epoch_ms(1_795_195_603_007);
-        let wish = Wish { by: "ann".to_owned(), reason: "mended".to_owned() };
-        let is_told_by = |line: &Transition| is_told_by(Action::Resubmit, &wish, line, began);
+        let command = Command { by: "ann".to_owned(), reason: "mended".to_owned() };
+        let is_told_by = |line: &Transition| is_told_by(Action::Resubmit, &command, line, began);
         let line = |what: &str, who: &str, why: &str, ago_ms: u64| Transition {
             at: began.minus_ms(ago_ms),
             who: who.to_owned(),

@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 use http::header::IF_MATCH;
 use serde_json::{Map, Value};
 
-use super::context::{Context, Wish, if_match};
+use super::context::{Command, Context, if_match};
 use super::error::CommandError;
 use super::follow::bear;
 use super::query::encoded;
@@ -31,7 +31,8 @@ pub(super) async fn run(context: &Context, command: &BulkCommand) -> Result<Exit
         }
         BulkCommand::Start(args) => start(context, args).await,
         BulkCommand::Cancel(args) => {
-            let (job, answer) = act(context, &args.job, JobAction::Cancel, &context.wish(&args.wish)?, None).await?;
+            let (job, answer) =
+                act(context, &args.job, JobAction::Cancel, &context.command(&args.command)?, None).await?;
             show(context, &job, &answer).map(|()| Exit::Fine)
         }
         BulkCommand::Status { job, watch: false } => {
@@ -67,18 +68,18 @@ async fn resubmit(context: &Context, args: &PlanArgs) -> Result<Exit, CommandErr
         context.note("nothing was done");
         return Ok(Exit::Fine);
     }
-    act(context, &job.id, JobAction::Start, &context.wish(&args.wish)?, Some(job.version)).await?;
+    act(context, &job.id, JobAction::Start, &context.command(&args.command)?, Some(job.version)).await?;
     to_the_end(context, &job.id).await
 }
 
 /// A plan that is not carried out is not left lying about.
 async fn drop_plan(context: &Context, job: &Job, args: &PlanArgs) -> Result<(), CommandError> {
-    let wish = Wish { by: context.by(&args.wish)?, reason: "planned and not started".to_owned() };
-    act(context, &job.id, JobAction::Cancel, &wish, None).await.map(|_| ())
+    let command = Command { by: context.by(&args.command)?, reason: "planned and not started".to_owned() };
+    act(context, &job.id, JobAction::Cancel, &command, None).await.map(|_| ())
 }
 
 async fn plan(context: &Context, args: &PlanArgs) -> Result<(Job, Answer), CommandError> {
-    let body = spec(args, &context.by(&args.wish)?, context.now());
+    let body = spec(args, &context.by(&args.command)?, context.now());
     // A plan has no key: a second one would be another job.
     let call = Call::post("/bulk", body.to_string()).unrepeated();
     let planned = context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer)));
@@ -93,7 +94,7 @@ async fn plan(context: &Context, args: &PlanArgs) -> Result<(Job, Answer), Comma
 }
 
 async fn start(context: &Context, args: &JobActArgs) -> Result<Exit, CommandError> {
-    let wish = context.wish(&args.wish)?;
+    let command = context.command(&args.command)?;
     let (job, _) = look(context, &args.job).await?;
     let question = format!("Resubmit {} orders ({})?", job.dry_run.words(), job.selector.words());
     if !context.may_go_on(&question)? {
@@ -101,7 +102,7 @@ async fn start(context: &Context, args: &JobActArgs) -> Result<Exit, CommandErro
         return Ok(Exit::Fine);
     }
     // What was asked about is what is started.
-    let (job, answer) = act(context, &args.job, JobAction::Start, &wish, Some(job.version)).await?;
+    let (job, answer) = act(context, &args.job, JobAction::Start, &command, Some(job.version)).await?;
     show(context, &job, &answer)?;
     context.note(&format!("`stepwarden bulk status {} --watch` shows how it goes", job.id));
     Ok(Exit::Fine)
@@ -147,14 +148,14 @@ async fn act(
     context: &Context,
     id: &str,
     action: JobAction,
-    wish: &Wish,
+    command: &Command,
     if_version: Option<u64>,
 ) -> Result<(Job, Answer), CommandError> {
     let (word, done) = match action {
         JobAction::Start => ("start", "started"),
         JobAction::Cancel => ("cancel", "cancelled"),
     };
-    let mut call = Call::post(format!("{}/{word}", job_path(id)), wish.body());
+    let mut call = Call::post(format!("{}/{word}", job_path(id)), command.body());
     if let Some(version) = if_version {
         call = call.with(IF_MATCH, if_match(version));
     }
@@ -164,7 +165,7 @@ async fn act(
     };
     if error.is_refused_repeat()
         && let Ok((job, answer)) = look(context, id).await
-        && is_told_by(action, wish, &job)
+        && is_told_by(action, command, &job)
     {
         return Ok((job, answer));
     }
@@ -178,8 +179,8 @@ async fn act(
     })
 }
 
-/// Whether a job tells of this wish, in the words of the API.
-fn is_told_by(action: JobAction, Wish { by, reason }: &Wish, job: &Job) -> bool {
+/// Whether a job tells of this command, in the words of the API.
+fn is_told_by(action: JobAction, Command { by, reason }: &Command, job: &Job) -> bool {
     match action {
         JobAction::Start => job.started_by.as_deref() == Some(&*format!("{by}: {reason}")),
         JobAction::Cancel => job.state == "Cancelled" && job.why.as_deref() == Some(&*format!("by {by}: {reason}")),
@@ -227,7 +228,7 @@ fn spec(args: &PlanArgs, by: &str, now: Timestamp) -> Value {
     let timeout_ms = args.canary_timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
     Value::Object(given(vec![
         ("By", Some(by.into())),
-        ("Reason", Some(args.wish.reason.clone().into())),
+        ("Reason", Some(args.command.reason.clone().into())),
         ("Selector", Some(Value::Object(selector))),
         ("Canary", args.canary.map(Value::from)),
         ("CanaryTimeoutMs", timeout_ms.map(Value::from)),
@@ -241,13 +242,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::args::{When, WishArgs};
+    use crate::args::{CommandArgs, When};
 
     #[test]
     fn what_is_not_given_is_left_to_the_api() {
         let now = Timestamp::from_epoch_ms(1_795_195_603_007);
         let mut args = PlanArgs {
-            wish: WishArgs { reason: "it is back".to_owned(), by: None },
+            command: CommandArgs { reason: "it is back".to_owned(), by: None },
             reason_code: None,
             step: None,
             since: None,

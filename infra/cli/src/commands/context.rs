@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::ask;
 use super::error::CommandError;
 use super::progress::Progress;
-use crate::args::{ApiArgs, Format, WishArgs};
+use crate::args::{ApiArgs, CommandArgs, Format};
 use crate::paint::Paint;
 use crate::remote::{Environment, Remote, clock};
 
@@ -80,14 +80,14 @@ impl Context {
         Progress::new(self.terminal.stderr)
     }
 
-    /// An operator's wish.
-    pub(super) fn wish(&self, wish: &WishArgs) -> Result<Wish, CommandError> {
-        Ok(Wish { by: self.by(wish)?, reason: wish.reason.clone() })
+    /// An operator's command.
+    pub(super) fn command(&self, command: &CommandArgs) -> Result<Command, CommandError> {
+        Ok(Command { by: self.by(command)?, reason: command.reason.clone() })
     }
 
     /// Who acts.
-    pub(super) fn by(&self, wish: &WishArgs) -> Result<String, CommandError> {
-        let by = wish.by.as_ref().or(self.user.as_ref());
+    pub(super) fn by(&self, command: &CommandArgs) -> Result<String, CommandError> {
+        let by = command.by.as_ref().or(self.user.as_ref());
         by.cloned().ok_or_else(|| CommandError::Usage("who are you? Give --by NAME; no login name is known".to_owned()))
     }
 
@@ -115,12 +115,12 @@ impl Context {
 
 /// Who wants something, and why.
 #[derive(Debug)]
-pub(super) struct Wish {
+pub(super) struct Command {
     pub(super) by: String,
     pub(super) reason: String,
 }
 
-impl Wish {
+impl Command {
     /// As the API takes it.
     pub(super) fn body(&self) -> String {
         json!({ "By": self.by, "Reason": self.reason }).to_string()

@@ -1,4 +1,4 @@
-//! `stepwarden dead-letters`: what was delivered too often, and what became of it.
+//! `stepwarden dead-dead_letters`: what was delivered too often, and what became of it.
 
 use serde_json::value::RawValue;
 
@@ -10,57 +10,57 @@ use crate::exit::Exit;
 use crate::remote::RemoteError;
 use crate::show::table::{Cell, Table};
 use crate::show::time::from_now;
-use crate::wire::whole::{Letter, Letters};
+use crate::wire::whole::{DeadLetter, DeadLetterList};
 
 /// Records that the API gives on one page at most.
 const PAGE_MAX: usize = 100;
 
 pub(super) async fn run(context: &Context, args: &DeadLettersArgs) -> Result<Exit, CommandError> {
     let most = if args.all { usize::MAX } else { usize::try_from(args.limit).unwrap_or(usize::MAX) };
-    let (mut letters, mut cursor) = (Vec::new(), None);
+    let (mut dead_letters, mut cursor) = (Vec::new(), None);
     loop {
-        let mut parameters = vec![("limit", (most - letters.len()).min(PAGE_MAX).to_string())];
+        let mut parameters = vec![("limit", (most - dead_letters.len()).min(PAGE_MAX).to_string())];
         parameters.extend(cursor.take().map(|cursor| ("cursor", cursor)));
-        let page: Letters = context.remote.get(&query::path("/dead-letters", &parameters)).await?;
+        let page: DeadLetterList = context.remote.get(&query::path("/dead-letters", &parameters)).await?;
         for raw in page.dead_letters {
             if context.is_json() {
                 context.raw(&raw)?;
             }
-            letters.push(read(&raw)?);
+            dead_letters.push(read(&raw)?);
         }
         cursor = page.next_cursor;
-        if cursor.is_none() || letters.len() >= most {
+        if cursor.is_none() || dead_letters.len() >= most {
             break;
         }
     }
     if !context.is_json() {
-        context.print(&shown(context, &letters))?;
+        context.print(&shown(context, &dead_letters))?;
     }
     Ok(Exit::Fine)
 }
 
-fn shown(context: &Context, letters: &[Letter]) -> String {
+fn shown(context: &Context, dead_letters: &[DeadLetter]) -> String {
     let mut table = Table::new(&["SETTLED", "QUEUE", "ORDER", "DELIVERED", "BECAME", "WHY", "MESSAGE"]);
-    for letter in letters {
-        let queue = match (&letter.queue, &letter.agent) {
+    for dead_letter in dead_letters {
+        let queue = match (&dead_letter.queue, &dead_letter.agent) {
             (_, Some(agent)) => agent.clone(),
             (Some(queue), None) => queue.to_lowercase(),
             (None, None) => "unknown".to_owned(),
         };
         table.row([
-            Cell::from(from_now(letter.settled_at, context.now())),
+            Cell::from(from_now(dead_letter.settled_at, context.now())),
             queue.into(),
-            letter.order_id.as_deref().unwrap_or_default().into(),
-            format!("{} times", letter.receive_count).into(),
-            Cell::from(&letter.fate),
-            Cell::from(&letter.message),
-            Cell::from(&letter.message_id),
+            dead_letter.order_id.as_deref().unwrap_or_default().into(),
+            format!("{} times", dead_letter.receive_count).into(),
+            Cell::from(&dead_letter.outcome),
+            Cell::from(&dead_letter.message),
+            Cell::from(&dead_letter.message_id),
         ]);
     }
     if table.is_empty() { "No dead letters.\n".to_owned() } else { table.text(context.paint) }
 }
 
-fn read(raw: &RawValue) -> Result<Letter, RemoteError> {
+fn read(raw: &RawValue) -> Result<DeadLetter, RemoteError> {
     serde_json::from_str(raw.get())
         .map_err(|error| RemoteError::Unreadable { url: "/dead-letters".to_owned(), why: error.to_string() })
 }

@@ -42,7 +42,7 @@ pub(super) enum CommandError {
         #[source]
         source: RemoteError,
     },
-    /// What was wished for may or may not have been done.
+    /// What was asked for may or may not have been done.
     #[error("it is not known whether {what}: {source}")]
     Unsure {
         /// In words: "ID was paused".

@@ -30,9 +30,9 @@ fn text(paint: Paint, overview: &Overview, now: Timestamp) -> String {
     }
     parts.push(throughput(overview));
     parts.push(services::table(&overview.services, now).text(paint));
-    if let Some(letters) = &overview.dead_letters {
-        let newest = letters.newest_at.map(|at| format!(", the newest {}", from_now(at, now))).unwrap_or_default();
-        parts.push(format!("Dead letters: {}{newest}\n", at_least(letters.count, letters.at_least)));
+    if let Some(dead_letters) = &overview.dead_letters {
+        let newest = dead_letters.newest_at.map(|at| format!(", the newest {}", from_now(at, now))).unwrap_or_default();
+        parts.push(format!("Dead letters: {}{newest}\n", at_least(dead_letters.count, dead_letters.at_least)));
     }
     parts.join("\n")
 }

@@ -36,7 +36,7 @@ pub(super) fn path(path: &str, parameters: &[(&str, String)]) -> String {
     text
 }
 
-/// The same with everything but letters, digits and `-._~` percent-encoded, for one segment of a path or one value.
+/// The same with everything but dead letters, digits and `-._~` percent-encoded, for one segment of a path or one value.
 pub(super) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -31,7 +31,7 @@ const SCHEDULER_BATCHES_MAX: usize = 32;
 /// keep a slow service busy; at most ten calls for each of them are open at the same time.
 const AGENT_BATCHES_MAX: usize = 64;
 /// Batches of dead letters at once. They are few, and nobody is in a hurry.
-const LETTER_BATCHES_MAX: usize = 2;
+const DEAD_LETTER_BATCHES_MAX: usize = 2;
 
 /// Starts the functions behind their event sources.
 pub(super) struct Functions<P> {
@@ -78,7 +78,7 @@ impl<P: Ports> Functions<P> {
             let (ports, instance) = (ports.clone(), instance.clone());
             async move { supervisor::dead_letters(&*ports, &instance, batch).await }
         };
-        let drain = drain("dead-letters", LETTER_BATCHES_MAX);
+        let drain = drain("dead-letters", DEAD_LETTER_BATCHES_MAX);
         self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
     }
 

@@ -1,4 +1,4 @@
-//! All functions in one process: the door on a socket, each queue feeding its handler, the supervisor on its schedule.
+//! All functions in one process: the API on a socket, each queue feeding its handler, the supervisor on its schedule.
 //!
 //! Everything here is generic over the ports, so that a test can run it on what it likes.
 
@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::Door;
+use api::ApiConfig;
 use domain::message::{Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, Source};
@@ -31,9 +31,9 @@ use crate::standin::{Service, StandIns};
 use crate::stop::{self, Stopper};
 use functions::Functions;
 use hosts::Hosts;
-use ports::DoorPorts;
+use ports::StoppablePorts;
 
-/// Who posts orders, as the door knows them. It listens on this machine and asks for no password.
+/// Who posts orders, as the API knows them. It listens on this machine and asks for no password.
 const CALLER: &str = "local";
 /// How long requests under way may go on after a stop, in milliseconds. Those that wait for an order end at once.
 const REQUEST_GRACE_MS: u64 = 2_000;
@@ -95,14 +95,14 @@ pub enum StartError {
 /// Everything runs.
 #[derive(Debug)]
 pub struct Running {
-    door: Server,
+    api_config: Server,
     waits: Stopper,
     functions: Stopper,
     loops: JoinSet<()>,
     stand_ins: Option<StandIns>,
 }
 
-/// Starts everything: the door on `listener`, the functions on `backend`, the agents towards `remotes`, and the
+/// Starts everything: the API on `listener`, the functions on `backend`, the agents towards `remotes`, and the
 /// supervisors, each of which runs at once and then every `supervise_every`.
 ///
 /// # Errors
@@ -124,9 +124,9 @@ where
     let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts } = setup;
     let workflows = Workflows::shipped()?;
     let (waits, waits_stop) = stop::pair();
-    let known = Door::new(reply_channels).with_workflows(&workflows).redacting(redacted);
+    let known = ApiConfig::new(reply_channels).with_workflows(&workflows).redacting(redacted);
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
-    let door = door(listener, DoorPorts { ports: ports.clone(), stop: waits_stop }, known, hosts)?;
+    let api_config = api_config(listener, StoppablePorts { ports: ports.clone(), stop: waits_stop }, known, hosts)?;
     let (stopper, stop) = stop::pair();
     let mut functions = Functions { ports, workflows, stop, loops: JoinSet::new() };
     functions.submission(submissions);
@@ -138,14 +138,14 @@ where
     for number in 1..=supervisors {
         functions.supervisor(number, supervise_every);
     }
-    Ok(Running { door, waits, functions: stopper, loops: functions.loops, stand_ins: remotes.stand_ins })
+    Ok(Running { api_config, waits, functions: stopper, loops: functions.loops, stand_ins: remotes.stand_ins })
 }
 
 impl Running {
     /// Where the API listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
-        self.door.address()
+        self.api_config.address()
     }
 
     /// The base URL of the API, without a slash at its end.
@@ -164,7 +164,7 @@ impl Running {
     /// this nobody uses the ports any more, and the engine can be closed.
     pub async fn stop(mut self) {
         self.waits.stop();
-        self.door.stop().await;
+        self.api_config.stop().await;
         self.functions.stop();
         while let Some(ended) = self.loops.join_next().await {
             if let Err(error) = ended {
@@ -177,14 +177,19 @@ impl Running {
     }
 }
 
-fn door<P: Ports>(listener: TcpListener, ports: DoorPorts<P>, door: Door, hosts: Hosts) -> std::io::Result<Server> {
-    let (ports, door, hosts) = (Arc::new(ports), Arc::new(door), Arc::new(hosts));
+fn api_config<P: Ports>(
+    listener: TcpListener,
+    ports: StoppablePorts<P>,
+    api_config: ApiConfig,
+    hosts: Hosts,
+) -> std::io::Result<Server> {
+    let (ports, api_config, hosts) = (Arc::new(ports), Arc::new(api_config), Arc::new(hosts));
     Server::start(listener, api::BODY_BYTES_MAX, REQUEST_GRACE_MS, move |request| {
-        let (ports, door, hosts) = (ports.clone(), door.clone(), hosts.clone());
+        let (ports, api_config, hosts) = (ports.clone(), api_config.clone(), hosts.clone());
         async move {
             match hosts.refuse(&request) {
                 Some(refusal) => Ok(refusal),
-                None => Ok(api::handle(&*ports, &door, CALLER, request).await),
+                None => Ok(api::handle(&*ports, &api_config, CALLER, request).await),
             }
         }
     })

@@ -1,4 +1,4 @@
-//! The ports as the door sees them: the engine's, but nobody waits for an order any more once the process is to stop.
+//! The ports as the API sees them: the engine's, but nobody waits for an order any more once the process is to stop.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use domain::id::OrderId;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases, LetterRecord, Letters, ListError, Memos,
-    Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
+    Clock, Commit, DeadLetterRecord, DeadLetterRecords, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
+    ListError, Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -18,22 +18,22 @@ use crate::stop::Stop;
 
 /// All that the functions together need from one machine.
 pub trait Ports:
-    Store + Queues + Events + Leases + Services + Memos + Jobs + Letters + Clock + Randomness + 'static
+    Store + Queues + Events + Leases + Services + Memos + Jobs + DeadLetterRecords + Clock + Randomness + 'static
 {
 }
 
 impl<P> Ports for P where
-    P: Store + Queues + Events + Leases + Services + Memos + Jobs + Letters + Clock + Randomness + 'static
+    P: Store + Queues + Events + Leases + Services + Memos + Jobs + DeadLetterRecords + Clock + Randomness + 'static
 {
 }
 
 /// Passes everything on; a wait for an order ends early at a stop, with the order as it then is.
-pub(super) struct DoorPorts<P> {
+pub(super) struct StoppablePorts<P> {
     pub(super) ports: Arc<P>,
     pub(super) stop: Stop,
 }
 
-impl<P: Ports> Store for DoorPorts<P> {
+impl<P: Ports> Store for StoppablePorts<P> {
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
         select! {
             settled = self.ports.settled(order_id, wait_ms) => settled,
@@ -66,13 +66,18 @@ impl<P: Ports> Store for DoorPorts<P> {
     }
 }
 
-impl<P: Ports> Queues for DoorPorts<P> {
+impl<P: Ports> Queues for StoppablePorts<P> {
     async fn submit(&self, order: Order) -> Result<(), PortError> {
         self.ports.submit(order).await
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
-        self.ports.to_scheduler(message, lane, delay_ms).await
+    async fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        priority: Priority,
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
+        self.ports.to_scheduler(message, priority, delay_ms).await
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
@@ -84,7 +89,7 @@ impl<P: Ports> Queues for DoorPorts<P> {
     }
 }
 
-impl<P: Ports> Services for DoorPorts<P> {
+impl<P: Ports> Services for StoppablePorts<P> {
     async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
         self.ports.health(service).await
     }
@@ -98,7 +103,7 @@ impl<P: Ports> Services for DoorPorts<P> {
     }
 }
 
-impl<P: Ports> Leases for DoorPorts<P> {
+impl<P: Ports> Leases for StoppablePorts<P> {
     async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
         self.ports.acquire(name, owner, now, term_ms).await
     }
@@ -122,7 +127,7 @@ impl<P: Ports> Leases for DoorPorts<P> {
     }
 }
 
-impl<P: Ports> Jobs for DoorPorts<P> {
+impl<P: Ports> Jobs for StoppablePorts<P> {
     async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
         self.ports.job(job_id).await
     }
@@ -136,17 +141,17 @@ impl<P: Ports> Jobs for DoorPorts<P> {
     }
 }
 
-impl<P: Ports> Letters for DoorPorts<P> {
-    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
+impl<P: Ports> DeadLetterRecords for StoppablePorts<P> {
+    async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
         self.ports.record(settled).await
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
-        self.ports.letters(limit).await
+    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+        self.ports.dead_letter_records(limit).await
     }
 }
 
-impl<P: Ports> Clock for DoorPorts<P> {
+impl<P: Ports> Clock for StoppablePorts<P> {
     fn now(&self) -> Timestamp {
         self.ports.now()
     }
@@ -156,7 +161,7 @@ impl<P: Ports> Clock for DoorPorts<P> {
     }
 }
 
-impl<P: Ports> Randomness for DoorPorts<P> {
+impl<P: Ports> Randomness for StoppablePorts<P> {
     fn random(&self) -> u64 {
         self.ports.random()
     }

@@ -96,7 +96,7 @@ pub(crate) struct Overview {
     pub(crate) failures: Vec<Failure>,
     #[serde(default)]
     pub(crate) services: Vec<Service>,
-    pub(crate) dead_letters: Option<LetterCount>,
+    pub(crate) dead_letters: Option<DeadLetterCount>,
 }
 
 /// Orders in a state.
@@ -136,24 +136,24 @@ pub(crate) struct Failure {
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct LetterCount {
+pub(crate) struct DeadLetterCount {
     pub(crate) count: u64,
     #[serde(default)]
     pub(crate) at_least: bool,
     pub(crate) newest_at: Option<Timestamp>,
 }
 
-/// A page of `GET /dead-letters`, each as it was sent.
+/// A page of `GET /dead-dead_letters`, each as it was sent.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct Letters {
+pub(crate) struct DeadLetterList {
     pub(crate) dead_letters: Vec<Box<RawValue>>,
     pub(crate) next_cursor: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(crate) struct Letter {
+pub(crate) struct DeadLetter {
     #[serde(rename = "MessageID")]
     pub(crate) message_id: String,
     pub(crate) queue: Option<String>,
@@ -162,7 +162,7 @@ pub(crate) struct Letter {
     pub(crate) order_id: Option<String>,
     pub(crate) receive_count: u32,
     pub(crate) settled_at: Timestamp,
-    pub(crate) fate: String,
+    pub(crate) outcome: String,
     pub(crate) message: String,
 }
 

@@ -25,7 +25,7 @@ fn loses_one(order: String) -> Stub {
 }
 
 #[test]
-fn a_wish_whose_answer_was_lost_and_whose_repeat_is_refused_was_done_if_the_history_tells() {
+fn a_command_whose_answer_was_lost_and_whose_repeat_is_refused_was_done_if_the_history_tells() {
     let stub = loses_one(order("cancelled", "ann"));
     let done = run(program(&["cancel", "o-1", "--reason", "late", "--api", &stub.url]), "").with_status(0);
     done.shows(&["Cancel is on its way"]);

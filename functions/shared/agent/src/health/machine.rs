@@ -11,7 +11,7 @@ use crate::health::{HealthPolicy, release};
 /// What a probe has beyond its call to report how it ended, in milliseconds, before it counts as orphaned.
 const REPORT_MS: u64 = 1_000;
 
-/// What happened, or is wished for. An era names those who were let through in it.
+/// What happened, or is asked for. An era names those who were let through in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
     /// A request would like to probe, and would take this long at most.
@@ -38,7 +38,7 @@ pub(crate) struct Change {
 
 /// What the record says to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum Phase {
     /// Go on.
     Healthy,
     /// New requests go on; others need a permit.
@@ -69,16 +69,16 @@ pub(crate) fn blank(service: Arc<str>, policy: &HealthPolicy) -> ServiceHealth {
 }
 
 /// What the record says to a request at `now`.
-pub(crate) fn standing(record: &ServiceHealth, now: Timestamp) -> Standing {
+pub(crate) fn phase(record: &ServiceHealth, now: Timestamp) -> Phase {
     match (record.state, record.release) {
-        (Breaker::Closed, None) => Standing::Healthy,
+        (Breaker::Closed, None) => Phase::Healthy,
         (Breaker::Closed, Some(release)) if release::is_over(release::at(release, record.since, now)) => {
-            Standing::Recovered
+            Phase::Recovered
         }
-        (Breaker::Closed, Some(_)) => Standing::Recovering,
-        (Breaker::Open, _) if now < record.until => Standing::Parked { until: record.until },
-        (Breaker::HalfOpen, _) if now < record.until => Standing::Probing,
-        (Breaker::Open | Breaker::HalfOpen, _) => Standing::ProbeDue,
+        (Breaker::Closed, Some(_)) => Phase::Recovering,
+        (Breaker::Open, _) if now < record.until => Phase::Parked { until: record.until },
+        (Breaker::HalfOpen, _) if now < record.until => Phase::Probing,
+        (Breaker::Open | Breaker::HalfOpen, _) => Phase::ProbeDue,
     }
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn transition(
             ServiceHealth { failures_in_a_row: 0, ..record.clone() }
         }
         (Breaker::Closed, Event::Release) => return give_permits(record, now, policy),
-        (Breaker::Closed, Event::ReleaseOver) if standing(record, now) == Standing::Recovered => {
+        (Breaker::Closed, Event::ReleaseOver) if phase(record, now) == Phase::Recovered => {
             ServiceHealth { release: None, ..record.clone() }
         }
         // An orphaned probe is over like an opening is.

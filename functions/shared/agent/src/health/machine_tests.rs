@@ -136,7 +136,7 @@ fn a_probe_that_fails_opens_it_with_the_next_back_off_and_one_that_succeeds_rese
 #[test]
 fn a_probe_that_was_not_made_is_due_at_once_and_the_back_off_stays() {
     let back = after(&record(Breaker::HalfOpen), GIVEN_BACK).unwrap();
-    assert_eq!(standing(&back, NOW), Standing::ProbeDue);
+    assert_eq!(phase(&back, NOW), Phase::ProbeDue);
     assert_eq!(back.backoff, record(Breaker::HalfOpen).backoff);
 }
 
@@ -152,11 +152,11 @@ fn a_recovery_gives_permits_by_interval_until_nobody_waits() {
         record = change.map_or(record, |change| change.after);
     }
     assert_eq!(given, [1, 1, 1, 0, 1, 1]);
-    assert_eq!(standing(&record, NOW.plus_ms(5_999)), Standing::Recovering);
-    assert_eq!(standing(&record, NOW.plus_ms(6_000)), Standing::Recovered);
+    assert_eq!(phase(&record, NOW.plus_ms(5_999)), Phase::Recovering);
+    assert_eq!(phase(&record, NOW.plus_ms(6_000)), Phase::Recovered);
     assert_eq!(take(&record, 6_000), None);
     let plain = transition(&record, Event::ReleaseOver, NOW.plus_ms(6_000), 0, &policy).unwrap().after;
-    assert_eq!((plain.release, standing(&plain, NOW)), (None, Standing::Healthy));
+    assert_eq!((plain.release, phase(&plain, NOW)), (None, Phase::Healthy));
 }
 
 #[test]
@@ -170,11 +170,11 @@ fn a_failure_during_the_recovery_ends_it() {
 fn a_record_says_where_the_service_stands_at_a_time() {
     let until = NOW.plus_ms(1_000);
     let just_before = until.minus_ms(1);
-    assert_eq!(standing(&record(Breaker::Closed), NOW), Standing::Healthy);
-    assert_eq!(standing(&record(Breaker::Open), just_before), Standing::Parked { until });
-    assert_eq!(standing(&record(Breaker::HalfOpen), just_before), Standing::Probing);
+    assert_eq!(phase(&record(Breaker::Closed), NOW), Phase::Healthy);
+    assert_eq!(phase(&record(Breaker::Open), just_before), Phase::Parked { until });
+    assert_eq!(phase(&record(Breaker::HalfOpen), just_before), Phase::Probing);
     for state in [Breaker::Open, Breaker::HalfOpen] {
-        assert_eq!(standing(&record(state), until), Standing::ProbeDue, "{state:?}");
+        assert_eq!(phase(&record(state), until), Phase::ProbeDue, "{state:?}");
     }
 }
 

@@ -9,7 +9,7 @@ use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
 
 use crate::agent::AgentPorts;
-use crate::health::machine::{Change, Event, Standing, blank, standing, transition};
+use crate::health::machine::{Change, Event, Phase, blank, phase, transition};
 use crate::health::release::{INTERVAL_MS, SPREAD_INTERVALS};
 use crate::health::{HealthPolicy, release};
 
@@ -98,23 +98,23 @@ impl SharedHealth {
     pub(crate) async fn ask(&self, ports: &impl AgentPorts, waited: bool, probe_ms: u64) -> Gate {
         self.refresh(ports).await;
         let now = ports.now();
-        let (standing, pass) = {
+        let (phase, pass) = {
             let known = self.known();
-            (standing(&known.record, now), known.pass())
+            (phase(&known.record, now), known.pass())
         };
-        match standing {
-            Standing::Healthy => Gate::Open(pass),
-            Standing::Recovering if !waited => Gate::Open(pass),
-            Standing::Recovering => self.ask_for_release(ports).await,
-            Standing::Recovered => {
+        match phase {
+            Phase::Healthy => Gate::Open(pass),
+            Phase::Recovering if !waited => Gate::Open(pass),
+            Phase::Recovering => self.ask_for_release(ports).await,
+            Phase::Recovered => {
                 self.apply(ports, Event::ReleaseOver).await;
                 Gate::Open(self.known().pass())
             }
-            Standing::ProbeDue => match self.apply(ports, Event::Probe { probe_ms }).await {
+            Phase::ProbeDue => match self.apply(ports, Event::Probe { probe_ms }).await {
                 Some(Change { after, .. }) => Gate::Open(Pass { era: after.era, probe: true, since: after.since }),
-                None => shut(ports, standing),
+                None => shut(ports, phase),
             },
-            Standing::Parked { .. } | Standing::Probing => shut(ports, standing),
+            Phase::Parked { .. } | Phase::Probing => shut(ports, phase),
         }
     }
 
@@ -122,12 +122,10 @@ impl SharedHealth {
     pub(crate) async fn failing(&self, ports: &impl AgentPorts) -> Option<u64> {
         self.refresh(ports).await;
         let now = ports.now();
-        let standing = standing(&self.known().record, now);
-        match standing {
-            Standing::Healthy | Standing::Recovering | Standing::Recovered => None,
-            Standing::Parked { .. } | Standing::ProbeDue | Standing::Probing => {
-                Some(wait_ms(standing, now, ports.random()))
-            }
+        let phase = phase(&self.known().record, now);
+        match phase {
+            Phase::Healthy | Phase::Recovering | Phase::Recovered => None,
+            Phase::Parked { .. } | Phase::ProbeDue | Phase::Probing => Some(wait_ms(phase, now, ports.random())),
         }
     }
 
@@ -136,7 +134,7 @@ impl SharedHealth {
     pub(crate) async fn failed_since(&self, ports: &impl AgentPorts, sent_at: Timestamp) -> Option<u64> {
         match self.failing(ports).await {
             None if self.known().pass().failed_since(sent_at) => {
-                Some(wait_ms(Standing::Probing, ports.now(), ports.random()))
+                Some(wait_ms(Phase::Probing, ports.now(), ports.random()))
             }
             wait_ms => wait_ms,
         }
@@ -220,7 +218,7 @@ impl SharedHealth {
                 known.permits = permits.saturating_sub(1);
                 Gate::Open(known.pass())
             }
-            None => shut(ports, Standing::Probing),
+            None => shut(ports, Phase::Probing),
         }
     }
 
@@ -293,16 +291,16 @@ impl SharedHealth {
     }
 }
 
-fn shut(ports: &impl AgentPorts, standing: Standing) -> Gate {
-    Gate::Shut { wait_ms: wait_ms(standing, ports.now(), ports.random()) }
+fn shut(ports: &impl AgentPorts, phase: Phase) -> Gate {
+    Gate::Shut { wait_ms: wait_ms(phase, ports.now(), ports.random()) }
 }
 
 /// Until an opening is over those who wait come back within one interval after it, so that they are there for the
 /// recovery; at any other time within several, since nobody knows how many they are.
-fn wait_ms(standing: Standing, now: Timestamp, draw: u64) -> u64 {
-    match standing {
-        Standing::Parked { until } => now.ms_until(until) + draw % INTERVAL_MS,
-        Standing::Healthy | Standing::Recovering | Standing::Recovered | Standing::ProbeDue | Standing::Probing => {
+fn wait_ms(phase: Phase, now: Timestamp, draw: u64) -> u64 {
+    match phase {
+        Phase::Parked { until } => now.ms_until(until) + draw % INTERVAL_MS,
+        Phase::Healthy | Phase::Recovering | Phase::Recovered | Phase::ProbeDue | Phase::Probing => {
             INTERVAL_MS + draw % ((SPREAD_INTERVALS - 1) * INTERVAL_MS)
         }
     }
@@ -335,9 +333,9 @@ mod tests {
     #[test]
     fn who_waits_for_an_opening_comes_back_within_one_interval_after_it_and_others_within_several() {
         let now = Timestamp::from_epoch_ms(1_000_000);
-        let parked = Standing::Parked { until: now.plus_ms(5_000) };
-        let waits = |standing| [0, 999, 1_000, 2_999, 3_000].map(|draw| wait_ms(standing, now, draw));
+        let parked = Phase::Parked { until: now.plus_ms(5_000) };
+        let waits = |phase| [0, 999, 1_000, 2_999, 3_000].map(|draw| wait_ms(phase, now, draw));
         assert_eq!(waits(parked), [5_000, 5_999, 5_000, 5_999, 5_000]);
-        assert_eq!(waits(Standing::Probing), [1_000, 1_999, 2_000, 3_999, 1_000]);
+        assert_eq!(waits(Phase::Probing), [1_000, 1_999, 2_000, 3_999, 1_000]);
     }
 }

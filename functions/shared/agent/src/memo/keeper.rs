@@ -36,7 +36,7 @@ struct Forward {
     memo: Option<Memo>,
 }
 
-/// What became of the wish to call.
+/// What became of the command to call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// Nobody else calls until then.

@@ -43,8 +43,13 @@ impl Queues for World {
         unreachable!("an agent submits nothing")
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
-        assert_eq!((lane, delay_ms), (Priority::High, 0), "the lane of the request, and at once");
+    async fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        priority: Priority,
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
+        assert_eq!((priority, delay_ms), (Priority::High, 0), "the lane of the request, and at once");
         let SchedulerMessage::Reply(reply) = message else { unreachable!("an agent sends replies only") };
         self.lock(|state| {
             if state.sends_fail {

@@ -2,7 +2,7 @@
 
 use domain::ports::PortError;
 
-use super::{Carrier, Fate, Waiting};
+use super::{Carrier, SendOutcome, Waiting};
 use crate::world::{Random, sleep};
 
 /// Requests for one batch: the first, and those for entries that were not taken at first.
@@ -14,8 +14,8 @@ const WAIT_MS: u64 = 50;
 pub(super) async fn deliver<C: Carrier>(carrier: &C, random: &Random, target: &str, mut batch: Vec<Waiting<C::Entry>>) {
     for round in 1.. {
         let entries: Vec<&C::Entry> = batch.iter().map(|waiting| &waiting.entry).collect();
-        let mut fates = match carrier.carry(target, &entries).await {
-            Ok(fates) => fates.into_iter(),
+        let mut outcomes = match carrier.carry(target, &entries).await {
+            Ok(outcomes) => outcomes.into_iter(),
             Err(error) => {
                 batch.into_iter().for_each(|waiting| waiting.tell(Err(same(&error))));
                 return;
@@ -23,11 +23,11 @@ pub(super) async fn deliver<C: Carrier>(carrier: &C, random: &Random, target: &s
         };
         let mut left = Vec::new();
         for waiting in batch {
-            match fates.next().unwrap_or_else(|| Fate::NotNow("the answer does not mention it".to_owned())) {
-                Fate::Taken => waiting.tell(Ok(())),
-                Fate::Refused(problem) => waiting.tell(Err(PortError::refused(C::OPERATION, problem))),
-                Fate::NotNow(_) if round < ROUNDS_MAX => left.push(waiting),
-                Fate::NotNow(problem) => waiting.tell(Err(PortError::unavailable(C::OPERATION, problem))),
+            match outcomes.next().unwrap_or_else(|| SendOutcome::NotNow("the answer does not mention it".to_owned())) {
+                SendOutcome::Taken => waiting.tell(Ok(())),
+                SendOutcome::Refused(problem) => waiting.tell(Err(PortError::refused(C::OPERATION, problem))),
+                SendOutcome::NotNow(_) if round < ROUNDS_MAX => left.push(waiting),
+                SendOutcome::NotNow(problem) => waiting.tell(Err(PortError::unavailable(C::OPERATION, problem))),
             }
         }
         if left.is_empty() {
@@ -40,9 +40,9 @@ pub(super) async fn deliver<C: Carrier>(carrier: &C, random: &Random, target: &s
 }
 
 impl<E> Waiting<E> {
-    fn tell(self, fate: Result<(), PortError>) {
+    fn tell(self, outcome: Result<(), PortError>) {
         // Whoever has gone away in the meantime, because its time is up, is delivered its message again.
-        let _ = self.teller.send(fate);
+        let _ = self.teller.send(outcome);
     }
 }
 

@@ -43,12 +43,12 @@ pub(crate) trait Carrier: Send + Sync + 'static {
         &self,
         target: &str,
         entries: &[&Self::Entry],
-    ) -> impl Future<Output = Result<Vec<Fate>, PortError>> + Send;
+    ) -> impl Future<Output = Result<Vec<SendOutcome>, PortError>> + Send;
 }
 
 /// What became of one entry of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum SendOutcome {
     /// It was taken.
     Taken,
     /// It was not taken this time.
@@ -95,12 +95,12 @@ impl<C: Carrier> Batcher<C> {
             let problem = format!("{bytes} bytes are too many to send at once, {} are the most", C::BYTES_MAX);
             return Err(PortError::refused(C::OPERATION, problem));
         }
-        let (teller, fate) = oneshot::channel();
+        let (teller, outcome) = oneshot::channel();
         if let Some(complete) = self.0.put(target, Waiting { entry, teller }) {
             let (inner, target) = (self.0.clone(), target.clone());
             tokio::spawn(async move { inner.send_pile(&target, &complete).await });
         }
-        fate.await.unwrap_or_else(|_| Err(PortError::unavailable(C::OPERATION, "the sending was broken off")))
+        outcome.await.unwrap_or_else(|_| Err(PortError::unavailable(C::OPERATION, "the sending was broken off")))
     }
 }
 

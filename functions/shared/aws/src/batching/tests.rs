@@ -26,20 +26,20 @@ impl Carrier for Arc<Fake> {
         entry.1
     }
 
-    async fn carry(&self, target: &str, entries: &[&Entry]) -> Result<Vec<Fate>, PortError> {
+    async fn carry(&self, target: &str, entries: &[&Entry]) -> Result<Vec<SendOutcome>, PortError> {
         let mut requests = self.requests.lock().unwrap();
         requests.push(entries.iter().map(|entry| entry.0).collect());
         let is_first = requests.len() == 1;
         if target == "gone" {
             return Err(PortError::refused("fake.send", "no such target"));
         }
-        let fate = |name: &str| match name {
-            "bad" => Fate::Refused("bad".to_owned()),
-            "busy at first" if is_first => Fate::NotNow("busy".to_owned()),
-            "always busy" => Fate::NotNow("busy".to_owned()),
-            _ => Fate::Taken,
+        let outcome = |name: &str| match name {
+            "bad" => SendOutcome::Refused("bad".to_owned()),
+            "busy at first" if is_first => SendOutcome::NotNow("busy".to_owned()),
+            "always busy" => SendOutcome::NotNow("busy".to_owned()),
+            _ => SendOutcome::Taken,
         };
-        Ok(entries.iter().map(|entry| fate(entry.0)).filter(|_| target != "silent").collect())
+        Ok(entries.iter().map(|entry| outcome(entry.0)).filter(|_| target != "silent").collect())
     }
 }
 

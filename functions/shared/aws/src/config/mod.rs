@@ -14,7 +14,7 @@ use aws_credential_types::Credentials;
 use domain::instance::Instance;
 use domain::limits::{NAME_CHARS_MAX, SHARDS, SHARDS_MAX};
 use domain::message::Priority;
-use domain::ports::LetterQueue;
+use domain::ports::SourceQueue;
 use domain::redaction::REDACTED_BY_DEFAULT;
 use domain::workflow::{WorkflowError, Workflows};
 use serde::Deserialize;
@@ -30,7 +30,7 @@ pub use reader::{BadConfig, BadVariable};
 /// Which of the functions is configured. Each needs what all need, and some need more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Function {
-    /// The door.
+    /// The API.
     Api,
     /// Takes accepted orders.
     Submission,
@@ -59,10 +59,10 @@ pub struct Config {
     pub shards: u8,
     /// What an agent needs besides; set for [`Function::Agents`] alone.
     pub agent: Option<AgentConfig>,
-    /// The names of members whose values the door does not show.
+    /// The names of members whose values the API does not show.
     pub redacted: Vec<Arc<str>>,
     /// Whose dead letters a queue holds, by the queue's ARN; empty except for [`Function::Supervisor`].
-    pub dead_letter_queues: BTreeMap<Arc<str>, LetterQueue>,
+    pub dead_letter_queues: BTreeMap<Arc<str>, SourceQueue>,
 }
 
 /// How AWS is reached.
@@ -80,10 +80,10 @@ pub struct Access {
     pub eventbridge_url: Option<Arc<str>>,
 }
 
-/// The URLs of a queue's two lanes.
+/// The URLs of a queue's two priorities.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lanes {
+pub struct QueuePair {
     /// Of orders that are in no hurry.
     pub normal: Arc<str>,
     /// Of those that go before them.
@@ -94,11 +94,11 @@ pub struct Lanes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueUrls {
     /// Accepted orders.
-    pub submission: Lanes,
+    pub submission: QueuePair,
     /// Wakes, replies and commands.
-    pub scheduler: Lanes,
+    pub scheduler: QueuePair,
     /// Requests, by agent.
-    pub agents: BTreeMap<Arc<str>, Lanes>,
+    pub agents: BTreeMap<Arc<str>, QueuePair>,
 }
 
 /// What an agent needs besides.
@@ -206,11 +206,11 @@ impl Access {
     }
 }
 
-impl Lanes {
+impl QueuePair {
     /// The URL of one of the two.
     #[must_use]
-    pub const fn get(&self, lane: Priority) -> &Arc<str> {
-        match lane {
+    pub const fn get(&self, priority: Priority) -> &Arc<str> {
+        match priority {
             Priority::Normal => &self.normal,
             Priority::High => &self.high,
         }
@@ -219,19 +219,19 @@ impl Lanes {
 
 impl QueueUrls {
     fn read(reader: &mut Reader<'_>) -> Self {
-        let mut lanes = |normal, high| Lanes { normal: reader.queue(normal), high: reader.queue(high) };
-        let submission = lanes("SUBMISSION_QUEUE_URL", "SUBMISSION_HIGH_QUEUE_URL");
-        let scheduler = lanes("SCHEDULER_QUEUE_URL", "SCHEDULER_HIGH_QUEUE_URL");
+        let mut queue_pair = |normal, high| QueuePair { normal: reader.queue(normal), high: reader.queue(high) };
+        let submission = queue_pair("SUBMISSION_QUEUE_URL", "SUBMISSION_HIGH_QUEUE_URL");
+        let scheduler = queue_pair("SCHEDULER_QUEUE_URL", "SCHEDULER_HIGH_QUEUE_URL");
         let agents = agent_queues(reader);
         Self { submission, scheduler, agents }
     }
 
-    /// The lane of the queue with this ARN. A queue that is not known is nobody's fast lane.
+    /// The priority of the queue with this ARN. A queue that is not known is nobody's fast priority.
     #[must_use]
-    pub fn lane_of(&self, arn: &str) -> Priority {
+    pub fn priority_of(&self, arn: &str) -> Priority {
         let name = arn.rsplit(':').next().unwrap_or_default();
         let mut all = [&self.submission, &self.scheduler].into_iter().chain(self.agents.values());
-        match all.any(|lanes| lanes.high.rsplit('/').next() == Some(name)) {
+        match all.any(|queue_pair| queue_pair.high.rsplit('/').next() == Some(name)) {
             true => Priority::High,
             false => Priority::Normal,
         }
@@ -276,20 +276,20 @@ fn tables(reader: &mut Reader<'_>) -> Tables {
     }
 }
 
-fn agent_queues(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, Lanes> {
+fn agent_queues(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, QueuePair> {
     const VARIABLE: &str = "AGENT_QUEUES";
     const ADVICE: &str =
         r#"give {"inventory":{"normal":"https://...","high":"https://..."},...} with each agent's queues"#;
-    let Some(queues) = reader.json::<BTreeMap<Arc<str>, Lanes>>(VARIABLE, ADVICE) else {
+    let Some(queues) = reader.json::<BTreeMap<Arc<str>, QueuePair>>(VARIABLE, ADVICE) else {
         reader.missing(VARIABLE, ADVICE);
         return BTreeMap::new();
     };
     for agent in Workflows::SHIPPED_AGENTS.into_iter().filter(|agent| !queues.contains_key(*agent)) {
         reader.blame(VARIABLE, format!("names no queues for the agent {agent:?}: {ADVICE}"));
     }
-    for (agent, lanes) in &queues {
-        for (lane, url) in [("normal", &lanes.normal), ("high", &lanes.high)] {
-            reader.check_url(VARIABLE, url, || format!("of {agent}, {lane}"));
+    for (agent, queue_pair) in &queues {
+        for (priority, url) in [("normal", &queue_pair.normal), ("high", &queue_pair.high)] {
+            reader.check_url(VARIABLE, url, || format!("of {agent}, {priority}"));
         }
     }
     queues
@@ -322,10 +322,10 @@ fn redacted(reader: &mut Reader<'_>) -> Vec<Arc<str>> {
     names
 }
 
-fn dead_letter_queues(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, LetterQueue> {
+fn dead_letter_queues(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, SourceQueue> {
     const VARIABLE: &str = "DEAD_LETTER_QUEUES";
     const ADVICE: &str = r#"give {"arn:...":"Submission","arn:...":"Scheduler","arn:...":{"Agent":"payment"},...}"#;
-    let Some(queues) = reader.json::<BTreeMap<Arc<str>, LetterQueue>>(VARIABLE, ADVICE) else {
+    let Some(queues) = reader.json::<BTreeMap<Arc<str>, SourceQueue>>(VARIABLE, ADVICE) else {
         reader.missing(VARIABLE, ADVICE);
         return BTreeMap::new();
     };

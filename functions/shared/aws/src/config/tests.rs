@@ -118,14 +118,14 @@ fn each_agent_of_the_shipped_workflow_needs_its_queues() {
 }
 
 #[test]
-fn the_supervisor_knows_whose_letters_a_queue_holds() {
+fn the_supervisor_knows_whose_dead_letters_a_queue_holds() {
     let mut variables = good();
     assert_eq!(blamed(Function::Supervisor, &variables), ["DEAD_LETTER_QUEUES"]);
     let queues = r#"{"arn:aws:sqs:r:1:a":"Submission","arn:aws:sqs:r:1:b":{"Agent":"payment"}}"#;
     variables.insert("DEAD_LETTER_QUEUES", queues);
     let config = read(Function::Supervisor, &variables).unwrap();
-    assert_eq!(config.dead_letter_queues["arn:aws:sqs:r:1:a"], LetterQueue::Submission);
-    assert_eq!(config.dead_letter_queues["arn:aws:sqs:r:1:b"], LetterQueue::Agent("payment".into()));
+    assert_eq!(config.dead_letter_queues["arn:aws:sqs:r:1:a"], SourceQueue::Submission);
+    assert_eq!(config.dead_letter_queues["arn:aws:sqs:r:1:b"], SourceQueue::Agent("payment".into()));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn an_endpoint_of_its_own_goes_before_the_one_of_all_and_an_empty_one_is_none() 
 }
 
 #[test]
-fn the_lane_of_a_record_is_read_off_the_arn_of_its_queue() {
+fn the_priority_of_a_record_is_read_off_the_arn_of_its_queue() {
     let queues = read(Function::Agents, &{
         let mut variables = good();
         variables.extend([("AGENT", "payment"), ("PAYMENT_URL", "http://p")]);
@@ -152,10 +152,10 @@ fn the_lane_of_a_record_is_read_off_the_arn_of_its_queue() {
     })
     .unwrap()
     .queues;
-    assert_eq!(queues.lane_of("arn:aws:sqs:eu-central-1:1:payment-high"), Priority::High);
-    assert_eq!(queues.lane_of("arn:aws:sqs:eu-central-1:1:payment"), Priority::Normal);
-    assert_eq!(queues.lane_of("arn:aws:sqs:eu-central-1:1:scheduler-high"), Priority::High);
-    assert_eq!(queues.lane_of(""), Priority::Normal);
+    assert_eq!(queues.priority_of("arn:aws:sqs:eu-central-1:1:payment-high"), Priority::High);
+    assert_eq!(queues.priority_of("arn:aws:sqs:eu-central-1:1:payment"), Priority::Normal);
+    assert_eq!(queues.priority_of("arn:aws:sqs:eu-central-1:1:scheduler-high"), Priority::High);
+    assert_eq!(queues.priority_of(""), Priority::Normal);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! The state store on DynamoDB: orders, tasks, leases, health of the services, memos, jobs, and what became of dead
-//! letters.
+//! dead letters.
 //!
 //! Every write that may race is one conditional write, and what decides it stands in its condition, so that nothing here
 //! reads first and writes then. A condition that does not hold is an answer, not an error. Whether a write whose answer
@@ -10,11 +10,11 @@
 
 mod change;
 mod commit;
+mod dead_letters;
 mod due;
 mod insert;
 mod jobs;
 mod leases;
-mod letters;
 mod list;
 mod memos;
 mod meter;

@@ -1,8 +1,8 @@
 //! What the functions share on Lambda: taking invocations, and turning events into what a handler takes.
 //!
-//! Each function's `main` calls one of [`queue`], [`supervisor`] and [`door`], which return when the process is to end.
+//! Each function's `main` calls one of [`queue`], [`supervisor`] and [`http_api`], which return when the process is to end.
 
-mod door;
+mod http_api;
 mod invocation;
 mod payload;
 mod queue;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 pub use lambda_runtime::Error;
 
-pub use door::door;
+pub use http_api::http_api;
 pub use invocation::Invocation;
 pub use payload::{BadPayload, Payload};
 pub use queue::queue;

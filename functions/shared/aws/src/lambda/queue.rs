@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_record_comes_with_its_count_its_lane_and_its_trace_or_that_of_the_invocation() {
+    async fn a_record_comes_with_its_count_its_priority_and_its_trace_or_that_of_the_invocation() {
         let attributes = json!({"ApproximateReceiveCount": "3", "SentTimestamp": "7", "AWSTraceHeader": "Root=own"});
         let payload = event(&[record("1", "1", &attributes), record("2", "2", &json!({}))]);
         let seen = AtomicU32::new(0);
@@ -218,6 +218,6 @@ mod tests {
             error.to_string().contains("the event is not a batch of an SQS queue: missing field `Records`"),
             "{error}"
         );
-        assert_eq!(queue_urls().lane_of("arn:aws:sqs:eu-central-1:1:scheduler"), Priority::Normal);
+        assert_eq!(queue_urls().priority_of("arn:aws:sqs:eu-central-1:1:scheduler"), Priority::Normal);
     }
 }

@@ -83,7 +83,7 @@ struct Failed {
 impl SqsRecord<'_> {
     /// The message, decoded by itself: a bad body fails this record alone.
     pub(super) fn delivery<M: DeserializeOwned>(&self, queues: &QueueUrls) -> Delivery<M> {
-        self.with(handle_in(queues.lane_of(&self.queue_arn), &self.receipt_handle), decode(self.body.as_bytes()))
+        self.with(handle_in(queues.priority_of(&self.queue_arn), &self.receipt_handle), decode(self.body.as_bytes()))
     }
 
     /// A delivery of something that was made from the message, on a queue where nothing is ever given back.

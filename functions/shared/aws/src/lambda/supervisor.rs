@@ -1,4 +1,4 @@
-//! The supervisor function, which is called by a schedule and by the dead-letter queues.
+//! The supervisor function, which is called by a schedule and by the dead-dead letter queues.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::batch::Failures;
 use domain::limits::BATCH_MAX;
 use domain::message::Delivery;
-use domain::ports::{DeadLetter, LetterQueue};
+use domain::ports::{DeadLetter, SourceQueue};
 use futures_util::future::Either;
 use lambda_runtime::Error;
 use serde::Deserialize;
@@ -24,15 +24,15 @@ use crate::world::within;
 /// begun can end.
 const BEGINNING_PERCENT: u64 = 75;
 
-/// Runs the supervisor: gives the letters of a dead-letter queue to `letters`, and makes a run with `run` for any other
+/// Runs the supervisor: gives the dead letters of a dead-dead letter queue to `dead_letters`, and makes a run with `run` for any other
 /// event. A run is told for how many milliseconds it may begin something new.
 ///
 /// # Errors
 /// When the platform cannot be reached. A run's error fails its invocation, so that it is seen as such.
 pub async fn supervisor<Run, Running, Settle, Settling>(
-    queues: &BTreeMap<Arc<str>, LetterQueue>,
+    queues: &BTreeMap<Arc<str>, SourceQueue>,
     run: Run,
-    letters: Settle,
+    dead_letters: Settle,
 ) -> Result<(), Error>
 where
     Run: Fn(u64) -> Running,
@@ -40,8 +40,9 @@ where
     Settle: Fn(Vec<Delivery<DeadLetter>>) -> Settling,
     Settling: Future<Output = Failures>,
 {
-    let (run, letters) = (&run, &letters);
-    serve(move |payload, invocation| async move { dispatch(&payload, &invocation, queues, run, letters).await }).await
+    let (run, dead_letters) = (&run, &dead_letters);
+    serve(move |payload, invocation| async move { dispatch(&payload, &invocation, queues, run, dead_letters).await })
+        .await
 }
 
 /// Of an event, all that tells a batch of a queue from a schedule's.
@@ -54,9 +55,9 @@ struct Kind<'a> {
 async fn dispatch<Run, Running, Settle, Settling>(
     payload: &RawValue,
     invocation: &Invocation,
-    queues: &BTreeMap<Arc<str>, LetterQueue>,
+    queues: &BTreeMap<Arc<str>, SourceQueue>,
     run: &Run,
-    letters: &Settle,
+    dead_letters: &Settle,
 ) -> Result<Option<Answer>, Error>
 where
     Run: Fn(u64) -> Running,
@@ -67,8 +68,8 @@ where
     let is_batch = serde_json::from_str::<Kind<'_>>(payload.get()).is_ok_and(|kind| kind.records.is_some());
     if is_batch {
         let event: SqsEvent<'_> = read(payload, SQS_EVENT)?;
-        let settle = |record| match letter(record, queues) {
-            Some(letter) => Either::Left(letters(vec![letter])),
+        let settle = |record| match dead_letter(record, queues) {
+            Some(dead_letter) => Either::Left(dead_letters(vec![dead_letter])),
             None => Either::Right(unknown(record)),
         };
         return Ok(Some(each(&event.records, invocation, settle).await));
@@ -83,7 +84,7 @@ where
 }
 
 /// What was given up, and by which queue; nothing where the queue is not known.
-fn letter(record: &SqsRecord<'_>, queues: &BTreeMap<Arc<str>, LetterQueue>) -> Option<Delivery<DeadLetter>> {
+fn dead_letter(record: &SqsRecord<'_>, queues: &BTreeMap<Arc<str>, SourceQueue>) -> Option<Delivery<DeadLetter>> {
     let queue = queues.get(&*record.queue_arn)?.clone();
     Some(record.delivery_of(DeadLetter {
         queue,
@@ -94,7 +95,7 @@ fn letter(record: &SqsRecord<'_>, queues: &BTreeMap<Arc<str>, LetterQueue>) -> O
     }))
 }
 
-/// A letter of a queue that is not known stays where it is, until somebody has mended the configuration.
+/// A dead letter of a queue that is not known stays where it is, until somebody has mended the configuration.
 async fn unknown(record: &SqsRecord<'_>) -> Failures {
     tracing::error!(queue = &*record.queue_arn, "DEAD_LETTER_QUEUES does not name this queue: its letter stays there");
     Failures(vec![record.delivery_of(()).receipt])
@@ -109,18 +110,18 @@ mod tests {
 
     use super::*;
 
-    fn queues() -> BTreeMap<Arc<str>, LetterQueue> {
+    fn queues() -> BTreeMap<Arc<str>, SourceQueue> {
         BTreeMap::from([
-            ("arn:aws:sqs:r:1:submission-dead".into(), LetterQueue::Submission),
-            ("arn:aws:sqs:r:1:payment-dead".into(), LetterQueue::Agent("payment".into())),
+            ("arn:aws:sqs:r:1:submission-dead".into(), SourceQueue::Submission),
+            ("arn:aws:sqs:r:1:payment-dead".into(), SourceQueue::Agent("payment".into())),
         ])
     }
 
-    /// What happened: the times of runs, and the letters.
+    /// What happened: the times of runs, and the dead letters.
     #[derive(Default)]
     struct Seen {
         runs: Mutex<Vec<u64>>,
-        letters: Mutex<Vec<DeadLetter>>,
+        dead_letters: Mutex<Vec<DeadLetter>>,
     }
 
     async fn sent(seen: &Seen, payload: Value) -> Result<Option<Answer>, Error> {
@@ -129,11 +130,11 @@ mod tests {
             seen.runs.lock().unwrap().push(run_ms_max);
             Ok(())
         };
-        let letters = async |batch: Vec<Delivery<DeadLetter>>| {
-            seen.letters.lock().unwrap().extend(batch.into_iter().map(|delivery| delivery.body.unwrap()));
+        let dead_letters = async |batch: Vec<Delivery<DeadLetter>>| {
+            seen.dead_letters.lock().unwrap().extend(batch.into_iter().map(|delivery| delivery.body.unwrap()));
             Failures::default()
         };
-        dispatch(&payload, &Invocation::for_test(60_500), &queues(), &run, &letters).await
+        dispatch(&payload, &Invocation::for_test(60_500), &queues(), &run, &dead_letters).await
     }
 
     #[tokio::test]
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn letters_come_with_the_queue_that_gave_them_up() {
+    async fn dead_letters_come_with_the_queue_that_gave_them_up() {
         let record = |id: &str, queue: &str| {
             json!({
                 "messageId": id, "receiptHandle": "h", "body": "what was sent",
@@ -160,7 +161,7 @@ mod tests {
         let records = [record("a", "payment-dead"), record("b", "payment"), record("c", "submission-dead")];
         let answer = sent(&seen, json!({ "Records": records })).await.unwrap().unwrap();
         assert_eq!(answer.message_ids(), ["b"], "nobody knows whose letters are in that queue");
-        let letters = seen.letters.into_inner().unwrap();
+        let dead_letters = seen.dead_letters.into_inner().unwrap();
         let expected = |id: &str, queue| DeadLetter {
             queue,
             message_id: id.into(),
@@ -169,8 +170,8 @@ mod tests {
             at: Timestamp::from_epoch_ms(1_795_195_603_007),
         };
         assert_eq!(
-            letters,
-            [expected("a", LetterQueue::Agent("payment".into())), expected("c", LetterQueue::Submission)]
+            dead_letters,
+            [expected("a", SourceQueue::Agent("payment".into())), expected("c", SourceQueue::Submission)]
         );
         assert!(seen.runs.into_inner().unwrap().is_empty());
     }
@@ -185,11 +186,11 @@ mod tests {
     #[tokio::test]
     async fn a_run_that_fails_or_takes_too_long_fails_its_invocation() {
         let payload = serde_json::value::to_raw_value(&json!({})).unwrap();
-        let letters = async |_| Failures::default();
+        let dead_letters = async |_| Failures::default();
         let failing = async |_| Err(Error::from("no store"));
         let invocation = Invocation::for_test(60_000);
-        assert!(dispatch(&payload, &invocation, &queues(), &failing, &letters).await.is_err());
+        assert!(dispatch(&payload, &invocation, &queues(), &failing, &dead_letters).await.is_err());
         let endless = async |_| std::future::pending().await;
-        assert!(dispatch(&payload, &Invocation::for_test(510), &queues(), &endless, &letters).await.is_err());
+        assert!(dispatch(&payload, &Invocation::for_test(510), &queues(), &endless, &dead_letters).await.is_err());
     }
 }

@@ -13,7 +13,7 @@ use domain::ports::PortError;
 use domain::trace::{TRACEPARENT, TraceParent};
 use serde::Serialize;
 
-use crate::batching::{Carrier, Fate};
+use crate::batching::{Carrier, SendOutcome};
 use crate::sdk_error::port_error;
 
 /// The type of an attribute that is a text.
@@ -121,33 +121,33 @@ impl Carrier for SqsCarrier {
         message.body.len() + message.parent.map_or(0, |_| PARENT_BYTES)
     }
 
-    async fn carry(&self, url: &str, messages: &[&Message]) -> Result<Vec<Fate>, PortError> {
+    async fn carry(&self, url: &str, messages: &[&Message]) -> Result<Vec<SendOutcome>, PortError> {
         let entries = messages.iter().enumerate().map(|(id, message)| message.entry(id)).collect::<Result<Vec<_>, _>>();
         let entries = entries.map_err(|error| PortError::refused(Self::OPERATION, error))?;
         let sent = self.client.send_message_batch().queue_url(url).set_entries(Some(entries)).send().await;
-        sent.map(|answer| fates(&answer, messages.len())).map_err(|error| port_error(Self::OPERATION, &error))
+        sent.map(|answer| outcomes(&answer, messages.len())).map_err(|error| port_error(Self::OPERATION, &error))
     }
 }
 
 /// The fate of each of so many entries.
-fn fates(answer: &SendMessageBatchOutput, count: usize) -> Vec<Fate> {
-    let mut fates = vec![Fate::NotNow("SQS says nothing of it".to_owned()); count];
+fn outcomes(answer: &SendMessageBatchOutput, count: usize) -> Vec<SendOutcome> {
+    let mut outcomes = vec![SendOutcome::NotNow("SQS says nothing of it".to_owned()); count];
     for taken in answer.successful() {
-        if let Some(fate) = taken.id().parse::<usize>().ok().and_then(|id| fates.get_mut(id)) {
-            *fate = Fate::Taken;
+        if let Some(outcome) = taken.id().parse::<usize>().ok().and_then(|id| outcomes.get_mut(id)) {
+            *outcome = SendOutcome::Taken;
         }
     }
     for failed in answer.failed() {
-        if let Some(fate) = failed.id().parse::<usize>().ok().and_then(|id| fates.get_mut(id)) {
-            *fate = fate_of(failed);
+        if let Some(outcome) = failed.id().parse::<usize>().ok().and_then(|id| outcomes.get_mut(id)) {
+            *outcome = outcome_of(failed);
         }
     }
-    fates
+    outcomes
 }
 
-fn fate_of(failed: &BatchResultErrorEntry) -> Fate {
+fn outcome_of(failed: &BatchResultErrorEntry) -> SendOutcome {
     let problem = format!("{}: {}", failed.code(), failed.message().unwrap_or("no reason given"));
     // Being throttled counts as the sender's fault, and is over after a while.
     let is_throttle = ["Throttl", "LimitExceeded", "OverLimit"].iter().any(|word| failed.code().contains(word));
-    if failed.sender_fault() && !is_throttle { Fate::Refused(problem) } else { Fate::NotNow(problem) }
+    if failed.sender_fault() && !is_throttle { SendOutcome::Refused(problem) } else { SendOutcome::NotNow(problem) }
 }

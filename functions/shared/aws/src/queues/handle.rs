@@ -1,4 +1,4 @@
-//! The handle of a delivery, as a handler keeps it: SQS's own, and before it the lane, without which nobody could say to
+//! The handle of a delivery, as a handler keeps it: SQS's own, and before it the priority, without which nobody could say to
 //! which queue it belongs.
 
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use domain::message::Priority;
 const HIGH: &str = "high";
 const NORMAL: &str = "normal";
 
-/// The handle of a delivery that came in this lane.
-pub(crate) fn handle_in(lane: Priority, receipt_handle: &str) -> Arc<str> {
-    let lane = match lane {
+/// The handle of a delivery that came in this priority.
+pub(crate) fn handle_in(priority: Priority, receipt_handle: &str) -> Arc<str> {
+    let priority = match priority {
         Priority::High => HIGH,
         Priority::Normal => NORMAL,
     };
-    format!("{lane} {receipt_handle}").into()
+    format!("{priority} {receipt_handle}").into()
 }
 
-/// The lane, and SQS's own handle.
+/// The priority, and SQS's own handle.
 pub(super) fn parse(handle: &str) -> Option<(Priority, &str)> {
-    let (lane, receipt_handle) = handle.split_once(' ')?;
-    match lane {
+    let (priority, receipt_handle) = handle.split_once(' ')?;
+    match priority {
         HIGH => Some((Priority::High, receipt_handle)),
         NORMAL => Some((Priority::Normal, receipt_handle)),
         _ => None,
@@ -32,9 +32,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_handle_knows_its_lane() {
-        for lane in Priority::ALL {
-            assert_eq!(parse(&handle_in(lane, "AQEB+/= 1")), Some((lane, "AQEB+/= 1")));
+    fn a_handle_knows_its_priority() {
+        for priority in Priority::ALL {
+            assert_eq!(parse(&handle_in(priority, "AQEB+/= 1")), Some((priority, "AQEB+/= 1")));
         }
         assert_eq!(parse("AQEB"), None);
         assert_eq!(parse("low AQEB"), None);

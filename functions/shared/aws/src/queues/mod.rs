@@ -15,7 +15,7 @@ use domain::trace;
 use serde::Serialize;
 
 use crate::batching::Batcher;
-use crate::config::{Lanes, QueueUrls};
+use crate::config::{QueuePair, QueueUrls};
 use crate::scope::Scope;
 use crate::sdk_error::port_error;
 use crate::world::Random;
@@ -67,7 +67,7 @@ impl Sqs {
         self.sender.send(url, message).await.map_err(|error| PortError { operation, ..error })
     }
 
-    fn agent(&self, operation: &'static str, agent: &str) -> Result<&Lanes, PortError> {
+    fn agent(&self, operation: &'static str, agent: &str) -> Result<&QueuePair, PortError> {
         self.urls.agents.get(agent).ok_or_else(|| {
             PortError::refused(operation, format!("AGENT_QUEUES names no queues for the agent {agent:?}"))
         })
@@ -76,12 +76,17 @@ impl Sqs {
 
 impl Queues for Sqs {
     async fn submit(&self, order: Order) -> Result<(), PortError> {
-        let lane = order.priority.unwrap_or_default();
-        self.send(SUBMIT, self.urls.submission.get(lane), &order, 0).await
+        let priority = order.priority.unwrap_or_default();
+        self.send(SUBMIT, self.urls.submission.get(priority), &order, 0).await
     }
 
-    async fn to_scheduler(&self, message: SchedulerMessage, lane: Priority, delay_ms: u64) -> Result<(), PortError> {
-        self.send(TO_SCHEDULER, self.urls.scheduler.get(lane), &message, delay_ms).await
+    async fn to_scheduler(
+        &self,
+        message: SchedulerMessage,
+        priority: Priority,
+        delay_ms: u64,
+    ) -> Result<(), PortError> {
+        self.send(TO_SCHEDULER, self.urls.scheduler.get(priority), &message, delay_ms).await
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
@@ -90,11 +95,11 @@ impl Queues for Sqs {
     }
 
     async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
-        let lanes = self.agent(RETURN_TO_AGENT, agent)?;
-        let (lane, handle) = handle::parse(&receipt.handle)
+        let priorities = self.agent(RETURN_TO_AGENT, agent)?;
+        let (priority, handle) = handle::parse(&receipt.handle)
             .ok_or_else(|| PortError::refused(RETURN_TO_AGENT, "the receipt is not one of an SQS queue"))?;
         let hidden_s = i32::try_from(seconds(delay_ms, HIDDEN_S_MAX)).unwrap_or(i32::MAX);
-        let change = self.client.change_message_visibility().queue_url(&**lanes.get(lane));
+        let change = self.client.change_message_visibility().queue_url(&**priorities.get(priority));
         let changed = change.receipt_handle(handle).visibility_timeout(hidden_s).send().await;
         changed.map(|_| ()).map_err(|error| port_error(RETURN_TO_AGENT, &error))
     }

@@ -115,7 +115,7 @@ async fn a_delay_is_never_shorter_than_asked_for_nor_longer_than_sqs_allows() {
 }
 
 #[tokio::test]
-async fn a_request_goes_to_its_agents_lane_and_a_submission_to_that_of_its_order() {
+async fn a_request_goes_to_its_agents_priority_and_a_submission_to_that_of_its_order() {
     let fake = FakeAws::that_takes_everything().await;
     let sqs = sqs(&fake);
     sqs.to_agent("payment", request("{}", Priority::High)).await.unwrap();
@@ -128,15 +128,15 @@ async fn a_request_goes_to_its_agents_lane_and_a_submission_to_that_of_its_order
 }
 
 #[tokio::test]
-async fn a_parked_request_is_hidden_in_the_lane_that_it_came_from() {
+async fn a_parked_request_is_hidden_in_the_priority_that_it_came_from() {
     let fake = FakeAws::start(|_, _| (200, json!({}))).await;
     let sqs = sqs(&fake);
-    for (lane, delay_ms, url, hidden_s) in [
+    for (priority, delay_ms, url, hidden_s) in [
         (Priority::High, 1_500, "http://127.0.0.1:1/1/payment-high", 2),
         (Priority::Normal, 0, "http://127.0.0.1:1/1/payment", 0),
         (Priority::Normal, u64::MAX, "http://127.0.0.1:1/1/payment", 42_300),
     ] {
-        sqs.return_to_agent("payment", &receipt(handle_in(lane, "AQEB 1")), delay_ms).await.unwrap();
+        sqs.return_to_agent("payment", &receipt(handle_in(priority, "AQEB 1")), delay_ms).await.unwrap();
         let (operation, body) = fake.requests().pop().unwrap();
         assert_eq!(operation, "ChangeMessageVisibility");
         assert_eq!(body, json!({"QueueUrl": url, "ReceiptHandle": "AQEB 1", "VisibilityTimeout": hidden_s}));
@@ -147,7 +147,7 @@ async fn a_parked_request_is_hidden_in_the_lane_that_it_came_from() {
 
 #[tokio::test]
 async fn each_caller_learns_the_fate_of_its_own_message() {
-    let fate = |body: &Value| -> Said {
+    let outcome = |body: &Value| -> Said {
         let mut answer = json!({"Successful": [], "Failed": []});
         for entry in body["Entries"].as_array().unwrap() {
             let (list, result) = match entry["MessageBody"].as_str().unwrap() {
@@ -163,16 +163,17 @@ async fn each_caller_learns_the_fate_of_its_own_message() {
         }
         (200, answer)
     };
-    let fake = FakeAws::start(move |_, body| fate(body)).await;
+    let fake = FakeAws::start(move |_, body| outcome(body)).await;
     let (sqs, company) = (sqs(&fake), Company::default());
     let sending = ["good", "bad", "busy"].map(|name| {
         let scope = Scope { trace_header: None, company: company.clone() };
         scope.run(sqs.to_scheduler(wake(name), Priority::Normal, 0))
     });
-    let mut fates = join_all(sending).await.into_iter().map(|sent| sent.map_err(|error| (error.operation, error.kind)));
-    assert_eq!(fates.next().unwrap(), Ok(()));
-    assert_eq!(fates.next().unwrap(), Err((TO_SCHEDULER, PortErrorKind::Refused)));
-    assert_eq!(fates.next().unwrap(), Err((TO_SCHEDULER, PortErrorKind::Unavailable)));
+    let mut outcomes =
+        join_all(sending).await.into_iter().map(|sent| sent.map_err(|error| (error.operation, error.kind)));
+    assert_eq!(outcomes.next().unwrap(), Ok(()));
+    assert_eq!(outcomes.next().unwrap(), Err((TO_SCHEDULER, PortErrorKind::Refused)));
+    assert_eq!(outcomes.next().unwrap(), Err((TO_SCHEDULER, PortErrorKind::Unavailable)));
     let sizes: Vec<usize> = fake.requests().iter().map(|(_, body)| body["Entries"].as_array().unwrap().len()).collect();
     assert_eq!(sizes, [3, 1, 1, 1], "only what was busy is sent again");
 }

@@ -109,7 +109,7 @@ pub struct Entry {
     /// Whether it failed while it was undone, so that being undone is its recovery.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undoing: bool,
-    /// The lane of its command.
+    /// The priority of its command.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
     /// When its command is delivered for the first time, or was found where that has not been sent.

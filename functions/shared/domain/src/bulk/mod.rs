@@ -20,7 +20,7 @@ mod tests;
 
 pub use candidates::{DRY_RUN_PAGES_MAX, dry_run};
 pub use job::{DryRun, Entry, Job, JobState, NotNow, Selector, Spec, SpecError, Tally};
-pub use step::{Next, Outgoing, PAGES_AT_ONCE, Standing, carry_on, standing};
+pub use step::{EntryState, Next, Outgoing, PAGES_AT_ONCE, carry_on, entry_state};
 
 /// Orders of one job under way at the same time: the list is part of the job's record.
 pub const UNDER_WAY_MAX: usize = 500;

@@ -15,7 +15,7 @@ pub const PAGES_AT_ONCE: usize = 5;
 
 /// How an order under way stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum EntryState {
     /// In `Error`, as it was when it was found: the command has not been carried out.
     Untouched,
     /// Resubmitted, and not settled yet.
@@ -33,8 +33,8 @@ pub enum Standing {
 pub struct Outgoing {
     /// The message.
     pub message: SchedulerMessage,
-    /// Its lane.
-    pub lane: Priority,
+    /// Its priority.
+    pub priority: Priority,
     /// How long the queue keeps it back, in milliseconds.
     pub delay_ms: u64,
 }
@@ -50,29 +50,29 @@ pub struct Next {
 
 /// How an order that the job put on its way stands, from its task as it is now.
 #[must_use]
-pub fn standing(job: &Job, entry: &Entry, task: Option<&Task>) -> Standing {
+pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState {
     let Some(task) = task else {
-        return Standing::PassedOver;
+        return EntryState::PassedOver;
     };
     let failed_in = task.reason.as_ref().map_or(0, |reason| reason.since_version);
     let was_cancelled = task.reason.as_ref().is_some_and(|reason| &*reason.code == reason::CANCELLED);
     // A history that is full may have lost the line; then the order counts, so that failures are rather seen twice.
     let is_ours = job.has_resubmitted(task) || task.history.len() >= HISTORY_MAX;
     match (task.process_state, is_ours) {
-        (ProcessState::Error, _) if failed_in <= entry.version => Standing::Untouched,
-        (_, false) => Standing::PassedOver,
-        (ProcessState::Error, true) => Standing::FailedAgain,
-        (ProcessState::Processed, true) => Standing::Recovered,
-        (ProcessState::Compensated, true) if entry.undoing => Standing::Recovered,
-        (ProcessState::Compensating | ProcessState::Compensated, true) if was_cancelled => Standing::PassedOver,
-        (ProcessState::Compensated, true) => Standing::FailedAgain,
+        (ProcessState::Error, _) if failed_in <= entry.version => EntryState::Untouched,
+        (_, false) => EntryState::PassedOver,
+        (ProcessState::Error, true) => EntryState::FailedAgain,
+        (ProcessState::Processed, true) => EntryState::Recovered,
+        (ProcessState::Compensated, true) if entry.undoing => EntryState::Recovered,
+        (ProcessState::Compensating | ProcessState::Compensated, true) if was_cancelled => EntryState::PassedOver,
+        (ProcessState::Compensated, true) => EntryState::FailedAgain,
         // Nobody knows when an operator will let it go on.
         (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true)
             if task.paused.is_some() =>
         {
-            Standing::PassedOver
+            EntryState::PassedOver
         }
-        (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true) => Standing::OnItsWay,
+        (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true) => EntryState::OnItsWay,
     }
 }
 
@@ -84,15 +84,15 @@ impl Job {
     }
 }
 
-/// The next step of a job. `standings` are those of its orders under way, in that order; `pages` are what the scan shows
+/// The next step of a job. `entry_states` are those of its orders under way, in that order; `pages` are what the scan shows
 /// from its cursor on. Orders for the next `tick_ms` are put on their way at once, spread by the queue's delay, since the
 /// next step comes only then.
 #[must_use]
-pub fn carry_on(job: &Job, standings: &[Standing], pages: &[Page], now: Timestamp, tick_ms: u64) -> Next {
+pub fn carry_on(job: &Job, entry_states: &[EntryState], pages: &[Page], now: Timestamp, tick_ms: u64) -> Next {
     let mut after = job.clone();
     let mut due = Vec::new();
     if job.state.is_active() {
-        due = settle(&mut after, standings, now);
+        due = settle(&mut after, entry_states, now);
         for page in pages {
             after.absorb(page, now);
         }
@@ -111,22 +111,22 @@ pub fn carry_on(job: &Job, standings: &[Standing], pages: &[Page], now: Timestam
 }
 
 /// Strikes the orders that are settled, and gives those whose command has to be sent again.
-fn settle(job: &mut Job, standings: &[Standing], now: Timestamp) -> Vec<Entry> {
+fn settle(job: &mut Job, entry_states: &[EntryState], now: Timestamp) -> Vec<Entry> {
     let mut again = Vec::new();
     let mut open = Vec::with_capacity(job.under_way.len());
     let timeout_ms = job.timeout_ms();
-    for (mut entry, standing) in std::mem::take(&mut job.under_way).into_iter().zip(standings) {
-        match standing {
-            Standing::Recovered => job.tally.recovered += 1,
-            Standing::FailedAgain => job.tally.failed_again += 1,
-            Standing::PassedOver => job.tally.passed_over += 1,
+    for (mut entry, entry_state) in std::mem::take(&mut job.under_way).into_iter().zip(entry_states) {
+        match entry_state {
+            EntryState::Recovered => job.tally.recovered += 1,
+            EntryState::FailedAgain => job.tally.failed_again += 1,
+            EntryState::PassedOver => job.tally.passed_over += 1,
             // Nobody waits for ever: neither the others for a canary, nor the job for its last order.
-            Standing::OnItsWay | Standing::Untouched if entry.at.plus_ms(timeout_ms) <= now => {
+            EntryState::OnItsWay | EntryState::Untouched if entry.at.plus_ms(timeout_ms) <= now => {
                 job.tally.failed_again += 1;
                 job.tally.late += 1;
             }
-            Standing::OnItsWay => open.push(entry),
-            Standing::Untouched => {
+            EntryState::OnItsWay => open.push(entry),
+            EntryState::Untouched => {
                 let due = resends_due(&entry, now);
                 if due > entry.resent {
                     entry.resent = due;
@@ -220,5 +220,5 @@ fn outgoing(job: &Job, reason: &Arc<str>, entry: &Entry, now: Timestamp) -> Outg
         version: Some(entry.version),
     };
     let message = SchedulerMessage::Command(command);
-    Outgoing { message, lane: entry.priority, delay_ms: now.ms_until(entry.at) }
+    Outgoing { message, priority: entry.priority, delay_ms: now.ms_until(entry.at) }
 }

@@ -44,14 +44,14 @@ fn page(count: usize) -> Page {
     Page { tasks: (0..count).map(|n| Arc::new(in_error(&n.to_string(), 0))).collect(), next: None, read: count }
 }
 
-fn step(job: &Job, standings: &[Standing], pages: &[Page], ms: u64) -> (Job, usize) {
-    let Next { job: after, send } = carry_on(job, standings, pages, at(ms), TICK_MS);
+fn step(job: &Job, entry_states: &[EntryState], pages: &[Page], ms: u64) -> (Job, usize) {
+    let Next { job: after, send } = carry_on(job, entry_states, pages, at(ms), TICK_MS);
     (after.unwrap_or_else(|| job.clone()), send.len())
 }
 
 /// All under way stand so.
-fn all(job: &Job, standing: Standing) -> Vec<Standing> {
-    vec![standing; job.under_way.len()]
+fn all(job: &Job, entry_state: EntryState) -> Vec<EntryState> {
+    vec![entry_state; job.under_way.len()]
 }
 
 #[test]
@@ -132,13 +132,13 @@ fn the_list_of_orders_under_way_is_written_with_the_commands_that_follow_from_it
 #[test]
 fn a_step_with_nothing_new_writes_nothing() {
     let (job, _) = step(&started(spec()), &[], &[page(5)], 0);
-    let next = carry_on(&job, &all(&job, Standing::OnItsWay), &[], at(1_000), TICK_MS);
+    let next = carry_on(&job, &all(&job, EntryState::OnItsWay), &[], at(1_000), TICK_MS);
     assert_eq!(next, Next { job: None, send: Vec::new() });
 }
 
 #[test]
 fn the_others_wait_until_every_canary_is_settled() {
-    use Standing::{OnItsWay, Recovered};
+    use EntryState::{OnItsWay, Recovered};
     let (job, sent) = step(&started(spec()), &[], &[page(8)], 0);
     assert_eq!(sent, 3);
     let (job, sent) = step(&job, &[Recovered, OnItsWay, Recovered], &[], 1_000);
@@ -151,7 +151,7 @@ fn the_others_wait_until_every_canary_is_settled() {
 
 #[test]
 fn canaries_that_fail_or_stay_silent_stop_the_job() {
-    use Standing::{FailedAgain, OnItsWay, Recovered};
+    use EntryState::{FailedAgain, OnItsWay, Recovered};
     let (canaries, _) = step(&started(spec()), &[], &[page(8)], 0);
     let (job, _) = step(&canaries, &[Recovered, Recovered, FailedAgain], &[], 1_000);
     assert_eq!(job.state, JobState::Stopped("1 of 3 canaries failed again, more than 20 %".into()));
@@ -166,7 +166,7 @@ fn canaries_that_fail_or_stay_silent_stop_the_job() {
 
 #[test]
 fn canaries_that_were_passed_over_prove_nothing_and_are_replaced() {
-    use Standing::{FailedAgain, PassedOver, Recovered};
+    use EntryState::{FailedAgain, PassedOver, Recovered};
     let (job, _) = step(&started(spec()), &[], &[page(8)], 0);
     let (job, sent) = step(&job, &[PassedOver; 3], &[], 1_000);
     assert_eq!((&job.state, sent, job.found.len()), (&JobState::Canary, 3, 2));
@@ -182,7 +182,7 @@ fn canaries_that_were_passed_over_prove_nothing_and_are_replaced() {
 fn where_every_candidate_was_passed_over_the_job_is_done_without_ever_running() {
     let (mut job, _) = step(&started(spec()), &[], &[page(5)], 0);
     for (ms, state, left) in [(1_000, JobState::Canary, 2), (2_000, JobState::Done, 0)] {
-        job = step(&job, &all(&job, Standing::PassedOver), &[], ms).0;
+        job = step(&job, &all(&job, EntryState::PassedOver), &[], ms).0;
         assert_eq!((&job.state, job.under_way.len()), (&state, left));
     }
     assert_eq!((job.tally.passed_over, job.tally.begun), (5, 5));
@@ -190,18 +190,18 @@ fn where_every_candidate_was_passed_over_the_job_is_done_without_ever_running() 
 
 #[test]
 fn no_order_keeps_a_job_for_ever() {
-    for standing in [Standing::OnItsWay, Standing::Untouched] {
+    for entry_state in [EntryState::OnItsWay, EntryState::Untouched] {
         let (job, _) = step(&started(Spec { canary: 0, ..spec() }), &[], &[page(3)], 0);
         // Those that are no canaries have longer than a canary.
-        let (job, _) = step(&job, &all(&job, standing), &[], SETTLE_TIMEOUT_MS - 1);
-        assert_eq!((&job.state, job.under_way.len()), (&JobState::Running, 3), "{standing:?}");
-        let (job, sent) = step(&job, &all(&job, standing), &[], SETTLE_TIMEOUT_MS + 20);
-        assert_eq!((&job.state, sent), (&JobState::Done, 0), "{standing:?}");
-        assert_eq!((job.tally.failed_again, job.tally.late), (3, 3), "{standing:?}");
+        let (job, _) = step(&job, &all(&job, entry_state), &[], SETTLE_TIMEOUT_MS - 1);
+        assert_eq!((&job.state, job.under_way.len()), (&JobState::Running, 3), "{entry_state:?}");
+        let (job, sent) = step(&job, &all(&job, entry_state), &[], SETTLE_TIMEOUT_MS + 20);
+        assert_eq!((&job.state, sent), (&JobState::Done, 0), "{entry_state:?}");
+        assert_eq!((job.tally.failed_again, job.tally.late), (3, 3), "{entry_state:?}");
         let patient = Spec { canary: 0, canary_timeout_ms: 2 * SETTLE_TIMEOUT_MS, ..spec() };
         let (job, _) = step(&started(patient), &[], &[page(3)], 0);
-        let (job, _) = step(&job, &all(&job, standing), &[], 2 * SETTLE_TIMEOUT_MS - 1);
-        assert_eq!(job.under_way.len(), 3, "a longer time-out holds for all, {standing:?}");
+        let (job, _) = step(&job, &all(&job, entry_state), &[], 2 * SETTLE_TIMEOUT_MS - 1);
+        assert_eq!(job.under_way.len(), 3, "a longer time-out holds for all, {entry_state:?}");
     }
 }
 
@@ -210,7 +210,7 @@ fn a_command_that_nothing_ever_comes_of_is_sent_again_a_few_times_ever_more_seld
     let (mut job, _) = step(&started(Spec { canary: 0, ..spec() }), &[], &[page(1)], 0);
     let mut times = Vec::new();
     for ms in (0..SETTLE_TIMEOUT_MS).step_by(1_000) {
-        let (after, sent) = step(&job, &all(&job, Standing::Untouched), &[], ms);
+        let (after, sent) = step(&job, &all(&job, EntryState::Untouched), &[], ms);
         job = after;
         times.extend(vec![ms / RESEND_AFTER_MS; sent]);
     }
@@ -220,14 +220,14 @@ fn a_command_that_nothing_ever_comes_of_is_sent_again_a_few_times_ever_more_seld
 
 #[test]
 fn a_share_is_made_only_of_enough_orders_and_may_be_as_large_as_was_said() {
-    use Standing::{FailedAgain, OnItsWay, Recovered};
+    use EntryState::{FailedAgain, OnItsWay, Recovered};
     let run = |failed: usize, recovered: usize, percent: u8| {
         let spec = Spec { canary: 0, stop_at_failed_percent: percent, ..spec() };
         let (job, _) = step(&started(spec), &[], &[page(40)], 0);
-        let mut standings = vec![FailedAgain; failed];
-        standings.extend(vec![Recovered; recovered]);
-        standings.resize(job.under_way.len(), OnItsWay);
-        step(&job, &standings, &[], 500).0.state
+        let mut entry_states = vec![FailedAgain; failed];
+        entry_states.extend(vec![Recovered; recovered]);
+        entry_states.resize(job.under_way.len(), OnItsWay);
+        step(&job, &entry_states, &[], 500).0.state
     };
     assert_eq!(run(9, 0, 20), JobState::Running, "nine are no sample");
     assert_eq!(run(2, 8, 20), JobState::Running, "20 % are allowed");
@@ -244,7 +244,7 @@ fn the_rate_holds_over_any_ticks_and_is_spread_within_one() {
     let mut pages = vec![page(20)];
     // Ticks that come late, early and twice.
     for ms in [0, 1_000, 1_000, 1_300, 2_900, 7_000, 8_000, 9_000, 10_000, 11_000, 12_000, 13_000] {
-        let Next { job: after, send } = carry_on(&job, &all(&job, Standing::Recovered), &pages, at(ms), TICK_MS);
+        let Next { job: after, send } = carry_on(&job, &all(&job, EntryState::Recovered), &pages, at(ms), TICK_MS);
         pages.clear();
         times.extend(send.iter().map(|outgoing| ms + outgoing.delay_ms));
         job = after.unwrap_or(job);
@@ -265,14 +265,14 @@ fn orders_under_way_are_bounded() {
     }
     let (job, sent) = step(&job, &[], &[], 0);
     assert_eq!((job.under_way.len(), sent, job.found.len()), (UNDER_WAY_MAX, UNDER_WAY_MAX, 50));
-    let (job, sent) = step(&job, &all(&job, Standing::OnItsWay), &[], 5_000);
+    let (job, sent) = step(&job, &all(&job, EntryState::OnItsWay), &[], 5_000);
     assert_eq!((job.under_way.len(), sent), (UNDER_WAY_MAX, 0));
 }
 
 #[test]
 fn a_command_that_nothing_came_of_is_sent_again_after_a_while_and_not_before() {
     let (job, _) = step(&started(spec()), &[], &[page(3)], 0);
-    let untouched = all(&job, Standing::Untouched);
+    let untouched = all(&job, EntryState::Untouched);
     assert_eq!(step(&job, &untouched, &[], RESEND_AFTER_MS - 1).1, 0);
     let (again, sent) = step(&job, &untouched, &[], RESEND_AFTER_MS + 100);
     assert_eq!((sent, again.tally.begun, again.under_way.len()), (3, 3, 3));
@@ -284,7 +284,7 @@ fn the_scan_takes_no_order_twice_and_none_that_the_job_resubmitted_before() {
     let (job, _) =
         step(&Job { scanned: false, ..started(spec()) }, &[], &[Page { next: Some("c".into()), ..page(6) }], 0);
     assert_eq!((job.cursor.as_deref(), job.scanned, job.wants_more()), (Some("c"), false, true));
-    let (job, _) = step(&job, &all(&job, Standing::OnItsWay), &[page(6)], 100);
+    let (job, _) = step(&job, &all(&job, EntryState::OnItsWay), &[page(6)], 100);
     assert_eq!((job.found.len() + job.under_way.len(), job.scanned, job.wants_more()), (6, true, false));
     let mut case = failed_case();
     resubmit(&mut case, &job);
@@ -333,25 +333,25 @@ fn an_order_stands_as_its_own_history_says() {
     let job = started(spec());
     let mut case = failed_case();
     let entry = entry_of(&case.task);
-    let stands = |case: &Case| standing(&job, &entry, Some(&case.task));
-    assert_eq!(standing(&job, &entry, None), Standing::PassedOver);
-    assert_eq!(stands(&case), Standing::Untouched);
+    let stands = |case: &Case| entry_state(&job, &entry, Some(&case.task));
+    assert_eq!(entry_state(&job, &entry, None), EntryState::PassedOver);
+    assert_eq!(stands(&case), EntryState::Untouched);
     case.all_sent();
-    assert_eq!(stands(&case), Standing::Untouched, "a notice that was sent is no change of the error");
+    assert_eq!(stands(&case), EntryState::Untouched, "a notice that was sent is no change of the error");
     resubmit(&mut case, &job);
-    assert_eq!(stands(&case), Standing::OnItsWay);
+    assert_eq!(stands(&case), EntryState::OnItsWay);
     let mut again = like(&case);
     again.rejected("a");
-    assert_eq!(stands(&again), Standing::FailedAgain);
+    assert_eq!(stands(&again), EntryState::FailedAgain);
     let mut cancelled = like(&case);
     cancelled.cancel();
-    assert_eq!(stands(&cancelled), Standing::PassedOver, "somebody does not want it done");
+    assert_eq!(stands(&cancelled), EntryState::PassedOver, "somebody does not want it done");
     let mut paused = like(&case);
     paused.pause();
-    assert_eq!(stands(&paused), Standing::PassedOver, "nobody knows when it will go on");
+    assert_eq!(stands(&paused), EntryState::PassedOver, "nobody knows when it will go on");
     case.done("a");
     case.done("b");
-    assert_eq!(stands(&case), Standing::Recovered);
+    assert_eq!(stands(&case), EntryState::Recovered);
 }
 
 #[test]
@@ -360,9 +360,9 @@ fn what_another_operator_did_is_not_counted_for_the_job() {
     let mut case = failed_case();
     let entry = entry_of(&case.task);
     case.resubmit();
-    assert_eq!(standing(&job, &entry, Some(&case.task)), Standing::PassedOver);
+    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::PassedOver);
     case.rejected("a");
-    assert_eq!(standing(&job, &entry, Some(&case.task)), Standing::PassedOver);
+    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::PassedOver);
 }
 
 #[test]
@@ -372,8 +372,8 @@ fn an_order_that_is_undone_instead_of_carried_out_failed_again_unless_undoing_it
     let entry = entry_of(&case.task);
     resubmit(&mut case, &job);
     case.task.process_state = ProcessState::Compensated;
-    assert_eq!(standing(&job, &entry, Some(&case.task)), Standing::FailedAgain);
-    assert_eq!(standing(&job, &Entry { undoing: true, ..entry }, Some(&case.task)), Standing::Recovered);
+    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::FailedAgain);
+    assert_eq!(entry_state(&job, &Entry { undoing: true, ..entry }, Some(&case.task)), EntryState::Recovered);
 }
 
 #[test]
@@ -402,7 +402,7 @@ fn a_job_is_in_its_state_since_it_came_there() {
 
 #[test]
 fn a_job_that_waits_for_canaries_says_since_when() {
-    use Standing::Recovered;
+    use EntryState::Recovered;
     let (job, sent) = step(&started(spec()), &[], &[page(30)], 500);
     assert_eq!((&job.state, sent, job.since), (&JobState::Canary, 3, at(500)));
     let (job, _) = step(&job, &[Recovered; 3], &[], 1_500);
@@ -424,7 +424,7 @@ fn what_falls_due_with_the_next_tick_is_left_to_it() {
     let once_a_second = Spec { canary: 0, rate_per_second: 1, ..spec() };
     let (job, sent) = step(&started(once_a_second), &[], &[page(5)], 0);
     assert_eq!((sent, job.next_at), (1, at(TICK_MS)));
-    assert_eq!(step(&job, &all(&job, Standing::OnItsWay), &[], TICK_MS).1, 1);
+    assert_eq!(step(&job, &all(&job, EntryState::OnItsWay), &[], TICK_MS).1, 1);
 }
 
 #[test]

@@ -6,9 +6,9 @@ use crate::task::{Direction, ProcessState, StepState, shortened};
 impl Turn<'_> {
     /// Every step that was ever claimed is to be undone, whether or not it is known to have happened. One whose attempt
     /// may still run waits for that attempt's `CompleteBy`. Undos that were given up start afresh.
-    pub(super) fn compensate(&mut self, code: &str, message: &str, place: Option<usize>) {
+    pub(super) fn compensate(&mut self, code: &str, message: &str, index: Option<usize>) {
         self.task.process_state = ProcessState::Compensating;
-        self.set_reason(code, message, place);
+        self.set_reason(code, message, index);
         self.record(ProcessState::Compensating.name(), Some(shortened(message)));
         for step in self.task.steps.iter_mut().filter(|step| step.was_claimed()) {
             let starts_afresh = match (step.direction, step.process_state) {

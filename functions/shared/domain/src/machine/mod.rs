@@ -5,22 +5,22 @@
 //! conditional write reads again and decides again.
 //!
 //! The rooms: `turn` is the working copy with the elementary moves (claim, complete, fail, hold), `reply`, `sweep`,
-//! `letter` and `operator` say what an event means, `compensation` turns an order round, `watch` says who has to look when,
+//! `dead_letter` and `operator` say what an event means, `compensation` turns an order round, `watch` says who has to look when,
 //! `request` writes the message to an agent.
 //!
 //! What must never happen here: a state that ended changes again; an attempt is counted twice; a claim is made by
 //! anything but the scheduler's events; an effect is given that does not follow from what is committed.
 
 mod compensation;
-mod letter;
+mod dead_letter;
 mod operator;
 mod reply;
 mod request;
-#[cfg(test)]
-mod rules;
 mod sweep;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
 mod turn;
 mod watch;
 
@@ -53,7 +53,7 @@ pub enum Event<'a> {
     },
     /// The supervisor looks.
     Sweep,
-    /// An operator wishes something.
+    /// An operator commands something.
     Command {
         /// What, who and why.
         command: &'a Command,
@@ -63,7 +63,7 @@ pub enum Event<'a> {
     /// A message about the task was delivered too often without success.
     DeadLetter {
         /// Which.
-        letter: &'a Letter,
+        dead_letter: &'a DeadLetterSubject,
     },
     /// Notices are known to have been sent.
     Sent {
@@ -88,7 +88,7 @@ impl Event<'_> {
 
 /// What a dead letter was about, as far as a task can tell whether it still matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Letter {
+pub enum DeadLetterSubject {
     /// A submission or a wake: nobody looked at the task.
     Wake,
     /// A request or a reply of one attempt.
@@ -158,7 +158,7 @@ pub enum Verdict {
     Nothing,
     /// A reply that must not count (rule 5).
     Dropped(Dropped),
-    /// A wish of an operator that the state does not allow.
+    /// A command of an operator that the state does not allow.
     Refused(Refused),
 }
 
@@ -185,13 +185,13 @@ pub enum Dropped {
     StaleFailure,
 }
 
-/// Why an operator's wish is refused.
+/// Why an operator's command is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Only a task in `Error` can be resubmitted.
     #[error("only an order in Error can be resubmitted")]
     NotInError,
-    /// The wish was meant for an earlier error of the same order.
+    /// The command was meant for an earlier error of the same order.
     #[error("the order changed since the operator looked")]
     Stale,
     /// Finished is finished.
@@ -262,13 +262,13 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         }
         (Event::Sweep, Pending | Processing | Compensating) => turn.sweep(),
         (Event::Sweep, Processed | Compensated | Error) => turn.sweep_unsent(),
-        (Event::Command { command: wish @ Command { action: Resubmit, .. }, .. }, Error) => turn.resubmit(wish),
+        (Event::Command { command: command @ Command { action: Resubmit, .. }, .. }, Error) => turn.resubmit(command),
         (
             Event::Command { command: Command { action: Resubmit, .. }, .. },
             Pending | Processing | Processed | Compensating | Compensated,
         ) => Verdict::Refused(Refused::NotInError),
-        (Event::Command { command: wish @ Command { action: Cancel, .. }, .. }, Pending | Processing | Error) => {
-            turn.cancel(wish)
+        (Event::Command { command: command @ Command { action: Cancel, .. }, .. }, Pending | Processing | Error) => {
+            turn.cancel(command)
         }
         (Event::Command { command: Command { action: Cancel, .. }, .. }, Compensating) => {
             Verdict::Refused(Refused::AlreadyCompensating)
@@ -276,19 +276,20 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         (Event::Command { command: Command { action: Cancel, .. }, .. }, Processed | Compensated) => {
             Verdict::Refused(Refused::Finished)
         }
-        (Event::Command { command: wish @ Command { action: Pause, .. }, .. }, Pending | Processing | Compensating) => {
-            turn.pause(wish)
-        }
+        (
+            Event::Command { command: command @ Command { action: Pause, .. }, .. },
+            Pending | Processing | Compensating,
+        ) => turn.pause(command),
         (Event::Command { command: Command { action: Pause, .. }, .. }, Error) => Verdict::Refused(Refused::InError),
         (
-            Event::Command { command: wish @ Command { action: Resume, .. }, .. },
+            Event::Command { command: command @ Command { action: Resume, .. }, .. },
             Pending | Processing | Compensating,
-        ) => turn.resume(wish),
+        ) => turn.resume(command),
         (Event::Command { command: Command { action: Resume, .. }, .. }, Error) => Verdict::Refused(Refused::NotPaused),
         (Event::Command { command: Command { action: Pause | Resume, .. }, .. }, Processed | Compensated) => {
             Verdict::Refused(Refused::Finished)
         }
-        (Event::DeadLetter { letter }, Pending | Processing | Compensating) => turn.dead_letter(letter),
+        (Event::DeadLetter { dead_letter }, Pending | Processing | Compensating) => turn.dead_letter(dead_letter),
         (Event::DeadLetter { .. }, Processed | Error | Compensated) => Verdict::Nothing,
         (Event::Sent { notices }, Pending | Processing | Processed | Error | Compensating | Compensated) => {
             turn.sent(notices)

@@ -12,7 +12,7 @@ impl Turn<'_> {
     /// one. In `Error` the result is kept, and nothing new starts.
     pub(super) fn reply(&mut self, reply: &Reply, redelivered: bool) -> Verdict {
         let verdict = match self.open_step(reply) {
-            Ok(place) => self.outcome(place, reply),
+            Ok(index) => self.outcome(index, reply),
             Err(dropped) => Verdict::Dropped(dropped),
         };
         // An attempt that is put off ends its chain of messages: how long that may go on is the horizon's matter.
@@ -40,7 +40,7 @@ impl Turn<'_> {
 
     /// The place of the step that the reply is about, if it can still count.
     fn open_step(&self, reply: &Reply) -> Result<usize, Dropped> {
-        let (place, step) = self.task.step(&reply.step).ok_or(Dropped::UnknownStep)?;
+        let (index, step) = self.task.step(&reply.step).ok_or(Dropped::UnknownStep)?;
         if reply.attempt == 0 || reply.attempt > step.attempt {
             return Err(Dropped::UnknownAttempt);
         }
@@ -52,60 +52,60 @@ impl Turn<'_> {
             return Err(Dropped::UnknownAttempt);
         }
         match step.process_state {
-            StepState::Pending | StepState::Processing => Ok(place),
+            StepState::Pending | StepState::Processing => Ok(index),
             StepState::Processed | StepState::Error => Err(Dropped::Closed),
         }
     }
 
-    fn outcome(&mut self, place: usize, reply: &Reply) -> Verdict {
+    fn outcome(&mut self, index: usize, reply: &Reply) -> Verdict {
         let failure = match &reply.outcome {
-            Outcome::Done(output) => match self.too_large(place, output.text().len()) {
+            Outcome::Done(output) => match self.too_large(index, output.text().len()) {
                 None => {
-                    self.complete(place, output.clone());
+                    self.complete(index, output.clone());
                     return Verdict::Taken;
                 }
                 Some(failure) => failure,
             },
             Outcome::Failed(failure) => failure.clone(),
-            Outcome::Deferred(deferral) if self.holds_claim(place, reply) => {
-                self.put_off(place, *deferral);
+            Outcome::Deferred(deferral) if self.holds_claim(index, reply) => {
+                self.put_off(index, *deferral);
                 return Verdict::Taken;
             }
             Outcome::Deferred(_) => return Verdict::Dropped(Dropped::StaleFailure),
         };
-        if !self.holds_claim(place, reply) {
+        if !self.holds_claim(index, reply) {
             return Verdict::Dropped(Dropped::StaleFailure);
         }
-        self.reject(place, &failure);
+        self.reject(index, &failure);
         Verdict::Taken
     }
 
     /// Whether the reply is from the attempt under way. One that was re-pended has been counted already.
-    fn holds_claim(&self, place: usize, reply: &Reply) -> bool {
-        let step = &self.task.steps[place];
+    fn holds_claim(&self, index: usize, reply: &Reply) -> bool {
+        let step = &self.task.steps[index];
         step.process_state == StepState::Processing && reply.attempt == step.attempt
     }
 
     /// The service is known to fail: the attempt is given back, and nothing is counted.
-    fn put_off(&mut self, place: usize, deferral: Deferral) {
-        self.record_put_off(place);
-        if self.is_past_horizon(place) && !self.task.process_state.is_settled() {
-            release(&mut self.task.steps[place]);
-            self.give_up(place);
-            let hours = self.workflow.steps[place].horizon_ms / 3_600_000;
-            self.exhaust(place, &format!("put off until its horizon of {hours} h was over; its service is failing"));
+    fn put_off(&mut self, index: usize, deferral: Deferral) {
+        self.record_put_off(index);
+        if self.is_past_horizon(index) && !self.task.process_state.is_settled() {
+            release(&mut self.task.steps[index]);
+            self.give_up(index);
+            let hours = self.workflow.steps[index].horizon_ms / 3_600_000;
+            self.exhaust(index, &format!("put off until its horizon of {hours} h was over; its service is failing"));
             return;
         }
         let until = self.moment.now.plus_ms(deferral.wait_ms.min(DEFERRAL_MS_MAX));
-        let step = &mut self.task.steps[place];
+        let step = &mut self.task.steps[index];
         step.process_state = StepState::Pending;
         release(step);
         step.not_before = Some(until);
     }
 
     /// Refuses an output that would not fit, with words for the agent's author.
-    fn too_large(&self, place: usize, bytes: usize) -> Option<Failure> {
-        if self.task.steps[place].direction == Direction::Undo {
+    fn too_large(&self, index: usize, bytes: usize) -> Option<Failure> {
+        if self.task.steps[index].direction == Direction::Undo {
             return None;
         }
         let others = self.task.steps.iter().filter_map(|step| step.output.as_ref());
@@ -121,20 +121,20 @@ impl Turn<'_> {
     }
 
     /// The service said no for good.
-    fn reject(&mut self, place: usize, failure: &Failure) {
-        self.count_failure(place, &failure.code, &failure.message);
-        self.give_up(place);
-        let name = self.task.steps[place].name.clone();
+    fn reject(&mut self, index: usize, failure: &Failure) {
+        self.count_failure(index, &failure.code, &failure.message);
+        self.give_up(index);
+        let name = self.task.steps[index].name.clone();
         let words = shortened(&format!("{name}: {} ({})", failure.message, failure.code));
-        match (self.task.process_state, self.task.steps[place].direction) {
+        match (self.task.process_state, self.task.steps[index].direction) {
             (ProcessState::Pending | ProcessState::Processing, Direction::Forward) => {
-                match self.workflow.steps[place].on_rejected {
-                    Remedy::Compensate => self.compensate(reason::REJECTED, &words, Some(place)),
-                    Remedy::Hold => self.hold(reason::REJECTED, &words, Some(place)),
+                match self.workflow.steps[index].on_rejected {
+                    Remedy::Compensate => self.compensate(reason::REJECTED, &words, Some(index)),
+                    Remedy::Hold => self.hold(reason::REJECTED, &words, Some(index)),
                 }
             }
             (ProcessState::Compensating, Direction::Undo) => {
-                self.hold(reason::COMPENSATION_FAILED, &format!("undo of {words}"), Some(place));
+                self.hold(reason::COMPENSATION_FAILED, &format!("undo of {words}"), Some(index));
             }
             // An operator was asked already; the step shows what else went wrong. A step never runs against its task.
             (ProcessState::Error | ProcessState::Processed | ProcessState::Compensated, _)

@@ -10,7 +10,7 @@ use crate::task::{Direction, Task};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
-/// The request for the current attempt of the step at `place`; nothing if no attempt is under way.
+/// The request for the current attempt of the step at `index`; nothing if no attempt is under way.
 ///
 /// The outputs in it are those of the steps that this one comes after and, for an undo, its own: they do not change
 /// between attempts, so that a remote service sees the same call under the same key.
@@ -18,15 +18,15 @@ use crate::workflow::Workflow;
 pub fn request(
     task: &Task,
     workflow: &Workflow,
-    place: usize,
+    index: usize,
     order: &Order,
     now: Timestamp,
     hops: u32,
 ) -> Option<(Arc<str>, Request)> {
-    let step = task.steps.get(place)?;
+    let step = task.steps.get(index)?;
     let complete_by = step.complete_by?;
-    let own = (step.direction == Direction::Undo).then_some(place);
-    let sources = workflow.steps.get(place)?.ancestors.iter().copied().chain(own);
+    let own = (step.direction == Direction::Undo).then_some(index);
+    let sources = workflow.steps.get(index)?.ancestors.iter().copied().chain(own);
     let outputs: BTreeMap<Arc<str>, Json> = sources
         .filter_map(|source| task.steps.get(source))
         .filter_map(|source| Some((source.name.clone(), source.output.clone()?)))

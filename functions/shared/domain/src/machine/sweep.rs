@@ -14,23 +14,23 @@ impl Turn<'_> {
         }
         self.exact_watch = true;
         let mut exhausted = Vec::new();
-        for place in 0..self.task.steps.len() {
-            if self.is_doubtful(place) {
-                self.task.steps[place].doubted_at = Some(self.moment.now);
-            } else if self.is_expired(place) && self.expire(place) {
-                exhausted.push(place);
+        for index in 0..self.task.steps.len() {
+            if self.is_doubtful(index) {
+                self.task.steps[index].doubted_at = Some(self.moment.now);
+            } else if self.is_expired(index) && self.expire(index) {
+                exhausted.push(index);
             }
         }
         // Where two steps fail at once and one wants the order undone, it is undone: that covers the other as well.
-        exhausted.sort_by_key(|&place| self.workflow.steps[place].on_exhausted == Remedy::Hold);
-        for place in exhausted {
+        exhausted.sort_by_key(|&index| self.workflow.steps[index].on_exhausted == Remedy::Hold);
+        for index in exhausted {
             // Compensation has taken back those that come after the first in this list.
-            if self.task.steps[place].process_state == StepState::Error {
-                let failures = self.task.steps[place].failure_count;
-                self.exhaust(place, &format!("no answer in {failures} attempts"));
+            if self.task.steps[index].process_state == StepState::Error {
+                let failures = self.task.steps[index].failure_count;
+                self.exhaust(index, &format!("no answer in {failures} attempts"));
             }
         }
-        if (0..self.task.steps.len()).any(|place| self.is_claimable(place)) {
+        if (0..self.task.steps.len()).any(|index| self.is_claimable(index)) {
             self.wake_after(0, 0);
         }
         self.wake_for_new_waiting(0);
@@ -52,19 +52,19 @@ impl Turn<'_> {
     }
 
     /// An attempt is over: back to `Pending` after a back-off, or given up at the threshold (`true`).
-    fn expire(&mut self, place: usize) -> bool {
-        let rule = &self.workflow.steps[place];
-        let attempt = self.task.steps[place].attempt;
-        self.count_failure(place, StepError::EXPIRED, &format!("no answer within {} ms", rule.complete_within_ms));
-        let failures = self.task.steps[place].failure_count;
-        if failures >= rule.max_failures || self.is_past_horizon(place) {
-            self.give_up(place);
+    fn expire(&mut self, index: usize) -> bool {
+        let rule = &self.workflow.steps[index];
+        let attempt = self.task.steps[index].attempt;
+        self.count_failure(index, StepError::EXPIRED, &format!("no answer within {} ms", rule.complete_within_ms));
+        let failures = self.task.steps[index].failure_count;
+        if failures >= rule.max_failures || self.is_past_horizon(index) {
+            self.give_up(index);
             return true;
         }
         // Steps of one task that expire together shall not come back together.
-        let draw = self.moment.draw.rotate_left(u32::try_from(place).unwrap_or(0));
+        let draw = self.moment.draw.rotate_left(u32::try_from(index).unwrap_or(0));
         let backoff = Backoff::at_retry(self.workflow.supervision.backoff, failures, draw);
-        let step = &mut self.task.steps[place];
+        let step = &mut self.task.steps[index];
         step.process_state = StepState::Pending;
         step.not_before = Some(self.moment.now.plus_ms(backoff.wait_time_ms));
         let why = format!("attempt {attempt} expired, failure {failures} of {}", rule.max_failures);
@@ -73,16 +73,16 @@ impl Turn<'_> {
     }
 
     /// Time and again no answer.
-    pub(super) fn exhaust(&mut self, place: usize, what: &str) {
-        let rule = &self.workflow.steps[place];
+    pub(super) fn exhaust(&mut self, index: usize, what: &str) {
+        let rule = &self.workflow.steps[index];
         let words = format!("{}: {what}", rule.name);
-        match (self.task.process_state.is_settled(), self.task.steps[place].direction, rule.on_exhausted) {
+        match (self.task.process_state.is_settled(), self.task.steps[index].direction, rule.on_exhausted) {
             // Another step has asked for an operator in this very turn.
             (true, _, _) => {}
-            (false, Direction::Forward, Remedy::Compensate) => self.compensate(reason::EXHAUSTED, &words, Some(place)),
-            (false, Direction::Forward, Remedy::Hold) => self.hold(reason::EXHAUSTED, &words, Some(place)),
+            (false, Direction::Forward, Remedy::Compensate) => self.compensate(reason::EXHAUSTED, &words, Some(index)),
+            (false, Direction::Forward, Remedy::Hold) => self.hold(reason::EXHAUSTED, &words, Some(index)),
             (false, Direction::Undo, _) => {
-                self.hold(reason::COMPENSATION_FAILED, &format!("undo of {words}"), Some(place));
+                self.hold(reason::COMPENSATION_FAILED, &format!("undo of {words}"), Some(index));
             }
         }
     }

@@ -87,8 +87,8 @@ impl Case {
         self.apply(Event::Sweep)
     }
 
-    /// What an operator wishes who saw this version.
-    pub(crate) fn wish(&mut self, action: Action, seen: Option<u64>) -> Verdict {
+    /// Applies the command of an operator who saw this version.
+    pub(crate) fn apply_command(&mut self, action: Action, seen: Option<u64>) -> Verdict {
         let command = self.command(action, seen);
         self.apply(Event::Command { command: &command, redelivered: false })
     }
@@ -98,19 +98,19 @@ impl Case {
     }
 
     pub(crate) fn resubmit(&mut self) -> Verdict {
-        self.wish(Action::Resubmit, Some(self.task.version))
+        self.apply_command(Action::Resubmit, Some(self.task.version))
     }
 
     pub(crate) fn cancel(&mut self) -> Verdict {
-        self.wish(Action::Cancel, Some(self.task.version))
+        self.apply_command(Action::Cancel, Some(self.task.version))
     }
 
     pub(crate) fn pause(&mut self) -> Verdict {
-        self.wish(Action::Pause, Some(self.task.version))
+        self.apply_command(Action::Pause, Some(self.task.version))
     }
 
     pub(crate) fn resume(&mut self) -> Verdict {
-        self.wish(Action::Resume, Some(self.task.version))
+        self.apply_command(Action::Resume, Some(self.task.version))
     }
 
     pub(crate) fn all_sent(&mut self) -> Verdict {

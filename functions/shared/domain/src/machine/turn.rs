@@ -61,8 +61,8 @@ impl<'a> Turn<'a> {
     // ---- which steps may start
 
     /// Whether nothing but its `NotBefore` keeps a step from being claimed.
-    pub(super) fn is_ready(&self, place: usize) -> bool {
-        let (step, rule) = (&self.task.steps[place], &self.workflow.steps[place]);
+    pub(super) fn is_ready(&self, index: usize) -> bool {
+        let (step, rule) = (&self.task.steps[index], &self.workflow.steps[index]);
         let may_start = self.task.paused.is_none() && step.process_state == StepState::Pending;
         if !may_start || step.locked_by.is_some() {
             return false;
@@ -82,13 +82,13 @@ impl<'a> Turn<'a> {
         }
     }
 
-    pub(super) fn is_claimable(&self, place: usize) -> bool {
-        self.is_ready(place) && self.task.steps[place].not_before.is_none_or(|at| at <= self.moment.now)
+    pub(super) fn is_claimable(&self, index: usize) -> bool {
+        self.is_ready(index) && self.task.steps[index].not_before.is_none_or(|at| at <= self.moment.now)
     }
 
     /// Steps that are ready but for their `NotBefore`.
     fn waiting(&self) -> Vec<usize> {
-        (0..self.task.steps.len()).filter(|&place| self.is_ready(place) && !self.is_claimable(place)).collect()
+        (0..self.task.steps.len()).filter(|&index| self.is_ready(index) && !self.is_claimable(index)).collect()
     }
 
     // ---- claims (rule 1)
@@ -96,48 +96,48 @@ impl<'a> Turn<'a> {
     /// Claims every step that may start now, all in the same write. One that waited until its horizon was over is given up
     /// instead: its service may not recognise the key any more.
     pub(super) fn claim_ready(&mut self, hops: u32) {
-        for place in 0..self.task.steps.len() {
-            if self.is_claimable(place) && self.is_past_horizon(place) {
-                self.give_up(place);
-                self.exhaust(place, "it was not its turn again before its horizon was over");
+        for index in 0..self.task.steps.len() {
+            if self.is_claimable(index) && self.is_past_horizon(index) {
+                self.give_up(index);
+                self.exhaust(index, "it was not its turn again before its horizon was over");
             }
         }
-        for place in 0..self.task.steps.len() {
-            if self.is_claimable(place) {
-                self.claim(place, hops);
+        for index in 0..self.task.steps.len() {
+            if self.is_claimable(index) {
+                self.claim(index, hops);
             }
         }
     }
 
-    fn claim(&mut self, place: usize, hops: u32) {
+    fn claim(&mut self, index: usize, hops: u32) {
         let Moment { now, instance, .. } = self.moment;
-        let step = &mut self.task.steps[place];
+        let step = &mut self.task.steps[index];
         step.process_state = StepState::Processing;
         step.locked_by = Some(instance.clone());
-        step.complete_by = Some(now.plus_ms(self.workflow.steps[place].complete_within_ms));
+        step.complete_by = Some(now.plus_ms(self.workflow.steps[index].complete_within_ms));
         step.attempt += 1;
         step.not_before = None;
         step.started_at.get_or_insert(now);
         if self.task.process_state == ProcessState::Pending {
             self.task.process_state = ProcessState::Processing;
         }
-        self.claimed.push(place);
-        self.effects.push(Effect::Request { step: place, hops: hops.saturating_add(1) });
-        self.record_step(place, "claimed");
+        self.claimed.push(index);
+        self.effects.push(Effect::Request { step: index, hops: hops.saturating_add(1) });
+        self.record_step(index, "claimed");
     }
 
     // ---- how an attempt ends
 
     /// The step is done in its present direction. Ends the task if it was the last.
-    pub(super) fn complete(&mut self, place: usize, output: Json) {
-        let step = &mut self.task.steps[place];
+    pub(super) fn complete(&mut self, index: usize, output: Json) {
+        let step = &mut self.task.steps[index];
         step.process_state = StepState::Processed;
         step.finished_at = Some(self.moment.now);
         if step.direction == Direction::Forward {
             step.output = Some(output);
         }
         release(step);
-        self.record_step(place, "processed");
+        self.record_step(index, "processed");
         self.finish_if_done();
     }
 
@@ -167,9 +167,9 @@ impl<'a> Turn<'a> {
     }
 
     /// An attempt failed: it is counted, and the step is free again.
-    pub(super) fn count_failure(&mut self, place: usize, code: &str, message: &str) {
+    pub(super) fn count_failure(&mut self, index: usize, code: &str, message: &str) {
         let at = self.moment.now;
-        let step = &mut self.task.steps[place];
+        let step = &mut self.task.steps[index];
         step.failure_count += 1;
         let code = cut(code, NAME_CHARS_MAX).into();
         step.last_error = Some(StepError { code, message: shortened(message), attempt: step.attempt, at });
@@ -178,21 +178,21 @@ impl<'a> Turn<'a> {
     }
 
     /// The step is given up until an operator resubmits it.
-    pub(super) fn give_up(&mut self, place: usize) {
-        let step = &mut self.task.steps[place];
+    pub(super) fn give_up(&mut self, index: usize) {
+        let step = &mut self.task.steps[index];
         step.process_state = StepState::Error;
         step.finished_at = Some(self.moment.now);
-        self.record_step(place, "given up");
+        self.record_step(index, "given up");
     }
 
     /// The task stops and asks an operator.
-    pub(super) fn hold(&mut self, code: &str, message: &str, place: Option<usize>) {
+    pub(super) fn hold(&mut self, code: &str, message: &str, index: Option<usize>) {
         let undoing = self.task.process_state == ProcessState::Compensating;
         let earlier = if undoing { self.task.reason.take().map(Box::new) } else { None };
         self.task.process_state = ProcessState::Error;
         // It stands still now for another reason, and the operator who sees to that lets it go on.
         self.task.paused = None;
-        self.set_reason(code, message, place);
+        self.set_reason(code, message, index);
         if let Some(reason) = &mut self.task.reason {
             reason.earlier = earlier;
         }
@@ -201,8 +201,8 @@ impl<'a> Turn<'a> {
         self.owe_status(NoticeKind::OrderFailed);
     }
 
-    pub(super) fn set_reason(&mut self, code: &str, message: &str, place: Option<usize>) {
-        let step = place.map(|place| self.task.steps[place].name.clone());
+    pub(super) fn set_reason(&mut self, code: &str, message: &str, index: Option<usize>) {
+        let step = index.map(|index| self.task.steps[index].name.clone());
         let since_version = self.next_version();
         let message = shortened(message);
         self.task.reason = Some(Reason { code: code.into(), message, step, since_version, earlier: None });
@@ -255,11 +255,11 @@ impl<'a> Turn<'a> {
     /// The request of every attempt under way, but for those claimed in this turn. Whoever claimed them may have died
     /// before it could send.
     pub(super) fn repeat_requests(&mut self, hops: u32) {
-        for place in 0..self.task.steps.len() {
-            let step = &self.task.steps[place];
+        for index in 0..self.task.steps.len() {
+            let step = &self.task.steps[index];
             let in_time = step.complete_by.is_some_and(|at| self.moment.now < at);
-            if step.process_state == StepState::Processing && in_time && !self.claimed.contains(&place) {
-                self.effects.push(Effect::Request { step: place, hops: hops.saturating_add(1) });
+            if step.process_state == StepState::Processing && in_time && !self.claimed.contains(&index) {
+                self.effects.push(Effect::Request { step: index, hops: hops.saturating_add(1) });
             }
         }
     }
@@ -280,7 +280,7 @@ impl<'a> Turn<'a> {
     /// A wake for each step that waits since this turn; for the others one is under way.
     pub(super) fn wake_for_new_waiting(&mut self, hops: u32) {
         let mut waiting = self.waiting();
-        waiting.retain(|place| !self.waiting_before.contains(place));
+        waiting.retain(|index| !self.waiting_before.contains(index));
         self.wake_for(&waiting, hops);
     }
 
@@ -290,7 +290,7 @@ impl<'a> Turn<'a> {
     /// there for good, one more with each step that is put off while several wait for a service that is down. A step that
     /// waits longer than a message can is found by the supervisor, as one is whose wake was lost.
     pub(super) fn wake_again(&mut self, hops: u32) {
-        let wait_ms = |place: usize| Some(self.moment.now.ms_until(self.task.steps[place].not_before?));
+        let wait_ms = |index: usize| Some(self.moment.now.ms_until(self.task.steps[index].not_before?));
         let earliest_ms = self.waiting().into_iter().filter_map(wait_ms).min();
         if let Some(delay_ms) = earliest_ms.filter(|&wait_ms| wait_ms <= EARLY_MS_MAX) {
             self.effects.push(Effect::Wake { delay_ms, hops });
@@ -298,7 +298,7 @@ impl<'a> Turn<'a> {
     }
 
     fn wake_for(&mut self, waiting: &[usize], hops: u32) {
-        let times: BTreeSet<_> = waiting.iter().filter_map(|&place| self.task.steps[place].not_before).collect();
+        let times: BTreeSet<_> = waiting.iter().filter_map(|&index| self.task.steps[index].not_before).collect();
         for at in times {
             self.wake_after(self.moment.now.ms_until(at), hops);
         }
@@ -325,27 +325,27 @@ impl<'a> Turn<'a> {
     }
 
     /// Writes a line of history about a step, by this instance.
-    pub(super) fn record_step(&mut self, place: usize, what: &str) {
-        let line = self.line(place, &format!("{what} #{}", self.task.steps[place].attempt));
+    pub(super) fn record_step(&mut self, index: usize, what: &str) {
+        let line = self.line(index, &format!("{what} #{}", self.task.steps[index].attempt));
         self.record(&line, None);
     }
 
     /// Writes that an attempt was put off. In a long outage that happens again and again: the line takes the place of the
     /// one before, so that it does not push out what happened earlier.
-    pub(super) fn record_put_off(&mut self, place: usize) {
-        let claimed = self.line(place, &format!("claimed #{}", self.task.steps[place].attempt));
+    pub(super) fn record_put_off(&mut self, index: usize) {
+        let claimed = self.line(index, &format!("claimed #{}", self.task.steps[index].attempt));
         if self.task.history.last().is_some_and(|last| *last.what == *claimed) {
             self.task.history.pop();
         }
-        let earlier = self.line(place, "put off #");
+        let earlier = self.line(index, "put off #");
         if self.task.history.last().is_some_and(|last| last.what.starts_with(&earlier)) {
             self.task.history.pop();
         }
-        self.record_step(place, "put off");
+        self.record_step(index, "put off");
     }
 
-    fn line(&self, place: usize, what: &str) -> String {
-        let Step { name, direction, .. } = &self.task.steps[place];
+    fn line(&self, index: usize, what: &str) -> String {
+        let Step { name, direction, .. } = &self.task.steps[index];
         match direction {
             Direction::Forward => format!("{name} {what}"),
             Direction::Undo => format!("undo of {name} {what}"),

@@ -12,28 +12,28 @@ impl Turn<'_> {
     }
 
     /// Whether an attempt is past its time.
-    pub(super) fn is_expired(&self, place: usize) -> bool {
-        self.expires_at(place).is_some_and(|at| at <= self.moment.now)
+    pub(super) fn is_expired(&self, index: usize) -> bool {
+        self.expires_at(index).is_some_and(|at| at <= self.moment.now)
     }
 
     /// Whether an attempt is so long past its time that the supervisor's clock may be wrong, and nobody said so yet.
-    pub(super) fn is_doubtful(&self, place: usize) -> bool {
-        let late_ms = self.expires_at(place).map_or(0, |at| at.ms_until(self.moment.now));
+    pub(super) fn is_doubtful(&self, index: usize) -> bool {
+        let late_ms = self.expires_at(index).map_or(0, |at| at.ms_until(self.moment.now));
         let doubts = self.workflow.supervision.doubt_after_ms.is_some_and(|limit_ms| late_ms > limit_ms);
-        doubts && self.task.steps[place].doubted_at.is_none()
+        doubts && self.task.steps[index].doubted_at.is_none()
     }
 
     /// Whether the step has been tried for as long as its service can be trusted to recognise the key.
-    pub(super) fn is_past_horizon(&self, place: usize) -> bool {
-        let horizon_ms = self.workflow.steps[place].horizon_ms;
-        self.task.steps[place].started_at.is_some_and(|at| at.plus_ms(horizon_ms) <= self.moment.now)
+    pub(super) fn is_past_horizon(&self, index: usize) -> bool {
+        let horizon_ms = self.workflow.steps[index].horizon_ms;
+        self.task.steps[index].started_at.is_some_and(|at| at.plus_ms(horizon_ms) <= self.moment.now)
     }
 
     /// When an attempt under way counts as expired: at `CompleteBy` plus the grace or, where that was doubted, when it has
     /// had its whole time once more.
-    fn expires_at(&self, place: usize) -> Option<Timestamp> {
-        let (step, patience) = (&self.task.steps[place], &self.workflow.supervision);
-        let complete_within_ms = self.workflow.steps[place].complete_within_ms;
+    fn expires_at(&self, index: usize) -> Option<Timestamp> {
+        let (step, patience) = (&self.task.steps[index], &self.workflow.supervision);
+        let complete_within_ms = self.workflow.steps[index].complete_within_ms;
         let complete_by = match step.doubted_at {
             Some(at) => Some(at.plus_ms(complete_within_ms)),
             None => step.complete_by,
@@ -85,11 +85,11 @@ impl Turn<'_> {
             patience.resend_after_ms << notice.resends.min(doublings_max)
         });
         let resend = pauses_ms.min().map(|pause_ms| self.moment.now.plus_ms(pause_ms));
-        let steps = (0..self.task.steps.len()).filter_map(|place| {
-            let step = &self.task.steps[place];
+        let steps = (0..self.task.steps.len()).filter_map(|index| {
+            let step = &self.task.steps[index];
             match step.process_state {
-                StepState::Processing => self.expires_at(place),
-                StepState::Pending if self.is_ready(place) => {
+                StepState::Processing => self.expires_at(index),
+                StepState::Pending if self.is_ready(index) => {
                     let ready = step.not_before.map_or(self.moment.now, |at| at.max(self.moment.now));
                     Some(ready.plus_ms(patience.wake_lost_after_ms))
                 }

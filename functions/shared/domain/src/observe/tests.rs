@@ -142,8 +142,9 @@ fn a_step_that_is_put_off_beyond_its_horizon_is_exhausted_without_an_expiry() {
 #[test]
 fn a_dead_letter_holds_the_order_and_is_no_refusal() {
     let mut case = one("");
-    let letter = crate::machine::Letter::Attempt { step: "a".into(), direction: Direction::Forward, attempt: 1 };
-    let held = seen(&mut case, |case| _ = case.apply(crate::machine::Event::DeadLetter { letter: &letter }));
+    let dead_letter =
+        crate::machine::DeadLetterSubject::Attempt { step: "a".into(), direction: Direction::Forward, attempt: 1 };
+    let held = seen(&mut case, |case| _ = case.apply(crate::machine::Event::DeadLetter { dead_letter: &dead_letter }));
     assert_eq!(held, ["held dead-letter"]);
 }
 

@@ -3,22 +3,25 @@
 //!
 //! Adapters must keep what is written at each method; `tests/conformance` runs the same suite on all of them.
 
+mod dead_letters;
 mod error;
 mod events;
 mod jobs;
 mod leases;
-mod letters;
 mod memos;
 mod queues;
 mod services;
 mod store;
 mod world;
 
+pub use dead_letters::{
+    DEAD_LETTER_BYTES_MAX, DEAD_LETTERS_KEPT, DeadLetter, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords,
+    SourceQueue,
+};
 pub use error::{PortError, PortErrorKind};
 pub use events::Events;
 pub use jobs::Jobs;
 pub use leases::{Lease, LeaseRecord, Leases};
-pub use letters::{DeadLetter, LETTER_BYTES_MAX, LETTERS_KEPT, LetterFate, LetterQueue, LetterRecord, Letters};
 pub use memos::{Memo, MemoState, Memos};
 pub use queues::{Queues, Source};
 pub use services::{Breaker, Release, ServiceHealth, Services};

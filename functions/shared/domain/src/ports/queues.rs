@@ -14,7 +14,7 @@ pub trait Queues: Send + Sync {
     /// [`PortError`] when it is not known whether it was queued; the caller tells the application to post again.
     fn submit(&self, order: Order) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Puts a message on a lane of the scheduler queue, to be delivered after `delay_ms`, at most [`DELAY_MS_MAX`].
+    /// Puts a message on a priority of the scheduler queue, to be delivered after `delay_ms`, at most [`DELAY_MS_MAX`].
     ///
     /// [`DELAY_MS_MAX`]: crate::limits::DELAY_MS_MAX
     ///
@@ -23,11 +23,11 @@ pub trait Queues: Send + Sync {
     fn to_scheduler(
         &self,
         message: SchedulerMessage,
-        lane: Priority,
+        priority: Priority,
         delay_ms: u64,
     ) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Puts a request on the queue of an agent, in the lane that it names.
+    /// Puts a request on the queue of an agent, in the priority that it names.
     ///
     /// # Errors
     /// [`PortError`] when it is not known whether it was queued; the caller repeats it.

@@ -41,9 +41,9 @@ pub(super) struct File {
 
 impl File {
     /// The places in the file, in the order of the steps.
-    pub(super) fn places(&self) -> Vec<usize> {
-        let places = 0..self.steps.len();
-        if self.is_backward { places.rev().collect() } else { places.collect() }
+    pub(super) fn indices(&self) -> Vec<usize> {
+        let indices = 0..self.steps.len();
+        if self.is_backward { indices.rev().collect() } else { indices.collect() }
     }
 
     /// The workflow in TOML.
@@ -62,7 +62,7 @@ impl File {
             let _ = writeln!(text, "{key} = \"{}\"", duration(ms));
         }
         let _ = writeln!(text, "backoff_ceiling = {}", patience.backoff.ceiling);
-        let mut tables: Vec<String> = self.steps.iter().enumerate().map(|(place, step)| step.text(place)).collect();
+        let mut tables: Vec<String> = self.steps.iter().enumerate().map(|(index, step)| step.text(index)).collect();
         if self.is_backward {
             tables.reverse();
         }
@@ -76,11 +76,11 @@ impl File {
 }
 
 impl Table {
-    fn text(&self, place: usize) -> String {
+    fn text(&self, index: usize) -> String {
         let after: Vec<String> = self.after().map(|earlier| format!("\"s{earlier}\"")).collect();
         let mut text = format!(
-            "[[step]]\nname = \"s{place}\"\nagent = \"{}\"\nafter = [{}]\ncomplete_within = \"{}\"\nmax_failures = {}\n",
-            AGENTS[place % AGENTS.len()],
+            "[[step]]\nname = \"s{index}\"\nagent = \"{}\"\nafter = [{}]\ncomplete_within = \"{}\"\nmax_failures = {}\n",
+            AGENTS[index % AGENTS.len()],
             after.join(", "),
             duration(self.complete_within_ms),
             self.max_failures
@@ -114,10 +114,10 @@ fn remedy() -> impl Strategy<Value = Remedy> {
     prop_oneof![Just(Remedy::Compensate), Just(Remedy::Hold)]
 }
 
-fn table(place: usize) -> impl Strategy<Value = Table> {
+fn table(index: usize) -> impl Strategy<Value = Table> {
     let complete_within_ms = prop_oneof![100..2_000_u64, 1_000..60_000_u64, 60_000..7_200_000_u64];
     let horizon_more_ms = proptest::option::weighted(0.7, 0..86_400_000_u64);
-    (vec(any::<bool>(), place), complete_within_ms, horizon_more_ms, 1..4_u32, remedy(), remedy()).prop_map(
+    (vec(any::<bool>(), index), complete_within_ms, horizon_more_ms, 1..4_u32, remedy(), remedy()).prop_map(
         |(after, complete_within_ms, more_ms, max_failures, on_rejected, on_exhausted)| Table {
             after,
             complete_within_ms,

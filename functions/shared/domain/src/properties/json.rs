@@ -37,8 +37,8 @@ fn write(value: &Value, bits: &mut impl FnMut() -> u64, into: &mut String) {
         Value::String(text) => write_text(text, bits, into),
         Value::Array(elements) => {
             into.push('[');
-            for (place, element) in elements.iter().enumerate() {
-                into.push_str(if place > 0 { "," } else { "" });
+            for (index, element) in elements.iter().enumerate() {
+                into.push_str(if index > 0 { "," } else { "" });
                 write(element, bits, into);
             }
             into.push(']');
@@ -48,8 +48,8 @@ fn write(value: &Value, bits: &mut impl FnMut() -> u64, into: &mut String) {
             let turn = usize::try_from(bits()).unwrap() % members.len().max(1);
             members.rotate_left(turn);
             into.push('{');
-            for (place, (name, value)) in members.into_iter().enumerate() {
-                into.push_str(if place > 0 { "," } else { "" });
+            for (index, (name, value)) in members.into_iter().enumerate() {
+                into.push_str(if index > 0 { "," } else { "" });
                 write_text(name, bits, into);
                 into.push_str(space(bits()));
                 into.push(':');

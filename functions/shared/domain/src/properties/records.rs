@@ -15,7 +15,7 @@ use crate::bulk::{DryRun, Entry, Job, JobState, Selector, Spec, Tally};
 use crate::json::Json;
 use crate::message::{Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Wake, decode};
 use crate::ports::{
-    Breaker, DeadLetter, LetterFate, LetterQueue, LetterRecord, Memo, MemoState, Release, ServiceHealth,
+    Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Memo, MemoState, Release, ServiceHealth, SourceQueue,
 };
 use crate::task::Direction;
 
@@ -91,24 +91,24 @@ fn event() -> impl Strategy<Value = CloudEvent> {
     })
 }
 
-fn queue() -> impl Strategy<Value = LetterQueue> {
-    prop_oneof![Just(LetterQueue::Submission), Just(LetterQueue::Scheduler), text().prop_map(LetterQueue::Agent)]
+fn queue() -> impl Strategy<Value = SourceQueue> {
+    prop_oneof![Just(SourceQueue::Submission), Just(SourceQueue::Scheduler), text().prop_map(SourceQueue::Agent)]
 }
 
-fn letter() -> impl Strategy<Value = (DeadLetter, LetterRecord)> {
-    use LetterFate::{Held, LostWish, NoOrder, Stale, Stored, Unreadable};
-    let fate = proptest::sample::select(vec![Stored, Held, Stale, NoOrder, LostWish, Unreadable]);
-    let record = (option::of(queue()), option::of(order_id()), fate, text(), option::of(text()));
+fn dead_letter() -> impl Strategy<Value = (DeadLetter, DeadLetterRecord)> {
+    use DeadLetterOutcome::{Held, LostCommand, NoOrder, Stale, Stored, Unreadable};
+    let outcome = proptest::sample::select(vec![Stored, Held, Stale, NoOrder, LostCommand, Unreadable]);
+    let record = (option::of(queue()), option::of(order_id()), outcome, text(), option::of(text()));
     (queue(), text(), text(), any::<u32>(), (time(), time()), record).prop_map(
-        |(queue, message_id, body, receive_count, (at, settled_at), (known, order_id, fate, message, kept))| {
-            let record = LetterRecord {
+        |(queue, message_id, body, receive_count, (at, settled_at), (known, order_id, outcome, message, kept))| {
+            let record = DeadLetterRecord {
                 message_id: message_id.clone(),
                 queue: known,
                 order_id,
                 receive_count,
                 at,
                 settled_at,
-                fate,
+                outcome,
                 message,
                 body: kept,
             };
@@ -249,8 +249,8 @@ proptest! {
     }
 
     #[test]
-    fn letters_are_read_as_they_were_stored((letter, record) in letter()) {
-        stays(&letter)?;
+    fn dead_letters_are_read_as_they_were_stored((dead_letter, record) in dead_letter()) {
+        stays(&dead_letter)?;
         stays(&record)?;
     }
 

@@ -11,7 +11,7 @@ use super::cases;
 use super::draw::{file, order, outcome};
 use super::walker::Walker;
 use crate::json::Json;
-use crate::machine::{Dropped, Effect, Event, Letter, Verdict};
+use crate::machine::{DeadLetterSubject, Dropped, Effect, Event, Verdict};
 use crate::message::{Action, Command, Outcome, Reply};
 use crate::order::Order;
 use crate::task::{Direction, ProcessState, StepState, Watch};
@@ -42,7 +42,7 @@ enum Happening {
     },
     Sweep,
     /// `back`: how many versions ago the operator looked, if they said so.
-    Wish {
+    Command {
         action: Action,
         back: Option<u64>,
         redelivered: bool,
@@ -90,7 +90,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         }),
         3 => Just(H::Sweep),
         2 => (action, proptest::option::of(0..6_u64), any::<bool>()).prop_map(|(action, back, redelivered)| {
-            H::Wish { action, back, redelivered }
+            H::Command { action, back, redelivered }
         }),
         1 => Just(H::LostWake),
         1 => (index(), back()).prop_map(|(step, back)| H::LostAttempt { step, back }),
@@ -141,19 +141,21 @@ impl Walker {
             Happening::Sweep => {
                 self.apply(Event::Sweep);
             }
-            Happening::Wish { action, back, redelivered } => {
+            Happening::Command { action, back, redelivered } => {
                 let command = self.command(*action, back.map(|back| self.task.version.saturating_sub(back)));
                 self.apply(Event::Command { command: &command, redelivered: *redelivered });
             }
             Happening::LostWake => {
-                self.apply(Event::DeadLetter { letter: &Letter::Wake });
+                self.apply(Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake });
             }
             Happening::LostAttempt { step, back } => {
                 let place = step.index(steps);
                 if let Some(Reply { step, direction, attempt, .. }) =
                     self.reply(place, *back, Outcome::Done(Json::of(&())), 0)
                 {
-                    self.apply(Event::DeadLetter { letter: &Letter::Attempt { step, direction, attempt } });
+                    self.apply(Event::DeadLetter {
+                        dead_letter: &DeadLetterSubject::Attempt { step, direction, attempt },
+                    });
                 }
             }
             Happening::Sent { which } => self.all_sent(*which),

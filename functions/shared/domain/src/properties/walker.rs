@@ -77,16 +77,16 @@ impl Walker {
             assert_eq!((after.process_state, &after.steps), (before.process_state, &before.steps), "what ended stays");
             assert_eq!((&after.reason, &after.paused), (&before.reason, &before.paused));
         }
-        for place in 0..after.steps.len() {
-            self.check_step(before, after, place, event);
+        for index in 0..after.steps.len() {
+            self.check_step(before, after, index, event);
         }
         check_end(after);
         self.check_notices(before, after, event);
         self.check_watch(after);
     }
 
-    fn check_step(&mut self, before: &Task, after: &Task, place: usize, event: Event<'_>) {
-        let (b, a) = (&before.steps[place], &after.steps[place]);
+    fn check_step(&mut self, before: &Task, after: &Task, index: usize, event: Event<'_>) {
+        let (b, a) = (&before.steps[index], &after.steps[index]);
         let is_claimed = a.attempt == b.attempt + 1;
         assert!(is_claimed || a.attempt == b.attempt, "{} to {}", b.attempt, a.attempt);
         let is_held = a.process_state == StepState::Processing;
@@ -96,23 +96,23 @@ impl Walker {
             "a claim has holder and deadline"
         );
         if is_claimed {
-            self.claims.insert((place, a.attempt), a.direction);
-            self.check_claim(after, place);
+            self.claims.insert((index, a.attempt), a.direction);
+            self.check_claim(after, index);
         }
         assert!(!(b.direction == Direction::Undo && a.direction == Direction::Forward), "nothing turns forward again");
         assert!(!b.is_undone() || a.is_undone(), "an undo that is confirmed stays");
         if a.failure_count > b.failure_count {
             assert_eq!(a.failure_count, b.failure_count + 1);
             assert_eq!(b.process_state, StepState::Processing, "only an attempt under way can fail");
-            assert!(self.counted.insert((place, b.attempt)), "attempt {} is counted twice", b.attempt);
+            assert!(self.counted.insert((index, b.attempt)), "attempt {} is counted twice", b.attempt);
         }
         assert!(a.failure_count <= a.attempt);
         let has_ended = b.process_state == StepState::Processing && (!is_held || is_claimed);
-        assert!(!has_ended || self.may_end(before, after, place, event), "{event:?} ended {b:?}");
+        assert!(!has_ended || self.may_end(before, after, index, event), "{event:?} ended {b:?}");
     }
 
-    fn check_claim(&self, after: &Task, place: usize) {
-        let (step, rule) = (&after.steps[place], &self.workflow.steps[place]);
+    fn check_claim(&self, after: &Task, index: usize) {
+        let (step, rule) = (&after.steps[index], &self.workflow.steps[index]);
         assert_eq!(step.process_state, StepState::Processing);
         assert_eq!(step.locked_by.as_ref(), Some(&self.instance));
         assert_eq!(step.complete_by, Some(self.now.plus_ms(rule.complete_within_ms)));
@@ -129,10 +129,10 @@ impl Walker {
     }
 
     /// Whether this event has a say in the attempt under way of a step.
-    fn may_end(&self, before: &Task, after: &Task, place: usize, event: Event<'_>) -> bool {
-        let (b, a) = (&before.steps[place], &after.steps[place]);
+    fn may_end(&self, before: &Task, after: &Task, index: usize, event: Event<'_>) -> bool {
+        let (b, a) = (&before.steps[index], &after.steps[index]);
         let has_turned = b.direction != a.direction;
-        let rule = &self.workflow.steps[place];
+        let rule = &self.workflow.steps[index];
         match event {
             Event::Reply { reply, .. } if *reply.step == *b.name => {
                 let is_of_this = reply.direction == b.direction && (1..=b.attempt).contains(&reply.attempt);
@@ -146,12 +146,12 @@ impl Walker {
                 };
                 has_turned || expires_at.plus_ms(grace_ms) <= self.now
             }
-            Event::DeadLetter { letter: crate::machine::Letter::Attempt { step, direction, attempt } } => {
-                **step == *b.name && (*direction, *attempt) == (b.direction, b.attempt)
-            }
+            Event::DeadLetter {
+                dead_letter: crate::machine::DeadLetterSubject::Attempt { step, direction, attempt },
+            } => **step == *b.name && (*direction, *attempt) == (b.direction, b.attempt),
             // Whatever claims may find that the horizon of a step is over, and that may turn the order round.
             Event::Reply { .. } | Event::Command { .. } | Event::Wake { .. } => has_turned,
-            Event::DeadLetter { letter: crate::machine::Letter::Wake } | Event::Sent { .. } => false,
+            Event::DeadLetter { dead_letter: crate::machine::DeadLetterSubject::Wake } | Event::Sent { .. } => false,
         }
     }
 

@@ -61,12 +61,12 @@ proptest! {
     #[test]
     fn a_workflow_is_what_stands_in_its_file(file in file()) {
         let workflow = file.workflow();
-        let places = file.places();
+        let indices = file.indices();
         prop_assert_eq!((workflow.priority, workflow.supervision), (file.priority, file.patience));
         prop_assert_eq!(workflow.steps.len(), file.steps.len());
-        for (table, &place) in file.steps.iter().zip(&places) {
-            let rule = &workflow.steps[place];
-            prop_assert_eq!(rule.after.clone(), table.after().map(|earlier| places[earlier]).collect::<Vec<_>>());
+        for (table, &index) in file.steps.iter().zip(&indices) {
+            let rule = &workflow.steps[index];
+            prop_assert_eq!(rule.after.clone(), table.after().map(|earlier| indices[earlier]).collect::<Vec<_>>());
             prop_assert_eq!((rule.complete_within_ms, rule.max_failures), (table.complete_within_ms, table.max_failures));
             prop_assert_eq!((rule.on_rejected, rule.on_exhausted), (table.on_rejected, table.on_exhausted));
             let horizon_ms = table.horizon_ms.unwrap_or(rule.horizon_ms);
@@ -78,9 +78,9 @@ proptest! {
     #[test]
     fn a_workflow_knows_its_neighbours_and_ancestors(file in file()) {
         let Workflow { steps, .. } = file.workflow();
-        for (place, rule) in steps.iter().enumerate() {
-            prop_assert!(rule.before.iter().all(|&later| steps[later].after.contains(&place)));
-            prop_assert!(rule.after.iter().all(|&earlier| steps[earlier].before.contains(&place)));
+        for (index, rule) in steps.iter().enumerate() {
+            prop_assert!(rule.before.iter().all(|&later| steps[later].after.contains(&index)));
+            prop_assert!(rule.after.iter().all(|&earlier| steps[earlier].before.contains(&index)));
             let mut reached: Vec<usize> = rule.after.clone();
             for next in 0.. {
                 let Some(&earlier) = reached.get(next) else { break };
@@ -90,7 +90,7 @@ proptest! {
             }
             reached.sort_unstable();
             prop_assert_eq!(&rule.ancestors, &reached);
-            prop_assert!(!reached.contains(&place));
+            prop_assert!(!reached.contains(&index));
         }
     }
 

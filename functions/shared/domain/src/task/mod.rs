@@ -101,7 +101,7 @@ pub struct Reason {
     /// The step that it began with, where it began with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Arc<str>>,
-    /// The version in which it came up, so that a wish meant for an earlier reason can be told.
+    /// The version in which it came up, so that a command meant for an earlier reason can be told.
     pub since_version: u64,
     /// Why the order was being undone when its undo failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -235,7 +235,7 @@ pub struct Pause {
     pub reason: Arc<str>,
     /// Since when.
     pub since: Timestamp,
-    /// The version that began it, so that a wish meant for an earlier pause can be told.
+    /// The version that began it, so that a command meant for an earlier pause can be told.
     pub version: u64,
 }
 
@@ -282,7 +282,7 @@ pub struct Task {
     /// When the supervisor has to look (never later than the real deadline, rule 14), or since when the operator waits.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "epoch_ms")]
     pub watch_at: Option<Timestamp>,
-    /// The lane of its messages.
+    /// The priority of its messages.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
     /// Set while an operator keeps new steps from starting.

@@ -98,7 +98,7 @@ pub struct Workflow {
     pub name: Arc<str>,
     /// Its version, from 1.
     pub version: u32,
-    /// The lane of orders that name none.
+    /// The priority of orders that name none.
     pub priority: Priority,
     /// In the order of the file.
     pub steps: Vec<StepRule>,

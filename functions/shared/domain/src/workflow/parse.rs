@@ -92,21 +92,21 @@ impl Workflow {
         let at = |step: &str, fault| WorkflowError::Step { workflow: file.name.clone(), step: step.to_owned(), fault };
 
         let mut steps = Vec::with_capacity(file.steps.len());
-        for (place, table) in file.steps.iter().enumerate() {
+        for (index, table) in file.steps.iter().enumerate() {
             let rule =
-                rule(table, &file.steps[..place], &file.steps, agents).map_err(|fault| at(&table.name, fault))?;
+                rule(table, &file.steps[..index], &file.steps, agents).map_err(|fault| at(&table.name, fault))?;
             steps.push(rule);
         }
-        for place in 0..steps.len() {
-            let ancestors = ancestors(&steps, place).map_err(|way| {
-                let way: Vec<&str> = way.iter().map(|&place| &*steps[place].name).collect();
-                at(&steps[place].name, StepFault::Cycle(way.join(" after ")))
+        for index in 0..steps.len() {
+            let ancestors = ancestors(&steps, index).map_err(|way| {
+                let way: Vec<&str> = way.iter().map(|&index| &*steps[index].name).collect();
+                at(&steps[index].name, StepFault::Cycle(way.join(" after ")))
             })?;
-            steps[place].ancestors = ancestors;
+            steps[index].ancestors = ancestors;
         }
-        for place in 0..steps.len() {
-            for earlier in steps[place].after.clone() {
-                steps[earlier].before.push(place);
+        for index in 0..steps.len() {
+            for earlier in steps[index].after.clone() {
+                steps[earlier].before.push(index);
             }
         }
         let supervision = supervision(&file.supervision).map_err(|(key, problem)| WorkflowError::Supervision {
@@ -131,12 +131,12 @@ fn rule(table: &StepTable, earlier: &[StepTable], all: &[StepTable], agents: &[&
     }
     let mut after = Vec::with_capacity(table.after.len());
     for name in &table.after {
-        let place = all.iter().position(|other| other.name == *name);
-        let place = place.ok_or_else(|| StepFault::UnknownAfter(name.clone()))?;
-        if after.contains(&place) {
+        let index = all.iter().position(|other| other.name == *name);
+        let index = index.ok_or_else(|| StepFault::UnknownAfter(name.clone()))?;
+        if after.contains(&index) {
             return Err(StepFault::DuplicateAfter(name.clone()));
         }
-        after.push(place);
+        after.push(index);
     }
     let complete_within_ms = duration_ms(&table.complete_within)
         .map_err(|problem| StepFault::CompleteWithin(format!("{:?} {problem}", table.complete_within)))?;
@@ -210,31 +210,31 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// All steps on any way to `place`, in workflow order.
+/// All steps on any way to `index`, in workflow order.
 ///
 /// # Errors
-/// The way from `place` back to itself, where there is one.
-fn ancestors(steps: &[StepRule], place: usize) -> Result<Vec<usize>, Vec<usize>> {
+/// The way from `index` back to itself, where there is one.
+fn ancestors(steps: &[StepRule], index: usize) -> Result<Vec<usize>, Vec<usize>> {
     let mut seen = vec![false; steps.len()];
     // Steps still to look at, each with the step that led to it, so that a cycle can be shown.
-    let mut came_from = vec![place; steps.len()];
-    let mut open = steps[place].after.clone();
+    let mut came_from = vec![index; steps.len()];
+    let mut open = steps[index].after.clone();
     while let Some(earlier) = open.pop() {
-        if earlier == place {
-            return Err(vec![place, place]);
+        if earlier == index {
+            return Err(vec![index, index]);
         }
         if std::mem::replace(&mut seen[earlier], true) {
             continue;
         }
         for &further in &steps[earlier].after {
-            if further == place {
-                let mut way = vec![place, earlier];
+            if further == index {
+                let mut way = vec![index, earlier];
                 let mut at = earlier;
-                while came_from[at] != place {
+                while came_from[at] != index {
                     at = came_from[at];
                     way.push(at);
                 }
-                way.push(place);
+                way.push(index);
                 way.reverse();
                 return Err(way);
             }

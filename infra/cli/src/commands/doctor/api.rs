@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::remote::{Call, RemoteError, clock as here};
 use crate::show::time::{from_now, span};
 use crate::wire::task::Page;
-use crate::wire::whole::{Health, Lease, Leases, Letter, Letters, Service, Services, Workflow, Workflows};
+use crate::wire::whole::{DeadLetter, DeadLetterList, Health, Lease, Leases, Service, Services, Workflow, Workflows};
 
 /// A supervisor runs each minute, or each second on one machine. One run may be missed.
 const SUPERVISED_WARNING_MS: u64 = 150_000;
@@ -21,7 +21,7 @@ const SUPERVISED_WRONG_MS: u64 = 300_000;
 /// How the leases of supervisors begin.
 const SUPERVISOR: &str = "supervisor/";
 /// Dead letters that were settled longer ago are no news.
-const LETTERS_NEW_MS: u64 = 24 * 60 * 60 * 1_000;
+const DEAD_LETTERS_NEW_MS: u64 = 24 * 60 * 60 * 1_000;
 /// Orders that are counted; more are "at least".
 const COUNTED_MAX: usize = 100;
 /// What is asked for besides its health.
@@ -68,7 +68,7 @@ pub(super) async fn look(context: &Context) -> Seen {
     let path = format!("/orders?state=Error&limit={COUNTED_MAX}");
     findings.push(told("orders in Error", remote.get::<Page>(&path).await.map(|page| in_error(&page))));
     let path = format!("/dead-letters?limit={COUNTED_MAX}");
-    findings.push(told("dead letters", remote.get::<Letters>(&path).await.map(|page| letters(&page, now))));
+    findings.push(told("dead letters", remote.get::<DeadLetterList>(&path).await.map(|page| dead_letters(&page, now))));
     let is_denied = denials.get() == ASKED;
     if is_denied {
         let found = "its health is all that whose credentials these are may see";
@@ -214,9 +214,9 @@ fn in_error(page: &Page) -> Finding {
     }
 }
 
-fn letters(page: &Letters, now: Timestamp) -> Finding {
-    let read = page.dead_letters.iter().filter_map(|raw| serde_json::from_str::<Letter>(raw.get()).ok());
-    let new = read.filter(|letter| letter.settled_at.ms_until(now) <= LETTERS_NEW_MS).count();
+fn dead_letters(page: &DeadLetterList, now: Timestamp) -> Finding {
+    let read = page.dead_letters.iter().filter_map(|raw| serde_json::from_str::<DeadLetter>(raw.get()).ok());
+    let new = read.filter(|dead_letter| dead_letter.settled_at.ms_until(now) <= DEAD_LETTERS_NEW_MS).count();
     match new {
         0 => Finding::ok("dead letters", "none in the last day"),
         new => Finding::warning(
@@ -295,11 +295,11 @@ mod tests {
 
     #[test]
     fn only_new_dead_letters_are_news() {
-        let letter = |ago_h: u64| {
+        let dead_letter = |ago_h: u64| {
             json!({"MessageID": "m", "ReceiveCount": 5, "Fate": "Held", "Message": "x",
                    "SettledAt": now().minus_ms(ago_h * 3_600_000).to_string()})
         };
-        let of = |ago_h| letters(&read(json!({"DeadLetters": [letter(ago_h)]})), now()).state;
+        let of = |ago_h| dead_letters(&read(json!({"DeadLetters": [dead_letter(ago_h)]})), now()).state;
         assert_eq!((of(1), of(48)), (State::Warning, State::Ok));
     }
 

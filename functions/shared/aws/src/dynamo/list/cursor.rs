@@ -5,27 +5,27 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use domain::task::ProcessState;
 use domain::time::Timestamp;
 
-use super::lane::Place;
+use super::partition::Position;
 
 /// The cursor behind an entry of the list of a state, or of any.
-pub(super) fn cursor(place: &Place, state: Option<ProcessState>) -> String {
-    let Place { at, lane, order_id } = place;
+pub(super) fn cursor(position: &Position, state: Option<ProcessState>) -> String {
+    let Position { at, partition, order_id } = position;
     let list = state.map_or("Any", ProcessState::name);
-    URL_SAFE_NO_PAD.encode(format!("{list} {} {lane} {order_id}", at.epoch_ms()))
+    URL_SAFE_NO_PAD.encode(format!("{list} {} {partition} {order_id}", at.epoch_ms()))
 }
 
 /// The place that a cursor of this list stands for; `None` when this list did not make it.
-pub(super) fn place_of(text: &str, state: Option<ProcessState>) -> Option<Place> {
+pub(super) fn place_of(text: &str, state: Option<ProcessState>) -> Option<Position> {
     let content = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
     let parts: [&str; 4] = content.split(' ').collect::<Vec<_>>().try_into().ok()?;
-    let [_, at, lane, order_id] = parts;
-    let place = Place {
+    let [_, at, partition, order_id] = parts;
+    let position = Position {
         at: Timestamp::from_epoch_ms(at.parse().ok()?),
-        lane: lane.parse().ok()?,
+        partition: partition.parse().ok()?,
         order_id: order_id.parse().ok()?,
     };
     // Only the one spelling that `cursor` makes.
-    (cursor(&place, state) == text).then_some(place)
+    (cursor(&position, state) == text).then_some(position)
 }
 
 #[cfg(test)]
@@ -37,13 +37,13 @@ mod tests {
     #[test]
     fn a_cursor_is_good_for_the_list_that_made_it_and_no_other() {
         let order_id = OrderId::from_idempotency_key("shop", "1");
-        let place = Place { at: Timestamp::from_epoch_ms(1_795_195_603_007), lane: 17, order_id };
+        let position = Position { at: Timestamp::from_epoch_ms(1_795_195_603_007), partition: 17, order_id };
         for state in [None, Some(ProcessState::Error)] {
-            assert_eq!(place_of(&cursor(&place, state), state), Some(place));
-            assert_eq!(place_of(&cursor(&place, state), Some(ProcessState::Processed)), None);
+            assert_eq!(place_of(&cursor(&position, state), state), Some(position));
+            assert_eq!(place_of(&cursor(&position, state), Some(ProcessState::Processed)), None);
         }
         let made_up = |text: &str| place_of(&URL_SAFE_NO_PAD.encode(text), None);
-        assert_eq!(made_up(&format!("Any 7 0 {order_id}")).map(|place| place.lane), Some(0));
+        assert_eq!(made_up(&format!("Any 7 0 {order_id}")).map(|position| position.partition), Some(0));
         for text in [
             format!("Any +7 0 {order_id}"),
             format!("Any 7 00 {order_id}"),

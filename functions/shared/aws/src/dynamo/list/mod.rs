@@ -11,7 +11,7 @@
 //! bounded, so a page may be short, or even empty, and still have a `next`.
 
 mod cursor;
-mod lane;
+mod partition;
 mod walk;
 
 use std::collections::HashSet;
@@ -63,17 +63,17 @@ impl Dynamo {
             // In a list of one state nobody knows how many of the next ones are in it.
             let wanted = if state.is_some() { KEYS_MAX } else { (limit - page.tasks.len()).min(KEYS_MAX) };
             let places = walk.take(wanted).await?;
-            let ids: HashSet<_> = places.iter().map(|place| place.order_id).collect();
+            let ids: HashSet<_> = places.iter().map(|position| position.order_id).collect();
             page.read += ids.len();
             let mut tasks = self.read_tasks(OPERATION, ids.into_iter()).await?;
-            for place in &places {
+            for position in &places {
                 if page.tasks.len() == limit {
                     return Ok(page);
                 }
                 // An entry that moved in the meantime may be there twice.
-                let task = tasks.remove(&place.order_id);
+                let task = tasks.remove(&position.order_id);
                 page.tasks.extend(task.filter(|task| state.is_none_or(|state| task.process_state == state)));
-                page.next = Some(cursor(place, state));
+                page.next = Some(cursor(position, state));
             }
             if places.len() < wanted || walk.is_over().await? {
                 page.next = None;

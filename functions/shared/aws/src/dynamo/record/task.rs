@@ -85,9 +85,9 @@ fn failed_at(task: &Task) -> Timestamp {
 }
 
 fn watch(key: &str) -> Option<Watch> {
-    let (lane, shard) = key.split_once('#')?;
+    let (priority, shard) = key.split_once('#')?;
     let shard = shard.parse().ok()?;
-    match lane {
+    match priority {
         "due" => Some(Watch::Due(shard)),
         "error" => Some(Watch::Error(shard)),
         _ => None,

@@ -1,4 +1,4 @@
-//! What ended in a dead-letter queue, and what became of it.
+//! What ended in a dead-dead letter queue, and what became of it.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,25 +9,28 @@ use super::PortError;
 use crate::id::OrderId;
 use crate::time::Timestamp;
 
-/// Records that a store of letters keeps at least, unless they are older than 90 days; older ones may be forgotten.
-pub const LETTERS_KEPT: usize = 1_000;
-/// Longest body kept of a letter that nobody can read, in bytes: an order with the largest document fits.
-pub const LETTER_BYTES_MAX: usize = 160 * 1024;
+/// Records that a store of dead letters keeps at least, unless they are older than 90 days; older ones may be forgotten.
+pub const DEAD_LETTERS_KEPT: usize = 1_000;
+/// Longest body kept of a dead letter that nobody can read, in bytes: an order with the largest document fits.
+pub const DEAD_LETTER_BYTES_MAX: usize = 160 * 1024;
 
-/// What became of the letters, for operators.
-pub trait Letters: Send + Sync {
-    /// Writes down what became of a letter. The same `MessageID` again replaces the record. Answers only once it cannot be
+/// What became of the dead letters, for operators.
+pub trait DeadLetterRecords: Send + Sync {
+    /// Writes down what became of a dead letter. The same `MessageID` again replaces the record. Answers only once it cannot be
     /// lost any more.
     ///
     /// # Errors
-    /// [`PortError`] when it is not known whether the write happened; the letter then stays where it is.
-    fn record(&self, settled: LetterRecord) -> impl Future<Output = Result<(), PortError>> + Send;
+    /// [`PortError`] when it is not known whether the write happened; the dead letter then stays where it is.
+    fn record(&self, settled: DeadLetterRecord) -> impl Future<Output = Result<(), PortError>> + Send;
 
     /// The records, the last settled first, at most `limit`.
     ///
     /// # Errors
     /// [`PortError`] when they cannot be read.
-    fn letters(&self, limit: usize) -> impl Future<Output = Result<Vec<LetterRecord>, PortError>> + Send;
+    fn dead_letter_records(
+        &self,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<DeadLetterRecord>, PortError>> + Send;
 }
 
 /// A message that was delivered too often without success.
@@ -35,7 +38,7 @@ pub trait Letters: Send + Sync {
 #[serde(rename_all = "PascalCase")]
 pub struct DeadLetter {
     /// The queue that gave it up.
-    pub queue: LetterQueue,
+    pub queue: SourceQueue,
     /// The message's id on that queue.
     #[serde(rename = "MessageID")]
     pub message_id: Arc<str>,
@@ -49,25 +52,25 @@ pub struct DeadLetter {
 
 /// A queue that gives up messages.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum LetterQueue {
+pub enum SourceQueue {
     /// Accepted orders.
     Submission,
-    /// Wakes, replies and commands, of either lane.
+    /// Wakes, replies and commands, of either priority.
     Scheduler,
-    /// The requests of this agent, of either lane.
+    /// The requests of this agent, of either priority.
     Agent(Arc<str>),
 }
 
 /// What became of a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub struct LetterRecord {
+pub struct DeadLetterRecord {
     /// The message's id.
     #[serde(rename = "MessageID")]
     pub message_id: Arc<str>,
-    /// The queue that gave it up; not known where even the letter's frame could not be read.
+    /// The queue that gave it up; not known where even the dead letter's frame could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub queue: Option<LetterQueue>,
+    pub queue: Option<SourceQueue>,
     /// The order that it was about.
     #[serde(rename = "OrderID", default, skip_serializing_if = "Option::is_none")]
     pub order_id: Option<OrderId>,
@@ -78,17 +81,18 @@ pub struct LetterRecord {
     /// When this was written.
     pub settled_at: Timestamp,
     /// What became of it.
-    pub fate: LetterFate,
+    #[serde(rename = "Fate")]
+    pub outcome: DeadLetterOutcome,
     /// The same for people.
     pub message: Arc<str>,
-    /// The body, where nobody could read it; cut to [`LETTER_BYTES_MAX`].
+    /// The body, where nobody could read it; cut to [`DEAD_LETTER_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Arc<str>>,
 }
 
 /// What became of a dead letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum LetterFate {
+pub enum DeadLetterOutcome {
     /// Its order was not stored: it is now, in `Error`, and an operator is called.
     Stored,
     /// Its order still needed it: it is in `Error`, and an operator is called.
@@ -97,10 +101,26 @@ pub enum LetterFate {
     Stale,
     /// There is no such order.
     NoOrder,
-    /// An operator's wish that was not carried out.
-    LostWish,
+    /// An operator's command that was not carried out.
+    #[serde(rename = "LostWish")]
+    LostCommand,
     /// Nobody can read it.
     Unreadable,
+}
+
+impl DeadLetterOutcome {
+    /// The word in records, metrics and logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stored => "Stored",
+            Self::Held => "Held",
+            Self::Stale => "Stale",
+            Self::NoOrder => "NoOrder",
+            Self::LostCommand => "LostWish",
+            Self::Unreadable => "Unreadable",
+        }
+    }
 }
 
 #[cfg(test)]
@@ -109,8 +129,16 @@ mod tests {
     use crate::limits::DOCUMENT_BYTES_MAX;
 
     #[test]
+    fn an_outcome_is_stored_under_its_name() {
+        use DeadLetterOutcome::{Held, LostCommand, NoOrder, Stale, Stored, Unreadable};
+        for outcome in [Stored, Held, Stale, NoOrder, LostCommand, Unreadable] {
+            assert_eq!(serde_json::to_value(outcome).unwrap(), outcome.name());
+        }
+    }
+
+    #[test]
     fn the_body_of_an_order_with_the_largest_document_is_kept_whole() {
         // The document goes into the body as it is; a quarter more is enough for the names around it.
-        assert_eq!(LETTER_BYTES_MAX, DOCUMENT_BYTES_MAX + DOCUMENT_BYTES_MAX / 4);
+        assert_eq!(DEAD_LETTER_BYTES_MAX, DOCUMENT_BYTES_MAX + DOCUMENT_BYTES_MAX / 4);
     }
 }

@@ -1,6 +1,6 @@
 //! What became of dead letters. They are kept for a time and not by number.
 
-use domain::ports::{LetterRecord, Letters, PortError};
+use domain::ports::{DeadLetterRecord, DeadLetterRecords, PortError};
 
 use super::Dynamo;
 use super::due::limit_of;
@@ -9,15 +9,15 @@ use super::schema::SETTLED;
 use super::versioned::{record_of, told, ttl};
 use crate::sdk_error::port_error;
 
-/// The key that all letters share.
+/// The key that all dead letters share.
 const KIND: &str = "letter";
-/// The attribute with the body of a letter that nobody can read.
+/// The attribute with the body of a dead letter that nobody can read.
 const BODY: &str = "Body";
 /// How long a record is kept, in milliseconds: 90 days.
 const KEPT_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
 
-impl Letters for Dynamo {
-    async fn record(&self, mut settled: LetterRecord) -> Result<(), PortError> {
+impl DeadLetterRecords for Dynamo {
+    async fn record(&self, mut settled: DeadLetterRecord) -> Result<(), PortError> {
         const OPERATION: &str = "letters.record";
         // By itself: written as JSON, a body full of odd characters would take several times its room.
         let body = settled.body.take();
@@ -38,10 +38,10 @@ impl Letters for Dynamo {
     }
 
     /// Of those settled in the same millisecond DynamoDB decides which comes first.
-    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
+    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         const OPERATION: &str = "letters.letters";
-        let (mut letters, mut start) = (Vec::<LetterRecord>::new(), None);
-        while letters.len() < limit {
+        let (mut dead_letters, mut start) = (Vec::<DeadLetterRecord>::new(), None);
+        while dead_letters.len() < limit {
             let request = self
                 .client()
                 .query()
@@ -50,14 +50,14 @@ impl Letters for Dynamo {
                 .key_condition_expression("Kind = :kind")
                 .expression_attribute_values(":kind", text(KIND))
                 .scan_index_forward(false)
-                .limit(limit_of(limit - letters.len()))
+                .limit(limit_of(limit - dead_letters.len()))
                 .set_exclusive_start_key(start);
             let page = request.send().await.map_err(|error| port_error(OPERATION, &error))?;
             for mut item in page.items.into_iter().flatten() {
                 let body = item.remove(BODY).and_then(|body| body.as_s().ok().map(|body| body.as_str().into()));
-                match record_of::<LetterRecord>(OPERATION, item) {
-                    Ok(record) => letters.push(LetterRecord { body, ..record }),
-                    // A letter of another form is left out, so that the others are seen.
+                match record_of::<DeadLetterRecord>(OPERATION, item) {
+                    Ok(record) => dead_letters.push(DeadLetterRecord { body, ..record }),
+                    // A dead letter of another form is left out, so that the others are seen.
                     Err(error) => tracing::error!("a settled letter cannot be read: {}", told(&error)),
                 }
             }
@@ -66,6 +66,6 @@ impl Letters for Dynamo {
                 break;
             }
         }
-        Ok(letters)
+        Ok(dead_letters)
     }
 }

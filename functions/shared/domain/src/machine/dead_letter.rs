@@ -1,39 +1,39 @@
 //! What a dead letter means for its order: a message that was delivered too often without success.
 
 use super::turn::Turn;
-use super::{Letter, Verdict};
+use super::{DeadLetterSubject, Verdict};
 use crate::task::{StepState, reason};
 
 impl Turn<'_> {
-    /// A letter about an attempt that is over, or a wake that came by another way, means nothing any more. One that the
+    /// A dead letter about an attempt that is over, or a wake that came by another way, means nothing any more. One that the
     /// order still needs stops it and asks an operator, whose resubmit makes a new attempt: that settles message and
     /// state together.
-    pub(super) fn dead_letter(&mut self, letter: &Letter) -> Verdict {
-        match letter {
-            Letter::Wake => {
-                if !(0..self.task.steps.len()).any(|place| self.is_claimable(place)) {
+    pub(super) fn dead_letter(&mut self, dead_letter: &DeadLetterSubject) -> Verdict {
+        match dead_letter {
+            DeadLetterSubject::Wake => {
+                if !(0..self.task.steps.len()).any(|index| self.is_claimable(index)) {
                     return Verdict::Nothing;
                 }
                 self.hold(reason::DEAD_LETTER, "the message that starts its next step could not be handled", None);
             }
-            Letter::Attempt { step: name, direction, attempt } => {
-                let Some((place, step)) = self.task.step(name) else {
+            DeadLetterSubject::Attempt { step: name, direction, attempt } => {
+                let Some((index, step)) = self.task.step(name) else {
                     return Verdict::Nothing;
                 };
                 let is_current = step.process_state == StepState::Processing
                     && (step.direction, step.attempt) == (*direction, *attempt);
-                // Past its time the attempt is the supervisor's to count, letter or not.
+                // Past its time the attempt is the supervisor's to count, dead letter or not.
                 let is_in_time = step.complete_by.is_some_and(|at| self.moment.now < at);
                 if !(is_current && is_in_time) {
                     return Verdict::Nothing;
                 }
                 let words = format!("{name}: the messages of attempt {attempt} could not be handled");
                 let may_run_until = step.complete_by;
-                self.count_failure(place, reason::DEAD_LETTER, &words);
-                self.give_up(place);
+                self.count_failure(index, reason::DEAD_LETTER, &words);
+                self.give_up(index);
                 // Its agent may be at work all the same; should the order be undone, that has to wait for it.
-                self.task.steps[place].not_before = may_run_until;
-                self.hold(reason::DEAD_LETTER, &words, Some(place));
+                self.task.steps[index].not_before = may_run_until;
+                self.hold(reason::DEAD_LETTER, &words, Some(index));
             }
         }
         Verdict::Taken

@@ -6,30 +6,30 @@ use std::sync::Arc;
 use domain::batch::Failures;
 use domain::id::OrderId;
 use domain::message::{Action, CloudEvent, Command, Delivery, Receipt, Request, SchedulerMessage, Wake, decode};
-use domain::ports::{Clock, DeadLetter, LETTER_BYTES_MAX, LetterFate, LetterQueue, LetterRecord};
+use domain::ports::{Clock, DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, SourceQueue};
 use domain::task::{ProcessState, StepState, reason};
 
 use super::{EXPIRED_MS, claimed, reply_of, settings, submit, wake, work, yes};
 use crate::testing::{Ports, instance, order, run, run_for};
 use crate::{dead_letters, handle};
 
-fn delivery(letter: DeadLetter) -> Delivery<DeadLetter> {
-    let receipt = Receipt { message_id: letter.message_id.clone(), handle: "h".into() };
-    Delivery { receipt, receive_count: 1, parent: None, body: Ok(letter) }
+fn delivery(dead_letter: DeadLetter) -> Delivery<DeadLetter> {
+    let receipt = Receipt { message_id: dead_letter.message_id.clone(), handle: "h".into() };
+    Delivery { receipt, receive_count: 1, parent: None, body: Ok(dead_letter) }
 }
 
-fn letter(ports: &Ports, queue: LetterQueue, body: &str) -> DeadLetter {
+fn dead_letter(ports: &Ports, queue: SourceQueue, body: &str) -> DeadLetter {
     DeadLetter { queue, message_id: "m1".into(), body: body.into(), receive_count: 5, at: ports.now() }
 }
 
-fn settle(ports: &Ports, letter: DeadLetter) -> LetterRecord {
-    let failures = run(dead_letters(ports, &instance("s"), vec![delivery(letter)]));
+fn settle(ports: &Ports, dead_letter: DeadLetter) -> DeadLetterRecord {
+    let failures = run(dead_letters(ports, &instance("s"), vec![delivery(dead_letter)]));
     assert_eq!(failures, Failures::default());
-    ports.world().letters.last().unwrap().clone()
+    ports.world().dead_letters.last().unwrap().clone()
 }
 
-fn scheduler_letter(ports: &Ports, message: &SchedulerMessage) -> DeadLetter {
-    letter(ports, LetterQueue::Scheduler, &serde_json::to_string(message).unwrap())
+fn scheduler_dead_letter(ports: &Ports, message: &SchedulerMessage) -> DeadLetter {
+    dead_letter(ports, SourceQueue::Scheduler, &serde_json::to_string(message).unwrap())
 }
 
 /// An order whose first step is requested, and that request.
@@ -40,8 +40,8 @@ fn requested(ports: &Ports) -> Request {
     request.unwrap()
 }
 
-fn request_letter(ports: &Ports, request: &Request) -> DeadLetter {
-    letter(ports, LetterQueue::Agent("any".into()), &serde_json::to_string(request).unwrap())
+fn request_dead_letter(ports: &Ports, request: &Request) -> DeadLetter {
+    dead_letter(ports, SourceQueue::Agent("any".into()), &serde_json::to_string(request).unwrap())
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn f08_a_submission_that_ends_as_a_dead_letter_is_stored_in_error_with_an_alert(
     let ports = Ports::new();
     let order = order(1, ports.now());
     let id = order.order_id;
-    let record = settle(&ports, letter(&ports, LetterQueue::Submission, &serde_json::to_string(&order).unwrap()));
-    assert_eq!((record.fate, record.order_id, record.receive_count), (LetterFate::Stored, Some(id), 5));
+    let record = settle(&ports, dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&order).unwrap()));
+    assert_eq!((record.outcome, record.order_id, record.receive_count), (DeadLetterOutcome::Stored, Some(id), 5));
     let task = ports.stored(id);
     assert_eq!(task.process_state, ProcessState::Error);
     assert_eq!(&*task.reason.as_ref().unwrap().code, reason::DEAD_LETTER);
@@ -72,16 +72,16 @@ fn f08_killed_at_any_await_a_lost_submission_is_stored_once_and_its_alert_is_sen
     for polls in 0.. {
         let ports = Ports::new();
         let order = order(1, ports.now());
-        let dead = letter(&ports, LetterQueue::Submission, &serde_json::to_string(&order).unwrap());
+        let dead = dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&order).unwrap());
         let ended = run_for(dead_letters(&ports, &instance("s"), vec![delivery(dead.clone())]), polls).is_some();
         let record = settle(&ports, dead);
-        assert_eq!(record.fate, LetterFate::Stored, "killed after {polls} polls");
+        assert_eq!(record.outcome, DeadLetterOutcome::Stored, "killed after {polls} polls");
         ports.pass_ms(31_000);
         run(handle(&ports, &instance("s"), &settings())).unwrap();
         let task = ports.stored(order.order_id);
         assert_eq!((task.process_state, task.unsent.len()), (ProcessState::Error, 0), "killed after {polls} polls");
         assert!(!ports.world().published.is_empty());
-        assert_eq!(ports.world().letters.len(), 1);
+        assert_eq!(ports.world().dead_letters.len(), 1);
         if ended {
             assert!(polls > 8);
             return;
@@ -90,61 +90,61 @@ fn f08_killed_at_any_await_a_lost_submission_is_stored_once_and_its_alert_is_sen
 }
 
 #[test]
-fn a_letter_stays_where_it_is_until_its_record_is_written() {
+fn a_dead_letter_stays_where_it_is_until_its_record_is_written() {
     let ports = Ports::new();
     let order = order(1, ports.now());
-    let dead = letter(&ports, LetterQueue::Submission, &serde_json::to_string(&order).unwrap());
-    ports.world().letters_down = true;
+    let dead = dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&order).unwrap());
+    ports.world().dead_letters_down = true;
     let Failures(failed) = run(dead_letters(&ports, &instance("s"), vec![delivery(dead.clone())]));
     assert_eq!(failed.len(), 1);
-    ports.world().letters_down = false;
-    assert_eq!(settle(&ports, dead).fate, LetterFate::Stored, "it was this letter that stored the order");
+    ports.world().dead_letters_down = false;
+    assert_eq!(settle(&ports, dead).outcome, DeadLetterOutcome::Stored, "it was this letter that stored the order");
 }
 
 #[test]
-fn a_submission_letter_of_a_stored_order_is_dropped() {
+fn a_submission_dead_letter_of_a_stored_order_is_dropped() {
     let ports = Ports::new();
     let id = submit(&ports, 1..2)[0];
     let before = ports.stored(id);
     let mut again = order(1, ports.now());
-    let record = settle(&ports, letter(&ports, LetterQueue::Submission, &serde_json::to_string(&again).unwrap()));
-    assert_eq!((record.fate, ports.stored(id)), (LetterFate::Stale, before.clone()));
+    let record = settle(&ports, dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&again).unwrap()));
+    assert_eq!((record.outcome, ports.stored(id)), (DeadLetterOutcome::Stale, before.clone()));
     again.fingerprint = "other".into();
-    let record = settle(&ports, letter(&ports, LetterQueue::Submission, &serde_json::to_string(&again).unwrap()));
-    assert_eq!((record.fate, ports.stored(id)), (LetterFate::Stale, before));
+    let record = settle(&ports, dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&again).unwrap()));
+    assert_eq!((record.outcome, ports.stored(id)), (DeadLetterOutcome::Stale, before));
 }
 
 #[test]
-fn a_live_request_letter_holds_the_order_and_a_resubmit_settles_message_and_state_together() {
+fn a_live_request_dead_letter_holds_the_order_and_a_resubmit_settles_message_and_state_together() {
     let ports = Ports::new();
     let request = requested(&ports);
     let id = request.order_id;
-    let record = settle(&ports, request_letter(&ports, &request));
-    assert_eq!((record.fate, record.order_id), (LetterFate::Held, Some(id)));
+    let record = settle(&ports, request_dead_letter(&ports, &request));
+    assert_eq!((record.outcome, record.order_id), (DeadLetterOutcome::Held, Some(id)));
     let task = ports.stored(id);
     assert_eq!((task.process_state, task.steps[0].process_state), (ProcessState::Error, StepState::Error));
     assert_eq!(ports.world().published.len(), 1);
     resubmit(&ports, id);
     let again = ports.world().to_agents.pop_front().unwrap();
     assert_eq!((again.attempt, &again.idempotency_key), (2, &request.idempotency_key), "a new attempt, the same key");
-    // The letter is put back on its queue by hand and comes here once more: nobody needs it now.
-    assert_eq!(settle(&ports, request_letter(&ports, &request)).fate, LetterFate::Stale);
+    // The dead letter is put back on its queue by hand and comes here once more: nobody needs it now.
+    assert_eq!(settle(&ports, request_dead_letter(&ports, &request)).outcome, DeadLetterOutcome::Stale);
     ports.world().to_agents.push_back(again);
     work(&ports, |_| Some(yes()));
     assert_eq!(ports.stored(id).process_state, ProcessState::Processed);
 }
 
 #[test]
-fn a_live_reply_letter_holds_the_order_once_however_often_it_is_delivered() {
+fn a_live_reply_dead_letter_holds_the_order_once_however_often_it_is_delivered() {
     let ports = Ports::new();
     let request = requested(&ports);
     let task = ports.stored(request.order_id);
     let reply = SchedulerMessage::Reply(reply_of(&task, &task.steps[0], yes()));
-    assert_eq!(settle(&ports, scheduler_letter(&ports, &reply)).fate, LetterFate::Held);
+    assert_eq!(settle(&ports, scheduler_dead_letter(&ports, &reply)).outcome, DeadLetterOutcome::Held);
     let held = ports.stored(request.order_id);
-    assert_eq!(settle(&ports, scheduler_letter(&ports, &reply)).fate, LetterFate::Held);
+    assert_eq!(settle(&ports, scheduler_dead_letter(&ports, &reply)).outcome, DeadLetterOutcome::Held);
     assert_eq!(ports.stored(request.order_id), held);
-    assert_eq!((held.steps[0].failure_count, ports.world().letters.len()), (1, 1));
+    assert_eq!((held.steps[0].failure_count, ports.world().dead_letters.len()), (1, 1));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn f50_after_the_supervisor_has_recovered_the_order_its_dead_request_means_nothi
     run(handle(&ports, &instance("s"), &settings())).unwrap();
     let before = ports.stored(request.order_id);
     assert_eq!(before.steps[0].failure_count, 1);
-    assert_eq!(settle(&ports, request_letter(&ports, &request)).fate, LetterFate::Stale);
+    assert_eq!(settle(&ports, request_dead_letter(&ports, &request)).outcome, DeadLetterOutcome::Stale);
     assert_eq!(ports.stored(request.order_id), before);
     ports.pass_ms(60_000);
     work(&ports, |_| Some(yes()));
@@ -163,7 +163,7 @@ fn f50_after_the_supervisor_has_recovered_the_order_its_dead_request_means_nothi
 }
 
 #[test]
-fn f53_week_old_letters_of_all_kinds_are_only_written_down() {
+fn f53_week_old_dead_letters_of_all_kinds_are_only_written_down() {
     let ports = Ports::new();
     let id = claimed(&ports, 0..1)[0];
     let request = {
@@ -181,12 +181,12 @@ fn f53_week_old_letters_of_all_kinds_are_only_written_down() {
     let wake = SchedulerMessage::Wake(Wake { order_id: id, hops: 0 });
     let order = ports.world().orders[&id].clone();
     for dead in [
-        request_letter(&ports, &request),
-        scheduler_letter(&ports, &reply),
-        scheduler_letter(&ports, &wake),
-        letter(&ports, LetterQueue::Submission, &serde_json::to_string(&*order).unwrap()),
+        request_dead_letter(&ports, &request),
+        scheduler_dead_letter(&ports, &reply),
+        scheduler_dead_letter(&ports, &wake),
+        dead_letter(&ports, SourceQueue::Submission, &serde_json::to_string(&*order).unwrap()),
     ] {
-        assert_eq!(settle(&ports, dead).fate, LetterFate::Stale);
+        assert_eq!(settle(&ports, dead).outcome, DeadLetterOutcome::Stale);
     }
     assert_eq!((ports.stored(id), ports.world().published.len()), (before, 0));
 }
@@ -196,35 +196,35 @@ fn a_wake_that_its_order_still_needs_holds_it_and_one_of_no_order_is_written_dow
     let ports = Ports::new();
     let id = submit(&ports, 0..1)[0];
     let wake = SchedulerMessage::Wake(Wake { order_id: id, hops: 0 });
-    assert_eq!(settle(&ports, scheduler_letter(&ports, &wake)).fate, LetterFate::Held);
+    assert_eq!(settle(&ports, scheduler_dead_letter(&ports, &wake)).outcome, DeadLetterOutcome::Held);
     assert_eq!((ports.stored(id).process_state, ports.world().published.len()), (ProcessState::Error, 1));
     let nobody = SchedulerMessage::Wake(Wake { order_id: order(99, ports.now()).order_id, hops: 0 });
-    assert_eq!(settle(&ports, scheduler_letter(&ports, &nobody)).fate, LetterFate::NoOrder);
+    assert_eq!(settle(&ports, scheduler_dead_letter(&ports, &nobody)).outcome, DeadLetterOutcome::NoOrder);
 }
 
 #[test]
-fn a_command_that_was_lost_is_written_down_as_a_lost_wish() {
+fn a_command_that_was_lost_is_written_down_as_a_lost_command() {
     let ports = Ports::new();
     let id = submit(&ports, 0..1)[0];
     let (action, by, reason) = (Action::Cancel, "ann".into(), "customer called".into());
     let command = SchedulerMessage::Command(Command { order_id: id, action, by, reason, version: None });
-    let record = settle(&ports, scheduler_letter(&ports, &command));
-    assert_eq!((record.fate, &*record.message), (LetterFate::LostWish, "Cancel by ann: customer called"));
+    let record = settle(&ports, scheduler_dead_letter(&ports, &command));
+    assert_eq!((record.outcome, &*record.message), (DeadLetterOutcome::LostCommand, "Cancel by ann: customer called"));
     assert_eq!(ports.stored(id).process_state, ProcessState::Pending);
 }
 
-/// A letter with what an operator wished, was promised, and did not get.
-fn lost_wish(ports: &Ports) -> (OrderId, DeadLetter) {
+/// A dead letter with what an operator wished, was promised, and did not get.
+fn lost_command(ports: &Ports) -> (OrderId, DeadLetter) {
     let id = submit(ports, 0..1)[0];
     let (action, by, reason) = (Action::Cancel, "ann".into(), "customer called".into());
     let command = SchedulerMessage::Command(Command { order_id: id, action, by, reason, version: None });
-    (id, scheduler_letter(ports, &command))
+    (id, scheduler_dead_letter(ports, &command))
 }
 
 #[test]
-fn an_operator_is_told_of_a_lost_wish_with_what_to_do() {
+fn an_operator_is_told_of_a_lost_command_with_what_to_do() {
     let ports = Ports::new();
-    let (id, dead) = lost_wish(&ports);
+    let (id, dead) = lost_command(&ports);
     settle(&ports, dead);
     let event = ports.world().published[0].clone();
     assert_eq!((&*event.kind, &*event.subject), ("OrderNeedsOperator", id.to_string().as_str()));
@@ -241,7 +241,8 @@ fn an_operator_is_told_of_a_lost_wish_with_what_to_do() {
 fn an_operator_is_told_of_what_nobody_can_read_framed_or_not() {
     let ports = Ports::new();
     let text = "x".repeat(5_000);
-    let dead = letter(&ports, LetterQueue::Agent("any".into()), &serde_json::json!({"Step": 7, text: 1}).to_string());
+    let dead =
+        dead_letter(&ports, SourceQueue::Agent("any".into()), &serde_json::json!({"Step": 7, text: 1}).to_string());
     let frameless = Delivery {
         receipt: Receipt { message_id: "m2".into(), handle: "h".into() },
         receive_count: 9,
@@ -261,25 +262,29 @@ fn an_operator_is_told_of_what_nobody_can_read_framed_or_not() {
 }
 
 #[test]
-fn a_letter_whose_alert_cannot_be_published_stays_and_its_alert_is_told_by_the_same_id() {
+fn a_dead_letter_whose_alert_cannot_be_published_stays_and_its_alert_is_told_by_the_same_id() {
     let ports = Ports::new();
-    let (_, wish) = lost_wish(&ports);
-    let unreadable = DeadLetter { message_id: "m0".into(), ..letter(&ports, LetterQueue::Submission, "?") };
+    let (_, command) = lost_command(&ports);
+    let unreadable = DeadLetter { message_id: "m0".into(), ..dead_letter(&ports, SourceQueue::Submission, "?") };
     let frameless = || Delivery {
         receipt: Receipt { message_id: "m2".into(), handle: "h".into() },
         receive_count: 9,
         parent: None,
         body: Err(decode::<DeadLetter>(b"?").unwrap_err()),
     };
-    let batch = || vec![delivery(wish.clone()), delivery(unreadable.clone()), frameless()];
+    let batch = || vec![delivery(command.clone()), delivery(unreadable.clone()), frameless()];
     let handle_all = || run(dead_letters(&ports, &instance("s"), batch())).0.len();
     ports.world().bus_down = true;
-    assert_eq!((handle_all(), ports.world().letters.len()), (3, 0), "nothing is written down that nobody was told");
+    assert_eq!(
+        (handle_all(), ports.world().dead_letters.len()),
+        (3, 0),
+        "nothing is written down that nobody was told"
+    );
     ports.world().bus_down = false;
-    ports.world().letters_down = true;
+    ports.world().dead_letters_down = true;
     assert_eq!((handle_all(), ports.world().published.len()), (3, 3));
-    ports.world().letters_down = false;
-    assert_eq!((handle_all(), ports.world().letters.len()), (0, 3));
+    ports.world().dead_letters_down = false;
+    assert_eq!((handle_all(), ports.world().dead_letters.len()), (0, 3));
     assert_eq!(ports.world().published.len(), 6);
     let ids = |events: &[CloudEvent]| events.iter().map(|event| event.id.clone()).collect::<BTreeSet<_>>();
     assert_eq!(ids(&ports.world().published).len(), 3, "each repeat has the id of the first");
@@ -289,21 +294,21 @@ fn a_letter_whose_alert_cannot_be_published_stays_and_its_alert_is_told_by_the_s
 fn f57_what_nobody_can_read_is_kept_with_its_body_and_its_neighbours_are_settled() {
     let ports = Ports::new();
     let id = submit(&ports, 0..1)[0];
-    let long: Arc<str> = "ü".repeat(LETTER_BYTES_MAX).into();
+    let long: Arc<str> = "ü".repeat(DEAD_LETTER_BYTES_MAX).into();
     let wake = SchedulerMessage::Wake(Wake { order_id: id, hops: 0 });
-    let unreadable = DeadLetter { message_id: "m0".into(), ..letter(&ports, LetterQueue::Submission, &long) };
+    let unreadable = DeadLetter { message_id: "m0".into(), ..dead_letter(&ports, SourceQueue::Submission, &long) };
     let frameless = Delivery {
         receipt: Receipt { message_id: "m2".into(), handle: "h".into() },
         receive_count: 9,
         parent: None,
         body: Err(decode::<DeadLetter>(b"?").unwrap_err()),
     };
-    let batch = vec![delivery(unreadable), delivery(scheduler_letter(&ports, &wake)), frameless];
+    let batch = vec![delivery(unreadable), delivery(scheduler_dead_letter(&ports, &wake)), frameless];
     assert_eq!(run(dead_letters(&ports, &instance("s"), batch)), Failures::default());
     let world = ports.world();
-    let find = |id: &str| world.letters.iter().find(|record| &*record.message_id == id).unwrap();
-    assert_eq!((find("m0").fate, find("m1").fate), (LetterFate::Unreadable, LetterFate::Held));
-    assert_eq!(find("m0").body.as_ref().unwrap().len(), LETTER_BYTES_MAX);
-    assert_eq!((find("m2").fate, find("m2").receive_count), (LetterFate::Unreadable, 9));
+    let find = |id: &str| world.dead_letters.iter().find(|record| &*record.message_id == id).unwrap();
+    assert_eq!((find("m0").outcome, find("m1").outcome), (DeadLetterOutcome::Unreadable, DeadLetterOutcome::Held));
+    assert_eq!(find("m0").body.as_ref().unwrap().len(), DEAD_LETTER_BYTES_MAX);
+    assert_eq!((find("m2").outcome, find("m2").receive_count), (DeadLetterOutcome::Unreadable, 9));
     assert!(!find("m2").message.is_empty());
 }

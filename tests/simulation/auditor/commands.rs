@@ -9,7 +9,7 @@ use super::{Auditor, Finding, Invariant, must};
 impl Auditor {
     /// An operator is told that a command is accepted: it is on the scheduler queue, or was.
     pub(super) fn promised(&mut self, order: OrderId, action: &'static str) -> Finding {
-        must(self.dossier(order).wishes.contains(action), Invariant::Operator, || {
+        must(self.dossier(order).commands.contains(action), Invariant::Operator, || {
             format!("the {action} is accepted, and was never queued")
         })
     }

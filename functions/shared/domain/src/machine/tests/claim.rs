@@ -139,8 +139,8 @@ fn message(task: &Task, workflow: &Workflow, name: &str) -> crate::message::Requ
         correlation_id: None,
         priority: None,
     };
-    let (place, _) = task.step(name).unwrap();
-    request(task, workflow, place, &order, task.history[0].at, 1).unwrap().1
+    let (index, _) = task.step(name).unwrap();
+    request(task, workflow, index, &order, task.history[0].at, 1).unwrap().1
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What became of dead letters: a table of the newest records.
 
-use domain::ports::{LETTERS_KEPT, LetterRecord, Letters, PortError};
+use domain::ports::{DEAD_LETTERS_KEPT, DeadLetterRecord, DeadLetterRecords, PortError};
 use rusqlite::{Connection, params};
 
 use crate::core::lock;
@@ -9,18 +9,18 @@ use crate::log::Write;
 use crate::rows::{self, ReadError};
 use crate::writer::json;
 
-impl Letters for Engine {
-    async fn record(&self, settled: LetterRecord) -> Result<(), PortError> {
-        let durable = lock(&self.core().state).log.append_awaited(Write::Letter(settled));
+impl DeadLetterRecords for Engine {
+    async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
+        let durable = lock(&self.core().state).log.append_awaited(Write::DeadLetterRecord(settled));
         durable.reached("letters.record").await
     }
 
-    async fn letters(&self, limit: usize) -> Result<Vec<LetterRecord>, PortError> {
+    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         self.core().readers.read("letters.letters", move |connection| read(connection, limit)).await
     }
 }
 
-fn read(connection: &Connection, limit: usize) -> Result<Vec<LetterRecord>, ReadError> {
+fn read(connection: &Connection, limit: usize) -> Result<Vec<DeadLetterRecord>, ReadError> {
     const SQL: &str = "SELECT body FROM letters ORDER BY settled_at DESC, seq DESC LIMIT ?1";
     let mut statement = connection.prepare_cached(SQL)?;
     let mut rows = statement.query([i64::try_from(limit).unwrap_or(i64::MAX)])?;
@@ -33,12 +33,12 @@ fn read(connection: &Connection, limit: usize) -> Result<Vec<LetterRecord>, Read
 }
 
 /// Writes a record, in the place of one of the same message, and forgets the oldest beyond those that are kept.
-pub(crate) fn write(connection: &Connection, settled: &LetterRecord) -> rusqlite::Result<()> {
+pub(crate) fn write(connection: &Connection, settled: &DeadLetterRecord) -> rusqlite::Result<()> {
     const WRITE: &str = "INSERT OR REPLACE INTO letters (message_id, settled_at, body) VALUES (?1, ?2, ?3)";
     const TRIM: &str = "DELETE FROM letters WHERE (settled_at, seq) <= \
                         (SELECT settled_at, seq FROM letters ORDER BY settled_at DESC, seq DESC LIMIT 1 OFFSET ?1)";
     let values = params![settled.message_id, settled.settled_at.epoch_ms(), json(settled)?];
     connection.prepare_cached(WRITE)?.execute(values)?;
-    connection.prepare_cached(TRIM)?.execute([i64::try_from(LETTERS_KEPT).unwrap_or(i64::MAX)])?;
+    connection.prepare_cached(TRIM)?.execute([i64::try_from(DEAD_LETTERS_KEPT).unwrap_or(i64::MAX)])?;
     Ok(())
 }

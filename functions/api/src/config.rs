@@ -1,4 +1,4 @@
-//! What the door was told by its deployment.
+//! What the API was told by its deployment.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use domain::message::Priority;
 use domain::redaction::Redaction;
 use domain::workflow::Workflows;
 
-/// The door's configuration; it does not change while the process runs.
+/// The API's configuration; it does not change while the process runs.
 #[derive(Debug, Clone, Default)]
-pub struct Door {
+pub struct ApiConfig {
     /// Names that an order may give as its `ReplyChannel` (rule 10).
     reply_channels: BTreeSet<Arc<str>>,
     /// Names of the agents, which are those of the remote services.
     services: BTreeSet<Arc<str>>,
-    /// The lane of orders that name none.
+    /// The priority of orders that name none.
     priority: Priority,
     /// All that orders may go through.
     workflows: Option<Workflows>,
@@ -22,15 +22,15 @@ pub struct Door {
     redaction: Redaction,
 }
 
-impl Door {
-    /// A door that knows these reply channels by name.
+impl ApiConfig {
+    /// A API that knows these reply channels by name.
     #[must_use]
     pub fn new<Name: Into<Arc<str>>>(reply_channels: impl IntoIterator<Item = Name>) -> Self {
         let reply_channels = reply_channels.into_iter().map(Into::into).collect();
         Self { reply_channels, ..Self::default() }
     }
 
-    /// The lane of orders that name none: that of the workflow that they will get. Without it, the normal one.
+    /// The priority of orders that name none: that of the workflow that they will get. Without it, the normal one.
     #[must_use]
     pub fn with_priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
@@ -44,7 +44,7 @@ impl Door {
         self
     }
 
-    /// What orders go through: their lane and their services are those of these workflows.
+    /// What orders go through: their priority and their services are those of these workflows.
     #[must_use]
     pub fn with_workflows(self, workflows: &Workflows) -> Self {
         let known = self.with_priority(workflows.current().priority).with_services(workflows.agents());
@@ -64,8 +64,8 @@ impl Door {
         self.reply_channels.contains(reply_channel)
     }
 
-    /// The lane that an order is queued in, where it names `named`. Nothing stands for the lane that nobody has to name.
-    pub(crate) fn lane(&self, named: Option<Priority>) -> Option<Priority> {
+    /// The priority that an order is queued in, where it names `named`. Nothing stands for the priority that nobody has to name.
+    pub(crate) fn priority(&self, named: Option<Priority>) -> Option<Priority> {
         named.or_else(|| (!self.priority.is_normal()).then_some(self.priority))
     }
 

@@ -1,10 +1,10 @@
-//! `GET /dead-letters`: what ended in a dead-letter queue, and what became of it.
+//! `GET /dead-dead_letters`: what ended in a dead-dead letter queue, and what became of it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::id::OrderId;
-use domain::ports::{LETTERS_KEPT, LetterFate, LetterQueue, LetterRecord};
+use domain::ports::{DEAD_LETTERS_KEPT, DeadLetterOutcome, DeadLetterRecord, SourceQueue};
 use domain::time::Timestamp;
 use http::{Response, StatusCode};
 use serde::Serialize;
@@ -17,8 +17,8 @@ const LIST: &str = "dead-letters";
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct LetterList<'a> {
-    dead_letters: Vec<LetterView<'a>>,
+struct DeadLetterList<'a> {
+    dead_letters: Vec<DeadLetterView<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
 }
@@ -26,7 +26,7 @@ struct LetterList<'a> {
 /// A dead letter on the wire.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct LetterView<'a> {
+struct DeadLetterView<'a> {
     #[serde(rename = "MessageID")]
     message_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,46 +39,48 @@ struct LetterView<'a> {
     receive_count: u32,
     at: Timestamp,
     settled_at: Timestamp,
-    fate: LetterFate,
+    #[serde(rename = "Fate")]
+    outcome: DeadLetterOutcome,
     message: &'a str,
-    /// How much is kept of a letter that nobody can read. What is in it may be anybody's, so it is not shown here.
+    /// How much is kept of a dead letter that nobody can read. What is in it may be anybody's, so it is not shown here.
     #[serde(skip_serializing_if = "Option::is_none")]
     body_bytes: Option<usize>,
 }
 
 /// The last record of a page.
-struct Place {
+struct Position {
     settled_at: Timestamp,
     message_id: Arc<str>,
 }
 
-/// `GET /dead-letters?limit=&cursor=`: a page of records, the last settled first. Pages reach back over the
-/// [`LETTERS_KEPT`] newest.
-pub(crate) async fn letters(ports: &impl ApiPorts, query: &str) -> Result<Response<Bytes>, Problem> {
+/// `GET /dead-dead_letters?limit=&cursor=`: a page of records, the last settled first. Pages reach back over the
+/// [`DEAD_LETTERS_KEPT`] newest.
+pub(crate) async fn dead_letters(ports: &impl ApiPorts, query: &str) -> Result<Response<Bytes>, Problem> {
     let [limit, cursor] = query::parameters(query, ["limit", "cursor"])?;
     let limit = query::page_limit(limit.as_deref())?;
-    let after = cursor.map(|cursor| Place::open(&cursor)).transpose()?;
+    let after = cursor.map(|cursor| Position::open(&cursor)).transpose()?;
     // One more than the first page shows whether there is a second.
-    let reach = if after.is_some() { LETTERS_KEPT } else { limit + 1 };
-    let records = ports.letters(reach).await.map_err(Problem::unread)?;
+    let reach = if after.is_some() { DEAD_LETTERS_KEPT } else { limit + 1 };
+    let records = ports.dead_letter_records(reach).await.map_err(Problem::unread)?;
     let rest = &records[after.map_or(0, |place| place.next_in(&records))..];
     let (page, more) = rest.split_at(limit.min(rest.len()));
     let next = page.last().filter(|_| !more.is_empty());
-    let list = LetterList {
-        dead_letters: page.iter().map(LetterView::of).collect(),
-        next_cursor: next.map(|last| Place::of(last).seal()),
+    let list = DeadLetterList {
+        dead_letters: page.iter().map(DeadLetterView::of).collect(),
+        next_cursor: next.map(|last| Position::of(last).seal()),
     };
     Ok(reply::json(StatusCode::OK, &list))
 }
 
-impl<'a> LetterView<'a> {
-    fn of(record: &'a LetterRecord) -> Self {
-        let LetterRecord { message_id, queue, order_id, receive_count, at, settled_at, fate, message, body } = record;
+impl<'a> DeadLetterView<'a> {
+    fn of(record: &'a DeadLetterRecord) -> Self {
+        let DeadLetterRecord { message_id, queue, order_id, receive_count, at, settled_at, outcome, message, body } =
+            record;
         let (queue, agent) = match queue {
             None => (None, None),
-            Some(LetterQueue::Submission) => (Some("Submission"), None),
-            Some(LetterQueue::Scheduler) => (Some("Scheduler"), None),
-            Some(LetterQueue::Agent(agent)) => (Some("Agent"), Some(&**agent)),
+            Some(SourceQueue::Submission) => (Some("Submission"), None),
+            Some(SourceQueue::Scheduler) => (Some("Scheduler"), None),
+            Some(SourceQueue::Agent(agent)) => (Some("Agent"), Some(&**agent)),
         };
         Self {
             message_id,
@@ -88,15 +90,15 @@ impl<'a> LetterView<'a> {
             receive_count: *receive_count,
             at: *at,
             settled_at: *settled_at,
-            fate: *fate,
+            outcome: *outcome,
             message,
             body_bytes: body.as_ref().map(|body| body.len()),
         }
     }
 }
 
-impl Place {
-    fn of(record: &LetterRecord) -> Self {
+impl Position {
+    fn of(record: &DeadLetterRecord) -> Self {
         Self { settled_at: record.settled_at, message_id: record.message_id.clone() }
     }
 
@@ -113,9 +115,9 @@ impl Place {
 
     /// Where the records after this one begin. A record that was settled again since has moved to the front; then those
     /// follow that were settled when it was or before: rather one twice than one not at all.
-    fn next_in(&self, records: &[LetterRecord]) -> usize {
+    fn next_in(&self, records: &[DeadLetterRecord]) -> usize {
         let is_here =
-            |record: &LetterRecord| (record.settled_at, &record.message_id) == (self.settled_at, &self.message_id);
+            |record: &DeadLetterRecord| (record.settled_at, &record.message_id) == (self.settled_at, &self.message_id);
         match records.iter().position(is_here) {
             Some(at) => at + 1,
             None => records.iter().position(|record| record.settled_at <= self.settled_at).unwrap_or(records.len()),
@@ -130,32 +132,32 @@ mod tests {
     use super::*;
     use crate::testing::{Answer, Fake};
 
-    fn record(n: i64) -> LetterRecord {
-        LetterRecord {
+    fn record(n: i64) -> DeadLetterRecord {
+        DeadLetterRecord {
             message_id: format!("m:{n}").into(),
-            queue: Some(LetterQueue::Scheduler),
+            queue: Some(SourceQueue::Scheduler),
             order_id: Some(OrderId::from_idempotency_key("shop", "a")),
             receive_count: 5,
             at: Timestamp::from_epoch_ms(1_000),
             // Two at a time.
             settled_at: Timestamp::from_epoch_ms(2_000 + n / 2),
-            fate: LetterFate::Stale,
+            outcome: DeadLetterOutcome::Stale,
             message: "in words".into(),
             body: None,
         }
     }
 
     /// Records 0 to `count`, the last settled last.
-    fn with_letters(count: i64) -> Fake {
+    fn with_dead_letters(count: i64) -> Fake {
         let fake = Fake::default();
-        (0..count).for_each(|n| fake.settles_letter(record(n)));
+        (0..count).for_each(|n| fake.settles_dead_letter(record(n)));
         fake
     }
 
     fn ids(answer: &Answer) -> Vec<String> {
         assert_eq!(answer.status, 200, "{}", answer.text);
-        let letters = answer.body["DeadLetters"].as_array().unwrap();
-        letters.iter().map(|letter| letter["MessageID"].as_str().unwrap().to_owned()).collect()
+        let dead_letters = answer.body["DeadLetters"].as_array().unwrap();
+        dead_letters.iter().map(|dead_letter| dead_letter["MessageID"].as_str().unwrap().to_owned()).collect()
     }
 
     fn next_page(fake: &Fake, answer: &Answer, limit: usize) -> Answer {
@@ -164,11 +166,17 @@ mod tests {
     }
 
     #[test]
-    fn a_letter_is_shown_with_its_fate_and_without_its_body() {
+    fn a_dead_letter_is_shown_with_its_fate_and_without_its_body() {
         let fake = Fake::default();
-        let (queue, body) = (Some(LetterQueue::Agent("payment".into())), Some("{\"Card\":\"4111\"".into()));
-        fake.settles_letter(LetterRecord { queue, body, order_id: None, fate: LetterFate::Unreadable, ..record(0) });
-        fake.settles_letter(record(1));
+        let (queue, body) = (Some(SourceQueue::Agent("payment".into())), Some("{\"Card\":\"4111\"".into()));
+        fake.settles_dead_letter(DeadLetterRecord {
+            queue,
+            body,
+            order_id: None,
+            outcome: DeadLetterOutcome::Unreadable,
+            ..record(0)
+        });
+        fake.settles_dead_letter(record(1));
         let answer = fake.get("/dead-letters");
         let (at, settled_at) = ("1970-01-01T00:00:01.000Z", "1970-01-01T00:00:02.000Z");
         let expected = json!({"DeadLetters": [
@@ -186,8 +194,8 @@ mod tests {
     }
 
     #[test]
-    fn letters_go_page_by_page_the_last_settled_first() {
-        let fake = with_letters(7);
+    fn dead_letters_go_page_by_page_the_last_settled_first() {
+        let fake = with_dead_letters(7);
         let first = fake.get("/dead-letters?limit=3");
         let second = next_page(&fake, &first, 3);
         let third = next_page(&fake, &second, 3);
@@ -196,22 +204,22 @@ mod tests {
         assert_eq!(seen, ["m:6", "m:5", "m:4", "m:3", "m:2", "m:1", "m:0"]);
         assert_eq!(fake.get("/dead-letters?limit=7").body.get("NextCursor"), None);
         assert_eq!(Fake::default().get("/dead-letters").body, json!({"DeadLetters": []}));
-        assert_eq!((ids(&with_letters(200).get("/dead-letters")).len()), 50);
+        assert_eq!((ids(&with_dead_letters(200).get("/dead-letters")).len()), 50);
     }
 
     #[test]
     fn a_page_goes_on_where_it_was_whatever_is_settled_in_the_meantime() {
-        let fake = with_letters(6);
+        let fake = with_dead_letters(6);
         let first = fake.get("/dead-letters?limit=2");
-        fake.settles_letter(record(8));
+        fake.settles_dead_letter(record(8));
         assert_eq!(ids(&next_page(&fake, &first, 2)), ["m:3", "m:2"]);
-        fake.settles_letter(LetterRecord { settled_at: Timestamp::from_epoch_ms(9_000), ..record(4) });
+        fake.settles_dead_letter(DeadLetterRecord { settled_at: Timestamp::from_epoch_ms(9_000), ..record(4) });
         assert_eq!(ids(&next_page(&fake, &first, 2)), ["m:5", "m:3"], "the last of the first page moved to the front");
     }
 
     #[test]
     fn a_bad_parameter_is_400_and_named() {
-        let fake = with_letters(3);
+        let fake = with_dead_letters(3);
         let of_orders = cursor::seal("", "1000:m:1");
         let no_place = cursor::seal(LIST, "m1");
         let no_time = cursor::seal(LIST, "soon:m:1");

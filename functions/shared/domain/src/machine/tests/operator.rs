@@ -1,7 +1,7 @@
 //! Rules 10 to 12 and 15: who is told, what an operator can do, and bounds.
 
 use crate::machine::testing::{Case, done};
-use crate::machine::{Dropped, Event, Impossible, Letter, Moment, Refused, Verdict, decide};
+use crate::machine::{DeadLetterSubject, Dropped, Event, Impossible, Moment, Refused, Verdict, decide};
 use crate::message::{Action, Failure, Outcome};
 use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Task, Watch, reason};
 
@@ -84,7 +84,7 @@ fn resubmit_takes_the_failed_step_back_with_no_failures_counted() {
 }
 
 #[test]
-fn a_redelivered_resubmit_finds_its_wish_done_and_sends_what_followed() {
+fn a_redelivered_resubmit_finds_its_command_done_and_sends_what_followed() {
     let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], false);
     case.wake();
     case.rejected("a");
@@ -104,7 +104,7 @@ fn resubmit_is_refused_outside_error_and_when_meant_for_an_earlier_one() {
     let seen = case.task.version;
     case.resubmit();
     case.rejected("a");
-    assert_eq!(case.wish(Action::Resubmit, Some(seen)), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.apply_command(Action::Resubmit, Some(seen)), Verdict::Refused(Refused::Stale));
     assert_eq!(case.resubmit(), Verdict::Taken);
 }
 
@@ -233,9 +233,9 @@ fn a_late_duplicate_of_a_pause_or_a_resume_does_nothing() {
     case.pause();
     let resumed_after = Some(case.task.version);
     case.resume();
-    assert_eq!(case.wish(Action::Pause, seen), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.apply_command(Action::Pause, seen), Verdict::Refused(Refused::Stale));
     case.pause();
-    assert_eq!(case.wish(Action::Resume, resumed_after), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.apply_command(Action::Resume, resumed_after), Verdict::Refused(Refused::Stale));
     assert!(case.task.paused.is_some());
 }
 
@@ -244,11 +244,11 @@ fn a_pause_or_a_resume_that_is_meant_for_the_version_before_comes_too_late_and_o
     let mut case = Case::chain();
     let before = case.task.version;
     case.pause();
-    assert_eq!(case.wish(Action::Resume, Some(before)), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.apply_command(Action::Resume, Some(before)), Verdict::Refused(Refused::Stale));
     let paused = case.task.version;
-    assert_eq!(case.wish(Action::Resume, Some(paused)), Verdict::Taken);
-    assert_eq!(case.wish(Action::Pause, Some(paused)), Verdict::Refused(Refused::Stale));
-    assert_eq!(case.wish(Action::Pause, Some(case.task.version)), Verdict::Taken);
+    assert_eq!(case.apply_command(Action::Resume, Some(paused)), Verdict::Taken);
+    assert_eq!(case.apply_command(Action::Pause, Some(paused)), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.apply_command(Action::Pause, Some(case.task.version)), Verdict::Taken);
 }
 
 #[test]
@@ -306,15 +306,19 @@ fn cancel_undoes_a_paused_order_as_well() {
 fn a_dead_letter_of_the_current_attempt_stops_the_order_and_a_stale_one_is_dropped() {
     let mut case = Case::chain();
     case.wake();
-    let letter = |attempt| Letter::Attempt { step: "a".into(), direction: Direction::Forward, attempt };
-    assert_eq!(case.apply(Event::DeadLetter { letter: &letter(2) }), Verdict::Nothing);
-    assert_eq!(case.apply(Event::DeadLetter { letter: &letter(1) }), Verdict::Taken);
+    let dead_letter = |attempt| DeadLetterSubject::Attempt { step: "a".into(), direction: Direction::Forward, attempt };
+    assert_eq!(case.apply(Event::DeadLetter { dead_letter: &dead_letter(2) }), Verdict::Nothing);
+    assert_eq!(case.apply(Event::DeadLetter { dead_letter: &dead_letter(1) }), Verdict::Taken);
     assert_eq!((case.state(), case.told()), (ProcessState::Error, vec!["OrderNeedsOperator"]));
     assert_eq!(case.task.reason.as_ref().map(|reason| &*reason.code), Some(reason::DEAD_LETTER));
-    assert_eq!(case.apply(Event::DeadLetter { letter: &letter(1) }), Verdict::Nothing, "counted once");
+    assert_eq!(case.apply(Event::DeadLetter { dead_letter: &dead_letter(1) }), Verdict::Nothing, "counted once");
     case.resubmit();
     assert_eq!((case.states().as_str(), case.step("a").attempt), (">..", 2));
-    assert_eq!(case.apply(Event::DeadLetter { letter: &letter(1) }), Verdict::Nothing, "a week-old letter is stale");
+    assert_eq!(
+        case.apply(Event::DeadLetter { dead_letter: &dead_letter(1) }),
+        Verdict::Nothing,
+        "a week-old letter is stale"
+    );
 }
 
 #[test]
@@ -322,8 +326,8 @@ fn the_undo_of_an_attempt_that_a_dead_letter_stopped_waits_for_its_complete_by()
     let mut case = Case::chain();
     case.wake();
     let complete_by = case.step("a").complete_by.unwrap();
-    let letter = Letter::Attempt { step: "a".into(), direction: Direction::Forward, attempt: 1 };
-    case.apply(Event::DeadLetter { letter: &letter });
+    let dead_letter = DeadLetterSubject::Attempt { step: "a".into(), direction: Direction::Forward, attempt: 1 };
+    case.apply(Event::DeadLetter { dead_letter: &dead_letter });
     case.cancel();
     assert!(case.requested().is_empty(), "its agent may be at work all the same");
     assert_eq!(case.step("a").not_before, Some(complete_by));
@@ -337,9 +341,9 @@ fn the_undo_of_an_attempt_that_a_dead_letter_stopped_waits_for_its_complete_by()
 fn f50_a_dead_letter_of_an_attempt_past_its_time_is_left_to_the_supervisor() {
     let mut case = Case::chain();
     case.wake();
-    let letter = Letter::Attempt { step: "a".into(), direction: Direction::Forward, attempt: 1 };
+    let dead_letter = DeadLetterSubject::Attempt { step: "a".into(), direction: Direction::Forward, attempt: 1 };
     case.now = case.step("a").complete_by.unwrap();
-    assert_eq!(case.apply(Event::DeadLetter { letter: &letter }), Verdict::Nothing);
+    assert_eq!(case.apply(Event::DeadLetter { dead_letter: &dead_letter }), Verdict::Nothing);
     case.expire_all();
     assert_eq!((case.state(), case.step("a").failure_count), (ProcessState::Processing, 1));
 }
@@ -349,8 +353,8 @@ fn a_dead_wake_matters_only_while_nobody_came_by_another_way() {
     let mut case = Case::chain();
     let mut woken = Case::chain();
     woken.wake();
-    assert_eq!(woken.apply(Event::DeadLetter { letter: &Letter::Wake }), Verdict::Nothing);
-    assert_eq!(case.apply(Event::DeadLetter { letter: &Letter::Wake }), Verdict::Taken);
+    assert_eq!(woken.apply(Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake }), Verdict::Nothing);
+    assert_eq!(case.apply(Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake }), Verdict::Taken);
     assert_eq!(case.state(), ProcessState::Error);
     case.resubmit();
     assert_eq!(case.states(), ">..");
@@ -373,11 +377,11 @@ fn a_late_duplicate_of_a_cancel_does_not_touch_a_later_error() {
     let mut case = Case::chain();
     case.wake();
     let seen = Some(case.task.version);
-    case.wish(Action::Cancel, seen);
+    case.command(Action::Cancel, seen);
     case.pass_ms(10_000);
     case.wake();
     case.rejected("a");
-    assert_eq!(case.wish(Action::Cancel, seen), Verdict::Refused(Refused::Stale));
+    assert_eq!(case.apply_command(Action::Cancel, seen), Verdict::Refused(Refused::Stale));
     assert_eq!((case.state(), case.task.unsent.len()), (ProcessState::Error, 1));
 }
 

@@ -25,7 +25,7 @@ use response::{Answer, problem};
 ///
 /// # Errors
 /// When the platform cannot be reached.
-pub async fn door<Handle, Handling>(handle: Handle) -> Result<(), Error>
+pub async fn http_api<Handle, Handling>(handle: Handle) -> Result<(), Error>
 where
     Handle: Fn(String, Request<Bytes>) -> Handling,
     Handling: Future<Output = Response<Bytes>>,

@@ -13,17 +13,17 @@ use crate::dynamo::record::{Item, text, time};
 use crate::dynamo::schema::Index;
 use crate::sdk_error::port_error;
 
-/// Where an entry stands in a list: newest first, and at the same time lane by lane, in the order that DynamoDB has in each.
+/// Where an entry stands in a list: newest first, and at the same time priority by priority, in the order that DynamoDB has in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Position {
     pub(super) at: Timestamp,
-    pub(super) lane: u8,
+    pub(super) partition: u8,
     pub(super) order_id: OrderId,
 }
 
 /// A partition that is being read.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct Partition {
     number: u8,
     hash: String,
     /// Entries that were read and not taken.
@@ -44,24 +44,24 @@ enum Rest {
     Nothing,
 }
 
-impl Lane {
+impl Partition {
     /// A partition, from its newest entry or from behind the last one of the page before.
-    pub(super) fn new(index: &Index, number: u8, hash: String, after: Option<&Place>) -> Self {
+    pub(super) fn new(index: &Index, number: u8, hash: String, after: Option<&Position>) -> Self {
         let (until, rest) = match after {
             None => (None, Rest::All),
-            Some(after) if number == after.lane => {
+            Some(after) if number == after.partition => {
                 (Some(after.at), Rest::Behind(entry_key(index, &hash, after.at, after.order_id)))
             }
-            // Of the same time the earlier lanes were taken, and the later ones not.
-            Some(after) if number < after.lane => (Some(after.at.minus_ms(1)), Rest::All),
+            // Of the same time the earlier priorities were taken, and the later ones not.
+            Some(after) if number < after.partition => (Some(after.at.minus_ms(1)), Rest::All),
             Some(after) => (Some(after.at), Rest::All),
         };
         Self { number, hash, entries: VecDeque::new(), until, rest }
     }
 
     /// The newest entry that was not taken, of those that were read.
-    pub(super) fn head(&self) -> Option<Place> {
-        self.entries.front().map(|&(at, order_id)| Place { at, lane: self.number, order_id })
+    pub(super) fn head(&self) -> Option<Position> {
+        self.entries.front().map(|&(at, order_id)| Position { at, partition: self.number, order_id })
     }
 
     pub(super) fn take_head(&mut self) {

@@ -1,8 +1,8 @@
-//! The door as a whole: any request.
+//! The API as a whole: any request.
 
-use api::Door;
+use api::ApiConfig;
 use bytes::Bytes;
-use domain::ports::{Inserted, Jobs, Letters, Source, Store};
+use domain::ports::{DeadLetterRecords, Inserted, Jobs, Source, Store};
 use domain::task::{ProcessState, Watch};
 use futures_util::FutureExt;
 use http::{Request, Response};
@@ -14,7 +14,7 @@ use crate::faulty::Faulty;
 use crate::memory::Memory;
 use crate::world::{drive, now};
 
-/// The reply channel that the door knows.
+/// The reply channel that the API knows.
 const CHANNEL: &str = "shop-replies";
 
 /// Every request is answered: never by a fault of ours, always in JSON, and where it is refused by a problem document, and
@@ -49,8 +49,8 @@ pub(super) fn run(input: &[u8]) {
 
 fn answer(memory: &Memory, request: Request<Bytes>) -> Response<Bytes> {
     let ports = Faulty::new(memory.clone());
-    let door = Door::new([CHANNEL]).with_services(["inventory", "payment"]);
-    drive(memory, &ports, api::handle(&ports, &door, "shop", request)).expect("an answer")
+    let api_config = ApiConfig::new([CHANNEL]).with_services(["inventory", "payment"]);
+    drive(memory, &ports, api::handle(&ports, &api_config, "shop", request)).expect("an answer")
 }
 
 fn check(method: &str, response: &Response<Bytes>) {
@@ -74,7 +74,7 @@ fn check(method: &str, response: &Response<Bytes>) {
     }
 }
 
-/// Ports with an order in each of three states, a job and a letter.
+/// Ports with an order in each of three states, a job and a dead letter.
 pub(super) fn memory() -> Memory {
     let memory = Memory::new(samples::NOON, 7);
     for (n, state) in [(1, ProcessState::Pending), (2, ProcessState::Error), (3, ProcessState::Processed)] {
@@ -87,7 +87,7 @@ pub(super) fn memory() -> Memory {
         assert_eq!(now(memory.insert(order, task)).expect("a store"), Inserted::New);
     }
     now(memory.set_job(0, samples::job("j1", 0).into())).expect("a store");
-    now(Letters::record(&memory, samples::letter(1, 0))).expect("a store");
+    now(DeadLetterRecords::record(&memory, samples::dead_letter(1, 0))).expect("a store");
     memory
 }
 

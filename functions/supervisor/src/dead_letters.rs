@@ -1,0 +1,263 @@
+//! Settling what ended in a dead-dead letter queue with the order that it was about.
+//!
+//! A dead letter whose order does not need it any more is dropped; one that its order still needs puts the order in `Error`
+//! and calls an operator, whose resubmit makes a new attempt. Where no order can call for it, as for a command or for what
+//! nobody can read, an alert is published for the dead letter. Either way it is written down before it is let go.
+
+use std::sync::Arc;
+
+use domain::advance::{AdvanceError, AdvancePorts, advance};
+use domain::batch::{Failures, Handled, Record, each};
+use domain::id::OrderId;
+use domain::instance::Instance;
+use domain::machine::{DeadLetterSubject, Decision, Event, Moment, Verdict, decide};
+use domain::message::{CloudEvent, Command, Delivery, Reply, Request, SchedulerMessage, Undecodable, decode};
+use domain::observe;
+use domain::order::Order;
+use domain::ports::{
+    DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Inserted, PortError,
+    SourceQueue,
+};
+use domain::task::{ProcessState, Task, reason};
+
+use crate::alerts;
+
+/// What it takes to settle dead letters.
+pub trait DeadLetterPorts: AdvancePorts + DeadLetterRecords {}
+
+impl<P: AdvancePorts + DeadLetterRecords> DeadLetterPorts for P {}
+
+/// Handles a batch of the dead-dead letter queues. A dead letter that could not be settled stays where it is.
+pub async fn dead_letters(
+    ports: &impl DeadLetterPorts,
+    instance: &Instance,
+    batch: Vec<Delivery<DeadLetter>>,
+) -> Failures {
+    // A frame that cannot be read is settled as well: there is no queue behind this one.
+    let batch = batch.into_iter().map(|Delivery { receipt, receive_count, parent, body }| Delivery {
+        receipt,
+        receive_count,
+        parent,
+        body: Ok(body),
+    });
+    // Whose trace it is shows only when it is read.
+    let span = |_: &Record<_>| tracing::Span::none();
+    each(batch.collect(), span, |record: Record<Result<DeadLetter, Undecodable>>| async move {
+        let record = match record.message {
+            Ok(dead_letter) => settle(ports, instance, dead_letter).await?,
+            Err(undecodable) => {
+                let message_id = record.receipt.message_id;
+                tracing::error!(%message_id, "dead letter without a frame: {undecodable}");
+                let now = ports.now();
+                alert(ports, alerts::unreadable(&message_id, None, &undecodable.problem, now)).await?;
+                DeadLetterRecord {
+                    message_id,
+                    queue: None,
+                    order_id: None,
+                    receive_count: record.receive_count,
+                    at: now,
+                    settled_at: now,
+                    outcome: DeadLetterOutcome::Unreadable,
+                    message: undecodable.problem,
+                    body: None,
+                }
+            }
+        };
+        let outcome = record.outcome;
+        ports.record(record).await?;
+        tracing::debug!(monotonic_counter.dead_letters = 1, fate = outcome.name(), "settled");
+        Ok::<Handled, AdvanceError>(Handled::Done)
+    })
+    .await
+}
+
+/// What a dead letter says.
+enum Content {
+    Order(Box<Order>),
+    Attempt(OrderId, DeadLetterSubject),
+    Wake(OrderId),
+    Command(Command),
+}
+
+/// Does what a dead letter means for its order, and says what became of it.
+async fn settle(
+    ports: &impl DeadLetterPorts,
+    instance: &Instance,
+    dead_letter: DeadLetter,
+) -> Result<DeadLetterRecord, AdvanceError> {
+    let (order_id, outcome, words) = match read(&dead_letter) {
+        Ok(content) => settle_content(ports, instance, &dead_letter.message_id, content).await?,
+        Err(undecodable) => {
+            let problem = undecodable.to_string();
+            alert(ports, alerts::unreadable(&dead_letter.message_id, Some(&dead_letter.queue), &problem, ports.now()))
+                .await?;
+            (None, DeadLetterOutcome::Unreadable, problem)
+        }
+    };
+    let message_id = &*dead_letter.message_id;
+    match outcome {
+        DeadLetterOutcome::Stored | DeadLetterOutcome::Held => {
+            tracing::warn!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}")
+        }
+        DeadLetterOutcome::LostCommand => tracing::warn!(message_id, ?order_id, "an operator's wish was lost: {words}"),
+        DeadLetterOutcome::Stale | DeadLetterOutcome::NoOrder => {
+            tracing::info!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}")
+        }
+        DeadLetterOutcome::Unreadable => {
+            tracing::error!(message_id, queue = ?dead_letter.queue, "dead letter: {words}")
+        }
+    }
+    let body = (outcome == DeadLetterOutcome::Unreadable).then(|| kept(dead_letter.body));
+    Ok(DeadLetterRecord {
+        message_id: dead_letter.message_id,
+        queue: Some(dead_letter.queue),
+        order_id,
+        receive_count: dead_letter.receive_count,
+        at: dead_letter.at,
+        settled_at: ports.now(),
+        outcome,
+        message: words.into(),
+        body,
+    })
+}
+
+fn read(dead_letter: &DeadLetter) -> Result<Content, Undecodable> {
+    let body = dead_letter.body.as_bytes();
+    match &dead_letter.queue {
+        SourceQueue::Submission => decode(body).map(|order| Content::Order(Box::new(order))),
+        SourceQueue::Agent(_) => decode(body).map(|Request { order_id, step, direction, attempt, .. }| {
+            Content::Attempt(order_id, DeadLetterSubject::Attempt { step, direction, attempt })
+        }),
+        SourceQueue::Scheduler => decode(body).map(|message| match message {
+            SchedulerMessage::Wake(wake) => Content::Wake(wake.order_id),
+            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. }) => {
+                Content::Attempt(order_id, DeadLetterSubject::Attempt { step, direction, attempt })
+            }
+            SchedulerMessage::Command(command) => Content::Command(command),
+        }),
+    }
+}
+
+/// The body, cut where it is longer than any message can be.
+fn kept(body: Arc<str>) -> Arc<str> {
+    if body.len() <= DEAD_LETTER_BYTES_MAX {
+        return body;
+    }
+    let end = (0..=DEAD_LETTER_BYTES_MAX).rev().find(|&end| body.is_char_boundary(end)).unwrap_or(0);
+    body[..end].into()
+}
+
+async fn settle_content(
+    ports: &impl DeadLetterPorts,
+    instance: &Instance,
+    message_id: &str,
+    content: Content,
+) -> Result<(Option<OrderId>, DeadLetterOutcome, String), AdvanceError> {
+    let (order_id, (outcome, words)) = match content {
+        Content::Order(order) => (order.order_id, settle_submission(ports, instance, *order).await?),
+        Content::Attempt(order_id, dead_letter) => {
+            (order_id, settle_dead_letter(ports, instance, order_id, &dead_letter).await?)
+        }
+        Content::Wake(order_id) => {
+            (order_id, settle_dead_letter(ports, instance, order_id, &DeadLetterSubject::Wake).await?)
+        }
+        Content::Command(command) => {
+            alert(ports, alerts::lost_command(message_id, &command, ports.now())).await?;
+            (command.order_id, (DeadLetterOutcome::LostCommand, alerts::words(&command)))
+        }
+    };
+    Ok((Some(order_id), outcome, words))
+}
+
+/// Puts an alert on the event bus that no task owes.
+async fn alert(ports: &impl DeadLetterPorts, event: CloudEvent) -> Result<(), PortError> {
+    let kind = event.kind.clone();
+    ports.publish(event).await?;
+    tracing::debug!(monotonic_counter.alerts_sent = 1, kind = &*kind, "alerted");
+    Ok(())
+}
+
+/// A message about an order that is stored: its task tells whether it still matters.
+async fn settle_dead_letter(
+    ports: &impl DeadLetterPorts,
+    instance: &Instance,
+    order_id: OrderId,
+    dead_letter: &DeadLetterSubject,
+) -> Result<(DeadLetterOutcome, String), AdvanceError> {
+    let verdict = advance(ports, instance, order_id, Event::DeadLetter { dead_letter }).await?;
+    match verdict {
+        Some(Verdict::Taken) => Ok((DeadLetterOutcome::Held, "the order waits for an operator".into())),
+        Some(Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_)) => {
+            // An earlier delivery of this dead letter may have held the order and not come so far as to write that down.
+            match ports.task(order_id).await? {
+                Some(task) if is_held_for(&task, dead_letter) => {
+                    Ok((DeadLetterOutcome::Held, "the order waits for an operator".into()))
+                }
+                Some(_) | None => Ok((DeadLetterOutcome::Stale, "the order does not need it any more".into())),
+            }
+        }
+        None => Ok((DeadLetterOutcome::NoOrder, "there is no such order".into())),
+    }
+}
+
+/// Whether it was this dead letter that put the task in `Error`.
+fn is_held_for(task: &Task, dead_letter: &DeadLetterSubject) -> bool {
+    let Some(reason) = task.reason.as_ref().filter(|reason| &*reason.code == reason::DEAD_LETTER) else {
+        return false;
+    };
+    let is_about_it = match dead_letter {
+        DeadLetterSubject::Wake => reason.step.is_none(),
+        DeadLetterSubject::Attempt { step, direction, attempt } => task.step(step).is_some_and(|(_, stored)| {
+            reason.step.as_ref() == Some(step) && (stored.direction, stored.attempt) == (*direction, *attempt)
+        }),
+    };
+    task.process_state == ProcessState::Error && is_about_it
+}
+
+/// An accepted order that could not be stored: it is stored now, held in `Error`, in one write, so that nothing is lost
+/// and nothing starts before somebody has looked.
+async fn settle_submission(
+    ports: &impl DeadLetterPorts,
+    instance: &Instance,
+    order: Order,
+) -> Result<(DeadLetterOutcome, String), AdvanceError> {
+    let order_id = order.order_id;
+    let (new, held) = new_and_held(ports, instance, &order)?;
+    match ports.insert(order, held.clone()).await? {
+        Inserted::New => {
+            tracing::debug!(monotonic_counter.orders_submitted = 1, %order_id, "stored");
+            observe::tell(&new, &held);
+        }
+        Inserted::Same => {
+            let was_this = ports.task(order_id).await?.is_some_and(|task| is_held_for(&task, &DeadLetterSubject::Wake));
+            if !was_this {
+                return Ok((DeadLetterOutcome::Stale, "the order is stored".into()));
+            }
+        }
+        Inserted::Different => {
+            return Ok((DeadLetterOutcome::Stale, "another order is stored under the same idempotency key".into()));
+        }
+    }
+    // What the stored state owes to the outside is told as after any redelivery; else the supervisor does it later.
+    let told = Event::Wake { hops: 0, redelivered: true };
+    if let Err(error) = advance(ports, instance, order_id, told).await {
+        tracing::warn!(%order_id, "alert not sent, will be: {error}");
+    }
+    Ok((DeadLetterOutcome::Stored, "the order is stored and waits for an operator".into()))
+}
+
+/// The task of a new order, and the same stopped before its first step.
+fn new_and_held(
+    ports: &impl DeadLetterPorts,
+    instance: &Instance,
+    order: &Order,
+) -> Result<(Task, Task), AdvanceError> {
+    let workflow = instance.workflows.current();
+    let task = Task::new(order, workflow, instance.shards, ports.random());
+    let moment = Moment { now: ports.now(), instance: &instance.name, nonce: ports.random(), draw: 0 };
+    let Decision { change, .. } =
+        decide(&task, workflow, Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake }, moment)
+            .map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;
+    let held = change.unwrap_or_else(|| task.clone());
+    Ok((task, held))
+}
