@@ -87,10 +87,8 @@
 pub mod bench;
 pub mod collector;
 pub mod conformance;
-pub mod faulty;
 pub mod fuzzing;
 pub mod machine;
-pub mod memory;
 #[path = "../model/mod.rs"]
 pub mod model;
 pub mod runtime_api;

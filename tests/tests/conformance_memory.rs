@@ -3,9 +3,9 @@
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, Source};
+use memory::{Memory, RECEIVES_MAX, VISIBILITY_MS};
 use tests::conformance::samples::NOON;
 use tests::conformance::{StoreWorld, World};
-use tests::memory::{Memory, RECEIVES_MAX, VISIBILITY_MS};
 
 struct InMemory(Memory);
 

@@ -15,9 +15,9 @@ use domain::order::Order;
 use domain::ports::{DeadLetter, SourceQueue};
 use domain::task::{Direction, ProcessState};
 use domain::time::Timestamp;
+use memory::faulty::Fault;
 use serde_json::Value;
 use tests::conformance::samples::{self, NOON};
-use tests::faulty::Fault;
 use tests::world::{Act, BACKED_OFF_MS, EXPIRED_MS, End, ONE_DONE, ONE_FAILED, World, drive};
 
 /// Stands in documents and outputs, and in nothing else.

@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 
 use super::document;
 use crate::conformance::samples::{NOON, receipts};
-use crate::memory::Memory;
+use memory::Memory;
 
 /// What each stage does to every order.
 pub const STAGES: [&str; 9] = [

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::text::Text;
 use crate::conformance::samples;
-use crate::faulty::Faulty;
-use crate::memory::Memory;
 use crate::world::{drive, now};
+use memory::Memory;
+use memory::faulty::Faulty;
 
 /// The reply channel that the API knows.
 const CHANNEL: &str = "shop-replies";

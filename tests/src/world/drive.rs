@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use domain::ports::Clock;
 
-use crate::faulty::Faulty;
-use crate::memory::Memory;
+use memory::Memory;
+use memory::faulty::Faulty;
 
 /// Runs a future to its end, and moves the clock whenever all that is left is to wait. `None`: it died at a port, and was
 /// dropped where it stood.

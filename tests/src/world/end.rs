@@ -9,7 +9,7 @@ use domain::ports::{Clock, Store};
 use domain::task::{Direction, ProcessState, StepState, Task};
 
 use super::{World, now};
-use crate::faulty::Record;
+use memory::faulty::Record;
 
 /// Nothing is under way any more after so long, in milliseconds.
 const LONG_MS: u64 = 8 * 24 * 60 * 60 * 1_000;

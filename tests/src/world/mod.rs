@@ -29,9 +29,9 @@ use supervisor::{Report, Settings};
 
 use crate::conformance::samples::{self, NOON};
 #[cfg(doc)]
-use crate::faulty::Fault;
-use crate::faulty::Faulty;
-use crate::memory::{Memory, VISIBILITY_MS};
+use memory::faulty::Fault;
+use memory::faulty::Faulty;
+use memory::{Memory, VISIBILITY_MS};
 
 pub use drive::drive;
 pub use end::End;

@@ -11,7 +11,7 @@ use domain::ports::Clock;
 use domain::task::Direction;
 use domain::time::Timestamp;
 
-use crate::memory::Memory;
+use memory::Memory;
 
 /// One call as the service saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]

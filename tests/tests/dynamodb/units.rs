@@ -16,8 +16,8 @@ use domain::ports::{
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
+use memory::Memory;
 use tests::conformance::samples::{self, NOON};
-use tests::memory::Memory;
 
 use super::local::Local;
 

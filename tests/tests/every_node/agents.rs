@@ -5,7 +5,7 @@ use domain::id::OrderId;
 use domain::message::{Action, Request, idempotency_key};
 use domain::ports::{Clock, Commit, Memo, MemoState, Memos, Services};
 use domain::task::{Direction, reason};
-use tests::faulty::Fault;
+use memory::faulty::Fault;
 use tests::world::{Act, EXPIRED_MS, End, World, now};
 
 use crate::node::{Node, Scene, claimed, command, steps_done, world};

@@ -3,9 +3,9 @@
 use domain::id::OrderId;
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::order::Order;
+use memory::Fault as QueueFault;
+use memory::faulty::Fault;
 use tests::conformance::samples;
-use tests::faulty::Fault;
-use tests::memory::Fault as QueueFault;
 use tests::world::{End, World};
 
 /// The reply channel of the orders that name one.

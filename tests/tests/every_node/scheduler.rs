@@ -82,7 +82,7 @@ fn wakes() -> Vec<Node> {
         node("a wake that comes again: sends the request again", || {
             let world = world();
             let order_id = stored(&world);
-            world.ports.next("queues.to_agent", tests::faulty::Fault::DiesBefore);
+            world.ports.next("queues.to_agent", memory::faulty::Fault::DiesBefore);
             world.schedule();
             world.until_redelivery();
             Scene::fed(world, World::schedule).ends(order_id, End::Processed)

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use tests::faulty::Fault;
+use memory::faulty::Fault;
 
 use crate::node::{Node, Play};
 use crate::{agents, api, bulk, dead_letters, scheduler, submission, supervisor};

@@ -4,7 +4,7 @@ use agent::MemoPolicy;
 use domain::id::OrderId;
 use domain::message::Action;
 use domain::task::{Direction, ProcessState, reason};
-use tests::faulty::Fault;
+use memory::faulty::Fault;
 use tests::world::{Act, BACKED_OFF_MS, EXPIRED_MS, End, ONE_DONE, Ran, World};
 
 use crate::scenes::{DEATHS, at_every_call, command, two_steps_done};

@@ -11,9 +11,9 @@ use domain::ports::{Queues, Source, Store};
 use domain::task::{ProcessState, StepState, Task};
 use domain::workflow::Workflows;
 use embedded::{Engine, Options};
+use memory::Memory;
 use tempfile::TempDir;
 use tests::conformance::samples::{self, NOON};
-use tests::memory::Memory;
 use tests::world::{AGENTS, Remote};
 use tokio::task::JoinSet;
 

@@ -9,9 +9,9 @@ use domain::ports::{Clock, DeadLetter, DeadLetterOutcome, DeadLetterRecords, Sou
 use domain::task::{Direction, ProcessState, reason};
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
+use memory::faulty::Fault;
+use memory::{RECEIVES_MAX, VISIBILITY_MS};
 use tests::conformance::samples::{self, NOON};
-use tests::faulty::Fault;
-use tests::memory::{RECEIVES_MAX, VISIBILITY_MS};
 use tests::world::{
     AGENTS, Act, BACKED_OFF_MS, EXPIRED_MS, End, ONE_DONE, ONE_FAILED, PATIENT, Ran, World, drive, now,
 };

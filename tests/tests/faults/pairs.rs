@@ -2,8 +2,8 @@
 
 use domain::message::Action;
 use domain::task::{Direction, ProcessState, reason};
-use tests::faulty::Fault;
-use tests::memory::VISIBILITY_MS;
+use memory::VISIBILITY_MS;
+use memory::faulty::Fault;
 use tests::world::{Act, BACKED_OFF_MS, EXPIRED_MS, End, World};
 
 use crate::scenes::{at_every_call, command};

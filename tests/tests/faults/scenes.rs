@@ -3,7 +3,7 @@
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Action, Command, Failure, Outcome, Request, SchedulerMessage};
-use tests::faulty::Fault;
+use memory::faulty::Fault;
 use tests::world::{BACKED_OFF_MS, EXPIRED_MS, ONE_DONE, World};
 
 /// Both ways to die at a call.

@@ -6,8 +6,8 @@ use domain::machine::{Dropped, Verdict};
 use domain::message::{Outcome, Receipt, Reply, SchedulerMessage, Wake};
 use domain::ports::{Source, Store};
 use domain::task::{Direction, ProcessState, StepState, reason};
+use memory::faulty::Fault;
 use tests::conformance::samples::{self, wake};
-use tests::faulty::Fault;
 use tests::world::{BACKED_OFF_MS, EXPIRED_MS, End, ONE_DONE, Ran, World, drive, now};
 
 use crate::scenes::{DEATHS, at_every_call, done, failed, two_attempts};

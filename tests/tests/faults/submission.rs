@@ -5,9 +5,9 @@ use domain::message::{Action, Delivery, Receipt, Undecodable};
 use domain::order::Order;
 use domain::ports::{Source, Store};
 use domain::task::{ProcessState, reason};
+use memory::RECEIVES_MAX;
+use memory::faulty::Fault;
 use tests::conformance::samples;
-use tests::faulty::Fault;
-use tests::memory::RECEIVES_MAX;
 use tests::world::{End, ONE_DONE, ONE_FAILED, Ran, World, now};
 
 use crate::scenes::{DEATHS, at_every_call, command};

@@ -3,9 +3,9 @@
 use domain::id::OrderId;
 use domain::limits::SHARDS;
 use domain::task::{Direction, ProcessState, StepState, reason};
+use memory::faulty::{Fault, Faulty};
 use supervisor::{Report, Settings};
 use tests::conformance::samples;
-use tests::faulty::{Fault, Faulty};
 use tests::world::{AGENTS, BACKED_OFF_MS, EXPIRED_MS, End, ONE_DONE, ONE_FAILED, PATIENT, Ran, World, drive};
 
 use crate::scenes::at_every_call;

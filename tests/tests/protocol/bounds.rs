@@ -128,7 +128,7 @@ fn rule_15_a_record_that_fails_leaves_its_neighbours_done() {
     let world = World::new();
     let ids = [1, 2, 3].map(|n| world.post(n));
     assert_eq!(world.submit(), Ran::Handled { done: 3, failed: 0 });
-    world.ports.next("store.commit", tests::faulty::Fault::Fails);
+    world.ports.next("store.commit", memory::faulty::Fault::Fails);
     assert_eq!(world.schedule(), Ran::Handled { done: 2, failed: 1 });
     let states = ids.map(|order_id| world.state(order_id));
     assert_eq!(states, [ProcessState::Pending, ProcessState::Processing, ProcessState::Processing]);

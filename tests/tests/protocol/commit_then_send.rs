@@ -5,8 +5,8 @@ use std::pin::pin;
 use domain::ports::Store;
 use domain::task::{ProcessState, StepState};
 use futures_util::{FutureExt, poll};
+use memory::faulty::Fault;
 use tests::conformance::samples::wake;
-use tests::faulty::Fault;
 
 use tests::world::{ONE_DONE, ONE_FAILED, Ran, World, now};
 

@@ -137,7 +137,7 @@ fn rule_9_a_scheduler_killed_in_the_middle_of_undoing_goes_on_backward() {
     // It turns round and asks shipping; dies when it has claimed payment's undo, and dies again at inventory's.
     assert_eq!((world.schedule(), world.serve("shipping")), (ONE_DONE, ONE_DONE));
     for agent in ["payment", "inventory"] {
-        world.ports.next("queues.to_agent", tests::faulty::Fault::DiesBefore);
+        world.ports.next("queues.to_agent", memory::faulty::Fault::DiesBefore);
         assert_eq!(world.schedule(), Ran::Died);
         assert_eq!(world.serve(agent), Ran::Idle);
         world.until_redelivery();

@@ -3,8 +3,8 @@
 use domain::id::OrderId;
 use domain::message::CloudEvent;
 use domain::task::{Direction, ProcessState};
+use memory::faulty::Fault;
 use tests::conformance::samples;
-use tests::faulty::Fault;
 
 use tests::world::{ONE_DONE, Ran, World};
 

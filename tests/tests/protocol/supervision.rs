@@ -2,8 +2,8 @@
 
 use domain::ports::Clock;
 use domain::task::{Direction, ProcessState, StepState, reason};
+use memory::faulty::Fault;
 use supervisor::{Report, Settings};
-use tests::faulty::Fault;
 use tests::world::{BACKED_OFF_MS, EXPIRED_MS, ONE_DONE, Ran, World, drive};
 
 #[test]

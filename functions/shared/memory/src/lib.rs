@@ -4,6 +4,7 @@
 //! of. It is the yardstick for the other adapters, and the world of the simulation.
 
 mod faults;
+pub mod faulty;
 mod leases;
 mod outside;
 mod queue;

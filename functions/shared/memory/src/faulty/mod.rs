@@ -14,7 +14,7 @@ use domain::time::Timestamp;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
 
-use crate::memory::Memory;
+use crate::Memory;
 
 pub use record::Record;
 
@@ -144,12 +144,13 @@ impl Faulty {
     }
 
     /// Whether a caller died since this was asked last.
-    pub(crate) fn has_died(&self) -> bool {
+    pub fn has_died(&self) -> bool {
         self.shared.died.swap(false, Ordering::Relaxed)
     }
 
     /// When the next of those wakes up who sleep.
-    pub(crate) fn next_to_wake(&self, now: Timestamp) -> Option<Timestamp> {
+    #[must_use]
+    pub fn next_to_wake(&self, now: Timestamp) -> Option<Timestamp> {
         lock(&self.shared.sleepers).until.values().filter(|&&until| until > now).min().copied()
     }
 
