@@ -11,9 +11,9 @@ use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
 use domain::ports::{Commit, ListError, PortError};
 use domain::time::Timestamp;
 use http::{HeaderMap, Response, StatusCode};
-use serde::Serialize;
+use wire::{JobList, Plan, Selector};
 
-use crate::job_view::JobView;
+use crate::job_view::shown;
 use crate::members::Members;
 use crate::operator::Author;
 use crate::problem::Problem;
@@ -31,12 +31,6 @@ pub(crate) enum JobAction {
     Start,
     /// Put nothing more on its way.
     Cancel,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct JobList<'a> {
-    jobs: Vec<JobView<'a>>,
 }
 
 /// `POST /bulk`: counts the orders that would be resubmitted and stores the job, which does nothing yet.
@@ -57,7 +51,7 @@ pub(crate) async fn plan(
     match stored.map_err(|error| Problem::Unavailable { advice: NOT_PLANNED, error })? {
         Commit::Committed => {
             tracing::info!(caller, job = &*job.id, by = &*job.spec.by, matching = job.dry_run.matching, "job planned");
-            let response = reply::json(StatusCode::CREATED, &JobView::of(&job));
+            let response = reply::json(StatusCode::CREATED, &shown(&job));
             Ok(reply::located(response, reply::job_path(&job.id)))
         }
         // Somebody drew the same id in the same millisecond.
@@ -92,7 +86,7 @@ pub(crate) async fn command(
                     why = &*author.reason,
                     "operator acts on a job"
                 );
-                return Ok(etag::tagged(reply::json(StatusCode::ACCEPTED, &JobView::of(&after)), after.version));
+                return Ok(etag::tagged(reply::json(StatusCode::ACCEPTED, &shown(&after)), after.version));
             }
             Commit::Conflict => {}
         }
@@ -103,7 +97,7 @@ pub(crate) async fn command(
 /// `GET /bulk/{id}`: how a job stands.
 pub(crate) async fn job(ports: &impl ApiPorts, id: &str, headers: &HeaderMap) -> Result<Response<Bytes>, Problem> {
     let job = stored(ports, id).await?;
-    etag::unless_known(reply::json(StatusCode::OK, &JobView::of(&job)), headers, job.version)
+    etag::unless_known(reply::json(StatusCode::OK, &shown(&job)), headers, job.version)
 }
 
 /// `GET /bulk?limit=`: the newest jobs, newest first.
@@ -111,7 +105,7 @@ pub(crate) async fn jobs(ports: &impl ApiPorts, query: &str) -> Result<Response<
     let [limit] = query::parameters(query, ["limit"])?;
     let limit = query::page_limit(limit.as_deref())?;
     let jobs = ports.jobs().await.map_err(Problem::unread)?;
-    let list = JobList { jobs: jobs.iter().take(limit).map(|job| JobView::of(job)).collect() };
+    let list = JobList { jobs: jobs.iter().take(limit).map(|job| shown(job)).collect() };
     Ok(reply::json(StatusCode::OK, &list))
 }
 
@@ -136,8 +130,7 @@ fn job_id(now: Timestamp, random: u64) -> Arc<str> {
 
 /// What is wanted, from the body. The selector has to be there, if only as `{}`: who forgets it must not mean all orders.
 fn spec(document: &Json) -> Result<Spec, Problem> {
-    let known = ["By", "Reason", "Selector", "Canary", "CanaryTimeoutMs", "RatePerSecond", "StopAtFailedPercent"];
-    let members = Members::of(document, &known)?;
+    let members = Members::of(document, &Plan::MEMBERS)?;
     members.text("By")?;
     members.text("Reason")?;
     let (timeout_ms_min, timeout_ms_max) = Spec::CANARY_TIMEOUT_MS;
@@ -145,8 +138,7 @@ fn spec(document: &Json) -> Result<Spec, Problem> {
     members.whole_number("CanaryTimeoutMs", timeout_ms_min, timeout_ms_max)?;
     members.whole_number("RatePerSecond", 1, u64::from(Spec::RATE_MAX))?;
     members.whole_number("StopAtFailedPercent", 0, 100)?;
-    let selector =
-        members.object("Selector", "Selector.", &["State", "ReasonCode", "Step", "FailedSince", "FailedUntil"])?;
+    let selector = members.object("Selector", "Selector.", &Selector::MEMBERS)?;
     selector.optional_text("State")?;
     selector.optional_text("ReasonCode")?;
     selector.optional_text("Step")?;

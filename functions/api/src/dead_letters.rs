@@ -1,51 +1,19 @@
-//! `GET /dead-dead_letters`: what ended in a dead-dead letter queue, and what became of it.
+//! `GET /dead-letters`: the messages that ended in a dead-letter queue, and the outcome of each.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use domain::id::OrderId;
-use domain::ports::{DEAD_LETTERS_KEPT, DeadLetterOutcome, DeadLetterRecord, SourceQueue};
+use domain::ports::{DEAD_LETTERS_KEPT, DeadLetterRecord, SourceQueue};
 use domain::time::Timestamp;
 use http::{Response, StatusCode};
-use serde::Serialize;
+use wire::DeadLetterList;
 
 use crate::problem::Problem;
+use crate::view::text;
 use crate::{ApiPorts, cursor, query, reply};
 
 /// What the cursors of this list are made for.
 const LIST: &str = "dead-letters";
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct DeadLetterList<'a> {
-    dead_letters: Vec<DeadLetterView<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-}
-
-/// A dead letter on the wire.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct DeadLetterView<'a> {
-    #[serde(rename = "MessageID")]
-    message_id: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    queue: Option<&'static str>,
-    /// Whose queue, where it is that of an agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<&'a str>,
-    #[serde(rename = "OrderID", skip_serializing_if = "Option::is_none")]
-    order_id: Option<OrderId>,
-    receive_count: u32,
-    at: Timestamp,
-    settled_at: Timestamp,
-    #[serde(rename = "Fate")]
-    outcome: DeadLetterOutcome,
-    message: &'a str,
-    /// How much is kept of a dead letter that nobody can read. What is in it may be anybody's, so it is not shown here.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    body_bytes: Option<usize>,
-}
 
 /// The last record of a page.
 struct Position {
@@ -53,7 +21,7 @@ struct Position {
     message_id: Arc<str>,
 }
 
-/// `GET /dead-dead_letters?limit=&cursor=`: a page of records, the last settled first. Pages reach back over the
+/// `GET /dead-letters?limit=&cursor=`: a page of records, the last settled first. Pages reach back over the
 /// [`DEAD_LETTERS_KEPT`] newest.
 pub(crate) async fn dead_letters(ports: &impl ApiPorts, query: &str) -> Result<Response<Bytes>, Problem> {
     let [limit, cursor] = query::parameters(query, ["limit", "cursor"])?;
@@ -66,34 +34,33 @@ pub(crate) async fn dead_letters(ports: &impl ApiPorts, query: &str) -> Result<R
     let (page, more) = rest.split_at(limit.min(rest.len()));
     let next = page.last().filter(|_| !more.is_empty());
     let list = DeadLetterList {
-        dead_letters: page.iter().map(DeadLetterView::of).collect(),
+        dead_letters: page.iter().map(shown).collect::<Vec<_>>(),
         next_cursor: next.map(|last| Position::of(last).seal()),
     };
     Ok(reply::json(StatusCode::OK, &list))
 }
 
-impl<'a> DeadLetterView<'a> {
-    fn of(record: &'a DeadLetterRecord) -> Self {
-        let DeadLetterRecord { message_id, queue, order_id, receive_count, at, settled_at, outcome, message, body } =
-            record;
-        let (queue, agent) = match queue {
-            None => (None, None),
-            Some(SourceQueue::Submission) => (Some("Submission"), None),
-            Some(SourceQueue::Scheduler) => (Some("Scheduler"), None),
-            Some(SourceQueue::Agent(agent)) => (Some("Agent"), Some(&**agent)),
-        };
-        Self {
-            message_id,
-            queue,
-            agent,
-            order_id: *order_id,
-            receive_count: *receive_count,
-            at: *at,
-            settled_at: *settled_at,
-            outcome: *outcome,
-            message,
-            body_bytes: body.as_ref().map(|body| body.len()),
-        }
+/// The record without the body, which may hold anything.
+fn shown(record: &DeadLetterRecord) -> wire::DeadLetter<'_> {
+    let DeadLetterRecord { message_id, queue, order_id, receive_count, at, settled_at, outcome, message, body } =
+        record;
+    let (queue, agent) = match queue {
+        None => (None, None),
+        Some(SourceQueue::Submission) => (Some("Submission"), None),
+        Some(SourceQueue::Scheduler) => (Some("Scheduler"), None),
+        Some(SourceQueue::Agent(agent)) => (Some("Agent"), Some(&**agent)),
+    };
+    wire::DeadLetter {
+        message_id: text(message_id),
+        queue: queue.map(text),
+        agent: agent.map(text),
+        order_id: *order_id,
+        receive_count: *receive_count,
+        at: *at,
+        settled_at: *settled_at,
+        outcome: text(outcome.name()),
+        message: text(message),
+        body_bytes: body.as_ref().map(|body| body.len()),
     }
 }
 
@@ -127,6 +94,8 @@ impl Position {
 
 #[cfg(test)]
 mod tests {
+    use domain::id::OrderId;
+    use domain::ports::DeadLetterOutcome;
     use serde_json::json;
 
     use super::*;

@@ -1,112 +1,82 @@
 //! A job as operators see it: the record without the lists that only the supervisor needs.
 
 use domain::bulk::{DryRun, Job, JobState, Selector, Spec, Tally};
-use domain::time::Timestamp;
-use serde::Serialize;
 
-/// A job on the wire.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(crate) struct JobView<'a> {
-    #[serde(rename = "JobID")]
-    id: &'a str,
-    version: u64,
-    state: &'static str,
-    /// Why it stopped or was cancelled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<&'a str>,
-    by: &'a str,
-    reason: &'a str,
-    selector: &'a Selector,
-    canary: u32,
-    canary_timeout_ms: u64,
-    rate_per_second: u32,
-    stop_at_failed_percent: u8,
-    dry_run: DryRunView,
-    /// Who started it, and why.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    started_by: Option<&'a str>,
-    planned_at: Timestamp,
-    since: Timestamp,
-    tally: Tally,
-    /// Orders that were put on their way and are not settled.
-    under_way: usize,
-    /// Orders that were found and wait for their turn.
-    waiting: usize,
-}
+use crate::view::text;
 
-/// What the dry run counted, on the wire.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct DryRunView {
-    matching: u64,
-    /// Whether all orders in `Error` were looked at.
-    complete: bool,
-    message: String,
-}
-
-impl<'a> JobView<'a> {
-    /// The whole job, its orders as numbers.
-    pub(crate) fn of(job: &'a Job) -> Self {
-        // Named one by one, so that a new attribute is not shown, or hidden, by accident.
-        let Job {
-            id,
-            version,
-            spec,
-            dry_run,
-            state,
-            started_by,
-            planned_at,
-            since,
-            tally,
-            cursor: _,
-            scanned: _,
-            found,
-            under_way,
-            next_at: _,
-        } = job;
-        let Spec { by, reason, selector, canary, canary_timeout_ms, rate_per_second, stop_at_failed_percent } = spec;
-        let (state, why) = named(state);
-        Self {
-            id,
-            version: *version,
-            state,
-            why,
-            by,
-            reason,
-            selector,
-            canary: *canary,
-            canary_timeout_ms: *canary_timeout_ms,
-            rate_per_second: *rate_per_second,
-            stop_at_failed_percent: *stop_at_failed_percent,
-            dry_run: DryRunView::of(*dry_run),
-            started_by: started_by.as_deref(),
-            planned_at: *planned_at,
-            since: *since,
-            tally: *tally,
-            under_way: under_way.len(),
-            waiting: found.len(),
-        }
+/// The whole job, its orders as numbers.
+pub(crate) fn shown(job: &Job) -> wire::Job<'_> {
+    // Each attribute is named, so that a new one is not shown, or hidden, by accident.
+    let Job {
+        id,
+        version,
+        spec,
+        dry_run,
+        state,
+        started_by,
+        planned_at,
+        since,
+        tally,
+        cursor: _,
+        scanned: _,
+        found,
+        under_way,
+        next_at: _,
+    } = job;
+    let Spec { by, reason, selector, canary, canary_timeout_ms, rate_per_second, stop_at_failed_percent } = spec;
+    let (state, why) = shown_state(state);
+    wire::Job {
+        id: text(id),
+        version: *version,
+        state: state.into(),
+        why: why.map(text),
+        by: text(by),
+        reason: text(reason),
+        selector: shown_selector(selector),
+        canary: *canary,
+        canary_timeout_ms: *canary_timeout_ms,
+        rate_per_second: *rate_per_second,
+        stop_at_failed_percent: *stop_at_failed_percent,
+        dry_run: shown_dry_run(*dry_run),
+        started_by: started_by.as_deref().map(text),
+        planned_at: *planned_at,
+        since: *since,
+        tally: shown_tally(*tally),
+        under_way: under_way.len(),
+        waiting: found.len(),
     }
 }
 
-impl DryRunView {
-    fn of(DryRun { matching, complete }: DryRun) -> Self {
-        let at_least = if complete { "" } else { "at least " };
-        Self { matching, complete, message: format!("orders that match: {at_least}{matching}") }
-    }
-}
-
-/// The state's word, and why it came to it.
-fn named(state: &JobState) -> (&'static str, Option<&str>) {
+/// The state, and the reason for it.
+fn shown_state(state: &JobState) -> (wire::JobState, Option<&str>) {
     match state {
-        JobState::Planned => ("Planned", None),
-        JobState::Canary => ("Canary", None),
-        JobState::Running => ("Running", None),
-        JobState::Done => ("Done", None),
-        JobState::Stopped(why) => ("Stopped", Some(why)),
-        JobState::Cancelled(why) => ("Cancelled", Some(why)),
+        JobState::Planned => (wire::JobState::Planned, None),
+        JobState::Canary => (wire::JobState::Canary, None),
+        JobState::Running => (wire::JobState::Running, None),
+        JobState::Done => (wire::JobState::Done, None),
+        JobState::Stopped(why) => (wire::JobState::Stopped, Some(why)),
+        JobState::Cancelled(why) => (wire::JobState::Cancelled, Some(why)),
     }
+}
+
+fn shown_selector(selector: &Selector) -> wire::Selector<'_> {
+    let Selector { state, reason_code, step, failed_since, failed_until } = selector;
+    wire::Selector {
+        state: state.as_deref().map(text),
+        reason_code: reason_code.as_deref().map(text),
+        step: step.as_deref().map(text),
+        failed_since: *failed_since,
+        failed_until: *failed_until,
+    }
+}
+
+fn shown_dry_run(DryRun { matching, complete }: DryRun) -> wire::DryRun<'static> {
+    let at_least = if complete { "" } else { "at least " };
+    wire::DryRun { matching, complete, message: format!("orders that match: {at_least}{matching}").into() }
+}
+
+const fn shown_tally(Tally { begun, recovered, failed_again, late, passed_over }: Tally) -> wire::Tally {
+    wire::Tally { begun, recovered, failed_again, late, passed_over }
 }
 
 #[cfg(test)]
@@ -114,6 +84,7 @@ mod tests {
     use domain::bulk::Entry;
     use domain::id::OrderId;
     use domain::message::Priority;
+    use domain::time::Timestamp;
     use serde_json::json;
 
     use super::*;
@@ -130,7 +101,7 @@ mod tests {
         job.tally.begun = 2;
         job.cursor = Some("the store's own".into());
         job.state = JobState::Stopped("2 of 2 canaries failed again, more than 20 %".into());
-        let shown = serde_json::to_value(JobView::of(&job)).unwrap();
+        let shown = serde_json::to_value(shown(&job)).unwrap();
         assert_eq!(
             (&shown["UnderWay"], &shown["Waiting"], &shown["Tally"]["Begun"]),
             (&json!(2), &json!(3), &json!(2))

@@ -4,36 +4,11 @@ use bytes::Bytes;
 use domain::ports::LeaseRecord;
 use domain::time::Timestamp;
 use http::{Response, StatusCode};
-use serde::Serialize;
+use wire::LeaseList;
 
 use crate::problem::Problem;
+use crate::view::text;
 use crate::{ApiPorts, reply};
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct LeaseList<'a> {
-    leases: Vec<LeaseView<'a>>,
-}
-
-/// A lease on the wire.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(crate) struct LeaseView<'a> {
-    name: &'a str,
-    /// Who holds it, or held it last.
-    owner: &'a str,
-    epoch: u64,
-    /// Nothing once it was given back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<Timestamp>,
-    /// When the owner was last heard of.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    renewed_at: Option<Timestamp>,
-    /// What the owner said last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    health: Option<&'a str>,
-    held: bool,
-}
 
 /// Every lease that is known, by name.
 pub(crate) async fn leases(ports: &impl ApiPorts) -> Result<Response<Bytes>, Problem> {
@@ -42,22 +17,20 @@ pub(crate) async fn leases(ports: &impl ApiPorts) -> Result<Response<Bytes>, Pro
 }
 
 /// The leases as they are at `now`.
-pub(crate) fn views(records: &[LeaseRecord], now: Timestamp) -> Vec<LeaseView<'_>> {
-    records.iter().map(|record| LeaseView::of(record, now)).collect()
+pub(crate) fn views(records: &[LeaseRecord], now: Timestamp) -> Vec<wire::Lease<'_>> {
+    records.iter().map(|record| shown(record, now)).collect()
 }
 
-impl<'a> LeaseView<'a> {
-    fn of(record: &'a LeaseRecord, now: Timestamp) -> Self {
-        let LeaseRecord { name, owner, epoch, expires_at, renewed_at, health } = record;
-        Self {
-            name,
-            owner,
-            epoch: *epoch,
-            expires_at: *expires_at,
-            renewed_at: *renewed_at,
-            health: health.as_deref(),
-            held: record.is_held(now),
-        }
+fn shown(record: &LeaseRecord, now: Timestamp) -> wire::Lease<'_> {
+    let LeaseRecord { name, owner, epoch, expires_at, renewed_at, health } = record;
+    wire::Lease {
+        name: text(name),
+        owner: text(owner),
+        epoch: *epoch,
+        expires_at: *expires_at,
+        renewed_at: *renewed_at,
+        health: health.as_deref().map(text),
+        held: record.is_held(now),
     }
 }
 

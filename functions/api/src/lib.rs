@@ -8,6 +8,8 @@
 //! task; an operator's action is a message to it. A job over many orders is written here, and carried on by the
 //! supervisor. And no browser may be brought to post here by another site's page.
 
+#[cfg(test)]
+mod answers;
 mod body;
 mod bulk;
 mod config;

@@ -3,29 +3,14 @@
 use bytes::Bytes;
 use domain::ports::{ListError, Page};
 use domain::task::ProcessState;
-use domain::time::Timestamp;
 use http::{Response, StatusCode};
-use serde::Serialize;
+use wire::OrderList;
 
 use crate::config::ApiConfig;
 use crate::problem::Problem;
 use crate::search::{self, Search};
-use crate::view::TaskView;
+use crate::view::listed;
 use crate::{ApiPorts, cursor, query, reply};
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct OrderList<'a> {
-    orders: Vec<TaskView<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
-    /// Of a search: how many orders this answer took a look at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    examined: Option<usize>,
-    /// Of a search: when the last of them was submitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    searched_back_to: Option<Timestamp>,
-}
 
 /// `GET /orders?state=&reason=&step=&since=&until=&correlation=&field=&value=&limit=&cursor=`: a page of orders. That of a
 /// search may be short, or empty, and still not be the last.
@@ -45,7 +30,7 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
     let response = if let Some(search) = search {
         let found = search::walk(ports, config.redaction(), state, &search, after, limit).await?;
         let list = OrderList {
-            orders: found.tasks.iter().map(TaskView::in_list).collect(),
+            orders: found.tasks.iter().map(|task| listed(task)).collect::<Vec<_>>(),
             next_cursor: found.next.map(list),
             examined: Some(found.examined),
             searched_back_to: found.searched_back_to,
@@ -54,7 +39,7 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
     } else {
         let page = page(ports, state, after.as_deref(), limit).await?;
         let list = OrderList {
-            orders: page.tasks.iter().map(TaskView::in_list).collect(),
+            orders: page.tasks.iter().map(|task| listed(task)).collect::<Vec<_>>(),
             next_cursor: page.next.map(list),
             examined: None,
             searched_back_to: None,

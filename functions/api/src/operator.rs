@@ -7,9 +7,8 @@ use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Action, Command, SchedulerMessage};
-use domain::task::ProcessState;
 use http::{HeaderMap, Response, StatusCode};
-use serde::Serialize;
+use wire::Queued;
 
 use crate::members::Members;
 use crate::problem::Problem;
@@ -22,16 +21,6 @@ const NOT_QUEUED: &str = "it is not known whether the action was queued; it is s
 pub(crate) struct Author {
     pub(crate) by: Arc<str>,
     pub(crate) reason: Arc<str>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Queued {
-    #[serde(rename = "OrderID")]
-    order_id: OrderId,
-    action: Action,
-    /// As it was when the action was queued.
-    process_state: ProcessState,
 }
 
 /// `POST /orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`: queues the action if the order's state allows it
@@ -57,7 +46,7 @@ pub(crate) async fn post(
     let queued = ports.to_scheduler(SchedulerMessage::Command(command), task.priority, 0).await;
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
     tracing::debug!(monotonic_counter.wishes_queued = 1, %order_id, ?action, "queued");
-    Ok(reply::json(StatusCode::ACCEPTED, &Queued { order_id, action, process_state: state }))
+    Ok(reply::json(StatusCode::ACCEPTED, &Queued { order_id, action: action.into(), process_state: state.into() }))
 }
 
 impl Author {
@@ -68,7 +57,7 @@ impl Author {
     pub(crate) fn read(headers: &HeaderMap, body: &Bytes) -> Result<Self, Problem> {
         body::check(headers, body)?;
         let document = Json::document(body)?;
-        let members = Members::of(&document, &["By", "Reason"])?;
+        let members = Members::of(&document, &wire::Command::MEMBERS)?;
         Ok(Self { by: members.text("By")?, reason: members.text("Reason")? })
     }
 }
@@ -77,6 +66,7 @@ impl Author {
 mod tests {
     use domain::limits::TEXT_CHARS_MAX;
     use domain::message::Priority;
+    use domain::task::ProcessState;
     use serde_json::json;
 
     use super::*;

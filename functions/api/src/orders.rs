@@ -13,29 +13,21 @@ use domain::ports::PortError;
 use domain::task::{ProcessState, Task};
 use domain::trace;
 use http::{HeaderMap, Response, StatusCode};
-use serde::Serialize;
 use tracing::Instrument;
+use wire::Accepted;
 
 use crate::config::ApiConfig;
 use crate::key::idempotency_key;
 use crate::prefer::Wait;
 use crate::problem::Problem;
 use crate::traced::traced;
-use crate::view::TaskView;
+use crate::view::whole;
 use crate::{ApiPorts, body, reply};
 
 const POST_AGAIN_WITH_KEY: &str = "it is not known whether the order was accepted; \
     it is safe to post it again with the same Idempotency-Key";
 const POST_AGAIN_WITHOUT_KEY: &str = "it is not known whether the order was accepted, and posted again it may become a \
     second order; with an Idempotency-Key it is safe to post again with the same Idempotency-Key";
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Accepted {
-    #[serde(rename = "OrderID")]
-    order_id: OrderId,
-    process_state: ProcessState,
-}
 
 /// Takes the body as an order of `caller` and puts it on the submission queue. An order that is stored already, under the
 /// same key with the same document, is answered as it is now and not queued again.
@@ -188,11 +180,11 @@ async fn watch(
 fn accepted(config: &ApiConfig, order_id: OrderId, task: Option<&Task>, wait: Option<Wait>) -> Response<Bytes> {
     let response = match (task, wait) {
         (Some(task), Some(wait)) if task.process_state.is_settled() => {
-            wait.applied(reply::json(StatusCode::OK, &TaskView::whole(task, config.redaction())))
+            wait.applied(reply::json(StatusCode::OK, &whole(task, config.redaction())))
         }
         (task, _) => {
             let process_state = task.map_or(ProcessState::Pending, |task| task.process_state);
-            reply::json(StatusCode::ACCEPTED, &Accepted { order_id, process_state })
+            reply::json(StatusCode::ACCEPTED, &Accepted { order_id, process_state: process_state.into() })
         }
     };
     reply::located(response, reply::order_path(order_id))

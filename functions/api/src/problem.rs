@@ -14,7 +14,6 @@ use domain::ports::{PortError, PortErrorKind};
 use domain::task::ProcessState;
 use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
-use serde::Serialize;
 
 use crate::BODY_BYTES_MAX;
 use crate::problem_kind::Kind;
@@ -82,22 +81,6 @@ pub(crate) enum Position {
     Query,
 }
 
-/// The problem document.
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    title: &'static str,
-    status: u16,
-    detail: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    instance: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    field: Option<&'a str>,
-    #[serde(rename = "ProcessState", skip_serializing_if = "Option::is_none")]
-    process_state: Option<ProcessState>,
-}
-
 impl Problem {
     /// A member of the body that is missing, unknown or wrong.
     pub(crate) fn member(name: impl Into<Cow<'static, str>>, fault: impl Into<Cow<'static, str>>) -> Self {
@@ -142,14 +125,14 @@ impl Problem {
     /// The answer that tells of it.
     pub(crate) fn response(&self) -> Response<Bytes> {
         let (kind, status) = (self.kind(), self.status());
-        let document = Document {
-            kind: kind.uri(),
-            title: kind.title(),
+        let document = wire::Problem {
+            kind: kind.uri().into(),
+            title: kind.title().into(),
             status: status.as_u16(),
-            detail: self.to_string(),
-            instance: self.instance(),
-            field: self.field(),
-            process_state: self.process_state(),
+            detail: self.to_string().into(),
+            instance: self.instance().map(Cow::Owned),
+            field: self.field().map(Cow::Borrowed),
+            process_state: self.process_state().map(Into::into),
         };
         let mut response = reply::problem(status, &document);
         match self {

@@ -2,40 +2,13 @@
 
 use bytes::Bytes;
 use domain::id::OrderId;
-use domain::json::Json;
-use domain::message::Priority;
 use domain::order::Order;
-use domain::time::Timestamp;
 use http::{HeaderMap, Response, StatusCode};
-use serde::Serialize;
 
 use crate::config::ApiConfig;
 use crate::problem::Problem;
-use crate::view::TaskView;
+use crate::view::{text, whole};
 use crate::{ApiPorts, etag, prefer::Wait, reply};
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct OrderView<'a> {
-    #[serde(rename = "OrderID")]
-    order_id: OrderId,
-    submitted_at: Timestamp,
-    submitter: &'a str,
-    #[serde(rename = "CorrelationID", skip_serializing_if = "Option::is_none")]
-    correlation_id: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reply_channel: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    priority: Option<Priority>,
-    document: &'a Json,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Health {
-    status: &'static str,
-    version: &'static str,
-}
 
 /// `GET /orders/{id}`: the task with its steps. With `Prefer: wait` it waits until the task is settled, and shows it as it
 /// is at the end.
@@ -53,7 +26,7 @@ pub(crate) async fn order(
         None => ports.task(order_id).await,
     };
     let task = task.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
-    let response = reply::json(StatusCode::OK, &TaskView::whole(&task, config.redaction()));
+    let response = reply::json(StatusCode::OK, &whole(&task, config.redaction()));
     let response = etag::unless_known(response, headers, task.version)?;
     Ok(match wait {
         Some(wait) => wait.applied(response),
@@ -67,14 +40,14 @@ pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str
     let order = ports.order(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     let Order { order_id, document, fingerprint: _, submitted_at, submitter, reply_channel, correlation_id, priority } =
         &*order;
-    let view = OrderView {
+    let view = wire::Order {
         order_id: *order_id,
         submitted_at: *submitted_at,
-        submitter,
-        correlation_id: correlation_id.as_deref(),
-        reply_channel: reply_channel.as_deref(),
-        priority: *priority,
-        document: &config.redaction().shown(document),
+        submitter: text(submitter),
+        correlation_id: correlation_id.as_deref().map(text),
+        reply_channel: reply_channel.as_deref().map(text),
+        priority: priority.map(Into::into),
+        document: config.redaction().shown(document),
     };
     Ok(reply::json(StatusCode::OK, &view))
 }
@@ -82,11 +55,12 @@ pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str
 /// `GET /health`: this process answers. Whether the ports do is seen elsewhere, so that an outage of the store does not
 /// make a platform restart what is well.
 pub(crate) fn health() -> Response<Bytes> {
-    reply::json(StatusCode::OK, &Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+    reply::json(StatusCode::OK, &wire::Health { status: text("ok"), version: Some(text(env!("CARGO_PKG_VERSION"))) })
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::json::Json;
     use domain::task::ProcessState;
     use serde_json::{Value, json};
 

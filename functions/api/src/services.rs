@@ -4,65 +4,13 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use domain::ports::{Breaker, ServiceHealth};
-use domain::time::Timestamp;
 use http::{Response, StatusCode};
-use serde::Serialize;
+use wire::ServiceList;
 
 use crate::config::ApiConfig;
 use crate::problem::Problem;
+use crate::view::text;
 use crate::{ApiPorts, reply};
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct ServiceList<'a> {
-    services: Vec<ServiceView<'a>>,
-}
-
-/// A service on the wire. One that never failed has a name and a state only.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(crate) struct ServiceView<'a> {
-    service: &'a str,
-    state: Breaker,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<Timestamp>,
-    /// Says nothing while the service is well.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    failures_in_a_row: Option<u32>,
-}
-
-impl<'a> ServiceView<'a> {
-    const fn never_failed(service: &'a str) -> Self {
-        Self { service, state: Breaker::Closed, since: None, until: None, failures_in_a_row: None }
-    }
-
-    fn of(health: &'a ServiceHealth) -> Self {
-        // Named one by one, so that a new attribute is not shown, or hidden, by accident.
-        let ServiceHealth {
-            service,
-            version: _,
-            era: _,
-            state,
-            failures_in_a_row,
-            until,
-            backoff: _,
-            since,
-            release: _,
-        } = health;
-        Self {
-            service,
-            state: *state,
-            since: Some(*since),
-            until: match state {
-                Breaker::Closed => None,
-                Breaker::Open | Breaker::HalfOpen => Some(*until),
-            },
-            failures_in_a_row: Some(*failures_in_a_row),
-        }
-    }
-}
 
 /// Every service that the API was told of, and every other one that ever failed, by name.
 pub(crate) async fn services(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
@@ -71,11 +19,38 @@ pub(crate) async fn services(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
 }
 
 /// The services of these records and those that the API was told of, by name.
-pub(crate) fn views<'a>(records: &'a [ServiceHealth], config: &'a ApiConfig) -> Vec<ServiceView<'a>> {
-    let mut services: BTreeMap<&str, ServiceView<'_>> =
-        config.services().iter().map(|name| (&**name, ServiceView::never_failed(name))).collect();
-    services.extend(records.iter().map(|health| (&*health.service, ServiceView::of(health))));
+pub(crate) fn views<'a>(records: &'a [ServiceHealth], config: &'a ApiConfig) -> Vec<wire::Service<'a>> {
+    let mut services: BTreeMap<&str, wire::Service<'_>> =
+        config.services().iter().map(|name| (&**name, never_failed(name))).collect();
+    services.extend(records.iter().map(|health| (&*health.service, shown(health))));
     services.into_values().collect()
+}
+
+/// A service without a record has only a name and a state.
+fn never_failed(service: &str) -> wire::Service<'_> {
+    wire::Service {
+        service: text(service),
+        state: Breaker::Closed.into(),
+        since: None,
+        until: None,
+        failures_in_a_row: None,
+    }
+}
+
+fn shown(health: &ServiceHealth) -> wire::Service<'_> {
+    // Each attribute is named, so that a new one is not shown, or hidden, by accident.
+    let ServiceHealth { service, version: _, era: _, state, failures_in_a_row, until, backoff: _, since, release: _ } =
+        health;
+    wire::Service {
+        service: text(service),
+        state: (*state).into(),
+        since: Some(*since),
+        until: match state {
+            Breaker::Closed => None,
+            Breaker::Open | Breaker::HalfOpen => Some(*until),
+        },
+        failures_in_a_row: Some(*failures_in_a_row),
+    }
 }
 
 #[cfg(test)]

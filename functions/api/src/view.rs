@@ -1,189 +1,145 @@
-//! A task as callers see it: its record without the attributes that only the protocol needs.
+//! A task as callers see it: without what only the protocol needs, and without what is redacted.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
-use domain::id::OrderId;
-use domain::json::Json;
-use domain::message::Priority;
 use domain::redaction::Redaction;
-use domain::task::{Direction, Pause, ProcessState, Reason, Step, StepError, StepState, Task, Transition, Watch};
+use domain::task::{Pause, Reason, Step, StepError, Task, Transition};
 use domain::time::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-/// A task on the wire.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(crate) struct TaskView<'a> {
-    #[serde(rename = "OrderID")]
-    order_id: OrderId,
-    version: u64,
-    workflow: &'a str,
-    workflow_version: u32,
-    process_state: ProcessState,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<ReasonView<'a>>,
-    steps: Vec<StepView<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    watch: Option<Watch>,
-    /// Epoch milliseconds, since it is a key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    watch_at: Option<i64>,
-    priority: Priority,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    paused: Option<&'a Pause>,
-    /// Nothing where the task does not tell it any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    submitted_at: Option<Timestamp>,
-    /// When it last changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    updated_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    history: Option<&'a [Transition]>,
-}
+/// A task on the wire. Its history is written line by line from the task.
+pub(crate) type TaskView<'a> = wire::Task<'a, Lines<'a>>;
 
-/// Why a task is in `Error` or was compensated, on the wire.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct ReasonView<'a> {
-    code: &'a str,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<&'a str>,
-    /// Why the order was being undone when its undo failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    earlier: Option<Box<Self>>,
-}
+/// The lines of a history.
+pub(crate) struct Lines<'a>(&'a [Transition]);
 
-/// A step on the wire.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct StepView<'a> {
-    name: &'a str,
-    agent: &'a str,
-    process_state: StepState,
-    /// Null says that nobody holds the step.
-    locked_by: Option<&'a str>,
-    complete_by: Option<Timestamp>,
-    failure_count: u32,
-    attempt: u32,
-    direction: Direction,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    doubted_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    not_before: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<Cow<'a, Json>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<&'a StepError>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    started_at: Option<Timestamp>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    finished_at: Option<Timestamp>,
-}
-
-impl<'a> TaskView<'a> {
-    /// All of it, for who asks for this one order, but what is not to be seen of outputs.
-    pub(crate) fn whole(task: &'a Task, redaction: &Redaction) -> Self {
-        let mut view = Self::without_outputs(task);
-        view.history = Some(&task.history);
-        for (shown, step) in view.steps.iter_mut().zip(&task.steps) {
-            shown.output = step.output.as_ref().map(|output| redaction.shown(output));
-        }
-        view
+/// The whole task, for a caller that asks for this one order.
+pub(crate) fn whole<'a>(task: &'a Task, redaction: &Redaction) -> TaskView<'a> {
+    let mut view = listed(task);
+    view.history = Some(Lines(&task.history));
+    for (shown, step) in view.steps.iter_mut().zip(&task.steps) {
+        shown.output = step.output.as_ref().map(|output| redaction.shown(output));
     }
+    view
+}
 
-    /// Without history and outputs, for lists: a page of whole tasks could have many megabytes.
-    pub(crate) fn in_list(task: &'a Arc<Task>) -> Self {
-        Self::without_outputs(task)
-    }
-
-    fn without_outputs(task: &'a Task) -> Self {
-        // Named one by one, so that a new attribute is not shown, or hidden, by accident.
-        let Task {
-            order_id,
-            version,
-            nonce: _,
-            workflow,
-            workflow_version,
-            process_state,
-            reason,
-            steps,
-            watch,
-            watch_at,
-            priority,
-            paused,
-            resumed: _,
-            notify: _,
-            unsent: _,
-            history: _,
-        } = task;
-        Self {
-            order_id: *order_id,
-            version: *version,
-            workflow,
-            workflow_version: *workflow_version,
-            process_state: *process_state,
-            reason: reason.as_ref().map(ReasonView::of),
-            steps: steps.iter().map(StepView::without_output).collect(),
-            watch: *watch,
-            watch_at: watch_at.map(Timestamp::epoch_ms),
-            priority: *priority,
-            paused: paused.as_ref(),
-            submitted_at: task.submitted_at(),
-            updated_at: task.updated_at(),
-            history: None,
-        }
+/// The task without history and outputs, for lists: a page of whole tasks could have many megabytes.
+pub(crate) fn listed(task: &Task) -> TaskView<'_> {
+    // Each attribute is named, so that a new one is not shown, or hidden, by accident.
+    let Task {
+        order_id,
+        version,
+        nonce: _,
+        workflow,
+        workflow_version,
+        process_state,
+        reason,
+        steps,
+        watch,
+        watch_at,
+        priority,
+        paused,
+        resumed: _,
+        notify: _,
+        unsent: _,
+        history: _,
+    } = task;
+    wire::Task {
+        order_id: *order_id,
+        version: *version,
+        workflow: text(workflow),
+        workflow_version: *workflow_version,
+        process_state: (*process_state).into(),
+        reason: reason.as_ref().map(shown_reason),
+        steps: steps.iter().map(shown_step).collect(),
+        watch: watch.map(Into::into),
+        watch_at: watch_at.map(Timestamp::epoch_ms),
+        priority: (*priority).into(),
+        paused: paused.as_ref().map(shown_pause),
+        submitted_at: task.submitted_at(),
+        updated_at: task.updated_at(),
+        history: None,
     }
 }
 
-impl<'a> ReasonView<'a> {
-    fn of(reason: &'a Reason) -> Self {
-        let Reason { code, message, step, since_version: _, earlier } = reason;
-        let earlier = earlier.as_deref().map(|earlier| Box::new(Self::of(earlier)));
-        Self { code, message, step: step.as_deref(), earlier }
+/// A text that is written from where it stands.
+pub(crate) const fn text(text: &str) -> Cow<'_, str> {
+    Cow::Borrowed(text)
+}
+
+fn shown_reason(reason: &Reason) -> wire::Reason<'_> {
+    let Reason { code, message, step, since_version: _, earlier } = reason;
+    wire::Reason {
+        code: text(code),
+        message: text(message),
+        step: step.as_deref().map(text),
+        earlier: earlier.as_deref().map(|earlier| Box::new(shown_reason(earlier))),
     }
 }
 
-impl<'a> StepView<'a> {
-    fn without_output(step: &'a Step) -> Self {
-        let Step {
-            name,
-            agent,
-            process_state,
-            locked_by,
-            complete_by,
-            failure_count,
-            attempt,
-            direction,
-            doubted_at,
-            not_before,
-            output: _,
-            last_error,
-            started_at,
-            finished_at,
-        } = step;
-        Self {
-            name,
-            agent,
-            process_state: *process_state,
-            locked_by: locked_by.as_deref(),
-            complete_by: *complete_by,
-            failure_count: *failure_count,
-            attempt: *attempt,
-            direction: *direction,
-            doubted_at: *doubted_at,
-            not_before: *not_before,
-            output: None,
-            last_error: last_error.as_ref(),
-            started_at: *started_at,
-            finished_at: *finished_at,
-        }
+/// The step without its output.
+fn shown_step(step: &Step) -> wire::Step<'_> {
+    let Step {
+        name,
+        agent,
+        process_state,
+        locked_by,
+        complete_by,
+        failure_count,
+        attempt,
+        direction,
+        doubted_at,
+        not_before,
+        output: _,
+        last_error,
+        started_at,
+        finished_at,
+    } = step;
+    wire::Step {
+        name: text(name),
+        agent: text(agent),
+        process_state: (*process_state).into(),
+        locked_by: locked_by.as_deref().map(text),
+        complete_by: *complete_by,
+        failure_count: *failure_count,
+        attempt: *attempt,
+        direction: (*direction).into(),
+        doubted_at: *doubted_at,
+        not_before: *not_before,
+        output: None,
+        last_error: last_error.as_ref().map(shown_error),
+        started_at: *started_at,
+        finished_at: *finished_at,
+    }
+}
+
+/// A failure of a step.
+pub(crate) fn shown_error(error: &StepError) -> wire::StepError<'_> {
+    let StepError { code, message, attempt, at } = error;
+    wire::StepError { code: text(code), message: text(message), attempt: *attempt, at: Some(*at) }
+}
+
+fn shown_pause(pause: &Pause) -> wire::Pause<'_> {
+    let Pause { by, reason, since, version } = pause;
+    wire::Pause { by: text(by), reason: text(reason), since: *since, version: *version }
+}
+
+fn shown_line(line: &Transition) -> wire::Transition<'_> {
+    let Transition { at, who, what, why } = line;
+    wire::Transition { at: *at, who: text(who), what: text(what), why: why.as_deref().map(text) }
+}
+
+impl Serialize for Lines<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(shown_line))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::json::Json;
+    use domain::message::Priority;
+    use domain::task::{ProcessState, StepState};
     use serde_json::{Value, json};
 
     use super::*;
@@ -216,7 +172,7 @@ mod tests {
     #[test]
     fn a_task_is_shown_under_the_names_of_the_design() {
         let task = failed();
-        let shown = serde_json::to_value(TaskView::whole(&task, &Redaction::default())).unwrap();
+        let shown = serde_json::to_value(whole(&task, &Redaction::default())).unwrap();
         let time = "2026-11-20T17:26:43.007Z";
         let expected = json!({
             "OrderID": task.order_id.to_string(),
@@ -257,17 +213,17 @@ mod tests {
     fn the_priority_is_always_shown_and_who_paused_it_while_it_is_paused() {
         let mut task = failed();
         (task.priority, task.paused) = (Priority::High, Some(pause()));
-        let shown = serde_json::to_value(TaskView::whole(&task, &Redaction::default())).unwrap();
+        let shown = serde_json::to_value(whole(&task, &Redaction::default())).unwrap();
         let paused = json!({"By": "ada", "Reason": "stock-taking", "Since": "2026-11-20T17:26:43.007Z", "Version": 1});
         assert_eq!((&shown["Priority"], &shown["Paused"]), (&json!("high"), &paused));
         task.paused = None;
-        let shown = serde_json::to_value(TaskView::whole(&task, &Redaction::default())).unwrap();
+        let shown = serde_json::to_value(whole(&task, &Redaction::default())).unwrap();
         assert!(shown.get("Paused").is_none());
     }
 
     #[test]
     fn outputs_are_shown_digit_for_digit() {
-        let text = serde_json::to_string(&TaskView::whole(&failed(), &Redaction::default())).unwrap();
+        let text = serde_json::to_string(&whole(&failed(), &Redaction::default())).unwrap();
         assert!(text.contains("\"Output\":{\"Total\": 1.10}"), "{text}");
     }
 
@@ -275,15 +231,15 @@ mod tests {
     fn what_is_not_to_be_seen_of_outputs_is_redacted() {
         let mut task = failed();
         task.steps[0].output = Some(Json::parse(b"{\"Iban\":\"DE02\",\"Total\":1.10}", 99).unwrap());
-        let text = serde_json::to_string(&TaskView::whole(&task, &Redaction::of(["IBAN"]))).unwrap();
+        let text = serde_json::to_string(&whole(&task, &Redaction::of(["IBAN"]))).unwrap();
         assert!(text.contains("\"Output\":{\"Iban\":\"[redacted]\",\"Total\":1.10}"), "{text}");
     }
 
     #[test]
     fn a_list_leaves_out_what_grows() {
-        let task = Arc::new(failed());
-        let listed = serde_json::to_value(TaskView::in_list(&task)).unwrap();
-        let mut expected = serde_json::to_value(TaskView::whole(&task, &Redaction::default())).unwrap();
+        let task = failed();
+        let listed = serde_json::to_value(listed(&task)).unwrap();
+        let mut expected = serde_json::to_value(whole(&task, &Redaction::default())).unwrap();
         expected.as_object_mut().unwrap().remove("History");
         expected["Steps"][0].as_object_mut().unwrap().remove("Output");
         assert_eq!(listed, expected);

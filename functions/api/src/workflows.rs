@@ -1,46 +1,13 @@
 //! `GET /workflows`: which steps orders go through, version by version.
 
 use bytes::Bytes;
-use domain::message::Priority;
 use domain::workflow::{StepRule, Workflow, Workflows};
 use http::{Response, StatusCode};
-use serde::Serialize;
+use wire::WorkflowList;
 
 use crate::config::ApiConfig;
 use crate::reply;
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct WorkflowList<'a> {
-    workflows: Vec<WorkflowView<'a>>,
-}
-
-/// A version of a workflow on the wire.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct WorkflowView<'a> {
-    name: &'a str,
-    version: u32,
-    /// Whether new orders go through this one.
-    current: bool,
-    priority: Priority,
-    steps: Vec<StepView<'a>>,
-}
-
-/// A step of a workflow on the wire.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct StepView<'a> {
-    name: &'a str,
-    agent: &'a str,
-    /// Names of the steps that must be processed first.
-    after: Vec<&'a str>,
-    complete_within_ms: u64,
-    max_failures: u32,
-    on_rejected: &'static str,
-    on_exhausted: &'static str,
-    horizon_ms: u64,
-}
+use crate::view::text;
 
 /// All versions of all workflows that the API was told of.
 pub(crate) fn workflows(config: &ApiConfig) -> Response<Bytes> {
@@ -48,44 +15,40 @@ pub(crate) fn workflows(config: &ApiConfig) -> Response<Bytes> {
     reply::json(StatusCode::OK, &WorkflowList { workflows })
 }
 
-fn views(workflows: &Workflows) -> Vec<WorkflowView<'_>> {
+fn views(workflows: &Workflows) -> Vec<wire::Workflow<'_>> {
     let current = workflows.current();
     let is_current = |one: &Workflow| (&one.name, one.version) == (&current.name, current.version);
-    workflows.all().map(|workflow| WorkflowView::of(workflow, is_current(workflow))).collect()
+    workflows.all().map(|workflow| shown(workflow, is_current(workflow))).collect()
 }
 
-impl<'a> WorkflowView<'a> {
-    fn of(workflow: &'a Workflow, current: bool) -> Self {
-        let Workflow { name, version, priority, steps, supervision: _ } = workflow;
-        let steps = steps.iter().map(|rule| StepView::of(rule, workflow)).collect();
-        Self { name, version: *version, current, priority: *priority, steps }
-    }
+fn shown(workflow: &Workflow, current: bool) -> wire::Workflow<'_> {
+    let Workflow { name, version, priority, steps, supervision: _ } = workflow;
+    let steps = steps.iter().map(|rule| shown_step(rule, workflow)).collect();
+    wire::Workflow { name: text(name), version: *version, current, priority: (*priority).into(), steps }
 }
 
-impl<'a> StepView<'a> {
-    fn of(rule: &'a StepRule, workflow: &'a Workflow) -> Self {
-        let StepRule {
-            name,
-            agent,
-            after,
-            before: _,
-            ancestors: _,
-            complete_within_ms,
-            horizon_ms,
-            max_failures,
-            on_rejected,
-            on_exhausted,
-        } = rule;
-        Self {
-            name,
-            agent,
-            after: after.iter().filter_map(|place| Some(&*workflow.steps.get(*place)?.name)).collect(),
-            complete_within_ms: *complete_within_ms,
-            max_failures: *max_failures,
-            on_rejected: on_rejected.name(),
-            on_exhausted: on_exhausted.name(),
-            horizon_ms: *horizon_ms,
-        }
+fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowStep<'a> {
+    let StepRule {
+        name,
+        agent,
+        after,
+        before: _,
+        ancestors: _,
+        complete_within_ms,
+        horizon_ms,
+        max_failures,
+        on_rejected,
+        on_exhausted,
+    } = rule;
+    wire::WorkflowStep {
+        name: text(name),
+        agent: text(agent),
+        after: after.iter().filter_map(|index| Some(text(&workflow.steps.get(*index)?.name))).collect(),
+        complete_within_ms: Some(*complete_within_ms),
+        max_failures: Some(*max_failures),
+        on_rejected: Some(text(on_rejected.name())),
+        on_exhausted: Some(text(on_exhausted.name())),
+        horizon_ms: Some(*horizon_ms),
     }
 }
 

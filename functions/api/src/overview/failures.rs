@@ -6,33 +6,12 @@ use std::collections::BTreeMap;
 use domain::id::OrderId;
 use domain::task::{StepError, StepState, Task};
 use domain::time::Timestamp;
-use serde::Serialize;
+use wire::Failure;
+
+use crate::view::{shown_error, text};
 
 /// Orders of a group that are named.
 const NAMED: usize = 5;
-
-/// Orders in `Error` for the same reason at the same step.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct Failure {
-    /// That of the reason.
-    code: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    step: Option<String>,
-    count: usize,
-    /// Whether there may be more of them.
-    at_least: bool,
-    /// Since when the one waits that has waited longest.
-    oldest_at: Timestamp,
-    /// Since when the one waits that came last.
-    newest_at: Timestamp,
-    /// What that step of the last one said, where it said something.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    last_error: Option<StepError>,
-    /// The last ones, at most [`NAMED`].
-    #[serde(rename = "OrderIDs")]
-    order_ids: Vec<OrderId>,
-}
 
 /// Orders in `Error`, as far as they were taken: what of them is shown, and not their tasks.
 #[derive(Default)]
@@ -61,12 +40,10 @@ impl Failures {
     }
 
     /// The groups, the largest first; `at_least` tells whether there may be more orders.
-    pub(super) fn grouped(self, at_least: bool) -> Vec<Failure> {
-        let mut failures: Vec<_> = self
-            .groups
-            .into_iter()
-            .filter_map(|((code, step), group)| Failure::of(code, step, group, at_least))
-            .collect();
+    pub(super) fn grouped(&self, at_least: bool) -> Vec<Failure<'_>> {
+        let groups = self.groups.iter();
+        let mut failures: Vec<_> =
+            groups.filter_map(|((code, step), group)| shown(code, step.as_deref(), group, at_least)).collect();
         failures.sort_by_key(|failure| Reverse(failure.count));
         failures
     }
@@ -85,19 +62,17 @@ impl Group {
     }
 }
 
-impl Failure {
-    fn of(code: String, step: Option<String>, group: Group, at_least: bool) -> Option<Self> {
-        Some(Self {
-            code,
-            step,
-            count: group.count,
-            at_least,
-            oldest_at: group.oldest_at?,
-            newest_at: group.newest.first()?.0,
-            last_error: group.last_error,
-            order_ids: group.newest.into_iter().map(|(_, order_id)| order_id).collect(),
-        })
-    }
+fn shown<'a>(code: &'a str, step: Option<&'a str>, group: &'a Group, at_least: bool) -> Option<Failure<'a>> {
+    Some(Failure {
+        code: text(code),
+        step: step.map(text),
+        count: group.count,
+        at_least,
+        oldest_at: Some(group.oldest_at?),
+        newest_at: Some(group.newest.first()?.0),
+        last_error: group.last_error.as_ref().map(shown_error),
+        order_ids: group.newest.iter().map(|(_, order_id)| *order_id).collect(),
+    })
 }
 
 /// The step that an order waits with: the one that is given up, or else the one that its reason names.

@@ -2,24 +2,10 @@
 
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
-use serde::Serialize;
+use wire::Minute;
 
 const MINUTES: usize = 30;
 const MINUTE_MS: u64 = 60_000;
-
-/// The orders that were submitted in one minute, and how they stand now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "PascalCase")]
-pub(super) struct Minute {
-    /// Its beginning.
-    at: Timestamp,
-    /// All of them; each is one of the others, too.
-    accepted: u32,
-    processed: u32,
-    compensated: u32,
-    error: u32,
-    under_way: u32,
-}
 
 /// The minutes that are shown: the present one and those before it.
 pub(super) struct Window {
@@ -57,7 +43,7 @@ pub(super) struct Newest {
 impl Newest {
     /// None yet.
     pub(super) fn of(window: Window) -> Self {
-        let begun = |minute: usize| Minute::empty(window.since.plus_ms(minute as u64 * MINUTE_MS));
+        let begun = |minute: usize| empty(window.since.plus_ms(minute as u64 * MINUTE_MS));
         Self { minutes: (0..MINUTES).map(begun).collect(), window, is_behind: false }
     }
 
@@ -70,7 +56,7 @@ impl Newest {
         if !self.is_behind {
             let place = usize::try_from(self.window.since.ms_until(at) / MINUTE_MS).unwrap_or(usize::MAX);
             // Another machine's clock may be ahead of this one's.
-            self.minutes[place.min(MINUTES - 1)].count(task.process_state);
+            count(&mut self.minutes[place.min(MINUTES - 1)], task.process_state);
         }
         !self.is_behind
     }
@@ -101,18 +87,16 @@ impl Newest {
     }
 }
 
-impl Minute {
-    const fn empty(at: Timestamp) -> Self {
-        Self { at, accepted: 0, processed: 0, compensated: 0, error: 0, under_way: 0 }
-    }
+const fn empty(at: Timestamp) -> Minute {
+    Minute { at, accepted: 0, processed: 0, compensated: 0, error: 0, under_way: 0 }
+}
 
-    const fn count(&mut self, state: ProcessState) {
-        self.accepted += 1;
-        *match state {
-            ProcessState::Processed => &mut self.processed,
-            ProcessState::Compensated => &mut self.compensated,
-            ProcessState::Error => &mut self.error,
-            ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => &mut self.under_way,
-        } += 1;
-    }
+const fn count(minute: &mut Minute, state: ProcessState) {
+    minute.accepted += 1;
+    *match state {
+        ProcessState::Processed => &mut minute.processed,
+        ProcessState::Compensated => &mut minute.compensated,
+        ProcessState::Error => &mut minute.error,
+        ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => &mut minute.under_way,
+    } += 1;
 }

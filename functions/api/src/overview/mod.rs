@@ -10,18 +10,15 @@ use bytes::Bytes;
 use domain::limits::PAGE_MAX;
 use domain::ports::DeadLetterRecord;
 use domain::task::{ProcessState, Task};
-use domain::time::Timestamp;
 use futures_util::future::{try_join, try_join4};
 use http::{Response, StatusCode};
-use serde::Serialize;
+use wire::{Count, DeadLetterCount, Overview};
 
 use crate::config::ApiConfig;
-use crate::leases::{self, LeaseView};
 use crate::problem::Problem;
-use crate::services::{self, ServiceView};
-use crate::{ApiPorts, list, reply};
-use failures::{Failure, Failures};
-use minutes::{Minute, Newest, Window};
+use crate::{ApiPorts, leases, list, reply, services};
+use failures::Failures;
+use minutes::{Newest, Window};
 
 /// Tasks read for one list; the page that reaches it is the last. A store without an index of a state reads many tasks to
 /// find a few.
@@ -30,43 +27,6 @@ const READ_MAX: usize = 1_000;
 const DEAD_LETTERS_MAX: usize = 100;
 /// Pages of the store read for one list; a store may give pages that are empty.
 const PAGES_MAX: usize = 20;
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Overview<'a> {
-    at: Timestamp,
-    counts: Vec<Count>,
-    minutes: Vec<Minute>,
-    /// Whether `minutes` and the counts of what is finished tell of all orders of their time.
-    minutes_complete: bool,
-    failures: Vec<Failure>,
-    services: Vec<ServiceView<'a>>,
-    leases: Vec<LeaseView<'a>>,
-    dead_letters: DeadLetters,
-}
-
-/// How many orders are in a state.
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct Count {
-    state: ProcessState,
-    count: usize,
-    /// Whether there are, or may be, more.
-    at_least: bool,
-    /// Where only orders are counted that were submitted since then.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<Timestamp>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "PascalCase")]
-struct DeadLetters {
-    count: usize,
-    at_least: bool,
-    /// When the last of them was settled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    newest_at: Option<Timestamp>,
-}
 
 /// How far a list was walked, from its beginning.
 struct Walked {
@@ -96,10 +56,14 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
     )
     .await?;
     let [pending, processing, compensating] = under_way;
-    let error = Count::of(ProcessState::Error, &failed);
+    let error = count_of(ProcessState::Error, &failed);
     let minutes_complete = newest.is_whole(recent.more);
-    let finished =
-        |state, count| Count { state, count, at_least: !minutes_complete, since: Some(newest.window().since()) };
+    let finished = |state: ProcessState, count| Count {
+        state: state.into(),
+        count,
+        at_least: !minutes_complete,
+        since: Some(newest.window().since()),
+    };
     let overview = Overview {
         at: now,
         counts: vec![
@@ -114,14 +78,14 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
         failures: failures.grouped(failed.more),
         services: services::views(&health, config),
         leases: leases::views(&leases, now),
-        dead_letters: DeadLetters::of(&dead_letters),
+        dead_letters: Some(counted(&dead_letters)),
         minutes: newest.into_minutes(),
     };
     Ok(reply::json(StatusCode::OK, &overview))
 }
 
 async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {
-    let count = async |state| Ok::<_, Problem>(Count::of(state, &walk(ports, Some(state), |_| true).await?));
+    let count = async |state| Ok::<_, Problem>(count_of(state, &walk(ports, Some(state), |_| true).await?));
     let (pending, (processing, compensating)) = try_join(
         count(ProcessState::Pending),
         try_join(count(ProcessState::Processing), count(ProcessState::Compensating)),
@@ -153,19 +117,16 @@ async fn walk(
     Ok(walked)
 }
 
-impl Count {
-    fn of(state: ProcessState, walked: &Walked) -> Self {
-        Self { state, count: walked.count, at_least: walked.more, since: None }
-    }
+fn count_of(state: ProcessState, walked: &Walked) -> Count {
+    Count { state: state.into(), count: walked.count, at_least: walked.more, since: None }
 }
 
-impl DeadLetters {
-    fn of(dead_letters: &[DeadLetterRecord]) -> Self {
-        Self {
-            count: dead_letters.len().min(DEAD_LETTERS_MAX),
-            at_least: dead_letters.len() > DEAD_LETTERS_MAX,
-            newest_at: dead_letters.first().map(|dead_letter| dead_letter.settled_at),
-        }
+/// The dead letters as a number; one more than the limit shows that there are more.
+fn counted(dead_letters: &[DeadLetterRecord]) -> DeadLetterCount {
+    DeadLetterCount {
+        count: dead_letters.len().min(DEAD_LETTERS_MAX),
+        at_least: dead_letters.len() > DEAD_LETTERS_MAX,
+        newest_at: dead_letters.first().map(|dead_letter| dead_letter.settled_at),
     }
 }
 

@@ -1,5 +1,6 @@
 use domain::ports::{Clock, DeadLetterOutcome, DeadLetterRecord, LeaseRecord};
 use domain::task::{Reason, StepError, StepState};
+use domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::*;

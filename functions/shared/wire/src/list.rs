@@ -1,0 +1,182 @@
+//! What an operator can list besides orders and jobs: services, leases, workflows and dead letters; and the health check.
+
+use std::borrow::Cow;
+
+use domain::id::OrderId;
+use domain::message::Priority;
+use domain::ports::Breaker;
+use domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::OpenEnum;
+
+/// `GET /health`: the process answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Health<'a> {
+    /// `ok`.
+    pub status: Cow<'a, str>,
+    /// Version of the program. Older versions leave it out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<Cow<'a, str>>,
+}
+
+/// `GET /services`: the remote services, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct ServiceList<'a> {
+    /// All of them.
+    pub services: Vec<Service<'a>>,
+}
+
+/// The circuit breaker of a remote service. A service that never failed has only a name and a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Service<'a> {
+    /// Its name.
+    pub service: Cow<'a, str>,
+    /// State of the circuit breaker.
+    pub state: OpenEnum<Breaker>,
+    /// When it came into this state.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// When it is probed next; missing while the service works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// Number of failures since the last success.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failures_in_a_row: Option<u32>,
+}
+
+/// `GET /leases`: the leases of supervisors, by name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct LeaseList<'a> {
+    /// All of them.
+    pub leases: Vec<Lease<'a>>,
+}
+
+/// A lease.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Lease<'a> {
+    /// Its name.
+    pub name: Cow<'a, str>,
+    /// The present owner, or the last one.
+    #[serde(default)]
+    pub owner: Cow<'a, str>,
+    /// Increases with every new owner.
+    #[serde(default)]
+    pub epoch: u64,
+    /// When it expires; missing once it was released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// When the owner last renewed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renewed_at: Option<Timestamp>,
+    /// The owner's last report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health: Option<Cow<'a, str>>,
+    /// Whether it is held now.
+    #[serde(default)]
+    pub held: bool,
+}
+
+/// `GET /workflows`: all versions of all workflows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct WorkflowList<'a> {
+    /// All of them.
+    pub workflows: Vec<Workflow<'a>>,
+}
+
+/// A version of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Workflow<'a> {
+    /// Its name.
+    pub name: Cow<'a, str>,
+    /// Its version.
+    pub version: u32,
+    /// Whether new orders go through this one.
+    #[serde(default)]
+    pub current: bool,
+    /// Priority of orders that have none of their own.
+    #[serde(default)]
+    pub priority: OpenEnum<Priority>,
+    /// Its steps.
+    #[serde(default)]
+    pub steps: Vec<WorkflowStep<'a>>,
+}
+
+/// A step of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct WorkflowStep<'a> {
+    /// Its name.
+    pub name: Cow<'a, str>,
+    /// The agent that carries it out.
+    pub agent: Cow<'a, str>,
+    /// Names of the steps that must be done first.
+    #[serde(default)]
+    pub after: Vec<Cow<'a, str>>,
+    /// Time that an attempt has, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete_within_ms: Option<u64>,
+    /// Failures at which the step is given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_failures: Option<u32>,
+    /// What happens when the agent rejects it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_rejected: Option<Cow<'a, str>>,
+    /// What happens when it is given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_exhausted: Option<Cow<'a, str>>,
+    /// Time after which a deferred step is given up, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub horizon_ms: Option<u64>,
+}
+
+/// `GET /dead-letters`: a page of dead letters.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DeadLetterList<Item> {
+    /// The last settled first.
+    pub dead_letters: Vec<Item>,
+    /// Where the next page begins; missing on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// A dead letter and its outcome.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DeadLetter<'a> {
+    /// Id of the message.
+    #[serde(rename = "MessageID")]
+    pub message_id: Cow<'a, str>,
+    /// The queue that gave it up: `Submission`, `Scheduler` or `Agent`. Missing where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Cow<'a, str>>,
+    /// The agent, where the queue is one of an agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Cow<'a, str>>,
+    /// The order that the message was about.
+    #[serde(rename = "OrderID", skip_serializing_if = "Option::is_none")]
+    pub order_id: Option<OrderId>,
+    /// Number of deliveries.
+    pub receive_count: u32,
+    /// When the queue gave it up.
+    #[serde(default)]
+    pub at: Timestamp,
+    /// When it was settled.
+    pub settled_at: Timestamp,
+    /// Its outcome.
+    #[serde(rename = "Fate")]
+    pub outcome: Cow<'a, str>,
+    /// The same for people.
+    pub message: Cow<'a, str>,
+    /// Size of the kept body of an unreadable message. The body itself may hold anything and is not shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body_bytes: Option<usize>,
+}

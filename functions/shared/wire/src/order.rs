@@ -1,0 +1,252 @@
+//! Orders: an order's state, its document, and the commands that operators give.
+
+use std::borrow::Cow;
+
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::message::{Action, Priority};
+use domain::task::{Direction, ProcessState, StepState, Watch};
+use domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::OpenEnum;
+
+/// `GET /orders/{id}`, the answer to `POST /orders` once the order is settled, and an entry of [`OrderList`]: the state of
+/// an order and of its steps.
+///
+/// `History` is read into a list. The API writes it from the task, without a list of its own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Task<'a, History = Vec<Transition<'a>>> {
+    /// The order's id.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// Increases with every change; it is the `ETag`, too.
+    pub version: u64,
+    /// Name of the workflow.
+    #[serde(default)]
+    pub workflow: Cow<'a, str>,
+    /// Version of the workflow.
+    #[serde(default)]
+    pub workflow_version: u32,
+    /// State of the order.
+    pub process_state: OpenEnum<ProcessState>,
+    /// Why it is in `Error` or was compensated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<Reason<'a>>,
+    /// In the order of the workflow.
+    #[serde(default)]
+    pub steps: Vec<Step<'a>>,
+    /// Which index the task is in: the supervisor's or the operator's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<OpenEnum<Watch>>,
+    /// When the supervisor looks, or since when the operator is needed. Epoch milliseconds, since it is a key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch_at: Option<i64>,
+    /// The queue that its messages take.
+    #[serde(default)]
+    pub priority: OpenEnum<Priority>,
+    /// The pause that keeps new steps from starting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused: Option<Pause<'a>>,
+    /// When the order was accepted. Missing once only the order itself knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub submitted_at: Option<Timestamp>,
+    /// When the task last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+    /// The last changes, oldest first. Missing in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<History>,
+}
+
+/// Why an order is in `Error` or was compensated.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Reason<'a> {
+    /// One of the codes of [`domain::task::reason`].
+    pub code: Cow<'a, str>,
+    /// The same for people.
+    pub message: Cow<'a, str>,
+    /// The step at which it began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<Cow<'a, str>>,
+    /// Why the order was being compensated when its compensation failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub earlier: Option<Box<Self>>,
+}
+
+/// A step of an order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Step<'a> {
+    /// Its name in the workflow.
+    pub name: Cow<'a, str>,
+    /// The agent that carries it out.
+    pub agent: Cow<'a, str>,
+    /// State of the step in its present direction.
+    pub process_state: OpenEnum<StepState>,
+    /// The scheduler instance that claimed it; null while it is not claimed.
+    pub locked_by: Option<Cow<'a, str>>,
+    /// The time by which the attempt must be done; null while there is no attempt.
+    pub complete_by: Option<Timestamp>,
+    /// Attempts that failed since the step last started afresh.
+    #[serde(default)]
+    pub failure_count: u32,
+    /// Number of the attempt, counted over the whole life of the order.
+    #[serde(default)]
+    pub attempt: u32,
+    /// Carried out, or compensated.
+    pub direction: OpenEnum<Direction>,
+    /// When a supervisor doubted its own clock about this step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubted_at: Option<Timestamp>,
+    /// The next attempt does not begin before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// What the agent answered, without its redacted values. Missing in lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<Cow<'a, Json>>,
+    /// The last failure, in either direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<StepError<'a>>,
+    /// When the present direction was first claimed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When the present direction was done or given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+}
+
+/// A failure of a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct StepError<'a> {
+    /// The code that the agent or the scheduler gave it.
+    pub code: Cow<'a, str>,
+    /// The same for people.
+    pub message: Cow<'a, str>,
+    /// The attempt that failed.
+    pub attempt: u32,
+    /// When it failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+}
+
+/// A pause of an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Pause<'a> {
+    /// The operator.
+    pub by: Cow<'a, str>,
+    /// The operator's reason.
+    pub reason: Cow<'a, str>,
+    /// When it began.
+    pub since: Timestamp,
+    /// The version of the task that began it.
+    #[serde(default)]
+    pub version: u64,
+}
+
+/// A line of an order's history.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Transition<'a> {
+    /// When it happened.
+    pub at: Timestamp,
+    /// An instance, or an operator's name.
+    pub who: Cow<'a, str>,
+    /// The change, in a few words.
+    pub what: Cow<'a, str>,
+    /// The reason, where one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Cow<'a, str>>,
+}
+
+/// `GET /orders`: a page of orders.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct OrderList<Item> {
+    /// The newest first.
+    pub orders: Vec<Item>,
+    /// Where the next page begins; missing on the last page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+    /// Of a search: the number of orders that were examined for this page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub examined: Option<usize>,
+    /// Of a search: when the last of them was submitted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub searched_back_to: Option<Timestamp>,
+}
+
+/// The answer to `POST /orders` while the order is not settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Accepted {
+    /// The order's id.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// State of the order.
+    pub process_state: OpenEnum<ProcessState>,
+}
+
+/// `GET /orders/{id}/document`: the order as it was posted, without its redacted values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Order<'a> {
+    /// The order's id.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// When it was accepted.
+    pub submitted_at: Timestamp,
+    /// The caller that posted it.
+    pub submitter: Cow<'a, str>,
+    /// The caller's own name for it.
+    #[serde(rename = "CorrelationID", skip_serializing_if = "Option::is_none")]
+    pub correlation_id: Option<Cow<'a, str>>,
+    /// The channel that gets its status messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply_channel: Option<Cow<'a, str>>,
+    /// The priority, where the order has one of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<OpenEnum<Priority>>,
+    /// The body.
+    pub document: Cow<'a, Json>,
+}
+
+/// The body of a command about an order or a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Command<'a> {
+    /// The operator.
+    pub by: Cow<'a, str>,
+    /// The operator's reason.
+    pub reason: Cow<'a, str>,
+}
+
+impl Command<'_> {
+    /// The names of its members.
+    pub const MEMBERS: [&'static str; 2] = ["By", "Reason"];
+}
+
+/// The answer to a command about an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Queued {
+    /// The order's id.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// The command.
+    pub action: OpenEnum<Action>,
+    /// State of the order when the command was queued.
+    pub process_state: OpenEnum<ProcessState>,
+}
+
+impl Step<'_> {
+    /// Duration of its present direction in milliseconds; nothing before it is finished.
+    #[must_use]
+    pub fn took_ms(&self) -> Option<u64> {
+        Some(self.started_at?.ms_until(self.finished_at?))
+    }
+}

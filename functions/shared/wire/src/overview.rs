@@ -1,0 +1,109 @@
+//! `GET /overview`: the state of the whole in one answer.
+
+use std::borrow::Cow;
+
+use domain::id::OrderId;
+use domain::task::ProcessState;
+use domain::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{Lease, OpenEnum, Service, StepError};
+
+/// `GET /overview`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Overview<'a> {
+    /// When it was made.
+    pub at: Timestamp,
+    /// Orders by state.
+    pub counts: Vec<Count>,
+    /// Orders by the minute in which they were submitted, oldest first.
+    pub minutes: Vec<Minute>,
+    /// Whether `minutes` and the counts of finished orders cover all orders of their time.
+    pub minutes_complete: bool,
+    /// Orders in `Error`, by cause.
+    pub failures: Vec<Failure<'a>>,
+    /// The remote services.
+    pub services: Vec<Service<'a>>,
+    /// The leases of supervisors.
+    pub leases: Vec<Lease<'a>>,
+    /// The dead letters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dead_letters: Option<DeadLetterCount>,
+}
+
+/// Number of orders in a state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Count {
+    /// The state.
+    pub state: OpenEnum<ProcessState>,
+    /// The number.
+    pub count: usize,
+    /// Whether there may be more.
+    #[serde(default)]
+    pub at_least: bool,
+    /// Only orders submitted since then are counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+}
+
+/// The orders that were submitted in one minute, by their present state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Minute {
+    /// Its beginning.
+    pub at: Timestamp,
+    /// All of them; each is one of the others, too.
+    pub accepted: u32,
+    /// In `Processed`.
+    pub processed: u32,
+    /// In `Compensated`.
+    pub compensated: u32,
+    /// In `Error`.
+    pub error: u32,
+    /// In any other state.
+    pub under_way: u32,
+}
+
+/// Orders in `Error` for the same reason at the same step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Failure<'a> {
+    /// Code of their reason.
+    pub code: Cow<'a, str>,
+    /// The step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<Cow<'a, str>>,
+    /// Number of orders.
+    pub count: usize,
+    /// Whether there may be more.
+    #[serde(default)]
+    pub at_least: bool,
+    /// When the first of them came into `Error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest_at: Option<Timestamp>,
+    /// When the last of them came into `Error`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest_at: Option<Timestamp>,
+    /// Last error of that step in the last of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<StepError<'a>>,
+    /// The last few of them.
+    #[serde(rename = "OrderIDs", default)]
+    pub order_ids: Vec<OrderId>,
+}
+
+/// Number of dead letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct DeadLetterCount {
+    /// The number.
+    pub count: usize,
+    /// Whether there are more.
+    #[serde(default)]
+    pub at_least: bool,
+    /// When the last of them was settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newest_at: Option<Timestamp>,
+}
