@@ -8,23 +8,10 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tracing::{Instrument, Span};
 
-use crate::message::{Delivery, Receipt};
-use crate::trace::{self, TraceParent};
+use crate::delivery::{Delivery, Receipt};
+use crate::trace;
 
-/// One decoded message of a batch.
-#[derive(Debug, Clone)]
-pub struct Record<M> {
-    /// The message.
-    pub message: M,
-    /// Towards its queue.
-    pub receipt: Receipt,
-    /// Whether an earlier delivery may have done part of the work (rule 2).
-    pub redelivered: bool,
-    /// How often it was delivered, this time included.
-    pub receive_count: u32,
-    /// The span that sent it, where somebody makes traces.
-    pub parent: Option<TraceParent>,
-}
+pub use crate::delivery::Record;
 
 /// How the handling of a record ended, where it did not fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! The messages between the functions. JSON; tolerant of additions, since two versions may run side by side.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,33 +9,9 @@ use crate::id::OrderId;
 use crate::json::Json;
 use crate::task::Direction;
 use crate::time::Timestamp;
-use crate::trace::TraceParent;
 
-/// The priority of an order's messages: those of high priority overtake the others at every queue, and of four batches one
-/// is left to the others, so that nobody starves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Priority {
-    /// After the others.
-    #[default]
-    Normal,
-    /// Before the others.
-    High,
-}
-
-impl Priority {
-    /// Both priorities.
-    pub const ALL: [Self; 2] = [Self::Normal, Self::High];
-
-    /// Whether this is the priority that nobody has to name.
-    #[must_use]
-    pub const fn is_normal(&self) -> bool {
-        match self {
-            Self::Normal => true,
-            Self::High => false,
-        }
-    }
-}
+pub use crate::delivery::{Delivery, Receipt, Undecodable, decode};
+pub use crate::priority::Priority;
 
 /// A message on the scheduler queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -244,72 +219,6 @@ pub struct CloudEvent {
     pub datacontenttype: Arc<str>,
     /// What the event says.
     pub data: Json,
-}
-
-/// What names one delivery of a message towards its queue.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Receipt {
-    /// The message's id, the same over redeliveries.
-    pub message_id: Arc<str>,
-    /// The handle of this delivery.
-    pub handle: Arc<str>,
-}
-
-/// One message as a handler gets it: decoded by itself, so that a bad body fails alone.
-#[derive(Debug, Clone)]
-pub struct Delivery<M> {
-    /// Towards the queue.
-    pub receipt: Receipt,
-    /// How often it was delivered, this time included.
-    pub receive_count: u32,
-    /// The span that sent it, where somebody makes traces.
-    pub parent: Option<TraceParent>,
-    /// The message, or why it is none.
-    pub body: Result<M, Undecodable>,
-}
-
-impl<M> Delivery<M> {
-    /// Whether an earlier delivery may have done part of the work (rule 2).
-    #[must_use]
-    pub const fn is_redelivery(&self) -> bool {
-        self.receive_count > 1
-    }
-}
-
-/// A body that is no message of its queue.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("body is not a message of this queue: {problem}")]
-pub struct Undecodable {
-    /// What the decoder says.
-    pub problem: Arc<str>,
-}
-
-impl Undecodable {
-    /// From a decoder's error.
-    pub fn because(error: &impl fmt::Display) -> Self {
-        Self { problem: error.to_string().into() }
-    }
-
-    /// From what the reader of JSON says, without the value that it quotes: it may be part of an order, and what is said
-    /// here goes to logs and alerts.
-    fn of_json(error: &serde_json::Error) -> Self {
-        let words = error.to_string();
-        let quoting = ["invalid type", "invalid value", "unknown variant", "unknown field"];
-        let Some(fault) = quoting.into_iter().find(|fault| words.starts_with(fault)) else {
-            return Self { problem: words.into() };
-        };
-        // What was expected comes last and is ours.
-        let ours = [", expected ", " at line "].into_iter().find_map(|begin| words.rfind(begin));
-        Self { problem: format!("{fault}{}", ours.map_or("", |begin| &words[begin..])).into() }
-    }
-}
-
-/// Reads one message from its body.
-///
-/// # Errors
-/// [`Undecodable`], which says where the body is wrong.
-pub fn decode<'a, M: Deserialize<'a>>(body: &'a [u8]) -> Result<M, Undecodable> {
-    serde_json::from_slice(body).map_err(|error| Undecodable::of_json(&error))
 }
 
 #[cfg(test)]

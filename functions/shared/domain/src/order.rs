@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::OrderId;
 use crate::json::Json;
-use crate::message::Priority;
+use crate::priority::Priority;
 use crate::time::Timestamp;
 
 /// What the application sent, and what is needed to recognise it and to answer it. Also the message on the submission

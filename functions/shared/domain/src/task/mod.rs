@@ -10,8 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::id::OrderId;
 use crate::limits::{ERROR_CHARS_MAX, HISTORY_MAX};
-use crate::message::Priority;
 use crate::order::Order;
+use crate::priority::Priority;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 

@@ -14,7 +14,7 @@ pub use registry::Workflows;
 
 use crate::backoff::BackoffPolicy;
 use crate::limits::DELAY_MS_MAX;
-use crate::message::Priority;
+use crate::priority::Priority;
 
 /// What to do with an order when a step fails for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]

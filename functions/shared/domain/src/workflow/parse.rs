@@ -10,7 +10,7 @@ use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HORIZON_MS_DEFAULT, HORIZON_MS_MAX, NAME_CHARS_MAX,
     STEPS_MAX,
 };
-use crate::message::Priority;
+use crate::priority::Priority;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
