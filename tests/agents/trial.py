@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-HERE = Path(__file__).resolve().parent
-CONTRACTS = HERE.parents[1] / "infra" / "contracts"
+from harness.process import reserved_port
+from harness.tools import ROOT, ToolError
+
+CONTRACTS = ROOT / "infra" / "contracts"
 KIT_S_MAX = 420.0
 
 _lock = threading.Lock()
 _running: list[subprocess.Popen[str]] | None = []
-"""Everything that was started; None once nothing may be started any more."""
-
-
-class TrialError(Exception):
-    """The kit could not find anything out."""
+"""All processes; None after `stop_all`."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the kit says of an agent."""
+    """The kit's findings about an agent."""
 
-    conforms: bool
     faults: dict[str, list[str]]
-    """By scene, of those that failed."""
+    """Of each scene that failed; empty for an agent that conforms."""
     agent_log: str
 
 
@@ -46,20 +40,9 @@ def stop_all() -> None:
         process.kill()
 
 
-@contextlib.contextmanager
-def reserved_port() -> Iterator[int]:
-    """A port for the kit. Until the end nobody else gets it: agents make connections all the time, each from any port
-    that is free, and the kit's is while its service is away.
-    """
-    with socket.socket() as holder:
-        # Who says the same may listen on it as well, as Python's servers do; who wants any port does not get it.
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        yield int(holder.getsockname()[1])
-
-
 def under_test(command: list[str], name: str, folder: Path, environment: dict[str, str]) -> Outcome:
-    """Runs the kit against the agent that `command` starts, to which the places of queues and service are added."""
+    """Runs the kit against the agent that `command` starts with the URLs of queues and service added."""
+    # The kit's service is away at times, and agents connect from any free port: its own must stay reserved.
     with reserved_port() as port:
         return _under_test(command, name, folder, environment, port)
 
@@ -69,7 +52,7 @@ def _under_test(command: list[str], name: str, folder: Path, environment: dict[s
     environment = {**os.environ, **environment}
     status, said, problem = _kit(["--make-queues", name], environment)
     if status != 0:
-        raise TrialError(f"no queues for {name}: {problem}")
+        raise ToolError(f"no queues for {name}: {problem}")
     words = said.split()
     urls = dict(zip(words[::2], words[1::2], strict=True))
     shared = ["--replies", urls["replies"], "--replies-high", urls["replies-high"]]
@@ -84,12 +67,12 @@ def _under_test(command: list[str], name: str, folder: Path, environment: dict[s
             agent.kill()
             agent.wait()
     if status not in (0, 1):
-        raise TrialError(f"the kit ended with status {status}: {problem}\n{_tail(log)}")
+        raise ToolError(f"the kit ended with status {status}: {problem}\n{_tail(log)}")
     report = json.loads(said)
     faults = {scene["Name"]: scene["Faults"] for scene in report["Scenes"] if scene["Verdict"] == "FAILED"}
     if (status == 0) != report["Conforms"] or report["Conforms"] == bool(faults):
-        raise TrialError(f"the kit contradicts itself: status {status}\n{said}")
-    return Outcome(report["Conforms"], faults, _tail(log))
+        raise ToolError(f"the kit contradicts itself: status {status}\n{said}")
+    return Outcome(faults, _tail(log))
 
 
 def _start(
@@ -97,7 +80,7 @@ def _start(
 ) -> subprocess.Popen[str]:
     with _lock:
         if _running is None:
-            raise TrialError("interrupted")
+            raise ToolError("interrupted")
         process = subprocess.Popen(
             command, cwd=CONTRACTS, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, text=True
         )
@@ -112,7 +95,7 @@ def _kit(arguments: list[str], environment: dict[str, str]) -> tuple[int, str, s
     except subprocess.TimeoutExpired as late:
         process.kill()
         process.communicate()
-        raise TrialError(f"the kit did not end within {KIT_S_MAX:.0f} s") from late
+        raise ToolError(f"the kit did not end within {KIT_S_MAX:.0f} s") from late
     return process.returncode, said, problem
 
 

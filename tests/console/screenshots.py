@@ -11,13 +11,13 @@ import time
 from io import BytesIO
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from console import Console  # noqa: E402
-from PIL import Image  # noqa: E402
-from playwright.sync_api import sync_playwright  # noqa: E402
-from server import Inventory, Server, until  # noqa: E402
-from world import declined, stuck  # noqa: E402
+from console import Console
+from harness.report import until
+from harness.serve import Server
+from inventory import Inventory
+from PIL import Image
+from playwright.sync_api import sync_playwright
+from world import declined, stuck
 
 # How long orders come in, and how many in a second: the bars of the throughput are minutes.
 HAPPENING_S = 240
@@ -34,7 +34,7 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as data, sync_playwright() as playwright:
         inventory = Inventory()
-        server = Server(os.environ["STEPWARDEN_PROGRAM"], Path(data) / "data", inventory)
+        server = Server(Path(os.environ["STEPWARDEN_PROGRAM"]), Path(data) / "data", "--inventory-url", inventory.url)
         browser = playwright.chromium.launch(executable_path=os.environ["STEPWARDEN_BROWSER"], args=["--no-sandbox"])
         try:
             server.start()

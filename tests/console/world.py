@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from server import Inventory, Server
+from harness.serve import Server
+from inventory import Inventory
 
 # More than one page of each list.
 LETTERS = 30

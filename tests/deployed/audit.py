@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from harness.report import CheckFailed, expect, expect_equal, until
 from ledger import STEPS, Entry
-from report import CheckFailed, expect, expect_equal, until
 from world import World
 
 QUEUES = ("submission", "scheduler", "inventory", "payment", "shipping")
@@ -35,7 +35,7 @@ def queues_are_empty(world: World) -> None:
         raise CheckFailed(f"{late}: {last}") from late
 
 
-def every_order_ended(world: World) -> None:
+def every_order_ended(world: World) -> str:
     """The store holds exactly the orders that were posted, each in the state that it was to end in."""
     pages = world.dynamo.get_paginator("scan").paginate(TableName=world.deployment.table("Tasks"), ConsistentRead=True)
     stored = {item["OrderID"]["S"]: item["ProcessState"]["S"] for page in pages for item in page["Items"]}
@@ -43,10 +43,10 @@ def every_order_ended(world: World) -> None:
     expect_equal("orders lost", sorted(set(world.ends) - set(stored)), [])
     wrong = {order_id: (end, stored[order_id]) for order_id, end in world.ends.items() if stored[order_id] != end}
     expect(not wrong, f"ended otherwise than expected: {wrong}")
-    print(f"{'':17}{len(stored)} orders: {dict(Counter(stored.values()))}")
+    return f"{len(stored)} orders: {dict(Counter(stored.values()))}"
 
 
-def effects_were_made_once(world: World) -> None:
+def effects_were_made_once(world: World) -> str:
     """Each service did each step of each order at most once: all of them where the order is processed, none that is not
     undone where it is compensated."""
     ledger = world.ledger.all()
@@ -58,7 +58,7 @@ def effects_were_made_once(world: World) -> None:
             expect(all(is_done(entry) for entry in entries.values()), f"{order_id} is {end}, but {entries}")
         if end == "Compensated":
             expect(all(entry.is_undone for entry in entries.values()), f"{order_id} is {end}, but {entries}")
-    print(f"{'':17}{sum(entry.forward_effects + entry.undo_effects for entry in ledger.values())} effects")
+    return f"{sum(entry.forward_effects + entry.undo_effects for entry in ledger.values())} effects"
 
 
 def is_done(entry: Entry) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from deployment import Deployment, client
+from harness.deployment import Deployment, client
 
 # Which service carries out which step of the shipped workflow.
 STEPS = {"reserve-inventory": "inventory", "charge-payment": "payment", "ship-order": "shipping"}

@@ -1,26 +1,29 @@
-"""One run of all checks, in order. Started by `run`, in the emulator's environment.
+"""Tests the deployed form on an AWS emulator with IAM enforced.
 
-With `--checks-only` the lints are left out and what was built before is deployed.
+    tests/run deployed [--checks-only] [--program FILE]
+
+Lints, builds and deploys the template, and tries the deployed functions. Needs Rust, a C compiler and package
+registries; no AWS account.
+
+--checks-only   leaves the linters out and deploys the last build
+--program FILE  uses this `stepwarden` as client instead of a debug build
 """
 
 from __future__ import annotations
 
 import functools
-import shutil
-import signal
-import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import audit
 import conformance
 import template
-import tools
 from checks import callers, crashes, doctor, letters, logs, repeats, rights, supervision, ways
-from deployment import Deployment, deploy
-from emulator import Emulator
-from report import STOPPED, Check, Report
+from harness import command, tools
+from harness.deployment import Deployment, build, deploy
+from harness.emulator import Emulator
+from harness.report import STOPPED, Check, Report
 from world import World
 
 LOG_LINES = 100
@@ -61,7 +64,7 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ),
 ]
 
-BOOKS: list[tuple[str, Callable[[World], None]]] = [
+BOOKS: list[tuple[str, Callable[[World], object]]] = [
     ("all queues and dead-letter queues are empty", audit.queues_are_empty),
     ("every order ended as it should", audit.every_order_ended),
     ("every effect was made once, and what was undone is undone", audit.effects_were_made_once),
@@ -76,53 +79,46 @@ BOOKS: list[tuple[str, Callable[[World], None]]] = [
 
 
 def main() -> int:
-    """Runs everything; the status for the shell."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, interrupted)
+    """Gives the exit status."""
+    parser = command.parser("deployed")
+    parser.add_argument("--checks-only", action="store_true")
+    parser.add_argument("--program")
+    options = parser.parse_args()
+    program = tools.stepwarden(options.program)
+    for name in ("sam", "checkov", "awscli"):
+        tools.environment(name)
     report = Report()
-    made = tools.install()
-    if "--checks-only" not in sys.argv:
-        before_deployment(report, made)
+    if not options.checks_only:
+        before_deployment(report)
     if report.failed == 0:
-        folder = Path(tempfile.mkdtemp(prefix="stepwarden-deployed-"))
-        try:
-            deployed(report, made, folder)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-    return 0 if report.close() else 1
+        with tempfile.TemporaryDirectory(prefix="stepwarden-deployed-", ignore_cleanup_errors=True) as folder:
+            deployed(report, Path(folder), program)
+    return report.close()
 
 
-def interrupted(number: int, _frame: object) -> None:
-    """Ends the run early. A second signal does not end the cleaning up."""
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, signal.SIG_IGN)
-    STOPPED.set()
-    sys.exit(128 + number)
-
-
-def before_deployment(report: Report, made: tools.Tools) -> None:
+def before_deployment(report: Report) -> None:
     """The template by itself, and the build."""
     report.section("The template")
     report.all(
         [
-            Check("sam validate --lint", functools.partial(template.validate, made)),
-            Check("cfn-lint", functools.partial(template.cfn_lint, made)),
-            Check("checkov", functools.partial(template.checkov, made)),
+            Check("sam validate --lint", template.validate),
+            Check("cfn-lint", template.cfn_lint),
+            Check("checkov", template.checkov),
             Check("RecursiveLoop: Allow, exactly", template.loops_are_allowed),
-            Check("sam build", functools.partial(template.build, made)),
+            Check("sam build", build),
             Check("every program is small", template.sizes),
         ]
     )
 
 
-def deployed(report: Report, made: tools.Tools, folder: Path) -> None:
+def deployed(report: Report, folder: Path, program: Path) -> None:
     """The emulator, the deployment and all that is tried on it."""
-    with Emulator(tools.python_of(made.emulator), folder) as emulator:
+    with Emulator(folder) as emulator:
         try:
             report.section("The deployment, on an emulator with IAM enforced")
-            deployment = report.check("sam deploy", functools.partial(deploy, made, emulator))
+            deployment = report.check("sam deploy", functools.partial(deploy, emulator))
             if deployment is not None:
-                tried(report, deployment)
+                tried(report, deployment, program)
             report.section("The store")
             report.check("conformance suite on the emulator", functools.partial(conformance.suite_passes, emulator))
         finally:
@@ -130,9 +126,9 @@ def deployed(report: Report, made: tools.Tools, folder: Path) -> None:
                 print(f"\nThe last lines of the emulator and its functions:\n{emulator.log_tail(LOG_LINES)}")
 
 
-def tried(report: Report, deployment: Deployment) -> None:
+def tried(report: Report, deployment: Deployment, program: Path) -> None:
     """All checks of a deployment."""
-    world = report.check("callers, alerts and a reply channel", functools.partial(World, deployment))
+    world = report.check("callers, alerts and a reply channel", functools.partial(World, deployment, program))
     if world is None:
         return
     try:
@@ -153,10 +149,10 @@ def everything(report: Report, world: World) -> None:
     report.all(bound(BOOKS, world))
 
 
-def bound(checks: list[tuple[str, Callable[[World], None]]], world: World) -> list[Check]:
+def bound(checks: Sequence[tuple[str, Callable[[World], object]]], world: World) -> list[Check]:
     """The checks, on this world."""
     return [Check(title, functools.partial(check, world)) for title, check in checks]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

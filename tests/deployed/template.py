@@ -1,59 +1,38 @@
-"""The template before it is deployed: linters, policy scan, and the build of the functions."""
+"""The template before it is deployed: linters, policy scan, and the size of the functions."""
 
 from __future__ import annotations
 
-import os
-import platform
 import re
-from pathlib import Path
 
-from emulator import REGION
-from report import expect, expect_equal
-from tools import ROOT, Tools, run
+from harness.deployment import BUILD, TEMPLATE, sam_environment
+from harness.emulator import REGION
+from harness.report import expect, expect_equal
+from harness.tools import ROOT, program, run
 
-TEMPLATE = ROOT / "template.yaml"
-BUILD = ROOT / ".aws-sam" / "build"
-ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
+TEMPLATES = [str(TEMPLATE), *map(str, sorted((ROOT / "infra").glob("*.yaml")))]
 
-# A function's program may not be larger than this, unzipped: what is larger starts more slowly.
+# Largest program of a function, unzipped: a larger one starts more slowly.
 BOOTSTRAP_BYTES_MAX = 9 * 1024 * 1024
 # Functions that pass an order on to each other. The platform cuts such a chain after about 16 invocations, unless told
 # not to.
 IN_THE_CHAIN = ["Inventory", "Payment", "Scheduler", "Shipping"]
 
 
-def architecture() -> str:
-    """The platform's name for this machine's processor."""
-    return ARCHITECTURES[platform.machine().lower()]
-
-
-def sam_environment(tools: Tools) -> dict[str, str]:
-    """For `sam` and what it starts: its own tools first, all caches in the build's folder."""
-    return {
-        "PATH": f"{tools.sam / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "SAM_CLI_TELEMETRY": "0",
-        "CARGO_ZIGBUILD_CACHE_DIR": str(ROOT / "target" / "zigbuild"),
-    }
-
-
-def validate(tools: Tools) -> None:
+def validate() -> None:
     """`sam validate --lint`."""
-    run([str(tools.sam / "bin" / "sam"), "validate", "--lint", "--template", str(TEMPLATE)], env=sam_environment(tools))
+    run([program("sam", "sam"), "validate", "--lint", "--template", str(TEMPLATE)], env=sam_environment())
 
 
-def cfn_lint(tools: Tools) -> None:
+def cfn_lint() -> None:
     """`cfn-lint` on the template and those nested in it."""
-    templates = [str(TEMPLATE), *map(str, sorted((ROOT / "infra").glob("*.yaml")))]
-    run([str(tools.sam / "bin" / "cfn-lint"), "--regions", REGION, "--", *templates], env=sam_environment(tools))
+    run([program("sam", "cfn-lint"), "--regions", REGION, "--", *TEMPLATES], env=sam_environment())
 
 
-def checkov(tools: Tools) -> None:
-    """`checkov`, which fails on what is neither right nor excused with a reason."""
-    command = [str(tools.checkov / "bin" / "checkov"), "--framework", "cloudformation", "--skip-download", "--compact"]
-    for template in [TEMPLATE, *sorted((ROOT / "infra").glob("*.yaml"))]:
-        command += ["--file", str(template)]
+def checkov() -> None:
+    """`checkov`, with the exceptions in `.checkov.yaml`."""
+    command = [program("checkov", "checkov"), "--framework", "cloudformation", "--skip-download", "--compact"]
+    for template in TEMPLATES:
+        command += ["--file", template]
     run([*command, "--quiet"])
 
 
@@ -69,20 +48,9 @@ def loops_are_allowed() -> None:
     expect(allowed.issuperset(IN_THE_CHAIN), f"without RecursiveLoop: {sorted(set(IN_THE_CHAIN) - allowed)}")
 
 
-def build(tools: Tools) -> None:
-    """`sam build` for this machine's processor."""
-    command = [str(tools.sam / "bin" / "sam"), "build", "--template", str(TEMPLATE)]
-    run([*command, "--parameter-overrides", f"Architecture={architecture()}"], env=sam_environment(tools))
-
-
 def sizes() -> None:
     """Every function has a program, and none is too large."""
     programs = {program.parent.name: program.stat().st_size for program in BUILD.glob("*/bootstrap")}
     expect(len(programs) >= 7, f"programs of 7 functions at least, found {sorted(programs)}")
     large = {name: size for name, size in programs.items() if size > BOOTSTRAP_BYTES_MAX}
     expect(not large, f"larger than {BOOTSTRAP_BYTES_MAX} bytes: {large}")
-
-
-def built_template() -> Path:
-    """What `sam build` left to deploy."""
-    return BUILD / "template.yaml"

@@ -8,15 +8,15 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from botocore.credentials import Credentials
-
-from deployment import Deployment, client
-from door import Answer, Door, caller
-from inbox import Inbox, subscribe_to_alerts
+from harness.api import Answer, ApiClient, caller
+from harness.deployment import Deployment, client
+from harness.inbox import Inbox, subscribe_to_alerts
+from harness.report import CheckFailed, expect, expect_equal, until
 from ledger import Ledger
-from report import CheckFailed, expect, expect_equal, until
 
 SETTLED = {"Processed", "Compensated", "Error"}
 # A mark in every document. It must not come up in any log.
@@ -28,15 +28,17 @@ ORDER_S_MAX = 45.0
 class World:
     """One deployment with everybody around it. May be used from several threads."""
 
-    def __init__(self, deployment: Deployment) -> None:
+    def __init__(self, deployment: Deployment, program: Path) -> None:
+        """`program` is `stepwarden`, for the checks of its client commands."""
         self.deployment = deployment
+        self.program = program
         self.sqs = client(deployment.emulator, "sqs")
         self.lambdas = client(deployment.emulator, "lambda")
         self.dynamo = client(deployment.emulator, "dynamodb")
         self.application = caller(deployment, "application", "ApplicationPolicyArn")
         self.operator = caller(deployment, "operator", "OperatorPolicyArn")
-        self.stranger = Door(deployment.door, None)
-        self.forger = Door(deployment.door, Credentials("AKIAFORGEDFORGEDFORG", "not-the-secret"))
+        self.stranger = ApiClient(deployment.api_url, None)
+        self.forger = ApiClient(deployment.api_url, Credentials("AKIAFORGEDFORGEDFORG", "not-the-secret"))
         self.shop = Inbox(deployment, deployment.channel_url)
         self.alerts = subscribe_to_alerts(deployment)
         self.ledger = Ledger(deployment)

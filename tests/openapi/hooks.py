@@ -15,7 +15,6 @@ import schemathesis
 from hypothesis import strategies
 from schemathesis import Case, HookContext
 from schemathesis.core.parameters import ParameterLocation
-
 from strict import strict
 
 SEEDS: dict[str, list[str]] = json.loads(os.environ["OPENAPI_SEEDS"])

@@ -1,17 +1,21 @@
-"""Orders in every state and jobs, so that calls find something. Written to a file that the hooks read."""
+"""Orders in every state, and jobs, so that calls find something."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from server import Server, until
+from harness.report import until
+from harness.serve import Server
 
-# An order that is undone whole; one whose undo is declined, too, so that it waits for an operator whatever is done about
-# it; and one whose service takes its time, so that it can be paused.
+# The reply channel that orders may name.
+CHANNEL = "shop"
+
+# An order that is compensated; one whose undo is declined as well, so that it waits for an operator after every action;
+# and one with a slow service, so that it can be paused.
 DECLINED = {"StandIn": {"shipping": {"Decline": "no-such-street"}}}
 HELD = {"StandIn": {"payment": {"Decline": "no", "Undo": {"Decline": "never"}}}}
 SLOW = {"StandIn": {"inventory": {"SlowMs": 25_000}}}
-WISH = {"By": "ann", "Reason": "to have one of each"}
+COMMAND = {"By": "ann", "Reason": "to have one of each"}
 SAMPLE = {"Item": "mug", "Customer": {"Email": "ann@example.org"}, "Card": {"CardNumber": "4111"}, "CorrelationID": "cart-7"}
 
 
@@ -21,30 +25,20 @@ def plant(server: Server) -> dict[str, list[str]]:
         ({}, "Processed"), ({}, "Processed"), (DECLINED, "Compensated"), (HELD, "Error"), (HELD, "Error"), (HELD, "Error"),
     ]]
     slow = [post(server, {**SAMPLE, **SLOW}, "Processing") for _ in range(2)]
-    act(server, f"/orders/{slow[0]}/pause")
-    until("an order is paused", lambda: "Paused" in server.ask("GET", f"/orders/{slow[0]}")[1])
+    server.post(f"/orders/{slow[0]}/pause", COMMAND)
+    until("an order is paused", lambda: "Paused" in server.get(f"/orders/{slow[0]}"))
     jobs = [plan(server) for _ in range(3)]
-    act(server, f"/bulk/{jobs[1]}/cancel")
+    server.post(f"/bulk/{jobs[1]}/cancel", COMMAND)
     return {"orders": settled + slow, "jobs": jobs}
 
 
 def post(server: Server, document: dict[str, Any], state: str) -> str:
     """Posts an order and waits until it is in this state."""
-    status, answer = server.ask("POST", "/orders", document)
-    assert status == 202, answer
-    order_id: str = answer["OrderID"]
+    order_id: str = server.post("/orders", document)["OrderID"]
     until(f"{order_id} is {state}", lambda: server.ask("GET", f"/orders/{order_id}")[1].get("ProcessState") == state)
     return order_id
 
 
 def plan(server: Server) -> str:
-    """Plans a job that matches nothing, which is no less a job."""
-    status, answer = server.ask("POST", "/bulk", {**WISH, "Selector": {"ReasonCode": "hop-limit"}})
-    assert status == 201, answer
-    return str(answer["JobID"])
-
-
-def act(server: Server, path: str) -> None:
-    """Does something to an order or a job."""
-    status, answer = server.ask("POST", path, WISH)
-    assert status == 202, answer
+    """Plans a job that matches no order."""
+    return str(server.post("/bulk", {**COMMAND, "Selector": {"ReasonCode": "hop-limit"}})["JobID"])

@@ -1,4 +1,13 @@
-"""One run: a server with seeds, the contract's own examples, schemathesis, and what came of it."""
+"""Holds the API contract and the running API to each other with thousands of calls.
+
+    tests/run openapi [--program FILE] [argument of schemathesis run ...]
+
+Starts `stepwarden serve` in a folder of its own with orders in every state. schemathesis reads the contract that it
+serves and sends at least 2,000 requests: examples, edge cases, valid and invalid generated ones, and chains of calls,
+with all checks. The seed is fixed. The examples in the contract are checked as well. Takes about two minutes.
+
+--program FILE  uses this `stepwarden` instead of a debug build
+"""
 
 from __future__ import annotations
 
@@ -8,72 +17,77 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
-
-from seeds import plant
-from server import CHANNEL, Server
+from harness import command, tools
+from harness.report import Report, expect
+from harness.serve import Server
+from seeds import CHANNEL, plant
 from strict import examples, strict
 
 HERE = Path(__file__).resolve().parent
 CASES_MIN = 2_000
+EXAMPLES_MIN = 50
 
 
-def main(program: str, arguments: list[str]) -> int:
-    """0: fine, 1: something is wrong, 2: could not be found out."""
-    began = time.monotonic()
-    with Server(program) as server:
-        print(f"openapi: {server.url} is up; planting orders", flush=True)
-        seeds = plant(server)
-        status, contract = server.ask("GET", "/openapi.json")
-        assert status == 200, contract
-        wrong = wrong_examples(contract)
-        print(*wrong, sep="\n", end="\n" if wrong else "")
-        status, cases = ask(server, seeds, arguments)
-        if not server.still_runs():
-            print(f"openapi: stepwarden serve ended under it: {server.log()}")
-            return 1
-        if status:
-            # Why it could not answer is told here, and not to callers.
-            print(*[line for line in server.log().splitlines() if "answered 503" in line], sep="\n")
-        panics = [line for line in server.log().splitlines() if "panicked" in line]
-        print(*panics, sep="\n", end="\n" if panics else "")
-    took = time.monotonic() - began
-    print(f"openapi: {cases} cases in {took:.0f} s, at least {CASES_MIN} wanted; schemathesis ended with {status}")
-    if status not in (0, 1):
-        return 2
-    return 1 if status or wrong or panics or (cases < CASES_MIN and not arguments) else 0
+def main() -> int:
+    """Gives the exit status."""
+    parser = command.parser("openapi")
+    parser.add_argument("--program")
+    options, arguments = parser.parse_known_args()
+    program = tools.stepwarden(options.program)
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="stepwarden-openapi-") as folder:
+        # Nothing listens at the reply channel, and no order needs that.
+        data, channel = Path(folder) / "data", f"{CHANNEL}=http://127.0.0.1:9/"
+        with Server(program, data, "--reply-channel", channel) as server:
+            seeds = report.check("orders in every state", lambda: plant(server))
+            if seeds is not None:
+                report.check("the examples in the contract", lambda: examples_are_valid(server.get("/openapi.json")))
+                report.check("the API does as the contract says", lambda: api_conforms(server, seeds, arguments))
+                report.check("the server runs on without a panic", lambda: nothing_broke(server))
+    return report.close()
 
 
-def wrong_examples(contract: dict[str, Any]) -> list[str]:
-    """What the contract shows as an answer or a value, and forbids."""
+def examples_are_valid(contract: dict[str, Any]) -> str:
+    """Every example is allowed by its own schema."""
     strict(contract)
     wrong, all_of_them = [], examples(contract)
     for place, schema, value in all_of_them:
-        whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "components": contract["components"]}
+        dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+        whole = {**dialect, **schema, "components": contract["components"]}
         for error in jsonschema_rs.validator_for(whole, validate_formats=True).iter_errors(value):
-            wrong.append(f"openapi: the example at {place} is wrong: {error.message}")
-    print(f"openapi: {len(all_of_them)} examples, {len(wrong)} wrong")
-    return wrong if len(all_of_them) > 50 else [*wrong, "openapi: there are too few examples"]
+            wrong.append(f"the example at {place} is wrong: {error.message}")
+    expect(not wrong, "\n".join(wrong))
+    expect(len(all_of_them) > EXAMPLES_MIN, f"{len(all_of_them)} examples, more than {EXAMPLES_MIN} wanted")
+    return f"{len(all_of_them)} examples"
 
 
-def ask(server: Server, seeds: dict[str, list[str]], arguments: list[str]) -> tuple[int, int]:
-    """Runs schemathesis; its status, and how many cases it tried."""
-    # What it keeps from run to run, it keeps in the folder that it runs in.
+def api_conforms(server: Server, seeds: dict[str, list[str]], arguments: list[str]) -> str:
+    """Schemathesis finds nothing, in enough cases."""
+    status, cases = schemathesis(server, seeds, arguments)
+    # The reason of a 503 is in the server's log only.
+    unavailable = [line for line in server.log().splitlines() if "answered 503" in line]
+    expect(status == 0, "\n".join([f"schemathesis ended with {status} after {cases} cases", *unavailable]))
+    expect(cases >= CASES_MIN or bool(arguments), f"{cases} cases, at least {CASES_MIN} wanted")
+    return f"{cases} cases"
+
+
+def schemathesis(server: Server, seeds: dict[str, list[str]], arguments: list[str]) -> tuple[int, int]:
+    """Runs schemathesis; its status, and the number of cases that it tried."""
+    # Its files are in the folder that it runs in.
     with tempfile.TemporaryDirectory(prefix="stepwarden-openapi-") as folder:
-        command = [
+        command_line = [
             sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "schemathesis.toml"), "run",
             f"{server.url}/openapi.json", "--no-color", *arguments,
         ]
-        hooked = {
-            "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE), "OPENAPI_SEEDS": json.dumps(seeds),
-            "OPENAPI_CHANNEL": CHANNEL,
+        variables = {
+            "SCHEMATHESIS_HOOKS": "hooks", "OPENAPI_SEEDS": json.dumps(seeds), "OPENAPI_CHANNEL": CHANNEL,
         }
         child = subprocess.Popen(
-            command, cwd=folder, env={**os.environ, **hooked}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            command_line, cwd=folder, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace",
         )
         lines = []
@@ -91,9 +105,12 @@ def ask(server: Server, seeds: dict[str, list[str]], arguments: list[str]) -> tu
     return status, int(counted[-1].replace(",", "")) if counted else 0
 
 
+def nothing_broke(server: Server) -> None:
+    """The process is there, and no request made it panic."""
+    expect(server.is_running(), f"stepwarden serve ended: {server.log()}")
+    panics = [line for line in server.log().splitlines() if "panicked" in line]
+    expect(not panics, "\n".join(panics))
+
+
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1], sys.argv[2:]))
-    except (RuntimeError, AssertionError) as error:
-        print(f"openapi: {error}", file=sys.stderr)
-        sys.exit(2)
+    command.run(main)

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
-
-from deployment import Deployment, client, deploy
-from emulator import Emulator
 from engine import Engine
-from inbox import subscribe_to_alerts
+from harness.deployment import Deployment, client, deploy
+from harness.emulator import Emulator
+from harness.inbox import subscribe_to_alerts
+from harness.report import expect
+from harness.tools import ROOT
 from local import Sam
-from report import expect
-from tools import ROOT, Tools
 
 # The functions in the template, and the last part of their deployed names.
 FUNCTIONS = {
@@ -34,8 +33,8 @@ TOKEN = "51af3dc0-da77-11e4-872e-1234567db123"
 class Bench:
     """A deployment whose functions stand still, so that those in containers do the work."""
 
-    def __init__(self, tools: Tools, engine: Engine, emulator: Emulator, folder: Path) -> None:
-        self.deployment: Deployment = deploy(tools, emulator)
+    def __init__(self, engine: Engine, emulator: Emulator, folder: Path) -> None:
+        self.deployment: Deployment = deploy(emulator)
         self.emulator = emulator
         self.sqs: Any = client(emulator, "sqs")
         self.dynamo: Any = client(emulator, "dynamodb")
@@ -46,7 +45,7 @@ class Bench:
         self._alerts = subscribe_to_alerts(self.deployment)
         variables = folder / "variables.json"
         variables.write_text(json.dumps({name: self._variables(name) for name in FUNCTIONS}))
-        self.sam = Sam(tools, engine, emulator.url, variables, folder)
+        self.sam = Sam(engine, emulator.url, variables, folder)
 
     # ---- functions
 

@@ -1,4 +1,4 @@
-"""A Docker engine: the machine's own if one answers, else one that lives in a folder for as long as it is needed."""
+"""A Docker engine: the machine's own if one answers, else one in a folder that ends with the suite."""
 
 from __future__ import annotations
 
@@ -6,20 +6,13 @@ import ipaddress
 import json
 import os
 import shutil
-import signal
 import subprocess
-import time
 from pathlib import Path
 
-from tools import ToolError, run
+from harness.process import Process
+from harness.tools import ToolError, install_packages, run
 
-START_S_MAX = 60.0
-STOP_S_MAX = 30.0
 BRIDGE = Path("/sys/class/net/docker0")
-
-
-class EngineError(Exception):
-    """There is no Docker engine, and none could be started."""
 
 
 class Engine:
@@ -29,13 +22,13 @@ class Engine:
         """`folder` is made where an engine has to be started, and everything is kept in there."""
         self.folder = folder
         self.environment: dict[str, str] = {}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._made_bridge = False
 
     def __enter__(self) -> Engine:
         if not self._answers():
             if not (shutil.which("dockerd") and shutil.which("docker")):
-                install("docker.io", "iptables")
+                install_packages("docker.io", "iptables")
             self._start()
         return self
 
@@ -59,15 +52,10 @@ class Engine:
 
     def stop(self) -> None:
         """Ends the engine that was started here, and its containers; leaves any other alone."""
-        process, self._process = self._process, None
-        if process is None:
+        if self._process is None:
             return
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(STOP_S_MAX)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        self._process.stop()
+        self._process = None
         if self._made_bridge and shutil.which("ip"):
             subprocess.run(["ip", "link", "delete", "docker0"], stderr=subprocess.DEVNULL, check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -84,35 +72,15 @@ class Engine:
 
     def _start(self) -> None:
         if os.geteuid() != 0:
-            raise EngineError("no Docker engine answers, and only root can start one: start it, or run this as root")
+            raise ToolError("no Docker engine answers, and only root can start one: start it, or run this as root")
         self.folder.mkdir(parents=True)
         self._made_bridge = not BRIDGE.exists()
-        socket, log = self.folder / "docker.sock", self.folder / "dockerd.log"
+        socket = self.folder / "docker.sock"
         command = ["dockerd", "--host", f"unix://{socket}", "--data-root", str(self.folder / "data")]
         command += ["--exec-root", str(self.folder / "exec"), "--pidfile", str(self.folder / "pid")]
         # Containers talk to this machine alone, so its firewall and its routes stay as they are.
         command += ["--iptables=false", "--ip-masq=false", "--ip-forward=false"]
         self.environment = {"DOCKER_HOST": f"unix://{socket}"}
-        with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-            )
-        deadline = time.monotonic() + START_S_MAX
-        while not self._answers():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                lines = log.read_text(errors="replace").splitlines()[-20:]
-                self.stop()
-                raise EngineError("the Docker engine did not start:\n" + "\n".join(lines))
-            time.sleep(0.2)
-
-
-def install(*packages: str) -> None:
-    """Installs packages of this machine's distribution."""
-    if shutil.which("apt-get") is None or os.geteuid() != 0:
-        raise EngineError(f"install {' '.join(packages)}, or run this as root where apt is")
-    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-    try:
-        run(["apt-get", "update", "-qq"], env=quiet)
-        run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages], env=quiet)
-    except ToolError as error:
-        raise EngineError(str(error)) from error
+        process = Process(command, self.folder / "dockerd.log", env=dict(os.environ))
+        process.start(self._answers)
+        self._process = process

@@ -12,7 +12,8 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from engine import Engine, install
+from engine import Engine
+from harness.tools import install_packages
 
 REPOSITORY = "localhost/lambda-provided-standin"
 NAME = f"{REPOSITORY}:debian"
@@ -25,7 +26,7 @@ APPLETS = ["cat", "chmod", "cp", "ls", "mkdir", "mv", "rm", "sh"]
 def make(engine: Engine, programs: list[Path], folder: Path) -> None:
     """Makes the image, with every library that one of the programs needs."""
     if not (BUSYBOX.exists() and CERTIFICATES.exists()):
-        install("busybox-static", "ca-certificates")
+        install_packages("busybox-static", "ca-certificates")
     archive = folder / "base.tar"
     with tarfile.open(archive, "w") as tar:
         for name in FOLDERS:

@@ -1,15 +1,18 @@
-"""One run of all checks, in order: the order of the sample events goes its way, each function in a container.
-Started by `run`, in the emulator's environment.
+"""Tests `sam local`: each function in a container, with the events of infra/events.
 
-With `--built` what `sam build` left before is taken as it is.
+    tests/run sam-local [--built]
+
+Runs each function with its events, and the HTTP API with a posted order, on the tables and queues of an AWS emulator.
+Needs Rust, a C compiler and package registries, and apt and root where no Docker engine answers. No AWS account, and
+none of its images.
+
+--built  uses the last `sam build` as it is
 """
 
 from __future__ import annotations
 
 import functools
 import json
-import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -17,13 +20,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import image
-import template
-import tools
 from bench import Bench
-from emulator import Emulator
 from engine import Engine
-from report import Check, Report, expect, expect_equal, until
-from tools import ROOT
+from harness import command, tools
+from harness.deployment import BUILD, build
+from harness.emulator import Emulator
+from harness.report import Check, Report, expect, expect_equal, until
 
 LOG_LINES = 100
 ORDER = "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011"
@@ -117,8 +119,7 @@ def a_posted_order_is_read_back(bench: Bench) -> None:
     with bench.sam.start_api() as api:
         status, health = api.call("GET", "/health")
         expect_equal("GET /health", (status, health["Status"]), (200, "ok"))
-        body = (ROOT / "infra" / "examples" / "order.json").read_bytes()
-        status, answer = api.call("POST", "/orders", body, {"Content-Type": "application/json"})
+        status, answer = api.call("POST", "/orders", bench.sample)
         expect_equal("status of POST /orders", status, 202)
         path = f"/orders/{answer['OrderID']}"
         expect_equal("state of what is not stored yet", api.call("GET", path)[0], 404)
@@ -141,44 +142,43 @@ CHECKS: list[tuple[str, Callable[[Bench], None]]] = [
 
 
 def main() -> int:
-    """Runs everything; the status for the shell."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    """Gives the exit status."""
+    parser = command.parser("sam-local")
+    parser.add_argument("--built", action="store_true")
+    built = parser.parse_args().built
+    tools.environment("sam")
     report = Report()
-    made = tools.install()
-    folder = Path(tempfile.mkdtemp(prefix="stepwarden-sam-local-"))
-    try:
-        if "--built" not in sys.argv:
-            report.section("The functions")
-            report.check("sam build", functools.partial(template.build, made))
-        if report.failed == 0:
-            with_engine(report, made, folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    return 0 if report.close() else 1
+    if not built:
+        report.section("The functions")
+        report.check("sam build", build)
+    if report.failed == 0:
+        with tempfile.TemporaryDirectory(prefix="stepwarden-sam-local-", ignore_cleanup_errors=True) as folder:
+            with_engine(report, Path(folder))
+    return report.close()
 
 
-def with_engine(report: Report, made: tools.Tools, folder: Path) -> None:
+def with_engine(report: Report, folder: Path) -> None:
     """A Docker engine with a base image, and the emulator where containers find it."""
     report.section("The surroundings")
     started = time.monotonic()
     with Engine(folder / "engine") as engine:
         whose = "started for this" if engine.is_own else "the machine's own"
         print(f"{'ok':6} {time.monotonic() - started:6.1f} s  Docker engine, {whose}", flush=True)
-        programs = sorted(template.BUILD.glob("*/bootstrap"))
+        programs = sorted(BUILD.glob("*/bootstrap"))
         report.check("base image", functools.partial(image.make, engine, programs, folder))
         try:
             # IAM is for `tests/deployed`: in a container a function has the keys of whoever started it.
             address = engine.host_address()
-            emulator = Emulator(tools.python_of(made.emulator), folder / "emulator", enforce_iam=False, host=address)
+            emulator = Emulator(folder / "emulator", enforce_iam=False, host=address)
             with emulator:
-                with_emulator(report, made, engine, emulator, folder)
+                with_emulator(report, engine, emulator, folder)
         finally:
             image.remove(engine)
 
 
-def with_emulator(report: Report, made: tools.Tools, engine: Engine, emulator: Emulator, folder: Path) -> None:
+def with_emulator(report: Report, engine: Engine, emulator: Emulator, folder: Path) -> None:
     """The tables and queues, and all that is tried on them."""
-    make = functools.partial(Bench, made, engine, emulator, folder)
+    make = functools.partial(Bench, engine, emulator, folder)
     bench = report.check("tables and queues, as sam deploy makes them", make)
     if bench is None:
         return
@@ -194,4 +194,4 @@ def with_emulator(report: Report, made: tools.Tools, engine: Engine, emulator: E
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

@@ -37,14 +37,14 @@
 //! | what | where | as part of `cargo test` | at length |
 //! | --- | --- | --- | --- |
 //! | a world with one seed for all chance, in which everything goes wrong, and an auditor who sees only what can be seen from outside | [`simulation`] | 2,000 worlds, of which 1,000 twice | `cargo run --release -p tests --bin simulate -- --seeds 100000` |
-//! | the auditor finds what is wrong: bugs put into the code, one at a time | `simulation/bugs` | each fits the code | `tests/simulation/bugs/run` |
+//! | the auditor finds what is wrong: bugs put into the code, one at a time | `simulation/bugs` | each fits the code | `tests/run bugs` |
 //! | every order of events of a small world, exhaustively | [`model`] | one order, one of each instance | `cargo run --release -p tests --bin model -- --config full` |
 //! | the model finds what is wrong: conditions dropped, one at a time | [`model::broken`] | all | `cargo run --release -p tests --bin model -- --broken` |
 //! | every call of every port of every handler, failed in each way | `tests/every_node` | all | |
 //! | the state machine, records and messages with random values | `properties` in the crate `domain` | all | |
-//! | decoders of outside input | [`fuzzing`] | the inputs that are kept | `tests/fuzz/run` |
+//! | decoders of outside input | [`fuzzing`] | the inputs that are kept | `tests/run fuzz` |
 //! | each change of the code of `domain` and `agent` by one operator, constant or arm makes a test fail | `.cargo/mutants.toml` | | `cargo mutants -p domain -p agent` |
-//! | the real stores and queues keep the ports' promises | [`conformance`] | all | `tests/deployed/run` |
+//! | the real stores and queues keep the ports' promises | [`conformance`] | all | `tests/run deployed` |
 //!
 //! `tests/prove` runs the column on the right, and ends with a table.
 //!

@@ -1,4 +1,4 @@
-//! The seeded bugs that the simulation has to find (`tests/simulation/bugs/run`): each must still fit the code.
+//! The seeded bugs that the simulation has to find (`tests/run bugs`): each must still fit the code.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -17,9 +17,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "deployed"))
+# The emulator's process gets no PYTHONPATH.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-import emulator_main  # noqa: E402
+from harness import emulator_main  # noqa: E402
 
 Handler = Callable[[str, str, dict[str, str], bytes, dict[str, Any]], Awaitable[tuple[Any, ...]]]
 READS = {"GetItem", "BatchGetItem", "Query", "Scan"}

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from console import Console
+from harness.report import until
+from harness.serve import Server
+from inventory import Inventory
 from playwright.sync_api import Browser, sync_playwright
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from console import Console  # noqa: E402
-from server import Inventory, Server, until  # noqa: E402
-from world import LETTERS, bury, happen  # noqa: E402
+from world import LETTERS, bury, happen
 
 
 @pytest.fixture(scope="session")
@@ -28,8 +26,8 @@ def inventory() -> Iterator[Inventory]:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory, inventory: Inventory) -> Iterator[Server]:
     """A server where orders were processed, declined and compensated, and where some wait in Error."""
-    data = tmp_path_factory.mktemp("console") / "data"
-    server = Server(os.environ["STEPWARDEN_PROGRAM"], data, inventory, "--supervise-every", "100ms")
+    program, data = Path(os.environ["STEPWARDEN_PROGRAM"]), tmp_path_factory.mktemp("console") / "data"
+    server = Server(program, data, "--inventory-url", inventory.url, "--supervise-every", "100ms")
     server.start()
     try:
         happen(server, inventory)

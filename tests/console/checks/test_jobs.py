@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from console import Console
+from harness.serve import Server
+from inventory import Inventory
 from playwright.sync_api import Locator, expect
-from server import Inventory, Server
 from world import alerted, stuck
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from console import Console
+from harness.serve import Server
+from inventory import Inventory
 from playwright.sync_api import Page, expect
-from server import Inventory, Server
 from world import stuck
 
 

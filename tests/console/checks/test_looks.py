@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 from console import Console
+from harness.serve import Server
+from inventory import Inventory
 from playwright.sync_api import Browser, expect
-from server import Inventory, Server
 from world import held, stuck
 
 VIEWS = [

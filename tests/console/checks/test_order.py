@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 from console import Console
+from harness.serve import Server
+from inventory import Inventory
 from playwright.sync_api import expect
-from server import Inventory, Server
 from world import declined, held, stuck
 
 

@@ -6,8 +6,9 @@ import re
 from datetime import datetime, timedelta
 
 from console import Console
+from harness.serve import Server
+from inventory import Inventory
 from playwright.sync_api import Browser, expect
-from server import Inventory, Server
 from world import PROCESSED, declined, held, stuck
 
 

@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 from console import Console
+from harness.serve import Server
+from inventory import Inventory
 from playwright.sync_api import expect
-from server import Inventory, Server
 from world import declined, stuck
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from console import Console
+from harness.serve import Server
+from inventory import Inventory
 from playwright.sync_api import Browser, expect
 from proxy import Proxy
-from server import Inventory, Server
 from world import declined, held, stuck
 
 MARKUP = '<img src=x onerror="window.pwned=1"><script>window.pwned=2</script><b id="pwned">'
@@ -231,10 +235,25 @@ def test_the_page_works_below_a_path_of_a_proxy(browser: Browser, server: Server
         assert console.complaints == []
 
 
+@contextmanager
+def page_of_the_command_line(server: Server) -> Iterator[str]:
+    """`stepwarden console` for this server; gives the address of its page, without the slash at its end."""
+    command = [str(server.program), "console", "--api", server.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            address = re.search(r"is at (\S+)/", line)
+            assert address is not None, line
+            yield address[1]
+        finally:
+            process.terminate()
+
+
 def test_the_page_works_as_the_command_line_serves_it(browser: Browser, server: Server, inventory: Inventory) -> None:
     order = stuck(server, inventory, "by-program")
     inventory.refusing.discard("by-program")
-    with server.console_program() as address, Console.on(browser, address) as console:
+    with page_of_the_command_line(server) as address, Console.on(browser, address) as console:
         console.open()
         console.heading("Overview")
         console.open(f"#/order/{order['OrderID']}")

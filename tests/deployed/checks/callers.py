@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from report import expect, expect_equal, until
+from harness.report import expect, expect_equal, until
 from world import World, document
 
 

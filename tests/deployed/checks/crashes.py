@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from report import expect, expect_equal, until
+from harness.report import expect, expect_equal, until
 from world import ORDER_S_MAX, World, step
 
 # The request of the killed agent comes back after this time, when its attempt is over, and must then do nothing.

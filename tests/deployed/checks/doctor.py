@@ -7,12 +7,13 @@ import os
 import subprocess
 from typing import Any
 
-import tools
-from checks.supervision import switch_schedule
-from deployment import STACK
-from emulator import REGION, ROOT_KEYS, client_environment
-from report import expect, expect_equal
+from harness import tools
+from harness.deployment import STACK
+from harness.emulator import REGION, ROOT_KEYS, client_environment
+from harness.report import expect, expect_equal
 from world import World
+
+from checks.supervision import switch_schedule
 
 # The template gives their items an end; the emulator does not read that.
 TABLES_WITH_END = ("Leases", "Memos", "DeadLetters", "StandIns")
@@ -63,10 +64,8 @@ def look(world: World, *words: str, environment: dict[str, str] = ROOT_KEYS) -> 
 
 def stepwarden(world: World, words: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """The program against the deployed API, signed with the keys in the environment."""
-    tools.run(["cargo", "build", "--locked", "--package", "stepwarden"])
     awscli = tools.environment("awscli")
-    command = ["cargo", "run", "--locked", "--quiet", "--package", "stepwarden", "--", *words]
-    command += ["--api", world.deployment.door, "--auth", "iam", "--region", REGION]
+    command = [str(world.program), *words, "--api", world.deployment.api_url, "--auth", "iam", "--region", REGION]
     return subprocess.run(
         command,
         cwd=tools.ROOT,

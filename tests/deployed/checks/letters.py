@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from report import expect, expect_equal, until
+from harness.report import expect, expect_equal, until
 from world import World
 
 # More than any queue here allows, but for those of the agents.

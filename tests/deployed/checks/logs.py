@@ -6,8 +6,8 @@ import functools
 import json
 from typing import Any
 
-from deployment import client
-from report import expect, expect_equal, until
+from harness.deployment import client
+from harness.report import expect, expect_equal, until
 from world import SECRET, World
 
 FUNCTIONS = ("api", "submission", "scheduler", "inventory", "payment", "shipping", "supervisor")

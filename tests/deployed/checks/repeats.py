@@ -7,8 +7,8 @@ import functools
 import json
 from typing import Any
 
+from harness.report import expect, expect_equal, until
 from ledger import STEPS
-from report import expect, expect_equal, until
 from world import World, document
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from botocore.exceptions import ClientError
-
-from deployment import client
-from report import CheckFailed, expect, not_stopped
+from harness.deployment import client
+from harness.report import CheckFailed, expect, not_stopped
 from world import World
 
 REFUSALS = {"AccessDenied", "AccessDeniedException"}

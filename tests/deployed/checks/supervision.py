@@ -8,10 +8,11 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from checks.repeats import reply
-from deployment import client
-from report import expect, expect_equal, until
+from harness.deployment import client
+from harness.report import expect, expect_equal, until
 from world import World, step
+
+from checks.repeats import reply
 
 # What a step of the shipped workflow is given, and how often.
 COMPLETE_WITHIN_S = 30.0

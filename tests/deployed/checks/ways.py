@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from report import expect, expect_equal
+from harness.report import expect, expect_equal
 from world import World, document, step
 
 

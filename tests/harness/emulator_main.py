@@ -1,7 +1,7 @@
 """The emulator's own process. Started by `emulator.py` in the emulator's environment; not for use by hand.
 
-It is `ministack`, mended where it differs from AWS in what these tests rest on, and it ends when the process that
-started it does.
+It is `ministack`, corrected where it differs from AWS in a point that these tests rely on. It ends with the process
+that started it.
 """
 
 from __future__ import annotations

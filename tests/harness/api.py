@@ -1,4 +1,4 @@
-"""The HTTP API as a caller with keys of his own sees it: signed requests, answers decoded."""
+"""The HTTP API of a deployment, for a caller with keys: signed requests, decoded answers."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-
-from deployment import Deployment, client
-from emulator import REGION
-from report import not_stopped
+from harness.deployment import Deployment, client
+from harness.emulator import REGION
+from harness.report import not_stopped
 
 # An answer may be waited for on purpose, `Prefer: wait=20` at most.
 ANSWER_S_MAX = 40
@@ -22,7 +21,7 @@ ANSWER_S_MAX = 40
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call came to."""
+    """The answer to a call."""
 
     status: int
     body: Any
@@ -30,7 +29,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Door:
+class ApiClient:
     """Calls the API as one caller; without keys the calls are not signed."""
 
     base: str
@@ -71,10 +70,10 @@ def answer(status: int, body: bytes, headers: Any) -> Answer:
     return Answer(status, decoded, {name.lower(): value for name, value in headers.items()})
 
 
-def caller(deployment: Deployment, name: str, policy_output: str) -> Door:
-    """A user of the account who may do what one of the deployed policies says, and nothing else."""
+def caller(deployment: Deployment, name: str, policy_output: str) -> ApiClient:
+    """A new user of the account with the rights of one of the deployed policies, and no others."""
     iam = client(deployment.emulator, "iam")
     iam.create_user(UserName=name)
     iam.attach_user_policy(UserName=name, PolicyArn=deployment.outputs[policy_output])
     key = iam.create_access_key(UserName=name)["AccessKey"]
-    return Door(deployment.door, Credentials(key["AccessKeyId"], key["SecretAccessKey"]))
+    return ApiClient(deployment.api_url, Credentials(key["AccessKeyId"], key["SecretAccessKey"]))

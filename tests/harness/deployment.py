@@ -1,18 +1,23 @@
-"""Deploying to the emulator, and what came of it: names, queues and tables."""
+"""`sam build` and `sam deploy` to the emulator, and the queues, tables and functions of the stack."""
 
 from __future__ import annotations
 
 import json
+import os
+import platform
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import boto3
 from botocore.config import Config
+from harness.emulator import REGION, ROOT_KEYS, Emulator, client_environment
+from harness.tools import ROOT, program, run
 
-from emulator import REGION, ROOT_KEYS, Emulator, client_environment
-from template import architecture, built_template, sam_environment
-from tools import Tools, run
+TEMPLATE = ROOT / "template.yaml"
+BUILD = ROOT / ".aws-sam" / "build"
+ARCHITECTURES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 
 STACK = "stepwarden"
 CHANNEL = "shop"
@@ -45,7 +50,7 @@ class Deployment:
         return self.outputs[f"{name}TableName"]
 
     @property
-    def door(self) -> str:
+    def api_url(self) -> str:
         """The base URL of the HTTP API on the emulator."""
         return f"{self.emulator.url}/_aws/execute-api/{self.api_id}/$default"
 
@@ -64,8 +69,19 @@ def client(emulator: Emulator, service: str, environment: dict[str, str] = ROOT_
         )
 
 
-def deploy(tools: Tools, emulator: Emulator) -> Deployment:
-    """`sam deploy` of what was built, with one registered reply channel."""
+def build() -> None:
+    """`sam build` of the functions for this machine's processor."""
+    command = [program("sam", "sam"), "build", "--template", str(TEMPLATE)]
+    run([*command, "--parameter-overrides", f"Architecture={architecture()}"], env=sam_environment())
+
+
+def built_template() -> Path:
+    """The template that `sam build` leaves for the deployment."""
+    return BUILD / "template.yaml"
+
+
+def deploy(emulator: Emulator) -> Deployment:
+    """`sam deploy` of the last build, with one registered reply channel."""
     channel_url, channel_arn = make_queue(emulator, "shop-orders")
     parameters = {
         "Architecture": architecture(),
@@ -73,20 +89,31 @@ def deploy(tools: Tools, emulator: Emulator) -> Deployment:
         "ReplyChannels": json.dumps({CHANNEL: channel_url}, separators=(",", ":")),
         "ReplyChannelQueueArns": channel_arn,
     }
-    sam_deploy(tools, emulator, parameters)
+    command = [program("sam", "sam"), "deploy", "--template-file", str(built_template())]
+    command += ["--stack-name", STACK, "--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
+    command += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
+    command += ["--parameter-overrides", *(f"{name}={quoted(value)}" for name, value in parameters.items())]
+    run(command, env={**sam_environment(), **client_environment(emulator.url)}, within_s=300)
     stacks = client(emulator, "cloudformation").describe_stacks(StackName=STACK)["Stacks"]
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stacks[0]["Outputs"]}
     resource = client(emulator, "cloudformation").describe_stack_resource(StackName=STACK, LogicalResourceId="HttpApi")
     return Deployment(emulator, outputs, resource["StackResourceDetail"]["PhysicalResourceId"], channel_url)
 
 
-def sam_deploy(tools: Tools, emulator: Emulator, parameters: dict[str, str]) -> None:
-    """Runs `sam deploy` against the emulator."""
-    command = [str(tools.sam / "bin" / "sam"), "deploy", "--template-file", str(built_template())]
-    command += ["--stack-name", STACK, "--resolve-s3", "--no-confirm-changeset", "--no-fail-on-empty-changeset"]
-    command += ["--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND"]
-    command += ["--parameter-overrides", *(f"{name}={quoted(value)}" for name, value in parameters.items())]
-    run(command, env={**sam_environment(tools), **client_environment(emulator.url)}, within_s=300)
+def architecture() -> str:
+    """The platform's name for this machine's processor."""
+    return ARCHITECTURES[platform.machine().lower()]
+
+
+def sam_environment() -> dict[str, str]:
+    """Variables for `sam` and its children: its own tools first, all caches in the build's folder."""
+    return {
+        "PATH": f"{Path(program('sam', 'sam')).parent}{os.pathsep}{os.environ['PATH']}",
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "SAM_CLI_TELEMETRY": "0",
+        "CARGO_ZIGBUILD_CACHE_DIR": str(ROOT / "target" / "zigbuild"),
+    }
 
 
 def quoted(value: str) -> str:

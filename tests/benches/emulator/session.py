@@ -1,29 +1,32 @@
-"""One run of the bench. Started by `run`, in the emulator's environment."""
+"""Measures what an order takes of AWS in the deployed form, on an emulator.
+
+    tests/run emulator [--quick] [--built]
+
+Deploys the template to an emulator on this machine, takes orders through with 1, 10 and 100 in flight, and prints
+units, requests and invocations, with dollars for a million. The emulator's batches are its own, and it takes no time
+for a request that AWS would: the bench `bill` has both. Needs the same as `tests/run deployed`.
+
+--quick  a fifth of the orders
+--built  deploys the last `sam build`
+"""
 
 from __future__ import annotations
 
 import concurrent.futures
 import json
 import re
-import shutil
-import signal
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+import prices
+from harness import command, tools
+from harness.api import ApiClient, caller
+from harness.deployment import BUILD, Deployment, build, client, deploy
+from harness.emulator import Emulator
+from harness.report import until
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "deployed"))
-
-import emulator as emulated  # noqa: E402
-import prices  # noqa: E402
-import template  # noqa: E402
-import tools  # noqa: E402
-from deployment import Deployment, client, deploy  # noqa: E402
-from door import Door, caller  # noqa: E402
-from emulator import Emulator  # noqa: E402
-from report import until  # noqa: E402
-
 # In flight, and orders.
 ROWS = [(1, 20), (10, 60), (100, 300)]
 ORDER_S_MAX = 300.0
@@ -38,7 +41,7 @@ class Bench:
     def __init__(self, deployment: Deployment, folder: Path) -> None:
         self.deployment = deployment
         self.counts_file = folder / "counts.json"
-        self.application: Door = caller(deployment, "application", "ApplicationPolicyArn")
+        self.application: ApiClient = caller(deployment, "application", "ApplicationPolicyArn")
         self.dynamo = client(deployment.emulator, "dynamodb")
         self.logs = client(deployment.emulator, "logs")
 
@@ -134,8 +137,8 @@ def measure(bench: Bench, in_flight: int, orders: int) -> prices.Taken:
     )
 
 
-def tell(in_flight: int, taken: prices.Taken) -> bool:
-    """Prints a row; whether it meets its bars."""
+def print_row(in_flight: int, taken: prices.Taken) -> bool:
+    """Prints a row; gives whether it is within its limits."""
     print(
         f"{in_flight:>3} in flight: {taken.write_units:.2f} write units, {taken.read_units:.2f} read units, "
         f"{taken.messages:.2f} messages in {taken.sqs_requests:.2f} requests, {taken.events:.2f} events, "
@@ -148,31 +151,30 @@ def tell(in_flight: int, taken: prices.Taken) -> bool:
 
 
 def main() -> int:
-    """Builds, deploys, measures; the status for the shell."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    made = tools.install()
-    if "--built" not in sys.argv or not template.BUILD.exists():
+    """Gives the exit status."""
+    parser = command.parser("emulator")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--built", action="store_true")
+    options = parser.parse_args()
+    tools.environment("sam")
+    if not options.built or not BUILD.exists():
         print("sam build", flush=True)
-        template.build(made)
-    emulated.MAIN = HERE / "counting_main.py"
-    folder = Path(tempfile.mkdtemp(prefix="stepwarden-bill-"))
-    try:
-        with Emulator(tools.python_of(made.emulator), folder) as emulator:
+        build()
+    with tempfile.TemporaryDirectory(prefix="stepwarden-bill-", ignore_cleanup_errors=True) as folder:
+        with Emulator(Path(folder), main=HERE / "counting_main.py") as emulator:
             print("sam deploy", flush=True)
-            bench = Bench(deploy(made, emulator), folder)
+            bench = Bench(deploy(emulator), Path(folder))
             # The first orders start the functions' processes.
             bench.carry(5, 5)
             all_good = True
             for in_flight, orders in ROWS:
-                orders = max(in_flight, orders // 5) if "--quick" in sys.argv else orders
-                all_good &= tell(in_flight, measure(bench, in_flight, orders))
+                orders = max(in_flight, orders // 5) if options.quick else orders
+                all_good &= print_row(in_flight, measure(bench, in_flight, orders))
             standard, express = prices.standard(), prices.express()
             print("Step Functions, the same steps behind the same HTTP API: ", end="")
             print(f"Standard ${standard:.2f}, Express ${express:.2f}")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return 0 if all_good else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(main)

@@ -1,4 +1,4 @@
-"""Queues that the outside reads: a reply channel, and what an operator is alerted by."""
+"""Queues that are read from outside: a reply channel, and the alerts of an operator."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import threading
 from typing import Any
 
-from deployment import Deployment, client, make_queue
-from report import until
+from harness.deployment import Deployment, client, make_queue
+from harness.report import until
 
 
 class Inbox:

@@ -1,4 +1,4 @@
-"""What was checked, how long it took, and what came of it: one line each, totals at the end."""
+"""The report of a suite: a line for each check with its time and result, totals at the end."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
+from harness.tools import ToolError
+
 T = TypeVar("T")
 
-# Set when the run is to end early: nobody waits for anything any more.
+# Set when the run ends early: every wait fails at once.
 STOPPED = threading.Event()
 
 
 class CheckFailed(Exception):
-    """Something is not as it should be; the text says what was expected and what was found."""
+    """A check did not hold; the text names the expected and the found value."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """A claim, and what tries it: returns if it holds, raises if it does not."""
+    """A claim and the function that tries it. It returns if the claim holds, and raises if it does not."""
 
     title: str
     run: Callable[[], object]
@@ -42,14 +44,14 @@ class Report:
         print(f"\n{title}", flush=True)
 
     def check(self, title: str, work: Callable[[], T]) -> T | None:
-        """Tries one claim. Gives what `work` returns, or nothing where it failed."""
+        """Tries one claim. Gives the result of `work`, or nothing if it failed. A text as result is printed as well."""
         started = time.monotonic()
         try:
             result = work()
         except Exception as error:
-            self._tell("FAILED", title, started, describe(error))
+            self._print("FAILED", title, started, describe(error))
             return None
-        self._tell("ok", title, started, "")
+        self._print("ok", title, started, result if isinstance(result, str) else "")
         return result
 
     def all(self, checks: list[Check]) -> None:
@@ -57,31 +59,31 @@ class Report:
         for check in checks:
             self.check(check.title, check.run)
 
-    def all_at_once(self, checks: list[Check]) -> None:
-        """Tries claims side by side, each in a thread of its own."""
-        with ThreadPoolExecutor(max(1, len(checks)), "check") as pool:
+    def all_at_once(self, checks: list[Check], threads: int = 64) -> None:
+        """Tries claims side by side, `threads` at a time."""
+        with ThreadPoolExecutor(threads, "check") as pool:
             wait([pool.submit(self.check, check.title, check.run) for check in checks])
 
-    def close(self) -> bool:
-        """Prints the totals; whether all is well."""
+    def close(self) -> int:
+        """Prints the totals. Gives the exit status: 0 if every check passed and there was one, else 1."""
         print(f"\n{time.monotonic() - self._started:.0f} s in all")
         print(f"{self.passed} passed, {self.failed} failed", flush=True)
-        return self.failed == 0 and self.passed > 0
+        return 0 if self.failed == 0 and self.passed > 0 else 1
 
-    def _tell(self, word: str, title: str, started: float, why: str) -> None:
+    def _print(self, word: str, title: str, started: float, detail: str) -> None:
         with self._lock:
             if word == "ok":
                 self.passed += 1
             else:
                 self.failed += 1
             print(f"{word:6} {time.monotonic() - started:6.1f} s  {title}", flush=True)
-            for line in why.splitlines():
+            for line in detail.splitlines():
                 print(f"{'':17}{line}", flush=True)
 
 
 def describe(error: Exception) -> str:
-    """A failed claim in its own words; anything unforeseen with its way through the code."""
-    if isinstance(error, CheckFailed):
+    """The text of a failed check; an unexpected error with its traceback."""
+    if isinstance(error, (CheckFailed, ToolError)):
         return str(error)
     return "".join(traceback.format_exception(error)).rstrip()
 
@@ -93,21 +95,24 @@ def expect(holds: bool, message: str) -> None:
 
 
 def expect_equal(what: str, found: object, expected: object) -> None:
-    """Fails the check where two values differ."""
+    """Fails the check if two values differ."""
     expect(found == expected, f"{what}: expected {expected!r}, found {found!r}")
 
 
 def not_stopped() -> None:
-    """Fails the check where the run is to end early."""
+    """Fails the check if the run ends early."""
     expect(not STOPPED.is_set(), "interrupted")
 
 
-def until(what: str, look: Callable[[], T | Literal[False] | None], within_s: float, pause_s: float = 0.3) -> T:
-    """Looks again and again until `look` gives something true, and gives that.
+def until(
+    what: str, look: Callable[[], T | Literal[False] | None], within_s: float = 60.0, pause_s: float = 0.3
+) -> T:
+    """Looks again and again until `look` gives something true, and gives that. The pauses grow up to `pause_s`.
 
-    Fails the check where it does not within `within_s` seconds. A CheckFailed that `look` raises ends the wait at once.
+    Fails the check after `within_s` seconds. A CheckFailed that `look` raises ends the wait at once.
     """
     deadline = time.monotonic() + within_s
+    pause = min(pause_s, 0.05)
     while True:
         found = look()
         if found:
@@ -115,4 +120,5 @@ def until(what: str, look: Callable[[], T | Literal[False] | None], within_s: fl
         not_stopped()
         if time.monotonic() >= deadline:
             raise CheckFailed(f"waited {within_s:.0f} s in vain: {what} (last seen: {found!r})")
-        STOPPED.wait(pause_s)
+        STOPPED.wait(pause)
+        pause = min(pause_s, 2 * pause)
