@@ -1,9 +1,11 @@
-//! That every fault has the tests that the table in `main.rs` promises.
+//! That every fault of `functions/README.md` has tests, and where.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+
+use tests::documents::{Kind, defined, text_of};
 
 /// Folders or files, from the root of the repository, and the faults that have a test in them.
 const PROMISED: [(&str, &[RangeInclusive<u32>]); 13] = [
@@ -34,6 +36,13 @@ fn every_fault_has_a_test_that_is_named_after_it_where_the_table_says() {
         let missing: Vec<u32> = faults.iter().cloned().flatten().filter(|fault| !found.contains(fault)).collect();
         assert!(missing.is_empty(), "{place} has no test for {missing:?}");
     }
+}
+
+#[test]
+fn every_fault_of_the_design_is_in_the_table() {
+    let faults = defined(&text_of("functions/README.md")).into_iter().filter(|(kind, _)| *kind == Kind::Fault);
+    let promised: BTreeSet<u32> = PROMISED.iter().flat_map(|(_, faults)| faults.iter().cloned().flatten()).collect();
+    assert_eq!(promised, faults.map(|(_, number)| number).collect());
 }
 
 /// The Rust files in a folder of the repository, or the file itself.
