@@ -94,7 +94,7 @@ impl Protocol {
                 for (wakes, acknowledges) in [(true, true), (true, false), (false, false)] {
                     actions.push(Action::Store { order, wakes, acknowledges });
                 }
-                // It is on disk, or on a queue with a dead-dead letter queue behind it.
+                // It is on disk, or on a queue with a dead-letter queue behind it.
                 return;
             }
             Message::Request(attempt, left) => {

@@ -23,7 +23,7 @@ pub struct ApiConfig {
 }
 
 impl ApiConfig {
-    /// A API that knows these reply channels by name.
+    /// An API that knows these reply channels by name.
     #[must_use]
     pub fn new<Name: Into<Arc<str>>>(reply_channels: impl IntoIterator<Item = Name>) -> Self {
         let reply_channels = reply_channels.into_iter().map(Into::into).collect();

@@ -24,7 +24,7 @@ pub(crate) enum Route<'a> {
     Job(&'a str),
     /// `/bulk/{id}/start` and `/cancel`
     JobCommand(&'a str, JobAction),
-    /// `/dead-dead_letters`
+    /// `/dead-letters`
     DeadLetters,
     /// `/services`
     Services,

@@ -1,4 +1,4 @@
-//! Settling what ended in a dead-dead letter queue with the order that it was about.
+//! Settling what ended in a dead-letter queue with the order that it was about.
 //!
 //! A dead letter whose order does not need it any more is dropped; one that its order still needs puts the order in `Error`
 //! and calls an operator, whose resubmit makes a new attempt. Where no order can call for it, as for a command or for what
@@ -27,7 +27,7 @@ pub trait DeadLetterPorts: AdvancePorts + DeadLetterRecords {}
 
 impl<P: AdvancePorts + DeadLetterRecords> DeadLetterPorts for P {}
 
-/// Handles a batch of the dead-dead letter queues. A dead letter that could not be settled stays where it is.
+/// Handles a batch of the dead-letter queues. A dead letter that could not be settled stays where it is.
 pub async fn dead_letters(
     ports: &impl DeadLetterPorts,
     instance: &Instance,

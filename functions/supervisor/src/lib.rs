@@ -1,5 +1,5 @@
 //! The supervisor function: finds what is overdue, counts the failure, and asks for a retry, an undo or an operator;
-//! carries on the jobs that operators gave; and settles what ended in a dead-dead letter queue.
+//! carries on the jobs that operators gave; and settles what ended in a dead-letter queue.
 //!
 //! It knows no business, calls no service and claims no step. Any number of supervisors may run at once and share the
 //! shards by leases (rule 13), which only saves work: each finding is one conditional write, so whoever loses it reads

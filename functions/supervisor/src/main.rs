@@ -1,4 +1,4 @@
-//! The supervisor on Lambda, behind a schedule and the dead-dead letter queues.
+//! The supervisor on Lambda, behind a schedule and the dead-letter queues.
 
 use std::process::ExitCode;
 

@@ -81,7 +81,7 @@ pub struct JobActArgs {
     pub command: CommandArgs,
 }
 
-/// `stepwarden dead-dead_letters`
+/// `stepwarden dead-letters`
 #[derive(Debug, Clone, Args)]
 pub struct DeadLettersArgs {
     /// Dead letters at most, the last settled first

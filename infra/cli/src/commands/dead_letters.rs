@@ -1,4 +1,4 @@
-//! `stepwarden dead-dead_letters`: what was delivered too often, and what became of it.
+//! `stepwarden dead-letters`: what was delivered too often, and what became of it.
 
 use serde_json::value::RawValue;
 

@@ -143,7 +143,7 @@ pub(crate) struct DeadLetterCount {
     pub(crate) newest_at: Option<Timestamp>,
 }
 
-/// A page of `GET /dead-dead_letters`, each as it was sent.
+/// A page of `GET /dead-letters`, each as it was sent.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct DeadLetterList {

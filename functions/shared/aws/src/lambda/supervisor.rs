@@ -1,4 +1,4 @@
-//! The supervisor function, which is called by a schedule and by the dead-dead letter queues.
+//! The supervisor function, which is called by a schedule and by the dead-letter queues.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::world::within;
 /// begun can end.
 const BEGINNING_PERCENT: u64 = 75;
 
-/// Runs the supervisor: gives the dead letters of a dead-dead letter queue to `dead_letters`, and makes a run with `run` for any other
+/// Runs the supervisor: gives the dead letters of a dead-letter queue to `dead_letters`, and makes a run with `run` for any other
 /// event. A run is told for how many milliseconds it may begin something new.
 ///
 /// # Errors

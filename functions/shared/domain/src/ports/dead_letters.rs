@@ -1,4 +1,4 @@
-//! What ended in a dead-dead letter queue, and what became of it.
+//! What ended in a dead-letter queue, and what became of it.
 
 use std::future::Future;
 use std::sync::Arc;
