@@ -8,7 +8,7 @@ use domain::limits::TEXT_CHARS_MAX;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
-use crate::BODY_BYTES_MAX;
+use crate::config::BODY_BYTES_MAX;
 use crate::problem::Problem;
 
 /// Refuses a body that is too long, or sent as something that is no JSON.

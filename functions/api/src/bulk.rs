@@ -16,22 +16,15 @@ use wire::{JobList, Plan, Selector};
 use crate::job_view::shown;
 use crate::members::Members;
 use crate::operator::Author;
+use crate::ports::ApiPorts;
 use crate::problem::Problem;
-use crate::{ApiPorts, body, etag, query, reply};
+use crate::route::JobAction;
+use crate::{body, etag, query, reply};
 
 /// Canaries at most: the record of what may go wrong is to be small.
 const CANARY_MAX: u64 = 100;
 const NOT_PLANNED: &str = "it is not known whether the job was stored; it is safe to plan it again, since a job does nothing until it is started";
 const NOT_WRITTEN: &str = "it is not known whether this was done; look at the job, or send it again";
-
-/// What an operator can do to a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum JobAction {
-    /// Carry it out.
-    Start,
-    /// Put nothing more on its way.
-    Cancel,
-}
 
 /// `POST /bulk`: counts the orders that would be resubmitted and stores the job, which does nothing yet.
 pub(crate) async fn plan(
@@ -86,7 +79,7 @@ pub(crate) async fn command(
                     why = &*author.reason,
                     "operator acts on a job"
                 );
-                return Ok(etag::tagged(reply::json(StatusCode::ACCEPTED, &shown(&after)), after.version));
+                return Ok(reply::tagged(reply::json(StatusCode::ACCEPTED, &shown(&after)), after.version));
             }
             Commit::Conflict => {}
         }

@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use domain::limits::DOCUMENT_BYTES_MAX;
 use domain::message::Priority;
 use domain::redaction::Redaction;
 use domain::workflow::Workflows;
+
+/// Longest body that is looked at, in bytes. A host reads at most one byte more, so that a longer body is seen as such.
+pub const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
 
 /// The API's configuration; it does not change while the process runs.
 #[derive(Debug, Clone, Default)]

@@ -5,8 +5,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use domain::ports::{ListError, Page};
+use domain::task::ProcessState;
 use sha2::{Digest, Sha256};
 
+use crate::ports::ApiPorts;
 use crate::problem::Problem;
 
 const CHECKSUM_BYTES: usize = 8;
@@ -53,6 +56,22 @@ fn checksum(content: &str) -> [u8; CHECKSUM_BYTES] {
     let mut sum = [0; CHECKSUM_BYTES];
     sum.copy_from_slice(&Sha256::digest(content)[..CHECKSUM_BYTES]);
     sum
+}
+
+/// A page of the store's own list.
+///
+/// # Errors
+/// [`Problem::Invalid`] when `after` is not of this list; [`Problem::Unavailable`].
+pub(crate) async fn page(
+    ports: &impl ApiPorts,
+    state: Option<ProcessState>,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Page, Problem> {
+    ports.list(state, after, limit).await.map_err(|error| match error {
+        ListError::Cursor => made_up(),
+        ListError::Port(error) => Problem::unread(error),
+    })
 }
 
 #[cfg(test)]

@@ -8,9 +8,10 @@ use domain::time::Timestamp;
 use http::{Response, StatusCode};
 use wire::DeadLetterList;
 
+use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::view::text;
-use crate::{ApiPorts, cursor, query, reply};
+use crate::{cursor, query, reply};
 
 /// What the cursors of this list are made for.
 const LIST: &str = "dead-letters";

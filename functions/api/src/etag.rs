@@ -4,17 +4,11 @@
 //! all: 412 says that somebody else was first.
 
 use bytes::Bytes;
-use http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use http::header::{IF_MATCH, IF_NONE_MATCH};
+use http::{HeaderMap, HeaderName, Response, StatusCode};
 
 use crate::problem::Problem;
-
-/// Adds the tag of this version to an answer.
-pub(crate) fn tagged(mut response: Response<Bytes>, version: u64) -> Response<Bytes> {
-    let tag = HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header");
-    response.headers_mut().insert(ETAG, tag);
-    response
-}
+use crate::reply;
 
 /// The same, without the body where the reader has this version already (`If-None-Match`).
 ///
@@ -25,7 +19,7 @@ pub(crate) fn unless_known(
     headers: &HeaderMap,
     version: u64,
 ) -> Result<Response<Bytes>, Problem> {
-    let mut response = tagged(response, version);
+    let mut response = reply::tagged(response, version);
     // A tag that is weak there is as good: whoever reads wants to know whether anything changed.
     if matches(headers, &IF_NONE_MATCH, "If-None-Match", version, Weak::Counts)? == Some(true) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;

@@ -6,9 +6,10 @@ use domain::time::Timestamp;
 use http::{Response, StatusCode};
 use wire::LeaseList;
 
+use crate::ports::ApiPorts;
 use crate::problem::Problem;
+use crate::reply;
 use crate::view::text;
-use crate::{ApiPorts, reply};
 
 /// Every lease that is known, by name.
 pub(crate) async fn leases(ports: &impl ApiPorts) -> Result<Response<Bytes>, Problem> {

@@ -26,6 +26,7 @@ mod openapi;
 mod operator;
 mod orders;
 mod overview;
+mod ports;
 mod prefer;
 mod problem;
 mod problem_kind;
@@ -44,22 +45,13 @@ mod view;
 mod workflows;
 
 use bytes::Bytes;
-use domain::limits::DOCUMENT_BYTES_MAX;
-use domain::ports::{Clock, DeadLetterRecords, Jobs, Leases, Queues, Randomness, Services, Store};
 use http::request::Parts;
 use http::{Request, Response};
 
-pub use crate::config::ApiConfig;
+pub use crate::config::{ApiConfig, BODY_BYTES_MAX};
+pub use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::route::{Route, Verb};
-
-/// Longest body that is looked at, in bytes. A host reads at most one byte more, so that a longer body is seen as such.
-pub const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
-
-/// What the API needs from the world. It reads the stores, writes to queues, and keeps the operators' jobs.
-pub trait ApiPorts: Store + Queues + Services + Leases + Jobs + DeadLetterRecords + Clock + Randomness {}
-
-impl<P: Store + Queues + Services + Leases + Jobs + DeadLetterRecords + Clock + Randomness> ApiPorts for P {}
 
 /// Answers one request. `caller` is the submitter as the host's authentication knows it; idempotency keys are theirs
 /// alone. The body was read by the host, up to one byte more than [`BODY_BYTES_MAX`].

@@ -1,16 +1,16 @@
 //! `GET /orders`: orders, newest first, a page at a time; all of them, those of one state, or those that are searched for.
 
 use bytes::Bytes;
-use domain::ports::{ListError, Page};
 use domain::task::ProcessState;
 use http::{Response, StatusCode};
 use wire::OrderList;
 
 use crate::config::ApiConfig;
+use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::search::{self, Search};
 use crate::view::listed;
-use crate::{ApiPorts, cursor, query, reply};
+use crate::{cursor, query, reply};
 
 /// `GET /orders?state=&reason=&step=&since=&until=&correlation=&field=&value=&limit=&cursor=`: a page of orders. That of a
 /// search may be short, or empty, and still not be the last.
@@ -37,7 +37,7 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
         };
         reply::json(StatusCode::OK, &list)
     } else {
-        let page = page(ports, state, after.as_deref(), limit).await?;
+        let page = cursor::page(ports, state, after.as_deref(), limit).await?;
         let list = OrderList {
             orders: page.tasks.iter().map(|task| listed(task)).collect::<Vec<_>>(),
             next_cursor: page.next.map(list),
@@ -47,22 +47,6 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
         reply::json(StatusCode::OK, &list)
     };
     Ok(response)
-}
-
-/// A page of the store's own list.
-///
-/// # Errors
-/// [`Problem::Invalid`] when `after` is not of this list; [`Problem::Unavailable`].
-pub(crate) async fn page(
-    ports: &impl ApiPorts,
-    state: Option<ProcessState>,
-    after: Option<&str>,
-    limit: usize,
-) -> Result<Page, Problem> {
-    ports.list(state, after, limit).await.map_err(|error| match error {
-        ListError::Cursor => cursor::made_up(),
-        ListError::Port(error) => Problem::unread(error),
-    })
 }
 
 #[cfg(test)]

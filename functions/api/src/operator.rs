@@ -11,9 +11,10 @@ use http::{HeaderMap, Response, StatusCode};
 use wire::Queued;
 
 use crate::members::Members;
+use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::rule::refused;
-use crate::{ApiPorts, body, etag, reply};
+use crate::{body, etag, reply};
 
 const NOT_QUEUED: &str = "it is not known whether the action was queued; it is safe to send it again";
 

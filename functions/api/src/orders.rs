@@ -18,11 +18,12 @@ use wire::Accepted;
 
 use crate::config::ApiConfig;
 use crate::key::idempotency_key;
+use crate::ports::ApiPorts;
 use crate::prefer::Wait;
 use crate::problem::Problem;
 use crate::traced::traced;
 use crate::view::whole;
-use crate::{ApiPorts, body, reply};
+use crate::{body, reply};
 
 const POST_AGAIN_WITH_KEY: &str = "it is not known whether the order was accepted; \
     it is safe to post it again with the same Idempotency-Key";

@@ -15,9 +15,9 @@ use domain::task::ProcessState;
 use http::header::{ALLOW, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
-use crate::BODY_BYTES_MAX;
+use crate::config::BODY_BYTES_MAX;
 use crate::problem_kind::Kind;
-use crate::{etag, reply};
+use crate::reply;
 
 /// When a caller may try again after a 503, in seconds.
 const RETRY_AFTER_S: u64 = 1;
@@ -142,7 +142,7 @@ impl Problem {
             Self::JobBusy | Self::Unavailable { .. } => {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
             }
-            Self::VersionChanged { version } => response = etag::tagged(response, *version),
+            Self::VersionChanged { version } => response = reply::tagged(response, *version),
             Self::UnknownRoute
             | Self::BodyTooLarge
             | Self::MediaType

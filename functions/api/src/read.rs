@@ -6,9 +6,10 @@ use domain::order::Order;
 use http::{HeaderMap, Response, StatusCode};
 
 use crate::config::ApiConfig;
+use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::view::{text, whole};
-use crate::{ApiPorts, etag, prefer::Wait, reply};
+use crate::{etag, prefer::Wait, reply};
 
 /// `GET /orders/{id}`: the task with its steps. With `Prefer: wait` it waits until the task is settled, and shows it as it
 /// is at the end.

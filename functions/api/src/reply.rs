@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use domain::id::OrderId;
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LOCATION};
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
@@ -66,5 +66,12 @@ fn written(status: StatusCode, content_type: &'static str, body: &impl Serialize
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     // An order's state may be another one a moment later.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Adds the tag of this version to an answer.
+pub(crate) fn tagged(mut response: Response<Bytes>, version: u64) -> Response<Bytes> {
+    let tag = HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header");
+    response.headers_mut().insert(ETAG, tag);
     response
 }

@@ -3,9 +3,17 @@
 use domain::message::Action;
 use http::Method;
 
-use crate::bulk::JobAction;
 use crate::console::{self, File};
 use crate::problem_kind::Kind;
+
+/// What an operator can do to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JobAction {
+    /// Carry it out.
+    Start,
+    /// Put nothing more on its way.
+    Cancel,
+}
 
 /// A path that the API knows. Ids are as the caller wrote them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,8 +18,9 @@ use domain::time::Timestamp;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use sha2::{Digest, Sha256};
 
+use crate::ports::ApiPorts;
 use crate::problem::Problem;
-use crate::{ApiPorts, list, query};
+use crate::{cursor, query};
 
 /// Tasks that one call reads; the page that reaches it is the last. A store without an index of a state reads many tasks to
 /// find a few.
@@ -148,12 +149,12 @@ pub(crate) async fn walk(
     let (mut read, mut orders_read, mut all_behind) = (0, 0, true);
     for _ in 0..PAGES_MAX {
         let after = found.next.take();
-        let mut page = list::page(ports, state, after.as_deref(), PAGE_MAX.min(READ_MAX - read)).await?;
+        let mut page = cursor::page(ports, state, after.as_deref(), PAGE_MAX.min(READ_MAX - read)).await?;
         read += page.read.max(page.tasks.len());
         let fitting = search.among(ports, redaction, &page, &mut orders_read).await?;
         if let Some(count) = cut(&page, &fitting, limit - found.tasks.len()) {
             // The next page has to begin behind the last order of this one, and only the store can say where that is.
-            page = list::page(ports, state, after.as_deref(), count).await?;
+            page = cursor::page(ports, state, after.as_deref(), count).await?;
         }
         all_behind &= page.tasks.iter().all(|task| search.is_behind(task));
         found.take(page, &fitting);

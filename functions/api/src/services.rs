@@ -8,9 +8,10 @@ use http::{Response, StatusCode};
 use wire::ServiceList;
 
 use crate::config::ApiConfig;
+use crate::ports::ApiPorts;
 use crate::problem::Problem;
+use crate::reply;
 use crate::view::text;
-use crate::{ApiPorts, reply};
 
 /// Every service that the API was told of, and every other one that ever failed, by name.
 pub(crate) async fn services(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {

@@ -4,8 +4,8 @@ use domain::message::Action;
 use serde_json::Value;
 
 use super::*;
-use crate::bulk::JobAction;
 use crate::problem_kind::Kind;
+use crate::route::JobAction;
 use crate::route::Route;
 use crate::testing::Fake;
 

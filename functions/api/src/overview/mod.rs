@@ -15,8 +15,9 @@ use http::{Response, StatusCode};
 use wire::{Count, DeadLetterCount, Overview};
 
 use crate::config::ApiConfig;
+use crate::ports::ApiPorts;
 use crate::problem::Problem;
-use crate::{ApiPorts, leases, list, reply, services};
+use crate::{cursor, leases, reply, services};
 use failures::Failures;
 use minutes::{Newest, Window};
 
@@ -104,7 +105,7 @@ async fn walk(
     let mut walked = Walked { count: 0, more: true };
     let (mut read, mut after) = (0, None);
     for _ in 0..PAGES_MAX {
-        let page = list::page(ports, state, after.as_deref(), PAGE_MAX.min(READ_MAX - read)).await?;
+        let page = cursor::page(ports, state, after.as_deref(), PAGE_MAX.min(READ_MAX - read)).await?;
         read += page.read.max(page.tasks.len());
         walked.count += page.tasks.len();
         let is_enough = page.tasks.iter().fold(false, |_, task| !wants_more(task));
