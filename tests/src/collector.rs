@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
+use local::http_server::Server;
 use serde_json::Value;
-use stepwarden::http_server::Server;
 use tokio::net::TcpListener;
 
 /// Largest request that it takes, in bytes.

@@ -3,14 +3,12 @@
 #![expect(clippy::disallowed_methods, reason = "a test looks again after a while")]
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use embedded::{Engine, Options, Stats};
+use local::serve::{self, RemoteSettings, Remotes, Running, Setup};
+use local::standin::{Effects, KEYS_UNLIMITED, StandIns};
 use rusqlite::{Connection, OpenFlags};
-use stepwarden::args::ServiceArgs;
-use stepwarden::serve::{self, Backend, Remotes, Running, Setup};
-use stepwarden::standin::{Effects, KEYS_UNLIMITED, Service, StandIns};
 use tempfile::TempDir;
 
 use crate::socket::{self, Answer};
@@ -41,28 +39,21 @@ pub struct Trace {
 impl Machine {
     /// Starts with stand-ins for all services.
     pub async fn start() -> Self {
-        Self::start_with(&ServiceArgs::default()).await
+        Self::start_with(&RemoteSettings::default()).await
     }
 
     /// Starts with these services, and stand-ins for the others.
     ///
     /// # Panics
     /// When it does not start.
-    pub async fn start_with(services: &ServiceArgs) -> Self {
+    pub async fn start_with(services: &RemoteSettings) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let engine = Engine::open(directory.path(), Options::default()).expect("an engine");
         engine.recover().await.expect("nothing to recover");
-        let backend = Backend {
-            ports: Arc::new(engine.clone()),
-            submissions: engine.submissions(),
-            scheduler: engine.scheduler(),
-            requests: Service::ALL.map(|service| engine.requests(service.name())),
-            dead_letters: engine.dead_letters(),
-        };
         let setup = Setup { supervise_every: SUPERVISE_EVERY, ..Setup::default() };
         let remotes = Remotes::start(services, KEYS_UNLIMITED).await.expect("services");
         let listener = serve::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).await.expect("a port");
-        let running = serve::start(listener, backend, remotes, setup).expect("a running machine");
+        let running = serve::start(listener, &engine, remotes, setup).expect("a running machine");
         Self { running, engine, directory }
     }
 

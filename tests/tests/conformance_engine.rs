@@ -219,6 +219,18 @@ async fn a_state_is_not_shown_before_it_is_durable() {
 }
 
 #[tokio::test]
+async fn at_a_stop_a_wait_ends_with_the_order_as_it_is() {
+    let directory = directory();
+    let engine = open(&directory);
+    let first = stored(&engine, 1).await;
+    let mut settled = Box::pin(engine.settled(first.order_id, PATIENT));
+    assert!((&mut settled).now_or_never().is_none());
+    engine.end_waits();
+    assert_eq!(settled.await.unwrap().unwrap(), first);
+    assert_eq!(engine.settled(first.order_id, PATIENT).await.unwrap().unwrap(), first, "a later wait ends as well");
+}
+
+#[tokio::test]
 async fn after_a_failed_transaction_memory_is_what_the_disk_knows() {
     let directory = directory();
     let engine = open(&directory);

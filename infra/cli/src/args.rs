@@ -14,15 +14,15 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use domain::redaction::REDACTED_BY_DEFAULT;
+use local::reply_channels::ReplyChannel;
+use local::serve::{self, RemoteSettings};
+use local::standin::{self, Service};
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
 pub use operate::{BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs, PlanArgs};
 pub use orders::{ActArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs};
 
 use crate::exit;
-use crate::reply_channels::ReplyChannel;
-use crate::serve;
-use crate::standin::{self, Service};
 
 const ABOUT: &str = "Carries orders through several services, each whole or undone whole, whatever fails on the way";
 
@@ -272,6 +272,15 @@ pub struct StandInsArgs {
     /// Idempotency keys that each service remembers; the oldest are forgotten first
     #[arg(long, value_name = "KEYS", default_value_t = 100_000)]
     pub remember: usize,
+}
+
+impl ServiceArgs {
+    /// The same for the machine.
+    #[must_use]
+    pub fn settings(self) -> RemoteSettings {
+        let Self { inventory_url, payment_url, shipping_url, memo, release_max } = self;
+        RemoteSettings { inventory_url, payment_url, shipping_url, memo, release_max }
+    }
 }
 
 impl Cli {

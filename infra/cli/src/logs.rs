@@ -9,7 +9,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
 /// For `serve`: what happens to the program, not what happens to each order, which is told under the target `orders`.
-pub const SERVE: &str = "warn,stepwarden=info";
+pub const SERVE: &str = "warn,stepwarden=info,local=info";
 /// For the demo and the outage: their own lines tell the story, and trouble is part of it.
 pub const SHOW: &str = "off";
 

@@ -1,25 +1,19 @@
-//! The program `stepwarden`: names the engine and hands it to the library; no more than wiring.
+//! The program `stepwarden`: gives the command line to `local`, which serves, or to a command; no more than wiring.
 
 use std::error::Error;
-use std::io::{self, IsTerminal, Write};
-use std::net::{IpAddr, Ipv4Addr};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use embedded::{Channel, DeadLetters, Engine, OpenError, Options, Recovered, Requests, Scheduler, Submissions};
-use stepwarden::alerts::Screen;
-use stepwarden::args::{
-    ApiArgs, Cli, Command, DemoArgs, OutageArgs, RemoteCommand, ServeArgs, ServiceArgs, StandInsArgs,
-};
+use embedded::OpenError;
+use local::outage::Plan;
+use local::run::{self, Serving};
+use local::serve::{RemoteSettings, Setup};
+use local::{Ending, Paint, demo, open_files, outage, traces};
+use stepwarden::args::{ApiArgs, Cli, Command, DemoArgs, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs};
 use stepwarden::commands::{self, DataFinding, Terminal};
-use stepwarden::outage::{self, Plan};
 use stepwarden::remote::Environment;
-use stepwarden::reply_channels::ReplyChannels;
-use stepwarden::serve::{self, Backend, Remotes, Running, Setup, bind};
-use stepwarden::signals::Signals;
-use stepwarden::standin::{KEYS_SERVE, KEYS_UNLIMITED, Service, StandIns};
-use stepwarden::{Ending, Paint, demo, logs, one_line, open_files, traces};
+use stepwarden::{logs, one_line};
 
 type Failed = Box<dyn Error>;
 
@@ -39,7 +33,7 @@ fn run(Cli { api, command }: Cli) -> Result<ExitCode, Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
-            Command::Serve(args) => serve(&args).await,
+            Command::Serve(args) => serve(args).await,
             Command::Demo(args) => demo(&args).await,
             Command::Outage(args) => outage(&args).await,
             Command::StandIns(args) => stand_ins(&args).await,
@@ -48,90 +42,52 @@ fn run(Cli { api, command }: Cli) -> Result<ExitCode, Failed> {
     })
 }
 
-async fn serve(args: &ServeArgs) -> Result<ExitCode, Failed> {
+async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     let (spans, problems) = traces::read(variable);
     logs::start(logs::SERVE, traces::layer(spans.as_ref()));
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let sending = traces::Sending::start(spans);
-    let signals = Signals::catch()?;
-    let channels = ReplyChannels::new(&args.reply_channels)?;
-    let remotes = Remotes::start(&args.services, KEYS_SERVE).await?;
-    let listener = bind(args.host, args.port).await?;
-    let screen = Screen::on(io::stderr())?;
-    let options = Options {
-        observer: Some(Arc::new(move |event| screen.show(event))),
-        channels: senders(&channels).collect(),
-        ..Options::default()
-    };
-    let engine = open(&args.data, options).await?;
-    let ServeArgs { supervisors, supervise_every, .. } = *args;
-    let redacted = args.redact.clone();
-    let (reply_channels, allowed_hosts) = (channels.names(), args.allowed_hosts.clone());
-    let setup = Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts };
-    let running = serve::start(listener, backend(&engine), remotes, setup)?;
-    announce(&format!("listening on {}, data in {}", running.url(), args.data.display()));
-    if let Some(stand_ins) = running.stand_ins() {
-        announce(&format!("stand-ins on {}", stand_ins.url()));
-    }
-    signals.first().await;
-    tracing::info!("stopping");
-    running.stop().await;
-    let closed = engine.close().await;
+    let ServeArgs { host, allowed_hosts, port, data, supervise_every, supervisors, .. } = args;
+    let setup =
+        Setup { supervisors, supervise_every, redacted: args.redact, allowed_hosts, reply_channels: Vec::new() };
+    let (reply_channels, remotes) = (args.reply_channels, args.services.settings());
+    let served = run::serve(Serving { host, port, data, reply_channels, remotes, setup }).await;
     sending.stop().await;
-    closed?;
+    served?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
-    let services = ServiceArgs::default();
-    show(args.data.as_deref(), &services, async |running, stand_ins, paint| {
-        Ok(demo::run(&running.url(), &stand_ins.url(), paint, &mut io::stdout()).await?)
-    })
-    .await
+    logs::start(logs::SHOW, None);
+    let remotes = RemoteSettings::default();
+    let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
+        demo::run(&running.url(), &stand_ins.url(), paint(), &mut io::stdout()).await
+    });
+    Ok(status(shown.await?.transpose()?))
 }
 
 async fn outage(args: &OutageArgs) -> Result<ExitCode, Failed> {
-    let plan = Plan::new(args)?;
-    let services = ServiceArgs { release_max: Some(plan.release_max()), ..ServiceArgs::default() };
-    show(args.data.as_deref(), &services, async |running, stand_ins, paint| {
-        Ok(outage::run(&running.url(), stand_ins, &plan, paint, &mut io::stdout()).await?)
-    })
-    .await
+    logs::start(logs::SHOW, None);
+    let plan = Plan::new(args.orders, args.down, args.normal, args.rate)?;
+    let remotes = RemoteSettings { release_max: Some(plan.release_max()), ..RemoteSettings::default() };
+    let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
+        outage::run(&running.url(), stand_ins, &plan, paint(), &mut io::stdout()).await
+    });
+    Ok(status(shown.await?.transpose()?))
 }
 
-/// Runs everything on a free port with stand-ins, on a temporary directory unless one is given, while something is shown.
-async fn show(
-    data: Option<&Path>,
-    services: &ServiceArgs,
-    play: impl AsyncFnOnce(&Running, &StandIns, Paint) -> Result<Ending, Failed>,
-) -> Result<ExitCode, Failed> {
-    logs::start(logs::SHOW, None);
-    let signals = Signals::catch()?;
-    let temporary = if data.is_none() { Some(tempfile::tempdir()?) } else { None };
-    let directory = data.or(temporary.as_ref().map(tempfile::TempDir::path));
-    let remotes = Remotes::start(services, KEYS_UNLIMITED).await?;
-    let listener = bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).await?;
-    let engine = open(directory.unwrap_or(Path::new(".")), Options::default()).await?;
-    let running = serve::start(listener, backend(&engine), remotes, Setup::default())?;
-    let stand_ins = running.stand_ins().ok_or("there are no stand-ins")?;
-    let paint = Paint { colours: io::stdout().is_terminal() && !no_colour() };
-    let ended = tokio::select! {
-        ended = play(&running, stand_ins, paint) => ended.map(ExitCode::from),
-        () = signals.first() => Ok(ExitCode::FAILURE),
-    };
-    running.stop().await;
-    engine.close().await?;
-    ended
+/// A signal ends a show before it is over.
+fn status(ended: Option<Ending>) -> ExitCode {
+    ended.map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+fn paint() -> Paint {
+    Paint { colours: io::stdout().is_terminal() && !no_colour() }
 }
 
 async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {
     logs::start(logs::SERVE, None);
-    let signals = Signals::catch()?;
-    let stand_ins = StandIns::start(bind(args.host, args.port).await?, args.remember)?;
-    let urls = Service::ALL.map(|service| stand_ins.url_of(service));
-    announce(&format!("stand-ins on {}", urls.join(", ")));
-    signals.first().await;
-    stand_ins.stop().await;
+    run::stand_ins(args.host, args.port, args.remember).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -164,44 +120,6 @@ fn check_data(directory: &Path) -> Vec<DataFinding> {
         Err(error) => DataFinding::wrong(CHECK, one_line(&error), RESTORE),
     };
     vec![finding]
-}
-
-async fn open(directory: &Path, options: Options) -> Result<Engine, Failed> {
-    let engine = Engine::open(directory, options)?;
-    let Recovered { submissions, wakes, commands, dead_letters } = engine.recover().await?;
-    if submissions + wakes + commands + dead_letters > 0 {
-        let (accepted, under_way) = (submissions, wakes);
-        tracing::info!(accepted, under_way, commands, dead_letters, "going on with orders from before");
-    }
-    Ok(engine)
-}
-
-fn backend(engine: &Engine) -> Backend<Engine, Submissions, Scheduler, Requests, DeadLetters> {
-    Backend {
-        ports: Arc::new(engine.clone()),
-        submissions: engine.submissions(),
-        scheduler: engine.scheduler(),
-        requests: Service::ALL.map(|service| engine.requests(service.name())),
-        dead_letters: engine.dead_letters(),
-    }
-}
-
-/// The reply channels as the engine wants them.
-fn senders(channels: &ReplyChannels) -> impl Iterator<Item = (Arc<str>, Channel)> {
-    channels.names().into_iter().map(|name| {
-        let (channels, channel) = (channels.clone(), name.clone());
-        let send: Channel = Arc::new(move |event| {
-            let (channels, channel) = (channels.clone(), channel.clone());
-            Box::pin(async move { Ok(channels.send(&channel, &event).await?) })
-        });
-        (name, send)
-    })
-}
-
-/// One line on stdout, for people and for scripts that wait for it. Nobody there to read it is no reason to stop.
-fn announce(what: &str) {
-    let mut stdout = io::stdout();
-    let _ = writeln!(stdout, "stepwarden: {what}").and_then(|()| stdout.flush());
 }
 
 #[expect(clippy::disallowed_methods, reason = "main reads the environment")]

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use stepwarden::client::Client;
+use local::client::Client;
 
 /// A served instance, killed at the end of the test if it still runs.
 struct Served(Child);

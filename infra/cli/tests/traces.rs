@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use local::client::Client;
+use local::http_server::Server;
 use serde_json::Value;
-use stepwarden::client::Client;
-use stepwarden::http_server::Server;
 use tokio::net::TcpListener;
 use tokio::time::sleep;
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
+use local::client::Client;
+use local::http_server::{HangUp, Server};
 use serde_json::{Value, json};
-use stepwarden::client::Client;
-use stepwarden::http_server::{HangUp, Server};
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 

@@ -1,7 +1,7 @@
 //! What an operator can do over HTTP, and what comes of it.
 
+use local::standin::Service;
 use serde_json::{Value, json};
-use stepwarden::standin::Service;
 use tests::machine::Machine;
 
 use crate::repairable::Repairable;

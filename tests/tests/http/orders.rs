@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
+use local::standin::Service;
 use serde_json::{Value, json};
-use stepwarden::standin::Service;
 use tests::machine::Machine;
 
 use crate::repairable::{RECEIPT, Repairable};

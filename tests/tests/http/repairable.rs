@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use stepwarden::args::ServiceArgs;
-use stepwarden::http_server::{HangUp, Server};
+use local::http_server::{HangUp, Server};
+use local::serve::RemoteSettings;
 use tokio::net::TcpListener;
 
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -48,8 +48,8 @@ impl Repairable {
         self.state.is_mended.store(true, Ordering::SeqCst);
     }
 
-    pub(crate) fn as_payment(&self) -> ServiceArgs {
-        ServiceArgs { payment_url: Some(format!("http://{}", self.server.address())), ..ServiceArgs::default() }
+    pub(crate) fn as_payment(&self) -> RemoteSettings {
+        RemoteSettings { payment_url: Some(format!("http://{}", self.server.address())), ..RemoteSettings::default() }
     }
 
     pub(crate) fn calls(&self) -> Vec<(String, String)> {

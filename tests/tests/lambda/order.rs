@@ -11,9 +11,9 @@ use domain::json::Json;
 use domain::message::{Delivery, Outcome, Priority, Receipt, Request, SchedulerMessage, decode};
 use domain::ports::{Queues, Store};
 use domain::task::ProcessState;
+use local::http_server::Server;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use stepwarden::http_server::Server;
 use tests::runtime_api::RuntimeApi;
 use tokio::net::TcpListener;
 

@@ -15,8 +15,8 @@ use domain::message::{Delivery, Request};
 use domain::ports::Store;
 use domain::task::ProcessState;
 use http::Response;
+use local::http_server::Server;
 use serde_json::json;
-use stepwarden::http_server::Server;
 use tests::collector::{Collector, Span};
 use tests::conformance::samples::NOON;
 use tests::runtime_api::{Answered, RuntimeApi};
@@ -53,7 +53,7 @@ impl Services {
 fn traces_to(url: &str) -> Option<Traces> {
     let url = url.to_owned();
     let lookup = move |name: &str| (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| url.clone());
-    let (traces, problems) = stepwarden::traces::read(lookup);
+    let (traces, problems) = local::traces::read(lookup);
     assert!(problems.is_empty(), "{problems:?}");
     traces
 }
@@ -228,7 +228,7 @@ async fn spans_that_nobody_will_have_are_counted() {
     let collector = Collector::start().await.unwrap();
     let elsewhere = format!("{}/elsewhere", collector.url());
     let lookup = |name: &str| (name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT").then(|| elsewhere.clone());
-    let traces = stepwarden::traces::read(lookup).0.unwrap();
+    let traces = local::traces::read(lookup).0.unwrap();
     let paper = Paper::default();
     let settings = Settings { levels: "warn".to_owned(), ..Settings::default() };
     let telemetry = Telemetry::with_traces("tests", settings, || NOON, paper.clone(), Some(traces.clone()));

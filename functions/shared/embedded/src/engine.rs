@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
 use domain::ports::PortError;
+use tokio::sync::watch;
 
 use crate::clock::Random;
 use crate::connections::{self, Readers};
@@ -35,6 +36,7 @@ struct Inner {
     observer: Option<Observer>,
     channels: BTreeMap<Arc<str>, Channel>,
     channel_ms: u64,
+    waits_ended: watch::Sender<bool>,
 }
 
 /// What an engine has done and what it holds. "Syncs per order" is `transactions` over orders.
@@ -91,7 +93,19 @@ impl Engine {
             observer: options.observer,
             channels: options.channels,
             channel_ms: options.channel_ms,
+            waits_ended: watch::Sender::new(false),
         })))
+    }
+
+    /// Ends every wait for an order to be settled, now and later: the order is given as it is.
+    pub fn end_waits(&self) {
+        self.0.waits_ended.send_replace(true);
+    }
+
+    /// Returns once waits have to end.
+    pub(crate) async fn waits_ended(&self) {
+        // The sender lives as long as this engine.
+        let _ = self.0.waits_ended.subscribe().wait_for(|ended| *ended).await;
     }
 
     /// Writes what is queued, moves it all into the database file, and lets go of the directory. Later writes fail.

@@ -7,6 +7,7 @@ use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
+use tokio::select;
 use tokio::time::timeout_at;
 
 use crate::clock::later;
@@ -66,10 +67,13 @@ impl Store for Engine {
             match self.core().with("store.settled", order_id, settling).await? {
                 Settling::Now(task) => return Ok(Some(task)),
                 Settling::Absent => return Ok(None),
-                Settling::Later(settled) => match timeout_at(until, settled).await {
-                    Ok(Ok(task)) => return Ok(Some(task)),
-                    Ok(Err(_)) => {}
-                    Err(_) => return self.task(order_id).await,
+                Settling::Later(settled) => select! {
+                    settled = timeout_at(until, settled) => match settled {
+                        Ok(Ok(task)) => return Ok(Some(task)),
+                        Ok(Err(_)) => {}
+                        Err(_) => return self.task(order_id).await,
+                    },
+                    () = self.waits_ended() => return self.task(order_id).await,
                 },
             }
         }

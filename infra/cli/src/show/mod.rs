@@ -3,6 +3,5 @@
 
 pub(crate) mod job;
 pub(crate) mod order;
-pub(crate) mod step;
 pub(crate) mod table;
 pub(crate) mod time;

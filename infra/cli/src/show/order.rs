@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use domain::task::ProcessState;
 use domain::time::Timestamp;
+use local::step::words;
 
-use super::step::words;
 use super::table::{Cell, Table, plain};
 use super::time::{clock, from_now, span};
 use crate::paint::{Paint, Tint};

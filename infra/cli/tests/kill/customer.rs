@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stepwarden::client::{Answer, Client};
+use local::client::{Answer, Client};
 
 use crate::orders::{Planned, expired_attempts, text_of};
 use crate::trap::Trap;

@@ -14,7 +14,7 @@ mod victim;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stepwarden::standin::{KEYS_UNLIMITED, StandIns};
+use local::standin::{KEYS_UNLIMITED, StandIns};
 use tokio::sync::watch;
 
 use customer::{Customer, Run};

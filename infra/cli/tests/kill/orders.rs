@@ -1,7 +1,7 @@
 //! The orders of a run, and how each of them has to end.
 
+use local::standin::{Effects, Service};
 use serde_json::{Value, json};
-use stepwarden::standin::{Effects, Service};
 
 use crate::dice::Dice;
 

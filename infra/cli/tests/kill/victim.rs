@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use stepwarden::standin::{Service, StandIns};
+use local::standin::{Service, StandIns};
 
 use crate::dice::Dice;
 

@@ -13,15 +13,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response};
+use local::http_server::Server;
+use local::serve::bind;
+use local::signals::Signals;
 
 use super::context::Context;
 use super::error::CommandError;
 use crate::args::ConsoleArgs;
 use crate::exit::Exit;
-use crate::http_server::Server;
 use crate::remote::Remote;
-use crate::serve::bind;
-use crate::signals::Signals;
 use guard::{Guard, Verdict};
 
 /// How long requests under way may go on after a stop, in milliseconds.

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::args::OutageArgs;
-
 /// How many orders come when, and how long payment is down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
@@ -25,12 +23,12 @@ pub struct TooMany {
 }
 
 impl Plan {
-    /// The plan that the command line asks for. Without a rate the orders just fill the outage.
+    /// Payment is down for `down` while `orders` orders come, after a time of normal orders. Without a rate the orders just
+    /// fill the outage.
     ///
     /// # Errors
     /// [`TooMany`] where they are more than that.
-    pub fn new(args: &OutageArgs) -> Result<Self, TooMany> {
-        let &OutageArgs { orders, down, rate, normal, .. } = args;
+    pub fn new(orders: u32, down: Duration, normal: Duration, rate: Option<u32>) -> Result<Self, TooMany> {
         let every = rate.map_or(down / orders, |rate| Duration::from_secs(1) / rate);
         let takes = every * orders;
         match rate {
@@ -69,23 +67,23 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn args(orders: u32, rate: Option<u32>) -> OutageArgs {
-        OutageArgs { orders, rate, down: Duration::from_secs(20), normal: Duration::from_secs(5), data: None }
+    fn made(orders: u32, rate: Option<u32>) -> Result<Plan, TooMany> {
+        Plan::new(orders, Duration::from_secs(20), Duration::from_secs(5), rate)
     }
 
     #[test]
     fn without_a_rate_the_orders_just_fill_the_outage() {
-        let plan = Plan::new(&args(2_000, None)).unwrap();
+        let plan = made(2_000, None).unwrap();
         assert_eq!((plan.every, plan.orders_before(), plan.release_max()), (Duration::from_millis(10), 500, 90));
-        let few = Plan::new(&args(5, None)).unwrap();
+        let few = made(5, None).unwrap();
         assert_eq!((few.every, few.orders_before(), few.release_max()), (Duration::from_secs(4), 1, 1));
     }
 
     #[test]
     fn with_a_rate_they_may_end_before_the_outage_and_not_after_it() {
-        assert_eq!(Plan::new(&args(2_000, Some(200))).unwrap().every, Duration::from_millis(5));
-        assert_eq!(Plan::new(&args(2_000, Some(100))), Plan::new(&args(2_000, None)));
-        let error = Plan::new(&args(2_000, Some(50))).unwrap_err().to_string();
+        assert_eq!(made(2_000, Some(200)).unwrap().every, Duration::from_millis(5));
+        assert_eq!(made(2_000, Some(100)), made(2_000, None));
+        let error = made(2_000, Some(50)).unwrap_err().to_string();
         assert_eq!(error, "--orders 2000 at --rate 50 take 40000 ms, and payment is --down for 20000 ms only");
     }
 }

@@ -5,7 +5,7 @@ use domain::task::{Direction, ProcessState, StepState};
 use domain::time::Timestamp;
 use serde::Deserialize;
 
-use crate::show::step::words;
+use crate::step::words;
 
 /// The answer to a post.
 #[derive(Debug, Deserialize)]

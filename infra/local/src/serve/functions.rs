@@ -6,15 +6,12 @@ use std::time::Duration;
 use agents::HttpAgent;
 use domain::instance::Instance;
 use domain::limits::SHARDS;
-use domain::message::{Request, SchedulerMessage};
-use domain::order::Order;
-use domain::ports::{DeadLetter, Source};
 use domain::workflow::Workflows;
+use embedded::Engine;
 use futures_util::FutureExt;
 use supervisor::Settings;
 use tokio::task::JoinSet;
 
-use super::Ports;
 use crate::event_source::{self, Drain};
 use crate::standin::Service;
 use crate::stop::Stop;
@@ -34,67 +31,67 @@ const AGENT_BATCHES_MAX: usize = 64;
 const DEAD_LETTER_BATCHES_MAX: usize = 2;
 
 /// Starts the functions behind their event sources.
-pub(super) struct Functions<P> {
-    pub(super) ports: Arc<P>,
+pub(super) struct Functions {
+    pub(super) engine: Engine,
     pub(super) workflows: Workflows,
     pub(super) stop: Stop,
     pub(super) loops: JoinSet<()>,
 }
 
-impl<P: Ports> Functions<P> {
-    pub(super) fn submission(&mut self, queue: impl Source<Order> + 'static) {
-        let (ports, instance) = (self.ports.clone(), self.instance("submission"));
+impl Functions {
+    pub(super) fn submission(&mut self) {
+        let (engine, instance) = (self.engine.clone(), self.instance("submission"));
         let handle = move |batch| {
-            let (ports, instance) = (ports.clone(), instance.clone());
-            async move { submission::handle(&*ports, &instance, batch).await }
+            let (engine, instance) = (engine.clone(), instance.clone());
+            async move { submission::handle(&engine, &instance, batch).await }
         };
         let drain = drain("submission", SUBMISSION_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
+        self.loops.spawn(event_source::run(drain, self.engine.submissions(), handle, self.stop.clone()));
     }
 
-    pub(super) fn scheduler(&mut self, queue: impl Source<SchedulerMessage> + 'static) {
-        let (ports, instance) = (self.ports.clone(), self.instance("scheduler"));
+    pub(super) fn scheduler(&mut self) {
+        let (engine, instance) = (self.engine.clone(), self.instance("scheduler"));
         let handle = move |batch| {
-            let (ports, instance) = (ports.clone(), instance.clone());
-            async move { scheduler::handle(&*ports, &instance, batch).await }
+            let (engine, instance) = (engine.clone(), instance.clone());
+            async move { scheduler::handle(&engine, &instance, batch).await }
         };
         let drain = drain("scheduler", SCHEDULER_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
+        self.loops.spawn(event_source::run(drain, self.engine.scheduler(), handle, self.stop.clone()));
     }
 
-    pub(super) fn agent(&mut self, service: Service, agent: Arc<HttpAgent>, queue: impl Source<Request> + 'static) {
-        let ports = self.ports.clone();
+    pub(super) fn agent(&mut self, service: Service, agent: Arc<HttpAgent>) {
+        let engine = self.engine.clone();
         let handle = move |batch| {
-            let (ports, agent) = (ports.clone(), agent.clone());
-            async move { agents::handle(&*ports, &agent, batch).await }
+            let (engine, agent) = (engine.clone(), agent.clone());
+            async move { agents::handle(&engine, &agent, batch).await }
         };
         let drain = drain(service.name(), AGENT_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
+        self.loops.spawn(event_source::run(drain, self.engine.requests(service.name()), handle, self.stop.clone()));
     }
 
-    pub(super) fn dead_letters(&mut self, queue: impl Source<DeadLetter> + 'static) {
-        let (ports, instance) = (self.ports.clone(), self.instance("dead-letters"));
+    pub(super) fn dead_letters(&mut self) {
+        let (engine, instance) = (self.engine.clone(), self.instance("dead-letters"));
         let handle = move |batch| {
-            let (ports, instance) = (ports.clone(), instance.clone());
-            async move { supervisor::dead_letters(&*ports, &instance, batch).await }
+            let (engine, instance) = (engine.clone(), instance.clone());
+            async move { supervisor::dead_letters(&engine, &instance, batch).await }
         };
         let drain = drain("dead-letters", DEAD_LETTER_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, queue, handle, self.stop.clone()));
+        self.loops.spawn(event_source::run(drain, self.engine.dead_letters(), handle, self.stop.clone()));
     }
 
     /// One of several supervisors, which all tick by themselves and share the work by their leases.
     pub(super) fn supervisor(&mut self, number: u16, every: Duration) {
-        let (ports, instance) = (self.ports.clone(), self.instance(&format!("supervisor-{number}")));
+        let (engine, instance) = (self.engine.clone(), self.instance(&format!("supervisor-{number}")));
         let tick_ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
         let settings = Settings { tick_ms, ..Settings::default() };
         let tick = move || {
-            let (ports, instance) = (ports.clone(), instance.clone());
+            let (engine, instance) = (engine.clone(), instance.clone());
             async move {
                 // Looking after orders and carrying on jobs have nothing to do with each other; neither waits. Without the
                 // boxes the compiler does not see that the two together may change their thread.
                 tokio::join!(
-                    sweep(&*ports, &instance, &settings).boxed(),
-                    carry_on(&*ports, &instance, &settings).boxed()
+                    sweep(&engine, &instance, &settings).boxed(),
+                    carry_on(&engine, &instance, &settings).boxed()
                 );
             }
         };
@@ -108,8 +105,8 @@ impl<P: Ports> Functions<P> {
     }
 }
 
-async fn sweep<P: Ports>(ports: &P, instance: &Instance, settings: &Settings) {
-    match supervisor::handle(ports, instance, settings).await {
+async fn sweep(engine: &Engine, instance: &Instance, settings: &Settings) {
+    match supervisor::handle(engine, instance, settings).await {
         Ok(report) if report.taken > 0 || report.failed > 0 => {
             tracing::info!(instance = %instance.name, ?report, "supervisor");
         }
@@ -118,8 +115,8 @@ async fn sweep<P: Ports>(ports: &P, instance: &Instance, settings: &Settings) {
     }
 }
 
-async fn carry_on<P: Ports>(ports: &P, instance: &Instance, settings: &Settings) {
-    match supervisor::bulk(ports, instance, settings).await {
+async fn carry_on(engine: &Engine, instance: &Instance, settings: &Settings) {
+    match supervisor::bulk(engine, instance, settings).await {
         Ok(report) if report.sent > 0 => tracing::info!(instance = %instance.name, ?report, "bulk"),
         Ok(_) => {}
         Err(error) => tracing::warn!(instance = %instance.name, "a job was not carried on: {error}"),

@@ -13,19 +13,27 @@ pub struct Paint {
 
 /// A colour, or another way to stand out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tint {
+pub enum Tint {
+    /// Plain.
     None,
+    /// Green.
     Green,
+    /// Yellow.
     Yellow,
+    /// Red.
     Red,
+    /// Cyan.
     Cyan,
+    /// Fainter than the rest.
     Dim,
+    /// Bold.
     Bold,
 }
 
 impl Tint {
     /// The colour of a state.
-    pub(crate) const fn of(state: ProcessState) -> Self {
+    #[must_use]
+    pub const fn of(state: ProcessState) -> Self {
         match state {
             ProcessState::Processed => Self::Green,
             ProcessState::Compensated | ProcessState::Compensating => Self::Yellow,
@@ -49,23 +57,32 @@ impl Tint {
 
 impl Paint {
     /// The name of a state, padded to the width of the widest.
-    pub(crate) fn state(self, state: ProcessState) -> String {
+    #[must_use]
+    pub fn state(self, state: ProcessState) -> String {
         self.tint(Tint::of(state), format_args!("{:<12}", state.name()))
     }
 
-    pub(crate) fn verdict(self, is_good: bool, text: &str) -> String {
+    /// Green where it is good, red where it is not.
+    #[must_use]
+    pub fn verdict(self, is_good: bool, text: &str) -> String {
         self.tint(if is_good { Tint::Green } else { Tint::Red }, text)
     }
 
-    pub(crate) fn dim(self, text: impl fmt::Display) -> String {
+    /// Fainter than the rest.
+    #[must_use]
+    pub fn dim(self, text: impl fmt::Display) -> String {
         self.tint(Tint::Dim, text)
     }
 
-    pub(crate) fn bold(self, text: impl fmt::Display) -> String {
+    /// Bold.
+    #[must_use]
+    pub fn bold(self, text: impl fmt::Display) -> String {
         self.tint(Tint::Bold, text)
     }
 
-    pub(crate) fn tint(self, tint: Tint, text: impl fmt::Display) -> String {
+    /// In this colour.
+    #[must_use]
+    pub fn tint(self, tint: Tint, text: impl fmt::Display) -> String {
         let is_painted = self.colours && tint != Tint::None;
         if is_painted { format!("\x1b[{}m{text}\x1b[0m", tint.code()) } else { text.to_string() }
     }

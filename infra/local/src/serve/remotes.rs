@@ -5,8 +5,22 @@ use std::sync::Arc;
 use agent::{HealthPolicy, MemoPolicy, Policy};
 use agents::{BadConfig, BadVariable, HttpAgent, HttpClients, Shipped};
 
-use crate::args::ServiceArgs;
 use crate::standin::{Service, StandIns};
+
+/// Where the remote services are (an empty URL is none), and how their agents treat them.
+#[derive(Debug, Clone, Default)]
+pub struct RemoteSettings {
+    /// Base URL of the inventory service.
+    pub inventory_url: Option<String>,
+    /// Base URL of the payment service.
+    pub payment_url: Option<String>,
+    /// Base URL of the shipping service.
+    pub shipping_url: Option<String>,
+    /// Services that do not honour idempotency keys. Their agents remember the results.
+    pub memo: Vec<Service>,
+    /// The most orders let through in a second, of those that waited for a failing service, once it is back.
+    pub release_max: Option<u32>,
+}
 
 /// The agents, and the stand-ins where a service has no URL.
 #[derive(Debug)]
@@ -36,8 +50,8 @@ impl Remotes {
     ///
     /// # Errors
     /// [`RemotesError`], whose text is one line.
-    pub async fn start(args: &ServiceArgs, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
-        let given = [&args.inventory_url, &args.payment_url, &args.shipping_url];
+    pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
+        let given = [&settings.inventory_url, &settings.payment_url, &settings.shipping_url];
         let given = given.map(|url| url.as_deref().map(str::trim).filter(|url| !url.is_empty()));
         let stand_ins =
             if given.contains(&None) { Some(StandIns::start_anywhere(stand_in_keys_max).await?) } else { None };
@@ -50,7 +64,7 @@ impl Remotes {
         let [inventory, payment, shipping] = given;
         let mut clients = HttpClients::new();
         let mut agent = |shipped: Shipped, service: Service, given| {
-            shipped.agent(&url(service, given), policy(args, service), &mut clients).map(Arc::new)
+            shipped.agent(&url(service, given), policy(settings, service), &mut clients).map(Arc::new)
         };
         let inventory = agent(Shipped::Inventory, Service::Inventory, inventory);
         let payment = agent(Shipped::Payment, Service::Payment, payment);
@@ -71,13 +85,13 @@ impl Remotes {
 const MARGIN_MS: u64 = 1_000;
 
 /// How patient the agent of a service is: as it ships, with what the command line asks for.
-fn policy(args: &ServiceArgs, service: Service) -> Policy {
+fn policy(settings: &RemoteSettings, service: Service) -> Policy {
     let mut health = HealthPolicy::default();
-    if let Some(release_max) = args.release_max {
+    if let Some(release_max) = settings.release_max {
         health.release_max = release_max;
         health.release_first = health.release_first.min(release_max);
     }
-    let memo = args.memo.contains(&service).then(MemoPolicy::default);
+    let memo = settings.memo.contains(&service).then(MemoPolicy::default);
     Policy { margin_ms: MARGIN_MS, health, memo, ..Policy::default() }
 }
 
@@ -94,24 +108,25 @@ mod tests {
     use super::*;
     use crate::standin::KEYS_UNLIMITED;
 
-    fn urls(inventory: &str, payment: &str, shipping: &str) -> ServiceArgs {
+    fn urls(inventory: &str, payment: &str, shipping: &str) -> RemoteSettings {
         let [inventory_url, payment_url, shipping_url] = [inventory, payment, shipping].map(|url| Some(url.to_owned()));
-        ServiceArgs { inventory_url, payment_url, shipping_url, ..ServiceArgs::default() }
+        RemoteSettings { inventory_url, payment_url, shipping_url, ..RemoteSettings::default() }
     }
 
     #[test]
     fn a_memo_is_for_the_services_that_need_one_and_the_release_is_for_all() {
         let shipped = Policy { margin_ms: MARGIN_MS, ..Policy::default() };
-        assert_eq!(policy(&ServiceArgs::default(), Service::Payment), shipped);
-        let args = ServiceArgs { memo: vec![Service::Payment], release_max: Some(7), ..ServiceArgs::default() };
-        let policies = Service::ALL.map(|service| policy(&args, service));
+        assert_eq!(policy(&RemoteSettings::default(), Service::Payment), shipped);
+        let settings =
+            RemoteSettings { memo: vec![Service::Payment], release_max: Some(7), ..RemoteSettings::default() };
+        let policies = Service::ALL.map(|service| policy(&settings, service));
         assert_eq!(policies.each_ref().map(|policy| policy.memo.is_some()), [false, true, false]);
         assert!(policies.iter().all(|policy| (policy.health.release_first, policy.health.release_max) == (7, 7)));
     }
 
     #[tokio::test]
     async fn a_stand_in_plays_a_service_whose_url_is_not_given_or_empty() {
-        let none = Remotes::start(&ServiceArgs::default(), KEYS_UNLIMITED).await.unwrap();
+        let none = Remotes::start(&RemoteSettings::default(), KEYS_UNLIMITED).await.unwrap();
         assert!(none.stand_ins().is_some());
         let empty =
             Remotes::start(&urls("http://localhost:1", " ", "http://localhost:3"), KEYS_UNLIMITED).await.unwrap();

@@ -3,7 +3,8 @@
 use domain::task::{Direction, StepState};
 
 /// The words for a step in this direction and state, in its so-manyth attempt.
-pub(crate) fn words(direction: Direction, state: StepState, attempt: u32) -> String {
+#[must_use]
+pub fn words(direction: Direction, state: StepState, attempt: u32) -> String {
     match (direction, state) {
         (_, StepState::Pending) if attempt == 0 => "-".to_owned(),
         (Direction::Forward, StepState::Pending) => "again soon".to_owned(),

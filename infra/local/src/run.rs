@@ -1,0 +1,156 @@
+//! The jobs of this machine, from opening the data directory to closing it.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::ports::PortError;
+use embedded::{Channel, Engine, OpenError, Options, Recovered};
+
+use crate::alerts::Screen;
+use crate::reply_channels::{NameTwice, ReplyChannel, ReplyChannels};
+use crate::serve::{self, BindError, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
+use crate::signals::Signals;
+use crate::standin::{KEYS_SERVE, KEYS_UNLIMITED, Service, StandIns};
+
+/// How `stepwarden serve` runs.
+#[derive(Debug, Clone)]
+pub struct Serving {
+    /// The address to listen on.
+    pub host: IpAddr,
+    /// The port of the API; 0 takes a free one.
+    pub port: u16,
+    /// The data directory.
+    pub data: PathBuf,
+    /// The reply channels.
+    pub reply_channels: Vec<ReplyChannel>,
+    /// The remote services.
+    pub remotes: RemoteSettings,
+    /// All else. The names of the reply channels are filled in.
+    pub setup: Setup,
+}
+
+/// A job could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// Signals cannot be caught, no thread or temporary directory can be had, or a socket fails.
+    #[error(transparent)]
+    System(#[from] io::Error),
+    /// Two reply channels have one name.
+    #[error(transparent)]
+    NameTwice(#[from] NameTwice),
+    /// The agents cannot be made.
+    #[error(transparent)]
+    Remotes(#[from] RemotesError),
+    /// The port cannot be taken.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The engine cannot recover, or did not close.
+    #[error(transparent)]
+    Engine(#[from] PortError),
+    /// Serving could not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// Runs everything until the process gets a signal.
+///
+/// # Errors
+/// [`RunError`], whose text is one line.
+pub async fn serve(serving: Serving) -> Result<(), RunError> {
+    let Serving { host, port, data, reply_channels, remotes, setup } = serving;
+    let signals = Signals::catch()?;
+    let channels = ReplyChannels::new(&reply_channels)?;
+    let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
+    let listener = bind(host, port).await?;
+    let screen = Screen::on(io::stderr())?;
+    let options = Options {
+        observer: Some(Arc::new(move |event| screen.show(event))),
+        channels: senders(&channels).collect(),
+        ..Options::default()
+    };
+    let engine = open(&data, options).await?;
+    let setup = Setup { reply_channels: channels.names(), ..setup };
+    let running = serve::start(listener, &engine, remotes, setup)?;
+    announce(&format!("listening on {}, data in {}", running.url(), data.display()));
+    if let Some(stand_ins) = running.stand_ins() {
+        announce(&format!("stand-ins on {}", stand_ins.url()));
+    }
+    signals.first().await;
+    tracing::info!("stopping");
+    running.stop().await;
+    Ok(engine.close().await?)
+}
+
+/// Runs everything on a free port with stand-ins while `play` goes on. The data is in `data`, or in a temporary directory
+/// without one. Gives nothing if a signal came first.
+///
+/// # Errors
+/// [`RunError`], whose text is one line.
+pub async fn show<T>(
+    data: Option<&Path>,
+    remotes: &RemoteSettings,
+    play: impl AsyncFnOnce(&Running, &StandIns) -> T,
+) -> Result<Option<T>, RunError> {
+    let signals = Signals::catch()?;
+    let temporary = if data.is_none() { Some(tempfile::tempdir()?) } else { None };
+    let directory = data.or(temporary.as_ref().map(tempfile::TempDir::path));
+    let remotes = Remotes::start(remotes, KEYS_UNLIMITED).await?;
+    let listener = bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).await?;
+    let engine = open(directory.unwrap_or(Path::new(".")), Options::default()).await?;
+    let running = serve::start(listener, &engine, remotes, Setup::default())?;
+    let stand_ins = running.stand_ins().ok_or(io::Error::other("there are no stand-ins"))?;
+    let played = tokio::select! {
+        played = play(&running, stand_ins) => Some(played),
+        () = signals.first() => None,
+    };
+    running.stop().await;
+    engine.close().await?;
+    Ok(played)
+}
+
+/// Runs the stand-ins alone until the process gets a signal. Each service remembers its newest `keys_max` keys.
+///
+/// # Errors
+/// [`RunError`], whose text is one line.
+pub async fn stand_ins(host: IpAddr, port: u16, keys_max: usize) -> Result<(), RunError> {
+    let signals = Signals::catch()?;
+    let stand_ins = StandIns::start(bind(host, port).await?, keys_max)?;
+    let urls = Service::ALL.map(|service| stand_ins.url_of(service));
+    announce(&format!("stand-ins on {}", urls.join(", ")));
+    signals.first().await;
+    stand_ins.stop().await;
+    Ok(())
+}
+
+async fn open(directory: &Path, options: Options) -> Result<Engine, RunError> {
+    let engine = Engine::open(directory, options)?;
+    let Recovered { submissions, wakes, commands, dead_letters } = engine.recover().await?;
+    if submissions + wakes + commands + dead_letters > 0 {
+        let (accepted, under_way) = (submissions, wakes);
+        tracing::info!(accepted, under_way, commands, dead_letters, "going on with orders from before");
+    }
+    Ok(engine)
+}
+
+/// The reply channels as the engine takes them.
+fn senders(channels: &ReplyChannels) -> impl Iterator<Item = (Arc<str>, Channel)> {
+    channels.names().into_iter().map(|name| {
+        let (channels, channel) = (channels.clone(), name.clone());
+        let send: Channel = Arc::new(move |event| {
+            let (channels, channel) = (channels.clone(), channel.clone());
+            Box::pin(async move { Ok(channels.send(&channel, &event).await?) })
+        });
+        (name, send)
+    })
+}
+
+/// Prints one line on stdout, for people and for scripts that wait for it. A closed stdout does not stop the program.
+fn announce(what: &str) {
+    let mut stdout = io::stdout();
+    let _ = writeln!(stdout, "stepwarden: {what}").and_then(|()| stdout.flush());
+}
