@@ -10,8 +10,8 @@ use domain::id::OrderId;
 use domain::message::{CloudEvent, Outcome, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, DeadLetterRecord, DeadLetterRecords, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
-    ListError, Memo, Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
+    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
+    ListError, Memo, Memos, Page, PortError, Queues, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -138,7 +138,7 @@ impl Ports {
     }
 }
 
-impl Clock for Ports {
+impl Environment for Ports {
     fn now(&self) -> Timestamp {
         self.shared.lock().clock(self.who.skew_ms)
     }
@@ -146,9 +146,7 @@ impl Clock for Ports {
     fn sleep(&self, ms: u64) -> impl Future<Output = ()> + Send {
         Sleep::new(self.shared.clone(), ms)
     }
-}
 
-impl Randomness for Ports {
     fn random(&self) -> u64 {
         self.shared.lock().rng.bits()
     }

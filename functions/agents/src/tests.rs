@@ -11,7 +11,7 @@ use domain::message::{
     Delivery, Failure, Outcome, Priority, Receipt, Reply, Request, SchedulerMessage, idempotency_key,
 };
 use domain::order::Order;
-use domain::ports::{Clock, Commit, Memo, Memos, PortError, Queues, Randomness, ServiceHealth, Services};
+use domain::ports::{Commit, Environment, Memo, Memos, PortError, Queues, ServiceHealth, Services};
 use domain::task::Direction;
 use domain::time::Timestamp;
 use domain::trace::{self, TraceParent};
@@ -286,7 +286,7 @@ struct Ports {
     replies: Mutex<Vec<Reply>>,
 }
 
-impl Clock for Ports {
+impl Environment for Ports {
     fn now(&self) -> Timestamp {
         *self.now.lock().unwrap()
     }
@@ -298,9 +298,7 @@ impl Clock for Ports {
         let mut now = self.now.lock().unwrap();
         *now = now.plus_ms(ms);
     }
-}
 
-impl Randomness for Ports {
     fn random(&self) -> u64 {
         0
     }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use domain::bulk::JobState;
 use domain::json::Json;
 use domain::message::Priority;
-use domain::ports::{Clock, DeadLetterOutcome, DeadLetterRecord, LeaseRecord, SourceQueue};
+use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, LeaseRecord, SourceQueue};
 use domain::task::{Direction, ProcessState, Reason, StepError, StepState, Task};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use domain::bulk::{DryRun, Job, NotNow, Spec, SpecError, dry_run};
 use domain::json::{Json, JsonError};
 use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
-use domain::ports::{Commit, ListError, PortError};
+use domain::ports::{Commit, Environment, Jobs, ListError, PortError};
 use domain::time::Timestamp;
 use http::{HeaderMap, Response, StatusCode};
 use wire::{JobList, Plan, Selector};
@@ -35,12 +35,12 @@ pub(crate) async fn plan(
 ) -> Result<Response<Bytes>, Problem> {
     body::check(headers, body)?;
     let spec = spec(&Json::document(body)?)?;
-    let now = ports.now();
-    let mut job = Job::plan(job_id(now, ports.random()), spec, DryRun::default(), now).map_err(wrong)?;
+    let now = ports.environment().now();
+    let mut job = Job::plan(job_id(now, ports.environment().random()), spec, DryRun::default(), now).map_err(wrong)?;
     // The plan has narrowed the selector to what had failed by now; only that is counted.
-    job.dry_run = dry_run(ports, &job.spec.selector).await.map_err(uncounted)?;
+    job.dry_run = dry_run(ports.store(), &job.spec.selector).await.map_err(uncounted)?;
     let job = Arc::new(job);
-    let stored = ports.set_job(0, job.clone()).await;
+    let stored = ports.jobs().set_job(0, job.clone()).await;
     match stored.map_err(|error| Problem::Unavailable { advice: NOT_PLANNED, error })? {
         Commit::Committed => {
             tracing::info!(caller, job = &*job.id, by = &*job.spec.by, matching = job.dry_run.matching, "job planned");
@@ -66,9 +66,9 @@ pub(crate) async fn command(
     for _ in 0..CONFLICTS_MAX {
         let before = stored(ports, id).await?;
         etag::check(headers, before.version)?;
-        let after = next(&before, action, &author, ports.now());
+        let after = next(&before, action, &author, ports.environment().now());
         let after = Arc::new(after.map_err(|not_now| Problem::JobForbids { job_id: before.id.clone(), not_now })?);
-        let written = ports.set_job(before.version, after.clone()).await;
+        let written = ports.jobs().set_job(before.version, after.clone()).await;
         match written.map_err(|error| Problem::Unavailable { advice: NOT_WRITTEN, error })? {
             Commit::Committed => {
                 tracing::info!(
@@ -97,7 +97,7 @@ pub(crate) async fn job(ports: &impl ApiPorts, id: &str, headers: &HeaderMap) ->
 pub(crate) async fn jobs(ports: &impl ApiPorts, query: &str) -> Result<Response<Bytes>, Problem> {
     let [limit] = query::parameters(query, ["limit"])?;
     let limit = query::page_limit(limit.as_deref())?;
-    let jobs = ports.jobs().await.map_err(Problem::unread)?;
+    let jobs = ports.jobs().jobs().await.map_err(Problem::unread)?;
     let list = JobList { jobs: jobs.iter().take(limit).map(|job| shown(job)).collect() };
     Ok(reply::json(StatusCode::OK, &list))
 }
@@ -113,7 +113,7 @@ async fn stored(ports: &impl ApiPorts, id: &str) -> Result<Arc<Job>, Problem> {
     if id.len() > NAME_CHARS_MAX {
         return Err(Problem::NoJob);
     }
-    ports.job(id).await.map_err(Problem::unread)?.ok_or(Problem::NoJob)
+    ports.jobs().job(id).await.map_err(Problem::unread)?.ok_or(Problem::NoJob)
 }
 
 /// A new id that sorts by the time it was made.

@@ -5,7 +5,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use domain::ports::{ListError, Page};
+use domain::ports::{ListError, Page, Store};
 use domain::task::ProcessState;
 use sha2::{Digest, Sha256};
 
@@ -68,7 +68,7 @@ pub(crate) async fn page(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Page, Problem> {
-    ports.list(state, after, limit).await.map_err(|error| match error {
+    ports.store().list(state, after, limit).await.map_err(|error| match error {
         ListError::Cursor => made_up(),
         ListError::Port(error) => Problem::unread(error),
     })

@@ -1,7 +1,7 @@
 //! `GET /leases`: which supervisor looks after what, and when each was last heard of.
 
 use bytes::Bytes;
-use domain::ports::LeaseRecord;
+use domain::ports::{Environment, LeaseRecord, Leases};
 use domain::time::Timestamp;
 use http::{Response, StatusCode};
 use wire::LeaseList;
@@ -13,8 +13,8 @@ use crate::view::text;
 
 /// Every lease that is known, by name.
 pub(crate) async fn leases(ports: &impl ApiPorts) -> Result<Response<Bytes>, Problem> {
-    let records = ports.all_leases().await.map_err(Problem::unread)?;
-    Ok(reply::json(StatusCode::OK, &LeaseList { leases: views(&records, ports.now()) }))
+    let records = ports.leases().all_leases().await.map_err(Problem::unread)?;
+    Ok(reply::json(StatusCode::OK, &LeaseList { leases: views(&records, ports.environment().now()) }))
 }
 
 /// The leases as they are at `now`.
@@ -37,7 +37,7 @@ fn shown(record: &LeaseRecord, now: Timestamp) -> wire::Lease<'_> {
 
 #[cfg(test)]
 mod tests {
-    use domain::ports::Clock;
+    use domain::ports::Environment;
     use serde_json::json;
 
     use super::*;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Action, Command, SchedulerMessage};
+use domain::ports::{Queues, Store};
 use http::{HeaderMap, Response, StatusCode};
 use wire::Queued;
 
@@ -36,7 +37,7 @@ pub(crate) async fn post(
 ) -> Result<Response<Bytes>, Problem> {
     let Author { by, reason } = Author::read(headers, body)?;
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
-    let task = ports.task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
+    let task = ports.store().task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     etag::check(headers, task.version)?;
     let state = task.process_state;
     if let Some(refused) = refused(action, &task) {
@@ -44,7 +45,7 @@ pub(crate) async fn post(
     }
     tracing::info!(caller, %order_id, ?action, by = &*by, "operator acts");
     let command = Command { order_id, action, by, reason, version: Some(task.version) };
-    let queued = ports.to_scheduler(SchedulerMessage::Command(command), task.priority, 0).await;
+    let queued = ports.queues().to_scheduler(SchedulerMessage::Command(command), task.priority, 0).await;
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
     tracing::debug!(monotonic_counter.wishes_queued = 1, %order_id, ?action, "queued");
     Ok(reply::json(StatusCode::ACCEPTED, &Queued { order_id, action: action.into(), process_state: state.into() }))

@@ -9,7 +9,7 @@ use domain::json::Json;
 use domain::message::Priority;
 use domain::observe;
 use domain::order::Order;
-use domain::ports::PortError;
+use domain::ports::{Environment, PortError, Queues, Store};
 use domain::task::{ProcessState, Task};
 use domain::trace;
 use http::{HeaderMap, Response, StatusCode};
@@ -70,7 +70,7 @@ async fn take(
     let unavailable = |error| Problem::Unavailable { advice, error };
 
     // A new id cannot be stored already; only one that a key made can.
-    if has_key && let Some(first) = ports.order(order_id).await.map_err(unavailable)? {
+    if has_key && let Some(first) = ports.store().order(order_id).await.map_err(unavailable)? {
         if first.fingerprint != order.fingerprint {
             return Err(Problem::KeyReused { order_id });
         }
@@ -84,13 +84,13 @@ async fn take(
         return Err(Problem::member("ReplyChannel", "is not the name of a registered channel"));
     }
     let fingerprint = order.fingerprint.clone();
-    ports.submit(order).await.map_err(unavailable)?;
+    ports.queues().submit(order).await.map_err(unavailable)?;
     observe::accepted(order_id, caller);
     let task = match wait {
         None if has_key => {
             // Two documents may have come under one key in the same instant. Where the first is stored by now the loser
             // learns it here; where it is not, when it asks again.
-            if let Ok(Some(stored)) = ports.order(order_id).await
+            if let Ok(Some(stored)) = ports.store().order(order_id).await
                 && stored.fingerprint != fingerprint
             {
                 return Err(Problem::KeyReused { order_id });
@@ -116,10 +116,10 @@ fn read(
     let reply_channel = text_member("ReplyChannel")?;
     let correlation_id = text_member("CorrelationID")?;
     let named = document.member("Priority").map(|value| priority(value.text())).transpose()?;
-    let submitted_at = ports.now();
+    let submitted_at = ports.environment().now();
     let order_id = match key {
         Some(key) => OrderId::from_idempotency_key(caller, key),
-        None => OrderId::generate(submitted_at, [ports.random(), ports.random()]),
+        None => OrderId::generate(submitted_at, [ports.environment().random(), ports.environment().random()]),
     };
     let fingerprint = document.fingerprint().into();
     Ok(Order {
@@ -147,8 +147,8 @@ fn priority(value: &str) -> Result<Priority, Problem> {
 /// The task as it is now or, where the caller waits, once it is settled or the wait is over.
 async fn present(ports: &impl ApiPorts, order_id: OrderId, wait: Option<Wait>) -> Result<Option<Arc<Task>>, PortError> {
     match wait {
-        Some(wait) => ports.settled(order_id, wait.ms()).await,
-        None => ports.task(order_id).await,
+        Some(wait) => ports.store().settled(order_id, wait.ms()).await,
+        None => ports.store().task(order_id).await,
     }
 }
 
@@ -161,8 +161,8 @@ async fn watch(
     wait: Wait,
 ) -> Result<Option<Arc<Task>>, Problem> {
     let watched = async {
-        let task = ports.settled(order_id, wait.ms()).await?;
-        let stored = if task.is_some() { ports.order(order_id).await? } else { None };
+        let task = ports.store().settled(order_id, wait.ms()).await?;
+        let stored = if task.is_some() { ports.store().order(order_id).await? } else { None };
         Ok::<_, PortError>((task, stored))
     };
     match watched.await {

@@ -1,8 +1,14 @@
 //! The ports that the API may use.
 
-use domain::ports::{Clock, DeadLetterRecords, Jobs, Leases, Queues, Randomness, Services, Store};
+use domain::ports::{HasDeadLetterRecords, HasEnvironment, HasJobs, HasLeases, HasQueues, HasServices, HasStore};
 
 /// What the API needs from the world. It reads the stores, writes to queues, and keeps the operators' jobs.
-pub trait ApiPorts: Store + Queues + Services + Leases + Jobs + DeadLetterRecords + Clock + Randomness {}
+pub trait ApiPorts:
+    HasStore + HasQueues + HasServices + HasLeases + HasJobs + HasDeadLetterRecords + HasEnvironment
+{
+}
 
-impl<P: Store + Queues + Services + Leases + Jobs + DeadLetterRecords + Clock + Randomness> ApiPorts for P {}
+impl<P> ApiPorts for P where
+    P: HasStore + HasQueues + HasServices + HasLeases + HasJobs + HasDeadLetterRecords + HasEnvironment
+{
+}

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::order::Order;
+use domain::ports::Store;
 use http::{HeaderMap, Response, StatusCode};
 
 use crate::config::ApiConfig;
@@ -23,8 +24,8 @@ pub(crate) async fn order(
     // An id that no order can have names none.
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = match wait {
-        Some(wait) => ports.settled(order_id, wait.ms()).await,
-        None => ports.task(order_id).await,
+        Some(wait) => ports.store().settled(order_id, wait.ms()).await,
+        None => ports.store().task(order_id).await,
     };
     let task = task.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     let response = reply::json(StatusCode::OK, &whole(&task, config.redaction()));
@@ -38,7 +39,7 @@ pub(crate) async fn order(
 /// `GET /orders/{id}/document`: what the application sent, without what is not to be seen of it.
 pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str) -> Result<Response<Bytes>, Problem> {
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
-    let order = ports.order(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
+    let order = ports.store().order(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     let Order { order_id, document, fingerprint: _, submitted_at, submitter, reply_channel, correlation_id, priority } =
         &*order;
     let view = wire::Order {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::limits::{NAME_CHARS_MAX, PAGE_MAX, TEXT_CHARS_MAX};
 use domain::order::Order;
-use domain::ports::Page;
+use domain::ports::{Page, Store};
 use domain::redaction::Redaction;
 use domain::search::{FIND_CHARS_MAX, Finder, Pointer};
 use domain::task::{ProcessState, StepState, Task};
@@ -187,7 +187,8 @@ impl Search {
         let mut fitting: HashSet<OrderId> = ids(Verdict::Fits).into_iter().collect();
         let to_ask = ids(Verdict::AskTheOrder);
         *orders_read += to_ask.len();
-        let mut orders = stream::iter(to_ask.into_iter().map(|id| ports.order(id))).buffer_unordered(ORDERS_AT_ONCE);
+        let mut orders =
+            stream::iter(to_ask.into_iter().map(|id| ports.store().order(id))).buffer_unordered(ORDERS_AT_ONCE);
         while let Some(order) = orders.try_next().await.map_err(Problem::unread)? {
             fitting.extend(order.filter(|order| self.fits(order, redaction)).map(|order| order.order_id));
         }

@@ -15,8 +15,8 @@ use domain::limits::SHARDS;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Clock, Commit, DeadLetterRecord, DeadLetterRecords, Jobs, Lease, LeaseRecord, Leases, PortError, Queues,
-    Randomness, ServiceHealth, Services,
+    Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Jobs, Lease, LeaseRecord, Leases, PortError,
+    Queues, ServiceHealth, Services,
 };
 use domain::task::{Pause, ProcessState, Task};
 use domain::time::Timestamp;
@@ -448,7 +448,7 @@ impl Services for Fake {
     }
 }
 
-impl Clock for Fake {
+impl Environment for Fake {
     fn now(&self) -> Timestamp {
         Timestamp::from_epoch_ms(1_795_195_603_007)
     }
@@ -456,9 +456,7 @@ impl Clock for Fake {
     async fn sleep(&self, _: u64) {
         panic!("the door waits through `settled` only")
     }
-}
 
-impl Randomness for Fake {
     fn random(&self) -> u64 {
         self.drawn.fetch_add(1, Ordering::Relaxed)
     }

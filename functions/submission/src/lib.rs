@@ -8,14 +8,14 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::message::{Delivery, SchedulerMessage, Wake};
 use domain::order::Order;
-use domain::ports::{Inserted, PortError, Queues, Randomness, Store};
+use domain::ports::{Environment, HasEnvironment, HasQueues, HasStore, Inserted, PortError, Queues, Store};
 use domain::task::Task;
 use domain::trace;
 
 /// What a submission needs.
-pub trait SubmissionPorts: Store + Queues + Randomness {}
+pub trait SubmissionPorts: HasStore + HasQueues + HasEnvironment {}
 
-impl<P: Store + Queues + Randomness> SubmissionPorts for P {}
+impl<P: HasStore + HasQueues + HasEnvironment> SubmissionPorts for P {}
 
 /// What became of an accepted order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,13 +44,13 @@ pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Ve
 /// [`PortError`] when store or queue could not be reached; the message then stays on its queue.
 pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Order) -> Result<Submitted, PortError> {
     let order_id = order.order_id;
-    let task = Task::new(&order, instance.workflows.current(), instance.shards, ports.random());
+    let task = Task::new(&order, instance.workflows.current(), instance.shards, ports.environment().random());
     let priority = task.priority;
-    let inserted = ports.insert(order, task).await?;
+    let inserted = ports.store().insert(order, task).await?;
     tell(order_id, inserted);
     match inserted {
         Inserted::New | Inserted::Same => {
-            ports.to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), priority, 0).await?;
+            ports.queues().to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), priority, 0).await?;
             Ok(Submitted::Stored)
         }
         Inserted::Different => Ok(Submitted::Refused),

@@ -6,16 +6,19 @@ use domain::bulk::{EntryState, Job, Next, Outgoing, PAGES_AT_ONCE, carry_on, ent
 use domain::instance::Instance;
 use domain::lease::{Held, hold};
 use domain::limits::PAGE_MAX;
-use domain::ports::{Clock, Commit, Jobs, Leases, ListError, Page, PortError, Queues, Store};
+use domain::ports::{
+    Commit, Environment, HasEnvironment, HasJobs, HasLeases, HasQueues, HasStore, Jobs, ListError, Page, PortError,
+    Queues, Store,
+};
 use domain::task::ProcessState;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::{Budget, Settings};
 
 /// What it takes to carry on jobs. Nothing here changes a task: commands go to the scheduler.
-pub trait BulkPorts: Jobs + Store + Queues + Leases + Clock {}
+pub trait BulkPorts: HasJobs + HasStore + HasQueues + HasLeases + HasEnvironment {}
 
-impl<P: Jobs + Store + Queues + Leases + Clock> BulkPorts for P {}
+impl<P: HasJobs + HasStore + HasQueues + HasLeases + HasEnvironment> BulkPorts for P {}
 
 /// Tasks read, or commands sent, at the same time.
 const AT_ONCE: usize = 16;
@@ -38,12 +41,12 @@ pub struct BulkReport {
 /// # Errors
 /// The first [`PortError`], after all other jobs had their turn. The next run goes on where this one stopped.
 pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settings) -> Result<BulkReport, PortError> {
-    let budget = Budget::new(ports, settings);
+    let budget = Budget::new(ports.environment(), settings);
     let mut report = BulkReport::default();
     let mut unreached = None;
-    for job in ports.jobs().await?.into_iter().filter(|job| job.state.is_active()) {
+    for job in Jobs::jobs(ports.jobs()).await?.into_iter().filter(|job| job.state.is_active()) {
         report.active += 1;
-        if budget.is_spent(ports) {
+        if budget.is_spent(ports.environment()) {
             continue;
         }
         let name = format!("bulk/{}", job.id);
@@ -67,17 +70,17 @@ pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settin
 
 /// One step of a job: looks, decides, writes, and only then sends. Gives the number of commands sent.
 async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result<u64, PortError> {
-    let Some(job) = ports.job(job_id).await? else {
+    let Some(job) = ports.jobs().job(job_id).await? else {
         return Ok(0);
     };
     let entry_states = entry_states(ports, &job).await?;
     let pages = pages(ports, &job).await?;
-    let Next { job: after, send } = carry_on(&job, &entry_states, &pages, ports.now(), tick_ms);
+    let Next { job: after, send } = carry_on(&job, &entry_states, &pages, ports.environment().now(), tick_ms);
     let Some(after) = after else {
         return Ok(0);
     };
     let state = after.state.clone();
-    if ports.set_job(job.version, after.into()).await? == Commit::Conflict {
+    if ports.jobs().set_job(job.version, after.into()).await? == Commit::Conflict {
         // An operator, or another supervisor in spite of the lease, was first: the next step sees what they wrote.
         return Ok(0);
     }
@@ -86,7 +89,7 @@ async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result
     }
     let sent = send.len() as u64;
     let sending = stream::iter(send).map(|Outgoing { message, priority, delay_ms }| async move {
-        ports.to_scheduler(message, priority, delay_ms).await
+        ports.queues().to_scheduler(message, priority, delay_ms).await
     });
     sending.buffer_unordered(AT_ONCE).try_for_each(|()| ready(Ok(()))).await?;
     if sent > 0 {
@@ -98,7 +101,7 @@ async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result
 /// How the orders under way stand, in their order.
 async fn entry_states(ports: &impl BulkPorts, job: &Job) -> Result<Vec<EntryState>, PortError> {
     let looks = job.under_way.iter().map(|entry| async move {
-        let task = ports.task(entry.order_id).await?;
+        let task = ports.store().task(entry.order_id).await?;
         Ok(entry_state(job, entry, task.as_deref()))
     });
     stream::iter(looks.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
@@ -112,7 +115,7 @@ async fn pages(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Page>, PortError
     }
     let mut cursor = job.cursor.clone();
     while pages.len() < PAGES_AT_ONCE {
-        let page = match ports.list(Some(ProcessState::Error), cursor.as_deref(), PAGE_MAX).await {
+        let page = match ports.store().list(Some(ProcessState::Error), cursor.as_deref(), PAGE_MAX).await {
             Ok(page) => page,
             // The scan begins again: what it shows twice is recognised.
             Err(ListError::Cursor) if cursor.is_some() => {

@@ -15,17 +15,17 @@ use domain::message::{CloudEvent, Command, Delivery, Reply, Request, SchedulerMe
 use domain::observe;
 use domain::order::Order;
 use domain::ports::{
-    DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Inserted, PortError,
-    SourceQueue,
+    DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Environment, Events,
+    HasDeadLetterRecords, Inserted, PortError, SourceQueue, Store,
 };
 use domain::task::{ProcessState, Task, reason};
 
 use crate::alerts;
 
 /// What it takes to settle dead letters.
-pub trait DeadLetterPorts: AdvancePorts + DeadLetterRecords {}
+pub trait DeadLetterPorts: AdvancePorts + HasDeadLetterRecords {}
 
-impl<P: AdvancePorts + DeadLetterRecords> DeadLetterPorts for P {}
+impl<P: AdvancePorts + HasDeadLetterRecords> DeadLetterPorts for P {}
 
 /// Handles a batch of the dead-letter queues. A dead letter that could not be settled stays where it is.
 pub async fn dead_letters(
@@ -48,7 +48,7 @@ pub async fn dead_letters(
             Err(undecodable) => {
                 let message_id = record.receipt.message_id;
                 tracing::error!(%message_id, "dead letter without a frame: {undecodable}");
-                let now = ports.now();
+                let now = ports.environment().now();
                 alert(ports, alerts::unreadable(&message_id, None, &undecodable.problem, now)).await?;
                 DeadLetterRecord {
                     message_id,
@@ -64,7 +64,7 @@ pub async fn dead_letters(
             }
         };
         let outcome = record.outcome;
-        ports.record(record).await?;
+        ports.dead_letter_records().record(record).await?;
         tracing::debug!(monotonic_counter.dead_letters = 1, fate = outcome.name(), "settled");
         Ok::<Handled, AdvanceError>(Handled::Done)
     })
@@ -89,8 +89,16 @@ async fn settle(
         Ok(content) => settle_content(ports, instance, &dead_letter.message_id, content).await?,
         Err(undecodable) => {
             let problem = undecodable.to_string();
-            alert(ports, alerts::unreadable(&dead_letter.message_id, Some(&dead_letter.queue), &problem, ports.now()))
-                .await?;
+            alert(
+                ports,
+                alerts::unreadable(
+                    &dead_letter.message_id,
+                    Some(&dead_letter.queue),
+                    &problem,
+                    ports.environment().now(),
+                ),
+            )
+            .await?;
             (None, DeadLetterOutcome::Unreadable, problem)
         }
     };
@@ -114,7 +122,7 @@ async fn settle(
         order_id,
         receive_count: dead_letter.receive_count,
         at: dead_letter.at,
-        settled_at: ports.now(),
+        settled_at: ports.environment().now(),
         outcome,
         message: words.into(),
         body,
@@ -162,7 +170,7 @@ async fn settle_content(
             (order_id, settle_dead_letter(ports, instance, order_id, &DeadLetterSubject::Wake).await?)
         }
         Content::Command(command) => {
-            alert(ports, alerts::lost_command(message_id, &command, ports.now())).await?;
+            alert(ports, alerts::lost_command(message_id, &command, ports.environment().now())).await?;
             (command.order_id, (DeadLetterOutcome::LostCommand, alerts::words(&command)))
         }
     };
@@ -172,7 +180,7 @@ async fn settle_content(
 /// Puts an alert on the event bus that no task owes.
 async fn alert(ports: &impl DeadLetterPorts, event: CloudEvent) -> Result<(), PortError> {
     let kind = event.kind.clone();
-    ports.publish(event).await?;
+    ports.events().publish(event).await?;
     tracing::debug!(monotonic_counter.alerts_sent = 1, kind = &*kind, "alerted");
     Ok(())
 }
@@ -189,7 +197,7 @@ async fn settle_dead_letter(
         Some(Verdict::Taken) => Ok((DeadLetterOutcome::Held, "the order waits for an operator".into())),
         Some(Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_)) => {
             // An earlier delivery of this dead letter may have held the order and not come so far as to write that down.
-            match ports.task(order_id).await? {
+            match ports.store().task(order_id).await? {
                 Some(task) if is_held_for(&task, dead_letter) => {
                     Ok((DeadLetterOutcome::Held, "the order waits for an operator".into()))
                 }
@@ -223,13 +231,14 @@ async fn settle_submission(
 ) -> Result<(DeadLetterOutcome, String), AdvanceError> {
     let order_id = order.order_id;
     let (new, held) = new_and_held(ports, instance, &order)?;
-    match ports.insert(order, held.clone()).await? {
+    match ports.store().insert(order, held.clone()).await? {
         Inserted::New => {
             tracing::debug!(monotonic_counter.orders_submitted = 1, %order_id, "stored");
             observe::tell(&new, &held);
         }
         Inserted::Same => {
-            let was_this = ports.task(order_id).await?.is_some_and(|task| is_held_for(&task, &DeadLetterSubject::Wake));
+            let was_this =
+                ports.store().task(order_id).await?.is_some_and(|task| is_held_for(&task, &DeadLetterSubject::Wake));
             if !was_this {
                 return Ok((DeadLetterOutcome::Stale, "the order is stored".into()));
             }
@@ -253,8 +262,13 @@ fn new_and_held(
     order: &Order,
 ) -> Result<(Task, Task), AdvanceError> {
     let workflow = instance.workflows.current();
-    let task = Task::new(order, workflow, instance.shards, ports.random());
-    let moment = Moment { now: ports.now(), instance: &instance.name, nonce: ports.random(), draw: 0 };
+    let task = Task::new(order, workflow, instance.shards, ports.environment().random());
+    let moment = Moment {
+        now: ports.environment().now(),
+        instance: &instance.name,
+        nonce: ports.environment().random(),
+        draw: 0,
+    };
     let Decision { change, .. } =
         decide(&task, workflow, Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake }, moment)
             .map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;

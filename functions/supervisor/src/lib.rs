@@ -17,7 +17,7 @@ mod testing;
 mod tests;
 
 use domain::lease::Term;
-use domain::ports::Clock;
+use domain::ports::Environment;
 use domain::time::Timestamp;
 
 pub use bulk::{BulkPorts, BulkReport, bulk};
@@ -56,11 +56,11 @@ struct Budget {
 }
 
 impl Budget {
-    fn new(ports: &impl Clock, settings: &Settings) -> Self {
-        Self { until: ports.now().plus_ms(settings.run_ms_max) }
+    fn new(environment: &impl Environment, settings: &Settings) -> Self {
+        Self { until: environment.now().plus_ms(settings.run_ms_max) }
     }
 
-    fn is_spent(self, ports: &impl Clock) -> bool {
-        ports.now() >= self.until
+    fn is_spent(self, environment: &impl Environment) -> bool {
+        environment.now() >= self.until
     }
 }

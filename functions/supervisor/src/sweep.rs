@@ -8,7 +8,7 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::lease::{Held, hold};
 use domain::machine::{Event, Verdict};
-use domain::ports::{Due, Leases, PortError};
+use domain::ports::{Due, Environment, HasLeases, PortError, Store};
 use domain::trace;
 use futures_util::{StreamExt, stream};
 use tracing::Instrument;
@@ -16,9 +16,9 @@ use tracing::Instrument;
 use crate::{Budget, Settings};
 
 /// What the supervisor needs to look after orders.
-pub trait SupervisorPorts: AdvancePorts + Leases {}
+pub trait SupervisorPorts: AdvancePorts + HasLeases {}
 
-impl<P: AdvancePorts + Leases> SupervisorPorts for P {}
+impl<P: AdvancePorts + HasLeases> SupervisorPorts for P {}
 
 /// Entries read of the index at once.
 const PAGE: usize = 100;
@@ -59,9 +59,9 @@ pub async fn handle(
     instance: &Instance,
     settings: &Settings,
 ) -> Result<Report, PortError> {
-    let budget = Budget::new(ports, settings);
+    let budget = Budget::new(ports.environment(), settings);
     let all = u64::from(instance.shards.max(1));
-    let first = ports.random() % all;
+    let first = ports.environment().random() % all;
     let mut shards = stream::iter((0..all).filter_map(|place| u8::try_from((first + place) % all).ok()))
         .map(|shard| async move { (shard, take_shard(ports, instance, settings, budget, shard).await) })
         .buffer_unordered(SHARDS_AT_ONCE);
@@ -89,7 +89,7 @@ async fn take_shard(
     budget: Budget,
     shard: u8,
 ) -> Result<Report, PortError> {
-    if budget.is_spent(ports) {
+    if budget.is_spent(ports.environment()) {
         return Ok(Report { shards_cut_short: 1, ..Report::default() });
     }
     let counts = Counts::default();
@@ -119,20 +119,20 @@ async fn sweep_shard(
     shard: u8,
     counts: &Counts,
 ) -> Result<Through, PortError> {
-    let now = ports.now();
+    let now = ports.environment().now();
     let mut after: Option<Due> = None;
     loop {
-        let page = ports.due(shard, now, after, PAGE).await?;
+        let page = ports.store().due(shard, now, after, PAGE).await?;
         counts.lag_ms_max.fetch_max(page.first().map_or(0, |due| due.at.ms_until(now)), Ordering::Relaxed);
         after = page.last().copied();
         let is_last = page.len() < PAGE;
         // The condition is asked when an order's turn comes, not when the page is read.
-        let in_time = page.into_iter().take_while(|_| !budget.is_spent(ports));
+        let in_time = page.into_iter().take_while(|_| !budget.is_spent(ports.environment()));
         let mut looks = stream::iter(in_time)
             .map(|due| sweep_order(ports, instance, due.order_id, counts).instrument(trace::found(due.order_id)))
             .buffer_unordered(ORDERS_AT_ONCE);
         while looks.next().await.is_some() {}
-        if budget.is_spent(ports) {
+        if budget.is_spent(ports.environment()) {
             return Ok(Through::CutShort);
         }
         if is_last {

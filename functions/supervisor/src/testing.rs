@@ -15,8 +15,8 @@ use domain::limits::SHARDS;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, DeadLetterRecord, DeadLetterRecords, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
-    ListError, Page, PortError, Queues, Randomness, Store,
+    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
+    ListError, Page, PortError, Queues, Store,
 };
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
@@ -161,7 +161,7 @@ fn down(operation: &'static str) -> PortError {
     PortError::unavailable(operation, "throttled")
 }
 
-impl Clock for Ports {
+impl Environment for Ports {
     fn now(&self) -> Timestamp {
         let now = self.world().now.epoch_ms();
         Timestamp::from_epoch_ms(now + self.skew_ms)
@@ -175,9 +175,7 @@ impl Clock for Ports {
         })
         .await;
     }
-}
 
-impl Randomness for Ports {
     fn random(&self) -> u64 {
         let mut world = self.world();
         world.random = world.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

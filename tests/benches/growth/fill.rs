@@ -9,7 +9,7 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::order::Order;
-use domain::ports::{Clock, Inserted, PortError, Randomness, Store};
+use domain::ports::{Environment, Inserted, PortError, Store};
 use domain::task::{ProcessState, Reason, Task, Watch};
 use domain::time::Timestamp;
 use embedded::{Engine, Options};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use domain::ports::Clock;
+use domain::ports::Environment;
 
 use memory::Memory;
 use memory::faulty::Faulty;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::message::{SchedulerMessage, idempotency_key};
-use domain::ports::{Clock, Store};
+use domain::ports::{Environment, Store};
 use domain::task::{Direction, ProcessState, StepState, Task};
 
 use super::{World, now};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent::{Answer, Call, Service};
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::ports::Clock;
+use domain::ports::Environment;
 use domain::task::Direction;
 use domain::time::Timestamp;
 

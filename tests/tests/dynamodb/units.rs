@@ -4,17 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use aws::dynamo::{Consumed, Dynamo, Meter};
-use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::json::Json;
 use domain::limits::SHARDS;
-use domain::message::{CloudEvent, Delivery, Outcome, Priority, Receipt, Request, SchedulerMessage};
-use domain::order::Order;
-use domain::ports::{
-    Clock, Commit, Due, Events, Inserted, ListError, Page, PortError, Queues, Randomness, Source, Store,
-};
+use domain::message::{Delivery, Outcome, Priority, Request, SchedulerMessage};
+use domain::ports::{Queues, Source, Store};
 use domain::task::{ProcessState, Task};
-use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use memory::Memory;
 use tests::conformance::samples::{self, NOON};
@@ -30,84 +25,12 @@ struct Ports {
     memory: Memory,
 }
 
-impl Store for Ports {
-    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
-        self.store.insert(order, task).await
-    }
-
-    async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
-        self.store.order(order_id).await
-    }
-
-    async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
-        self.store.task(order_id).await
-    }
-
-    async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
-        self.store.commit(before, after).await
-    }
-
-    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
-        self.store.due(shard, now, after, limit).await
-    }
-
-    async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        self.store.list(state, after, limit).await
-    }
-
-    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
-        self.store.settled(order_id, wait_ms).await
-    }
-}
-
-impl Queues for Ports {
-    async fn submit(&self, order: Order) -> Result<(), PortError> {
-        self.memory.submit(order).await
-    }
-
-    async fn to_scheduler(
-        &self,
-        message: SchedulerMessage,
-        priority: Priority,
-        delay_ms: u64,
-    ) -> Result<(), PortError> {
-        self.memory.to_scheduler(message, priority, delay_ms).await
-    }
-
-    async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
-        self.memory.to_agent(agent, request).await
-    }
-
-    async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
-        self.memory.return_to_agent(agent, receipt, delay_ms).await
-    }
-}
-
-impl Events for Ports {
-    async fn publish(&self, event: CloudEvent) -> Result<(), PortError> {
-        self.memory.publish(event).await
-    }
-
-    async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
-        self.memory.notify(channel, event).await
-    }
-}
-
-impl Clock for Ports {
-    fn now(&self) -> Timestamp {
-        self.memory.now()
-    }
-
-    async fn sleep(&self, ms: u64) {
-        self.memory.sleep(ms).await;
-    }
-}
-
-impl Randomness for Ports {
-    fn random(&self) -> u64 {
-        self.memory.random()
-    }
-}
+domain::has_parts!([] Ports {
+    HasStore, Store = Dynamo, store: |ports| &ports.store;
+    HasQueues, Queues = Memory, queues: |ports| &ports.memory;
+    HasEvents, Events = Memory, events: |ports| &ports.memory;
+    HasEnvironment, Environment = Memory, environment: |ports| &ports.memory;
+});
 
 /// The next batch of a queue, which is let go.
 async fn next<M>(source: impl Source<M>) -> Vec<Delivery<M>> {
@@ -137,19 +60,19 @@ async fn carry_through(ports: &Ports) -> Arc<Task> {
     };
     let mut order = samples::order(1);
     order.submitter = "arn:aws:sts::123456789012:assumed-role/web-shop/i-0123456789abcdef0".into();
-    ports.submit(order.clone()).await.unwrap();
+    ports.memory.submit(order.clone()).await.unwrap();
     submission::handle(ports, &instance("submission"), next(ports.memory.submissions()).await).await;
     let agents = workflows.current().steps.iter().map(|step| step.agent.clone());
     for agent in agents {
         ports.memory.advance(700);
         scheduler::handle(ports, &instance("scheduler"), next(ports.memory.scheduler()).await).await;
         for delivery in next(ports.memory.requests(&agent)).await {
-            ports.to_scheduler(done(&delivery.body.unwrap()), Priority::Normal, 0).await.unwrap();
+            ports.memory.to_scheduler(done(&delivery.body.unwrap()), Priority::Normal, 0).await.unwrap();
         }
     }
     ports.memory.advance(700);
     scheduler::handle(ports, &instance("scheduler"), next(ports.memory.scheduler()).await).await;
-    ports.task(order.order_id).await.unwrap().unwrap()
+    ports.store.task(order.order_id).await.unwrap().unwrap()
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use agent::{Answer, MemoPolicy};
 use domain::id::OrderId;
 use domain::message::{Action, Request, idempotency_key};
-use domain::ports::{Clock, Commit, Memo, MemoState, Memos, Services};
+use domain::ports::{Commit, Environment, Memo, MemoState, Memos, Services};
 use domain::task::{Direction, reason};
 use memory::faulty::Fault;
 use tests::world::{Act, EXPIRED_MS, End, World, now};

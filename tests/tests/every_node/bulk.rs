@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::bulk::{DryRun, Job, JobState, Spec};
 use domain::id::OrderId;
-use domain::ports::{Clock, Commit, Jobs};
+use domain::ports::{Commit, Environment, Jobs};
 use domain::task::{Direction, reason};
 use supervisor::Settings;
 use tests::conformance::samples;

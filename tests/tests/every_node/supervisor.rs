@@ -3,7 +3,7 @@
 use domain::id::OrderId;
 use domain::limits::RESENDS_BEFORE_ALERT;
 use domain::message::Action;
-use domain::ports::{Clock, Leases};
+use domain::ports::{Environment, Leases};
 use domain::task::{Direction, reason};
 use supervisor::Settings;
 use tests::world::{Act, BACKED_OFF_MS, EXPIRED_MS, End, PATIENT, World, drive, now};

@@ -189,7 +189,7 @@ fn every_method_of_every_port_is_called_by_some_handler() {
     assert_eq!(used, methods.iter().map(String::as_str).collect());
 }
 
-/// Like `store.commit`: the methods of the ports that can fail, read from their sources. `Clock` and `Randomness` cannot,
+/// Like `store.commit`: the methods of the ports that can fail, read from their sources. `Environment` cannot,
 /// and the receiving end of a queue is the host's.
 fn methods_of_ports() -> BTreeSet<String> {
     let ports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions/shared/domain/src/ports");
@@ -200,7 +200,7 @@ fn methods_of_ports() -> BTreeSet<String> {
         for line in text.lines() {
             if let Some(rest) = line.strip_prefix("pub trait ") {
                 let name = rest.split([':', '<']).next().expect("a name").to_lowercase();
-                port = Some(name).filter(|name| !["clock", "randomness", "source"].contains(&name.as_str()));
+                port = Some(name).filter(|name| !["environment", "source"].contains(&name.as_str()));
             } else if line == "}" {
                 port = None;
             } else if let (Some(port), Some(rest)) = (&port, line.strip_prefix("    fn ")) {

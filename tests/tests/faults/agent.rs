@@ -2,7 +2,7 @@
 
 use agent::{Answer, MemoPolicy};
 use domain::limits::BATCH_MAX;
-use domain::ports::{Breaker, Clock, Memos, Services, Source};
+use domain::ports::{Breaker, Environment, Memos, Services, Source};
 use domain::task::{Direction, ProcessState, reason};
 use memory::faulty::Fault;
 use tests::world::{Act, EXPIRED_MS, End, ONE_DONE, ONE_FAILED, Ran, World, drive, now};

@@ -5,7 +5,7 @@ use domain::json::Json;
 use domain::limits::{BATCH_MAX, OUTPUT_BYTES_MAX};
 use domain::message::{Action, Delivery, Receipt, Request, Undecodable};
 use domain::order::Order;
-use domain::ports::{Clock, DeadLetter, DeadLetterOutcome, DeadLetterRecords, Source, SourceQueue};
+use domain::ports::{DeadLetter, DeadLetterOutcome, DeadLetterRecords, Environment, Source, SourceQueue};
 use domain::task::{Direction, ProcessState, reason};
 use domain::workflow::Workflows;
 use futures_util::FutureExt;

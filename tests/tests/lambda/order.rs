@@ -9,7 +9,7 @@ use aws::ports::Ports;
 use bytes::Bytes;
 use domain::json::Json;
 use domain::message::{Delivery, Outcome, Priority, Receipt, Request, SchedulerMessage, decode};
-use domain::ports::{Queues, Store};
+use domain::ports::{HasQueues, HasStore, Queues, Store};
 use domain::task::ProcessState;
 use local::http_server::Server;
 use serde::de::DeserializeOwned;
@@ -135,13 +135,13 @@ async fn carry_through(document: &str) -> (usize, usize) {
             assert!(scheduler::handle(&ports, &instance, batch).await.0.is_empty());
         } else if let Some(batch) = AGENTS.iter().find_map(|agent| queue.next::<Request>(agent)) {
             let reply = batch[0].body.as_ref().unwrap().reply(Outcome::Done(Json::of(&json!({"Receipt": 7}))));
-            ports.to_scheduler(SchedulerMessage::Reply(reply), Priority::Normal, 0).await.unwrap();
+            ports.queues().to_scheduler(SchedulerMessage::Reply(reply), Priority::Normal, 0).await.unwrap();
         } else {
             break;
         }
     }
     let order_id = accepted["OrderID"].as_str().unwrap().parse().unwrap();
-    let task = ports.task(order_id).await.unwrap().unwrap();
+    let task = ports.store().task(order_id).await.unwrap().unwrap();
     assert_eq!(task.process_state, ProcessState::Processed);
     let state = queue.state.lock().unwrap();
     (state.messages, state.requests)

@@ -12,7 +12,7 @@ use aws::ports::Ports;
 use aws::telemetry::{Settings, Telemetry};
 use bytes::Bytes;
 use domain::message::{Delivery, Request};
-use domain::ports::Store;
+use domain::ports::{HasStore, Store};
 use domain::task::ProcessState;
 use http::Response;
 use local::http_server::Server;
@@ -105,7 +105,7 @@ async fn carry_through(traces: Option<Traces>, caller: Option<&str>) -> Carried 
         assert!(failures.0.is_empty());
     }
     let order_id = accepted["OrderID"].as_str().unwrap().to_owned();
-    let task = ports.task(order_id.parse().unwrap()).await.unwrap().unwrap();
+    let task = ports.store().task(order_id.parse().unwrap()).await.unwrap().unwrap();
     assert_eq!(task.process_state, ProcessState::Processed);
     let calls = services.seen.lock().unwrap().clone();
     Carried { order_id, calls, attributes }

@@ -80,7 +80,7 @@ fn rule_9_the_undo_of_an_attempt_that_may_still_run_waits_for_its_complete_by() 
     assert_eq!(world.state(order_id), ProcessState::Compensating);
     // The attempt goes on, and its success is no longer wanted.
     assert_eq!((world.serve("inventory"), world.schedule()), (ONE_DONE, ONE_DONE));
-    world.memory.advance(domain::ports::Clock::now(&world.memory).ms_until(complete_by) - 1);
+    world.memory.advance(domain::ports::Environment::now(&world.memory).ms_until(complete_by) - 1);
     world.supervise();
     world.run();
     assert_eq!(world.remote.story(), story(&[("reserve", Forward)]));

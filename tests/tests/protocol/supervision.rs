@@ -1,6 +1,6 @@
 //! Rule 7: what is overdue is found, counted once, and set right by others.
 
-use domain::ports::Clock;
+use domain::ports::Environment;
 use domain::task::{Direction, ProcessState, StepState, reason};
 use memory::faulty::Fault;
 use supervisor::{Report, Settings};
@@ -103,7 +103,7 @@ fn rule_7_an_order_whose_wake_was_lost_is_woken_again_and_nothing_is_counted() {
     let order_id = world.stored();
     assert_eq!(world.lose_scheduler_messages().len(), 1);
     let first_look = world.task(order_id).watch_at.unwrap();
-    world.memory.advance(Clock::now(&world.memory).ms_until(first_look) - 1);
+    world.memory.advance(Environment::now(&world.memory).ms_until(first_look) - 1);
     assert_eq!(world.supervise().due, 0);
     world.memory.advance(1);
     assert_eq!(world.supervise().taken, 1);

@@ -8,7 +8,7 @@ mod minutes;
 
 use bytes::Bytes;
 use domain::limits::PAGE_MAX;
-use domain::ports::DeadLetterRecord;
+use domain::ports::{DeadLetterRecord, DeadLetterRecords, Environment, Leases, Services};
 use domain::task::{ProcessState, Task};
 use futures_util::future::{try_join, try_join4};
 use http::{Response, StatusCode};
@@ -39,7 +39,7 @@ struct Walked {
 
 /// How the orders stand, what is wrong with those that wait for an operator, and who looks after them.
 pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
-    let now = ports.now();
+    let now = ports.environment().now();
     let (mut failures, mut newest) = (Failures::default(), Newest::of(Window::until(now)));
     let (under_way, (failed, recent, health, (leases, dead_letters))) = try_join(
         under_way(ports),
@@ -49,9 +49,9 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
                 true
             }),
             walk(ports, None, |task| newest.take(task)),
-            async { ports.all_health().await.map_err(Problem::unread) },
-            try_join(async { ports.all_leases().await.map_err(Problem::unread) }, async {
-                ports.dead_letter_records(DEAD_LETTERS_MAX + 1).await.map_err(Problem::unread)
+            async { ports.services().all_health().await.map_err(Problem::unread) },
+            try_join(async { ports.leases().all_leases().await.map_err(Problem::unread) }, async {
+                ports.dead_letter_records().dead_letter_records(DEAD_LETTERS_MAX + 1).await.map_err(Problem::unread)
             }),
         ),
     )

@@ -1,4 +1,4 @@
-use domain::ports::{Clock, DeadLetterOutcome, DeadLetterRecord, LeaseRecord};
+use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, LeaseRecord};
 use domain::task::{Reason, StepError, StepState};
 use domain::time::Timestamp;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::batch::{self, Failures, Record};
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::{Delivery, Receipt, Request};
-use domain::ports::{Clock, Memos, Queues, Randomness, Services};
+use domain::ports::{Environment, HasEnvironment, HasMemos, HasQueues, HasServices, Queues};
 use domain::trace;
 use tracing::Instrument;
 
@@ -20,9 +20,9 @@ use crate::work::Work;
 const UNREADABLE_MS: u64 = 1_000;
 
 /// What an agent needs from the world.
-pub trait AgentPorts: Queues + Services + Memos + Clock + Randomness {}
+pub trait AgentPorts: HasQueues + HasServices + HasMemos + HasEnvironment {}
 
-impl<P: Queues + Services + Memos + Clock + Randomness> AgentPorts for P {}
+impl<P: HasQueues + HasServices + HasMemos + HasEnvironment> AgentPorts for P {}
 
 /// One agent: the name that workflows and its queue know it by, its patience, and how its service is made. Making one
 /// must be cheap, since each message gets its own. An instance makes one agent and keeps it, since the agent remembers what
@@ -78,7 +78,7 @@ where
     F: Fn() -> S + Sync,
 {
     // The budget runs while a record waits for its neighbours, so one receipt time serves them all.
-    let received_at = ports.now();
+    let received_at = ports.environment().now();
     let unreadable: Vec<Receipt> =
         batch.iter().filter(|delivery| delivery.body.is_err()).map(|delivery| delivery.receipt.clone()).collect();
     let span = |record: &Record<Request>| trace::handled(&agent.name, record.message.order_id, record);
@@ -90,7 +90,7 @@ where
     })
     .await;
     for receipt in &unreadable {
-        if let Err(error) = ports.return_to_agent(&agent.name, receipt, UNREADABLE_MS).await {
+        if let Err(error) = ports.queues().return_to_agent(&agent.name, receipt, UNREADABLE_MS).await {
             tracing::debug!(message_id = &*receipt.message_id, "hidden for as long as the queue says: {error}");
         }
     }

@@ -3,7 +3,7 @@
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 
-use domain::ports::Clock;
+use domain::ports::Environment;
 use domain::task::Direction;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
@@ -23,7 +23,7 @@ pub(crate) enum Called {
 /// Calls the service, which is made if there is none, and dropped unless it answered: what was left half done, a
 /// connection in the middle of a response for example, must not meet the next call.
 pub(crate) async fn call<S: Service>(
-    clock: &impl Clock,
+    environment: &impl Environment,
     service: &mut Option<S>,
     make_service: &impl Fn() -> S,
     direction: Direction,
@@ -36,11 +36,12 @@ pub(crate) async fn call<S: Service>(
             Direction::Undo => service.undo(call).await,
         }
     };
-    let called = match select(pin!(AssertUnwindSafe(answer).catch_unwind()), pin!(clock.sleep(call.timeout_ms))).await {
-        Either::Left((Ok(answer), _)) => return Called::Answered(answer),
-        Either::Left((Err(_), _)) => Called::Panicked,
-        Either::Right(((), _)) => Called::TimedOut,
-    };
+    let called =
+        match select(pin!(AssertUnwindSafe(answer).catch_unwind()), pin!(environment.sleep(call.timeout_ms))).await {
+            Either::Left((Ok(answer), _)) => return Called::Answered(answer),
+            Either::Left((Err(_), _)) => Called::Panicked,
+            Either::Right(((), _)) => Called::TimedOut,
+        };
     *service = None;
     called
 }

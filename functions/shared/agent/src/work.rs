@@ -3,7 +3,7 @@
 use domain::batch::{Handled, Record};
 use domain::limits::{CONFLICTS_MAX, DEFERRAL_MS_MAX};
 use domain::message::{Deferral, Outcome, Receipt, Request, SchedulerMessage};
-use domain::ports::PortError;
+use domain::ports::{Environment, PortError, Queues};
 use domain::task::Direction;
 use domain::time::Timestamp;
 use domain::trace;
@@ -129,7 +129,7 @@ where
                 },
             };
             match next {
-                Next::Here { wait_ms } => self.ports.sleep(wait_ms).await,
+                Next::Here { wait_ms } => self.ports.environment().sleep(wait_ms).await,
                 Next::OnQueue { wait_ms } => return Ok(self.back_off(wait_ms).await),
                 Next::Exhausted => return Ok(self.give_up(Silence::RetriesExhausted).await),
                 Next::TooLate => return Ok(self.give_up(Silence::NoTimeLeft).await),
@@ -143,13 +143,13 @@ where
     /// [`PortError`] when the memos cannot be read or claimed: without them no call is safe.
     async fn let_through(&mut self) -> Result<Result<Leave, Ending>, PortError> {
         for _ in 0..CONFLICTS_MAX {
-            if self.deadline.is_over(self.ports.now()) {
+            if self.deadline.is_over(self.ports.environment().now()) {
                 return Ok(Err(Ending::Silence(Silence::NoTimeLeft)));
             }
             if let Some(ending) = self.remember().await? {
                 return Ok(Err(ending));
             }
-            let now = self.ports.now();
+            let now = self.ports.environment().now();
             if self.is_crowded_out(now) {
                 return Ok(Err(self.later()));
             }
@@ -170,7 +170,7 @@ where
                 }
             }
         }
-        Ok(Err(self.wait_for_twin(self.ports.now().plus_ms(TWIN_WAIT_MS)).await))
+        Ok(Err(self.wait_for_twin(self.ports.environment().now().plus_ms(TWIN_WAIT_MS)).await))
     }
 
     /// How the work ends by what the memos say; nothing if the service has to be called.
@@ -187,14 +187,14 @@ where
     async fn claim(&mut self, pass: Pass) -> Result<Option<Leave>, PortError> {
         let mut until = None;
         if let Some(keeper) = &mut self.keeper {
-            let now = self.ports.now();
+            let now = self.ports.environment().now();
             let claimed_until = now.plus_ms(self.agent.policy.call_timeout_ms.min(self.deadline.left_ms(now)));
             if keeper.claim(self.ports, claimed_until).await? == Claim::Lost {
                 return Ok(None);
             }
             until = Some(claimed_until);
         }
-        let at = self.ports.now();
+        let at = self.ports.environment().now();
         if until.is_some_and(|until| at >= until) {
             // Held up until the claim was over: somebody else may have called since, so claim again, or learn of that.
             return Ok(None);
@@ -219,12 +219,12 @@ where
         };
         tracing::debug!(monotonic_counter.agent_calls = 1, timeout_ms = leave.timeout_ms, "call");
         let calling = async {
-            let called = call(*ports, service, &agent.make_service, request.direction, &arguments).await;
+            let called = call(ports.environment(), service, &agent.make_service, request.direction, &arguments).await;
             trace_end(&called);
             called
         };
         let called = calling.instrument(trace::called(&agent.name, request.order_id, retries)).await;
-        tracing::debug!(histogram.agent_call_ms = leave.at.ms_until(ports.now()), "call over");
+        tracing::debug!(histogram.agent_call_ms = leave.at.ms_until(ports.environment().now()), "call over");
         called
     }
 
@@ -242,7 +242,7 @@ where
 
     /// Counts a call that is to be made again, and says where it waits.
     fn again(&mut self, after_ms: Option<u64>, problem: &str) -> Next {
-        let (now, draw) = (self.ports.now(), self.ports.random());
+        let (now, draw) = (self.ports.environment().now(), self.ports.environment().random());
         let policy = &self.agent.policy;
         let retries = self.retries.get_or_insert_with(|| Retries::of_delivery(policy, self.receive_count));
         let next = retries.next(policy, self.deadline, now, after_ms, draw);
@@ -279,7 +279,7 @@ where
     /// Waits for a call with the same key. A forward request may leave the reply to it; an undo may not, since that call
     /// is forward.
     async fn wait_for_twin(&self, until: Timestamp) -> Ending {
-        let wait_ms = self.ports.now().ms_until(until).min(TWIN_WAIT_MS);
+        let wait_ms = self.ports.environment().now().ms_until(until).min(TWIN_WAIT_MS);
         if self.is_worn_out() {
             deferred(wait_ms)
         } else if !self.deadline.is_over(self.back_at(wait_ms)) {
@@ -296,7 +296,7 @@ where
     /// still have time to be deferred, which costs nothing, whereas silence costs a failure.
     fn back_at(&self, wait_ms: u64) -> Timestamp {
         let slack_ms = PARK_SLACK_MS_MAX.min(self.request.budget_ms / 10);
-        self.ports.now().plus_ms(wait_ms.saturating_add(slack_ms))
+        self.ports.environment().now().plus_ms(wait_ms.saturating_add(slack_ms))
     }
 
     /// Whether its message was received so often that it must not be parked any more. A new one starts from 1.
@@ -317,7 +317,7 @@ where
     fn later(&self) -> Ending {
         tracing::info!(monotonic_counter.agent_crowded_out = 1, attempt = self.request.attempt, "crowded out");
         let span_ms = self.request.budget_ms.saturating_mul(u64::from(self.request.attempt)).max(1);
-        deferred(self.ports.random() % span_ms)
+        deferred(self.ports.environment().random() % span_ms)
     }
 
     /// There is no time for a call. If it was spent waiting for the service, that is no failure of the step.
@@ -368,7 +368,7 @@ where
                     retries = self.retries(),
                     "parked"
                 );
-                self.ports.return_to_agent(&self.agent.name, &self.receipt, wait_ms).await?;
+                self.ports.queues().return_to_agent(&self.agent.name, &self.receipt, wait_ms).await?;
                 Ok(Handled::Later)
             }
             Ending::Silence(silence) => {
@@ -396,7 +396,7 @@ where
     }
 
     async fn reply(self, outcome: Outcome) -> Result<Handled, PortError> {
-        if self.deadline.is_over(self.ports.now()) {
+        if self.deadline.is_over(self.ports.environment().now()) {
             return Ok(self.let_go(Silence::AnsweredTooLate));
         }
         trace::ended(match &outcome {
@@ -414,7 +414,7 @@ where
             }
         }
         let priority = self.request.priority;
-        self.ports.to_scheduler(SchedulerMessage::Reply(self.request.reply(outcome)), priority, 0).await?;
+        self.ports.queues().to_scheduler(SchedulerMessage::Reply(self.request.reply(outcome)), priority, 0).await?;
         Ok(Handled::Done)
     }
 

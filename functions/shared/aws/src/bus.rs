@@ -11,10 +11,10 @@ use domain::ports::{Events, PortError};
 use domain::trace;
 
 use crate::batching::{Batcher, Carrier, SendOutcome};
+use crate::environment::Random;
 use crate::queues::{Message, Ordering, SqsCarrier};
 use crate::scope::Scope;
 use crate::sdk_error::port_error;
-use crate::world::Random;
 
 const PUBLISH: &str = "events.publish";
 const NOTIFY: &str = "events.notify";

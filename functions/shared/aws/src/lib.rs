@@ -11,6 +11,7 @@ pub mod bus;
 pub mod clients;
 pub mod config;
 pub mod dynamo;
+mod environment;
 mod http_client;
 pub mod lambda;
 pub mod ports;
@@ -20,4 +21,3 @@ mod sdk_error;
 pub mod telemetry;
 #[cfg(test)]
 mod testing;
-mod world;

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::clients::Clients;
 use crate::config::Access;
-use crate::world::Random;
+use crate::environment::Random;
 
 /// What it answers: a status and a body.
 pub(crate) type Said = (u16, Value);

@@ -19,15 +19,17 @@ use crate::message::{SchedulerMessage, Wake};
 use crate::notice;
 use crate::observe;
 use crate::order::Order;
-use crate::ports::{Clock, Commit, Events, PortError, Queues, Randomness, Store};
+use crate::ports::{
+    Commit, Environment, Events, HasEnvironment, HasEvents, HasQueues, HasStore, PortError, Queues, Store,
+};
 use crate::task::{Notice, Task};
 use crate::trace;
 use crate::workflow::Workflow;
 
 /// What it takes to advance a task.
-pub trait AdvancePorts: Store + Queues + Events + Clock + Randomness {}
+pub trait AdvancePorts: HasStore + HasQueues + HasEvents + HasEnvironment {}
 
-impl<P: Store + Queues + Events + Clock + Randomness> AdvancePorts for P {}
+impl<P: HasStore + HasQueues + HasEvents + HasEnvironment> AdvancePorts for P {}
 
 /// Why a task could not be advanced. The message that asked for it stays on its queue.
 #[derive(Debug, thiserror::Error)]
@@ -102,9 +104,9 @@ async fn settle<'a>(
     let mut lost_write: Option<Arc<Task>> = None;
     for lost in 0..CONFLICTS_MAX {
         if lost >= CONFLICTS_AT_ONCE_MAX {
-            ports.sleep(ports.random() % CONFLICT_WAIT_MS_MAX).await;
+            ports.environment().sleep(ports.environment().random() % CONFLICT_WAIT_MS_MAX).await;
         }
-        let Some(task) = ports.task(order_id).await? else {
+        let Some(task) = ports.store().task(order_id).await? else {
             return Ok(None);
         };
         if lost_write.take().is_some_and(|after| has_happened(&after, &task)) {
@@ -114,14 +116,19 @@ async fn settle<'a>(
             let (workflow, version) = (task.workflow.clone(), task.workflow_version);
             AdvanceError::UnknownWorkflow { order_id, workflow, version }
         })?;
-        let moment = Moment { now: ports.now(), instance: &instance.name, nonce: ports.random(), draw: ports.random() };
+        let moment = Moment {
+            now: ports.environment().now(),
+            instance: &instance.name,
+            nonce: ports.environment().random(),
+            draw: ports.environment().random(),
+        };
         let Decision { change, effects, verdict } =
             decide(&task, workflow, event, moment).map_err(|source| AdvanceError::Impossible { order_id, source })?;
         let Some(after) = change else {
             return Ok(Some(Settled { task, workflow, effects, verdict }));
         };
         let after = Arc::new(after);
-        match ports.commit(&task, after.clone()).await? {
+        match ports.store().commit(&task, after.clone()).await? {
             Commit::Committed => {
                 observe::tell(&task, &after);
                 trace::committed(&after);
@@ -161,7 +168,7 @@ async fn send(ports: &impl AdvancePorts, settled: &Settled<'_>) -> Result<Vec<No
         Effect::Wake { .. } => false,
     });
     let order = match needs_order {
-        true => Some(ports.order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?),
+        true => Some(ports.store().order(order_id).await?.ok_or(AdvanceError::OrderMissing(order_id))?),
         false => None,
     };
     let outcomes = effects.iter().map(|&effect| send_one(ports, task, workflow, order.as_deref(), effect));
@@ -176,25 +183,27 @@ async fn send_one(
     order: Option<&Order>,
     effect: Effect,
 ) -> Result<Option<Notice>, PortError> {
-    let now = ports.now();
+    let now = ports.environment().now();
     let (notice, told) = match (effect, order) {
         (Effect::Wake { delay_ms, hops }, _) => {
             let wake = SchedulerMessage::Wake(Wake { order_id: task.order_id, hops });
-            ports.to_scheduler(wake, task.priority, delay_ms).await?;
+            ports.queues().to_scheduler(wake, task.priority, delay_ms).await?;
             return Ok(None);
         }
         (Effect::Request { step, hops }, Some(order)) => {
             if let Some((agent, request)) = request(task, workflow, step, order, now, hops) {
-                ports.to_agent(&agent, request).await?;
+                ports.queues().to_agent(&agent, request).await?;
             }
             return Ok(None);
         }
-        (Effect::Alert(notice), Some(order)) => (notice, ports.publish(notice::event(task, order, notice, now)).await),
+        (Effect::Alert(notice), Some(order)) => {
+            (notice, ports.events().publish(notice::event(task, order, notice, now)).await)
+        }
         (Effect::Notify(notice), Some(order)) => {
             let Some(channel) = &order.reply_channel else {
                 return Ok(Some(notice));
             };
-            (notice, ports.notify(channel, notice::event(task, order, notice, now)).await)
+            (notice, ports.events().notify(channel, notice::event(task, order, notice, now)).await)
         }
         (Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_), None) => return Ok(None),
     };

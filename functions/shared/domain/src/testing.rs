@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use crate::id::OrderId;
 use crate::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use crate::order::Order;
-use crate::ports::{Clock, Commit, Due, Events, Inserted, ListError, Page, PortError, Queues, Randomness, Store};
+use crate::ports::{Commit, Due, Environment, Events, Inserted, ListError, Page, PortError, Queues, Store};
 use crate::task::{ProcessState, Task};
 use crate::time::Timestamp;
 
@@ -140,7 +140,7 @@ impl Events for Site {
     }
 }
 
-impl Clock for Site {
+impl Environment for Site {
     fn now(&self) -> Timestamp {
         Timestamp::from_epoch_ms(1_000_000_000_000)
     }
@@ -148,9 +148,7 @@ impl Clock for Site {
     async fn sleep(&self, ms: u64) {
         self.log(format!("sleep {ms} ms"));
     }
-}
 
-impl Randomness for Site {
     fn random(&self) -> u64 {
         self.random
     }

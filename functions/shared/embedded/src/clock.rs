@@ -6,12 +6,12 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use domain::ports::{Clock, Randomness};
+use domain::ports::Environment;
 use domain::time::Timestamp;
 
 use crate::engine::Engine;
 
-impl Clock for Engine {
+impl Environment for Engine {
     fn now(&self) -> Timestamp {
         // A clock that stands before 1970 counts as 1970.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -21,9 +21,7 @@ impl Clock for Engine {
     async fn sleep(&self, ms: u64) {
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
-}
 
-impl Randomness for Engine {
     fn random(&self) -> u64 {
         self.next_random()
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::message::{Delivery, Priority, Receipt, Undecodable};
 use domain::order::Order;
-use domain::ports::{Clock, DeadLetter, PortError, Source, SourceQueue};
+use domain::ports::{DeadLetter, Environment, PortError, Source, SourceQueue};
 use domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;

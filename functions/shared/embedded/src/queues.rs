@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX};
 use domain::message::{Command, Delivery, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{Clock, DeadLetter, PortError, Queues, Source, SourceQueue};
+use domain::ports::{DeadLetter, Environment, PortError, Queues, Source, SourceQueue};
 use domain::trace;
 use rusqlite::Connection;
 use serde::Serialize;

@@ -5,7 +5,7 @@ use domain::id::OrderId;
 use domain::limits::DELAY_MS_MAX;
 use domain::message::{Priority, SchedulerMessage, Undecodable, Wake, decode};
 use domain::order::Order;
-use domain::ports::{Clock, PortError};
+use domain::ports::{Environment, PortError};
 use domain::time::Timestamp;
 use rusqlite::Connection;
 

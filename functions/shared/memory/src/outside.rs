@@ -1,7 +1,7 @@
 //! The clock, randomness, the event bus and the reply channels.
 
 use domain::message::CloudEvent;
-use domain::ports::{Clock, Events, PortError, Randomness};
+use domain::ports::{Environment, Events, PortError};
 use domain::time::Timestamp;
 
 use super::Memory;
@@ -11,7 +11,7 @@ use super::Memory;
 #[error("no reply channel is registered under the name {0:?}")]
 struct UnknownChannel(String);
 
-impl Clock for Memory {
+impl Environment for Memory {
     fn now(&self) -> Timestamp {
         self.state().now
     }
@@ -20,9 +20,7 @@ impl Clock for Memory {
         let until = self.now().plus_ms(ms);
         self.until(|state| (state.now >= until).then_some(())).await;
     }
-}
 
-impl Randomness for Memory {
     /// SplitMix64.
     fn random(&self) -> u64 {
         let mut state = self.state();

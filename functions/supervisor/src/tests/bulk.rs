@@ -7,7 +7,7 @@ use domain::bulk::{
 };
 use domain::id::OrderId;
 use domain::message::{Outcome, Request, SchedulerMessage};
-use domain::ports::{Clock, Jobs};
+use domain::ports::{Environment, Jobs};
 use domain::task::{ProcessState, reason};
 use futures_util::future::join;
 

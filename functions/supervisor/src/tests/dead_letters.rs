@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::batch::Failures;
 use domain::id::OrderId;
 use domain::message::{Action, CloudEvent, Command, Delivery, Receipt, Request, SchedulerMessage, Wake, decode};
-use domain::ports::{Clock, DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, SourceQueue};
+use domain::ports::{DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Environment, SourceQueue};
 use domain::task::{ProcessState, StepState, reason};
 
 use super::{EXPIRED_MS, claimed, reply_of, settings, submit, wake, work, yes};

@@ -11,7 +11,7 @@ use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::machine::Event;
 use domain::message::{Action, Command, Failure, Outcome, Reply, Request, SchedulerMessage};
-use domain::ports::{Clock, Store};
+use domain::ports::{Environment, Store};
 use domain::task::{Step, Task};
 
 use crate::Settings;

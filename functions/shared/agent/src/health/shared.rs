@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::limits::CONFLICTS_MAX;
 use domain::observe::METRICS;
-use domain::ports::{Breaker, Commit, PortError, ServiceHealth};
+use domain::ports::{Breaker, Commit, Environment, PortError, ServiceHealth, Services};
 use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
 
@@ -97,7 +97,7 @@ impl SharedHealth {
     /// call may take, in case that it is the probe.
     pub(crate) async fn ask(&self, ports: &impl AgentPorts, waited: bool, probe_ms: u64) -> Gate {
         self.refresh(ports).await;
-        let now = ports.now();
+        let now = ports.environment().now();
         let (phase, pass) = {
             let known = self.known();
             (phase(&known.record, now), known.pass())
@@ -121,11 +121,13 @@ impl SharedHealth {
     /// How long to wait before it makes sense to try again, in milliseconds, if the service is known to fail.
     pub(crate) async fn failing(&self, ports: &impl AgentPorts) -> Option<u64> {
         self.refresh(ports).await;
-        let now = ports.now();
+        let now = ports.environment().now();
         let phase = phase(&self.known().record, now);
         match phase {
             Phase::Healthy | Phase::Recovering | Phase::Recovered => None,
-            Phase::Parked { .. } | Phase::ProbeDue | Phase::Probing => Some(wait_ms(phase, now, ports.random())),
+            Phase::Parked { .. } | Phase::ProbeDue | Phase::Probing => {
+                Some(wait_ms(phase, now, ports.environment().random()))
+            }
         }
     }
 
@@ -134,7 +136,7 @@ impl SharedHealth {
     pub(crate) async fn failed_since(&self, ports: &impl AgentPorts, sent_at: Timestamp) -> Option<u64> {
         match self.failing(ports).await {
             None if self.known().pass().failed_since(sent_at) => {
-                Some(wait_ms(Phase::Probing, ports.now(), ports.random()))
+                Some(wait_ms(Phase::Probing, ports.environment().now(), ports.environment().random()))
             }
             wait_ms => wait_ms,
         }
@@ -198,7 +200,7 @@ impl SharedHealth {
 
     async fn ask_for_release(&self, ports: &impl AgentPorts) -> Gate {
         let _turn = self.turns.lock().await;
-        let now = ports.now();
+        let now = ports.environment().now();
         let interval = {
             let mut known = self.known();
             let Some(present) = known.record.release.map(|release| release::at(release, known.record.since, now))
@@ -224,7 +226,7 @@ impl SharedHealth {
 
     async fn refresh(&self, ports: &impl AgentPorts) {
         let is_fresh = || {
-            let (read_at, now) = (self.known().read_at, ports.now());
+            let (read_at, now) = (self.known().read_at, ports.environment().now());
             // A clock that was set back must not keep it fresh for as long.
             read_at.is_some_and(|read_at| read_at <= now && read_at.ms_until(now) < CACHED_MS)
         };
@@ -240,9 +242,9 @@ impl SharedHealth {
     /// Reads the record. Where that fails, what was known stays.
     async fn read(&self, ports: &impl AgentPorts) {
         let service = self.known().record.service.clone();
-        let read = ports.health(&service).await;
+        let read = ports.services().health(&service).await;
         let mut known = self.known();
-        known.read_at = Some(ports.now());
+        known.read_at = Some(ports.environment().now());
         match read {
             Ok(Some(record)) => known.keep(record),
             Ok(None) => known.keep(blank(service, &self.policy)),
@@ -259,11 +261,12 @@ impl SharedHealth {
     async fn apply_in_turn(&self, ports: &impl AgentPorts, event: Event) -> Option<Change> {
         for _ in 0..CONFLICTS_MAX {
             let before = self.known().record.clone();
-            let change = transition(&before, event, ports.now(), ports.random(), &self.policy)?;
-            match ports.set_health(before.version, change.after.clone()).await {
+            let change =
+                transition(&before, event, ports.environment().now(), ports.environment().random(), &self.policy)?;
+            match ports.services().set_health(before.version, change.after.clone()).await {
                 Ok(Commit::Committed) => {
                     let mut known = self.known();
-                    known.read_at = Some(ports.now());
+                    known.read_at = Some(ports.environment().now());
                     known.keep(change.after.clone());
                 }
                 Ok(Commit::Conflict) => {
@@ -292,7 +295,7 @@ impl SharedHealth {
 }
 
 fn shut(ports: &impl AgentPorts, phase: Phase) -> Gate {
-    Gate::Shut { wait_ms: wait_ms(phase, ports.now(), ports.random()) }
+    Gate::Shut { wait_ms: wait_ms(phase, ports.environment().now(), ports.environment().random()) }
 }
 
 /// Until an opening is over those who wait come back within one interval after it, so that they are there for the

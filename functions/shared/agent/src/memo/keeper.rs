@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::limits::CONFLICTS_MAX;
 use domain::message::{Outcome, Request, idempotency_key};
-use domain::ports::{Commit, Memo, MemoState, PortError};
+use domain::ports::{Commit, Environment, Memo, MemoState, Memos, PortError};
 use domain::task::Direction;
 use domain::time::Timestamp;
 
@@ -109,7 +109,7 @@ impl Keeper {
                 (Ok(()), Some(MemoState::InProgress(_)) | None) => {}
                 (Err(error), _) => {
                     tracing::warn!(key = &*self.key, "the result cannot be written down: {error}");
-                    ports.sleep(WAIT_MS).await;
+                    ports.environment().sleep(WAIT_MS).await;
                 }
             }
         }
@@ -119,7 +119,7 @@ impl Keeper {
 
     /// Gives the claim back early, after a call without a result.
     pub(crate) async fn release(&mut self, ports: &impl AgentPorts) {
-        let now = ports.now();
+        let now = ports.environment().now();
         let held = self.held.take();
         // What was read last may be the claim of somebody who came after this one had lapsed.
         let lasts = self.own.as_ref().is_some_and(|own| match own.state {
@@ -135,25 +135,25 @@ impl Keeper {
     }
 
     async fn read_and_plan(&mut self, ports: &impl AgentPorts) -> Result<Plan, PortError> {
-        let times = Times { now: ports.now(), sent_at: self.sent_at, retention_ms: self.retention_ms };
+        let times = Times { now: ports.environment().now(), sent_at: self.sent_at, retention_ms: self.retention_ms };
         match &mut self.forward {
             // Whoever took the claim away makes the next write of this request fail.
             None if self.held.is_some() => Ok(Plan::Call),
             None => {
-                self.own = ports.memo(&self.key, times.now).await?;
+                self.own = ports.memos().memo(&self.key, times.now).await?;
                 Ok(plan::forward(self.own.as_ref(), self.held, times))
             }
             Some(forward) => {
                 // In this order: the undo's own memo is written before the mark that it explains.
-                forward.memo = ports.memo(&forward.key, times.now).await?;
-                self.own = ports.memo(&self.key, times.now).await?;
+                forward.memo = ports.memos().memo(&forward.key, times.now).await?;
+                self.own = ports.memos().memo(&self.key, times.now).await?;
                 Ok(plan::undo(self.own.as_ref(), forward.memo.as_ref(), self.held, times))
             }
         }
     }
 
     async fn read_own(&mut self, ports: &impl AgentPorts) -> Result<(), PortError> {
-        self.own = ports.memo(&self.key, ports.now()).await?;
+        self.own = ports.memos().memo(&self.key, ports.environment().now()).await?;
         Ok(())
     }
 
@@ -163,7 +163,8 @@ impl Keeper {
         if forward.memo.as_ref().is_some_and(|memo| memo.state == MemoState::Undone) {
             return Ok(Claim::Held);
         }
-        let mark = next(&forward.key, forward.memo.as_ref(), MemoState::Undone, ports.now(), self.retention_ms);
+        let mark =
+            next(&forward.key, forward.memo.as_ref(), MemoState::Undone, ports.environment().now(), self.retention_ms);
         Ok(match write(ports, &mut forward.memo, mark).await? {
             Commit::Committed => Claim::Held,
             Commit::Conflict => Claim::Lost,
@@ -171,7 +172,7 @@ impl Keeper {
     }
 
     async fn write(&mut self, ports: &impl AgentPorts, state: MemoState) -> Result<Commit, PortError> {
-        let memo = next(&self.key, self.own.as_ref(), state, ports.now(), self.retention_ms);
+        let memo = next(&self.key, self.own.as_ref(), state, ports.environment().now(), self.retention_ms);
         write(ports, &mut self.own, memo).await
     }
 }
@@ -182,7 +183,7 @@ fn next(key: &Arc<str>, before: Option<&Memo>, state: MemoState, now: Timestamp,
 }
 
 async fn write(ports: &impl AgentPorts, known: &mut Option<Memo>, after: Memo) -> Result<Commit, PortError> {
-    let commit = ports.set_memo(after.version - 1, after.clone(), ports.now()).await?;
+    let commit = ports.memos().set_memo(after.version - 1, after.clone(), ports.environment().now()).await?;
     if commit == Commit::Committed {
         *known = Some(after);
     }

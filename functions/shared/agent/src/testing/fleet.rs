@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use domain::batch::Failures;
 use domain::message::{Delivery, Request};
-use domain::ports::Clock;
+use domain::ports::Environment;
 use domain::time::Timestamp;
 
 use super::script::Scripted;

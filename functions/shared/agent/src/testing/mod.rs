@@ -11,7 +11,7 @@ use domain::backoff::BackoffPolicy;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Delivery, Outcome, Priority, Receipt, Reply, Request, idempotency_key};
-use domain::ports::{Breaker, Clock, Memo, MemoState, PortError, ServiceHealth};
+use domain::ports::{Breaker, Environment, Memo, MemoState, PortError, ServiceHealth};
 use domain::task::Direction;
 use domain::time::Timestamp;
 

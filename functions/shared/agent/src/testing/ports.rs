@@ -5,12 +5,12 @@ use std::task::Poll;
 
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{Clock, Commit, Memo, Memos, PortError, Queues, Randomness, ServiceHealth, Services};
+use domain::ports::{Commit, Environment, Memo, Memos, PortError, Queues, ServiceHealth, Services};
 use domain::time::Timestamp;
 
 use super::World;
 
-impl Clock for World {
+impl Environment for World {
     fn now(&self) -> Timestamp {
         self.lock(|state| state.now)
     }
@@ -21,9 +21,7 @@ impl Clock for World {
             state.slept.push(ms);
         });
     }
-}
 
-impl Randomness for World {
     fn random(&self) -> u64 {
         self.lock(|state| {
             state.draws.pop_front().unwrap_or_else(|| {

@@ -3,7 +3,7 @@
 use domain::ports::PortError;
 
 use super::{Carrier, SendOutcome, Waiting};
-use crate::world::{Random, sleep};
+use crate::environment::{Random, sleep};
 
 /// Requests for one batch: the first, and those for entries that were not taken at first.
 const ROUNDS_MAX: u32 = 4;

@@ -18,8 +18,8 @@ use domain::ports::PortError;
 use futures_util::future::join_all;
 use tokio::sync::{Notify, oneshot};
 
+use crate::environment::{Random, within};
 use crate::scope::{Company, Scope};
-use crate::world::{Random, within};
 use delivery::deliver;
 use split::split;
 

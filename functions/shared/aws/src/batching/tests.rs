@@ -140,7 +140,7 @@ async fn a_batch_waits_a_moment_for_those_that_are_still_at_work_and_no_longer()
         let scope = Scope { trace_header: None, company: company.clone() };
         let (batcher, target) = (&case.batcher, &target);
         scope.run(async move {
-            crate::world::sleep(ms).await;
+            crate::environment::sleep(ms).await;
             batcher.send(target, (name, 1)).await.unwrap();
             began.elapsed()
         })

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use domain::time::Timestamp;
 use lambda_runtime::Context;
 
+use crate::environment::now;
 use crate::scope::{Company, Scope};
-use crate::world::now;
 
 /// How long before its deadline an invocation is answered, whatever is done by then, in milliseconds. After the deadline
 /// the platform kills the process, and everything of the batch is delivered again.

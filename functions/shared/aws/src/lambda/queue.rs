@@ -16,8 +16,8 @@ use super::payload::read;
 use super::record::{Answer, SQS_EVENT, SqsEvent, SqsRecord};
 use super::runtime::serve;
 use crate::config::QueueUrls;
+use crate::environment::within;
 use crate::scope::Company;
-use crate::world::within;
 
 /// Runs a function behind a queue: gives each record of a batch to `handle` as a delivery of its own, all at the same
 /// time, and tells the platform which are to be delivered again: those that `handle` reports, those whose handling

@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::config::QueueUrls;
+use crate::environment::now;
 use crate::queues::handle_in;
-use crate::world::now;
 
 /// What the event of a queue is, for errors.
 pub(super) const SQS_EVENT: &str = "a batch of an SQS queue";

@@ -17,8 +17,8 @@ use super::payload::read;
 use super::queue::each;
 use super::record::{Answer, SQS_EVENT, SqsEvent, SqsRecord};
 use super::runtime::serve;
+use crate::environment::within;
 use crate::scope::Company;
-use crate::world::within;
 
 /// Of the time that an invocation has, the part in which a run begins something new, in percent. In the rest what it has
 /// begun can end.

@@ -16,9 +16,9 @@ use serde::Serialize;
 
 use crate::batching::Batcher;
 use crate::config::{QueuePair, QueueUrls};
+use crate::environment::Random;
 use crate::scope::Scope;
 use crate::sdk_error::port_error;
-use crate::world::Random;
 pub(crate) use carrier::{Message, Ordering, SqsCarrier};
 pub(crate) use handle::handle_in;
 

@@ -34,7 +34,7 @@ use trace::Traces;
 use tracing::Subscriber;
 use tracing_subscriber::layer::SubscriberExt;
 
-use crate::world;
+use crate::environment;
 use fields::Metric;
 use layer::Listener;
 use levels::Levels;
@@ -53,7 +53,7 @@ static STARTED: OnceLock<Arc<Telemetry>> = OnceLock::new();
 pub fn start(function: &'static str) {
     let (traces, problems) = traces::from_environment(function);
     let settings = Settings::from_environment();
-    let telemetry = Telemetry::with_traces(function, settings, world::now, Stdout::open(), traces);
+    let telemetry = Telemetry::with_traces(function, settings, environment::now, Stdout::open(), traces);
     if tracing::subscriber::set_global_default(telemetry.subscriber()).is_ok() && STARTED.set(telemetry).is_ok() {
         panics::tell();
     }

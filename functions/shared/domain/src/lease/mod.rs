@@ -23,13 +23,13 @@ use std::task::Poll;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
-use crate::ports::{Clock, Lease, Leases, PortError};
+use crate::ports::{Environment, HasEnvironment, HasLeases, Lease, Leases, PortError};
 use crate::time::Timestamp;
 
 /// What it takes to hold a lease.
-pub trait LeasePorts: Leases + Clock {}
+pub trait LeasePorts: HasLeases + HasEnvironment {}
 
-impl<P: Leases + Clock> LeasePorts for P {}
+impl<P: HasLeases + HasEnvironment> LeasePorts for P {}
 
 /// How long a lease is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,10 +81,10 @@ pub async fn hold<T>(
     health: impl Fn() -> String,
     work: impl Future<Output = T>,
 ) -> Result<Held<T>, PortError> {
-    let asked_at = ports.now();
+    let asked_at = ports.environment().now();
     let trust_ms = term.term_ms.saturating_sub(term.margin_ms);
-    let acquiring = pin!(ports.acquire(name, owner, asked_at, term.term_ms));
-    let lease = match select(acquiring, pin!(ports.sleep(trust_ms))).await {
+    let acquiring = pin!(ports.leases().acquire(name, owner, asked_at, term.term_ms));
+    let lease = match select(acquiring, pin!(ports.environment().sleep(trust_ms))).await {
         Either::Left((acquired, _)) => acquired?,
         // If it was acquired all the same, its term will end it.
         Either::Right(((), _)) => None,
@@ -153,7 +153,7 @@ async fn work_while_trusted<T>(
             return Poll::Ready(Ended::Lost(loss));
         }
         // An instance that was frozen wakes up with the work ready and the timers not: so the clock is asked each time.
-        if ports.now() >= trust.until() {
+        if ports.environment().now() >= trust.until() {
             return Poll::Ready(Ended::Lost(Loss::TooLate));
         }
         work.as_mut().poll(context).map(|ended| ended.map_or_else(Ended::Panicked, Ended::Done))
@@ -165,14 +165,14 @@ async fn work_while_trusted<T>(
 async fn keep(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &Trust, health: &impl Fn() -> String) -> Loss {
     let mut lease = lease.clone();
     loop {
-        ports.sleep(term.term_ms / 3).await;
-        let asked_at = ports.now();
+        ports.environment().sleep(term.term_ms / 3).await;
+        let asked_at = ports.environment().now();
         let note = health();
         let answer = {
-            let renewing = pin!(ports.renew(&lease, asked_at, term.term_ms, &note));
-            let running_out = pin!(ports.sleep(asked_at.ms_until(trust.until())));
+            let renewing = pin!(ports.leases().renew(&lease, asked_at, term.term_ms, &note));
+            let running_out = pin!(ports.environment().sleep(asked_at.ms_until(trust.until())));
             match select(renewing, running_out).await {
-                Either::Left((answer, _)) if ports.now() < trust.until() => answer,
+                Either::Left((answer, _)) if ports.environment().now() < trust.until() => answer,
                 Either::Left(_) | Either::Right(_) => return Loss::TooLate,
             }
         };
@@ -195,15 +195,16 @@ async fn give_back(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &T
     let may_tell = match loss {
         Some(Loss::Taken) => return,
         Some(Loss::NotRenewed | Loss::TooLate) => false,
-        None => !note.is_empty() && ports.now() < trust.until(),
+        None => !note.is_empty() && ports.environment().now() < trust.until(),
     };
     let giving = pin!(async {
-        if may_tell && let Err(error) = ports.renew(lease, ports.now(), term.term_ms, note).await {
+        if may_tell && let Err(error) = ports.leases().renew(lease, ports.environment().now(), term.term_ms, note).await
+        {
             tracing::debug!(lease = &*lease.name, "last note not written: {error}");
         }
-        ports.release(lease).await
+        ports.leases().release(lease).await
     });
-    match select(giving, pin!(ports.sleep(term.term_ms))).await {
+    match select(giving, pin!(ports.environment().sleep(term.term_ms))).await {
         Either::Left((Ok(()), _)) => {}
         Either::Left((Err(error), _)) => tracing::warn!(lease = &*lease.name, "lease not given back: {error}"),
         Either::Right(((), _)) => tracing::warn!(lease = &*lease.name, "lease not given back in time"),

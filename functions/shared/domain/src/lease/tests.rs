@@ -60,7 +60,7 @@ impl World {
     }
 }
 
-impl Clock for World {
+impl Environment for World {
     fn now(&self) -> Timestamp {
         Timestamp::from_epoch_ms(self.now.load(Ordering::Relaxed))
     }
@@ -72,6 +72,10 @@ impl Clock for World {
             if fires { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
+    }
+
+    fn random(&self) -> u64 {
+        panic!("a lease leaves nothing to chance")
     }
 }
 

@@ -7,8 +7,8 @@ use domain::id::OrderId;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Clock, Commit, DeadLetterRecord, DeadLetterRecords, Due, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
-    ListError, Memo, Memos, Page, PortError, Queues, Randomness, ServiceHealth, Services, Store,
+    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
+    ListError, Memo, Memos, Page, PortError, Queues, ServiceHealth, Services, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -197,7 +197,7 @@ impl DeadLetterRecords for Faulty {
     }
 }
 
-impl Clock for Faulty {
+impl Environment for Faulty {
     fn now(&self) -> Timestamp {
         let now = self.memory.now();
         match self.ahead_ms {
@@ -210,9 +210,7 @@ impl Clock for Faulty {
         let _sleeper = Sleeper::new(&self.shared, self.memory.now().plus_ms(ms));
         self.memory.sleep(ms).await;
     }
-}
 
-impl Randomness for Faulty {
     fn random(&self) -> u64 {
         self.memory.random()
     }

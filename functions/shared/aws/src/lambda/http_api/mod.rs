@@ -15,8 +15,8 @@ use serde_json::value::RawValue;
 use super::invocation::Invocation;
 use super::payload::read;
 use super::runtime::serve;
+use crate::environment::within;
 use crate::scope::Company;
-use crate::world::within;
 use request::Event;
 use response::{Answer, problem};
 

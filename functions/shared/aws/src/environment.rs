@@ -1,10 +1,12 @@
-//! Time and chance.
+//! Time and randomness.
 
 #![expect(clippy::disallowed_methods, reason = "this is where time and randomness come from")]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use domain::ports::Environment;
 use domain::time::Timestamp;
 
 /// The time of the system. A clock that stands before 1970 counts as 1970.
@@ -43,5 +45,29 @@ impl Random {
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         bits ^ (bits >> 31)
+    }
+}
+
+/// The clock of the system, and random bits.
+#[derive(Debug)]
+pub struct System(Arc<Random>);
+
+impl System {
+    pub(crate) const fn new(random: Arc<Random>) -> Self {
+        Self(random)
+    }
+}
+
+impl Environment for System {
+    fn now(&self) -> Timestamp {
+        now()
+    }
+
+    async fn sleep(&self, ms: u64) {
+        sleep(ms).await;
+    }
+
+    fn random(&self) -> u64 {
+        self.0.next()
     }
 }

@@ -1,0 +1,17 @@
+//! Time and randomness.
+
+use std::future::Future;
+
+use crate::time::Timestamp;
+
+/// What an instance takes from its surroundings: the time, a way to wait, and random bits.
+pub trait Environment: Send + Sync {
+    /// The time by this instance's clock.
+    fn now(&self) -> Timestamp;
+
+    /// Waits.
+    fn sleep(&self, ms: u64) -> impl Future<Output = ()> + Send;
+
+    /// 64 random bits.
+    fn random(&self) -> u64;
+}
