@@ -10,7 +10,6 @@ pub mod exit;
 pub mod logs;
 pub mod remote;
 mod show;
-mod wire;
 
 pub use error_line::one_line;
 use local::paint;

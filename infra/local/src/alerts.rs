@@ -7,6 +7,7 @@ use std::thread;
 use domain::message::CloudEvent;
 use domain::task::NoticeKind;
 use serde::Deserialize;
+use wire::{Reason, StepError};
 
 /// The type of the event about a dead letter that nothing can be made of. Its subject is the message's id.
 const DEAD_LETTER_UNREADABLE: &str = "DeadLetterUnreadable";
@@ -21,17 +22,9 @@ pub struct Screen(SyncSender<String>);
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 struct Alert {
-    reason: Reason,
+    reason: Reason<'static>,
     failed_steps: Vec<FailedStep>,
     actions: Vec<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-struct Reason {
-    code: String,
-    message: String,
-    step: Option<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -40,15 +33,7 @@ struct FailedStep {
     name: String,
     attempt: u32,
     failure_count: u32,
-    last_error: Option<LastError>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, rename_all = "PascalCase")]
-struct LastError {
-    code: String,
-    message: String,
-    at: String,
+    last_error: Option<StepError<'static>>,
 }
 
 impl Screen {
@@ -93,7 +78,7 @@ pub fn line(event: &CloudEvent) -> Option<String> {
     let alert: Alert = serde_json::from_str(event.data.text()).unwrap_or_default();
     let order_id = &event.subject;
     let mut line = format!("ALERT order {order_id} needs an operator");
-    if let Some(step) = alert.reason.step.as_ref().or(alert.failed_steps.first().map(|step| &step.name)) {
+    if let Some(step) = alert.reason.step.as_deref().or(alert.failed_steps.first().map(|step| &*step.name)) {
         line.push_str(&format!(" at {step}"));
     }
     if !alert.reason.code.is_empty() {
@@ -113,8 +98,9 @@ fn tried(FailedStep { name, attempt, failure_count, last_error }: &FailedStep) -
     let tries = if *attempt == 1 { "try" } else { "tries" };
     let failures = if *failure_count == 1 { "failure" } else { "failures" };
     let mut words = format!("{name} had {attempt} {tries} and {failure_count} {failures}");
-    if let Some(LastError { code, message, at }) = last_error {
-        words.push_str(&format!(", the last at {at}: {message} ({code})"));
+    if let Some(StepError { code, message, at, attempt: _ }) = last_error {
+        let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
+        words.push_str(&format!(", the last{at}: {message} ({code})"));
     }
     words
 }

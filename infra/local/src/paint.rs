@@ -3,6 +3,7 @@
 use std::fmt;
 
 use domain::task::ProcessState;
+use wire::OpenEnum;
 
 /// Paints, or leaves everything plain.
 #[derive(Debug, Clone, Copy)]
@@ -33,12 +34,12 @@ pub enum Tint {
 impl Tint {
     /// The colour of a state.
     #[must_use]
-    pub const fn of(state: ProcessState) -> Self {
-        match state {
-            ProcessState::Processed => Self::Green,
-            ProcessState::Compensated | ProcessState::Compensating => Self::Yellow,
-            ProcessState::Error => Self::Red,
-            ProcessState::Pending | ProcessState::Processing => Self::Cyan,
+    pub const fn of(state: &OpenEnum<ProcessState>) -> Self {
+        match state.known() {
+            Some(ProcessState::Processed) => Self::Green,
+            Some(ProcessState::Compensated | ProcessState::Compensating) => Self::Yellow,
+            Some(ProcessState::Error) => Self::Red,
+            Some(ProcessState::Pending | ProcessState::Processing) | None => Self::Cyan,
         }
     }
 
@@ -58,8 +59,8 @@ impl Tint {
 impl Paint {
     /// The name of a state, padded to the width of the widest.
     #[must_use]
-    pub fn state(self, state: ProcessState) -> String {
-        self.tint(Tint::of(state), format_args!("{:<12}", state.name()))
+    pub fn state(self, state: &OpenEnum<ProcessState>) -> String {
+        self.tint(Tint::of(state), format_args!("{:<12}", state.to_string()))
     }
 
     /// Green where it is good, red where it is not.

@@ -1,10 +1,18 @@
 //! Where a step is, in a word or two.
 
 use domain::task::{Direction, StepState};
+use wire::{OpenEnum, Step};
 
-/// The words for a step in this direction and state, in its so-manyth attempt.
+/// The words for a step. A word of a newer server is shown as it is.
 #[must_use]
-pub fn words(direction: Direction, state: StepState, attempt: u32) -> String {
+pub fn words(step: &Step<'_>) -> String {
+    match (&step.direction, &step.process_state) {
+        (OpenEnum::Known(direction), OpenEnum::Known(state)) => known(*direction, *state, step.attempt),
+        (_, OpenEnum::Unknown(word)) | (OpenEnum::Unknown(word), _) => word.to_string(),
+    }
+}
+
+fn known(direction: Direction, state: StepState, attempt: u32) -> String {
     match (direction, state) {
         (_, StepState::Pending) if attempt == 0 => "-".to_owned(),
         (Direction::Forward, StepState::Pending) => "again soon".to_owned(),

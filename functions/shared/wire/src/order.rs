@@ -243,6 +243,22 @@ pub struct Queued {
     pub process_state: OpenEnum<ProcessState>,
 }
 
+impl<History> Task<'_, History> {
+    /// Whether nothing changes any more unless an operator acts. An unknown state is not settled.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.process_state.known().is_some_and(ProcessState::is_settled)
+    }
+}
+
+impl<'a> Task<'a> {
+    /// The last changes, oldest first; none in lists.
+    #[must_use]
+    pub fn history(&self) -> &[Transition<'a>] {
+        self.history.as_deref().unwrap_or_default()
+    }
+}
+
 impl Step<'_> {
     /// Duration of its present direction in milliseconds; nothing before it is finished.
     #[must_use]

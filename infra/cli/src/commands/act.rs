@@ -4,8 +4,9 @@ use domain::message::Action;
 use domain::task::ProcessState;
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
+use wire::{Command, Task, Transition};
 
-use super::context::{Command, Context, if_match};
+use super::context::{Context, body, if_match};
 use super::error::CommandError;
 use super::follow::{Sight, follow, look, order_path};
 use super::get;
@@ -13,7 +14,6 @@ use crate::args::ActArgs;
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
 use crate::show::order;
-use crate::wire::task::{Task, Transition};
 
 /// How far the API's clock may be from this machine's, in milliseconds.
 const CLOCKS_APART_MS_MAX: u64 = 60_000;
@@ -50,7 +50,7 @@ async fn one(
     context: &Context,
     action: Action,
     id: &str,
-    command: &Command,
+    command: &Command<'_>,
     args: &ActArgs,
 ) -> Result<Exit, CommandError> {
     let Some(at_most) = args.wait.wait else {
@@ -61,7 +61,7 @@ async fn one(
     let Sight { task: before, .. } = look(context, id).await?;
     post(context, action, id, command, args.if_version).await?;
     let mut progress = context.progress();
-    let reached = |task: &Task| is_done(action, &before, task);
+    let reached = |task: &Task<'_>| is_done(action, &before, task);
     let followed = follow(context, id, at_most, reached, |task| {
         progress.show(&format!("{id} {}", order::brief(task)));
     });
@@ -76,11 +76,11 @@ async fn post(
     context: &Context,
     action: Action,
     id: &str,
-    command: &Command,
+    command: &Command<'_>,
     if_version: Option<u64>,
 ) -> Result<Answer, CommandError> {
     let path = format!("{}/{}", order_path(id), action.name().to_lowercase());
-    let mut call = Call::post(path, command.body());
+    let mut call = Call::post(path, body(command));
     if let Some(version) = if_version {
         call = call.with(IF_MATCH, if_match(version));
     }
@@ -91,7 +91,7 @@ async fn post(
     };
     if error.is_refused_repeat()
         && let Ok(Sight { task, answer }) = look(context, id).await
-        && task.history.iter().any(|line| is_told_by(action, command, line, began))
+        && task.history().iter().any(|line| is_told_by(action, command, line, began))
     {
         return Ok(answer);
     }
@@ -106,7 +106,7 @@ async fn post(
 }
 
 /// Whether a line of the history is about this command and no earlier one of the same words.
-fn is_told_by(action: Action, command: &Command, line: &Transition, began: Timestamp) -> bool {
+fn is_told_by(action: Action, command: &Command<'_>, line: &Transition<'_>, began: Timestamp) -> bool {
     line.what == done(action)
         && line.who == command.by
         && line.why.as_deref() == Some(&*command.reason)
@@ -121,27 +121,29 @@ fn queued(context: &Context, action: Action, id: &str, answer: &Answer) -> Resul
 }
 
 /// Whether the command was carried out, and the order has come to where it leads.
-fn is_done(action: Action, before: &Task, task: &Task) -> bool {
+fn is_done(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     let is_carried_out = last(action, task).is_some_and(|line| Some(line) != last(action, before));
     match action {
-        Action::Pause => is_carried_out || task.process_state.is_settled(),
-        Action::Resubmit | Action::Cancel | Action::Resume => is_carried_out && task.process_state.is_settled(),
+        Action::Pause => is_carried_out || task.is_settled(),
+        Action::Resubmit | Action::Cancel | Action::Resume => is_carried_out && task.is_settled(),
     }
 }
 
-fn is_as_commanded(action: Action, before: &Task, task: &Task) -> bool {
+fn is_as_commanded(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     match action {
         Action::Pause => task.paused.is_some(),
         Action::Cancel => task.process_state == ProcessState::Compensated,
         // What was being undone is to be undone.
-        Action::Resubmit | Action::Resume if before.is_undoing() => task.process_state == ProcessState::Compensated,
+        Action::Resubmit | Action::Resume if order::is_undoing(before) => {
+            task.process_state == ProcessState::Compensated
+        }
         Action::Resubmit | Action::Resume => task.process_state == ProcessState::Processed,
     }
 }
 
 /// The last line of the history that tells of such an action.
-fn last(action: Action, task: &Task) -> Option<&Transition> {
-    task.history.iter().rev().find(|line| line.what == done(action))
+fn last<'a>(action: Action, task: &'a Task<'a>) -> Option<&'a Transition<'a>> {
+    task.history().iter().rev().find(|line| line.what == done(action))
 }
 
 /// How the history tells of an action.
@@ -156,18 +158,19 @@ const fn done(action: Action) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use domain::id::OrderId;
     use serde_json::json;
 
     use super::*;
 
-    fn task(state: &str, direction: &str, history: &[(&str, u32)]) -> Task {
+    fn task(state: &str, direction: &str, history: &[(&str, u32)]) -> Task<'static> {
         let history: Vec<_> = history
             .iter()
             .map(|(what, s)| json!({"At": format!("2026-11-20T17:26:{s:02}.000Z"), "Who": "ann", "What": what}))
             .collect();
         let step = json!({"Name": "a", "Agent": "b", "ProcessState": "Processed", "Direction": direction});
         let task = json!({
-            "OrderID": "o", "Version": 1, "ProcessState": state, "Steps": [step], "History": history,
+            "OrderID": OrderId::from_idempotency_key("shop", "a"), "Version": 1, "ProcessState": state, "Steps": [step], "History": history,
         });
         serde_json::from_value(task).unwrap()
     }
@@ -201,13 +204,13 @@ mod tests {
     #[test]
     fn a_line_of_the_history_is_about_this_command_only_with_its_words_and_its_time() {
         let began = Timestamp::from_epoch_ms(1_795_195_603_007);
-        let command = Command { by: "ann".to_owned(), reason: "mended".to_owned() };
-        let is_told_by = |line: &Transition| is_told_by(Action::Resubmit, &command, line, began);
+        let command = Command { by: "ann".into(), reason: "mended".into() };
+        let is_told_by = |line: &Transition<'_>| is_told_by(Action::Resubmit, &command, line, began);
         let line = |what: &str, who: &str, why: &str, ago_ms: u64| Transition {
             at: began.minus_ms(ago_ms),
-            who: who.to_owned(),
-            what: what.to_owned(),
-            why: Some(why.to_owned()),
+            who: who.to_owned().into(),
+            what: what.to_owned().into(),
+            why: Some(why.to_owned().into()),
         };
         assert!(is_told_by(&line("resubmitted", "ann", "mended", 0)));
         assert!(is_told_by(&line("resubmitted", "ann", "mended", 60_000)), "clocks differ");

@@ -1,13 +1,15 @@
 //! `stepwarden bulk`: many orders resubmitted as one durable job. The job is carried on by the supervisor, whatever
 //! becomes of this process.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
+use wire::{Command, Job, JobList, JobState, Plan, Selector};
 
-use super::context::{Command, Context, if_match};
+use super::context::{Context, body, if_match};
 use super::error::CommandError;
 use super::follow::bear;
 use super::query::encoded;
@@ -15,7 +17,6 @@ use crate::args::{BulkCommand, JobActArgs, PlanArgs};
 use crate::exit::Exit;
 use crate::remote::{Answer, Call, RemoteError, clock};
 use crate::show::job as shown;
-use crate::wire::job::{Job, Jobs};
 
 /// The pause between two looks at a job.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -48,8 +49,8 @@ pub(super) async fn run(context: &Context, command: &BulkCommand) -> Result<Exit
 async fn resubmit(context: &Context, args: &PlanArgs) -> Result<Exit, CommandError> {
     context.can_ask("This resubmits every order that matches.")?;
     let (job, answer) = plan(context, args).await?;
-    let count = job.dry_run.words();
-    context.note(&format!("job {}: {}: {count} match", job.id, job.selector.words()));
+    let count = shown::matching(&job.dry_run);
+    context.note(&format!("job {}: {}: {count} match", job.id, shown::meant(&job.selector)));
     if job.dry_run.matching == 0 {
         drop_plan(context, &job, args).await?;
         if context.is_json() {
@@ -73,15 +74,16 @@ async fn resubmit(context: &Context, args: &PlanArgs) -> Result<Exit, CommandErr
 }
 
 /// A plan that is not carried out is not left lying about.
-async fn drop_plan(context: &Context, job: &Job, args: &PlanArgs) -> Result<(), CommandError> {
-    let command = Command { by: context.by(&args.command)?, reason: "planned and not started".to_owned() };
+async fn drop_plan(context: &Context, job: &Job<'_>, args: &PlanArgs) -> Result<(), CommandError> {
+    let command = Command { by: context.by(&args.command)?.into(), reason: "planned and not started".into() };
     act(context, &job.id, JobAction::Cancel, &command, None).await.map(|_| ())
 }
 
-async fn plan(context: &Context, args: &PlanArgs) -> Result<(Job, Answer), CommandError> {
-    let body = spec(args, &context.by(&args.command)?, context.now());
+async fn plan(context: &Context, args: &PlanArgs) -> Result<(Job<'static>, Answer), CommandError> {
+    let (by, now) = (context.by(&args.command)?, context.now());
+    let body = body(&asked(args, &by, now));
     // A plan has no key: a second one would be another job.
-    let call = Call::post("/bulk", body.to_string()).unrepeated();
+    let call = Call::post("/bulk", body).unrepeated();
     let planned = context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer)));
     planned.map_err(|error| match error.may_be_done() {
         true => CommandError::Unsure {
@@ -96,7 +98,7 @@ async fn plan(context: &Context, args: &PlanArgs) -> Result<(Job, Answer), Comma
 async fn start(context: &Context, args: &JobActArgs) -> Result<Exit, CommandError> {
     let command = context.command(&args.command)?;
     let (job, _) = look(context, &args.job).await?;
-    let question = format!("Resubmit {} orders ({})?", job.dry_run.words(), job.selector.words());
+    let question = format!("Resubmit {} orders ({})?", shown::matching(&job.dry_run), shown::meant(&job.selector));
     if !context.may_go_on(&question)? {
         context.note("nothing was done");
         return Ok(Exit::Fine);
@@ -118,10 +120,10 @@ async fn to_the_end(context: &Context, id: &str) -> Result<Exit, CommandError> {
             Ok((job, answer)) => {
                 heard_of = clock::instant();
                 progress.show(&shown::progress(&job));
-                if job.is_ended() {
+                if shown::is_ended(&job) {
                     progress.clear();
                     show(context, &job, &answer)?;
-                    return Ok(if job.went_well() { Exit::Fine } else { Exit::Otherwise });
+                    return Ok(if shown::went_well(&job) { Exit::Fine } else { Exit::Otherwise });
                 }
             }
             Err(error) => bear(error, heard_of, true)?,
@@ -130,7 +132,7 @@ async fn to_the_end(context: &Context, id: &str) -> Result<Exit, CommandError> {
     }
 }
 
-async fn look(context: &Context, id: &str) -> Result<(Job, Answer), RemoteError> {
+async fn look(context: &Context, id: &str) -> Result<(Job<'static>, Answer), RemoteError> {
     let answer = context.remote.call(&Call::get(job_path(id))).await?;
     Ok((answer.read()?, answer))
 }
@@ -148,14 +150,14 @@ async fn act(
     context: &Context,
     id: &str,
     action: JobAction,
-    command: &Command,
+    command: &Command<'_>,
     if_version: Option<u64>,
-) -> Result<(Job, Answer), CommandError> {
+) -> Result<(Job<'static>, Answer), CommandError> {
     let (word, done) = match action {
         JobAction::Start => ("start", "started"),
         JobAction::Cancel => ("cancel", "cancelled"),
     };
-    let mut call = Call::post(format!("{}/{word}", job_path(id)), command.body());
+    let mut call = Call::post(format!("{}/{word}", job_path(id)), body(command));
     if let Some(version) = if_version {
         call = call.with(IF_MATCH, if_match(version));
     }
@@ -180,22 +182,24 @@ async fn act(
 }
 
 /// Whether a job tells of this command, in the words of the API.
-fn is_told_by(action: JobAction, Command { by, reason }: &Command, job: &Job) -> bool {
+fn is_told_by(action: JobAction, Command { by, reason }: &Command<'_>, job: &Job<'_>) -> bool {
     match action {
         JobAction::Start => job.started_by.as_deref() == Some(&*format!("{by}: {reason}")),
-        JobAction::Cancel => job.state == "Cancelled" && job.why.as_deref() == Some(&*format!("by {by}: {reason}")),
+        JobAction::Cancel => {
+            job.state == JobState::Cancelled && job.why.as_deref() == Some(&*format!("by {by}: {reason}"))
+        }
     }
 }
 
 async fn list(context: &Context, limit: u8) -> Result<Exit, CommandError> {
-    let jobs: Jobs = context.remote.get(&format!("/bulk?limit={limit}")).await?;
+    let jobs: JobList<Box<RawValue>> = context.remote.get(&format!("/bulk?limit={limit}")).await?;
     if context.is_json() {
         for job in &jobs.jobs {
             context.raw(job)?;
         }
         return Ok(Exit::Fine);
     }
-    let read = jobs.jobs.iter().map(|raw| serde_json::from_str::<Job>(raw.get()));
+    let read = jobs.jobs.iter().map(|raw| serde_json::from_str::<Job<'static>>(raw.get()));
     let jobs = read.collect::<Result<Vec<_>, _>>();
     let jobs = jobs.map_err(|error| RemoteError::Unreadable { url: "/bulk".to_owned(), why: error.to_string() })?;
     let table = shown::table(&jobs, context.now());
@@ -203,7 +207,7 @@ async fn list(context: &Context, limit: u8) -> Result<Exit, CommandError> {
     Ok(Exit::Fine)
 }
 
-fn show(context: &Context, job: &Job, answer: &Answer) -> Result<(), CommandError> {
+fn show(context: &Context, job: &Job<'_>, answer: &Answer) -> Result<(), CommandError> {
     if context.is_json() {
         return context.line(&answer.line());
     }
@@ -214,27 +218,24 @@ fn job_path(id: &str) -> String {
     format!("/bulk/{}", encoded(id))
 }
 
-/// What is wanted, as the API takes it; what is not given is left to the API.
-fn spec(args: &PlanArgs, by: &str, now: Timestamp) -> Value {
-    let given = |pairs: Vec<(&str, Option<Value>)>| -> Map<String, Value> {
-        pairs.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
-    };
-    let selector = given(vec![
-        ("ReasonCode", args.reason_code.clone().map(Value::from)),
-        ("Step", args.step.clone().map(Value::from)),
-        ("FailedSince", args.since.map(|when| when.from(now).to_string().into())),
-        ("FailedUntil", args.until.map(|when| when.from(now).to_string().into())),
-    ]);
-    let timeout_ms = args.canary_timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
-    Value::Object(given(vec![
-        ("By", Some(by.into())),
-        ("Reason", Some(args.command.reason.clone().into())),
-        ("Selector", Some(Value::Object(selector))),
-        ("Canary", args.canary.map(Value::from)),
-        ("CanaryTimeoutMs", timeout_ms.map(Value::from)),
-        ("RatePerSecond", args.rate.map(Value::from)),
-        ("StopAtFailedPercent", args.stop_at_failed_percent.map(Value::from)),
-    ]))
+/// The plan. The API has a default for an option that is not given.
+fn asked<'a>(args: &'a PlanArgs, by: &'a str, now: Timestamp) -> Plan<'a> {
+    let text = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
+    Plan {
+        by: by.into(),
+        reason: (&*args.command.reason).into(),
+        selector: Selector {
+            state: None,
+            reason_code: text(&args.reason_code),
+            step: text(&args.step),
+            failed_since: args.since.map(|when| when.from(now)),
+            failed_until: args.until.map(|when| when.from(now)),
+        },
+        canary: args.canary,
+        canary_timeout_ms: args.canary_timeout.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        rate_per_second: args.rate,
+        stop_at_failed_percent: args.stop_at_failed_percent,
+    }
 }
 
 #[cfg(test)]
@@ -247,6 +248,7 @@ mod tests {
     #[test]
     fn what_is_not_given_is_left_to_the_api() {
         let now = Timestamp::from_epoch_ms(1_795_195_603_007);
+        let written = |args: &PlanArgs| serde_json::to_value(asked(args, "ann", now)).unwrap();
         let mut args = PlanArgs {
             command: CommandArgs { reason: "it is back".to_owned(), by: None },
             reason_code: None,
@@ -258,11 +260,11 @@ mod tests {
             rate: None,
             stop_at_failed_percent: None,
         };
-        assert_eq!(spec(&args, "ann", now), json!({"By": "ann", "Reason": "it is back", "Selector": {}}));
+        assert_eq!(written(&args), json!({"By": "ann", "Reason": "it is back", "Selector": {}}));
         (args.reason_code, args.canary) = (Some("exhausted".to_owned()), Some(3));
         (args.since, args.canary_timeout) = (Some(When::Ago(Duration::from_secs(60))), Some(Duration::from_secs(9)));
         assert_eq!(
-            spec(&args, "ann", now),
+            written(&args),
             json!({
                 "By": "ann", "Reason": "it is back", "Canary": 3, "CanaryTimeoutMs": 9_000,
                 "Selector": {"ReasonCode": "exhausted", "FailedSince": "2026-11-20T17:25:43.007Z"},

@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use domain::time::Timestamp;
 use http::HeaderValue;
-use serde_json::json;
+use serde::Serialize;
 use serde_json::value::RawValue;
+use wire::Command;
 
 use super::ask;
 use super::error::CommandError;
@@ -81,8 +82,8 @@ impl Context {
     }
 
     /// An operator's command.
-    pub(super) fn command(&self, command: &CommandArgs) -> Result<Command, CommandError> {
-        Ok(Command { by: self.by(command)?, reason: command.reason.clone() })
+    pub(super) fn command(&self, command: &CommandArgs) -> Result<Command<'static>, CommandError> {
+        Ok(Command { by: self.by(command)?.into(), reason: command.reason.clone().into() })
     }
 
     /// Who acts.
@@ -113,18 +114,9 @@ impl Context {
     }
 }
 
-/// Who wants something, and why.
-#[derive(Debug)]
-pub(super) struct Command {
-    pub(super) by: String,
-    pub(super) reason: String,
-}
-
-impl Command {
-    /// As the API takes it.
-    pub(super) fn body(&self) -> String {
-        json!({ "By": self.by, "Reason": self.reason }).to_string()
-    }
+/// A body as the API takes it.
+pub(super) fn body(shape: &impl Serialize) -> String {
+    serde_json::to_string(shape).expect("texts and numbers make JSON")
 }
 
 /// The header that makes an action hold for one version only.

@@ -1,6 +1,7 @@
 //! `stepwarden dead-letters`: what was delivered too often, and what became of it.
 
 use serde_json::value::RawValue;
+use wire::{DeadLetter, DeadLetterList};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -10,7 +11,6 @@ use crate::exit::Exit;
 use crate::remote::RemoteError;
 use crate::show::table::{Cell, Table};
 use crate::show::time::from_now;
-use crate::wire::whole::{DeadLetter, DeadLetterList};
 
 /// Records that the API gives on one page at most.
 const PAGE_MAX: usize = 100;
@@ -21,7 +21,8 @@ pub(super) async fn run(context: &Context, args: &DeadLettersArgs) -> Result<Exi
     loop {
         let mut parameters = vec![("limit", (most - dead_letters.len()).min(PAGE_MAX).to_string())];
         parameters.extend(cursor.take().map(|cursor| ("cursor", cursor)));
-        let page: DeadLetterList = context.remote.get(&query::path("/dead-letters", &parameters)).await?;
+        let page: DeadLetterList<Box<RawValue>> =
+            context.remote.get(&query::path("/dead-letters", &parameters)).await?;
         for raw in page.dead_letters {
             if context.is_json() {
                 context.raw(&raw)?;
@@ -39,28 +40,28 @@ pub(super) async fn run(context: &Context, args: &DeadLettersArgs) -> Result<Exi
     Ok(Exit::Fine)
 }
 
-fn shown(context: &Context, dead_letters: &[DeadLetter]) -> String {
+fn shown(context: &Context, dead_letters: &[DeadLetter<'_>]) -> String {
     let mut table = Table::new(&["SETTLED", "QUEUE", "ORDER", "DELIVERED", "BECAME", "WHY", "MESSAGE"]);
     for dead_letter in dead_letters {
         let queue = match (&dead_letter.queue, &dead_letter.agent) {
-            (_, Some(agent)) => agent.clone(),
+            (_, Some(agent)) => agent.to_string(),
             (Some(queue), None) => queue.to_lowercase(),
             (None, None) => "unknown".to_owned(),
         };
         table.row([
             Cell::from(from_now(dead_letter.settled_at, context.now())),
             queue.into(),
-            dead_letter.order_id.as_deref().unwrap_or_default().into(),
+            dead_letter.order_id.map(|id| id.to_string()).unwrap_or_default().into(),
             format!("{} times", dead_letter.receive_count).into(),
-            Cell::from(&dead_letter.outcome),
-            Cell::from(&dead_letter.message),
-            Cell::from(&dead_letter.message_id),
+            Cell::from(&*dead_letter.outcome),
+            Cell::from(&*dead_letter.message),
+            Cell::from(&*dead_letter.message_id),
         ]);
     }
     if table.is_empty() { "No dead letters.\n".to_owned() } else { table.text(context.paint) }
 }
 
-fn read(raw: &RawValue) -> Result<DeadLetter, RemoteError> {
+fn read(raw: &RawValue) -> Result<DeadLetter<'static>, RemoteError> {
     serde_json::from_str(raw.get())
         .map_err(|error| RemoteError::Unreadable { url: "/dead-letters".to_owned(), why: error.to_string() })
 }

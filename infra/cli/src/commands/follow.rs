@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use http::HeaderName;
+use wire::Task;
 
 use super::context::{Context, if_match};
 use super::error::CommandError;
 use super::query::encoded;
 use crate::exit::Exit;
 use crate::remote::{Answer, Call, RemoteError, clock};
-use crate::wire::task::Task;
 
 /// The pause between two looks: short after a change, longer while nothing happens.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(1_000));
@@ -19,7 +19,7 @@ const AWAY: Duration = Duration::from_secs(30);
 /// An order as it was seen.
 #[derive(Debug, Clone)]
 pub(super) struct Sight {
-    pub(super) task: Task,
+    pub(super) task: Task<'static>,
     /// As the API said it.
     pub(super) answer: Answer,
 }
@@ -60,8 +60,8 @@ pub(super) async fn follow(
     context: &Context,
     id: &str,
     at_most: Duration,
-    is_reached: impl Fn(&Task) -> bool,
-    mut changed: impl FnMut(&Task),
+    is_reached: impl Fn(&Task<'_>) -> bool,
+    mut changed: impl FnMut(&Task<'_>),
 ) -> Result<Followed, CommandError> {
     let began = clock::instant();
     let mut heard_of = began;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::task::ProcessState;
+use wire::Task;
 
 use super::context::Context;
 use super::error::CommandError;
@@ -11,7 +12,6 @@ use crate::args::GetArgs;
 use crate::exit::Exit;
 use crate::remote::Call;
 use crate::show::order;
-use crate::wire::task::Task;
 
 pub(super) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, CommandError> {
     if args.document {
@@ -30,7 +30,7 @@ pub(super) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, Comma
 /// Waits until an order is settled, and shows it then. What is shown is how far it got where the time is over before.
 pub(super) async fn wait(context: &Context, id: &str, at_most: Duration) -> Result<Exit, CommandError> {
     let mut progress = context.progress();
-    let is_settled = |task: &Task| task.process_state.is_settled();
+    let is_settled = |task: &Task<'_>| task.is_settled();
     let followed = follow(context, id, at_most, is_settled, |task| {
         progress.show(&format!("{id} {}", order::brief(task)));
     });
@@ -45,7 +45,7 @@ pub(super) fn end(
     id: &str,
     at_most: Duration,
     followed: Followed,
-    is_good: impl FnOnce(&Task) -> bool,
+    is_good: impl FnOnce(&Task<'_>) -> bool,
 ) -> Result<Exit, CommandError> {
     match followed {
         Followed::Reached(sight) => {
@@ -59,7 +59,7 @@ pub(super) fn end(
                 return Ok(Exit::NotFound);
             };
             show(context, &sight)?;
-            let state = sight.task.process_state;
+            let state = &sight.task.process_state;
             context.note(&format!(
                 "{id} is {state} after {waited}; nothing is lost: `stepwarden get {id} --wait=5m` waits on"
             ));

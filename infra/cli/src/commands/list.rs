@@ -1,6 +1,7 @@
 //! `stepwarden list`: orders that match, the newest first, page by page.
 
 use serde_json::value::RawValue;
+use wire::{OrderList, Task};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -9,7 +10,6 @@ use crate::args::ListArgs;
 use crate::exit::Exit;
 use crate::remote::RemoteError;
 use crate::show::order;
-use crate::wire::task::{Page, Task};
 
 /// Orders that the API gives on one page at most.
 const PAGE_MAX: usize = 100;
@@ -51,7 +51,7 @@ pub(super) async fn page(
     filter: &[(&'static str, String)],
     limit: usize,
     cursor: Option<String>,
-) -> Result<Page, RemoteError> {
+) -> Result<OrderList<Box<RawValue>>, RemoteError> {
     let mut parameters = filter.to_vec();
     parameters.push(("limit", limit.to_string()));
     parameters.extend(cursor.map(|cursor| ("cursor", cursor)));
@@ -59,7 +59,7 @@ pub(super) async fn page(
 }
 
 /// One order of a page.
-pub(super) fn read(raw: &RawValue) -> Result<Task, RemoteError> {
+pub(super) fn read(raw: &RawValue) -> Result<Task<'static>, RemoteError> {
     serde_json::from_str(raw.get())
         .map_err(|error| RemoteError::Unreadable { url: "/orders".to_owned(), why: error.to_string() })
 }

@@ -1,6 +1,7 @@
 //! `stepwarden overview`: how many orders are where, what fails and why, and what came through in the last minutes.
 
 use domain::time::Timestamp;
+use wire::{Minute, Overview};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -10,19 +11,18 @@ use crate::paint::{Paint, Tint};
 use crate::remote::Call;
 use crate::show::table::{Cell, Table};
 use crate::show::time::from_now;
-use crate::wire::whole::{Overview, at_least};
 
 pub(super) async fn run(context: &Context) -> Result<Exit, CommandError> {
     let answer = context.remote.call(&Call::get("/overview")).await?;
     if context.is_json() {
         return context.line(&answer.line()).map(|()| Exit::Fine);
     }
-    let overview: Overview = answer.read()?;
+    let overview: Overview<'static> = answer.read()?;
     context.print(&text(context.paint, &overview, context.now()))?;
     Ok(Exit::Fine)
 }
 
-fn text(paint: Paint, overview: &Overview, now: Timestamp) -> String {
+fn text(paint: Paint, overview: &Overview<'_>, now: Timestamp) -> String {
     let mut parts = vec![counts(overview, now).text(paint)];
     let failures = failures(overview, now);
     if !failures.is_empty() {
@@ -37,11 +37,11 @@ fn text(paint: Paint, overview: &Overview, now: Timestamp) -> String {
     parts.join("\n")
 }
 
-fn counts(overview: &Overview, now: Timestamp) -> Table {
+fn counts(overview: &Overview<'_>, now: Timestamp) -> Table {
     let mut table = Table::new(&["STATE", "ORDERS", ""]);
     for count in &overview.counts {
         table.row([
-            Cell::tinted(count.state.name(), Tint::of(count.state)),
+            Cell::tinted(count.state.to_string(), Tint::of(&count.state)),
             at_least(count.count, count.at_least).into(),
             count.since.map(|at| format!("submitted since {}", from_now(at, now))).unwrap_or_default().into(),
         ]);
@@ -50,7 +50,7 @@ fn counts(overview: &Overview, now: Timestamp) -> Table {
 }
 
 /// Failures by cause, with what to do about each.
-fn failures(overview: &Overview, now: Timestamp) -> Table {
+fn failures(overview: &Overview<'_>, now: Timestamp) -> Table {
     let mut table = Table::new(&["IN ERROR", "CAUSE", "STEP", "SINCE", "LAST ERROR", "WHEN IT IS MENDED"]);
     for failure in &overview.failures {
         let step = failure.step.as_deref().unwrap_or_default();
@@ -58,7 +58,7 @@ fn failures(overview: &Overview, now: Timestamp) -> Table {
         let error = failure.last_error.as_ref();
         table.row([
             Cell::tinted(at_least(failure.count, failure.at_least), Tint::Red),
-            Cell::from(&failure.code),
+            Cell::from(&*failure.code),
             step.into(),
             failure.oldest_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
             error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default().into(),
@@ -68,9 +68,9 @@ fn failures(overview: &Overview, now: Timestamp) -> Table {
     table
 }
 
-fn throughput(overview: &Overview) -> String {
+fn throughput(overview: &Overview<'_>) -> String {
     let minutes = &overview.minutes;
-    let sum = |of: fn(&crate::wire::whole::Minute) -> u64| minutes.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&Minute) -> u32| minutes.iter().map(|minute| u64::from(of(minute))).sum::<u64>();
     format!(
         "Submitted in the last {} minutes: {}; of these {} are processed, {} compensated, {} in error\n",
         minutes.len(),
@@ -81,6 +81,11 @@ fn throughput(overview: &Overview) -> String {
     )
 }
 
+/// A number that may be the beginning of a larger one.
+fn at_least(count: usize, at_least: bool) -> String {
+    if at_least { format!("{count}+") } else { count.to_string() }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -89,7 +94,7 @@ mod tests {
 
     #[test]
     fn an_overview_tells_what_fails_and_how_to_go_on() {
-        let overview: Overview = serde_json::from_value(json!({
+        let overview: Overview<'static> = serde_json::from_value(json!({
             "At": "2026-11-20T17:26:43.007Z",
             "Counts": [{"State": "Error", "Count": 7, "AtLeast": true}],
             "Minutes": [{"Accepted": 3, "Processed": 2}, {"Accepted": 1}],

@@ -8,6 +8,7 @@ use std::path::Path;
 use domain::json::Json;
 use domain::limits::{DOCUMENT_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX};
 use http::{HeaderName, HeaderValue};
+use wire::Accepted;
 
 use super::context::Context;
 use super::error::CommandError;
@@ -15,7 +16,6 @@ use super::get;
 use crate::args::{PriorityArg, SubmitArgs};
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
-use crate::wire::task::Accepted;
 
 /// What the server itself waits for when an order with a key of the caller's own is waited for: who waits is told where
 /// the key went to another document in the same instant.
@@ -33,13 +33,13 @@ pub(super) async fn run(context: &Context, args: &SubmitArgs) -> Result<Exit, Co
     let note = || context.note(&format!("accepted as {}, with the key {key}", accepted.order_id));
     if let Some(at_most) = args.wait.wait {
         note();
-        return get::wait(context, &accepted.order_id, at_most).await;
+        return get::wait(context, &accepted.order_id.to_string(), at_most).await;
     }
     let said = if context.is_json() {
         note();
         context.line(&answer.line())
     } else {
-        let state = context.paint.state(accepted.process_state);
+        let state = context.paint.state(&accepted.process_state);
         let said = context.print(&format!("Order  {}  {}\nKey    {key}\n", accepted.order_id, state.trim_end()));
         // Who has neither order nor key could only post it a second time.
         said.inspect_err(|_| note())

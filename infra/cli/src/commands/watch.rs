@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use domain::task::ProcessState;
+use wire::Task;
 
 use super::context::Context;
 use super::error::CommandError;
@@ -13,7 +14,6 @@ use crate::args::WatchArgs;
 use crate::exit::Exit;
 use crate::remote::clock;
 use crate::show::order;
-use crate::wire::task::Task;
 
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -37,7 +37,8 @@ struct Board<'a> {
 #[derive(Clone, Copy)]
 struct Seen {
     version: u64,
-    state: ProcessState,
+    is_settled: bool,
+    is_processed: bool,
 }
 
 pub(super) async fn run(context: &Context, args: &WatchArgs) -> Result<Exit, CommandError> {
@@ -78,7 +79,7 @@ impl Board<'_> {
                         if self.is_news(&task) {
                             self.show(&task, || raw.get().replace(['\n', '\r'], " "))?;
                         }
-                        listed.push(task.order_id);
+                        listed.push(task.order_id.to_string());
                     }
                 }
                 Err(error) => bear(error, self.heard_of, !self.seen.is_empty())?,
@@ -115,8 +116,9 @@ impl Board<'_> {
         }
     }
 
-    fn show(&mut self, task: &Task, json: impl FnOnce() -> String) -> Result<(), CommandError> {
-        self.seen.insert(task.order_id.clone(), Seen { version: task.version, state: task.process_state });
+    fn show(&mut self, task: &Task<'_>, json: impl FnOnce() -> String) -> Result<(), CommandError> {
+        let (is_settled, is_processed) = (task.is_settled(), task.process_state == ProcessState::Processed);
+        self.seen.insert(task.order_id.to_string(), Seen { version: task.version, is_settled, is_processed });
         if self.context.is_json() {
             return self.context.line(&json());
         }
@@ -124,20 +126,20 @@ impl Board<'_> {
         self.context.line(&order::change(self.context.paint, elapsed_ms, task))
     }
 
-    fn is_news(&self, task: &Task) -> bool {
-        self.seen.get(&task.order_id).is_none_or(|seen| seen.version < task.version)
+    fn is_news(&self, task: &Task<'_>) -> bool {
+        self.seen.get(&task.order_id.to_string()).is_none_or(|seen| seen.version < task.version)
     }
 
     fn is_settled(&self, id: &str) -> bool {
-        self.seen.get(id).is_some_and(|seen| seen.state.is_settled())
+        self.seen.get(id).is_some_and(|seen| seen.is_settled)
     }
 
     fn open(&self) -> impl Iterator<Item = String> {
-        self.seen.iter().filter(|(_, seen)| !seen.state.is_settled()).map(|(id, _)| id.clone())
+        self.seen.iter().filter(|(_, seen)| !seen.is_settled).map(|(id, _)| id.clone())
     }
 
     fn verdict(&self) -> Exit {
-        let all_processed = self.seen.values().all(|seen| seen.state == ProcessState::Processed);
+        let all_processed = self.seen.values().all(|seen| seen.is_processed);
         if all_processed { Exit::Fine } else { Exit::Otherwise }
     }
 }

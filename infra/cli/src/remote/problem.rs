@@ -1,6 +1,8 @@
 //! An answer that is no success, in words: an RFC 9457 problem of the API, what API Gateway says in its place, or
 //! something else altogether.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use domain::task::shortened;
 use http::{Method, Response};
@@ -28,15 +30,10 @@ pub struct Problem {
     pub path: String,
 }
 
-/// An RFC 9457 document, or the `message` of API Gateway.
+/// The error of API Gateway.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Document {
-    #[serde(rename = "type")]
-    kind: String,
-    title: String,
-    detail: String,
-    field: Option<String>,
+struct GatewayError {
     #[serde(alias = "Message")]
     message: String,
 }
@@ -44,15 +41,18 @@ struct Document {
 impl Problem {
     /// Reads it off an answer.
     pub(super) fn of(method: Method, path: &str, answer: &Response<Bytes>) -> Self {
-        let document: Document = serde_json::from_slice(answer.body()).unwrap_or_default();
+        let document: wire::Problem<'static> = serde_json::from_slice(answer.body()).unwrap_or_default();
+        let GatewayError { message } = serde_json::from_slice(answer.body()).unwrap_or_default();
         let kind = document.kind.rsplit([':', '/', '#']).next().unwrap_or_default().to_owned();
-        let said = [document.detail, document.title, document.message].into_iter().find(|text| !text.is_empty());
+        let said = [document.detail.into_owned(), document.title.into_owned(), message]
+            .into_iter()
+            .find(|text| !text.is_empty());
         let header = |name| answer.headers().get(name).and_then(|value| value.to_str().ok());
         Self {
             status: answer.status().as_u16(),
             kind,
             detail: said.unwrap_or_else(|| other_words(answer)),
-            field: document.field,
+            field: document.field.map(Cow::into_owned),
             retry_after_s: header("retry-after").and_then(|value| value.trim().parse().ok()),
             method,
             path: path.to_owned(),

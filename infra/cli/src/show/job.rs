@@ -1,44 +1,44 @@
 //! Bulk jobs as people read them.
 
 use domain::time::Timestamp;
+use wire::{DryRun, Job, JobState, Selector, Tally};
 
 use super::table::{Cell, Table, plain};
 use super::time::from_now;
 use crate::paint::{Paint, Tint};
-use crate::wire::job::{Job, Tally};
 
 /// A list of jobs.
-pub(crate) fn table(jobs: &[Job], now: Timestamp) -> Table {
+pub(crate) fn table(jobs: &[Job<'_>], now: Timestamp) -> Table {
     let mut table = Table::new(&["JOB", "STATE", "PLANNED", "BY", "MATCHING", "RECOVERED", "FAILED AGAIN", "REASON"]);
     for job in jobs {
         table.row([
-            Cell::from(&job.id),
-            Cell::tinted(&job.state, tint(job)),
+            Cell::from(&*job.id),
+            Cell::tinted(job.state.to_string(), tint(job)),
             from_now(job.planned_at, now).into(),
-            Cell::from(&job.by),
-            job.dry_run.words().into(),
+            Cell::from(&*job.by),
+            matching(&job.dry_run).into(),
             job.tally.recovered.to_string().into(),
             job.tally.failed_again.to_string().into(),
-            Cell::from(&job.reason),
+            Cell::from(&*job.reason),
         ]);
     }
     table
 }
 
 /// All there is to know of a job.
-pub(crate) fn whole(paint: Paint, job: &Job, now: Timestamp) -> String {
+pub(crate) fn whole(paint: Paint, job: &Job<'_>, now: Timestamp) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         text.push_str(&format!("{} {value}\n", paint.dim(format_args!("{name:<10}"))));
     };
     line("Job", plain(&job.id));
-    line("State", paint.tint(tint(job), plain(&job.state)));
+    line("State", paint.tint(tint(job), plain(&job.state.to_string())));
     if let Some(why) = &job.why {
         line("Why", plain(why));
     }
     line("Planned", format!("{} by {}: {}", from_now(job.planned_at, now), plain(&job.by), plain(&job.reason)));
-    line("Meant", plain(&job.selector.words()));
-    line("Matching", job.dry_run.words());
+    line("Meant", plain(&meant(&job.selector)));
+    line("Matching", matching(&job.dry_run));
     line(
         "How",
         format!(
@@ -51,9 +51,13 @@ pub(crate) fn whole(paint: Paint, job: &Job, now: Timestamp) -> String {
 }
 
 /// How far it is, in a line.
-pub(crate) fn progress(job: &Job) -> String {
+pub(crate) fn progress(job: &Job<'_>) -> String {
     let Tally { begun, recovered, failed_again, late, passed_over } = job.tally;
-    let mut line = format!("{}: {begun} begun of {}, {recovered} recovered", plain(&job.state), job.dry_run.words());
+    let mut line = format!(
+        "{}: {begun} begun of {}, {recovered} recovered",
+        plain(&job.state.to_string()),
+        matching(&job.dry_run)
+    );
     if failed_again > 0 {
         line.push_str(&format!(", {failed_again} failed again"));
     }
@@ -67,11 +71,44 @@ pub(crate) fn progress(job: &Job) -> String {
     line
 }
 
-fn tint(job: &Job) -> Tint {
-    match job.state.as_str() {
-        "Done" if job.went_well() => Tint::Green,
-        "Done" | "Stopped" => Tint::Red,
-        "Cancelled" => Tint::Yellow,
-        _ => Tint::Cyan,
+/// The orders that a job is about, in words.
+pub(crate) fn meant(selector: &Selector<'_>) -> String {
+    let mut words = "orders in Error".to_owned();
+    if let Some(code) = &selector.reason_code {
+        words.push_str(&format!(", because of {code}"));
+    }
+    if let Some(step) = &selector.step {
+        words.push_str(&format!(", at {step}"));
+    }
+    if let Some(since) = selector.failed_since {
+        words.push_str(&format!(", failed since {since}"));
+    }
+    if let Some(until) = selector.failed_until {
+        words.push_str(&format!(", failed until {until}"));
+    }
+    words
+}
+
+/// The number of orders that match, as far as it is known.
+pub(crate) fn matching(dry_run: &DryRun<'_>) -> String {
+    if dry_run.complete { dry_run.matching.to_string() } else { format!("at least {}", dry_run.matching) }
+}
+
+/// Whether the job is ended. An unknown state is not an end.
+pub(crate) const fn is_ended(job: &Job<'_>) -> bool {
+    matches!(job.state.known(), Some(JobState::Done | JobState::Stopped | JobState::Cancelled))
+}
+
+/// Whether the job is ended, and all of its orders recovered.
+pub(crate) fn went_well(job: &Job<'_>) -> bool {
+    job.state == JobState::Done && job.tally.failed_again == 0
+}
+
+fn tint(job: &Job<'_>) -> Tint {
+    match job.state.known() {
+        Some(JobState::Done) if went_well(job) => Tint::Green,
+        Some(JobState::Done | JobState::Stopped) => Tint::Red,
+        Some(JobState::Cancelled) => Tint::Yellow,
+        Some(JobState::Planned | JobState::Canary | JobState::Running) | None => Tint::Cyan,
     }
 }

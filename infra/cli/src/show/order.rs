@@ -2,26 +2,27 @@
 
 use std::fmt::Write as _;
 
-use domain::task::ProcessState;
+use domain::message::Priority;
+use domain::task::{Direction, ProcessState, StepState};
 use domain::time::Timestamp;
 use local::step::words;
+use wire::{Step, Task};
 
 use super::table::{Cell, Table, plain};
 use super::time::{clock, from_now, span};
 use crate::paint::{Paint, Tint};
-use crate::wire::task::{Step, Task};
 
 /// Lines of the history that are shown.
 const HISTORY_LINES: usize = 20;
 
 /// A list of orders.
-pub(crate) fn table(tasks: &[Task], now: Timestamp) -> Table {
+pub(crate) fn table(tasks: &[Task<'_>], now: Timestamp) -> Table {
     let mut table = Table::new(&["ORDER", "STATE", "CHANGED", "WHERE", "WHY"]);
     for task in tasks {
         let changed = task.updated_at.map(|at| from_now(at, now)).unwrap_or_default();
         table.row([
-            Cell::from(&task.order_id),
-            Cell::tinted(task.process_state.name(), Tint::of(task.process_state)),
+            Cell::from(task.order_id.to_string()),
+            Cell::tinted(task.process_state.to_string(), Tint::of(&task.process_state)),
             changed.into(),
             place(task).into(),
             why(task, now).into(),
@@ -31,38 +32,37 @@ pub(crate) fn table(tasks: &[Task], now: Timestamp) -> Table {
 }
 
 /// A line for an order as it was just seen.
-pub(crate) fn change(paint: Paint, elapsed_ms: u64, task: &Task) -> String {
-    let mut line = format!("{}  {}  ", paint.dim(format_args!("{:>8.3}s", seconds(elapsed_ms))), plain(&task.order_id));
-    line.push_str(&paint.state(task.process_state));
+pub(crate) fn change(paint: Paint, elapsed_ms: u64, task: &Task<'_>) -> String {
+    let mut line = format!("{}  {}  ", paint.dim(format_args!("{:>8.3}s", seconds(elapsed_ms))), task.order_id);
+    line.push_str(&paint.state(&task.process_state));
     for step in &task.steps {
-        let _ = write!(line, "  {} {:<10}", paint.dim(plain(&step.agent)), step_words(step));
+        let _ = write!(line, "  {} {:<10}", paint.dim(plain(&step.agent)), words(step));
     }
     if let Some(paused) = &task.paused {
         let _ = write!(line, "  paused by {}", plain(&paused.by));
     }
-    if let Some(reason) = task.reason.as_ref().filter(|_| task.process_state.is_settled()) {
+    if let Some(reason) = task.reason.as_ref().filter(|_| task.is_settled()) {
         let _ = write!(line, "  {} ({})", plain(&reason.message), plain(&reason.code));
     }
     line.trim_end().to_owned()
 }
 
 /// The same, short enough for a line that is written over again and again.
-pub(crate) fn brief(task: &Task) -> String {
-    let steps: Vec<String> =
-        task.steps.iter().map(|step| format!("{} {}", plain(&step.agent), step_words(step))).collect();
+pub(crate) fn brief(task: &Task<'_>) -> String {
+    let steps: Vec<String> = task.steps.iter().map(|step| format!("{} {}", plain(&step.agent), words(step))).collect();
     format!("{}: {}", task.process_state, steps.join(", "))
 }
 
 /// All there is to know of an order.
-pub(crate) fn whole(paint: Paint, task: &Task, now: Timestamp) -> String {
+pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{:<10} {value}", paint.dim(format_args!("{name:<10}")));
     };
-    line("Order", plain(&task.order_id));
-    line("State", paint.state(task.process_state).trim_end().to_owned());
+    line("Order", task.order_id.to_string());
+    line("State", paint.state(&task.process_state).trim_end().to_owned());
     line("Workflow", format!("{} version {}", plain(&task.workflow), task.workflow_version));
-    if task.priority.as_deref() == Some("high") {
+    if task.priority == Priority::High {
         line("Priority", "high".to_owned());
     }
     if let Some(at) = task.submitted_at {
@@ -83,20 +83,20 @@ pub(crate) fn whole(paint: Paint, task: &Task, now: Timestamp) -> String {
         line("To do", advice);
     }
     let _ = write!(text, "\n{}", steps(task, now).text(paint));
-    if !task.history.is_empty() {
+    if !task.history().is_empty() {
         let _ = write!(text, "\n{}", history(task).text(paint));
     }
     text
 }
 
-fn steps(task: &Task, now: Timestamp) -> Table {
+fn steps(task: &Task<'_>, now: Timestamp) -> Table {
     let mut table = Table::new(&["STEP", "AGENT", "STATE", "TRIES", "FAILURES", "TOOK", "WAITS", "LAST ERROR"]);
     for step in &task.steps {
         let error = step.last_error.as_ref();
         table.row([
             Cell::from(&step.name),
             Cell::from(&step.agent),
-            step_words(step).into(),
+            words(step).into(),
             step.attempt.to_string().into(),
             step.failure_count.to_string().into(),
             step.took_ms().map(span).unwrap_or_default().into(),
@@ -107,9 +107,9 @@ fn steps(task: &Task, now: Timestamp) -> Table {
     table
 }
 
-fn history(task: &Task) -> Table {
+fn history(task: &Task<'_>) -> Table {
     let mut table = Table::new(&["WHEN", "WHO", "WHAT", "WHY"]);
-    for line in task.history.iter().skip(task.history.len().saturating_sub(HISTORY_LINES)) {
+    for line in task.history().iter().skip(task.history().len().saturating_sub(HISTORY_LINES)) {
         table.row([
             Cell::from(line.at.to_string()),
             Cell::from(&line.who),
@@ -121,7 +121,7 @@ fn history(task: &Task) -> Table {
 }
 
 /// What a step waits for.
-fn waits(step: &Step, now: Timestamp) -> String {
+fn waits(step: &Step<'_>, now: Timestamp) -> String {
     match (step.not_before.filter(|at| *at > now), step.complete_by) {
         (Some(not_before), _) => format!("again {}", from_now(not_before, now)),
         (None, Some(complete_by)) if complete_by > now => format!("answer due {}", from_now(complete_by, now)),
@@ -131,30 +131,43 @@ fn waits(step: &Step, now: Timestamp) -> String {
 }
 
 /// Where an order is.
-fn place(task: &Task) -> String {
-    match task.step_to_show() {
-        Some(step) if !matches!(task.process_state, ProcessState::Processed | ProcessState::Compensated) => {
-            format!("{} {}", step.agent, step_words(step)).trim_end_matches(" -").to_owned()
+fn place(task: &Task<'_>) -> String {
+    match step_to_show(task) {
+        Some(step)
+            if task.process_state != ProcessState::Processed && task.process_state != ProcessState::Compensated =>
+        {
+            format!("{} {}", step.agent, words(step)).trim_end_matches(" -").to_owned()
         }
         Some(_) | None => String::new(),
     }
 }
 
 /// Why it does not go on, or came undone.
-fn why(task: &Task, now: Timestamp) -> String {
+fn why(task: &Task<'_>, now: Timestamp) -> String {
     if let Some(paused) = &task.paused {
         return format!("paused by {}: {}", paused.by, paused.reason);
     }
     if let Some(reason) = &task.reason {
         return format!("{}: {}", reason.code, reason.message);
     }
-    task.step_to_show().map(|step| waits(step, now)).unwrap_or_default()
+    step_to_show(task).map(|step| waits(step, now)).unwrap_or_default()
+}
+
+/// Whether the order is being compensated, or was.
+pub(crate) fn is_undoing(task: &Task<'_>) -> bool {
+    task.steps.iter().any(|step| step.direction == Direction::Undo)
+}
+
+/// The step that shows best how far the order is: the one that failed, or else one in progress, or else the next.
+fn step_to_show<'a>(task: &'a Task<'a>) -> Option<&'a Step<'a>> {
+    let in_state = |state| task.steps.iter().find(|step| step.process_state == state);
+    in_state(StepState::Error).or_else(|| in_state(StepState::Processing)).or_else(|| in_state(StepState::Pending))
 }
 
 /// What an operator can do.
-fn advice(task: &Task) -> Option<String> {
-    let id = plain(&task.order_id);
-    if task.process_state == ProcessState::Error && task.is_undoing() {
+fn advice(task: &Task<'_>) -> Option<String> {
+    let id = task.order_id;
+    if task.process_state == ProcessState::Error && is_undoing(task) {
         return Some(format!("mend the cause, then `stepwarden resubmit {id} --reason …`: the undo goes on"));
     }
     if task.process_state == ProcessState::Error {
@@ -163,10 +176,6 @@ fn advice(task: &Task) -> Option<String> {
         ));
     }
     task.paused.as_ref().map(|_| format!("`stepwarden resume {id} --reason …`"))
-}
-
-fn step_words(step: &Step) -> String {
-    words(step.direction, step.process_state, step.attempt)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "milliseconds of a session are far below 2^52")]
@@ -180,9 +189,10 @@ mod tests {
 
     use super::*;
 
+    const ID: &str = "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011";
     const PLAIN: Paint = Paint { colours: false };
 
-    fn task(state: &str) -> Task {
+    fn task(state: &str) -> Task<'static> {
         let step = |name: &str, agent: &str, state: &str, attempt: u32| {
             json!({
                 "Name": name, "Agent": agent, "ProcessState": state, "Direction": "Forward", "Attempt": attempt,
@@ -190,7 +200,7 @@ mod tests {
             })
         };
         serde_json::from_value(json!({
-            "OrderID": "o-1", "Version": 7, "Workflow": "order", "WorkflowVersion": 1, "ProcessState": state,
+            "OrderID": ID, "Version": 7, "Workflow": "order", "WorkflowVersion": 1, "ProcessState": state,
             "UpdatedAt": "2026-11-20T17:26:43.007Z",
             "Steps": [
                 step("reserve-inventory", "inventory", "Processed", 1),
@@ -212,10 +222,10 @@ mod tests {
     fn an_order_in_error_is_shown_with_what_failed_and_what_to_do() {
         let text = whole(PLAIN, &task("Error"), now());
         for words in [
-            "Order      o-1",
+            &format!("Order      {ID}"),
             "State      Error",
             "Reason     exhausted at charge-payment: no [2J answer",
-            "stepwarden resubmit o-1",
+            &format!("stepwarden resubmit {ID}"),
             "charge-payment     payment    failed  3      2",
             "2026-11-20T17:26:43.007Z  ann  resubmitted  it is back",
         ] {
@@ -228,14 +238,26 @@ mod tests {
     fn a_row_tells_where_an_order_is_and_why() {
         let text = table(&[task("Error"), task("Processing")], now()).text(PLAIN);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[1].starts_with("o-1    Error       1 min ago  payment failed  exhausted: no"), "{text}");
+        assert!(lines[1].starts_with(&format!("{ID}  Error       1 min ago  payment failed  exhausted: no")), "{text}");
         assert!(lines[2].contains("payment try 3"), "{text}");
     }
 
     #[test]
     fn a_change_is_one_line_with_every_step() {
         let line = change(PLAIN, 1_250, &task("Error"));
-        assert!(line.starts_with("   1.250s  o-1  Error         inventory done"), "{line}");
+        assert!(line.starts_with(&format!("   1.250s  {ID}  Error         inventory done")), "{line}");
         assert!(line.contains("shipping -") && line.ends_with("no [2J answer (exhausted)"), "{line}");
+    }
+
+    #[test]
+    fn words_of_a_newer_server_are_shown_as_they_are() {
+        let mut task = task("Archived");
+        task.steps[1] = serde_json::from_value(json!({
+            "Name": "charge-payment", "Agent": "payment", "ProcessState": "Frozen", "Direction": "Forward", "Attempt": 1,
+        }))
+        .unwrap();
+        let text = whole(PLAIN, &task, now());
+        assert!(text.contains("State      Archived") && text.contains("payment    Frozen"), "{text}");
+        assert!(change(PLAIN, 0, &task).contains("Archived"));
     }
 }

@@ -10,7 +10,7 @@ const CONFLICT: &str =
 fn order(what: &str, who: &str) -> String {
     let now = humantime::format_rfc3339_millis(std::time::SystemTime::now());
     format!(
-        r#"{{"OrderID": "o-1", "Version": 4, "ProcessState": "Compensated", "Steps": [],
+        r#"{{"OrderID": "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "Version": 4, "ProcessState": "Compensated", "Steps": [],
             "History": [{{"At": "{now}", "Who": "{who}", "What": "{what}", "Why": "late"}}]}}"#
     )
 }
@@ -27,7 +27,9 @@ fn loses_one(order: String) -> Stub {
 #[test]
 fn a_command_whose_answer_was_lost_and_whose_repeat_is_refused_was_done_if_the_history_tells() {
     let stub = loses_one(order("cancelled", "ann"));
-    let done = run(program(&["cancel", "o-1", "--reason", "late", "--api", &stub.url]), "").with_status(0);
+    let done =
+        run(program(&["cancel", "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "--reason", "late", "--api", &stub.url]), "")
+            .with_status(0);
     done.shows(&["Cancel is on its way"]);
     assert_eq!(stub.asked().len(), 3);
 }
@@ -36,15 +38,25 @@ fn a_command_whose_answer_was_lost_and_whose_repeat_is_refused_was_done_if_the_h
 fn where_the_history_does_not_tell_it_is_not_known() {
     for order in [order("cancelled", "bob"), order("paused", "ann"), "no order".to_owned()] {
         let stub = loses_one(order);
-        let unsure = run(program(&["cancel", "o-1", "--reason", "late", "--api", &stub.url]), "").with_status(4);
-        unsure.says(&["it is not known whether o-1 was cancelled", "it is finished", "stepwarden get o-1"]);
+        let unsure = run(
+            program(&["cancel", "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "--reason", "late", "--api", &stub.url]),
+            "",
+        )
+        .with_status(4);
+        unsure.says(&[
+            "it is not known whether 01934b2e-1c5a-7d3f-8a21-5f0c9f4be011 was cancelled",
+            "it is finished",
+            "stepwarden get 01934b2e-1c5a-7d3f-8a21-5f0c9f4be011",
+        ]);
     }
 }
 
 #[test]
 fn a_refusal_of_the_first_try_is_a_refusal() {
     let stub = Stub::start(|_, _| answer("409 Conflict", "", CONFLICT));
-    let refused = run(program(&["cancel", "o-1", "--reason", "late", "--api", &stub.url]), "").with_status(4);
+    let refused =
+        run(program(&["cancel", "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "--reason", "late", "--api", &stub.url]), "")
+            .with_status(4);
     assert!(!refused.stderr.contains("not known") && stub.asked().len() == 1, "{refused:?}");
 }
 
@@ -114,11 +126,16 @@ fn an_order_that_was_never_let_in_is_not_accepted() {
 
 #[test]
 fn an_order_whose_answer_cannot_be_written_is_accepted_and_its_key_is_told() {
-    let stub = Stub::start(|_, _| answer("202 Accepted", "", r#"{"OrderID": "o-1", "ProcessState": "Pending"}"#));
+    let stub = Stub::start(|_, _| {
+        answer("202 Accepted", "", r#"{"OrderID": "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "ProcessState": "Pending"}"#)
+    });
     for format in ["table", "json"] {
         let mut command = program(&["submit", "--key", "k-9", "--api", &stub.url, "-o", format]);
         command.stdout(std::fs::File::options().write(true).open("/dev/full").unwrap());
         let ended = run(command, "{}").with_status(8);
-        ended.says(&["accepted as o-1, with the key k-9", "done, but the answer could not be written"]);
+        ended.says(&[
+            "accepted as 01934b2e-1c5a-7d3f-8a21-5f0c9f4be011, with the key k-9",
+            "done, but the answer could not be written",
+        ]);
     }
 }

@@ -102,14 +102,23 @@ fn a_server_that_makes_the_signature_anew_takes_every_kind_of_call() {
         let body = match asked.target.split('?').next() {
             Some("/orders") if asked.method == "GET" => r#"{"Orders": []}"#,
             Some("/services") => r#"{"Services": []}"#,
-            _ => r#"{"OrderID": "o-1", "ProcessState": "Pending", "Action": "Cancel"}"#,
+            _ => {
+                r#"{"OrderID": "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "ProcessState": "Pending", "Action": "Cancel"}"#
+            }
         };
         verified(asked, body)
     });
     run(signed(&stub.url, &["services"]), "").with_status(0);
     run(signed(&stub.url, &["list", "--state", "Error", "--value", "a b&c=é/+~"]), "").with_status(0);
     run(signed(&stub.url, &["submit", "--key", "\"k 1\""]), r#"{"Total": 1.10}"#).with_status(0);
-    run(signed(&stub.url, &["cancel", "o-1", "--reason", "ünötig", "--if-version", "7"]), "").with_status(0);
+    run(
+        signed(
+            &stub.url,
+            &["cancel", "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "--reason", "ünötig", "--if-version", "7"],
+        ),
+        "",
+    )
+    .with_status(0);
     assert_eq!(stub.asked().len(), 4);
 }
 

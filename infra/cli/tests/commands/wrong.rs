@@ -19,9 +19,13 @@ fn a_busy_api_is_asked_again_after_the_time_that_it_names_and_with_the_same_key(
     let stub = Stub::start(|number, _| match number {
         0 => answer("503 Service Unavailable", "retry-after: 0\r\n", "{}"),
         1 => None,
-        _ => answer("202 Accepted", "", r#"{"OrderID": "o-1", "ProcessState": "Pending"}"#),
+        _ => answer(
+            "202 Accepted",
+            "",
+            r#"{"OrderID": "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011", "ProcessState": "Pending"}"#,
+        ),
     });
-    run(program(&["submit", "--api", &stub.url]), "{}").with_status(0).shows(&["o-1"]);
+    run(program(&["submit", "--api", &stub.url]), "{}").with_status(0).shows(&["01934b2e-1c5a-7d3f-8a21-5f0c9f4be011"]);
     let asked = stub.asked();
     assert_eq!(asked.len(), 3);
     let key = asked[0].header("idempotency-key").unwrap();

@@ -8,9 +8,9 @@ use domain::id::OrderId;
 use domain::task::shortened;
 use http::StatusCode;
 use tokio::sync::mpsc::UnboundedSender;
+use wire::{Accepted, Task};
 
 use super::sample::Sample;
-use super::view::{Accepted, Shown};
 use crate::client::{Answer, Client, ClientError};
 
 /// The pause between two looks at an order. A real application would rather wait with `Prefer: wait`, but then it would
@@ -29,14 +29,14 @@ pub(super) struct Sight {
     /// Since the demo began.
     pub(super) at: Duration,
     /// How it looks.
-    pub(super) shown: Shown,
+    pub(super) shown: Task<'static>,
 }
 
 /// How it came out.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) order_id: OrderId,
-    pub(super) last: Shown,
+    pub(super) last: Task<'static>,
     /// From the post to the end.
     pub(super) took: Duration,
 }
@@ -84,7 +84,7 @@ impl Follower {
                 version_seen = shown.version;
                 // Whoever prints may be gone; the order is followed all the same.
                 let _ = sights.send(Sight { place, at: self.began.elapsed(), shown: shown.clone() });
-                if shown.process_state.is_settled() {
+                if shown.is_settled() {
                     return Ok(Followed { order_id, last: shown, took: posted.elapsed() });
                 }
             }
@@ -103,7 +103,7 @@ impl Follower {
                 return Err(unexpected(&answer, "not accepted"));
             }
             let accepted = serde_json::from_slice::<Accepted>(&answer.body);
-            let Accepted { order_id } = accepted.map_err(|error| unexpected(&answer, &error.to_string()))?;
+            let Accepted { order_id, .. } = accepted.map_err(|error| unexpected(&answer, &error.to_string()))?;
             if *first.get_or_insert(order_id) != order_id {
                 return Err(FollowError::TwoOrders);
             }
@@ -112,7 +112,7 @@ impl Follower {
     }
 
     /// The order as it is; nothing while it is accepted and not stored yet.
-    async fn look(&self, url: &str) -> Result<Option<Shown>, FollowError> {
+    async fn look(&self, url: &str) -> Result<Option<Task<'static>>, FollowError> {
         let answer = self.client.get(url).await?;
         match answer.status {
             StatusCode::OK => {

@@ -9,7 +9,6 @@ mod follow;
 mod report;
 mod sample;
 mod verdict;
-mod view;
 
 use std::io::{self, Write};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

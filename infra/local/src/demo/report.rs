@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use domain::task::ProcessState;
+use wire::Step;
 
 use super::follow::{FollowError, Followed, Sight};
 use super::sample::{SAMPLES, Sample};
 use super::verdict::{Told, told};
-use super::view::ShownStep;
 use crate::paint::Paint;
 use crate::standin::{Effects, Service};
+use crate::step::words;
 
 /// An order of the demo with everything that is known of it at the end.
 #[derive(Debug)]
@@ -33,9 +34,9 @@ pub(super) fn opening(api_url: &str) -> String {
 pub(super) fn change(paint: Paint, sight: &Sight) -> String {
     let Sight { place, at, shown } = sight;
     let mut line = head(paint, *at, *place);
-    line.push_str(&paint.state(shown.process_state));
+    line.push_str(&paint.state(&shown.process_state));
     for step in &shown.steps {
-        let _ = write!(line, "  {} {:<10}", paint.dim(&step.agent), step.words());
+        let _ = write!(line, "  {} {:<10}", paint.dim(&step.agent), words(step));
     }
     line.trim_end().to_owned()
 }
@@ -58,7 +59,7 @@ pub(super) fn end(paint: Paint, at: Duration, place: usize, followed: &Result<Fo
 }
 
 /// How long each step took. Most steps are done faster than anybody can look.
-fn times(steps: &[ShownStep]) -> String {
+fn times(steps: &[Step<'_>]) -> String {
     let times = steps.iter().filter_map(|step| Some(format!("{} {} ms", step.agent, step.took_ms()?)));
     times.collect::<Vec<_>>().join(", ")
 }
@@ -84,7 +85,7 @@ pub(super) fn table(paint: Paint, ended: &[Ended], effects: &Effects) -> String 
                 let tries = joined(steps().map(|(step, _)| step.attempt.to_string()));
                 let calls = joined(steps().map(|(_, told)| (told.forward.calls + told.undo.calls).to_string()));
                 let done = joined(steps().map(effects_of));
-                let state = paint.state(followed.last.process_state);
+                let state = paint.state(&followed.last.process_state);
                 let took = format!("{:.2} s", followed.took.as_secs_f64());
                 let _ = write!(text, "{state} {tries:<8} {calls:<10} {done:<12} {took:>7}");
             }
@@ -137,7 +138,7 @@ pub(super) fn summary(paint: Paint, ended: &[Ended], effects: &Effects, took: Du
     text
 }
 
-fn effects_of((step, Told { forward, undo }): (&ShownStep, Told)) -> String {
+fn effects_of((step, Told { forward, undo }): (&Step<'_>, Told)) -> String {
     match (Service::named(&step.agent), undo.effects) {
         (None, _) => "?".to_owned(),
         (Some(_), 0) => forward.effects.to_string(),

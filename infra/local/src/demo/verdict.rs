@@ -2,17 +2,17 @@
 
 use domain::message::idempotency_key;
 use domain::task::Direction;
+use wire::Step;
 
 use super::follow::Followed;
 use super::sample::{Expected, Sample};
-use super::view::ShownStep;
 use crate::standin::{Effects, KeyEffects, Service};
 
 /// What is wrong with an order; empty if nothing is.
 pub(super) fn faults(sample: &Sample, followed: &Followed, effects: &Effects) -> Vec<String> {
     let mut faults = Vec::new();
-    let (ends, ended) = (sample.ends(), followed.last.process_state);
-    if ended != ends {
+    let (ends, ended) = (sample.ends(), &followed.last.process_state);
+    if *ended != ends {
         let why = followed.last.reason.as_ref().map_or_else(String::new, |reason| format!(": {}", reason.message));
         faults.push(format!("ended {ended} instead of {ends}{why}"));
     }
@@ -41,7 +41,7 @@ pub(super) struct Told {
 }
 
 /// Looks a step up by its idempotency keys.
-pub(super) fn told(followed: &Followed, step: &ShownStep, effects: &Effects) -> Told {
+pub(super) fn told(followed: &Followed, step: &Step<'_>, effects: &Effects) -> Told {
     let Some(at_service) = Service::named(&step.agent).and_then(|service| effects.get(&service)) else {
         return Told::default();
     };
@@ -55,7 +55,6 @@ mod tests {
 
     use super::*;
     use crate::demo::sample::SAMPLES;
-    use crate::demo::view::Shown;
     use crate::standin::ServiceEffects;
 
     const AGENTS: [(&str, &str); 3] =
@@ -70,9 +69,9 @@ mod tests {
                 })
             })
             .collect();
-        let last = serde_json::json!({ "Version": 5, "ProcessState": state, "Steps": steps });
         let order_id = OrderId::from_idempotency_key("demo", "verdict");
-        Followed { order_id, last: serde_json::from_value::<Shown>(last).unwrap(), took: std::time::Duration::ZERO }
+        let last = serde_json::json!({ "OrderID": order_id, "Version": 5, "ProcessState": state, "Steps": steps });
+        Followed { order_id, last: serde_json::from_value(last).unwrap(), took: std::time::Duration::ZERO }
     }
 
     fn effects(followed: &Followed, counts: [(u64, u64); 3]) -> Effects {

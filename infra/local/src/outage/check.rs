@@ -10,8 +10,8 @@ use domain::task::{Direction, ProcessState};
 use domain::time::Timestamp;
 use futures_util::{StreamExt, stream};
 use http::StatusCode;
-use serde::Deserialize;
 use tokio::time::Instant;
+use wire::Task;
 
 use crate::client::Client;
 use crate::standin::{Effects, Service};
@@ -36,23 +36,6 @@ pub(super) struct Became {
     pub(super) effects_wrong: u64,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Shown {
-    process_state: ProcessState,
-    steps: Vec<ShownStep>,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct ShownStep {
-    name: String,
-    agent: String,
-    failure_count: u64,
-    attempt: u64,
-    finished_at: Option<Timestamp>,
-}
-
 /// Looks at every order, waiting for those that are not settled until `patience_ends`, and at the effects after that.
 pub(super) async fn check(
     client: &Client,
@@ -67,29 +50,34 @@ pub(super) async fn check(
 }
 
 /// The order once it is settled, or as it is when the patience is over; nothing where there is no such order.
-async fn look(client: &Client, url: &str, order_id: OrderId, patience_ends: Instant) -> (OrderId, Option<Shown>) {
+async fn look(
+    client: &Client,
+    url: &str,
+    order_id: OrderId,
+    patience_ends: Instant,
+) -> (OrderId, Option<Task<'static>>) {
     let url = format!("{url}/orders/{order_id}");
     loop {
-        let shown: Option<Shown> = match client.get(&url).await {
+        let shown: Option<Task<'static>> = match client.get(&url).await {
             Ok(answer) if answer.status == StatusCode::OK => serde_json::from_slice(&answer.body).ok(),
             Ok(_) | Err(_) => None,
         };
-        if shown.as_ref().is_some_and(|shown| shown.process_state.is_settled()) || Instant::now() >= patience_ends {
+        if shown.as_ref().is_some_and(Task::is_settled) || Instant::now() >= patience_ends {
             return (order_id, shown);
         }
         tokio::time::sleep(Duration::from_millis(LOOK_AGAIN_MS)).await;
     }
 }
 
-fn judge(orders: &[(OrderId, Option<Shown>)], effects: &Effects) -> Became {
+fn judge(orders: &[(OrderId, Option<Task<'static>>)], effects: &Effects) -> Became {
     let mut became = Became::default();
     let mut effects_of_orders = 0;
     for (order_id, shown) in orders {
         let Some(shown) = shown else { continue };
         became.processed += u64::from(shown.process_state == ProcessState::Processed);
         for step in &shown.steps {
-            became.failure_counts += step.failure_count;
-            became.attempts_more += step.attempt.saturating_sub(1);
+            became.failure_counts += u64::from(step.failure_count);
+            became.attempts_more += u64::from(step.attempt.saturating_sub(1));
             became.last_done_at = became.last_done_at.max(step.finished_at);
             let key = idempotency_key(*order_id, &step.name, Direction::Forward);
             let at_service = Service::named(&step.agent).and_then(|service| effects.get(&service));
@@ -110,19 +98,20 @@ mod tests {
 
     const STEPS: [(&str, &str); 2] = [("reserve-inventory", "inventory"), ("charge-payment", "payment")];
 
-    fn order(name: &str, state: &str, failures: u64) -> (OrderId, Option<Shown>) {
+    fn order(name: &str, state: &str, failures: u64) -> (OrderId, Option<Task<'static>>) {
         let steps: Vec<_> = STEPS
             .iter()
             .map(|(name, agent)| {
-                serde_json::json!({ "Name": name, "Agent": agent, "FailureCount": failures, "Attempt": 1 + failures,
+                serde_json::json!({ "Name": name, "Agent": agent, "ProcessState": "Processed", "Direction": "Forward", "FailureCount": failures, "Attempt": 1 + failures,
                     "FinishedAt": "2026-11-20T17:26:43.007Z" })
             })
             .collect();
-        let shown = serde_json::json!({ "ProcessState": state, "Steps": steps });
-        (OrderId::from_idempotency_key("outage", name), Some(serde_json::from_value(shown).unwrap()))
+        let order_id = OrderId::from_idempotency_key("outage", name);
+        let shown = serde_json::json!({ "OrderID": order_id, "Version": 9, "ProcessState": state, "Steps": steps });
+        (order_id, Some(serde_json::from_value(shown).unwrap()))
     }
 
-    fn effects(orders: &[(OrderId, Option<Shown>)], times: u64) -> Effects {
+    fn effects(orders: &[(OrderId, Option<Task<'static>>)], times: u64) -> Effects {
         let mut effects = Effects::new();
         for (order_id, _) in orders {
             for (name, agent) in STEPS {

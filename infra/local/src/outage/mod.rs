@@ -20,8 +20,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use domain::id::OrderId;
 use domain::time::Timestamp;
-use serde::Deserialize;
 use tokio::time::Instant;
+use wire::ServiceList;
 
 pub use plan::{Plan, TooMany};
 
@@ -203,29 +203,16 @@ impl Ours {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Services {
-    services: Vec<Health>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-struct Health {
-    service: String,
-    state: String,
-}
-
 /// What `GET /services` says of payment.
 async fn health_of_payment(client: &Client, api_url: &str) -> String {
     let Ok(answer) = client.get(&format!("{api_url}/services")).await else {
         return "?".to_owned();
     };
-    let Ok(Services { services }) = serde_json::from_slice(&answer.body) else {
+    let Ok(ServiceList { services }) = serde_json::from_slice(&answer.body) else {
         return "?".to_owned();
     };
-    let payment = services.into_iter().find(|health| health.service == Service::Payment.name());
-    payment.map_or_else(|| "?".to_owned(), |health| health.state)
+    let payment = services.into_iter().find(|service| service.service == Service::Payment.name());
+    payment.map_or_else(|| "?".to_owned(), |service| service.state.to_string())
 }
 
 fn wall_clock() -> Timestamp {

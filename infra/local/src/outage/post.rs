@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use domain::id::OrderId;
 use http::StatusCode;
-use serde::Deserialize;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use wire::Accepted;
 
 use crate::client::Client;
 
@@ -35,12 +35,6 @@ pub(super) struct Posts {
     pub(super) accepted: AtomicU64,
     /// Answered otherwise, or not at all.
     pub(super) refused: AtomicU64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Accepted {
-    #[serde(rename = "OrderID")]
-    order_id: OrderId,
 }
 
 impl Poster {

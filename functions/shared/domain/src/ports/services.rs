@@ -1,5 +1,6 @@
 //! What is known of the remote services.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -70,6 +71,16 @@ pub enum Breaker {
     Open,
     /// One of them probes; the others are parked.
     HalfOpen,
+}
+
+impl fmt::Display for Breaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "Closed",
+            Self::Open => "Open",
+            Self::HalfOpen => "HalfOpen",
+        })
+    }
 }
 
 /// How far the release of parked requests is after a recovery. Time is cut into intervals from the recovery on, and each

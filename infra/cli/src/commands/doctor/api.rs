@@ -2,8 +2,13 @@
 
 use std::cell::Cell;
 
+use domain::ports::Breaker;
 use domain::time::Timestamp;
-use domain::workflow::Workflows as Shipped;
+use domain::workflow::Workflows;
+use serde_json::value::RawValue;
+use wire::{
+    DeadLetter, DeadLetterList, Health, Lease, LeaseList, OrderList, Service, ServiceList, Workflow, WorkflowList,
+};
 
 use super::clock;
 use super::finding::Finding;
@@ -11,8 +16,6 @@ use crate::commands::context::Context;
 use crate::exit::Exit;
 use crate::remote::{Call, RemoteError, clock as here};
 use crate::show::time::{from_now, span};
-use crate::wire::task::Page;
-use crate::wire::whole::{DeadLetter, DeadLetterList, Health, Lease, Leases, Service, Services, Workflow, Workflows};
 
 /// A supervisor runs each minute, or each second on one machine. One run may be missed.
 const SUPERVISED_WARNING_MS: u64 = 150_000;
@@ -42,7 +45,7 @@ pub(super) async fn look(context: &Context) -> Seen {
     let asked = here::system_now();
     let began = here::instant();
     let answer = context.remote.call(&Call::get("/health")).await;
-    let answer = match answer.and_then(|answer| Ok((answer.read::<Health>()?, answer))) {
+    let answer = match answer.and_then(|answer| Ok((answer.read::<Health<'static>>()?, answer))) {
         Ok(answer) => answer,
         Err(error) => return Seen::nothing(&error),
     };
@@ -58,17 +61,25 @@ pub(super) async fn look(context: &Context) -> Seen {
     let remote = &context.remote;
     let denials = Cell::new(0);
     let told = |check, answer| told(&denials, check, answer);
-    findings
-        .push(told("workflows", remote.get::<Workflows>("/workflows").await.map(|read| workflows(&read.workflows))));
-    findings
-        .push(told("services", remote.get::<Services>("/services").await.map(|read| services(&read.services, now))));
-    let leases = remote.get::<Leases>("/leases").await;
+    findings.push(told(
+        "workflows",
+        remote.get::<WorkflowList<'static>>("/workflows").await.map(|read| workflows(&read.workflows)),
+    ));
+    findings.push(told(
+        "services",
+        remote.get::<ServiceList<'static>>("/services").await.map(|read| services(&read.services, now)),
+    ));
+    let leases = remote.get::<LeaseList<'static>>("/leases").await;
     let shards = leases.as_ref().ok().map(|read| of_supervisors(&read.leases).count());
     findings.push(told("supervisor", leases.map(|read| supervised(&read.leases, now))));
     let path = format!("/orders?state=Error&limit={COUNTED_MAX}");
-    findings.push(told("orders in Error", remote.get::<Page>(&path).await.map(|page| in_error(&page))));
+    findings
+        .push(told("orders in Error", remote.get::<OrderList<Box<RawValue>>>(&path).await.map(|page| in_error(&page))));
     let path = format!("/dead-letters?limit={COUNTED_MAX}");
-    findings.push(told("dead letters", remote.get::<DeadLetterList>(&path).await.map(|page| dead_letters(&page, now))));
+    findings.push(told(
+        "dead letters",
+        remote.get::<DeadLetterList<Box<RawValue>>>(&path).await.map(|page| dead_letters(&page, now)),
+    ));
     let is_denied = denials.get() == ASKED;
     if is_denied {
         let found = "its health is all that whose credentials these are may see";
@@ -86,7 +97,7 @@ impl Seen {
 }
 
 /// The leases by which supervisors share the shards.
-fn of_supervisors(told: &[Lease]) -> impl Iterator<Item = &Lease> {
+fn of_supervisors<'a>(told: &'a [Lease<'a>]) -> impl Iterator<Item = &'a Lease<'a>> {
     told.iter().filter(|lease| lease.name.starts_with(SUPERVISOR))
 }
 
@@ -112,7 +123,7 @@ fn told(denials: &Cell<usize>, check: &str, answer: Result<Finding, RemoteError>
     }
 }
 
-fn reached(health: &Health, url: &str, took_ms: u64) -> Finding {
+fn reached(health: &Health<'_>, url: &str, took_ms: u64) -> Finding {
     let found = format!("{url} says {} after {}", health.status, span(took_ms));
     if health.status == "ok" {
         Finding::ok("reachable", found)
@@ -121,7 +132,7 @@ fn reached(health: &Health, url: &str, took_ms: u64) -> Finding {
     }
 }
 
-fn version(health: &Health) -> Finding {
+fn version(health: &Health<'_>) -> Finding {
     let own = env!("CARGO_PKG_VERSION");
     match health.version.as_deref() {
         Some(theirs) if theirs == own => Finding::ok("version", theirs),
@@ -136,7 +147,7 @@ fn version(health: &Health) -> Finding {
     }
 }
 
-fn workflows(told: &[Workflow]) -> Finding {
+fn workflows(told: &[Workflow<'_>]) -> Finding {
     let current: Vec<String> = told
         .iter()
         .filter(|workflow| workflow.current)
@@ -146,7 +157,7 @@ fn workflows(told: &[Workflow]) -> Finding {
         return Finding::wrong("workflows", "none is for new orders", "deploy again; workflows ship with the program");
     }
     let found = format!("{}, {} versions in all", current.join(", "), told.len());
-    let Ok(shipped) = Shipped::shipped() else { return Finding::ok("workflows", found) };
+    let Ok(shipped) = Workflows::shipped() else { return Finding::ok("workflows", found) };
     let ours = shipped.current();
     let theirs = told.iter().find(|workflow| workflow.current && *workflow.name == *ours.name);
     match theirs {
@@ -159,13 +170,13 @@ fn workflows(told: &[Workflow]) -> Finding {
     }
 }
 
-fn services(told: &[Service], now: Timestamp) -> Finding {
+fn services(told: &[Service<'_>], now: Timestamp) -> Finding {
     let failing: Vec<String> = told
         .iter()
-        .filter(|service| service.state != "Closed")
+        .filter(|service| service.state != Breaker::Closed)
         .map(|service| {
             let next = service.until.map(|at| format!(", tried again {}", from_now(at, now))).unwrap_or_default();
-            format!("{} fails ({} times in a row{next})", service.service, service.failures_in_a_row)
+            format!("{} fails ({} times in a row{next})", service.service, service.failures_in_a_row.unwrap_or(0))
         })
         .collect();
     match (failing.len(), told.len()) {
@@ -178,11 +189,11 @@ fn services(told: &[Service], now: Timestamp) -> Finding {
     Finding::warning("services", failing.join("; "), "mend the service; orders wait and go on by themselves")
 }
 
-fn supervised(told: &[Lease], now: Timestamp) -> Finding {
+fn supervised(told: &[Lease<'_>], now: Timestamp) -> Finding {
     const CHECK: &str = "supervisor";
     const TO_DO: &str = "look at the supervisor's log and its schedule: what is overdue waits until it runs";
-    let seen = |lease: &Lease| lease.renewed_at.or(lease.expires_at);
-    let shards: Vec<&Lease> = of_supervisors(told).collect();
+    let seen = |lease: &Lease<'_>| lease.renewed_at.or(lease.expires_at);
+    let shards: Vec<&Lease<'_>> = of_supervisors(told).collect();
     let Some(last) = shards.iter().filter_map(|lease| seen(lease)).max() else {
         return Finding::wrong(CHECK, "none has run yet", TO_DO);
     };
@@ -191,7 +202,7 @@ fn supervised(told: &[Lease], now: Timestamp) -> Finding {
     if ago_ms > SUPERVISED_WRONG_MS {
         return Finding::wrong(CHECK, found, TO_DO);
     }
-    let is_left = |lease: &&&Lease| seen(lease).is_none_or(|at| at.ms_until(now) > SUPERVISED_WRONG_MS);
+    let is_left = |lease: &&&Lease<'_>| seen(lease).is_none_or(|at| at.ms_until(now) > SUPERVISED_WRONG_MS);
     let left: Vec<&str> = shards.iter().filter(is_left).map(|lease| &*lease.name).collect();
     if !left.is_empty() {
         return Finding::warning(CHECK, format!("{found}; nobody looked after {}", left.join(", ")), TO_DO);
@@ -202,7 +213,7 @@ fn supervised(told: &[Lease], now: Timestamp) -> Finding {
     Finding::ok(CHECK, found)
 }
 
-fn in_error(page: &Page) -> Finding {
+fn in_error(page: &OrderList<Box<RawValue>>) -> Finding {
     let more = if page.next_cursor.is_some() { "at least " } else { "" };
     match page.orders.len() {
         0 => Finding::ok("orders in Error", "none"),
@@ -214,8 +225,8 @@ fn in_error(page: &Page) -> Finding {
     }
 }
 
-fn dead_letters(page: &DeadLetterList, now: Timestamp) -> Finding {
-    let read = page.dead_letters.iter().filter_map(|raw| serde_json::from_str::<DeadLetter>(raw.get()).ok());
+fn dead_letters(page: &DeadLetterList<Box<RawValue>>, now: Timestamp) -> Finding {
+    let read = page.dead_letters.iter().filter_map(|raw| serde_json::from_str::<DeadLetter<'static>>(raw.get()).ok());
     let new = read.filter(|dead_letter| dead_letter.settled_at.ms_until(now) <= DEAD_LETTERS_NEW_MS).count();
     match new {
         0 => Finding::ok("dead letters", "none in the last day"),
@@ -250,7 +261,7 @@ mod tests {
     }
 
     fn supervised_by(leases: &[Value]) -> Finding {
-        supervised(&read::<Leases>(json!({ "Leases": leases })).leases, now())
+        supervised(&read::<LeaseList<'static>>(json!({ "Leases": leases })).leases, now())
     }
 
     #[test]
@@ -271,7 +282,7 @@ mod tests {
             {"Service": "inventory", "State": "Closed"},
             {"Service": "payment", "State": "Open", "Until": until, "FailuresInARow": 7},
         ]});
-        let finding = services(&read::<Services>(told).services, now());
+        let finding = services(&read::<ServiceList<'static>>(told).services, now());
         assert_eq!(finding.state, State::Warning);
         assert_eq!(finding.found, "payment fails (7 times in a row, tried again in 10 s)");
     }
@@ -285,7 +296,7 @@ mod tests {
     fn workflows_are_told_by_their_versions() {
         let of = |version, current| {
             let told = json!({"Workflows": [{"Name": "order", "Version": version, "Current": current}]});
-            workflows(&read::<Workflows>(told).workflows)
+            workflows(&read::<WorkflowList<'static>>(told).workflows)
         };
         assert_eq!(of(1, true).state, State::Ok);
         assert_eq!(of(1, false).state, State::Wrong);
