@@ -1,0 +1,78 @@
+//! The invariants between the crates, as `functions/README.md` has them under "Layout".
+
+use std::collections::BTreeSet;
+
+use tests::documents::files;
+
+/// The crates that a crate may depend on, by its folder. Of those that are not named here, any.
+const ALLOWED: [(&str, &[&str]); 12] = [
+    ("functions/shared/domain", &[]),
+    ("functions/shared/agent", &["domain"]),
+    ("functions/shared/embedded", &["domain"]),
+    ("functions/shared/memory", &["domain"]),
+    ("functions/shared/trace", &["domain"]),
+    ("functions/shared/wire", &["domain"]),
+    ("functions/shared/aws", &["domain", "trace"]),
+    ("functions/api", &["aws", "domain", "wire"]),
+    ("functions/submission", &["aws", "domain"]),
+    ("functions/scheduler", &["aws", "domain"]),
+    ("functions/supervisor", &["aws", "domain"]),
+    ("functions/agents", &["agent", "aws", "domain"]),
+];
+
+/// Longest `main.rs` of a function, in lines.
+const MAIN_LINES_MAX: usize = 40;
+
+/// What a manifest names in its section `[dependencies]`.
+fn dependencies(manifest: &str) -> BTreeSet<&str> {
+    let section = manifest.split("\n[").find(|section| section.starts_with("dependencies]")).unwrap_or_default();
+    section
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split(['.', ' ', '=']).next())
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+#[test]
+fn a_crate_depends_on_those_that_the_layout_allows_and_on_no_other() {
+    let manifests = files(&["toml"]);
+    let workspace = &manifests["Cargo.toml"];
+    let is_ours = |name: &&str| workspace.lines().any(|line| line.starts_with(&format!("{name} = {{ path = ")));
+    for (folder, allowed) in ALLOWED {
+        let found: BTreeSet<&str> =
+            dependencies(&manifests[&format!("{folder}/Cargo.toml")]).into_iter().filter(is_ours).collect();
+        assert_eq!(found, allowed.iter().copied().collect(), "{folder}");
+    }
+}
+
+#[test]
+fn the_domain_has_no_runtime_no_store_and_no_platform() {
+    let manifests = files(&["toml"]);
+    let found = dependencies(&manifests["functions/shared/domain/Cargo.toml"]);
+    let is_outside = |name: &&&str| {
+        ["tokio", "aws-", "lambda_runtime", "rusqlite", "hyper", "getrandom"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+    };
+    assert_eq!(found.iter().find(is_outside), None);
+    assert!(found.contains("serde"), "the manifest is read: {found:?}");
+}
+
+#[test]
+fn a_function_names_its_adapter_in_its_short_main_alone() {
+    let sources = files(&["rs"]);
+    let is_library = |path: &str| {
+        path.starts_with("functions/") && !path.ends_with("/main.rs") && !path.starts_with("functions/shared/aws/")
+    };
+    for (path, text) in sources.iter().filter(|(path, _)| is_library(path)) {
+        let names = |adapter: &str| text.lines().any(|line| line.trim_start().starts_with(&format!("use {adapter}::")));
+        assert!(!names("aws") && !names("embedded"), "{path}");
+    }
+    let mains: Vec<_> =
+        sources.iter().filter(|(path, _)| path.starts_with("functions/") && path.ends_with("/main.rs")).collect();
+    assert_eq!(mains.len(), 5);
+    for (path, text) in mains {
+        assert!(text.lines().count() < MAIN_LINES_MAX && text.contains("aws::"), "{path}");
+    }
+}
