@@ -105,7 +105,7 @@ def description_of_crash(program: Path, log: str) -> str:
         words += [
             f"again: tests/run fuzz --replay {program.name} {written[-1]}",
             f"smaller: {program} -minimize_crash=1 -max_total_time=60 {written[-1]}",
-            f"fixed: keep it as tests/fuzz/corpus/{program.name}/NAME; `cargo test -p tests --test fuzzing` runs it",
+            f"fixed: keep it as tests/fuzz/corpus/{program.name}/NAME; `cargo test -p tests --test proof fuzzing` runs it",
         ]
     return "\n".join(words)
 

@@ -17,7 +17,7 @@
 
 mod aws;
 mod deployed;
-#[path = "../../tests/dynamodb/local.rs"]
+#[path = "../../tests/adapters/dynamodb/local.rs"]
 #[allow(dead_code, reason = "tests use more of it")]
 mod local;
 mod prices;

@@ -1,0 +1,113 @@
+//! A function that does as its messages say.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use aws::config::{QueuePair, QueueUrls};
+use domain::batch::Failures;
+use domain::message::Delivery;
+use rustix::process::{Pid, Signal, kill_process};
+use tests::runtime_api::RuntimeApi;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Set in the process that is the function.
+const IS_FUNCTION: &str = "STEPWARDEN_TEST_IS_FUNCTION";
+
+/// The process of the function; it goes when this is dropped.
+pub(crate) struct Function {
+    process: Child,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Function {
+    pub(crate) fn start(platform: &RuntimeApi) -> Self {
+        Self::that_is("this_is_the_function", platform, &[])
+    }
+
+    /// One that makes traces, as these variables say.
+    pub(crate) fn traced(platform: &RuntimeApi, variables: &[(&str, String)]) -> Self {
+        Self::that_is("this_is_the_traced_function", platform, variables)
+    }
+
+    fn that_is(test: &str, platform: &RuntimeApi, variables: &[(&str, String)]) -> Self {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", &format!("lambda::function::{test}"), "--ignored", "--nocapture"]);
+        command.env(IS_FUNCTION, "1").envs(platform.variables()).envs(variables.iter().cloned());
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().unwrap();
+        let stdout = BufReader::new(process.stdout.take().unwrap());
+        Self { process, stdout }
+    }
+
+    /// Waits until it says a word, on a line of its own.
+    pub(crate) fn says(&mut self, word: &str) {
+        let mut line = String::new();
+        while self.stdout.read_line(&mut line).unwrap() > 0 {
+            if line.trim() == word {
+                return;
+            }
+            line.clear();
+        }
+        panic!("it ended and never said {word}");
+    }
+
+    pub(crate) fn terminate(&self) {
+        kill_process(Pid::from_child(&self.process), Signal::TERM).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn ended_well(&mut self) -> bool {
+        self.process.wait().unwrap().success()
+    }
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// In a process of its own it is the function.
+#[tokio::test]
+#[ignore = "the other tests start it"]
+async fn this_is_the_function() {
+    if std::env::var_os(IS_FUNCTION).is_none() {
+        return;
+    }
+    let priorities = || QueuePair { normal: "http://q/1/a".into(), high: "http://q/1/a-high".into() };
+    let queues = QueueUrls { submission: priorities(), scheduler: priorities(), agents: BTreeMap::new() };
+    aws::lambda::queue(&queues, handle).await.unwrap();
+}
+
+/// In a process of its own it is a function that makes traces.
+#[tokio::test]
+#[ignore = "the other tests start it"]
+async fn this_is_the_traced_function() {
+    if std::env::var_os(IS_FUNCTION).is_none() {
+        return;
+    }
+    aws::telemetry::start("scheduler");
+    let priorities = || QueuePair { normal: "http://q/1/a".into(), high: "http://q/1/a-high".into() };
+    let queues = QueueUrls { submission: priorities(), scheduler: priorities(), agents: BTreeMap::new() };
+    aws::lambda::queue(&queues, super::traces::handle).await.unwrap();
+}
+
+/// Does with one record what its number says.
+async fn handle(batch: Vec<Delivery<u32>>) -> Failures {
+    let [delivery] = batch.as_slice() else { panic!("each record comes by itself") };
+    match delivery.body {
+        Err(_) => Failures(vec![delivery.receipt.clone()]),
+        Ok(2) => panic!("this panic is part of the test"),
+        Ok(4) => pending().await,
+        Ok(5) => {
+            let mut terminated = signal(SignalKind::terminate()).unwrap();
+            println!("\nbegun");
+            terminated.recv().await;
+            Failures::default()
+        }
+        Ok(_) => Failures::default(),
+    }
+}

@@ -1,0 +1,7 @@
+//! The adapters: one conformance suite on every store and queue, the functions as Lambda runs them, HTTP, logs and metrics.
+
+mod conformance;
+mod dynamodb;
+mod http;
+mod lambda;
+mod telemetry;

@@ -1,0 +1,246 @@
+//! The API.
+
+use api::ApiConfig;
+use bytes::Bytes;
+use domain::id::OrderId;
+use domain::message::Action;
+use domain::task::reason;
+use http::Request;
+use serde_json::Value;
+use tests::world::{End, World, drive};
+
+use super::bulk::failed;
+use super::dead_letters;
+use super::node::{CHANNEL, Node, Scene, claimed, command, world};
+use super::scheduler::held;
+
+const HANDLER: &str = "api";
+const CALLER: &str = "shop";
+const KEY: &str = "k1";
+const DOCUMENT: &str = r#"{"Item":"book","Total":12.50,"ReplyChannel":"shop-replies"}"#;
+const COMMAND: &str = r#"{"By":"ada","Reason":"a test"}"#;
+const JOB: &str = r#"{"By":"ada","Reason":"mended","Selector":{},"Canary":1}"#;
+
+/// One request of an application or an operator, and what its answer has to be.
+#[derive(Clone)]
+struct Asked {
+    method: &'static str,
+    path: String,
+    headers: Vec<(&'static str, &'static str)>,
+    body: &'static str,
+    /// A repeat after a lost answer may find it done: then it is answered so as well.
+    answers: Vec<u16>,
+}
+
+impl Asked {
+    fn get(path: impl Into<String>) -> Self {
+        Self { method: "GET", path: path.into(), headers: Vec::new(), body: "", answers: vec![200] }
+    }
+
+    fn post(path: impl Into<String>, body: &'static str) -> Self {
+        Self { method: "POST", path: path.into(), headers: Vec::new(), body, answers: vec![202] }
+    }
+
+    fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    fn or(mut self, status: u16) -> Self {
+        self.answers.push(status);
+        self
+    }
+
+    /// `None`: the API died. Else the status and the body.
+    fn send(&self, world: &World) -> Option<(u16, Value)> {
+        let mut request = Request::builder().method(self.method).uri(&self.path);
+        for (name, value) in &self.headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Bytes::from_static(self.body.as_bytes())).expect("a request");
+        let api_config = ApiConfig::new([CHANNEL]).with_services(["inventory"]);
+        let response = drive(&world.memory, &world.ports, api::handle(&world.ports, &api_config, CALLER, request))?;
+        Some((response.status().as_u16(), serde_json::from_slice(response.body()).expect("JSON")))
+    }
+
+    /// Whether there was a good answer; one that says that something is away is none.
+    fn is_answered(&self, world: &World) -> bool {
+        match self.send(world) {
+            None | Some((503, _)) => false,
+            Some((status, body)) => {
+                assert!(self.answers.contains(&status), "{} {}: {status} {body}", self.method, self.path);
+                true
+            }
+        }
+    }
+
+    fn scene(self, world: World) -> Scene {
+        Scene::asked(world, move |world| self.is_answered(world))
+    }
+}
+
+fn node(what: &'static str, scene: fn() -> Scene) -> Node {
+    Node { handler: HANDLER, what, scene }
+}
+
+/// `POST /orders` with a key, and the id that the order gets.
+fn posted() -> (Asked, OrderId) {
+    (Asked::post("/orders", DOCUMENT).with("Idempotency-Key", KEY), OrderId::from_idempotency_key(CALLER, KEY))
+}
+
+fn commanded(world: World, order_id: OrderId, word: &str) -> Scene {
+    // Once it is carried out the state may forbid it.
+    Asked::post(format!("/orders/{order_id}/{word}"), COMMAND).or(409).scene(world)
+}
+
+/// A job that is planned, with the path under which it is read.
+fn planned() -> (World, Vec<OrderId>, String) {
+    let (world, orders) = failed();
+    let (status, body) = Asked::post("/bulk", JOB).send(&world).expect("an answer");
+    assert_eq!(status, 201);
+    let path = format!("/bulk/{}", body["JobID"].as_str().expect("an id"));
+    (world, orders, path)
+}
+
+fn all_in_error(scene: Scene, orders: Vec<OrderId>) -> Scene {
+    orders.into_iter().fold(scene, |scene, order_id| scene.ends(order_id, End::Error(reason::REJECTED)))
+}
+
+pub(crate) fn nodes() -> Vec<Node> {
+    [orders(), reads(), commands(), jobs()].into_iter().flatten().collect()
+}
+
+fn orders() -> Vec<Node> {
+    vec![
+        node("POST /orders with a key", || {
+            let (asked, order_id) = posted();
+            asked.scene(world()).ends(order_id, End::Processed).checked(|world| assert_eq!(world.tasks().len(), 1))
+        }),
+        node("POST /orders with a key that is stored", || {
+            let (asked, order_id) = posted();
+            let world = world();
+            assert!(asked.is_answered(&world));
+            world.submit();
+            asked.scene(world).ends(order_id, End::Processed).checked(|world| assert_eq!(world.tasks().len(), 1))
+        }),
+        node("POST /orders with a key that is stored, waiting", || {
+            let (asked, order_id) = posted();
+            let world = world();
+            assert!(asked.is_answered(&world));
+            world.run();
+            let asked = Asked { answers: vec![200], ..asked.with("Prefer", "wait=5") };
+            asked.scene(world).ends(order_id, End::Processed)
+        }),
+        node("POST /orders with a key of another document", || {
+            let (asked, order_id) = posted();
+            let world = world();
+            assert!(asked.is_answered(&world));
+            world.submit();
+            let other = Asked { body: r#"{"Item":"another"}"#, answers: vec![422], ..asked };
+            other.scene(world).ends(order_id, End::Processed).checked(|world| assert_eq!(world.tasks().len(), 1))
+        }),
+        node("POST /orders with a key, waiting in vain", || {
+            let (asked, order_id) = posted();
+            let asked = asked.with("Prefer", "wait=1");
+            asked.scene(world()).ends(order_id, End::Processed).checked(|world| assert_eq!(world.tasks().len(), 1))
+        }),
+        // Without a key whoever asks again may get a second order; none is lost, and none is half done.
+        node("POST /orders without a key", || Asked::post("/orders", DOCUMENT).scene(world())),
+    ]
+}
+
+fn reads() -> Vec<Node> {
+    vec![
+        node("GET /orders/{id}", || {
+            let world = world();
+            let order_id = claimed(&world);
+            Asked::get(format!("/orders/{order_id}")).scene(world).ends(order_id, End::Processed)
+        }),
+        node("GET /orders/{id}, waiting", || {
+            let world = world();
+            let order_id = claimed(&world);
+            let asked = Asked::get(format!("/orders/{order_id}")).with("Prefer", "wait=2");
+            asked.scene(world).ends(order_id, End::Processed)
+        }),
+        node("GET /orders", || {
+            let (world, order_id) = held();
+            Asked::get("/orders?state=Error").scene(world).ends(order_id, End::Error(reason::REJECTED))
+        }),
+        node("GET /orders/{id}/document", || {
+            let world = world();
+            let order_id = claimed(&world);
+            Asked::get(format!("/orders/{order_id}/document")).scene(world).ends(order_id, End::Processed)
+        }),
+        node("GET /overview", || {
+            let (world, order_id) = held();
+            Asked::get("/overview").scene(world).ends(order_id, End::Error(reason::REJECTED))
+        }),
+        node("GET /services", || Asked::get("/services").scene(world())),
+        node("GET /leases", || Asked::get("/leases").scene(world())),
+        node("GET /dead-letters", || {
+            let world = world();
+            dead_letters::left_unreadable(&world);
+            world.settle_dead_letters();
+            Asked::get("/dead-letters").scene(world)
+        }),
+        node("GET /health", || Asked::get("/health").scene(world())),
+    ]
+}
+
+fn commands() -> Vec<Node> {
+    vec![
+        node("POST /orders/{id}/resubmit", || {
+            let (world, order_id) = held();
+            commanded(world, order_id, "resubmit").ends(order_id, End::Processed)
+        }),
+        node("POST /orders/{id}/cancel", || {
+            let world = world();
+            let order_id = claimed(&world);
+            commanded(world, order_id, "cancel").ends(order_id, End::Compensated)
+        }),
+        node("POST /orders/{id}/pause", || {
+            let world = world();
+            let order_id = claimed(&world);
+            world.lose_requests("inventory");
+            let scene = commanded(world, order_id, "pause").ends(order_id, End::Processed);
+            scene.then(move |world| {
+                world.schedule();
+                assert!(world.task(order_id).paused.is_some(), "it is paused");
+                world.tell_scheduler(command(world, order_id, Action::Resume));
+            })
+        }),
+        node("POST /orders/{id}/resume", || {
+            let world = world();
+            let order_id = claimed(&world);
+            world.tell_scheduler(command(&world, order_id, Action::Pause));
+            world.schedule();
+            commanded(world, order_id, "resume").ends(order_id, End::Processed)
+        }),
+    ]
+}
+
+fn jobs() -> Vec<Node> {
+    vec![
+        node("POST /bulk", || {
+            let (world, orders) = failed();
+            // A plan whose answer was lost is planned again: a job does nothing until it is started.
+            all_in_error(Asked { answers: vec![201], ..Asked::post("/bulk", JOB) }.scene(world), orders)
+        }),
+        node("GET /bulk", || {
+            let (world, orders, _) = planned();
+            all_in_error(Asked::get("/bulk").scene(world), orders)
+        }),
+        node("GET /bulk/{id}", || {
+            let (world, orders, path) = planned();
+            all_in_error(Asked::get(path).scene(world), orders)
+        }),
+        node("POST /bulk/{id}/start", || {
+            let (world, orders, path) = planned();
+            all_in_error(Asked::post(format!("{path}/start"), COMMAND).or(409).scene(world), orders)
+        }),
+        node("POST /bulk/{id}/cancel", || {
+            let (world, orders, path) = planned();
+            all_in_error(Asked::post(format!("{path}/cancel"), COMMAND).or(409).scene(world), orders)
+        }),
+    ]
+}

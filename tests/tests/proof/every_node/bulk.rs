@@ -1,0 +1,155 @@
+//! The supervisor's steps of the jobs that resubmit many orders.
+
+use std::sync::Arc;
+
+use domain::bulk::{DryRun, Job, JobState, Spec};
+use domain::id::OrderId;
+use domain::ports::{Commit, Environment, Jobs};
+use domain::task::{Direction, reason};
+use supervisor::Settings;
+use tests::conformance::samples;
+use tests::world::{End, PATIENT, World, drive, now};
+
+use super::node::{Node, Scene, with};
+
+const HANDLER: &str = "bulk jobs";
+const JOB: &str = "j1";
+/// How many orders stand in `Error`, and how many of them go first.
+const ORDERS: u32 = 3;
+const CANARIES: u32 = 1;
+
+/// One run. What goes wrong in it is left to the next, which comes anyway.
+fn tick(world: &World) {
+    let (instance, settings) = (world.instance("supervisor"), Settings::default());
+    if let Some(Err(error)) = drive(&world.memory, &world.ports, supervisor::bulk(&world.ports, &instance, &settings)) {
+        assert!(error.to_string().ends_with("unavailable"), "{error}");
+    }
+}
+
+/// Orders that were refused, and whose service would take them now.
+pub(crate) fn failed() -> (World, Vec<OrderId>) {
+    let world = with(&PATIENT.replace("on_rejected = \"compensate\"", "on_rejected = \"hold\""));
+    let orders: Vec<OrderId> = (1..=ORDERS).map(|n| world.post(n)).collect();
+    for _ in &orders {
+        world.remote.declines("reserve", Direction::Forward);
+    }
+    world.run();
+    for &order_id in &orders {
+        assert_eq!(world.task(order_id).reason.as_ref().map(|reason| &*reason.code), Some(reason::REJECTED));
+    }
+    (world, orders)
+}
+
+/// Writes a job about all of them, in the state that `change` gives it.
+fn planned(world: &World, change: impl FnOnce(&Job) -> Job) {
+    let spec: Spec = serde_json::from_str(r#"{"By":"ada","Reason":"mended","RatePerSecond":1}"#).expect("a job");
+    let at = world.memory.now();
+    let job = Job::plan(JOB.into(), Spec { canary: CANARIES, ..spec }, DryRun::default(), at).expect("a job");
+    assert_eq!(now(world.memory.set_job(0, Arc::new(change(&job)))).expect("a store"), Commit::Committed);
+}
+
+fn started(job: &Job) -> Job {
+    let at = job.planned_at;
+    Job { version: 1, ..job.start("ada", "go", at).expect("a start") }
+}
+
+fn job(world: &World) -> Arc<Job> {
+    now(world.memory.job(JOB)).expect("a store").expect("the job")
+}
+
+/// A scene of a run of the supervisor; after it the job is carried on until it is over, and each order was resubmitted
+/// exactly once.
+fn ticked(world: World, orders: Vec<OrderId>) -> Scene {
+    let scene = Scene::asked(world, |world| {
+        tick(world);
+        true
+    });
+    let scene = scene.then(|world| {
+        for _ in 0..600 {
+            if job(world).state.is_final() {
+                return;
+            }
+            world.run();
+            world.memory.advance(1_000);
+            tick(world);
+        }
+        panic!("the job does not end: {:#?}", job(world));
+    });
+    orders.iter().fold(scene, |scene, &order_id| scene.ends(order_id, End::Processed)).checked(move |world| {
+        let job = job(world);
+        assert_eq!((&job.state, job.tally.recovered, job.tally.failed_again), (&JobState::Done, u64::from(ORDERS), 0));
+        for &order_id in &orders {
+            let task = world.task(order_id);
+            let resubmitted = task.history.iter().filter(|line| &*line.what == "resubmitted").count();
+            assert_eq!(resubmitted, 1, "{:#?}", task.history);
+        }
+    })
+}
+
+pub(crate) fn nodes() -> Vec<Node> {
+    let node = |what, scene| Node { handler: HANDLER, what, scene };
+    vec![
+        node("the canaries are put on their way", || {
+            let (world, orders) = failed();
+            planned(&world, started);
+            ticked(world, orders)
+        }),
+        node("the others follow", || {
+            let (world, orders) = failed();
+            planned(&world, started);
+            tick(&world);
+            world.run();
+            world.memory.advance(1_000);
+            ticked(world, orders)
+        }),
+        node("a command that nothing came of is sent again", || {
+            let (world, orders) = failed();
+            planned(&world, started);
+            tick(&world);
+            world.lose_scheduler_messages();
+            world.memory.advance(16_000);
+            ticked(world, orders)
+        }),
+        node("the last order is settled", || {
+            let (world, orders) = failed();
+            planned(&world, started);
+            for _ in 0..ORDERS {
+                tick(&world);
+                world.run();
+                world.memory.advance(1_000);
+            }
+            assert!(!job(&world).state.is_final());
+            ticked(world, orders)
+        }),
+        node("a job that waits for its start", || {
+            let (world, orders) = failed();
+            planned(&world, Clone::clone);
+            let scene = Scene::asked(world, |world| {
+                tick(world);
+                true
+            });
+            orders.into_iter().fold(scene, |scene, order_id| scene.ends(order_id, End::Error(reason::REJECTED)))
+        }),
+        node("no order is left to resubmit", || {
+            let world = with(PATIENT);
+            planned(&world, started);
+            Scene::asked(world, |world| {
+                tick(world);
+                true
+            })
+            .then(|world| {
+                world.memory.advance(20_000);
+                tick(world);
+            })
+            .checked(|world| assert_eq!(job(world).state, JobState::Done))
+        }),
+        node("an order that is not meant", || {
+            let (world, orders) = failed();
+            let spare = samples::order(ORDERS + 1);
+            let other = world.post_order(spare);
+            world.run();
+            planned(&world, started);
+            ticked(world, orders).ends(other, End::Processed)
+        }),
+    ]
+}

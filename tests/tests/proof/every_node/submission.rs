@@ -1,0 +1,42 @@
+//! The submission.
+
+use domain::order::Order;
+use tests::conformance::samples;
+use tests::world::{End, World};
+
+use super::node::{Node, Scene, order, world};
+
+const HANDLER: &str = "submission";
+
+pub(crate) fn nodes() -> Vec<Node> {
+    let node = |what, scene| Node { handler: HANDLER, what, scene };
+    vec![
+        node("stores an order", || {
+            let world = world();
+            let order_id = world.post_order(order());
+            Scene::fed(world, World::submit).ends(order_id, End::Processed)
+        }),
+        node("takes an order that is stored as done", || {
+            let world = world();
+            world.post_order(order());
+            world.submit();
+            let order_id = world.post_order(order());
+            Scene::fed(world, World::submit).ends(order_id, End::Processed)
+        }),
+        node("refuses another document under the same key", || {
+            let world = world();
+            let order_id = world.post_order(order());
+            world.submit();
+            let other = samples::order_with(1, r#"{"Item":"another"}"#);
+            world.post_order(Order { order_id, ..other });
+            Scene::fed(world, World::submit)
+                .ends(order_id, End::Processed)
+                .checked(|world| assert_eq!(world.tasks().len(), 1))
+        }),
+        node("stores two orders of one batch", || {
+            let world = world();
+            let (one, other) = (world.post_order(order()), world.post(2));
+            Scene::fed(world, World::submit).ends(one, End::Processed).ends(other, End::Processed)
+        }),
+    ]
+}

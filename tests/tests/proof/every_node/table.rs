@@ -1,0 +1,212 @@
+//! All nodes, failed one after the other, and the table of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use memory::faulty::Fault;
+
+use super::node::{Node, Play};
+use super::{agents, api, bulk, dead_letters, scheduler, submission, supervisor};
+
+/// Each way in which a call can go wrong.
+const FAULTS: [Fault; 6] =
+    [Fault::Fails, Fault::AnswerLost, Fault::TriedTwice, Fault::Conflicts, Fault::DiesBefore, Fault::DiesAfter];
+
+/// Calls with a condition that may not hold.
+const CONDITIONAL: [&str; 6] =
+    ["store.commit", "services.set_health", "memos.set_memo", "jobs.set_job", "leases.acquire", "leases.renew"];
+
+/// Scenes in which a handler needs nothing of the world.
+const NEED_NOTHING: [&str; 2] = ["GET /health", "a request after CompleteBy: silence"];
+
+/// What each handler calls.
+pub(crate) const USES: [(&str, &[&str]); 7] = [
+    (
+        "api",
+        &[
+            "jobs.job",
+            "jobs.jobs",
+            "jobs.set_job",
+            "leases.all_leases",
+            "letters.letters",
+            "queues.submit",
+            "queues.to_scheduler",
+            "services.all_health",
+            "store.list",
+            "store.order",
+            "store.settled",
+            "store.task",
+        ],
+    ),
+    ("submission", &["queues.to_scheduler", "store.insert"]),
+    (
+        "scheduler",
+        &[
+            "events.notify",
+            "events.publish",
+            "queues.to_agent",
+            "queues.to_scheduler",
+            "store.commit",
+            "store.order",
+            "store.task",
+        ],
+    ),
+    (
+        "agents",
+        &[
+            "memos.memo",
+            "memos.set_memo",
+            "queues.return_to_agent",
+            "queues.to_scheduler",
+            "services.health",
+            "services.set_health",
+        ],
+    ),
+    (
+        "supervisor",
+        &[
+            "events.notify",
+            "events.publish",
+            "leases.acquire",
+            "leases.release",
+            "leases.renew",
+            "queues.to_scheduler",
+            "store.commit",
+            "store.due",
+            "store.order",
+            "store.task",
+        ],
+    ),
+    (
+        "dead letters",
+        &[
+            "events.notify",
+            "events.publish",
+            "letters.record",
+            "store.commit",
+            "store.insert",
+            "store.order",
+            "store.task",
+        ],
+    ),
+    (
+        "bulk jobs",
+        &[
+            "jobs.job",
+            "jobs.jobs",
+            "jobs.set_job",
+            "leases.acquire",
+            "leases.release",
+            "leases.renew",
+            "queues.to_scheduler",
+            "store.list",
+            "store.task",
+        ],
+    ),
+];
+
+/// What came of one handler.
+#[derive(Default)]
+struct Row {
+    scenes: usize,
+    calls: usize,
+    met: BTreeMap<&'static str, usize>,
+    by_fault: BTreeMap<String, usize>,
+}
+
+fn all() -> Vec<Node> {
+    let handlers = [
+        api::nodes(),
+        submission::nodes(),
+        scheduler::nodes(),
+        agents::nodes(),
+        supervisor::nodes(),
+        dead_letters::nodes(),
+        bulk::nodes(),
+    ];
+    handlers.into_iter().flatten().collect()
+}
+
+/// Fails a scene at every call in every way.
+fn fail_everywhere(node: &Node, row: &mut Row) {
+    let Node { handler, what, .. } = node;
+    let calls = node.play(Play::Well);
+    assert!(!calls.is_empty() || NEED_NOTHING.contains(what), "{handler}, {what}: there was nothing to do");
+    row.scenes += 1;
+    row.calls += calls.len();
+    node.play(Play::Twice);
+    *row.by_fault.entry("Twice".to_owned()).or_default() += 1;
+    for (place, &call) in calls.iter().enumerate() {
+        *row.met.entry(call).or_default() += 1;
+        for fault in FAULTS.into_iter().filter(|fault| *fault != Fault::Conflicts || CONDITIONAL.contains(&call)) {
+            // Shown where the play fails.
+            println!("{handler}, {what}: {fault:?} at call {place}, {call}");
+            node.play(Play::Struck(place, fault));
+            *row.by_fault.entry(format!("{fault:?}")).or_default() += 1;
+        }
+    }
+}
+
+fn print(rows: &BTreeMap<&str, Row>) {
+    let kinds: Vec<String> = FAULTS.iter().map(|fault| format!("{fault:?}")).chain(["Twice".to_owned()]).collect();
+    println!(
+        "\n{:<13} {:>6} {:>6} {}",
+        "handler",
+        "scenes",
+        "calls",
+        kinds.iter().map(|kind| format!("{kind:>11}")).collect::<String>()
+    );
+    for (handler, row) in rows {
+        let counts: String = kinds.iter().map(|kind| format!("{:>11}", row.by_fault.get(kind).unwrap_or(&0))).collect();
+        println!("{handler:<13} {:>6} {:>6} {counts}", row.scenes, row.calls);
+        for (call, times) in &row.met {
+            println!("{:<13} {:>6} {times:>6}  {call}", "", "");
+        }
+    }
+    let sum = |of: &dyn Fn(&Row) -> usize| rows.values().map(of).sum::<usize>();
+    let plays = sum(&|row| row.by_fault.values().sum());
+    println!("{:<13} {:>6} {:>6} {plays:>11} plays", "in all", sum(&|row| row.scenes), sum(&|row| row.calls));
+}
+
+#[test]
+fn every_handler_failed_at_every_node_in_every_way_comes_to_the_end_that_it_comes_to_without() {
+    let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
+    for node in all() {
+        fail_everywhere(&node, rows.entry(node.handler).or_default());
+    }
+    print(&rows);
+    for (handler, uses) in USES {
+        let met: Vec<&str> = rows[handler].met.keys().copied().collect();
+        assert_eq!(met, uses, "the calls of {handler} are not those that are written down");
+    }
+}
+
+#[test]
+fn every_method_of_every_port_is_called_by_some_handler() {
+    let used: BTreeSet<&str> = USES.iter().flat_map(|(_, uses)| *uses).copied().collect();
+    let methods = methods_of_ports();
+    assert_eq!(used, methods.iter().map(String::as_str).collect());
+}
+
+/// Like `store.commit`: the methods of the ports that can fail, read from their sources. `Environment` cannot,
+/// and the receiving end of a queue is the host's.
+fn methods_of_ports() -> BTreeSet<String> {
+    let ports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions/shared/domain/src/ports");
+    let mut methods = BTreeSet::new();
+    for entry in fs::read_dir(ports).expect("the ports") {
+        let text = fs::read_to_string(entry.expect("a file").path()).expect("a source");
+        let mut port = None;
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("pub trait ") {
+                let name = rest.split([':', '<']).next().expect("a name").to_lowercase();
+                port = Some(name).filter(|name| !["environment", "source"].contains(&name.as_str()));
+            } else if line == "}" {
+                port = None;
+            } else if let (Some(port), Some(rest)) = (&port, line.strip_prefix("    fn ")) {
+                methods.insert(format!("{port}.{}", rest.split('(').next().expect("a name")));
+            }
+        }
+    }
+    methods
+}

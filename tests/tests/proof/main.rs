@@ -1,0 +1,10 @@
+//! The proof, in small: the rules under every fault, the simulation, the model, the kept inputs of the fuzzers.
+//! `tests/README.md` says what each part holds and how it is run at length.
+
+mod bugs;
+mod every_node;
+mod faults;
+mod fuzzing;
+mod model;
+mod protocol;
+mod simulation;

@@ -1,0 +1,195 @@
+//! The auditor also reports a broken rule that is not one of the numbered invariants.
+
+use std::sync::Arc;
+
+use tests::simulation::auditor::Invariant;
+use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Seen, StepState, Way};
+
+use super::auditor::{complains, is_good};
+use super::histories::{DOCUMENT, FINGERPRINT, History, OUTPUT, WITHIN_MS, finish, free, order, step_of, undo_of};
+
+fn acknowledged_by(by: u32, earlier: Vec<u32>, given_ms: i64, clock_ms: i64) -> Seen {
+    Seen::Acknowledged { order: order(), by, earlier, given_ms, is_whole: true, clock_ms }
+}
+
+#[test]
+fn rule_12_a_command_that_nothing_comes_of() {
+    let commanded = |mut history: History, action| {
+        let looked_at = history.record.version;
+        history.see(Seen::Wished { order: order(), action });
+        history.see(Seen::Promised { order: order(), action });
+        (history, Seen::Granted { order: order(), action, looked_at })
+    };
+    let failed = || {
+        let mut history = History::claimed();
+        history.reply(step_of(0, 1), Ending::Failed);
+        history.write(|record| {
+            free(&mut record.steps[0]);
+            record.steps[0].state = StepState::Error;
+            record.steps[0].failures = 1;
+            record.steps[0].last_error = Some(("declined".into(), 0));
+            record.state = OrderState::Error;
+            record.reason = Some(("dead-letter".into(), record.version));
+            record.unsent.push((Kind::NeedsOperator, record.version));
+        });
+        history
+    };
+    let paused = || {
+        let mut history = History::stored();
+        history.write(|record| record.paused = true);
+        history
+    };
+    let dropped = [
+        (History::half(), "Cancel"),
+        (failed(), "Cancel"),
+        (failed(), "Resubmit"),
+        (History::half(), "Pause"),
+        (paused(), "Resume"),
+    ];
+    for (history, action) in dropped {
+        let (history, granted) = commanded(history, action);
+        complains(Invariant::Operator, history, |history| history.see(granted));
+    }
+    let (mut history, granted) = commanded(paused(), "Resume");
+    history.write(|record| record.paused = false);
+    history.see(granted);
+    is_good(&history);
+    let (mut history, granted) = commanded(History::compensating(), "Cancel");
+    history.see(granted);
+    is_good(&history);
+    complains(Invariant::Operator, History::half(), |history| {
+        history.see(Seen::Promised { order: order(), action: "Cancel" });
+    });
+}
+
+#[test]
+fn rule_2_a_message_that_is_let_go_before_what_follows_from_it_is_sent() {
+    let acknowledged = |by, earlier, clock_ms| acknowledged_by(by, earlier, 1_000, clock_ms);
+    let claimed = || {
+        let mut history = History::stored();
+        history.claim_only(0);
+        history
+    };
+    complains(Invariant::SendBeforeAcknowledge, claimed(), |history| history.see(acknowledged(1, vec![], 0)));
+    complains(Invariant::SendBeforeAcknowledge, claimed(), |history| history.see(acknowledged(2, vec![1], 0)));
+    let mut history = claimed();
+    history.see(acknowledged(2, vec![], 0));
+    // It was given the message before the other claimed.
+    history.see(acknowledged_by(2, vec![1], 0, 0));
+    history.see(acknowledged(1, vec![], WITHIN_MS * 2));
+    is_good(&history);
+    let mut unwoken = History::new();
+    unwoken.see(Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), document: DOCUMENT, channel: None });
+    unwoken.see(Seen::Kept { order: order() });
+    unwoken.insert();
+    complains(Invariant::SendBeforeAcknowledge, unwoken, |history| {
+        history.see(Seen::LetGo { order: order(), is_submitted: true });
+    });
+}
+
+#[test]
+fn rule_2_a_request_that_is_let_go_although_its_reply_could_not_be_sent() {
+    let unsent = || {
+        let mut history = History::claimed();
+        history.see(Seen::Unsent { of: step_of(0, 1), by: 7 });
+        history
+    };
+    let dismissed = |by, returned| Seen::Dismissed { of: step_of(0, 1), by, returned };
+    complains(Invariant::SendBeforeAcknowledge, unsent(), |history| history.see(dismissed(7, 0)));
+    let mut history = unsent();
+    history.see(dismissed(8, 0));
+    history.see(dismissed(7, 1));
+    is_good(&history);
+}
+
+#[test]
+fn rule_9_an_undo_while_the_forward_attempt_may_still_run_and_a_claim_within_the_back_off() {
+    let mut turned = History::claimed();
+    turned.see(Seen::Wished { order: order(), action: "Cancel" });
+    turned.write(|record| {
+        record.state = OrderState::Compensating;
+        record.reason = Some(("cancelled".into(), record.version));
+        free(&mut record.steps[0]);
+        record.steps[0].way = Way::Undo;
+    });
+    complains(Invariant::NothingAfterUndo, turned, |history| history.claim_only(0));
+    let mut waiting = History::claimed();
+    waiting.expire(0);
+    let until_ms = waiting.now_ms + 500;
+    waiting.count(0, "expired");
+    waiting.write(|record| record.steps[0].not_before_ms = Some(until_ms));
+    complains(Invariant::Claims, waiting, |history| history.claim_only(0));
+}
+
+#[test]
+fn rule_12_an_order_that_is_paused_and_starts_something() {
+    let mut paused = History::half();
+    paused.write(|record| record.paused = true);
+    complains(Invariant::Operator, paused, |history| history.claim_only(1));
+}
+
+#[test]
+fn rule_14_an_order_that_nobody_looks_at_or_too_late() {
+    complains(Invariant::Watched, History::claimed(), |history| history.write(|record| record.watch_ms = None));
+    complains(Invariant::Watched, History::claimed(), |history| {
+        history.write(|record| record.watch_ms = Some(WITHIN_MS * 10));
+    });
+}
+
+#[test]
+fn a_call_with_another_document_or_without_what_came_before() {
+    let outputs = |outputs: &[(usize, u64)]| outputs.iter().copied().collect();
+    complains(Invariant::Body, History::claimed(), |history| {
+        history.call_with(step_of(0, 1), "key", Body { document: 8, outputs: [].into() });
+    });
+    for wrong in [&[][..], &[(0, 12)], &[(0, OUTPUT), (1, OUTPUT)]] {
+        let mut history = History::half();
+        history.claim(1);
+        complains(Invariant::Body, history, |history| {
+            history.call_with(step_of(1, 1), "key", Body { document: DOCUMENT, outputs: outputs(wrong) });
+        });
+    }
+    complains(Invariant::Body, History::compensating(), |history| {
+        history.call_with(undo_of(0, 2), "key", Body { document: DOCUMENT, outputs: [].into() });
+    });
+}
+
+#[test]
+fn what_came_of_a_step_and_nobody_said_or_which_changes() {
+    let mut history = History::claimed();
+    history.succeed(0);
+    complains(Invariant::Record, history, |history| {
+        history.write(|record| {
+            finish(&mut record.steps[0]);
+            record.steps[0].output = Some(12);
+        });
+    });
+    complains(Invariant::Record, History::half(), |history| history.write(|record| record.steps[0].output = None));
+}
+
+#[test]
+fn a_dead_letter_that_no_order_can_tell_of_and_nobody_is_told_of() {
+    let dead_letter = |make: fn(Arc<str>) -> Seen| make("1-7".into());
+    complains(Invariant::Alert, History::new(), |history| {
+        history.see(dead_letter(|id| Seen::DeadLetterDue { id }));
+        history.see(dead_letter(|id| Seen::DeadLetterGone { id }));
+    });
+    let mut history = History::new();
+    history.see(dead_letter(|id| Seen::DeadLetterDue { id }));
+    history.see(dead_letter(|id| Seen::LetterTold { id }));
+    history.see(dead_letter(|id| Seen::DeadLetterGone { id }));
+    is_good(&history);
+}
+
+#[test]
+fn a_record_that_skips_a_version_changes_its_workflow_or_comes_twice() {
+    complains(Invariant::Record, History::claimed(), |history| history.write(|record| record.version += 1));
+    complains(Invariant::Record, History::claimed(), |history| history.write(|record| record.workflow = 2));
+    complains(Invariant::Record, History::stored(), History::insert);
+    complains(Invariant::Record, History::new(), History::insert);
+}
+
+#[test]
+fn a_panic_is_a_complaint() {
+    complains(Invariant::Panic, History::new(), |history| history.see(Seen::Panicked { words: "oh".into() }));
+}

@@ -1,0 +1,155 @@
+//! Whatever the code can write, within its own limits, is as the schemas say.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX};
+use domain::message::{
+    Action, Command, Deferral, Failure, Outcome, Priority, Reply, Request, SchedulerMessage, Wake, idempotency_key,
+};
+use domain::order::Order;
+use domain::task::Direction;
+use domain::time::Timestamp;
+use proptest::collection::{btree_map, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngSeed};
+use serde_json::Value;
+
+use super::read::{name_of, read, written};
+use super::schemas::Schemas;
+
+/// Always the same cases, and nothing left on disk.
+fn cases() -> Config {
+    Config { cases: 300, failure_persistence: None, rng_seed: RngSeed::Fixed(6), ..Config::default() }
+}
+
+/// A text of one to so many characters.
+fn text(chars_max: usize) -> impl Strategy<Value = Arc<str>> {
+    vec(any::<char>(), 1..=chars_max).prop_map(|chars| chars.into_iter().collect::<String>().into())
+}
+
+fn name() -> impl Strategy<Value = Arc<str>> {
+    "[A-Za-z0-9_-]{1,64}".prop_map(Into::into)
+}
+
+fn value() -> impl Strategy<Value = Json> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        // One that is the same after it was written and read.
+        any::<i32>().prop_map(|quarters| Value::from(f64::from(quarters) / 4.0)),
+        ".{0,12}".prop_map(Value::from),
+    ];
+    let nested = leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![vec(inner.clone(), 0..4).prop_map(Value::from), btree_map(".{0,8}", inner, 0..4).prop_map(object)]
+    });
+    nested.prop_map(|value| Json::of(&value))
+}
+
+fn object(members: BTreeMap<String, Value>) -> Value {
+    Value::Object(members.into_iter().collect())
+}
+
+fn document() -> impl Strategy<Value = Json> {
+    btree_map(".{0,8}", value(), 0..4).prop_map(|members| Json::of(&members))
+}
+
+fn order_id() -> impl Strategy<Value = OrderId> {
+    let generated = (0..281_474_976_710_655_i64, any::<[u64; 2]>());
+    let generated = generated.prop_map(|(ms, bits)| OrderId::generate(Timestamp::from_epoch_ms(ms), bits));
+    prop_oneof![generated, ".{0,20}".prop_map(|key| OrderId::from_idempotency_key("shop", &key))]
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    (0..=253_402_300_799_999_i64).prop_map(Timestamp::from_epoch_ms)
+}
+
+fn direction() -> impl Strategy<Value = Direction> {
+    prop_oneof![Just(Direction::Forward), Just(Direction::Undo)]
+}
+
+fn outcome() -> impl Strategy<Value = Outcome> {
+    prop_oneof![
+        value().prop_map(Outcome::Done),
+        (text(401), text(401)).prop_map(|(code, message)| Outcome::Failed(Failure { code, message })),
+        (0..=DEFERRAL_MS_MAX).prop_map(|wait_ms| Outcome::Deferred(Deferral { wait_ms })),
+    ]
+}
+
+fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
+    let action = prop_oneof![Just(Action::Resubmit), Just(Action::Cancel), Just(Action::Pause), Just(Action::Resume)];
+    let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));
+    let reply = (order_id(), name(), direction(), 1..=u32::MAX, outcome(), any::<u32>()).prop_map(
+        |(order_id, step, direction, attempt, outcome, hops)| {
+            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops })
+        },
+    );
+    let command = (order_id(), action, text(256), text(256), option::of(1..=u64::MAX)).prop_map(
+        |(order_id, action, by, reason, version)| {
+            SchedulerMessage::Command(Command { order_id, action, by, reason, version })
+        },
+    );
+    prop_oneof![wake, reply, command]
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let of = (order_id(), name(), direction(), 1..=u32::MAX);
+    let priority = prop_oneof![Just(Priority::Normal), Just(Priority::High)];
+    let time = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
+    (of, time, priority, document(), btree_map(name(), value(), 0..3)).prop_map(
+        |((order_id, step, direction, attempt), (complete_by, budget_ms, hops), priority, order, outputs)| Request {
+            order_id,
+            idempotency_key: idempotency_key(order_id, &step, direction),
+            step,
+            direction,
+            attempt,
+            complete_by,
+            budget_ms,
+            hops,
+            priority,
+            order,
+            outputs,
+        },
+    )
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    let optional = (option::of(text(64)), option::of(text(256)));
+    let priority = option::of(prop_oneof![Just(Priority::Normal), Just(Priority::High)]);
+    (order_id(), document(), time(), text(100), optional, priority).prop_map(
+        |(order_id, document, submitted_at, submitter, (reply_channel, correlation_id), priority)| Order {
+            order_id,
+            fingerprint: document.fingerprint().into(),
+            document,
+            submitted_at,
+            submitter,
+            reply_channel,
+            correlation_id,
+            priority,
+        },
+    )
+}
+
+/// A message is as its closed schema says, and is read again as it was.
+fn holds(schemas: &Schemas, name: &str, message: &Value) -> Result<(), TestCaseError> {
+    schemas.check(name, message).map_err(TestCaseError::fail)?;
+    prop_assert_eq!(&read(name, message).map_err(TestCaseError::fail)?, message);
+    Ok(())
+}
+
+#[test]
+fn whatever_the_code_writes_is_as_the_schemas_say() {
+    let schemas = Schemas::closed();
+    let mut runner = proptest::test_runner::TestRunner::new(cases());
+    let drawn = (scheduler_message(), request(), order());
+    let run = runner.run(&drawn, |(message, request, order)| {
+        holds(&schemas, name_of(&message), &written(&message))?;
+        holds(&schemas, "request", &written(&request))?;
+        holds(&schemas, "submission", &written(&order))
+    });
+    run.unwrap_or_else(|failed| panic!("{failed}"));
+}

@@ -1,0 +1,144 @@
+//! The schemas, and what they say of a message.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use boon::{Compiler, Draft, SchemaIndex};
+use serde_json::{Map, Value};
+
+use crate::template::cloudformation::root;
+
+/// Where the schemas are for the compiler, which wants an absolute place. Nobody looks there.
+const BASE: &str = "https://contracts.invalid/schemas/";
+/// Parts of others, and no message.
+const COMMON: &str = "common";
+/// An event in the frame that the bus puts around it.
+pub(crate) const FRAME: &str = "bus-event";
+
+/// The folder of the contracts.
+pub(crate) fn folder() -> PathBuf {
+    root().join("infra/contracts")
+}
+
+/// All files of a folder of the contracts, by their names without `.json`.
+pub(crate) fn files(of: &str) -> BTreeMap<String, Value> {
+    let entries = std::fs::read_dir(folder().join(of)).unwrap().map(|entry| entry.unwrap().path());
+    let entries = entries.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    let read = |path: &PathBuf| serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    entries.map(|path| (path.file_stem().unwrap().to_str().unwrap().to_owned(), read(&path))).collect()
+}
+
+/// The names of all messages: each has a schema of its own.
+pub(crate) fn messages() -> Vec<String> {
+    files("schemas").into_keys().filter(|name| ![COMMON, FRAME].contains(&name.as_str())).collect()
+}
+
+/// The compiled schemas.
+pub(crate) struct Schemas {
+    compiled: boon::Schemas,
+    places: BTreeMap<String, SchemaIndex>,
+}
+
+impl Schemas {
+    /// As they are: members that they do not name may be there.
+    pub(crate) fn open() -> Self {
+        Self::from(files("schemas"))
+    }
+
+    /// Only the members that they name may be there: this is how what is written is held to them, or a new member would
+    /// go unnoticed.
+    pub(crate) fn closed() -> Self {
+        Self::from(files("schemas").into_iter().map(|(name, schema)| (name, closed(schema))).collect())
+    }
+
+    fn from(files: BTreeMap<String, Value>) -> Self {
+        let mut compiler = Compiler::new();
+        compiler.set_default_draft(Draft::V2020_12);
+        compiler.enable_format_assertions();
+        let place = |name: &String| format!("{BASE}{name}.json");
+        let names: Vec<String> = files.keys().cloned().collect();
+        for (name, schema) in files {
+            compiler.add_resource(&place(&name), schema).unwrap();
+        }
+        let mut compiled = boon::Schemas::new();
+        let places = names.into_iter().map(|name| {
+            let index =
+                compiler.compile(&place(&name), &mut compiled).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+            (name, index)
+        });
+        let places = places.collect();
+        Self { compiled, places }
+    }
+
+    /// What is wrong with a message, in words.
+    pub(crate) fn check(&self, name: &str, message: &Value) -> Result<(), String> {
+        let place = *self.places.get(name).unwrap_or_else(|| panic!("there is no schema {name}"));
+        self.compiled.validate(message, place).map_err(|error| format!("{name}: {error:#}\n{message:#}"))
+    }
+
+    /// Whether it allows this message.
+    pub(crate) fn allows(&self, name: &str, message: &Value) -> bool {
+        self.check(name, message).is_ok()
+    }
+}
+
+/// The schema with every object closed that names members.
+fn closed(schema: Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let mut members: Map<String, Value> =
+                members.into_iter().map(|(name, value)| (name, closed(value))).collect();
+            if members.contains_key("properties") && !members.contains_key("additionalProperties") {
+                members.insert("additionalProperties".to_owned(), false.into());
+            }
+            Value::Object(members)
+        }
+        Value::Array(elements) => elements.into_iter().map(closed).collect(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
+    }
+}
+
+#[test]
+fn every_example_is_as_its_schema_says() {
+    let schemas = Schemas::open();
+    for (name, schema) in files("schemas").into_iter().filter(|(name, _)| name != COMMON) {
+        let examples = schema["examples"].as_array().unwrap();
+        assert!(!examples.is_empty(), "{name}");
+        for example in examples {
+            schemas.check(&name, example).unwrap();
+        }
+    }
+}
+
+#[test]
+fn every_part_says_what_it_is() {
+    for (name, schema) in files("schemas") {
+        said(&schema, &name);
+    }
+}
+
+/// Every schema of a member has words, its own or those of what it refers to.
+fn said(schema: &Value, place: &str) {
+    let Value::Object(members) = schema else { return };
+    if let Some(properties) = members.get("properties").and_then(Value::as_object) {
+        for (name, property) in properties {
+            let place = format!("{place}.{name}");
+            let is_said = property.get("description").is_some()
+                || property.get("$ref").is_some()
+                || property.get("properties").is_some()
+                || property.get("anyOf").is_some();
+            assert!(is_said, "{place} has no description");
+            said(property, &place);
+        }
+    }
+    for (name, inner) in
+        members.iter().filter(|(name, _)| ["$defs", "oneOf", "anyOf", "items"].contains(&name.as_str()))
+    {
+        let inner: Vec<&Value> = match inner {
+            Value::Array(all) => all.iter().collect(),
+            Value::Object(all) if name == "$defs" => all.values().collect(),
+            Value::Object(_) | Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => vec![inner],
+        };
+        inner.iter().for_each(|inner| said(inner, &format!("{place}/{name}")));
+    }
+}

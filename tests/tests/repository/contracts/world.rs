@@ -1,0 +1,179 @@
+//! What real orders lead to, on ports in memory: every message on its way is as its schema says.
+
+use std::collections::BTreeSet;
+
+use domain::id::OrderId;
+use domain::message::{Action, Command, Outcome, Request, SchedulerMessage, decode};
+use domain::order::Order;
+use domain::ports::SourceQueue;
+use domain::task::{Direction, ProcessState};
+use serde_json::Value;
+use tests::conformance::samples;
+use tests::world::{AGENTS, Act, PATIENT, World};
+
+use super::read::{name_of, name_of_event, read, written};
+use super::schemas::{Schemas, messages};
+
+/// Looks at everything that passes by.
+struct Witness {
+    schemas: Schemas,
+    seen: BTreeSet<String>,
+}
+
+impl Witness {
+    fn new() -> Self {
+        Self { schemas: Schemas::closed(), seen: BTreeSet::new() }
+    }
+
+    fn see(&mut self, name: &str, message: &Value, variant: &str) {
+        self.schemas.check(name, message).unwrap_or_else(|problem| panic!("{problem}"));
+        assert_eq!(&read(name, message).unwrap(), message);
+        self.seen.insert(format!("{name} {variant}").trim().to_owned());
+    }
+
+    fn see_scheduler_message(&mut self, message: &SchedulerMessage) {
+        let variant = match message {
+            SchedulerMessage::Wake(_) => "",
+            SchedulerMessage::Reply(reply) => match reply.outcome {
+                Outcome::Done(_) => "Done",
+                Outcome::Failed(_) => "Failed",
+                Outcome::Deferred(_) => "Deferred",
+            },
+            SchedulerMessage::Command(command) => command.action.name(),
+        };
+        self.see(name_of(message), &written(message), variant);
+    }
+
+    fn see_request(&mut self, request: &Request) {
+        self.see("request", &written(request), request.direction.name());
+    }
+
+    /// Plays the world until nothing is under way, and looks at each message before its function gets it.
+    fn follow(&mut self, world: &World) {
+        for _ in 0..400 {
+            world.submit();
+            world.settle_dead_letters();
+            for message in world.lose_scheduler_messages() {
+                self.see_scheduler_message(&message);
+                world.tell_scheduler(message);
+            }
+            world.schedule();
+            for agent in AGENTS {
+                for request in world.lose_requests(agent) {
+                    self.see_request(&request);
+                    world.ask_agent(agent, request);
+                }
+                world.serve(agent);
+            }
+            world.supervise();
+            world.memory.advance(7_000);
+        }
+        let notified = world.memory.notified().into_iter().map(|(_, event)| event);
+        for event in notified.chain(world.memory.published()) {
+            let reason = event.data.member("Reason").and_then(|reason| reason.member("Code"));
+            let variant = reason.map(|code| code.text().trim_matches('"').to_owned()).unwrap_or_default();
+            self.see(&name_of_event(&event.kind), &written(&event), &variant);
+        }
+    }
+}
+
+fn order(n: u32) -> Order {
+    Order { reply_channel: Some("shop".into()), ..samples::order(n) }
+}
+
+fn world(workflow: &str) -> World {
+    let world = World::with(workflow);
+    world.memory.register_channel("shop");
+    world
+}
+
+fn command(world: &World, order_id: OrderId, action: Action) {
+    let (by, reason) = ("ann".into(), "a test".into());
+    let version = Some(world.task(order_id).version);
+    world.tell_scheduler(SchedulerMessage::Command(Command { order_id, action, by, reason, version }));
+}
+
+fn post(witness: &mut Witness, world: &World, order: Order) -> OrderId {
+    witness.see("submission", &written(&order), "");
+    world.post_order(order)
+}
+
+/// An order that is processed, one that is undone, one that waits for an operator and is then cancelled, one whose service
+/// fails for a while, one whose channel is gone, and dead letters.
+fn play() -> Witness {
+    let mut witness = Witness::new();
+
+    let well = world(PATIENT);
+    let processed = post(&mut witness, &well, order(1));
+    witness.follow(&well);
+    assert_eq!(well.state(processed), ProcessState::Processed);
+
+    let declining = world(PATIENT);
+    declining.remote.declines("ship", Direction::Forward);
+    let undone = post(&mut witness, &declining, order(2));
+    witness.follow(&declining);
+    assert_eq!(declining.state(undone), ProcessState::Compensated);
+
+    let holding = world(&PATIENT.replace("on_rejected = \"compensate\"", "on_rejected = \"hold\""));
+    holding.remote.declines("charge", Direction::Forward);
+    let held = post(&mut witness, &holding, order(3));
+    witness.follow(&holding);
+    assert_eq!(holding.state(held), ProcessState::Error);
+    for action in [Action::Pause, Action::Resume, Action::Resubmit, Action::Cancel] {
+        command(&holding, held, action);
+        witness.follow(&holding);
+    }
+
+    let failing = world(PATIENT);
+    failing.remote.always("charge", Act::Answers(agent::Answer::retry("down")));
+    post(&mut witness, &failing, order(4));
+    witness.follow(&failing);
+    failing.remote.recovers("charge");
+    witness.follow(&failing);
+
+    let mute = World::with(PATIENT);
+    post(&mut witness, &mute, order(5));
+    witness.follow(&mute);
+
+    let dead_letters = world(PATIENT);
+    dead_letters.memory.leave_dead_letter(SourceQueue::Scheduler, "{\"Wake\":");
+    dead_letters.memory.leave_dead_letter(SourceQueue::Agent("payment".into()), "no request");
+    let lost = Command {
+        order_id: order(6).order_id,
+        action: Action::Cancel,
+        by: "ann".into(),
+        reason: "customer called".into(),
+        version: None,
+    };
+    let order_id = post(&mut witness, &dead_letters, order(6));
+    witness.follow(&dead_letters);
+    assert_eq!(order_id, lost.order_id);
+    let lost = serde_json::to_string(&SchedulerMessage::Command(lost)).unwrap();
+    assert!(decode::<SchedulerMessage>(lost.as_bytes()).is_ok());
+    dead_letters.memory.leave_dead_letter(SourceQueue::Scheduler, &lost);
+    witness.follow(&dead_letters);
+    witness
+}
+
+#[test]
+fn whatever_is_sent_on_the_way_of_real_orders_is_as_the_schemas_say() {
+    let seen = play().seen;
+    for name in messages() {
+        assert!(seen.iter().any(|seen| seen.split(' ').next() == Some(&name)), "{name} was never sent: {seen:#?}");
+    }
+    for variant in [
+        "reply Done",
+        "reply Failed",
+        "reply Deferred",
+        "request Forward",
+        "request Undo",
+        "command Resubmit",
+        "command Cancel",
+        "command Pause",
+        "command Resume",
+        "order-needs-operator rejected",
+        "order-compensated rejected",
+    ] {
+        assert!(seen.contains(variant), "{variant} was never sent: {seen:#?}");
+    }
+}

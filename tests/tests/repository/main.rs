@@ -1,0 +1,5 @@
+//! What is no code and must still be true: contracts, documents, the template.
+
+mod contracts;
+mod documents;
+mod template;

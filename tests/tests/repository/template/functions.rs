@@ -1,0 +1,174 @@
+//! The functions, and what feeds them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aws::config::{Config, Function};
+use domain::limits::BATCH_MAX;
+use serde_json::{Value, json};
+
+use super::cloudformation::{Resource, Template, root};
+
+const FUNCTION: &str = "AWS::Serverless::Function";
+
+/// The SQS sources of a function: the queue's id, and what is said of the source.
+fn sources<'a>(function: Resource<'a>) -> Vec<(&'a str, &'a Value)> {
+    let Some(events) = function.properties["Events"].as_object() else { return Vec::new() };
+    let sources = events.values().filter(|event| event["Type"] == "SQS").map(|event| &event["Properties"]);
+    sources
+        .map(|source| (source["Queue"]["Fn::GetAtt"].as_str().unwrap().strip_suffix(".Arn").unwrap(), source))
+        .collect()
+}
+
+#[test]
+fn loops_are_allowed_where_an_orders_messages_go_round_and_nowhere_else() {
+    let template = Template::main();
+    let loops: BTreeMap<&str, &Value> = template
+        .of_kind(FUNCTION)
+        .into_iter()
+        .filter_map(|function| Some((function.id, function.properties.get("RecursiveLoop")?)))
+        .collect();
+    let allow = json!("Allow");
+    let expected = ["Inventory", "Payment", "Scheduler", "Shipping", "Supervisor"].map(|id| (id, &allow));
+    assert_eq!(loops, expected.into());
+}
+
+#[test]
+fn a_message_stays_hidden_for_six_times_as_long_as_its_function_may_take() {
+    let template = Template::main();
+    let mut sources_seen = 0;
+    for function in template.of_kind(FUNCTION) {
+        let timeout_s = function.properties["Timeout"].as_u64().unwrap();
+        for (queue, _) in sources(function) {
+            let hidden_s = template.resource(queue).properties["VisibilityTimeout"].as_u64().unwrap();
+            assert!(hidden_s >= 6 * timeout_s, "{queue}: {hidden_s} s, {} takes {timeout_s} s", function.id);
+            sources_seen += 1;
+        }
+    }
+    assert_eq!(sources_seen, 15);
+}
+
+#[test]
+fn every_queue_feeds_one_function_in_batches_that_may_fail_in_part() {
+    let template = Template::main();
+    let mut fed = Vec::new();
+    for function in template.of_kind(FUNCTION) {
+        for (queue, source) in sources(function) {
+            assert_eq!(source["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]), "{queue}");
+            assert_eq!(source["BatchSize"], json!(BATCH_MAX), "{queue}");
+            assert!(source["ScalingConfig"]["MaximumConcurrency"] != Value::Null, "{queue}");
+            fed.push(queue);
+        }
+    }
+    fed.sort_unstable();
+    let mut queues: Vec<&str> = template.of_kind("AWS::SQS::Queue").into_iter().map(|queue| queue.id).collect();
+    queues.sort_unstable();
+    assert_eq!(fed, queues);
+}
+
+#[test]
+fn so_many_instances_are_as_many_as_the_platform_takes() {
+    let template = Template::main();
+    for (size, numbers) in template.get("/Mappings/MaximumConcurrency").as_object().unwrap() {
+        for (whose, number) in numbers.as_object().unwrap() {
+            assert!(number.as_u64().is_some_and(|number| (2..=1_000).contains(&number)), "{size} {whose}: {number}");
+        }
+    }
+}
+
+#[test]
+fn each_function_is_given_every_variable_that_it_reads() {
+    let template = Template::main();
+    let functions = [
+        ("Api", Function::Api),
+        ("Submission", Function::Submission),
+        ("Scheduler", Function::Scheduler),
+        ("Inventory", Function::Agents),
+        ("Payment", Function::Agents),
+        ("Shipping", Function::Agents),
+        ("Supervisor", Function::Supervisor),
+    ];
+    for (id, function) in functions {
+        let config = Config::read(function, |name| {
+            let is_from_lambda = name.starts_with("AWS_") && !name.starts_with("AWS_ENDPOINT_URL");
+            if is_from_lambda { Some("1".into()) } else { variable(&template, id, name) }
+        });
+        let config = config.unwrap_or_else(|error| panic!("{id}: {error}"));
+        assert_eq!(config.agent.map(|agent| agent.name.to_string()), agent_name(id), "{id}");
+        assert_eq!(config.access.sqs_url, None, "AWS is where AWS is");
+    }
+    for name in ["STANDINS_TABLE", "STANDINS_TOKEN"] {
+        assert!(variable(&template, "StandInServices", name).is_some_and(|value| value.len() >= 13), "{name}");
+    }
+}
+
+#[test]
+fn each_function_counts_in_the_namespace_of_its_stack_and_makes_no_traces_unless_it_is_told_where_to() {
+    let template = Template::main();
+    let parameter = |name: &str, value: &str| template.get(&format!("/Parameters/{name}/{value}"));
+    for id in ["Api", "Submission", "Scheduler", "Inventory", "Payment", "Shipping", "Supervisor"] {
+        let variable = |name: &str| variable(&template, id, name);
+        assert_eq!(variable("METRICS_NAMESPACE").unwrap(), "Stepwarden/AWS::StackName", "{id}");
+        let untold = trace::Settings::read(variable, id, "aws_sqs");
+        assert!(untold.settings.is_none() && untold.problems.is_empty(), "{id}: {untold:?}");
+        let told = trace::Settings::read(
+            |name| match name {
+                "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("https://collector".to_owned()),
+                _ => variable(name),
+            },
+            id,
+            "aws_sqs",
+        );
+        assert!(told.settings.is_some() && told.problems.is_empty(), "{id}: {told:?}");
+    }
+    assert_eq!((parameter("OtlpHeaders", "NoEcho"), parameter("OtlpEndpoint", "Default")), (&json!(true), &json!("")));
+}
+
+#[test]
+fn the_supervisor_settles_the_dead_letters_of_every_dead_letter_queue_under_its_name() {
+    let template = Template::main();
+    let named = variable(&template, "Supervisor", "DEAD_LETTER_QUEUES").unwrap();
+    let named: BTreeMap<String, Value> = serde_json::from_str(&named).unwrap();
+    let fed: BTreeSet<&str> = sources(template.resource("Supervisor")).into_iter().map(|(queue, _)| queue).collect();
+    let expected = [
+        ("SubmissionDeadLetters", json!("Submission")),
+        ("SchedulerDeadLetters", json!("Scheduler")),
+        ("InventoryDeadLetters", json!({"Agent": "inventory"})),
+        ("PaymentDeadLetters", json!({"Agent": "payment"})),
+        ("ShippingDeadLetters", json!({"Agent": "shipping"})),
+    ];
+    assert_eq!(fed, expected.each_ref().map(|(queue, _)| *queue).into());
+    let expected = expected.map(|(queue, whose)| (format!("arn:aws:service:eu-west-1:1:{queue}"), whose));
+    assert_eq!(named, expected.into());
+}
+
+#[test]
+fn the_supervisor_runs_every_minute() {
+    let template = Template::main();
+    let tick = &template.resource("Supervisor").properties["Events"]["Tick"];
+    assert_eq!(
+        (&tick["Type"], &tick["Properties"]["ScheduleExpression"]),
+        (&json!("ScheduleV2"), &json!("rate(1 minute)"))
+    );
+}
+
+#[test]
+fn each_function_is_built_from_a_package_of_the_workspace() {
+    let template = Template::main();
+    for function in template.of_kind(FUNCTION) {
+        let method = template.get(&format!("/Resources/{}/Metadata/BuildMethod", function.id));
+        assert_eq!(method, "rust-cargolambda", "{}", function.id);
+        let member = function.properties["CodeUri"].as_str().unwrap();
+        assert!(root().join(member).join("src/main.rs").is_file(), "{}: {member} has no program", function.id);
+    }
+}
+
+/// A variable as the function sees it; its own go before those of all functions.
+fn variable(template: &Template, function: &str, name: &str) -> Option<String> {
+    let of_all = template.get("/Globals/Function/Environment/Variables");
+    let own = &template.resource(function).properties["Environment"]["Variables"];
+    own.get(name).or_else(|| of_all.get(name)).and_then(|value| template.text(value))
+}
+
+fn agent_name(id: &str) -> Option<String> {
+    matches!(id, "Inventory" | "Payment" | "Shipping").then(|| id.to_lowercase())
+}

@@ -1,0 +1,90 @@
+//! The queues: how often they deliver, and how long they keep what nobody could handle.
+
+use domain::limits::{DOCUMENT_BYTES_MAX, OUTPUTS_BYTES_MAX};
+use serde_json::{Value, json};
+
+use super::cloudformation::{Resource, Template};
+
+const QUEUE: &str = "AWS::SQS::Queue";
+const WHOSE: [(&str, u64); 5] =
+    [("Submission", 10), ("Scheduler", 10), ("Inventory", 1_000), ("Payment", 1_000), ("Shipping", 1_000)];
+
+fn number(queue: Resource<'_>, name: &str) -> u64 {
+    queue.properties[name].as_u64().unwrap_or_else(|| panic!("{} has no {name}", queue.id))
+}
+
+#[test]
+fn both_priorities_deliver_so_often_before_they_give_up() {
+    let template = Template::main();
+    for (whose, deliveries) in WHOSE {
+        for priority in ["Queue", "HighQueue"] {
+            let id = format!("{whose}{priority}");
+            let redrive = &template.resource(&id).properties["RedrivePolicy"];
+            assert_eq!(redrive["maxReceiveCount"], json!(deliveries), "{id}");
+            assert_eq!(
+                redrive["deadLetterTargetArn"],
+                json!({"Fn::GetAtt": format!("{whose}DeadLetters.Arn")}),
+                "{id}"
+            );
+        }
+    }
+}
+
+#[test]
+fn dead_letters_are_kept_as_long_as_can_be_and_longer_than_messages() {
+    let template = Template::main();
+    for (whose, _) in WHOSE {
+        let dead = format!("{whose}DeadLetters");
+        let kept_s = number(template.resource(&dead), "MessageRetentionPeriod");
+        assert_eq!(kept_s, 14 * 24 * 60 * 60, "{dead}");
+        for priority in ["Queue", "HighQueue"] {
+            let id = format!("{whose}{priority}");
+            assert!(number(template.resource(&id), "MessageRetentionPeriod") < kept_s, "{id}");
+        }
+    }
+}
+
+#[test]
+fn a_message_that_nobody_can_handle_is_a_dead_letter_before_its_time_is_up() {
+    let template = Template::main();
+    for (whose, deliveries) in WHOSE {
+        for priority in ["Queue", "HighQueue"] {
+            let id = format!("{whose}{priority}");
+            let queue = template.resource(&id);
+            let longest_s = deliveries * number(queue, "VisibilityTimeout");
+            assert!(longest_s < number(queue, "MessageRetentionPeriod"), "{id}: {longest_s} s");
+        }
+    }
+}
+
+#[test]
+fn a_dead_letter_queue_takes_dead_letters_of_its_two_priorities_only() {
+    let template = Template::main();
+    for (whose, _) in WHOSE {
+        let dead = format!("{whose}DeadLetters");
+        let allow = &template.resource(&dead).properties["RedriveAllowPolicy"];
+        assert_eq!(allow["redrivePermission"], "byQueue", "{dead}");
+        let arns = [format!("{whose}Queue"), format!("{whose}HighQueue")].map(|priority| {
+            let name = template.resource(&priority).properties["QueueName"]["Fn::Sub"].as_str().unwrap().to_owned();
+            json!({"Fn::Sub": format!("arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{name}")})
+        });
+        assert_eq!(allow["sourceQueueArns"], Value::from_iter(arns), "{dead}");
+    }
+}
+
+#[test]
+fn every_queue_takes_a_request_with_the_largest_document_and_outputs() {
+    let template = Template::main();
+    let largest = DOCUMENT_BYTES_MAX + OUTPUTS_BYTES_MAX;
+    for queue in template.of_kind(QUEUE) {
+        assert!(number(queue, "MaximumMessageSize") > largest as u64, "{}", queue.id);
+    }
+}
+
+#[test]
+fn every_queue_is_encrypted() {
+    let template = Template::main();
+    for queue in template.of_kind(QUEUE) {
+        assert_eq!(queue.properties["SqsManagedSseEnabled"], json!(true), "{}", queue.id);
+    }
+}

@@ -1,0 +1,140 @@
+//! What each function may do.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::cloudformation::Template;
+
+const ROLE: &str = "AWS::IAM::Role";
+const AGENTS: [&str; 3] = ["InventoryRole", "PaymentRole", "ShippingRole"];
+
+/// The statements of all roles: whose, which action, on what.
+fn rights(template: &Template) -> Vec<(&str, String, Value)> {
+    let mut rights = Vec::new();
+    for role in template.of_kind(ROLE) {
+        for policy in list(&role.properties["Policies"]) {
+            for statement in list(&policy["PolicyDocument"]["Statement"]) {
+                let statement = statement.get("Fn::If").map_or(statement, |branches| &branches[1]);
+                for action in list(&statement["Action"]) {
+                    for resource in list(&statement["Resource"]) {
+                        rights.push((role.id, action.as_str().unwrap().to_owned(), resource.clone()));
+                    }
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// What is listed, also where a list of one is written without brackets.
+fn list(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(_) | Value::String(_) | Value::Number(_) | Value::Bool(_) | Value::Null => vec![value],
+    }
+}
+
+/// Who may do one of the actions on what is named so.
+fn who(template: &Template, actions: &[&str], resource: &str) -> Vec<String> {
+    let rights = rights(template);
+    let found = rights.iter().filter(|(_, action, on)| {
+        actions.iter().any(|wanted| action == wanted) && names(on).iter().any(|name| name == resource)
+    });
+    found.map(|(role, ..)| (*role).to_owned()).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+/// The resources of the template that a value is about.
+fn names(value: &Value) -> Vec<String> {
+    if let Some(name) = value["Fn::GetAtt"].as_str() {
+        return vec![name.split('.').next().unwrap_or_default().to_owned()];
+    }
+    let text = value["Fn::Sub"].as_str().unwrap_or_default();
+    text.split("${").skip(1).filter_map(|part| part.split(['.', '}']).next().map(str::to_owned)).collect()
+}
+
+#[test]
+fn no_right_is_on_all_actions_or_on_all_resources() {
+    for (role, action, resource) in rights(&Template::main()) {
+        assert!(!action.contains('*'), "{role}: {action}");
+        assert!(!resource.to_string().contains('*'), "{role}: {action} on {resource}");
+    }
+}
+
+#[test]
+fn every_function_has_a_role_of_its_own_and_nothing_is_attached_to_it() {
+    let template = Template::main();
+    let mut roles = BTreeSet::new();
+    for function in template.of_kind("AWS::Serverless::Function") {
+        assert_eq!(function.properties["Role"]["Fn::GetAtt"], format!("{}Role.Arn", function.id));
+        assert_eq!(function.properties.get("Policies"), None, "{}", function.id);
+        roles.insert(format!("{}Role", function.id));
+    }
+    for role in template.of_kind(ROLE) {
+        assert!(roles.remove(role.id), "{} is nobody's", role.id);
+        assert_eq!(role.properties.get("ManagedPolicyArns"), None, "{}", role.id);
+    }
+    assert!(roles.is_empty(), "{roles:?}");
+}
+
+#[test]
+fn orders_are_written_by_the_submission_and_tasks_advanced_by_scheduler_and_supervisor() {
+    let template = Template::main();
+    let change = ["dynamodb:UpdateItem"];
+    assert_eq!(who(&template, &["dynamodb:PutItem"], "OrdersTable"), ["SubmissionRole", "SupervisorRole"]);
+    assert_eq!(who(&template, &["dynamodb:PutItem"], "TasksTable"), ["SubmissionRole", "SupervisorRole"]);
+    assert_eq!(who(&template, &change, "OrdersTable"), [""; 0]);
+    assert_eq!(who(&template, &change, "TasksTable"), ["SchedulerRole", "SupervisorRole"]);
+    for table in ["OrdersTable", "TasksTable", "DeadLettersTable", "ServicesTable", "MemosTable"] {
+        assert_eq!(who(&template, &["dynamodb:DeleteItem", "dynamodb:BatchWriteItem"], table), [""; 0], "{table}");
+    }
+}
+
+#[test]
+fn only_the_scheduler_sends_to_agents_and_only_the_api_submits() {
+    let template = Template::main();
+    let send = ["sqs:SendMessage"];
+    for agent in ["Inventory", "Payment", "Shipping"] {
+        for priority in ["Queue", "HighQueue"] {
+            assert_eq!(who(&template, &send, &format!("{agent}{priority}")), ["SchedulerRole"]);
+        }
+    }
+    for queue in ["SubmissionQueue", "SubmissionHighQueue"] {
+        assert_eq!(who(&template, &send, queue), ["ApiRole"]);
+    }
+}
+
+#[test]
+fn an_agent_takes_from_its_own_queue_and_sees_no_order() {
+    let template = Template::main();
+    for (role, action, resource) in rights(&template).into_iter().filter(|(role, ..)| AGENTS.contains(role)) {
+        let own = role.strip_suffix("Role").unwrap();
+        let allowed = match &*action {
+            "sqs:SendMessage" => vec!["SchedulerQueue".to_owned(), "SchedulerHighQueue".to_owned()],
+            action if action.starts_with("sqs:") => vec![format!("{own}Queue"), format!("{own}HighQueue")],
+            action if action.starts_with("logs:") => vec![format!("{own}Log")],
+            action if action.starts_with("dynamodb:") => vec!["ServicesTable".to_owned(), "MemosTable".to_owned()],
+            _ => Vec::new(),
+        };
+        let names = names(&resource);
+        assert!(names.len() == 1 && allowed.contains(&names[0]), "{role}: {action} on {names:?}");
+    }
+}
+
+#[test]
+fn whole_tables_are_read_by_the_api_alone_and_only_small_ones() {
+    let template = Template::main();
+    for table in ["ServicesTable", "LeasesTable"] {
+        assert_eq!(who(&template, &["dynamodb:Scan"], table), ["ApiRole"], "{table}");
+    }
+    let scans = rights(&template).into_iter().filter(|(_, action, _)| action == "dynamodb:Scan");
+    let scanned: Vec<String> = scans.flat_map(|(_, _, resource)| names(&resource)).collect();
+    assert_eq!(scanned, ["ServicesTable", "LeasesTable"]);
+    let change = ["dynamodb:UpdateItem", "dynamodb:PutItem", "dynamodb:DeleteItem"];
+    assert_eq!(who(&template, &change, "LeasesTable"), ["SupervisorRole"]);
+}
+
+#[test]
+fn alerts_are_put_on_the_bus_by_scheduler_and_supervisor() {
+    assert_eq!(who(&Template::main(), &["events:PutEvents"], "EventBus"), ["SchedulerRole", "SupervisorRole"]);
+}
