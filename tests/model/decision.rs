@@ -199,7 +199,14 @@ impl Decider {
             CommandKind::Pause => Action::Pause,
             CommandKind::Resume => Action::Resume,
         };
-        Command { order_id: self.order.order_id, action, by: "operator".into(), reason: "model".into(), version: None }
+        Command {
+            order_id: self.order.order_id,
+            action,
+            by: "operator".into(),
+            reason: "model".into(),
+            version: None,
+            bulk: None,
+        }
     }
 
     fn step_name(&self, attempt: Attempt) -> Arc<str> {

@@ -34,7 +34,6 @@ mod query;
 mod read;
 mod reply;
 mod route;
-mod rule;
 mod search;
 mod services;
 mod site;

@@ -14,7 +14,6 @@ use wire::Queued;
 use crate::members::Members;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
-use crate::rule::refused;
 use crate::{body, etag, reply};
 
 const NOT_QUEUED: &str = "it is not known whether the action was queued; it is safe to send it again";
@@ -40,11 +39,11 @@ pub(crate) async fn post(
     let task = ports.store().task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     etag::check(headers, task.version)?;
     let state = task.process_state;
-    if let Some(refused) = refused(action, &task) {
+    if let Some(refused) = action.refusal(&task) {
         return Err(Problem::StateForbids { order_id, state, refused });
     }
     tracing::info!(caller, %order_id, ?action, by = &*by, "operator acts");
-    let command = Command { order_id, action, by, reason, version: Some(task.version) };
+    let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None };
     let queued = ports.queues().to_scheduler(SchedulerMessage::Command(command), task.priority, 0).await;
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
     tracing::debug!(monotonic_counter.wishes_queued = 1, %order_id, ?action, "queued");
@@ -104,6 +103,7 @@ mod tests {
             by: "ada".into(),
             reason: "payment is back".into(),
             version: Some(9),
+            bulk: None,
         };
         assert_eq!(fake.scheduled(), [SchedulerMessage::Command(command)]);
     }
@@ -127,7 +127,7 @@ mod tests {
                 for is_paused in [false, true] {
                     let mut task = task_in("a", state);
                     task.paused = is_paused.then(pause);
-                    let expected = refused(action, &task);
+                    let expected = action.refusal(&task);
                     let fake = Fake::default();
                     let order_id = fake.stores(task);
                     let answer = fake.post(&format!("/orders/{order_id}/{word}"), &[], COMMAND);

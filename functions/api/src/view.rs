@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use domain::redaction::Redaction;
-use domain::task::{Pause, Reason, Step, StepError, Task, Transition};
+use domain::task::{Line, Pause, Reason, Step, StepError, Task, Transition};
 use domain::time::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -125,8 +125,19 @@ fn shown_pause(pause: &Pause) -> wire::Pause<'_> {
 }
 
 fn shown_line(line: &Transition) -> wire::Transition<'_> {
-    let Transition { at, who, what, why } = line;
-    wire::Transition { at: *at, who: text(who), what: text(what), why: why.as_deref().map(text) }
+    let Line { at, who, what, why, kind, step, direction, attempt, state, bulk } = Line::from(line);
+    wire::Transition {
+        at,
+        who: text(who),
+        what,
+        why: why.map(text),
+        kind: Some(text(kind)),
+        step: step.map(text),
+        direction: direction.map(Into::into),
+        attempt,
+        state: state.map(Into::into),
+        bulk: bulk.map(text),
+    }
 }
 
 impl Serialize for Lines<'_> {
@@ -203,7 +214,8 @@ mod tests {
             "SubmittedAt": task.history[0].at.to_string(),
             "UpdatedAt": task.history[0].at.to_string(),
             "History": [{
-                "At": task.history[0].at.to_string(), "Who": &*task.history[0].who, "What": &*task.history[0].what,
+                "At": task.history[0].at.to_string(), "Who": &*task.history[0].who, "What": "submitted",
+                "Kind": "Submitted",
             }],
         });
         assert_eq!(shown, expected);

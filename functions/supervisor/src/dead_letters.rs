@@ -18,7 +18,7 @@ use domain::ports::{
     DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, DeadLetterRecords, Environment, Events,
     HasDeadLetterRecords, Inserted, PortError, SourceQueue, Store,
 };
-use domain::task::{ProcessState, Task, reason};
+use domain::task::{ProcessState, Task, What, reason};
 
 use crate::alerts;
 
@@ -230,11 +230,11 @@ async fn settle_submission(
     order: Order,
 ) -> Result<(DeadLetterOutcome, String), AdvanceError> {
     let order_id = order.order_id;
-    let (new, held) = new_and_held(ports, instance, &order)?;
+    let (held, happened) = held(ports, instance, &order)?;
     match ports.store().insert(order, held.clone()).await? {
         Inserted::New => {
             tracing::debug!(monotonic_counter.orders_submitted = 1, %order_id, "stored");
-            observe::tell(&new, &held);
+            observe::tell(&held, &happened);
         }
         Inserted::Same => {
             let was_this =
@@ -255,12 +255,8 @@ async fn settle_submission(
     Ok((DeadLetterOutcome::Stored, "the order is stored and waits for an operator".into()))
 }
 
-/// The task of a new order, and the same stopped before its first step.
-fn new_and_held(
-    ports: &impl DeadLetterPorts,
-    instance: &Instance,
-    order: &Order,
-) -> Result<(Task, Task), AdvanceError> {
+/// The task of a new order, stopped before its first step, and what happened to it.
+fn held(ports: &impl DeadLetterPorts, instance: &Instance, order: &Order) -> Result<(Task, Vec<What>), AdvanceError> {
     let workflow = instance.workflows.current();
     let task = Task::new(order, workflow, instance.shards, ports.environment().random());
     let moment = Moment {
@@ -269,9 +265,8 @@ fn new_and_held(
         nonce: ports.environment().random(),
         draw: 0,
     };
-    let Decision { change, .. } =
+    let Decision { change, happened, .. } =
         decide(&task, workflow, Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake }, moment)
             .map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;
-    let held = change.unwrap_or_else(|| task.clone());
-    Ok((task, held))
+    Ok((change.unwrap_or(task), happened))
 }

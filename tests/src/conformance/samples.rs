@@ -147,6 +147,7 @@ pub fn command(n: u32) -> SchedulerMessage {
         by: "night shift".into(),
         reason: "mended".into(),
         version: Some(7),
+        bulk: Some("0193494e5c8f-00ab54a98ceb1f0a".into()),
     })
 }
 

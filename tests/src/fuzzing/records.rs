@@ -84,6 +84,7 @@ fn events(task: &Task) -> Vec<Happening> {
             by: "ada".into(),
             reason: "a test".into(),
             version,
+            bulk: None,
         }));
     }
     events.push(Happening::DeadLetter(DeadLetterSubject::Wake));

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use domain::json::Json;
-use domain::task::{Reason, reason};
+use domain::task::{Reason, What, reason};
 use serde_json::json;
 
 use super::*;
@@ -86,7 +86,7 @@ fn orders_are_found_by_when_they_were_submitted_both_ends_included() {
 fn where_a_task_has_forgotten_when_it_was_submitted_its_order_tells() {
     let fake = Fake::default();
     let mut task = task_in("a", ProcessState::Error);
-    task.history[0].what = "retried".into();
+    task.history[0].what = What::Other { text: "retried".into() };
     let order_id = fake.stores(task);
     finds(&fake, "since=2026-11-20T17:26:43.007Z&until=2026-11-20T17:26:43.007Z", &[order_id]);
     finds(&fake, "until=2026-11-20T17:26:43.006Z", &[]);

@@ -122,7 +122,7 @@ async fn settle<'a>(
             nonce: ports.environment().random(),
             draw: ports.environment().random(),
         };
-        let Decision { change, effects, verdict } =
+        let Decision { change, effects, happened, verdict } =
             decide(&task, workflow, event, moment).map_err(|source| AdvanceError::Impossible { order_id, source })?;
         let Some(after) = change else {
             return Ok(Some(Settled { task, workflow, effects, verdict }));
@@ -130,7 +130,7 @@ async fn settle<'a>(
         let after = Arc::new(after);
         match ports.store().commit(&task, after.clone()).await? {
             Commit::Committed => {
-                observe::tell(&task, &after);
+                observe::tell(&after, &happened);
                 trace::committed(&after);
                 return Ok(Some(Settled { task: after, workflow, effects, verdict }));
             }

@@ -114,6 +114,9 @@ pub struct Command {
     /// The task's version that the operator saw. A resubmit that was meant for an earlier error is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
+    /// The bulk job that sends it. The reason names the job too, for schedulers of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<Arc<str>>,
 }
 
 /// What an operator can command.
@@ -130,6 +133,9 @@ pub enum Action {
 }
 
 impl Action {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume];
+
     /// The word used in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {

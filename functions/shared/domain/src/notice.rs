@@ -8,7 +8,7 @@ use crate::id::OrderId;
 use crate::json::Json;
 use crate::message::CloudEvent;
 use crate::order::Order;
-use crate::task::{Notice, NoticeKind, ProcessState, Reason, StepError, StepState, Task, Transition};
+use crate::task::{Line, Notice, NoticeKind, ProcessState, Reason, StepError, StepState, Task};
 use crate::time::Timestamp;
 
 /// Transitions shown in an alert.
@@ -36,7 +36,7 @@ struct Alert<'a> {
     process_state: ProcessState,
     failed_steps: Vec<FailedStep<'a>>,
     /// What happened last: each attempt with its time.
-    history: &'a [Transition],
+    history: Vec<Line<'a>>,
     actions: [&'static str; 2],
 }
 
@@ -77,7 +77,10 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
             status,
             process_state: task.process_state,
             failed_steps: failed_steps(task),
-            history: &task.history[task.history.len().saturating_sub(ALERT_HISTORY_MAX)..],
+            history: task.history[task.history.len().saturating_sub(ALERT_HISTORY_MAX)..]
+                .iter()
+                .map(Line::from)
+                .collect(),
             actions: ["resubmit", "cancel"],
         }),
         NoticeKind::ReplyChannelFailing => Json::of(&ChannelAlert {
@@ -122,6 +125,7 @@ mod tests {
 
     use super::*;
     use crate::machine::testing::Case;
+    use crate::task::What;
 
     fn told(case: &Case, kind: NoticeKind) -> (CloudEvent, Value) {
         let order = Order {
@@ -162,7 +166,7 @@ mod tests {
     fn an_alert_shows_what_happened_last_and_not_everything() {
         let mut case = Case::chain();
         for n in 0..40 {
-            case.task.record(case.now, &"test".into(), &n.to_string(), None);
+            case.task.record(case.now, &"test".into(), What::Other { text: n.to_string().into() }, None);
         }
         let (_, data) = told(&case, NoticeKind::OrderNeedsOperator);
         let history = data["History"].as_array().unwrap();

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Action, Priority};
-use domain::task::{Direction, ProcessState, StepState, Watch};
+use domain::task::{Direction, ProcessState, StepState, Watch, What};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -161,6 +161,24 @@ pub struct Transition<'a> {
     /// The reason, where one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Cow<'a, str>>,
+    /// The name of the change, one of those of [`domain::task::What::kind`]. Missing in answers of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Cow<'a, str>>,
+    /// The step that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<Cow<'a, str>>,
+    /// The direction of that step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction: Option<OpenEnum<Direction>>,
+    /// The attempt that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The state that the order entered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<OpenEnum<ProcessState>>,
+    /// The bulk job that resubmitted the order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<Cow<'a, str>>,
 }
 
 /// `GET /orders`: a page of orders.
@@ -256,6 +274,14 @@ impl<'a> Task<'a> {
     #[must_use]
     pub fn history(&self) -> &[Transition<'a>] {
         self.history.as_deref().unwrap_or_default()
+    }
+}
+
+impl Transition<'_> {
+    /// The name of the change. An API of an earlier version tells it by its words alone.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.kind.as_deref().unwrap_or_else(|| What::read(&self.what, self.why.as_deref(), &[]).kind())
     }
 }
 

@@ -117,12 +117,13 @@ fn reply_of(task: &Task, step: &Step, outcome: Outcome) -> Reply {
 
 /// How often an order's history shows a line.
 fn lines(task: &Task, what: &str) -> usize {
-    task.history.iter().filter(|line| line.what.contains(what)).count()
+    task.history.iter().filter(|line| line.what.to_string().contains(what)).count()
 }
 
 /// An operator resubmits an order, and the scheduler takes it.
 fn resubmit(ports: &Ports, order_id: OrderId, by: &str, version: Option<u64>) {
-    let command = Command { order_id, action: Action::Resubmit, by: by.into(), reason: "mended".into(), version };
+    let command =
+        Command { order_id, action: Action::Resubmit, by: by.into(), reason: "mended".into(), version, bulk: None };
     let event = Event::Command { command: &command, redelivered: false };
     run(advance(ports, &instance("scheduler"), order_id, event)).unwrap();
 }

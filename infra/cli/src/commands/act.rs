@@ -1,7 +1,7 @@
 //! `stepwarden resubmit`, `cancel`, `pause` and `resume`: an operator's command about one order or several.
 
 use domain::message::Action;
-use domain::task::ProcessState;
+use domain::task::{ProcessState, What};
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
 use wire::{Command, Task, Transition};
@@ -107,7 +107,7 @@ async fn post(
 
 /// Whether a line of the history is about this command and no earlier one of the same words.
 fn is_told_by(action: Action, command: &Command<'_>, line: &Transition<'_>, began: Timestamp) -> bool {
-    line.what == done(action)
+    line.name() == kind(action)
         && line.who == command.by
         && line.why.as_deref() == Some(&*command.reason)
         && line.at >= began.minus_ms(CLOCKS_APART_MS_MAX)
@@ -143,10 +143,20 @@ fn is_as_commanded(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
 
 /// The last line of the history that tells of such an action.
 fn last<'a>(action: Action, task: &'a Task<'a>) -> Option<&'a Transition<'a>> {
-    task.history().iter().rev().find(|line| line.what == done(action))
+    task.history().iter().rev().find(|line| line.name() == kind(action))
 }
 
-/// How the history tells of an action.
+/// The name of the line of history that tells of an action.
+const fn kind(action: Action) -> &'static str {
+    match action {
+        Action::Resubmit => What::Resubmitted { bulk: None }.kind(),
+        Action::Cancel => What::Cancelled.kind(),
+        Action::Pause => What::Paused.kind(),
+        Action::Resume => What::Resumed.kind(),
+    }
+}
+
+/// What was done to the order.
 const fn done(action: Action) -> &'static str {
     match action {
         Action::Resubmit => "resubmitted",
@@ -211,9 +221,21 @@ mod tests {
             who: who.to_owned().into(),
             what: what.to_owned().into(),
             why: Some(why.to_owned().into()),
+            kind: None,
+            step: None,
+            direction: None,
+            attempt: None,
+            state: None,
+            bulk: None,
         };
         assert!(is_told_by(&line("resubmitted", "ann", "mended", 0)));
         assert!(is_told_by(&line("resubmitted", "ann", "mended", 60_000)), "clocks differ");
+        let kind = |kind: &str, what: &str| Transition {
+            kind: Some(kind.to_owned().into()),
+            ..line(what, "ann", "mended", 0)
+        };
+        assert!(is_told_by(&kind("Resubmitted", "in other words")));
+        assert!(!is_told_by(&kind("Cancelled", "resubmitted")));
         for other in [
             line("cancelled", "ann", "mended", 0),
             line("resubmitted", "bob", "mended", 0),

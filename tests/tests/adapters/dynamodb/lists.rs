@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;
 use domain::ports::{Inserted, PortErrorKind, Store};
-use domain::task::{ProcessState, Transition};
+use domain::task::{ProcessState, Transition, What};
 use domain::time::Timestamp;
 use serde_json::json;
 use tests::conformance::samples::{NOON, committed, next, next_in, order, stored, task};
@@ -110,7 +110,12 @@ async fn those_in_error_are_listed_by_the_time_of_the_error_whoever_looks_after_
         let at = NOON.plus_ms(u64::from(1_000 - n));
         let failed = next(&first, |task| {
             task.process_state = ProcessState::Error;
-            task.history.push(Transition { at, who: "a".into(), what: "Error".into(), why: None });
+            task.history.push(Transition {
+                at,
+                who: "a".into(),
+                what: What::Entered { state: ProcessState::Error },
+                why: None,
+            });
         });
         expected.push(committed(&world.store, &first, failed).await.order_id);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::bulk::{DryRun, Job, JobState, Spec};
 use domain::id::OrderId;
 use domain::ports::{Commit, Environment, Jobs};
-use domain::task::{Direction, reason};
+use domain::task::{Direction, What, reason};
 use supervisor::Settings;
 use tests::conformance::samples;
 use tests::world::{End, PATIENT, World, drive, now};
@@ -80,7 +80,7 @@ fn ticked(world: World, orders: Vec<OrderId>) -> Scene {
         assert_eq!((&job.state, job.tally.recovered, job.tally.failed_again), (&JobState::Done, u64::from(ORDERS), 0));
         for &order_id in &orders {
             let task = world.task(order_id);
-            let resubmitted = task.history.iter().filter(|line| &*line.what == "resubmitted").count();
+            let resubmitted = task.history.iter().filter(|line| matches!(line.what, What::Resubmitted { .. })).count();
             assert_eq!(resubmitted, 1, "{:#?}", task.history);
         }
     })

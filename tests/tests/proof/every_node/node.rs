@@ -163,7 +163,14 @@ pub(crate) fn claimed(world: &World) -> OrderId {
 /// A command of an operator who has just looked.
 pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> SchedulerMessage {
     let version = Some(world.task(order_id).version);
-    SchedulerMessage::Command(Command { order_id, action, by: "ada".into(), reason: "a test".into(), version })
+    SchedulerMessage::Command(Command {
+        order_id,
+        action,
+        by: "ada".into(),
+        reason: "a test".into(),
+        version,
+        bulk: None,
+    })
 }
 
 /// Has an agent answer and the scheduler hear of it, so many steps long.

@@ -52,5 +52,12 @@ pub(crate) fn failed(request: &Request) -> SchedulerMessage {
 /// A command of an operator who has just looked.
 pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> SchedulerMessage {
     let version = Some(world.task(order_id).version);
-    SchedulerMessage::Command(Command { order_id, action, by: "ada".into(), reason: "a test".into(), version })
+    SchedulerMessage::Command(Command {
+        order_id,
+        action,
+        by: "ada".into(),
+        reason: "a test".into(),
+        version,
+        bulk: None,
+    })
 }

@@ -75,7 +75,14 @@ fn rule_9_the_undo_of_an_attempt_that_may_still_run_waits_for_its_complete_by() 
     let order_id = world.claimed();
     let complete_by = world.step(order_id, "reserve").complete_by.unwrap();
     let (action, by, reason) = (Action::Cancel, "ada".into(), "a test".into());
-    world.tell_scheduler(SchedulerMessage::Command(Command { order_id, action, by, reason, version: None }));
+    world.tell_scheduler(SchedulerMessage::Command(Command {
+        order_id,
+        action,
+        by,
+        reason,
+        version: None,
+        bulk: None,
+    }));
     assert_eq!(world.schedule(), ONE_DONE);
     assert_eq!(world.state(order_id), ProcessState::Compensating);
     // The attempt goes on, and its success is no longer wanted.

@@ -88,9 +88,9 @@ fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops })
         },
     );
-    let command = (order_id(), action, text(256), text(256), option::of(1..=u64::MAX)).prop_map(
-        |(order_id, action, by, reason, version)| {
-            SchedulerMessage::Command(Command { order_id, action, by, reason, version })
+    let command = (order_id(), action, text(256), text(256), option::of(1..=u64::MAX), option::of(name())).prop_map(
+        |(order_id, action, by, reason, version, bulk)| {
+            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk })
         },
     );
     prop_oneof![wake, reply, command]

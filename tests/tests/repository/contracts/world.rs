@@ -90,7 +90,7 @@ fn world(workflow: &str) -> World {
 fn command(world: &World, order_id: OrderId, action: Action) {
     let (by, reason) = ("ann".into(), "a test".into());
     let version = Some(world.task(order_id).version);
-    world.tell_scheduler(SchedulerMessage::Command(Command { order_id, action, by, reason, version }));
+    world.tell_scheduler(SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk: None }));
 }
 
 fn post(witness: &mut Witness, world: &World, order: Order) -> OrderId {
@@ -144,6 +144,7 @@ fn play() -> Witness {
         by: "ann".into(),
         reason: "customer called".into(),
         version: None,
+        bulk: None,
     };
     let order_id = post(&mut witness, &dead_letters, order(6));
     witness.follow(&dead_letters);

@@ -32,20 +32,16 @@ impl Selector {
     #[must_use]
     pub fn matches(&self, task: &Task) -> bool {
         let reason = task.reason.as_ref();
+        // Where many late answers have pushed that line out of the history, the watch says so.
+        let failed_at = task.failed_at().or(task.watch_at);
         let is_or_any = |wanted: &Option<_>, found| wanted.is_none() || wanted.as_ref() == found;
         task.process_state == ProcessState::Error
             && is_or_any(&self.reason_code, reason.map(|reason| &reason.code))
             && is_or_any(&self.step, reason.and_then(|reason| reason.step.as_ref()))
-            && failed_at(task).is_none_or(|at| {
+            && failed_at.is_none_or(|at| {
                 self.failed_since.is_none_or(|since| since <= at) && self.failed_until.is_none_or(|until| at <= until)
             })
     }
-}
-
-/// Since when a task is in `Error`. Its history says so; where many late answers have pushed that line out, the watch.
-fn failed_at(task: &Task) -> Option<Timestamp> {
-    let line = task.history.iter().rev().find(|line| &*line.what == ProcessState::Error.name());
-    line.map(|line| line.at).or(task.watch_at)
 }
 
 impl Job {

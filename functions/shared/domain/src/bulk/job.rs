@@ -9,7 +9,7 @@ use crate::id::OrderId;
 use crate::json::whole_number;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX};
 use crate::message::Priority;
-use crate::task::{ProcessState, Task};
+use crate::task::{ProcessState, Task, What, bulk_mark};
 use crate::time::Timestamp;
 
 /// Which orders in `Error` are meant; what is not given does not matter.
@@ -349,18 +349,14 @@ impl Job {
     /// The reason that goes into the history of each order.
     #[must_use]
     pub fn reason(&self) -> Arc<str> {
-        format!("{}{}", self.mark(), self.spec.reason).into()
+        (bulk_mark(&self.id) + &self.spec.reason).into()
     }
 
     /// Whether the task's history shows that this job resubmitted it.
     #[must_use]
     pub fn has_resubmitted(&self, task: &Task) -> bool {
-        let mark = self.mark();
-        task.history.iter().any(|line| line.why.as_deref().is_some_and(|why| why.starts_with(&mark)))
-    }
-
-    /// What the reason begins with.
-    fn mark(&self) -> String {
-        format!("bulk {}: ", self.id)
+        task.history
+            .iter()
+            .any(|line| matches!(&line.what, What::Resubmitted { bulk: Some(job_id) } if *job_id == self.id))
     }
 }

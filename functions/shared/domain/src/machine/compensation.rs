@@ -1,7 +1,7 @@
 //! Turning an order round (rule 9).
 
 use super::turn::Turn;
-use crate::task::{Direction, ProcessState, StepState, shortened};
+use crate::task::{Direction, ProcessState, StepState, What, shortened};
 
 impl Turn<'_> {
     /// Every step that was ever claimed is to be undone, whether or not it is known to have happened. One whose attempt
@@ -9,7 +9,7 @@ impl Turn<'_> {
     pub(super) fn compensate(&mut self, code: &str, message: &str, index: Option<usize>) {
         self.task.process_state = ProcessState::Compensating;
         self.set_reason(code, message, index);
-        self.record(ProcessState::Compensating.name(), Some(shortened(message)));
+        self.record(What::Entered { state: ProcessState::Compensating }, Some(shortened(message)));
         for step in self.task.steps.iter_mut().filter(|step| step.was_claimed()) {
             let starts_afresh = match (step.direction, step.process_state) {
                 (Direction::Forward, StepState::Processing) => {

@@ -28,8 +28,8 @@ use std::sync::Arc;
 
 pub use request::request;
 
-use crate::message::{Action, Command, Reply};
-use crate::task::{Direction, Notice, ProcessState, Step, Task, reason};
+use crate::message::{Command, Reply};
+use crate::task::{Direction, Notice, ProcessState, Step, Task, What, reason};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 use turn::Turn;
@@ -145,6 +145,8 @@ pub struct Decision {
     pub change: Option<Task>,
     /// What to send after the write (or at once, where nothing is written).
     pub effects: Vec<Effect>,
+    /// What happened to the task, in this order: its new lines of history, and more for the metrics.
+    pub happened: Vec<What>,
     /// For logs and counters.
     pub verdict: Verdict,
 }
@@ -241,7 +243,6 @@ pub enum Impossible {
 /// # Errors
 /// [`Impossible`] where the record contradicts itself or the workflow; nothing is changed then.
 pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Result<Decision, Impossible> {
-    use Action::{Cancel, Pause, Resubmit, Resume};
     use ProcessState::{Compensated, Compensating, Error, Pending, Processed, Processing};
 
     check(task, workflow)?;
@@ -262,32 +263,8 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         }
         (Event::Sweep, Pending | Processing | Compensating) => turn.sweep(),
         (Event::Sweep, Processed | Compensated | Error) => turn.sweep_unsent(),
-        (Event::Command { command: command @ Command { action: Resubmit, .. }, .. }, Error) => turn.resubmit(command),
-        (
-            Event::Command { command: Command { action: Resubmit, .. }, .. },
-            Pending | Processing | Processed | Compensating | Compensated,
-        ) => Verdict::Refused(Refused::NotInError),
-        (Event::Command { command: command @ Command { action: Cancel, .. }, .. }, Pending | Processing | Error) => {
-            turn.cancel(command)
-        }
-        (Event::Command { command: Command { action: Cancel, .. }, .. }, Compensating) => {
-            Verdict::Refused(Refused::AlreadyCompensating)
-        }
-        (Event::Command { command: Command { action: Cancel, .. }, .. }, Processed | Compensated) => {
-            Verdict::Refused(Refused::Finished)
-        }
-        (
-            Event::Command { command: command @ Command { action: Pause, .. }, .. },
-            Pending | Processing | Compensating,
-        ) => turn.pause(command),
-        (Event::Command { command: Command { action: Pause, .. }, .. }, Error) => Verdict::Refused(Refused::InError),
-        (
-            Event::Command { command: command @ Command { action: Resume, .. }, .. },
-            Pending | Processing | Compensating,
-        ) => turn.resume(command),
-        (Event::Command { command: Command { action: Resume, .. }, .. }, Error) => Verdict::Refused(Refused::NotPaused),
-        (Event::Command { command: Command { action: Pause | Resume, .. }, .. }, Processed | Compensated) => {
-            Verdict::Refused(Refused::Finished)
+        (Event::Command { command, .. }, Pending | Processing | Processed | Error | Compensating | Compensated) => {
+            turn.command(command)
         }
         (Event::DeadLetter { dead_letter }, Pending | Processing | Compensating) => turn.dead_letter(dead_letter),
         (Event::DeadLetter { .. }, Processed | Error | Compensated) => Verdict::Nothing,

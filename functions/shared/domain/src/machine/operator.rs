@@ -2,15 +2,74 @@
 
 use super::turn::Turn;
 use super::{Refused, Verdict};
-use crate::message::Command;
-use crate::task::{Direction, NoticeKind, Pause, ProcessState, StepState, reason};
+use crate::message::{Action, Command};
+use crate::task::{Direction, NoticeKind, Pause, ProcessState, StepState, Task, What, bulk_of, reason};
+
+impl Action {
+    /// Why this action is not possible on the task as it is; `None` where it is. The scheduler decides by it, and the API
+    /// asks it before it queues a command.
+    #[must_use]
+    pub const fn refusal(self, task: &Task) -> Option<Refused> {
+        use ProcessState::{Compensated, Compensating, Error, Pending, Processed, Processing};
+
+        match (self, task.process_state, task.paused.is_some()) {
+            (Self::Resubmit, Error, _)
+            | (Self::Cancel, Pending | Processing | Error, _)
+            | (Self::Pause, Pending | Processing | Compensating, false)
+            | (Self::Resume, Pending | Processing | Compensating, true) => None,
+            (Self::Resubmit, Pending | Processing | Processed | Compensating | Compensated, _) => {
+                Some(Refused::NotInError)
+            }
+            (Self::Cancel, Compensating, _) => Some(Refused::AlreadyCompensating),
+            (Self::Pause, Pending | Processing | Compensating, true) => Some(Refused::AlreadyPaused),
+            (Self::Pause, Error, _) => Some(Refused::InError),
+            (Self::Resume, Pending | Processing | Compensating, false) | (Self::Resume, Error, _) => {
+                Some(Refused::NotPaused)
+            }
+            (Self::Cancel | Self::Pause | Self::Resume, Processed | Compensated, _) => Some(Refused::Finished),
+        }
+    }
+
+    /// The actions that are possible on the task as it is.
+    pub fn allowed(task: &Task) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|action| action.refusal(task).is_none())
+    }
+}
 
 impl Turn<'_> {
-    /// Takes the failed steps back to `Pending` with no failures counted, and goes on in the direction it had.
-    pub(super) fn resubmit(&mut self, command: &Command) -> Verdict {
+    /// Does what an operator commands, if the state allows it and the operator looked at the present state.
+    pub(super) fn command(&mut self, command: &Command) -> Verdict {
+        if let Some(refused) = command.action.refusal(&self.task) {
+            return Verdict::Refused(refused);
+        }
         if self.is_stale(command) {
             return Verdict::Refused(Refused::Stale);
         }
+        match command.action {
+            Action::Resubmit => self.resubmit(command),
+            Action::Cancel => self.cancel(command),
+            Action::Pause => self.pause(command),
+            Action::Resume => self.go_on(command, What::Resumed),
+        }
+        Verdict::Taken
+    }
+
+    /// Whether the operator looked before that came up which the command is about: the present error, the last pause or
+    /// its end. A command that comes late, or again, must not touch what came up since.
+    fn is_stale(&self, command: &Command) -> bool {
+        let since = match (command.action, self.task.process_state) {
+            (Action::Resubmit, _) | (Action::Cancel, ProcessState::Error) => {
+                self.task.reason.as_ref().map_or(0, |reason| reason.since_version)
+            }
+            (Action::Cancel, _) => 0,
+            (Action::Pause, _) => self.task.resumed,
+            (Action::Resume, _) => self.task.paused.as_ref().map_or(0, |pause| pause.version),
+        };
+        command.version.is_some_and(|seen| seen < since)
+    }
+
+    /// Takes the failed steps back to `Pending` with no failures counted, and goes on in the direction it had.
+    fn resubmit(&mut self, command: &Command) {
         for step in &mut self.task.steps {
             // Whoever resubmits vouches for the services: the horizons of all open steps begin anew.
             step.started_at = match step.process_state {
@@ -30,63 +89,40 @@ impl Turn<'_> {
         // An order that is undone further is undone for the reason it had before its undo failed.
         let earlier = self.task.reason.take().and_then(|reason| reason.earlier);
         self.task.reason = earlier.map(|reason| *reason).filter(|_| undoing);
-        self.go_on(command, "resubmitted");
+        // A supervisor of an earlier version names the job only at the beginning of the reason.
+        let bulk = command.bulk.clone().or_else(|| bulk_of(&command.reason).map(Into::into));
+        self.go_on(command, What::Resubmitted { bulk });
         // What was still under way may have ended while the task stood in `Error`.
         self.finish_if_done();
-        Verdict::Taken
     }
 
-    /// Undoes a task that is not finished. A command that comes late, or again, does not touch an error that came up since.
-    pub(super) fn cancel(&mut self, command: &Command) -> Verdict {
-        if self.task.process_state == ProcessState::Error && self.is_stale(command) {
-            return Verdict::Refused(Refused::Stale);
-        }
+    /// Undoes a task that is not finished.
+    fn cancel(&mut self, command: &Command) {
         self.compensate(reason::CANCELLED, &format!("cancelled by {}: {}", command.by, command.reason), None);
-        self.go_on(command, "cancelled");
-        Verdict::Taken
-    }
-
-    /// Whether the operator looked before the present reason came up.
-    fn is_stale(&self, command: &Command) -> bool {
-        let since = self.task.reason.as_ref().map_or(0, |reason| reason.since_version);
-        command.version.is_some_and(|seen| seen < since)
+        self.go_on(command, What::Cancelled);
     }
 
     /// Keeps new steps from starting. Attempts under way end as they will. The write is conditional on the version like
     /// any claim, so of a pause and a claim at the same time one wins and the other decides again.
-    pub(super) fn pause(&mut self, command: &Command) -> Verdict {
-        if command.version.is_some_and(|seen| seen < self.task.resumed) {
-            return Verdict::Refused(Refused::Stale);
-        }
-        if self.task.paused.is_some() {
-            return Verdict::Refused(Refused::AlreadyPaused);
-        }
+    fn pause(&mut self, command: &Command) {
         self.task.paused = Some(Pause {
             by: command.by.clone(),
             reason: command.reason.clone(),
             since: self.moment.now,
             version: self.task.version + 1,
         });
-        self.record_by(&command.by, "paused", Some(command.reason.clone()));
-        Verdict::Taken
+        self.record_by(&command.by, What::Paused, Some(command.reason.clone()));
     }
 
-    /// Goes on with a paused task.
-    pub(super) fn resume(&mut self, command: &Command) -> Verdict {
-        let Some(pause) = &self.task.paused else { return Verdict::Refused(Refused::NotPaused) };
-        if command.version.is_some_and(|seen| seen < pause.version) {
-            return Verdict::Refused(Refused::Stale);
-        }
-        self.go_on(command, "resumed");
-        Verdict::Taken
-    }
-
-    fn go_on(&mut self, command: &Command, what: &str) {
-        self.record_by(&command.by, what, Some(command.reason.clone()));
-        // Whoever wants the order to go on does not want it paused.
+    fn go_on(&mut self, command: &Command, what: What) {
+        // An operator who wants the order to go on does not want it paused.
         if self.task.paused.take().is_some() {
             self.task.resumed = self.task.version + 1;
+            if what != What::Resumed {
+                self.note(What::Resumed);
+            }
         }
+        self.record_by(&command.by, what, Some(command.reason.clone()));
         // Nobody needs to be called any more for what the operator has just seen to.
         self.task.unsent.retain(|notice| notice.kind != NoticeKind::OrderNeedsOperator);
         self.claim_ready(0);

@@ -4,7 +4,7 @@ use super::turn::{Turn, release};
 use super::{Dropped, Verdict};
 use crate::limits::{DEFERRAL_MS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
 use crate::message::{Deferral, Failure, Outcome, Reply};
-use crate::task::{Direction, ProcessState, StepState, reason, shortened};
+use crate::task::{Direction, ProcessState, StepState, What, reason, shortened};
 use crate::workflow::Remedy;
 
 impl Turn<'_> {
@@ -88,10 +88,10 @@ impl Turn<'_> {
 
     /// The service is known to fail: the attempt is given back, and nothing is counted.
     fn put_off(&mut self, index: usize, deferral: Deferral) {
-        self.record_put_off(index);
+        self.record_deferred(index);
         if self.is_past_horizon(index) && !self.task.process_state.is_settled() {
             release(&mut self.task.steps[index]);
-            self.give_up(index);
+            self.give_up_unanswered(index);
             let hours = self.workflow.steps[index].horizon_ms / 3_600_000;
             self.exhaust(index, &format!("put off until its horizon of {hours} h was over; its service is failing"));
             return;
@@ -123,6 +123,7 @@ impl Turn<'_> {
     /// The service said no for good.
     fn reject(&mut self, index: usize, failure: &Failure) {
         self.count_failure(index, &failure.code, &failure.message);
+        self.note(What::Rejected(self.attempt(index)));
         self.give_up(index);
         let name = self.task.steps[index].name.clone();
         let words = shortened(&format!("{name}: {} ({})", failure.message, failure.code));

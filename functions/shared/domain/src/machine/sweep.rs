@@ -3,7 +3,7 @@
 use super::Verdict;
 use super::turn::Turn;
 use crate::backoff::Backoff;
-use crate::task::{Direction, StepError, StepState, reason};
+use crate::task::{Direction, StepError, StepState, What, reason};
 use crate::workflow::Remedy;
 
 impl Turn<'_> {
@@ -17,6 +17,7 @@ impl Turn<'_> {
         for index in 0..self.task.steps.len() {
             if self.is_doubtful(index) {
                 self.task.steps[index].doubted_at = Some(self.moment.now);
+                self.note(What::Doubted(self.attempt(index)));
             } else if self.is_expired(index) && self.expire(index) {
                 exhausted.push(index);
             }
@@ -58,7 +59,8 @@ impl Turn<'_> {
         self.count_failure(index, StepError::EXPIRED, &format!("no answer within {} ms", rule.complete_within_ms));
         let failures = self.task.steps[index].failure_count;
         if failures >= rule.max_failures || self.is_past_horizon(index) {
-            self.give_up(index);
+            self.note(What::ExpiredLast(self.attempt(index)));
+            self.give_up_unanswered(index);
             return true;
         }
         // Steps of one task that expire together shall not come back together.
@@ -68,7 +70,7 @@ impl Turn<'_> {
         step.process_state = StepState::Pending;
         step.not_before = Some(self.moment.now.plus_ms(backoff.wait_time_ms));
         let why = format!("attempt {attempt} expired, failure {failures} of {}", rule.max_failures);
-        self.record(&format!("{} re-pended", rule.name), Some(why.into()));
+        self.record(What::Expired(self.attempt(index)), Some(why.into()));
         false
     }
 

@@ -8,7 +8,7 @@ use crate::json::Json;
 use crate::limits::SHARDS;
 use crate::message::{Action, Command, Failure, Outcome, Reply};
 use crate::order::Order;
-use crate::task::{Notice, ProcessState, Step, StepState, Task};
+use crate::task::{Notice, ProcessState, Step, StepState, Task, What};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
@@ -19,6 +19,7 @@ pub(crate) struct Case {
     pub(crate) task: Task,
     pub(crate) now: Timestamp,
     pub(crate) effects: Vec<Effect>,
+    pub(crate) happened: Vec<What>,
     pub(crate) draw: u64,
     instance: Arc<str>,
 }
@@ -45,7 +46,7 @@ impl Case {
             priority: None,
         };
         let task = Task::new(&order, &workflow, SHARDS, 1);
-        Self { workflow, task, now, effects: Vec::new(), draw: 0, instance: "scheduler-1".into() }
+        Self { workflow, task, now, effects: Vec::new(), happened: Vec::new(), draw: 0, instance: "scheduler-1".into() }
     }
 
     /// a, then b, then c.
@@ -60,12 +61,13 @@ impl Case {
 
     /// Applies an event as a handler would that wins the write, and keeps the effects of this turn.
     pub(crate) fn apply(&mut self, event: Event<'_>) -> Verdict {
-        let Decision { change, effects, verdict } = self.decide(event);
+        let Decision { change, effects, happened, verdict } = self.decide(event);
         if let Some(after) = change {
             check_step(&self.task, &after);
             self.task = after;
         }
         self.effects = effects;
+        self.happened = happened;
         verdict
     }
 
@@ -94,7 +96,7 @@ impl Case {
     }
 
     pub(crate) fn command(&self, action: Action, version: Option<u64>) -> Command {
-        Command { order_id: self.task.order_id, action, by: "ann".into(), reason: "mended".into(), version }
+        Command { order_id: self.task.order_id, action, by: "ann".into(), reason: "mended".into(), version, bulk: None }
     }
 
     pub(crate) fn resubmit(&mut self) -> Verdict {

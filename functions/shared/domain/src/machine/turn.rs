@@ -7,7 +7,8 @@ use super::{Decision, Effect, Moment, Verdict};
 use crate::json::Json;
 use crate::limits::{DELAY_MS_MAX, EARLY_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT};
 use crate::task::{
-    Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, cut, shortened,
+    Attempt, Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, What, cut,
+    shortened,
 };
 use crate::workflow::Workflow;
 
@@ -22,6 +23,7 @@ pub(super) struct Turn<'a> {
     /// Whether the watch is set to the real deadline instead of left where it is early (rule 14).
     pub(super) exact_watch: bool,
     effects: Vec<Effect>,
+    happened: Vec<What>,
     /// Steps that waited for their `NotBefore` when the turn began: their wake is under way.
     waiting_before: Vec<usize>,
     /// Steps claimed in this turn.
@@ -37,6 +39,7 @@ impl<'a> Turn<'a> {
             changed: false,
             exact_watch: false,
             effects: Vec::new(),
+            happened: Vec::new(),
             waiting_before: Vec::new(),
             claimed: Vec::new(),
         };
@@ -51,7 +54,8 @@ impl<'a> Turn<'a> {
             self.task.nonce = self.moment.nonce;
             self.settle_watch();
         }
-        Decision { change: self.changed.then_some(self.task), effects: self.effects, verdict }
+        let Self { task, effects, happened, changed, .. } = self;
+        Decision { change: changed.then_some(task), effects, happened, verdict }
     }
 
     pub(super) const fn verdict(&self) -> Verdict {
@@ -98,7 +102,7 @@ impl<'a> Turn<'a> {
     pub(super) fn claim_ready(&mut self, hops: u32) {
         for index in 0..self.task.steps.len() {
             if self.is_claimable(index) && self.is_past_horizon(index) {
-                self.give_up(index);
+                self.give_up_unanswered(index);
                 self.exhaust(index, "it was not its turn again before its horizon was over");
             }
         }
@@ -123,7 +127,7 @@ impl<'a> Turn<'a> {
         }
         self.claimed.push(index);
         self.effects.push(Effect::Request { step: index, hops: hops.saturating_add(1) });
-        self.record_step(index, "claimed");
+        self.record_step(index, What::Claimed);
     }
 
     // ---- how an attempt ends
@@ -137,7 +141,7 @@ impl<'a> Turn<'a> {
             step.output = Some(output);
         }
         release(step);
-        self.record_step(index, "processed");
+        self.record_step(index, What::Processed);
         self.finish_if_done();
     }
 
@@ -163,7 +167,7 @@ impl<'a> Turn<'a> {
         };
         self.task.process_state = end;
         self.owe_status(notice);
-        self.record(end.name(), None);
+        self.record(What::Entered { state: end }, None);
     }
 
     /// An attempt failed: it is counted, and the step is free again.
@@ -182,7 +186,13 @@ impl<'a> Turn<'a> {
         let step = &mut self.task.steps[index];
         step.process_state = StepState::Error;
         step.finished_at = Some(self.moment.now);
-        self.record_step(index, "given up");
+        self.record_step(index, What::GivenUp);
+    }
+
+    /// The step is given up since it had no answer too often or for too long.
+    pub(super) fn give_up_unanswered(&mut self, index: usize) {
+        self.give_up(index);
+        self.note(What::Exhausted(self.attempt(index)));
     }
 
     /// The task stops and asks an operator.
@@ -196,7 +206,7 @@ impl<'a> Turn<'a> {
         if let Some(reason) = &mut self.task.reason {
             reason.earlier = earlier;
         }
-        self.record(ProcessState::Error.name(), Some(shortened(message)));
+        self.record(What::Entered { state: ProcessState::Error }, Some(shortened(message)));
         self.owe(NoticeKind::OrderNeedsOperator);
         self.owe_status(NoticeKind::OrderFailed);
     }
@@ -314,42 +324,45 @@ impl<'a> Turn<'a> {
         self.task.version + 1
     }
 
-    /// Writes a line of history about the task, by this instance.
-    pub(super) fn record(&mut self, what: &str, why: Option<Arc<str>>) {
+    /// Records what happened to the task, as a line of history by this instance.
+    pub(super) fn record(&mut self, what: What, why: Option<Arc<str>>) {
         self.record_by(self.moment.instance, what, why);
     }
 
-    pub(super) fn record_by(&mut self, who: &Arc<str>, what: &str, why: Option<Arc<str>>) {
+    pub(super) fn record_by(&mut self, who: &Arc<str>, what: What, why: Option<Arc<str>>) {
         self.changed = true;
-        self.task.record(self.moment.now, who, what, why);
+        self.task.record(self.moment.now, who, what.clone(), why);
+        self.happened.push(what);
     }
 
-    /// Writes a line of history about a step, by this instance.
-    pub(super) fn record_step(&mut self, index: usize, what: &str) {
-        let line = self.line(index, &format!("{what} #{}", self.task.steps[index].attempt));
-        self.record(&line, None);
+    /// Records what happened to a step's attempt, as a line of history by this instance.
+    pub(super) fn record_step(&mut self, index: usize, kind: fn(Attempt) -> What) {
+        self.record(kind(self.attempt(index)), None);
     }
 
-    /// Writes that an attempt was put off. In a long outage that happens again and again: the line takes the place of the
-    /// one before, so that it does not push out what happened earlier.
-    pub(super) fn record_put_off(&mut self, index: usize) {
-        let claimed = self.line(index, &format!("claimed #{}", self.task.steps[index].attempt));
-        if self.task.history.last().is_some_and(|last| *last.what == *claimed) {
-            self.task.history.pop();
-        }
-        let earlier = self.line(index, "put off #");
-        if self.task.history.last().is_some_and(|last| last.what.starts_with(&earlier)) {
-            self.task.history.pop();
-        }
-        self.record_step(index, "put off");
+    /// Notes what happened for the metrics. The history tells of it in other lines.
+    pub(super) fn note(&mut self, what: What) {
+        self.happened.push(what);
     }
 
-    fn line(&self, index: usize, what: &str) -> String {
-        let Step { name, direction, .. } = &self.task.steps[index];
-        match direction {
-            Direction::Forward => format!("{name} {what}"),
-            Direction::Undo => format!("undo of {name} {what}"),
-        }
+    /// Records that an attempt was deferred. In a long outage that happens again and again: the line takes the place of
+    /// the one before, so that it does not push out what happened earlier.
+    pub(super) fn record_deferred(&mut self, index: usize) {
+        let attempt = self.attempt(index);
+        let is_its_claim = |what: &What| matches!(what, What::Claimed(claimed) if *claimed == attempt);
+        let is_deferred_before = |what: &What| match what {
+            What::Deferred(earlier) => (&earlier.step, earlier.direction) == (&attempt.step, attempt.direction),
+            _ => false,
+        };
+        self.task.history.pop_if(|last| is_its_claim(&last.what));
+        self.task.history.pop_if(|last| is_deferred_before(&last.what));
+        self.record(What::Deferred(attempt), None);
+    }
+
+    /// The current attempt of a step.
+    pub(super) fn attempt(&self, index: usize) -> Attempt {
+        let Step { name, direction, attempt, .. } = &self.task.steps[index];
+        Attempt { step: name.clone(), direction: *direction, number: *attempt }
     }
 }
 

@@ -40,9 +40,9 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops })
         },
     );
-    let command = (order_id(), action, text(), text(), option::of(any::<u64>())).prop_map(
-        |(order_id, action, by, reason, version)| {
-            SchedulerMessage::Command(Command { order_id, action, by, reason, version })
+    let command = (order_id(), action, text(), text(), option::of(any::<u64>()), option::of(text())).prop_map(
+        |(order_id, action, by, reason, version, bulk)| {
+            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk })
         },
     );
     let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));

@@ -115,7 +115,14 @@ impl Walker {
     }
 
     fn command(&self, action: Action, version: Option<u64>) -> Command {
-        Command { order_id: self.order.order_id, action, by: "ann".into(), reason: "because".into(), version }
+        Command {
+            order_id: self.order.order_id,
+            action,
+            by: "ann".into(),
+            reason: "because".into(),
+            version,
+            bulk: None,
+        }
     }
 
     fn happen(&mut self, happening: &Happening) {

@@ -7,7 +7,7 @@ use crate::limits::{DELAY_MS_MAX, HISTORY_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_M
 use crate::machine::{Decision, Effect, Event, Moment, Verdict, decide, request};
 use crate::message::{Outcome, idempotency_key};
 use crate::order::Order;
-use crate::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch};
+use crate::task::{Attempt, Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What, reason};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
@@ -49,7 +49,7 @@ impl Walker {
         let decision = decide(&self.task, &self.workflow, event, moment).expect("a state that it made itself");
         let again = decide(&self.task, &self.workflow, event, moment).expect("the same again");
         assert_eq!(decision, again, "a decision depends on nothing else");
-        let Decision { change, effects, verdict } = decision;
+        let Decision { change, effects, happened, verdict } = decision;
         match verdict {
             Verdict::Taken => assert!(change.is_some(), "taken, and nothing changed"),
             Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_) => assert_eq!(change, None, "{verdict:?}"),
@@ -58,6 +58,7 @@ impl Walker {
         if let Some(after) = change {
             assert_eq!(after.nonce, self.draws);
             self.check_change(&before, &after, event);
+            check_told(&before, &after, &happened);
             let text = serde_json::to_string(&after).expect("a record");
             assert_eq!(serde_json::from_str::<Task>(&text).expect("a record"), after);
             self.task = after;
@@ -259,5 +260,37 @@ fn check_end(after: &Task) {
             assert!(after.steps.iter().all(|step| step.process_state != StepState::Error));
         }
         ProcessState::Error => {}
+    }
+}
+
+/// Each change is told once, in what happened and in the history alike.
+fn check_told(before: &Task, after: &Task, happened: &[What]) {
+    let told = |what: &What| happened.iter().filter(|one| *one == what).count();
+    let told_once = |is_so: bool, what: What| {
+        assert_eq!(told(&what), usize::from(is_so), "{what} in {happened:?}");
+        assert!(!is_so || after.history.iter().any(|line| line.what == what), "{what} in {:?}", after.history);
+    };
+    for (b, a) in before.steps.iter().zip(&after.steps) {
+        let attempt = |of: &Step| Attempt { step: of.name.clone(), direction: of.direction, number: of.attempt };
+        told_once(a.attempt > b.attempt, What::Claimed(attempt(a)));
+        // The step of an order that turned round in the same write starts afresh.
+        if a.direction == b.direction {
+            let is_now = |state| a.process_state == state && b.process_state != state;
+            let is_done = happened.iter().any(|what| matches!(what, What::Processed(of) if of.step == a.name));
+            assert_eq!(is_done, is_now(StepState::Processed), "{} in {happened:?}", a.name);
+            told_once(is_now(StepState::Error), What::GivenUp(attempt(a)));
+            let has_failed = a.failure_count > b.failure_count;
+            let tells = |what: &What| match what {
+                What::Expired(of) | What::ExpiredLast(of) | What::Rejected(of) => of.step == a.name,
+                _ => false,
+            };
+            let is_dead_letter = a.last_error.as_ref().is_some_and(|error| *error.code == *reason::DEAD_LETTER);
+            let is_told = happened.iter().filter(|what| tells(what)).count();
+            assert_eq!(is_told, usize::from(has_failed && !is_dead_letter), "{} in {happened:?}", a.name);
+        }
+    }
+    for state in [ProcessState::Processed, ProcessState::Error, ProcessState::Compensated] {
+        let is_new = after.process_state == state && before.process_state != state;
+        told_once(is_new, What::Entered { state });
     }
 }

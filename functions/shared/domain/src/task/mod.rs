@@ -1,12 +1,14 @@
 //! The task: one item for an order, holding one record for each step.
 
+mod history;
 mod step;
+mod watch;
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Serialize};
 
 use crate::id::OrderId;
 use crate::limits::{ERROR_CHARS_MAX, HISTORY_MAX};
@@ -15,7 +17,9 @@ use crate::priority::Priority;
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
+pub use history::{Attempt, Line, Transition, What, bulk_mark, bulk_of};
 pub use step::{Direction, Step, StepError, StepState};
+pub use watch::Watch;
 
 /// Where a task is on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -124,53 +128,6 @@ pub mod reason {
     pub const DEAD_LETTER: &str = "dead-letter";
 }
 
-/// Who has to look after a task: the key of the sparse index `watch`. Written `due#NN` and `error#NN`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Watch {
-    /// The supervisor, in this shard.
-    Due(u8),
-    /// The operator, in this shard.
-    Error(u8),
-}
-
-impl Watch {
-    /// The shard.
-    #[must_use]
-    pub const fn shard(self) -> u8 {
-        match self {
-            Self::Due(shard) | Self::Error(shard) => shard,
-        }
-    }
-}
-
-impl fmt::Display for Watch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Due(shard) => write!(f, "due#{shard:02}"),
-            Self::Error(shard) => write!(f, "error#{shard:02}"),
-        }
-    }
-}
-
-impl Serialize for Watch {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Watch {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        let (kind, shard) = text.split_once('#').ok_or_else(|| de::Error::custom("watch without a shard"))?;
-        let shard = shard.parse().map_err(de::Error::custom)?;
-        match kind {
-            "due" => Ok(Self::Due(shard)),
-            "error" => Ok(Self::Error(shard)),
-            _ => Err(de::Error::custom("watch is neither due nor error")),
-        }
-    }
-}
-
 /// What has to be told to the outside about a task (rules 10 and 11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NoticeKind {
@@ -239,21 +196,6 @@ pub struct Pause {
     pub version: u64,
 }
 
-/// One line of a task's history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "PascalCase")]
-pub struct Transition {
-    /// When.
-    pub at: Timestamp,
-    /// Who: an instance, or an operator's name.
-    pub who: Arc<str>,
-    /// What, in a few words.
-    pub what: Arc<str>,
-    /// Why, where somebody gave a reason.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<Arc<str>>,
-}
-
 /// The state of one order's way through its workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -298,11 +240,9 @@ pub struct Task {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsent: Vec<Notice>,
     /// The last [`HISTORY_MAX`] transitions.
+    #[serde(deserialize_with = "history::read_lines")]
     pub history: Vec<Transition>,
 }
-
-/// The first line of every history.
-const SUBMITTED: &str = "submitted";
 
 impl Task {
     /// The task of a new order: every step `Pending`, never claimed; in one of so many shards of the index `watch`.
@@ -330,7 +270,7 @@ impl Task {
         if notify {
             task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version, resends: 0 });
         }
-        task.record(order.submitted_at, &order.submitter, SUBMITTED, None);
+        task.record(order.submitted_at, &order.submitter, What::Submitted, None);
         task
     }
 
@@ -338,7 +278,7 @@ impl Task {
     /// history has lost its first line.
     #[must_use]
     pub fn submitted_at(&self) -> Option<Timestamp> {
-        let first = self.history.first().filter(|line| &*line.what == SUBMITTED);
+        let first = self.history.first().filter(|line| line.what == What::Submitted);
         first.map(|line| line.at).or_else(|| self.order_id.made_at())
     }
 
@@ -348,6 +288,13 @@ impl Task {
         self.history.last().map(|line| line.at)
     }
 
+    /// When it came into `Error`, as far as its history still shows it.
+    #[must_use]
+    pub fn failed_at(&self) -> Option<Timestamp> {
+        let failed = What::Entered { state: ProcessState::Error };
+        self.history.iter().rev().find(|line| line.what == failed).map(|line| line.at)
+    }
+
     /// The step of this name and its place.
     #[must_use]
     pub fn step(&self, name: &str) -> Option<(usize, &Step)> {
@@ -355,11 +302,11 @@ impl Task {
     }
 
     /// Adds a line to the history, and drops the oldest beyond [`HISTORY_MAX`].
-    pub(crate) fn record(&mut self, at: Timestamp, who: &Arc<str>, what: &str, why: Option<Arc<str>>) {
+    pub(crate) fn record(&mut self, at: Timestamp, who: &Arc<str>, what: What, why: Option<Arc<str>>) {
         if self.history.len() >= HISTORY_MAX {
             self.history.drain(..=self.history.len() - HISTORY_MAX);
         }
-        self.history.push(Transition { at, who: who.clone(), what: what.into(), why });
+        self.history.push(Transition { at, who: who.clone(), what, why });
     }
 }
 
@@ -448,11 +395,11 @@ mod tests {
     fn history_keeps_the_last_fifty() {
         let mut task = Case::chain().task;
         for n in 0..200 {
-            task.record(Timestamp::from_epoch_ms(n), &"test".into(), &n.to_string(), None);
+            task.record(Timestamp::from_epoch_ms(n), &"test".into(), What::Other { text: n.to_string().into() }, None);
         }
         assert_eq!(task.history.len(), HISTORY_MAX);
-        assert_eq!(&*task.history[0].what, "150");
-        assert_eq!(&*task.history[HISTORY_MAX - 1].what, "199");
+        assert_eq!(task.history[0].what.to_string(), "150");
+        assert_eq!(task.history[HISTORY_MAX - 1].what.to_string(), "199");
     }
 
     #[test]
@@ -461,7 +408,7 @@ mod tests {
         let submitted_at = task.history[0].at;
         assert_eq!((task.submitted_at(), task.updated_at()), (Some(submitted_at), Some(submitted_at)));
         for n in 0..60 {
-            task.record(Timestamp::from_epoch_ms(n), &"test".into(), "tried", None);
+            task.record(Timestamp::from_epoch_ms(n), &"test".into(), What::Paused, None);
         }
         task.order_id = OrderId::from_idempotency_key("shop", "k1");
         assert_eq!((task.submitted_at(), task.updated_at()), (None, Some(Timestamp::from_epoch_ms(59))));
@@ -476,18 +423,6 @@ mod tests {
             assert_eq!((state.to_string().as_str(), state.name().parse()), (state.name(), Ok(state)));
         }
         assert_eq!("processed".parse::<ProcessState>(), Err(NotAState));
-    }
-
-    #[test]
-    fn a_watch_is_written_as_its_key_and_read_back() {
-        for (watch, text) in [(Watch::Due(7), "\"due#07\""), (Watch::Error(98), "\"error#98\"")] {
-            assert_eq!(serde_json::to_string(&watch).unwrap(), text);
-            assert_eq!(serde_json::from_str::<Watch>(text).unwrap(), watch);
-        }
-        assert_eq!((Watch::Due(7).shard(), Watch::Error(98).shard()), (7, 98));
-        for text in ["\"due\"", "\"due#x\"", "\"done#07\""] {
-            assert!(serde_json::from_str::<Watch>(text).is_err(), "{text}");
-        }
     }
 
     #[test]

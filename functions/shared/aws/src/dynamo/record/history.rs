@@ -15,7 +15,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use domain::task::{Step, Transition};
+use domain::task::{Attempt, Direction, Step, Transition, What};
 use domain::time::Timestamp;
 
 use super::{Unreadable, text};
@@ -79,15 +79,46 @@ fn is_token(text: &str) -> bool {
 }
 
 fn write_what(line: &mut String, one: &Transition, steps: &[Step]) {
-    let plain = [short(&one.what, steps), Some(one.what.to_string())].into_iter().flatten();
-    match plain.into_iter().find(|plain| long(plain, steps).as_deref() == Some(&*one.what)) {
-        Some(plain) => line.push_str(&plain),
-        None => quote(line, &one.what),
+    if !write_numbered(line, &one.what, steps) {
+        let what = one.what.stored();
+        match long(&what, steps).is_some_and(|long| long == what) {
+            true => line.push_str(&what),
+            false => quote(line, &what),
+        }
     }
     if let Some(why) = &one.why {
         line.push_str(BECAUSE);
         quote(line, why);
     }
+}
+
+/// Writes what happened to a step, with the step's number for its name and without `#1`; `false` where there is no such
+/// step.
+fn write_numbered(line: &mut String, what: &What, steps: &[Step]) -> bool {
+    let Some((Attempt { step: name, direction, number }, verb)) = what.of_step() else { return false };
+    let Some(index) = steps.iter().position(|step| step.name == *name) else { return false };
+    let undo_of = if *direction == Direction::Undo { UNDO_OF } else { "" };
+    let written = match number {
+        1 => write!(line, "{undo_of}{} {verb}", index + 1),
+        _ => write!(line, "{undo_of}{} {verb} #{number}", index + 1),
+    };
+    debug_assert!(written.is_ok(), "a string takes everything");
+    true
+}
+
+/// What a text with the number of a step stands for; `None` where it has none, or no such verb.
+fn read_numbered(plain: &str, steps: &[Step]) -> Option<What> {
+    let (direction, rest) = match plain.strip_prefix(UNDO_OF) {
+        Some(rest) => (Direction::Undo, rest),
+        None => (Direction::Forward, plain),
+    };
+    let (place, tail) = rest.split_once(' ')?;
+    let (verb, number) = match tail.split_once(" #") {
+        Some((verb, number)) => (verb, number.parse().ok()?),
+        None => (tail, 1),
+    };
+    let step = steps.get(place.parse::<usize>().ok()?.checked_sub(1)?)?;
+    What::with_verb(verb, Attempt { step: step.name.clone(), direction, number })
 }
 
 /// Whether its end can be told from what comes after it.
@@ -97,14 +128,6 @@ fn is_plain(what: &str) -> bool {
 }
 
 const UNDO_OF: &str = "undo of ";
-
-/// With the step's number for its name, and without `#1`.
-fn short(what: &str, steps: &[Step]) -> Option<String> {
-    let (undo_of, what) = what.strip_prefix(UNDO_OF).map_or(("", what), |what| (UNDO_OF, what));
-    let tail_of = |step: &Step| what.strip_prefix(&*step.name).and_then(|tail| tail.strip_prefix(' '));
-    let (place, tail) = steps.iter().enumerate().find_map(|(place, step)| Some((place, tail_of(step)?)))?;
-    Some(format!("{undo_of}{} {}", place + 1, tail.strip_suffix(" #1").unwrap_or(tail)))
-}
 
 /// The what that a plain text stands for. `None`: it is not plain, or there is no such step.
 fn long(plain: &str, steps: &[Step]) -> Option<String> {
@@ -145,19 +168,22 @@ fn read_line(line: &str, steps: &[Step], history: &mut Vec<Transition>) -> Optio
     let at = Timestamp::from_epoch_ms((i128::from(first_ms) + when).try_into().ok()?);
     let (who, mut rest) = read_who(rest, history.last().map(|last| &last.who))?;
     loop {
-        let (what, after) = match rest.starts_with('"') {
-            true => quoted(rest)?,
+        let (typed, text, after) = match rest.starts_with('"') {
+            true => quoted(rest).map(|(text, after)| (None, text, after))?,
             false => {
                 let end = rest.find([';', '"']).unwrap_or(rest.len());
                 let plain = rest[..end].strip_suffix(BECAUSE).unwrap_or(&rest[..end]);
-                (long(plain, steps)?, &rest[plain.len()..])
+                let typed = read_numbered(plain, steps);
+                let text = if typed.is_some() { String::new() } else { long(plain, steps)? };
+                (typed, text, &rest[plain.len()..])
             }
         };
         let (why, after) = match after.strip_prefix(BECAUSE) {
-            Some(why) => quoted(why).map(|(why, after)| (Some(why.into()), after))?,
+            Some(why) => quoted(why).map(|(why, after)| (Some(Arc::<str>::from(why)), after))?,
             None => (None, after),
         };
-        history.push(Transition { at, who: who.clone(), what: what.into(), why });
+        let what = typed.unwrap_or_else(|| What::read(&text, why.as_deref(), history));
+        history.push(Transition { at, who: who.clone(), what, why });
         if after.is_empty() {
             return Some(());
         }

@@ -77,11 +77,11 @@ pub(in crate::dynamo) fn failed_key(shard: u8) -> String {
     format!("error#{shard:02}")
 }
 
-/// Since when a task is in `Error`, as far as its history still shows it. The same text in two histories gives the same
+/// Since when a task is in `Error`, as far as its history still shows it. The same line in two histories gives the same
 /// time, so that a change of something else leaves the index alone.
 fn failed_at(task: &Task) -> Timestamp {
-    let line = task.history.iter().rev().find(|line| &*line.what == ProcessState::Error.name());
-    line.or(task.history.first()).map(|line| line.at).or(task.watch_at).unwrap_or_default()
+    let first = || task.history.first().map(|line| line.at);
+    task.failed_at().or_else(first).or(task.watch_at).unwrap_or_default()
 }
 
 fn watch(key: &str) -> Option<Watch> {

@@ -10,7 +10,8 @@ use domain::machine::{Decision, Event, Moment, decide};
 use domain::message::{Outcome, Priority, Reply};
 use domain::order::Order;
 use domain::task::{
-    Direction, Notice, NoticeKind, Pause, ProcessState, Reason, Step, StepError, StepState, Task, Transition, Watch,
+    Attempt, Direction, Notice, NoticeKind, Pause, ProcessState, Reason, Step, StepError, StepState, Task, Transition,
+    Watch, What,
 };
 use domain::workflow::Workflows;
 
@@ -163,7 +164,12 @@ fn only_a_task_in_error_is_in_the_index_of_those() {
 }
 
 fn line(after_ms: u64, who: &str, what: &str, why: Option<&str>) -> Transition {
-    Transition { at: NOON.plus_ms(after_ms), who: who.into(), what: what.into(), why: why.map(Into::into) }
+    Transition {
+        at: NOON.plus_ms(after_ms),
+        who: who.into(),
+        what: What::read(what, why, &[]),
+        why: why.map(Into::into),
+    }
 }
 
 /// A task with everything that a task can have, of fifty steps.
@@ -296,7 +302,9 @@ fn a_history_of_any_texts_is_read_as_it_was_written() {
         "reserve-inventory claimed #1",
         "reserve-inventory claimed #2",
         "reserve-inventory claimed #11",
-        "reserve-inventory re-pended",
+        "reserve-inventory re-pended #1",
+        "undo of reserve-inventory re-pended #3",
+        "undo of 1 re-pended",
         "reserve-inventory  #1",
         "reserve-inventory #1",
         "a-b",
@@ -328,6 +336,40 @@ fn a_history_of_any_texts_is_read_as_it_was_written() {
             assert_eq!(read_back(&task).history, task.history, "{:?}", task_item(&task)["History"]);
         }
     }
+}
+
+/// Lines as earlier versions wrote them.
+#[test]
+fn a_history_of_an_earlier_version_is_read_as_typed_values() {
+    let lines = [
+        "1795176000000 shop submitted",
+        "+1234 scheduler-1f3a9c2e 1 claimed",
+        "+2468 ~3e75385c 1 processed; 2 claimed",
+        "+3702 supervisor-1 charge-payment re-pended because \"attempt 1 expired, failure 1 of 3\"",
+        "+4936 scheduler-2 2 put off #3; 2 claimed #4; undo of 2 given up #5",
+        "+5000 ann resubmitted because \"bulk 0193494e5c8f-00ab54a98ceb1f0a: it is back\"",
+        "+5001 = ship-order re-pended because \"attempt 1 expired, failure 1 of 3\"",
+    ];
+    let mut item = task_item(&sample_task());
+    item.insert("History".into(), AttributeValue::L(lines.into_iter().map(text).collect()));
+    let history = task(item).unwrap().history;
+    let of = |step: &str, direction, number| Attempt { step: step.into(), direction, number };
+    let forward = |step, number| of(step, Direction::Forward, number);
+    let expected = [
+        What::Submitted,
+        What::Claimed(forward("reserve-inventory", 1)),
+        What::Processed(forward("reserve-inventory", 1)),
+        What::Claimed(forward("charge-payment", 1)),
+        What::Expired(forward("charge-payment", 1)),
+        What::Deferred(forward("charge-payment", 3)),
+        What::Claimed(forward("charge-payment", 4)),
+        What::GivenUp(of("charge-payment", Direction::Undo, 5)),
+        What::Resubmitted { bulk: Some("0193494e5c8f-00ab54a98ceb1f0a".into()) },
+        What::Other { text: "ship-order re-pended".into() },
+    ];
+    assert_eq!(history.iter().map(|line| line.what.clone()).collect::<Vec<_>>(), expected);
+    let whole = Task { history, ..sample_task() };
+    assert_eq!(read_back(&whole), whole);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use crate::machine::testing::{Case, done};
 use crate::machine::{DeadLetterSubject, Dropped, Event, Impossible, Moment, Refused, Verdict, decide};
-use crate::message::{Action, Failure, Outcome};
-use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Task, Watch, reason};
+use crate::message::{Action, Command, Failure, Outcome};
+use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Task, Watch, What, reason};
 
 // ---- rules 10 and 11: who is told
 
@@ -78,7 +78,7 @@ fn resubmit_takes_the_failed_step_back_with_no_failures_counted() {
     let step = case.step("a");
     assert_eq!((step.failure_count, step.attempt, step.process_state), (0, 4, StepState::Processing));
     assert_eq!((case.state(), &case.task.reason, case.requested()), (ProcessState::Processing, &None, vec!["a"]));
-    let line = case.task.history.iter().find(|line| &*line.what == "resubmitted").unwrap();
+    let line = case.task.history.iter().find(|line| line.what == What::Resubmitted { bulk: None }).unwrap();
     assert_eq!((&*line.who, line.why.as_deref()), ("ann", Some("mended")));
     assert!(case.task.unsent.is_empty(), "nobody needs to be called for it any more");
 }
@@ -377,7 +377,7 @@ fn a_late_duplicate_of_a_cancel_does_not_touch_a_later_error() {
     let mut case = Case::chain();
     case.wake();
     let seen = Some(case.task.version);
-    case.command(Action::Cancel, seen);
+    case.apply_command(Action::Cancel, seen);
     case.pass_ms(10_000);
     case.wake();
     case.rejected("a");
@@ -396,4 +396,41 @@ fn texts_of_others_are_kept_short() {
         case.resubmit();
     }
     assert!(serde_json::to_string(&case.task).unwrap().len() < 64_000);
+}
+
+#[test]
+fn an_action_is_decided_on_as_its_refusal_says_in_every_state() {
+    for action in Action::ALL {
+        for state in ProcessState::ALL {
+            for is_paused in [false, true] {
+                let mut case = Case::chain();
+                case.pause();
+                case.task.process_state = state;
+                if !is_paused {
+                    case.task.paused = None;
+                }
+                let refusal = action.refusal(&case.task);
+                assert_eq!(refusal.is_none(), Action::allowed(&case.task).any(|allowed| allowed == action));
+                let expected = refusal.map_or(Verdict::Taken, Verdict::Refused);
+                let version = case.task.version;
+                assert_eq!(
+                    case.apply_command(action, Some(version)),
+                    expected,
+                    "{action:?} in {state}, paused: {is_paused}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_scheduler_knows_the_job_of_a_command_that_an_earlier_supervisor_sent() {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], false);
+    case.wake();
+    case.rejected("a");
+    let id = "0193494e5c8f-00ab54a98ceb1f0a";
+    let reason = format!("bulk {id}: it is back").into();
+    let command = Command { reason, ..case.command(Action::Resubmit, None) };
+    case.apply(Event::Command { command: &command, redelivered: false });
+    assert!(case.happened.contains(&What::Resubmitted { bulk: Some(id.into()) }), "{:?}", case.happened);
 }

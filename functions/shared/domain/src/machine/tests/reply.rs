@@ -7,7 +7,7 @@ use crate::limits::{OUTPUT_BYTES_MAX, STEPS_MAX};
 use crate::machine::testing::{Case, done, failed};
 use crate::machine::{Dropped, Event, Verdict};
 use crate::message::{Deferral, Outcome};
-use crate::task::{Direction, ProcessState, StepState, reason};
+use crate::task::{Direction, ProcessState, StepState, What, reason};
 
 // ---- rule 5: replies
 
@@ -175,7 +175,7 @@ fn f34_an_outage_of_hours_cuts_no_chain_and_ends_at_the_horizon_with_an_operator
     assert!((7_200_000..7_300_000).contains(&tried_ms), "{tried_ms}");
     assert_eq!((case.state(), case.step("a").failure_count), (ProcessState::Error, 0));
     assert_eq!(case.task.reason.as_ref().map(|reason| &*reason.code), Some(reason::EXHAUSTED));
-    assert_eq!(&*case.task.history[0].what, "submitted", "the outage did not push out how it began");
+    assert_eq!(case.task.history[0].what, What::Submitted, "the outage did not push out how it began");
     case.resubmit();
     assert_eq!((case.states().as_str(), case.step("a").started_at), (">", Some(case.now)), "the horizon begins anew");
 }

@@ -1,0 +1,377 @@
+//! The history of a task: each thing that happened is one typed value, and its words are made here alone.
+//!
+//! A stored line holds the value as a text, in the notation of [`What::stored`]. Programs of earlier versions wrote
+//! nearly the same texts, and understand these. [`What::read`] reads both, and keeps a text that it does not know.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{SeqAccess, Visitor};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{Direction, ProcessState};
+use crate::time::Timestamp;
+
+/// One attempt of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// The step's name.
+    pub step: Arc<str>,
+    /// Carry out, or undo.
+    pub direction: Direction,
+    /// The fencing token of its claim.
+    pub number: u32,
+}
+
+/// Something that happened to a task. `Display` gives the words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// The order was accepted.
+    Submitted,
+    /// An attempt began.
+    Claimed(Attempt),
+    /// The step is done in its direction.
+    Processed(Attempt),
+    /// The attempt was given back, since its service is failing.
+    Deferred(Attempt),
+    /// The attempt had no answer in time, and another follows.
+    Expired(Attempt),
+    /// The step is given up until an operator acts.
+    GivenUp(Attempt),
+    /// The order came into a state.
+    Entered {
+        /// Which.
+        state: ProcessState,
+    },
+    /// An operator resubmitted the order.
+    Resubmitted {
+        /// The bulk job that did it.
+        bulk: Option<Arc<str>>,
+    },
+    /// An operator cancelled the order.
+    Cancelled,
+    /// An operator paused the order.
+    Paused,
+    /// The pause ended.
+    Resumed,
+    /// A stored text that stands for none of these.
+    Other {
+        /// As it was stored.
+        text: Arc<str>,
+    },
+    /// The attempt had no answer in time, and none follows. For metrics: the history has [`What::GivenUp`].
+    ExpiredLast(Attempt),
+    /// The step had no answer too often or for too long. For metrics: the history has [`What::GivenUp`].
+    Exhausted(Attempt),
+    /// The service refused the step for good. For metrics: the history has [`What::GivenUp`].
+    Rejected(Attempt),
+    /// A supervisor found the attempt so late that it doubted its own clock. For metrics.
+    Doubted(Attempt),
+}
+
+/// One line of a task's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transition {
+    /// When.
+    pub at: Timestamp,
+    /// An instance, or an operator's name.
+    pub who: Arc<str>,
+    /// What happened.
+    pub what: What,
+    /// The reason, where one was given.
+    pub why: Option<Arc<str>>,
+}
+
+const UNDO_OF: &str = "undo of ";
+const EXPIRED: &str = "re-pended";
+/// The kinds of a stored line about a step, each with its verb.
+const VERBS: [(&str, fn(Attempt) -> What); 5] = [
+    ("claimed", What::Claimed),
+    ("processed", What::Processed),
+    ("put off", What::Deferred),
+    (EXPIRED, What::Expired),
+    ("given up", What::GivenUp),
+];
+
+impl What {
+    /// The attempt that it is about, and the verb for what became of it.
+    #[must_use]
+    pub const fn of_step(&self) -> Option<(&Attempt, &'static str)> {
+        match self {
+            Self::Claimed(attempt) => Some((attempt, "claimed")),
+            Self::Processed(attempt) => Some((attempt, "processed")),
+            Self::Deferred(attempt) => Some((attempt, "put off")),
+            Self::Expired(attempt) => Some((attempt, EXPIRED)),
+            Self::GivenUp(attempt) => Some((attempt, "given up")),
+            Self::ExpiredLast(attempt) => Some((attempt, "expired")),
+            Self::Exhausted(attempt) => Some((attempt, "exhausted")),
+            Self::Rejected(attempt) => Some((attempt, "rejected")),
+            Self::Doubted(attempt) => Some((attempt, "doubted")),
+            Self::Submitted
+            | Self::Entered { .. }
+            | Self::Resubmitted { .. }
+            | Self::Cancelled
+            | Self::Paused
+            | Self::Resumed
+            | Self::Other { .. } => None,
+        }
+    }
+
+    /// The reverse, for the verbs of stored lines.
+    #[must_use]
+    pub fn with_verb(verb: &str, attempt: Attempt) -> Option<Self> {
+        VERBS.iter().find(|(known, _)| *known == verb).map(|(_, kind)| kind(attempt))
+    }
+
+    /// The words of what is about the order itself.
+    fn of_order(&self) -> &str {
+        match self {
+            Self::Submitted => "submitted",
+            Self::Entered { state } => state.name(),
+            Self::Resubmitted { .. } => "resubmitted",
+            Self::Cancelled => "cancelled",
+            Self::Paused => "paused",
+            Self::Resumed => "resumed",
+            Self::Other { text } => text,
+            // These are about a step.
+            Self::Claimed(_)
+            | Self::Processed(_)
+            | Self::Deferred(_)
+            | Self::Expired(_)
+            | Self::GivenUp(_)
+            | Self::ExpiredLast(_)
+            | Self::Exhausted(_)
+            | Self::Rejected(_)
+            | Self::Doubted(_) => "",
+        }
+    }
+
+    /// The words that people read.
+    #[must_use]
+    pub fn words(&self) -> Cow<'_, str> {
+        match self {
+            // Direction and attempt are left out; the reason in the same line names the attempt.
+            Self::Expired(Attempt { step, .. }) => Cow::Owned(format!("{step} {EXPIRED}")),
+            _ => self.stored(),
+        }
+    }
+
+    /// The name of what happened, for programs.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Submitted => "Submitted",
+            Self::Claimed(_) => "Claimed",
+            Self::Processed(_) => "Processed",
+            Self::Deferred(_) => "Deferred",
+            Self::Expired(_) => "Expired",
+            Self::GivenUp(_) => "GivenUp",
+            Self::Entered { .. } => "Entered",
+            Self::Resubmitted { .. } => "Resubmitted",
+            Self::Cancelled => "Cancelled",
+            Self::Paused => "Paused",
+            Self::Resumed => "Resumed",
+            Self::Other { .. } => "Other",
+            Self::ExpiredLast(_) => "ExpiredLast",
+            Self::Exhausted(_) => "Exhausted",
+            Self::Rejected(_) => "Rejected",
+            Self::Doubted(_) => "Doubted",
+        }
+    }
+
+    /// The text that is stored: the words, with direction and attempt also where the words leave them out.
+    #[must_use]
+    pub fn stored(&self) -> Cow<'_, str> {
+        match self.of_step() {
+            Some((attempt, verb)) => Cow::Owned(joined(attempt, verb)),
+            None => Cow::Borrowed(self.of_order()),
+        }
+    }
+
+    /// What a stored text stands for, `why` being the reason in the same line and `earlier` the lines before it.
+    #[must_use]
+    pub fn read(text: &str, why: Option<&str>, earlier: &[Transition]) -> Self {
+        match text {
+            "submitted" => Self::Submitted,
+            "resubmitted" => Self::Resubmitted { bulk: why.and_then(bulk_of).map(Into::into) },
+            "cancelled" => Self::Cancelled,
+            "paused" => Self::Paused,
+            "resumed" => Self::Resumed,
+            _ => {
+                let state = || text.parse().ok().map(|state| Self::Entered { state });
+                read_step(text, earlier).or_else(state).unwrap_or_else(|| Self::Other { text: text.into() })
+            }
+        }
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words())
+    }
+}
+
+/// The text for what became of an attempt.
+fn joined(Attempt { step, direction, number }: &Attempt, verb: &str) -> String {
+    let undo_of = match direction {
+        Direction::Forward => "",
+        Direction::Undo => UNDO_OF,
+    };
+    // A store writes every line of a task at each commit, so the parts are joined without the cost of `format!`.
+    let mut words = String::with_capacity(undo_of.len() + step.len() + verb.len() + 13);
+    for part in [undo_of, step, " ", verb, " #"] {
+        words.push_str(part);
+    }
+    words.push_str(&number.to_string());
+    words
+}
+
+/// What a stored text about a step stands for. A name has no space in it, so each text is read in one way at most.
+fn read_step(text: &str, earlier: &[Transition]) -> Option<What> {
+    let (rest, number) = match text.rsplit_once(" #") {
+        Some((rest, number)) => (rest, Some(number.parse().ok().filter(|n: &u32| n.to_string() == number)?)),
+        None => (text, None),
+    };
+    let (step, verb, kind) =
+        VERBS.iter().find_map(|(verb, kind)| Some((rest.strip_suffix(verb)?.strip_suffix(' ')?, *verb, kind)))?;
+    let (direction, step) = match step.strip_prefix(UNDO_OF) {
+        Some(step) => (Direction::Undo, step),
+        None => (Direction::Forward, step),
+    };
+    if step.is_empty() || step.contains(char::is_whitespace) {
+        return None;
+    }
+    match number {
+        Some(number) => Some(kind(Attempt { step: step.into(), direction, number })),
+        // Earlier versions wrote of an expiry neither attempt nor direction: it is that of the last claim.
+        None if verb == EXPIRED => earlier.iter().rev().find_map(|line| match &line.what {
+            What::Claimed(attempt) if *attempt.step == *step => Some(What::Expired(attempt.clone())),
+            _ => None,
+        }),
+        None => None,
+    }
+}
+
+/// The beginning of the reason in the line of an order that a bulk job resubmitted. It is part of the stored line, and
+/// programs of earlier versions know a job's orders by it.
+#[must_use]
+pub fn bulk_mark(job_id: &str) -> String {
+    format!("bulk {job_id}: ")
+}
+
+/// The bulk job that a reason names at its beginning. Only what has the form of a job's id counts: an operator may begin
+/// a reason with the same word.
+#[must_use]
+pub fn bulk_of(reason: &str) -> Option<&str> {
+    let (id, _) = reason.strip_prefix("bulk ")?.split_once(": ")?;
+    let (time, random) = id.split_once('-')?;
+    let is_hex = |digits: &str| digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    (time.len() >= 12 && random.len() == 16 && is_hex(time) && is_hex(random)).then_some(id)
+}
+
+impl Serialize for Transition {
+    /// As it is stored.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { at, who, what, why } = self;
+        let mut line = serializer.serialize_struct("Transition", 3 + usize::from(why.is_some()))?;
+        line.serialize_field("At", at)?;
+        line.serialize_field("Who", who)?;
+        line.serialize_field("What", &*what.stored())?;
+        if let Some(why) = why {
+            line.serialize_field("Why", why)?;
+        }
+        line.end()
+    }
+}
+
+/// A line as it is shown: in words, with the typed members beside them.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Line<'a> {
+    /// When.
+    pub at: Timestamp,
+    /// An instance, or an operator's name.
+    pub who: &'a str,
+    /// What happened, in words.
+    pub what: Cow<'a, str>,
+    /// The reason, where one was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<&'a str>,
+    /// [`What::kind`].
+    pub kind: &'static str,
+    /// The step that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub step: Option<&'a str>,
+    /// The direction of that step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
+    /// The number of the attempt.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
+    /// The state that the order entered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<ProcessState>,
+    /// The bulk job that resubmitted the order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bulk: Option<&'a str>,
+}
+
+impl<'a> From<&'a Transition> for Line<'a> {
+    fn from(Transition { at, who, what, why }: &'a Transition) -> Self {
+        let attempt = what.of_step().map(|(attempt, _)| attempt);
+        let state = if let What::Entered { state } = what { Some(*state) } else { None };
+        let bulk = if let What::Resubmitted { bulk } = what { bulk.as_deref() } else { None };
+        Self {
+            at: *at,
+            who,
+            what: what.words(),
+            why: why.as_deref(),
+            kind: what.kind(),
+            step: attempt.map(|attempt| &*attempt.step),
+            direction: attempt.map(|attempt| attempt.direction),
+            attempt: attempt.map(|attempt| attempt.number),
+            state,
+            bulk,
+        }
+    }
+}
+
+/// Reads stored lines, each with those before it at hand.
+pub(super) fn read_lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Transition>, D::Error> {
+    deserializer.deserialize_seq(Lines)
+}
+
+struct Lines;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct StoredLine<'a> {
+    at: Timestamp,
+    who: Arc<str>,
+    #[serde(borrow)]
+    what: Cow<'a, str>,
+    #[serde(default)]
+    why: Option<Arc<str>>,
+}
+
+impl<'de> Visitor<'de> for Lines {
+    type Value = Vec<Transition>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("lines of a history")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut lines: A) -> Result<Self::Value, A::Error> {
+        let mut history: Vec<Transition> = Vec::with_capacity(lines.size_hint().unwrap_or(8));
+        while let Some(StoredLine { at, who, what, why }) = lines.next_element()? {
+            let what = What::read(&what, why.as_deref(), &history);
+            history.push(Transition { at, who, what, why });
+        }
+        Ok(history)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! Lines of earlier versions mean what they meant; a text that could mean something else is left as it is.
+
+use super::*;
+use crate::machine::testing::Case;
+use crate::task::Task;
+
+/// A history as earlier versions stored it, with every text that they wrote.
+const EARLIER: &str = r#"[
+    {"At":"2026-11-20T17:26:43.007Z","Who":"shop","What":"submitted"},
+    {"At":"2026-11-20T17:26:44.000Z","Who":"scheduler-1","What":"reserve-inventory claimed #1"},
+    {"At":"2026-11-20T17:26:45.000Z","Who":"scheduler-1","What":"reserve-inventory processed #1"},
+    {"At":"2026-11-20T17:26:45.000Z","Who":"scheduler-1","What":"charge-payment claimed #1"},
+    {"At":"2026-11-20T17:27:46.000Z","Who":"supervisor-1","What":"charge-payment re-pended","Why":"attempt 1 expired, failure 1 of 3"},
+    {"At":"2026-11-20T17:27:47.000Z","Who":"scheduler-2","What":"charge-payment put off #2"},
+    {"At":"2026-11-20T17:27:48.000Z","Who":"scheduler-2","What":"charge-payment claimed #3"},
+    {"At":"2026-11-20T17:27:49.000Z","Who":"scheduler-2","What":"charge-payment given up #3"},
+    {"At":"2026-11-20T17:27:49.000Z","Who":"scheduler-2","What":"Error","Why":"charge-payment: no (declined)"},
+    {"At":"2026-11-20T17:28:00.000Z","Who":"ann","What":"resubmitted","Why":"bulk 0193494e5c8f-00ab54a98ceb1f0a: it is back"},
+    {"At":"2026-11-20T17:28:01.000Z","Who":"ann","What":"resubmitted","Why":"bulk goods: it is back"},
+    {"At":"2026-11-20T17:28:02.000Z","Who":"bob","What":"paused","Why":"stock-taking"},
+    {"At":"2026-11-20T17:28:03.000Z","Who":"bob","What":"resumed","Why":"done"},
+    {"At":"2026-11-20T17:28:04.000Z","Who":"scheduler-1","What":"Compensating","Why":"cancelled by bob: enough"},
+    {"At":"2026-11-20T17:28:04.000Z","Who":"bob","What":"cancelled","Why":"enough"},
+    {"At":"2026-11-20T17:28:05.000Z","Who":"scheduler-1","What":"undo of charge-payment claimed #4"},
+    {"At":"2026-11-20T17:29:06.000Z","Who":"supervisor-1","What":"charge-payment re-pended","Why":"attempt 4 expired, failure 1 of 3"},
+    {"At":"2026-11-20T17:29:07.000Z","Who":"scheduler-1","What":"undo of charge-payment processed #5"},
+    {"At":"2026-11-20T17:29:08.000Z","Who":"scheduler-1","What":"Compensated"}
+]"#;
+
+fn read(lines: &str) -> Vec<Transition> {
+    read_lines(&mut serde_json::Deserializer::from_str(lines)).unwrap()
+}
+
+fn attempt(step: &str, direction: Direction, number: u32) -> Attempt {
+    Attempt { step: step.into(), direction, number }
+}
+
+fn forward(step: &str, number: u32) -> Attempt {
+    attempt(step, Direction::Forward, number)
+}
+
+#[test]
+fn a_history_of_an_earlier_version_is_read_as_typed_values() {
+    let undo = |number| attempt("charge-payment", Direction::Undo, number);
+    let state = |state| What::Entered { state };
+    let by_job = What::Resubmitted { bulk: Some("0193494e5c8f-00ab54a98ceb1f0a".into()) };
+    let expected = [
+        What::Submitted,
+        What::Claimed(forward("reserve-inventory", 1)),
+        What::Processed(forward("reserve-inventory", 1)),
+        What::Claimed(forward("charge-payment", 1)),
+        What::Expired(forward("charge-payment", 1)),
+        What::Deferred(forward("charge-payment", 2)),
+        What::Claimed(forward("charge-payment", 3)),
+        What::GivenUp(forward("charge-payment", 3)),
+        state(ProcessState::Error),
+        by_job,
+        What::Resubmitted { bulk: None },
+        What::Paused,
+        What::Resumed,
+        state(ProcessState::Compensating),
+        What::Cancelled,
+        What::Claimed(undo(4)),
+        What::Expired(undo(4)),
+        What::Processed(undo(5)),
+        state(ProcessState::Compensated),
+    ];
+    let history = read(EARLIER);
+    let kinds: Vec<What> = history.iter().map(|line| line.what.clone()).collect();
+    assert_eq!(kinds, expected);
+    assert_eq!(history[4].why.as_deref(), Some("attempt 1 expired, failure 1 of 3"));
+}
+
+#[test]
+fn the_words_of_a_line_are_those_of_the_earlier_version() {
+    let words: Vec<String> = read(EARLIER).iter().map(|line| line.what.to_string()).collect();
+    let earlier: serde_json::Value = serde_json::from_str(EARLIER).unwrap();
+    let texts: Vec<&str> = earlier.as_array().unwrap().iter().map(|line| line["What"].as_str().unwrap()).collect();
+    assert_eq!(words, texts);
+}
+
+#[test]
+fn a_line_is_stored_under_the_names_and_in_the_texts_that_earlier_versions_read() {
+    let history = read(EARLIER);
+    let stored: serde_json::Value = serde_json::to_value(&history).unwrap();
+    let earlier: serde_json::Value = serde_json::from_str(EARLIER).unwrap();
+    for (stored, earlier) in stored.as_array().unwrap().iter().zip(earlier.as_array().unwrap()) {
+        let mut earlier = earlier.clone();
+        // Direction and attempt of an expiry are written since; every reader of the text knows both.
+        match earlier["Why"].as_str() {
+            Some("attempt 1 expired, failure 1 of 3") => earlier["What"] = "charge-payment re-pended #1".into(),
+            Some("attempt 4 expired, failure 1 of 3") => earlier["What"] = "undo of charge-payment re-pended #4".into(),
+            _ => {}
+        }
+        assert_eq!(*stored, earlier);
+    }
+    assert_eq!(read(&stored.to_string()), history);
+}
+
+#[test]
+fn a_text_that_could_mean_another_thing_is_kept_as_it_is() {
+    for text in [
+        "",
+        "retried",
+        "Submitted",
+        "claimed #1",
+        " claimed #1",
+        "a claimed",
+        "a claimed #",
+        "a claimed #+1",
+        "a claimed #01",
+        "a claimed #1 ",
+        "a claimed #4294967296",
+        "a  claimed #1",
+        "a finished #1",
+        "x claimed claimed #1",
+        "undo of undo of a claimed #1",
+        "undo of  claimed #1",
+        "a re-pended",
+        "a exhausted #1",
+    ] {
+        let what = What::read(text, None, &[]);
+        assert_eq!(what, What::Other { text: text.into() });
+        assert_eq!((what.to_string(), &*what.stored()), (text.to_owned(), text));
+    }
+}
+
+#[test]
+fn a_step_whose_name_reads_like_a_line_breaks_nothing() {
+    let odd = forward("x claimed", 7);
+    let what = What::Claimed(odd.clone());
+    assert_eq!(what.to_string(), "x claimed claimed #7");
+    assert_eq!(What::read(&what.stored(), None, &[]).to_string(), what.to_string(), "the words stay");
+    assert_ne!(what, What::Processed(odd));
+}
+
+#[test]
+fn only_what_has_the_form_of_a_job_id_is_a_job() {
+    let id = "0193494e5c8f-00ab54a98ceb1f0a";
+    assert_eq!(bulk_of(&(bulk_mark(id) + "it is back")), Some(id));
+    for other in [
+        "it is back",
+        "bulk",
+        "bulk goods: they are back",
+        "bulk 0193494e5c8f-00ab54a98ceb1f0a",
+        "bulk 0193494e5c8-00ab54a98ceb1f0a: a digit is missing",
+        "bulk 0193494e5c8f-00ab54a98ceb1f0: a digit is missing",
+        "bulk 0193494e5c8g-00ab54a98ceb1f0a: no digit",
+        "bulk 0193494e5c8f-00ab54a98ceb1f0A: no digit",
+        "Bulk 0193494e5c8f-00ab54a98ceb1f0a: another word",
+    ] {
+        assert_eq!(bulk_of(other), None, "{other}");
+    }
+}
+
+#[test]
+fn a_line_is_shown_in_words_with_the_typed_members_beside_them() {
+    let shown = |what| {
+        let at = Timestamp::from_epoch_ms(1_795_195_603_007);
+        serde_json::to_value(Line::from(&Transition { at, who: "s".into(), what, why: Some("so".into()) })).unwrap()
+    };
+    let line = |more: serde_json::Value| {
+        let mut line = serde_json::json!({"At": "2026-11-20T17:26:43.007Z", "Who": "s", "Why": "so"});
+        line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        line
+    };
+    let undo = attempt("a", Direction::Undo, 2);
+    for (what, expected) in [
+        (
+            What::Claimed(undo.clone()),
+            serde_json::json!({"What": "undo of a claimed #2", "Kind": "Claimed", "Step": "a", "Direction": "Undo", "Attempt": 2}),
+        ),
+        (
+            What::Expired(undo),
+            serde_json::json!({"What": "a re-pended", "Kind": "Expired", "Step": "a", "Direction": "Undo", "Attempt": 2}),
+        ),
+        (
+            What::Entered { state: ProcessState::Error },
+            serde_json::json!({"What": "Error", "Kind": "Entered", "State": "Error"}),
+        ),
+        (What::Resubmitted { bulk: None }, serde_json::json!({"What": "resubmitted", "Kind": "Resubmitted"})),
+        (
+            What::Resubmitted { bulk: Some("j".into()) },
+            serde_json::json!({"What": "resubmitted", "Kind": "Resubmitted", "Bulk": "j"}),
+        ),
+        (What::Other { text: "retried".into() }, serde_json::json!({"What": "retried", "Kind": "Other"})),
+    ] {
+        assert_eq!(shown(what), line(expected));
+    }
+}
+
+#[test]
+fn a_task_of_an_earlier_version_is_read_whole() {
+    let mut value = serde_json::to_value(Case::chain().task).unwrap();
+    value["History"] = serde_json::from_str(EARLIER).unwrap();
+    let task: Task = serde_json::from_value(value).unwrap();
+    assert_eq!(task.submitted_at(), Some(task.history[0].at));
+    assert_eq!(task.failed_at(), Some(task.history[8].at));
+}

@@ -1,0 +1,69 @@
+//! The key of the index `watch`, in which a supervisor finds the tasks that are due.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// Who has to look after a task: the key of the sparse index `watch`. Written `due#NN` and `error#NN`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Watch {
+    /// The supervisor, in this shard.
+    Due(u8),
+    /// The operator, in this shard.
+    Error(u8),
+}
+
+impl Watch {
+    /// The shard.
+    #[must_use]
+    pub const fn shard(self) -> u8 {
+        match self {
+            Self::Due(shard) | Self::Error(shard) => shard,
+        }
+    }
+}
+
+impl fmt::Display for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Due(shard) => write!(f, "due#{shard:02}"),
+            Self::Error(shard) => write!(f, "error#{shard:02}"),
+        }
+    }
+}
+
+impl Serialize for Watch {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Watch {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let (kind, shard) = text.split_once('#').ok_or_else(|| de::Error::custom("watch without a shard"))?;
+        let shard = shard.parse().map_err(de::Error::custom)?;
+        match kind {
+            "due" => Ok(Self::Due(shard)),
+            "error" => Ok(Self::Error(shard)),
+            _ => Err(de::Error::custom("watch is neither due nor error")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watch_is_written_as_its_key_and_read_back() {
+        for (watch, text) in [(Watch::Due(7), "\"due#07\""), (Watch::Error(98), "\"error#98\"")] {
+            assert_eq!(serde_json::to_string(&watch).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Watch>(text).unwrap(), watch);
+        }
+        assert_eq!((Watch::Due(7).shard(), Watch::Error(98).shard()), (7, 98));
+        for text in ["\"due\"", "\"due#x\"", "\"done#07\""] {
+            assert!(serde_json::from_str::<Watch>(text).is_err(), "{text}");
+        }
+    }
+}
