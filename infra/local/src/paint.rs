@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anstyle::{AnsiColor, Style};
 use domain::task::ProcessState;
 use wire::OpenEnum;
 
@@ -43,15 +44,15 @@ impl Tint {
         }
     }
 
-    const fn code(self) -> &'static str {
+    const fn style(self) -> Style {
         match self {
-            Self::None => "",
-            Self::Green => "32",
-            Self::Yellow => "33",
-            Self::Red => "31",
-            Self::Cyan => "36",
-            Self::Dim => "2",
-            Self::Bold => "1",
+            Self::None => Style::new(),
+            Self::Green => AnsiColor::Green.on_default(),
+            Self::Yellow => AnsiColor::Yellow.on_default(),
+            Self::Red => AnsiColor::Red.on_default(),
+            Self::Cyan => AnsiColor::Cyan.on_default(),
+            Self::Dim => Style::new().dimmed(),
+            Self::Bold => Style::new().bold(),
         }
     }
 }
@@ -84,7 +85,7 @@ impl Paint {
     /// In this colour.
     #[must_use]
     pub fn tint(self, tint: Tint, text: impl fmt::Display) -> String {
-        let is_painted = self.colours && tint != Tint::None;
-        if is_painted { format!("\x1b[{}m{text}\x1b[0m", tint.code()) } else { text.to_string() }
+        let style = if self.colours { tint.style() } else { Style::new() };
+        format!("{style}{text}{style:#}")
     }
 }

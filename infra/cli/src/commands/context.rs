@@ -8,9 +8,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use wire::Command;
 
-use super::ask;
+use super::dialogue::{self, Progress};
 use super::error::CommandError;
-use super::progress::Progress;
 use crate::args::{ApiArgs, CommandArgs, Format};
 use crate::paint::Paint;
 use crate::remote::{Environment, Remote, clock};
@@ -101,7 +100,7 @@ impl Context {
             return Ok(true);
         }
         self.can_ask(question)?;
-        ask::yes(question, &mut io::stdin().lock(), &mut io::stderr())
+        dialogue::yes(question, &mut io::stdin().lock(), &mut io::stderr())
             .map_err(|error| CommandError::Usage(format!("nobody could be asked: {error}")))
     }
 

@@ -1,32 +1,31 @@
-//! The commands that talk to an API: one file for each.
+//! The commands that talk to an API.
 //!
 //! Results go to stdout, everything else to stderr. How a command ended is its exit status ([`crate::exit`]). What must
 //! never be here: a decision about an order. A command asks the API, which decides.
 
 mod act;
-mod ask;
 mod bulk;
-mod completions;
 mod console;
 mod context;
 mod dead_letters;
+mod dialogue;
 mod doctor;
 mod error;
 mod follow;
 mod get;
-mod leases;
 mod list;
 mod overview;
-mod progress;
 mod query;
-mod services;
 mod submit;
+mod system;
 mod watch;
-mod workflows;
 
+use std::io::Write as _;
+
+use clap::CommandFactory;
 use domain::message::Action;
 
-use crate::args::{ApiArgs, RemoteCommand};
+use crate::args::{ApiArgs, Cli, CompletionsArgs, RemoteCommand};
 use crate::exit::Exit;
 use crate::remote::Environment;
 use context::Context;
@@ -60,7 +59,7 @@ async fn carried_out(
     check_data: DataCheck,
 ) -> Result<Exit, CommandError> {
     if let RemoteCommand::Completions(args) = &command {
-        return completions::run(args);
+        return completions(args);
     }
     let context = || Context::new(api, environment.clone(), terminal);
     match command {
@@ -74,12 +73,20 @@ async fn carried_out(
         RemoteCommand::Resume(args) => act::run(&context()?, Action::Resume, &args).await,
         RemoteCommand::Bulk { command } => bulk::run(&context()?, &command).await,
         RemoteCommand::Overview => overview::run(&context()?).await,
-        RemoteCommand::Services => services::run(&context()?).await,
-        RemoteCommand::Leases => leases::run(&context()?).await,
-        RemoteCommand::Workflows => workflows::run(&context()?).await,
+        RemoteCommand::Services => system::services(&context()?).await,
+        RemoteCommand::Leases => system::leases(&context()?).await,
+        RemoteCommand::Workflows => system::workflows(&context()?).await,
         RemoteCommand::DeadLetters(args) => dead_letters::run(&context()?, &args).await,
         RemoteCommand::Doctor(args) => doctor::run(api, environment, terminal, &args, check_data).await,
         RemoteCommand::Console(args) => console::run(context()?, &args).await,
-        RemoteCommand::Completions(args) => completions::run(&args),
+        RemoteCommand::Completions(args) => completions(&args),
     }
+}
+
+/// `stepwarden completions`: what a shell needs to complete the command line.
+fn completions(args: &CompletionsArgs) -> Result<Exit, CommandError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "stepwarden", &mut script);
+    std::io::stdout().write_all(&script)?;
+    Ok(Exit::Fine)
 }

@@ -5,7 +5,7 @@ use wire::{Minute, Overview};
 
 use super::context::Context;
 use super::error::CommandError;
-use super::services;
+use super::system::service_table;
 use crate::exit::Exit;
 use crate::paint::{Paint, Tint};
 use crate::remote::Call;
@@ -29,7 +29,7 @@ fn text(paint: Paint, overview: &Overview<'_>, now: Timestamp) -> String {
         parts.push(failures.text(paint));
     }
     parts.push(throughput(overview));
-    parts.push(services::table(&overview.services, now).text(paint));
+    parts.push(service_table(&overview.services, now).text(paint));
     if let Some(dead_letters) = &overview.dead_letters {
         let newest = dead_letters.newest_at.map(|at| format!(", the newest {}", from_now(at, now))).unwrap_or_default();
         parts.push(format!("Dead letters: {}{newest}\n", at_least(dead_letters.count, dead_letters.at_least)));

@@ -11,8 +11,8 @@ mod stack;
 use std::path::Path;
 
 use super::context::{Context, Terminal};
+use super::dialogue::Progress;
 use super::error::CommandError;
-use super::progress::Progress;
 use crate::args::{ApiArgs, DoctorArgs, Format};
 use crate::exit::Exit;
 use crate::paint::Paint;

@@ -1,11 +1,33 @@
-//! How something goes on, on stderr: on a terminal one line that is written over, elsewhere a line for each change.
+//! What passes between a command and a person on stderr: a question that is answered with yes or no, and the progress of
+//! the command.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
 use rustix::termios::tcgetwinsize;
 
 /// The width where the terminal does not tell its own.
 const COLUMNS: usize = 80;
+
+/// Asks until the answer is one. No answer at all is a no.
+///
+/// # Errors
+/// When nothing can be shown or read.
+pub(super) fn yes(question: &str, answers: &mut impl BufRead, screen: &mut impl Write) -> io::Result<bool> {
+    loop {
+        write!(screen, "{question} [y/N] ")?;
+        screen.flush()?;
+        let mut answer = String::new();
+        if answers.read_line(&mut answer)? == 0 {
+            writeln!(screen)?;
+            return Ok(false);
+        }
+        match answer.trim().to_lowercase().as_str() {
+            "y" | "yes" => return Ok(true),
+            "" | "n" | "no" => return Ok(false),
+            _ => writeln!(screen, "Please answer y or n.")?,
+        }
+    }
+}
 
 /// Shows how something goes on. Dropping it clears the line.
 #[derive(Debug)]
@@ -66,6 +88,24 @@ fn cut(text: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn asked(answers: &str) -> (bool, String) {
+        let mut screen = Vec::new();
+        let said = yes("Resubmit 3 orders?", &mut answers.as_bytes(), &mut screen).unwrap();
+        (said, String::from_utf8(screen).unwrap())
+    }
+
+    #[test]
+    fn only_a_yes_is_a_yes() {
+        for (answers, expected) in
+            [("y\n", true), ("YES\n", true), ("n\n", false), ("\n", false), ("", false), ("maybe\ny\n", true)]
+        {
+            let (said, screen) = asked(answers);
+            assert_eq!(said, expected, "{answers:?}");
+            assert!(screen.starts_with("Resubmit 3 orders? [y/N] "), "{screen}");
+        }
+        assert!(asked("maybe\nn\n").1.contains("Please answer y or n."));
+    }
 
     #[test]
     fn a_line_is_cut_where_it_would_wrap() {

@@ -1,0 +1,111 @@
+//! `stepwarden services`, `leases` and `workflows`: the parts of an installation besides its orders.
+
+use domain::ports::Breaker;
+use domain::time::Timestamp;
+use wire::{LeaseList, OpenEnum, Service, ServiceList, WorkflowList};
+
+use super::context::Context;
+use super::error::CommandError;
+use crate::exit::Exit;
+use crate::paint::Tint;
+use crate::remote::Call;
+use crate::show::table::{Cell, Table};
+use crate::show::time::{from_now, span};
+
+/// `stepwarden services`: the health of each remote service.
+pub(super) async fn services(context: &Context) -> Result<Exit, CommandError> {
+    let answer = context.remote.call(&Call::get("/services")).await?;
+    if context.is_json() {
+        return context.line(&answer.line()).map(|()| Exit::Fine);
+    }
+    let services: ServiceList<'static> = answer.read()?;
+    context.print(&service_table(&services.services, context.now()).text(context.paint))?;
+    Ok(Exit::Fine)
+}
+
+/// `stepwarden leases`: the shards that each supervisor holds, and its last report.
+pub(super) async fn leases(context: &Context) -> Result<Exit, CommandError> {
+    let answer = context.remote.call(&Call::get("/leases")).await?;
+    if context.is_json() {
+        return context.line(&answer.line()).map(|()| Exit::Fine);
+    }
+    let LeaseList { leases } = answer.read()?;
+    let now = context.now();
+    let mut table = Table::new(&["LEASE", "HELD", "OWNER", "EPOCH", "LAST HEARD OF", "EXPIRES", "HEALTH"]);
+    for lease in &leases {
+        let (held, tint) = if lease.held { ("held", Tint::Green) } else { ("free", Tint::Dim) };
+        table.row([
+            Cell::from(&*lease.name),
+            Cell::tinted(held, tint),
+            Cell::from(&*lease.owner),
+            lease.epoch.to_string().into(),
+            lease.renewed_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
+            lease.expires_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
+            lease.health.as_deref().unwrap_or_default().into(),
+        ]);
+    }
+    let text = if table.is_empty() { "No lease was taken yet.\n".to_owned() } else { table.text(context.paint) };
+    context.print(&text)?;
+    Ok(Exit::Fine)
+}
+
+/// `stepwarden workflows`: all versions of the workflows that the API ships.
+pub(super) async fn workflows(context: &Context) -> Result<Exit, CommandError> {
+    let answer = context.remote.call(&Call::get("/workflows")).await?;
+    if context.is_json() {
+        return context.line(&answer.line()).map(|()| Exit::Fine);
+    }
+    let WorkflowList { workflows } = answer.read()?;
+    let mut table =
+        Table::new(&["WORKFLOW", "VERSION", "STEP", "AGENT", "AFTER", "WITHIN", "FAILURES", "REJECTED", "EXHAUSTED"]);
+    for workflow in &workflows {
+        let version =
+            if workflow.current { format!("{} (new orders)", workflow.version) } else { workflow.version.to_string() };
+        for (place, step) in workflow.steps.iter().enumerate() {
+            let (name, version) = if place == 0 { (&*workflow.name, &*version) } else { ("", "") };
+            table.row([
+                Cell::from(name),
+                version.into(),
+                Cell::from(&*step.name),
+                Cell::from(&*step.agent),
+                step.after.join(", ").into(),
+                step.complete_within_ms.map(span).unwrap_or_default().into(),
+                step.max_failures.map(|count| count.to_string()).unwrap_or_default().into(),
+                step.on_rejected.as_deref().unwrap_or_default().into(),
+                step.on_exhausted.as_deref().unwrap_or_default().into(),
+            ]);
+        }
+    }
+    context.print(&table.text(context.paint))?;
+    Ok(Exit::Fine)
+}
+
+/// The services, and when those that fail are tried next.
+pub(super) fn service_table(services: &[Service<'_>], now: Timestamp) -> Table {
+    let mut table = Table::new(&["SERVICE", "STATE", "SINCE", "NEXT PROBE", "FAILURES IN A ROW"]);
+    for service in services {
+        let tint = match service.state.known() {
+            Some(Breaker::Closed) => Tint::Green,
+            Some(Breaker::HalfOpen) => Tint::Yellow,
+            Some(Breaker::Open) | None => Tint::Red,
+        };
+        table.row([
+            Cell::from(&*service.service),
+            Cell::tinted(breaker_words(&service.state), tint),
+            service.since.map(|at| from_now(at, now)).unwrap_or_default().into(),
+            service.until.map(|at| from_now(at, now)).unwrap_or_default().into(),
+            service.failures_in_a_row.unwrap_or(0).to_string().into(),
+        ]);
+    }
+    table
+}
+
+/// The breaker's state, in words for those who do not know breakers.
+fn breaker_words(state: &OpenEnum<Breaker>) -> &str {
+    match state {
+        OpenEnum::Known(Breaker::Closed) => "well (Closed)",
+        OpenEnum::Known(Breaker::Open) => "failing (Open)",
+        OpenEnum::Known(Breaker::HalfOpen) => "being tried (HalfOpen)",
+        OpenEnum::Unknown(word) => word,
+    }
+}
