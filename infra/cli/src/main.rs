@@ -44,7 +44,7 @@ fn run(Cli { api, command }: Cli) -> Result<ExitCode, Failed> {
 
 async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     let (spans, problems) = traces::read(variable);
-    logs::start(logs::SERVE, traces::layer(spans.as_ref()));
+    start_logs(logs::SERVE, traces::layer(spans.as_ref()));
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let sending = traces::Sending::start(spans);
     let ServeArgs { host, allowed_hosts, port, data, supervise_every, supervisors, .. } = args;
@@ -58,7 +58,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
 }
 
 async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
-    logs::start(logs::SHOW, None);
+    start_logs(logs::SHOW, None);
     let remotes = RemoteSettings::default();
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
         demo::run(&running.url(), &stand_ins.url(), paint(), &mut io::stdout()).await
@@ -67,7 +67,7 @@ async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
 }
 
 async fn outage(args: &OutageArgs) -> Result<ExitCode, Failed> {
-    logs::start(logs::SHOW, None);
+    start_logs(logs::SHOW, None);
     let plan = Plan::new(args.orders, args.down, args.normal, args.rate)?;
     let remotes = RemoteSettings { release_max: Some(plan.release_max()), ..RemoteSettings::default() };
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
@@ -86,14 +86,14 @@ fn paint() -> Paint {
 }
 
 async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {
-    logs::start(logs::SERVE, None);
+    start_logs(logs::SERVE, None);
     run::stand_ins(args.host, args.port, args.remember).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Signals are not caught: nothing here is left half done when it ends at once.
 async fn remote(command: RemoteCommand, api: &ApiArgs) -> ExitCode {
-    logs::start(logs::SHOW, None);
+    start_logs(logs::SHOW, None);
     let terminal = Terminal {
         stdin: io::stdin().is_terminal(),
         stdout: io::stdout().is_terminal(),
@@ -120,6 +120,10 @@ fn check_data(directory: &Path) -> Vec<DataFinding> {
         Err(error) => DataFinding::wrong(CHECK, one_line(&error), RESTORE),
     };
     vec![finding]
+}
+
+fn start_logs(usual: &str, traces: Option<trace::Layer>) {
+    logs::start(variable("RUST_LOG").as_deref(), usual, traces);
 }
 
 #[expect(clippy::disallowed_methods, reason = "main reads the environment")]

@@ -1,17 +1,12 @@
 //! Traces of the orders on this machine, where the environment names a collector.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::Request;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
+use http_body_util::{BodyExt, Limited};
 use tokio::task::JoinHandle;
 use trace::{Layer, Posting, Reading, Settings, Traces, Transport};
 
+use crate::client::Client;
 use crate::stop::{self, Stopper};
 
 /// What the process is called where the environment says nothing.
@@ -70,33 +65,20 @@ impl Sending {
 }
 
 /// The collector, over connections that are kept.
-enum Collector {
-    Plain(Client<HttpConnector, Full<Bytes>>),
-    Tls(Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
-}
+struct Collector(Client);
 
 impl Collector {
     /// # Errors
     /// Where TLS is needed and the system has no root certificates.
     fn reached_by(settings: &Settings) -> std::io::Result<Self> {
-        let builder = Client::builder(TokioExecutor::new());
-        if !settings.is_tls() {
-            return Ok(Self::Plain(builder.build(HttpConnector::new())));
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let connector = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider)?;
-        Ok(Self::Tls(builder.build(connector.https_only().enable_http1().build())))
+        Ok(Self(if settings.is_tls() { Client::tls()? } else { Client::new() }))
     }
 }
 
 impl Transport for Collector {
     fn post(&self, request: Request<Bytes>) -> Posting<'_> {
         Box::pin(async move {
-            let request = request.map(Full::new);
-            let response = match self {
-                Self::Plain(client) => client.request(request).await?,
-                Self::Tls(client) => client.request(request).await?,
-            };
+            let response = self.0.begin(request).await?;
             let status = response.status();
             // Read, so that the connection can be used again; what it says is of no account.
             let _ = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;

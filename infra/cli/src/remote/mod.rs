@@ -11,12 +11,12 @@ mod error;
 mod problem;
 mod sign;
 mod target;
-mod transport;
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use local::client::{Client, NoAnswer};
 use serde::de::DeserializeOwned;
 
 use crate::args::{ApiArgs, AuthMode};
@@ -25,7 +25,6 @@ pub use environment::Environment;
 pub use error::RemoteError;
 pub use problem::Problem;
 pub use target::{NotATarget, Target};
-use transport::{NoAnswer, Transport};
 
 /// Times that a call is made at most.
 const TRIES_MAX: u32 = 4;
@@ -38,7 +37,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Remote {
     target: Target,
-    transport: Transport,
+    client: Client,
     auth: Auth,
     /// How long one answer may take.
     answer_within: Duration,
@@ -126,8 +125,8 @@ impl Remote {
         let ApiArgs { auth, region, profile, timeout, .. } = args;
         let target = args.target();
         let auth = Auth::choose(*auth, &target, region.as_deref(), profile.as_deref(), environment)?;
-        let transport = Transport::new(target.is_secure()).map_err(RemoteError::Tls)?;
-        Ok(Self { target, transport, auth, answer_within: *timeout })
+        let client = if target.is_secure() { Client::tls().map_err(RemoteError::Tls)? } else { Client::new() };
+        Ok(Self { target, client, auth, answer_within: *timeout })
     }
 
     /// Where it is.
@@ -199,7 +198,11 @@ impl Remote {
         let agent = concat!("stepwarden/", env!("CARGO_PKG_VERSION"));
         request.headers_mut().insert(http::header::USER_AGENT, HeaderValue::from_static(agent));
         self.auth.prove(&mut request).await?;
-        let sent = self.transport.send(request, self.answer_within + call.wait).await;
+        let answer_within = self.answer_within + call.wait;
+        let sent = clock::within(answer_within, self.client.exchange(request)).await.unwrap_or_else(|| {
+            let why = format!("no answer within {}", humantime::format_duration(answer_within));
+            Err(NoAnswer { why, is_unsent: false })
+        });
         sent.map_err(|NoAnswer { why, is_unsent }| RemoteError::NoAnswer {
             url: self.target.url(""),
             why,
