@@ -257,7 +257,7 @@ fn name(given: &[Option<String>]) -> String {
         hash.update(text.as_deref().unwrap_or_default());
     }
     let digest = hash.finalize();
-    digest[..8].iter().fold("?".to_owned(), |name, byte| format!("{name}{byte:02x}"))
+    format!("?{}", hex::encode(&digest[..8]))
 }
 
 #[cfg(test)]

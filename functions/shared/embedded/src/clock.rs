@@ -2,8 +2,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where time and randomness come from")]
 
-use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use domain::ports::Environment;
@@ -23,7 +21,7 @@ impl Environment for Engine {
     }
 
     fn random(&self) -> u64 {
-        self.next_random()
+        fastrand::u64(..)
     }
 }
 
@@ -35,22 +33,4 @@ pub(crate) fn later(ms: u64) -> tokio::time::Instant {
 /// Now on the clock of the writer's thread.
 pub(crate) fn instant() -> Instant {
     Instant::now()
-}
-
-/// Random bits for nonces, ids and jitter (SplitMix64, seeded by the system). They are not secrets.
-#[derive(Debug)]
-pub(crate) struct Random(AtomicU64);
-
-impl Random {
-    pub(crate) fn seeded() -> io::Result<Self> {
-        getrandom::u64().map(|seed| Self(AtomicU64::new(seed))).map_err(io::Error::other)
-    }
-
-    pub(crate) fn next(&self) -> u64 {
-        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mut bits = self.0.fetch_add(STEP, Relaxed).wrapping_add(STEP);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^ (bits >> 31)
-    }
 }

@@ -9,7 +9,6 @@ use std::thread::{self, JoinHandle};
 use domain::ports::PortError;
 use tokio::sync::watch;
 
-use crate::clock::Random;
 use crate::connections::{self, Readers};
 use crate::core::{Core, Counters, State, lock};
 use crate::directory::{Directory, OpenError};
@@ -32,7 +31,6 @@ struct Inner {
     core: Arc<Core>,
     writer: Mutex<Option<JoinHandle<()>>>,
     leases: Mutex<BTreeMap<Arc<str>, Held>>,
-    random: Random,
     observer: Option<Observer>,
     channels: BTreeMap<Arc<str>, Channel>,
     channel_ms: u64,
@@ -89,7 +87,6 @@ impl Engine {
             core,
             writer: Mutex::new(Some(writer)),
             leases: Mutex::default(),
-            random: Random::seeded().map_err(OpenError::System)?,
             observer: options.observer,
             channels: options.channels,
             channel_ms: options.channel_ms,
@@ -159,10 +156,6 @@ impl Engine {
 
     pub(crate) fn leases(&self) -> &Mutex<BTreeMap<Arc<str>, Held>> {
         &self.0.leases
-    }
-
-    pub(crate) fn next_random(&self) -> u64 {
-        self.0.random.next()
     }
 
     pub(crate) fn observer(&self) -> Option<&Observer> {

@@ -2,7 +2,6 @@
 
 #![expect(clippy::disallowed_methods, reason = "what happened is told by the time at which it did")]
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// A moment, by the clock that people read, from which on time is taken by the one that never steps back.
@@ -30,22 +29,7 @@ impl Start {
     }
 }
 
-/// Ids of spans. Two that are the same would only confuse whoever looks at a trace.
-#[derive(Debug)]
-pub(crate) struct Ids(AtomicU64);
-
-impl Ids {
-    /// Where the system gives no random bits, which no system in service does, the time has to do.
-    pub(crate) fn seeded() -> Self {
-        Self(AtomicU64::new(getrandom::u64().unwrap_or_else(|_| Start::now().epoch_ns)))
-    }
-
-    /// The next one; not all zeros, which is no id.
-    pub(crate) fn next(&self) -> [u8; 8] {
-        const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mut bits = self.0.fetch_add(STEP, Relaxed).wrapping_add(STEP);
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (bits ^ (bits >> 31)).max(1).to_be_bytes()
-    }
+/// The id of a new span. Two that are the same would only confuse a reader of the trace. All zeros are no id.
+pub(crate) fn span_id() -> [u8; 8] {
+    fastrand::u64(1..).to_be_bytes()
 }

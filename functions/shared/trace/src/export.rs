@@ -15,7 +15,6 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio::{pin, select};
 
 use crate::buffer::Buffer;
-use crate::chance::Ids;
 use crate::layer::Layer;
 use crate::otlp;
 use crate::settings::Settings;
@@ -85,12 +84,7 @@ impl Traces {
     #[must_use]
     pub fn layer(&self) -> Layer {
         let Inner { settings, buffer, .. } = &*self.0;
-        Layer {
-            buffer: buffer.clone(),
-            sampler: settings.sampler,
-            messaging: settings.messaging.into(),
-            ids: Ids::seeded(),
-        }
+        Layer { buffer: buffer.clone(), sampler: settings.sampler, messaging: settings.messaging.into() }
     }
 
     /// Sends what waits, and takes no longer than that. A collector that failed a moment ago is left alone; what it did not

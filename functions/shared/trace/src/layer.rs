@@ -10,7 +10,7 @@ use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::{LookupSpan, SpanRef};
 
 use crate::buffer::Buffer;
-use crate::chance::{Ids, Start};
+use crate::chance::{Start, span_id};
 use crate::fields::Fields;
 use crate::sampler::Sampler;
 use crate::span::{Done, EVENTS_MAX, Event as Happened, Kind, Remote, Value, set};
@@ -23,7 +23,6 @@ pub struct Layer {
     pub(crate) sampler: Sampler,
     /// What carries the messages that consumers take.
     pub(crate) messaging: Arc<str>,
-    pub(crate) ids: Ids,
 }
 
 /// A span that is open.
@@ -55,7 +54,7 @@ impl Layer {
         let is_of_trace = |span: &TraceParent| span.trace_id() == trace_id;
         let (sent_by, within) = (parent.filter(is_of_trace), trace::current().filter(is_of_trace));
         let is_sampled = self.sampler.takes(trace_id, sent_by.or(within).or(link));
-        let context = TraceParent::new(*trace_id, self.ids.next(), is_sampled)?;
+        let context = TraceParent::new(*trace_id, span_id(), is_sampled)?;
         let recorded = is_sampled.then(|| {
             if kind == Kind::Consumer {
                 set(&mut attributes, "messaging.system", Value::Text(self.messaging.to_string()));

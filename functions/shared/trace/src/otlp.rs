@@ -151,9 +151,9 @@ impl Wire for Done {
         let Self { context, parent, link, name, kind, start_ns, end_ns, attributes, events, error } = self;
         let is_remote = matches!(parent, Some((_, Remote(true))));
         Span {
-            trace_id: hex(context.trace_id()),
-            span_id: hex(context.span_id()),
-            parent_span_id: parent.map(|(span_id, _)| hex(&span_id)),
+            trace_id: hex::encode(context.trace_id()),
+            span_id: hex::encode(context.span_id()),
+            parent_span_id: parent.map(|(span_id, _)| hex::encode(span_id)),
             flags: flags(context.is_sampled(), is_remote),
             name,
             kind: *kind as u8,
@@ -180,7 +180,7 @@ impl Wire for TraceParent {
     type Form<'a> = Link;
 
     fn form(&self) -> Link {
-        let (trace_id, span_id) = (hex(self.trace_id()), hex(self.span_id()));
+        let (trace_id, span_id) = (hex::encode(self.trace_id()), hex::encode(self.span_id()));
         Link { trace_id, span_id, flags: flags(self.is_sampled(), true) }
     }
 }
@@ -211,10 +211,4 @@ const fn flags(is_sampled: bool, is_remote: bool) -> u32 {
     let remote = if is_remote { REMOTE } else { 0 };
     let sampled = if is_sampled { SAMPLED } else { 0 };
     KNOWN | remote | sampled
-}
-
-fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
 }

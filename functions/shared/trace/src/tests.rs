@@ -99,10 +99,6 @@ fn many(traces: &Traces, count: usize) {
     happen(traces, || (0..count).for_each(|_| drop(trace::found(order_id()))));
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[tokio::test]
 async fn a_span_goes_out_as_otlp_has_it() {
     let collector = Collector::that(Does::Answers(200));
@@ -137,7 +133,7 @@ async fn a_span_goes_out_as_otlp_has_it() {
     let expected = json!({"resourceSpans": [{
         "resource": {"attributes": [text("service.name", "shop")]},
         "scopeSpans": [{"scope": {"name": "stepwarden", "version": env!("CARGO_PKG_VERSION")}, "spans": [{
-            "traceId": hex(order_id().as_bytes()), "spanId": null, "flags": 0x101, "name": "POST /orders", "kind": 2,
+            "traceId": hex::encode(order_id().as_bytes()), "spanId": null, "flags": 0x101, "name": "POST /orders", "kind": 2,
             "startTimeUnixNano": null, "endTimeUnixNano": null,
             "attributes": [
                 text("stepwarden.order_id", &order_id().to_string()), text("http.request.method", "POST"),

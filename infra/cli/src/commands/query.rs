@@ -3,8 +3,12 @@
 use std::fmt::Write as _;
 
 use domain::time::Timestamp;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::args::FilterArgs;
+
+/// All that RFC 3986 does not leave as it is.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The parameters that stand for a filter, in the order in which they are sent.
 pub(super) fn of_filter(filter: &FilterArgs, now: Timestamp) -> Vec<(&'static str, String)> {
@@ -36,18 +40,9 @@ pub(super) fn path(path: &str, parameters: &[(&str, String)]) -> String {
     text
 }
 
-/// The same with everything but dead letters, digits and `-._~` percent-encoded, for one segment of a path or one value.
+/// The text with all but letters, digits and `-._~` percent-encoded, for one segment of a path or one value.
 pub(super) fn encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => encoded.push(char::from(byte)),
-            other => {
-                let _ = write!(encoded, "%{other:02X}");
-            }
-        }
-    }
-    encoded
+    utf8_percent_encode(text, RESERVED).to_string()
 }
 
 #[cfg(test)]

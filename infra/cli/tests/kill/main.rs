@@ -6,19 +6,19 @@
 #![allow(clippy::disallowed_methods, reason = "a test")]
 
 mod customer;
-mod dice;
 mod orders;
+mod seed;
 mod trap;
 mod victim;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use local::standin::{KEYS_UNLIMITED, StandIns};
 use tokio::sync::watch;
 
 use customer::{Customer, Run};
-use dice::Dice;
 use orders::Planned;
 use trap::Trap;
 use victim::Victim;
@@ -44,27 +44,27 @@ type Accepted = (usize, String);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kill_9_at_any_moment_loses_no_order_and_does_no_step_twice() {
-    let (seed, started) = (dice::seed(), Instant::now());
+    let (seed, started) = (seed::seed(), Instant::now());
     println!("STEPWARDEN_SEED={seed}");
-    let mut dice = Dice::of(seed);
+    let mut rng = Rng::with_seed(seed);
     let directory = tempfile::tempdir().unwrap();
     let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap();
-    let planned: Arc<[Planned]> = orders::plan(PROCESSED, DECLINED, &mut dice).into();
-    let trap = Arc::new(Trap::around(Victim::start(directory.path(), &stand_ins, &mut dice)));
+    let planned: Arc<[Planned]> = orders::plan(PROCESSED, DECLINED, &mut rng).into();
+    let trap = Arc::new(Trap::around(Victim::start(directory.path(), &stand_ins, &mut rng)));
     let ends_at = started + Duration::from_secs(PATIENCE_S);
     let run = Run { url: trap.url().into(), trap: trap.clone(), seed, ends_at };
 
     let (lives, life) = watch::channel(0);
     let posting = (0..CONNECTIONS).map(|first| {
         let customer = Customer::new(run.clone());
-        tokio::spawn(post(customer, planned.clone(), first, life.clone(), Dice::of(dice.roll(u64::MAX))))
+        tokio::spawn(post(customer, planned.clone(), first, life.clone(), Rng::with_seed(rng.u64(..u64::MAX))))
     });
     let posting: Vec<_> = posting.collect();
     let mut under_way = 0;
     for kill in 1..=KILLS {
         let (answers, life_ms) = match kill % 2 {
-            0 => (1 + dice.roll(ANSWERS_MAX), LIFE_MS_MAX),
-            _ => (0, dice.roll(LIFE_MS_MAX)),
+            0 => (1 + rng.u64(..ANSWERS_MAX), LIFE_MS_MAX),
+            _ => (0, rng.u64(..LIFE_MS_MAX)),
         };
         let look = || under_way += orders::under_way(&stand_ins.effects());
         trap.kill_and_start_again(answers, life_ms, look).await;
@@ -97,13 +97,13 @@ async fn post(
     planned: Arc<[Planned]>,
     first: usize,
     mut life: watch::Receiver<usize>,
-    mut dice: Dice,
+    mut rng: Rng,
 ) -> (Vec<Accepted>, usize) {
     let mut accepted = Vec::new();
     for (place, order) in planned.iter().enumerate().skip(first).step_by(CONNECTIONS) {
         // Each life of the process gets its share, so that every kill finds orders under way.
         life.wait_for(|&life| life >= place * KILLS / planned.len()).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(dice.roll(PAUSE_MS_MAX))).await;
+        tokio::time::sleep(Duration::from_millis(rng.u64(..PAUSE_MS_MAX))).await;
         accepted.push((place, customer.post(order).await));
     }
     (accepted, customer.unanswered)

@@ -1,9 +1,8 @@
 //! The orders of a run, and how each of them has to end.
 
+use fastrand::Rng;
 use local::standin::{Effects, Service};
 use serde_json::{Value, json};
-
-use crate::dice::Dice;
 
 /// The longest that a service takes, in milliseconds: long enough for a kill to fall into it.
 const SLOW_MS_MAX: u64 = 80;
@@ -29,21 +28,21 @@ pub(crate) struct Planned {
 
 /// `processed` orders that have to end `Processed`, whatever their services do, and `declined` ones that have to be undone
 /// whole, mixed among them.
-pub(crate) fn plan(processed: usize, declined: usize, dice: &mut Dice) -> Vec<Planned> {
+pub(crate) fn plan(processed: usize, declined: usize, rng: &mut Rng) -> Vec<Planned> {
     let every = (processed + declined) / declined;
     (0..processed + declined)
         .map(|n| {
             let is_declined = n % every == 1 && n / every < declined;
-            Planned::new(n, is_declined, dice)
+            Planned::new(n, is_declined, rng)
         })
         .collect()
 }
 
 impl Planned {
-    fn new(n: usize, is_declined: bool, dice: &mut Dice) -> Self {
+    fn new(n: usize, is_declined: bool, rng: &mut Rng) -> Self {
         let mut told = json!({});
         for service in Service::ALL {
-            told[service.name()] = json!({ "SlowMs": dice.roll(SLOW_MS_MAX) });
+            told[service.name()] = json!({ "SlowMs": rng.u64(..SLOW_MS_MAX) });
         }
         if is_declined {
             told["payment"]["Decline"] = json!("card_declined");

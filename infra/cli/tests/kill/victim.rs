@@ -5,9 +5,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use fastrand::Rng;
 use local::standin::{Service, StandIns};
-
-use crate::dice::Dice;
 
 /// Lines of the log that a failure shows.
 const TAIL_LINES: usize = 40;
@@ -21,8 +20,8 @@ pub(crate) struct Victim {
 
 impl Victim {
     /// Starts `stepwarden serve` on a directory and a free port, with its services at `stand_ins`.
-    pub(crate) fn start(directory: &Path, stand_ins: &StandIns, dice: &mut Dice) -> Self {
-        let (port, log) = (free_port(dice), directory.join("log"));
+    pub(crate) fn start(directory: &Path, stand_ins: &StandIns, rng: &mut Rng) -> Self {
+        let (port, log) = (free_port(rng), directory.join("log"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_stepwarden"));
         command.args(["serve", "--port", &port.to_string(), "--data"]).arg(directory.join("data"));
         command.env_remove("RUST_LOG").stdin(Stdio::null());
@@ -81,7 +80,7 @@ fn spawn(command: &mut Command, log: &Path) -> Child {
 
 /// A free port below those that the system gives to outgoing connections: while the process is dead nobody else may be
 /// given its port, least of all the client that is knocking at it.
-fn free_port(dice: &mut Dice) -> u16 {
-    let mut candidates = std::iter::repeat_with(|| 20_000 + u16::try_from(dice.roll(10_000)).unwrap());
+fn free_port(rng: &mut Rng) -> u16 {
+    let mut candidates = std::iter::repeat_with(|| 20_000 + u16::try_from(rng.u64(..10_000)).unwrap());
     candidates.find(|&port| TcpListener::bind(("127.0.0.1", port)).is_ok()).unwrap()
 }

@@ -25,7 +25,7 @@ pub(super) async fn open(url: &str) -> Option<NamedTempFile> {
     file
 }
 
-/// A page, for its owner alone, that leads to a URL of dead letters, digits and slashes.
+/// A page, for its owner alone, that leads to a URL of letters, digits and slashes.
 fn leading_to(url: &str) -> std::io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix("stepwarden-console-").suffix(".html").tempfile()?;
     writeln!(
