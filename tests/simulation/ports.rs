@@ -5,13 +5,12 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use domain::bulk::Job;
 use domain::id::OrderId;
 use domain::message::{CloudEvent, Outcome, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
-    ListError, Memo, Memos, Page, PortError, Queues, ServiceHealth, Services, Store,
+    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
+    ListError, Listed, Page, PortError, Queues, Record, RecordKind, Records, Store, sorted,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -343,9 +342,9 @@ impl Leases for Ports {
         lease: &Lease,
         now: Timestamp,
         term_ms: u64,
-        _health: &str,
+        health: &str,
     ) -> Result<Option<Lease>, PortError> {
-        self.call("leases.renew", Kind::Lease, |state| state.renew(lease, now, term_ms)).await
+        self.call("leases.renew", Kind::Lease, |state| state.renew(lease, now, term_ms, health)).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
@@ -357,47 +356,32 @@ impl Leases for Ports {
     }
 }
 
-impl Services for Ports {
-    async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
-        self.call("services.health", Kind::Health, |state| state.records.health.get(service).cloned()).await
-    }
-
-    async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
-        self.call("services.set_health", Kind::Health, |state| state.set_health(version_before, after)).await
-    }
-
-    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
-        self.call("services.all_health", Kind::Health, |state| state.records.health.values().cloned().collect()).await
+impl Kind {
+    /// What faults make of a record.
+    const fn of_record(kind: RecordKind) -> Self {
+        match kind {
+            RecordKind::Service => Self::Health,
+            RecordKind::Memo => Self::Memo,
+            RecordKind::Job => Self::Record,
+        }
     }
 }
 
-impl Memos for Ports {
-    async fn memo(&self, key: &str, now: Timestamp) -> Result<Option<Memo>, PortError> {
-        self.call("memos.memo", Kind::Memo, |state| state.records.memo(key, now)).await
+impl Records for Ports {
+    async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
+        self.call(R::KIND.get(), Kind::of_record(R::KIND), |state| state.records.get(key)).await
     }
 
-    async fn set_memo(&self, version_before: u64, memo: Memo, now: Timestamp) -> Result<Commit, PortError> {
-        let key = memo.key.clone();
-        let written = self.call("memos.set_memo", Kind::Memo, |state| state.set_memo(version_before, memo, now)).await;
-        if written.is_err() {
-            self.shared.lock().remotes.unwritten.insert(key);
+    async fn put<R: Record>(&self, seen: domain::ports::Seen, record: &R) -> Result<Commit, PortError> {
+        let written = self.call(R::KIND.put(), Kind::of_record(R::KIND), |state| state.put(seen, record)).await;
+        if written.is_err() && R::KIND == RecordKind::Memo {
+            self.shared.lock().remotes.unwritten.insert(record.key().into());
         }
         written
     }
-}
 
-impl Jobs for Ports {
-    async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
-        self.call("jobs.job", Kind::Record, |state| state.records.jobs.iter().find(|job| &*job.id == job_id).cloned())
-            .await
-    }
-
-    async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
-        self.call("jobs.set_job", Kind::Record, |state| state.set_job(version_before, job)).await
-    }
-
-    async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
-        self.call("jobs.jobs", Kind::Record, |state| state.records.jobs.clone()).await
+    async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
+        self.call(R::KIND.list(), Kind::of_record(R::KIND), |state| sorted(state.records.all(), limit)).await
     }
 }
 
@@ -409,7 +393,7 @@ impl DeadLetterRecords for Ports {
         .await
     }
 
-    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         self.call("letters.letters", Kind::Record, |state| {
             state.records.dead_letters.values().rev().take(limit).cloned().collect()
         })

@@ -1,123 +1,119 @@
-//! What is stored beside orders: leases, health, memos, jobs and what became of dead letters.
+//! What is stored beside orders: leases, versioned records, and what became of dead letters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::bulk::Job;
-use domain::ports::{Commit, DeadLetterRecord, Lease, LeaseRecord, Memo, ServiceHealth};
+use domain::lease::{acquired, released, renewed};
+use domain::ports::{Commit, DeadLetterRecord, Lease, LeaseRecord, Record, RecordKind, Seen};
 use domain::time::Timestamp;
+use serde_json::Value;
 
 use super::faults::Fault;
 use super::state::State;
 
-/// A lease, or what is left of one that was given back.
+/// A record as JSON, and what conditions need.
 #[derive(Debug)]
-struct Held {
-    lease: Lease,
-    is_given_back: bool,
+struct Stored {
+    version: u64,
+    expires_at: Option<Timestamp>,
+    record: Value,
 }
 
 /// What is stored beside orders.
 #[derive(Debug, Default)]
 pub struct Records {
-    leases: BTreeMap<Arc<str>, Held>,
-    /// By service.
-    pub health: BTreeMap<Arc<str>, ServiceHealth>,
-    memos: BTreeMap<Arc<str>, Memo>,
-    /// Newest first.
-    pub jobs: Vec<Arc<Job>>,
+    leases: BTreeMap<Arc<str>, LeaseRecord>,
+    records: BTreeMap<(RecordKind, Arc<str>), Stored>,
     /// By message.
     pub dead_letters: BTreeMap<Arc<str>, DeadLetterRecord>,
 }
 
 impl Records {
-    /// The memo of a key, if it is not over.
+    /// A record, also one that has expired.
+    ///
+    /// # Panics
+    /// When it is not of this kind.
     #[must_use]
-    pub fn memo(&self, key: &str, now: Timestamp) -> Option<Memo> {
-        self.memos.get(key).filter(|memo| memo.expires_at > now).cloned()
+    pub fn get<R: Record>(&self, key: &str) -> Option<R> {
+        self.records.get(&(R::KIND, key.into())).map(read)
     }
 
-    /// All leases, for who watches. Nobody here asks when they were last extended.
+    /// All records of a kind.
+    ///
+    /// # Panics
+    /// When one of them is not of this kind.
+    #[must_use]
+    pub fn all<R: Record>(&self) -> Vec<R> {
+        self.records.iter().filter(|((kind, _), _)| *kind == R::KIND).map(|(_, stored)| read(stored)).collect()
+    }
+
+    /// All leases.
     #[must_use]
     pub fn all_leases(&self) -> Vec<LeaseRecord> {
-        let record = |held: &Held| {
-            let Lease { name, owner, epoch, expires_at } = held.lease.clone();
-            let expires_at = (!held.is_given_back).then_some(expires_at);
-            LeaseRecord { name, owner, epoch, expires_at, renewed_at: None, health: None }
-        };
-        self.leases.values().map(record).collect()
+        self.leases.values().cloned().collect()
     }
+}
+
+fn read<R: Record>(stored: &Stored) -> R {
+    serde_json::from_value(stored.record.clone()).expect("a record of this kind")
 }
 
 impl State {
     /// Takes a lease, if it is free by this clock, or if it is given wrongly.
     pub fn acquire(&mut self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Option<Lease> {
-        let held = self.records.leases.get(name);
-        let epoch = held.map_or(0, |held| held.lease.epoch) + 1;
-        let is_free = held.is_none_or(|held| held.is_given_back || held.lease.expires_at <= now);
-        if !is_free && !self.strikes(Fault::TwoLeaders) {
-            return None;
+        let mut stored = self.records.leases.get(name).cloned();
+        if stored.as_ref().is_some_and(|record| record.is_held(now)) && self.strikes(Fault::TwoLeaders) {
+            stored.iter_mut().for_each(|record| record.expires_at = None);
         }
-        let lease = Lease { name: name.into(), owner: owner.into(), epoch, expires_at: now.plus_ms(term_ms) };
-        self.records.leases.insert(name.into(), Held { lease: lease.clone(), is_given_back: false });
-        Some(lease)
+        let record = acquired(stored.as_ref(), name, owner, now, term_ms)?;
+        let lease = record.lease();
+        self.records.leases.insert(name.into(), record);
+        lease
     }
 
     /// Extends a lease, if it is still held, or if that is answered wrongly.
-    pub fn renew(&mut self, lease: &Lease, now: Timestamp, term_ms: u64) -> Option<Lease> {
-        let extended = Lease { expires_at: now.plus_ms(term_ms), ..lease.clone() };
-        let held = self.records.leases.get_mut(&lease.name)?;
-        let is_held = !held.is_given_back && held.lease.epoch == lease.epoch && held.lease.expires_at > now;
-        if is_held {
-            held.lease.expires_at = extended.expires_at;
-            return Some(extended);
+    pub fn renew(&mut self, lease: &Lease, now: Timestamp, term_ms: u64, health: &str) -> Option<Lease> {
+        match renewed(self.records.leases.get(&lease.name)?, lease, now, term_ms, health) {
+            Some(record) => {
+                let lease = record.lease();
+                self.records.leases.insert(record.name.clone(), record);
+                lease
+            }
+            None => {
+                let extended = Lease { expires_at: now.plus_ms(term_ms), ..lease.clone() };
+                self.strikes(Fault::TwoLeaders).then_some(extended)
+            }
         }
-        self.strikes(Fault::TwoLeaders).then_some(extended)
     }
 
     /// Gives a lease back, if it is still held.
     pub fn release(&mut self, lease: &Lease) {
-        if let Some(held) = self.records.leases.get_mut(&lease.name).filter(|held| held.lease.epoch == lease.epoch) {
-            held.is_given_back = true;
+        if let Some(record) = self.records.leases.get(&lease.name).and_then(|stored| released(stored, lease)) {
+            self.records.leases.insert(record.name.clone(), record);
         }
     }
 
-    /// Writes a service's health, if its version is still this.
-    pub fn set_health(&mut self, version_before: u64, after: ServiceHealth) -> Commit {
-        let present = self.records.health.get(&after.service).map_or(0, |health| health.version);
-        if present != version_before || self.strikes(Fault::ConflictInjected) {
-            return Commit::Conflict;
+    /// Writes a record, if its stored version is still the one that was seen.
+    ///
+    /// # Panics
+    /// When the record is no JSON.
+    pub fn put<R: Record>(&mut self, seen: Seen, record: &R) -> Commit {
+        let key = (R::KIND, Arc::<str>::from(record.key()));
+        let is_live = |stored: &&Stored| stored.expires_at.is_none_or(|at| at > seen.at);
+        let present = self.records.records.get(&key).filter(is_live).map_or(0, |stored| stored.version);
+        let is_lost = present != seen.version || self.strikes(Fault::ConflictInjected);
+        let value = serde_json::to_value(record).expect("a record");
+        if R::KIND == RecordKind::Memo {
+            let world = self.world.clone();
+            self.note(&world, None, &(record.version(), is_lost), || {
+                format!("memo {} {value}{}", record.key(), if is_lost { ": conflict" } else { "" })
+            });
         }
-        self.records.health.insert(after.service.clone(), after);
-        Commit::Committed
-    }
-
-    /// Writes a memo, if its version is still this.
-    pub fn set_memo(&mut self, version_before: u64, memo: Memo, now: Timestamp) -> Commit {
-        let present = self.records.memo(&memo.key, now).map_or(0, |memo| memo.version);
-        let is_lost = present != version_before || self.strikes(Fault::ConflictInjected);
-        let world = self.world.clone();
-        self.note(&world, None, &(memo.version, is_lost), || {
-            let Memo { key, version, state, .. } = &memo;
-            format!("memo {key} v{version} {state:?}{}", if is_lost { ": conflict" } else { "" })
-        });
         if is_lost {
             return Commit::Conflict;
         }
-        self.records.memos.insert(memo.key.clone(), memo);
-        Commit::Committed
-    }
-
-    /// Writes a job, if its version is still this.
-    pub fn set_job(&mut self, version_before: u64, job: Arc<Job>) -> Commit {
-        let place = self.records.jobs.iter().position(|stored| stored.id == job.id);
-        let present = place.map_or(0, |place| self.records.jobs[place].version);
-        if present != version_before || self.strikes(Fault::ConflictInjected) {
-            return Commit::Conflict;
-        }
-        place.map(|place| self.records.jobs.remove(place));
-        self.records.jobs.insert(0, job);
-        self.records.jobs.sort_by(|one, other| (other.planned_at, &other.id).cmp(&(one.planned_at, &one.id)));
+        let stored = Stored { version: record.version(), expires_at: record.expires_at(), record: value };
+        self.records.records.insert(key, stored);
         Commit::Committed
     }
 }

@@ -393,7 +393,7 @@ fn dismissed(failed: &[Given], done: &[Given]) -> BTreeMap<Try, usize> {
 
 impl State {
     fn has_active_jobs(&self) -> bool {
-        self.records.jobs.iter().any(|job| job.state.is_active())
+        self.records.all().iter().any(|job: &domain::bulk::Job| job.state.is_active())
     }
 
     /// The next tick, not earlier than after so many periods, at which a supervisor may find something.

@@ -7,14 +7,12 @@ use agent::{Answer, Call, OUTPUT_TOO_LARGE, Policy, Service};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::{ERROR_CHARS_MAX, OUTPUT_BYTES_MAX};
-use domain::message::{
-    Delivery, Failure, Outcome, Priority, Receipt, Reply, Request, SchedulerMessage, idempotency_key,
-};
-use domain::order::Order;
-use domain::ports::{Commit, Environment, Memo, Memos, PortError, Queues, ServiceHealth, Services};
+use domain::message::{Delivery, Failure, Outcome, Priority, Receipt, Request, SchedulerMessage, idempotency_key};
+use domain::ports::{Environment, Source};
 use domain::task::Direction;
 use domain::time::Timestamp;
 use domain::trace::{self, TraceParent};
+use memory::Memory;
 use serde_json::json;
 
 use crate::stand_in::{Respond, StandIn, response};
@@ -265,28 +263,41 @@ async fn no_connection_and_no_http_are_asked_again() {
 async fn no_answer_in_time_is_asked_again_on_another_connection_with_the_same_key() {
     let stand_in = StandIn::start([Respond::Never, response(200, &[], "{\"Receipt\":7}")]).await;
     let agent = Shipped::Payment.agent(&stand_in.base, Policy::default(), &mut HttpClients::new()).unwrap();
-    let ports = Ports { stand_in, now: Mutex::new(NOW), replies: Mutex::default() };
+    let clock = PatientClock { stand_in, now: Mutex::new(NOW) };
+    let ports = Ports { memory: Memory::new(NOW, 7), clock };
     let receipt = Receipt { message_id: "m".into(), handle: "h".into() };
     let delivery = Delivery { receipt, receive_count: 1, parent: None, body: Ok(request(Direction::Forward)) };
 
     assert!(handle(&ports, &agent, vec![delivery]).await.0.is_empty());
 
-    let outcomes: Vec<Outcome> = ports.replies.lock().unwrap().iter().map(|reply| reply.outcome.clone()).collect();
-    assert_eq!(outcomes, [Outcome::Done(Json::parse(b"{\"Receipt\":7}", 99).unwrap())]);
-    let received = ports.stand_in.received();
+    let [sent] = ports.memory.scheduler().receive(10).await.try_into().unwrap();
+    let done = Outcome::Done(Json::parse(b"{\"Receipt\":7}", 99).unwrap());
+    assert_eq!(sent.body, Ok(SchedulerMessage::Reply(self::request(Direction::Forward).reply(done))));
+    let received = ports.clock.stand_in.received();
     let connections: Vec<usize> = received.iter().map(|received| received.connection).collect();
     assert_eq!(connections, [1, 2]);
     assert_eq!(received[0].header("idempotency-key"), received[1].header("idempotency-key"));
 }
 
-/// Ports whose clock runs only once a request has come that is never answered.
+/// Ports in memory, with a clock of their own.
 struct Ports {
-    stand_in: StandIn,
-    now: Mutex<Timestamp>,
-    replies: Mutex<Vec<Reply>>,
+    memory: Memory,
+    clock: PatientClock,
 }
 
-impl Environment for Ports {
+domain::has_parts!([] Ports {
+    HasQueues, Queues = Memory, queues: |ports| &ports.memory;
+    HasRecords, Records = Memory, records: |ports| &ports.memory;
+    HasEnvironment, Environment = PatientClock, environment: |ports| &ports.clock;
+});
+
+/// A clock that runs only once a request has come that is never answered.
+struct PatientClock {
+    stand_in: StandIn,
+    now: Mutex<Timestamp>,
+}
+
+impl Environment for PatientClock {
     fn now(&self) -> Timestamp {
         *self.now.lock().unwrap()
     }
@@ -301,50 +312,5 @@ impl Environment for Ports {
 
     fn random(&self) -> u64 {
         0
-    }
-}
-
-impl Queues for Ports {
-    async fn submit(&self, _: Order) -> Result<(), PortError> {
-        unreachable!("an agent submits nothing")
-    }
-
-    async fn to_scheduler(&self, message: SchedulerMessage, _: Priority, _: u64) -> Result<(), PortError> {
-        let SchedulerMessage::Reply(reply) = message else { unreachable!("an agent sends replies only") };
-        self.replies.lock().unwrap().push(reply);
-        Ok(())
-    }
-
-    async fn to_agent(&self, _: &str, _: Request) -> Result<(), PortError> {
-        unreachable!("an agent asks no agent")
-    }
-
-    async fn return_to_agent(&self, _: &str, _: &Receipt, _: u64) -> Result<(), PortError> {
-        unreachable!("no wait of this test is long")
-    }
-}
-
-/// Nothing is known of the service.
-impl Services for Ports {
-    async fn health(&self, _: &str) -> Result<Option<ServiceHealth>, PortError> {
-        Ok(None)
-    }
-
-    async fn set_health(&self, _: u64, _: ServiceHealth) -> Result<Commit, PortError> {
-        unreachable!("one failure is not worth a write")
-    }
-
-    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
-        unreachable!("an agent cares for its own service")
-    }
-}
-
-impl Memos for Ports {
-    async fn memo(&self, _: &str, _: Timestamp) -> Result<Option<Memo>, PortError> {
-        unreachable!("the shipped services recognise keys")
-    }
-
-    async fn set_memo(&self, _: u64, _: Memo, _: Timestamp) -> Result<Commit, PortError> {
-        unreachable!("the shipped services recognise keys")
     }
 }

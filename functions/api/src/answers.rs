@@ -135,10 +135,10 @@ fn all() -> String {
     ask(&fake, "POST", "/bulk", &[], plan);
     let path = format!("/bulk/{}", fake.the_job().id);
     ask(&fake, "POST", &format!("{path}/start"), &[], OPERATOR);
-    let mut job = (*fake.the_job()).clone();
+    let mut job = fake.the_job();
     (job.tally.begun, job.tally.late, job.version) = (2, 1, 9);
     job.state = JobState::Stopped("2 of 2 failed again".into());
-    fake.stores_job(job);
+    fake.stores_job(&job);
     ask(&fake, "GET", &path, &[], "");
     ask(&fake, "GET", "/bulk", &[], "");
     ask(&fake, "POST", &format!("{path}/start"), &[], OPERATOR);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use domain::bulk::{DryRun, Job, NotNow, Spec, SpecError, dry_run};
 use domain::json::{Json, JsonError};
 use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
-use domain::ports::{Commit, Environment, Jobs, ListError, PortError};
+use domain::ports::{Commit, Environment, ListError, PortError, Records, Seen};
 use domain::time::Timestamp;
 use http::{HeaderMap, Response, StatusCode};
 use wire::{JobList, Plan, Selector};
@@ -39,8 +39,7 @@ pub(crate) async fn plan(
     let mut job = Job::plan(job_id(now, ports.environment().random()), spec, DryRun::default(), now).map_err(wrong)?;
     // The plan has narrowed the selector to what had failed by now; only that is counted.
     job.dry_run = dry_run(ports.store(), &job.spec.selector).await.map_err(uncounted)?;
-    let job = Arc::new(job);
-    let stored = ports.jobs().set_job(0, job.clone()).await;
+    let stored = ports.records().put(Seen::nothing(now), &job).await;
     match stored.map_err(|error| Problem::Unavailable { advice: NOT_PLANNED, error })? {
         Commit::Committed => {
             tracing::info!(caller, job = &*job.id, by = &*job.spec.by, matching = job.dry_run.matching, "job planned");
@@ -67,8 +66,9 @@ pub(crate) async fn command(
         let before = stored(ports, id).await?;
         etag::check(headers, before.version)?;
         let after = next(&before, action, &author, ports.environment().now());
-        let after = Arc::new(after.map_err(|not_now| Problem::JobForbids { job_id: before.id.clone(), not_now })?);
-        let written = ports.jobs().set_job(before.version, after.clone()).await;
+        let after = after.map_err(|not_now| Problem::JobForbids { job_id: before.id.clone(), not_now })?;
+        let seen = Seen::version(before.version, ports.environment().now());
+        let written = ports.records().put(seen, &after).await;
         match written.map_err(|error| Problem::Unavailable { advice: NOT_WRITTEN, error })? {
             Commit::Committed => {
                 tracing::info!(
@@ -97,8 +97,8 @@ pub(crate) async fn job(ports: &impl ApiPorts, id: &str, headers: &HeaderMap) ->
 pub(crate) async fn jobs(ports: &impl ApiPorts, query: &str) -> Result<Response<Bytes>, Problem> {
     let [limit] = query::parameters(query, ["limit"])?;
     let limit = query::page_limit(limit.as_deref())?;
-    let jobs = ports.jobs().jobs().await.map_err(Problem::unread)?;
-    let list = JobList { jobs: jobs.iter().take(limit).map(|job| shown(job)).collect() };
+    let jobs: Vec<Job> = ports.records().list(limit).await.map_err(Problem::unread)?;
+    let list = JobList { jobs: jobs.iter().map(shown).collect() };
     Ok(reply::json(StatusCode::OK, &list))
 }
 
@@ -109,11 +109,11 @@ fn next(job: &Job, action: JobAction, author: &Author, now: Timestamp) -> Result
     }
 }
 
-async fn stored(ports: &impl ApiPorts, id: &str) -> Result<Arc<Job>, Problem> {
+async fn stored(ports: &impl ApiPorts, id: &str) -> Result<Job, Problem> {
     if id.len() > NAME_CHARS_MAX {
         return Err(Problem::NoJob);
     }
-    ports.jobs().job(id).await.map_err(Problem::unread)?.ok_or(Problem::NoJob)
+    ports.records().get(id).await.map_err(Problem::unread)?.ok_or(Problem::NoJob)
 }
 
 /// A new id that sorts by the time it was made.

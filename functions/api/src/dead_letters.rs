@@ -30,7 +30,7 @@ pub(crate) async fn dead_letters(ports: &impl ApiPorts, query: &str) -> Result<R
     let after = cursor.map(|cursor| Position::open(&cursor)).transpose()?;
     // One more than the first page shows whether there is a second.
     let reach = if after.is_some() { DEAD_LETTERS_KEPT } else { limit + 1 };
-    let records = ports.dead_letter_records().dead_letter_records(reach).await.map_err(Problem::unread)?;
+    let records = ports.dead_letter_records().newest(reach).await.map_err(Problem::unread)?;
     let rest = &records[after.map_or(0, |place| place.next_in(&records))..];
     let (page, more) = rest.split_at(limit.min(rest.len()));
     let next = page.last().filter(|_| !more.is_empty());

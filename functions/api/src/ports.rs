@@ -1,14 +1,8 @@
 //! The ports that the API may use.
 
-use domain::ports::{HasDeadLetterRecords, HasEnvironment, HasJobs, HasLeases, HasQueues, HasServices, HasStore};
+use domain::ports::{HasDeadLetterRecords, HasEnvironment, HasLeases, HasQueues, HasRecords, HasStore};
 
 /// What the API needs from the world. It reads the stores, writes to queues, and keeps the operators' jobs.
-pub trait ApiPorts:
-    HasStore + HasQueues + HasServices + HasLeases + HasJobs + HasDeadLetterRecords + HasEnvironment
-{
-}
+pub trait ApiPorts: HasStore + HasQueues + HasRecords + HasLeases + HasDeadLetterRecords + HasEnvironment {}
 
-impl<P> ApiPorts for P where
-    P: HasStore + HasQueues + HasServices + HasLeases + HasJobs + HasDeadLetterRecords + HasEnvironment
-{
-}
+impl<P> ApiPorts for P where P: HasStore + HasQueues + HasRecords + HasLeases + HasDeadLetterRecords + HasEnvironment {}

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use domain::ports::{Breaker, ServiceHealth, Services};
+use domain::ports::{Breaker, Records, ServiceHealth};
 use http::{Response, StatusCode};
 use wire::ServiceList;
 
@@ -15,7 +15,7 @@ use crate::view::text;
 
 /// Every service that the API was told of, and every other one that ever failed, by name.
 pub(crate) async fn services(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
-    let records = ports.services().all_health().await.map_err(Problem::unread)?;
+    let records = ports.records().list(usize::MAX).await.map_err(Problem::unread)?;
     Ok(reply::json(StatusCode::OK, &ServiceList { services: views(&records, config) }))
 }
 

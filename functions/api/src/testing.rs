@@ -15,13 +15,14 @@ use domain::limits::SHARDS;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Jobs, Lease, LeaseRecord, Leases, PortError,
-    Queues, ServiceHealth, Services,
+    Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Lease, LeaseRecord, Leases, Listed, PortError,
+    Queues, Record, RecordKind, Records, Seen, ServiceHealth,
 };
 use domain::task::{Pause, ProcessState, Task};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
+use memory::Memory;
 use serde_json::Value;
 
 use crate::{ApiConfig, handle};
@@ -81,11 +82,10 @@ pub(crate) struct Fake {
     /// The document that is stored under the id of the next order that is queued.
     rival: Mutex<Option<Json>>,
     scheduled: Mutex<Vec<(SchedulerMessage, Priority)>>,
-    jobs: Mutex<BTreeMap<Arc<str>, Arc<Job>>>,
+    /// Versioned records, and the records of dead letters.
+    memory: Memory,
     /// Writes of others that are still to come between a read of a job and its write.
     rivals: AtomicU32,
-    /// The last settled first.
-    dead_letters: Mutex<Vec<DeadLetterRecord>>,
     leases: Mutex<Vec<LeaseRecord>>,
     /// Every page of a list says that there is another, which is the same.
     endless: AtomicBool,
@@ -260,18 +260,25 @@ impl Fake {
     }
 
     /// All jobs, by id.
-    pub(crate) fn jobs_stored(&self) -> Vec<Arc<Job>> {
-        self.jobs.lock().unwrap().values().cloned().collect()
+    pub(crate) fn jobs_stored(&self) -> Vec<Job> {
+        let mut jobs: Vec<Job> = now(self.memory.list(usize::MAX));
+        jobs.sort_by(|one, other| one.id.cmp(&other.id));
+        jobs
     }
 
     /// The job with the first id.
-    pub(crate) fn the_job(&self) -> Arc<Job> {
+    pub(crate) fn the_job(&self) -> Job {
         self.jobs_stored().remove(0)
     }
 
-    /// Puts a job into the store.
-    pub(crate) fn stores_job(&self, job: Job) {
-        self.jobs.lock().unwrap().insert(job.id.clone(), Arc::new(job));
+    /// Puts a job into the store, in the place of one with its id.
+    pub(crate) fn stores_job(&self, job: &Job) {
+        self.stores_record(job);
+    }
+
+    fn stores_record<R: Record>(&self, record: &R) {
+        let before = now(self.memory.get::<R>(record.key())).map_or(0, |stored| stored.version());
+        assert_eq!(now(self.memory.put(Seen::version(before, self.now()), record)), Commit::Committed);
     }
 
     /// The next writes of jobs, so many, come after somebody else's.
@@ -281,9 +288,7 @@ impl Fake {
 
     /// Does what the settling of a dead letter does.
     pub(crate) fn settles_dead_letter(&self, record: DeadLetterRecord) {
-        let mut dead_letters = self.dead_letters.lock().unwrap();
-        dead_letters.retain(|known| known.message_id != record.message_id);
-        dead_letters.insert(0, record);
+        now(self.memory.record(record));
     }
 
     /// The leases that there are.
@@ -363,32 +368,27 @@ impl Queues for Fake {
     }
 }
 
-impl Jobs for Fake {
-    async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
-        self.reach("jobs.job")?;
-        Ok(self.jobs.lock().unwrap().get(job_id).cloned())
+impl Records for Fake {
+    async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
+        self.reach(R::KIND.get())?;
+        self.memory.get(key).await
     }
 
-    async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
-        self.reach("jobs.set_job")?;
-        let mut jobs = self.jobs.lock().unwrap();
+    async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
+        assert_eq!(R::KIND, RecordKind::Job, "the API does not judge services and has no memos");
+        self.reach(R::KIND.put())?;
+        assert_eq!(record.version(), seen.version + 1);
         let is_rivalled = self.rivals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        if let (Ok(_), Some(stored)) = (is_rivalled, jobs.get_mut(&job.id)) {
-            Arc::make_mut(stored).version += 1;
+        if let (Ok(_), Some(stored)) = (is_rivalled, self.memory.get::<Job>(record.key()).await?) {
+            self.stores_record(&Job { version: stored.version + 1, ..stored });
         }
-        if jobs.get(&job.id).map_or(0, |stored| stored.version) != version_before {
-            return Ok(Commit::Conflict);
-        }
-        assert_eq!(job.version, version_before + 1);
-        jobs.insert(job.id.clone(), job);
-        Ok(Commit::Committed)
+        self.memory.put(seen, record).await
     }
 
-    async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
-        self.reach("jobs.jobs")?;
-        let mut jobs = self.jobs_stored();
-        jobs.sort_by_key(|job| std::cmp::Reverse(job.planned_at));
-        Ok(jobs)
+    async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
+        self.reach(R::KIND.list())?;
+        self.stores_record(&self.payment());
+        Records::list(&self.memory, limit).await
     }
 }
 
@@ -413,28 +413,20 @@ impl Leases for Fake {
 
 impl DeadLetterRecords for Fake {
     async fn record(&self, _: DeadLetterRecord) -> Result<(), PortError> {
-        panic!("the door settles no letters")
+        panic!("the API settles no dead letters")
     }
 
-    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         self.reach("letters.letters")?;
-        Ok(self.dead_letters.lock().unwrap().iter().take(limit).cloned().collect())
+        self.memory.newest(limit).await
     }
 }
 
-impl Services for Fake {
-    async fn health(&self, _: &str) -> Result<Option<ServiceHealth>, PortError> {
-        panic!("the door shows all services")
-    }
-
-    async fn set_health(&self, _: u64, _: ServiceHealth) -> Result<Commit, PortError> {
-        panic!("the door does not judge services")
-    }
-
-    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
-        self.reach("services.all_health")?;
+impl Fake {
+    /// The health of the service `payment`.
+    fn payment(&self) -> ServiceHealth {
         let policy = BackoffPolicy { slot_time_ms: 1_000, ceiling: 6, stay_at_ceiling: true };
-        Ok(vec![ServiceHealth {
+        ServiceHealth {
             service: "payment".into(),
             version: 3,
             era: 2,
@@ -444,8 +436,13 @@ impl Services for Fake {
             backoff: Backoff::new(policy),
             since: self.now(),
             release: None,
-        }])
+        }
     }
+}
+
+/// The answer of a port that has nothing to wait for.
+fn now<T>(answer: impl Future<Output = Result<T, PortError>>) -> T {
+    answer.now_or_never().unwrap().unwrap()
 }
 
 impl Environment for Fake {

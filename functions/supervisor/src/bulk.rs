@@ -7,8 +7,8 @@ use domain::instance::Instance;
 use domain::lease::{Held, hold};
 use domain::limits::PAGE_MAX;
 use domain::ports::{
-    Commit, Environment, HasEnvironment, HasJobs, HasLeases, HasQueues, HasStore, Jobs, ListError, Page, PortError,
-    Queues, Store,
+    Commit, Environment, HasEnvironment, HasLeases, HasQueues, HasRecords, HasStore, ListError, Page, PortError,
+    Queues, Records, Seen, Store,
 };
 use domain::task::ProcessState;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -16,9 +16,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use crate::{Budget, Settings};
 
 /// What it takes to carry on jobs. Nothing here changes a task: commands go to the scheduler.
-pub trait BulkPorts: HasJobs + HasStore + HasQueues + HasLeases + HasEnvironment {}
+pub trait BulkPorts: HasRecords + HasStore + HasQueues + HasLeases + HasEnvironment {}
 
-impl<P: HasJobs + HasStore + HasQueues + HasLeases + HasEnvironment> BulkPorts for P {}
+impl<P: HasRecords + HasStore + HasQueues + HasLeases + HasEnvironment> BulkPorts for P {}
 
 /// Tasks read, or commands sent, at the same time.
 const AT_ONCE: usize = 16;
@@ -44,7 +44,7 @@ pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settin
     let budget = Budget::new(ports.environment(), settings);
     let mut report = BulkReport::default();
     let mut unreached = None;
-    for job in Jobs::jobs(ports.jobs()).await?.into_iter().filter(|job| job.state.is_active()) {
+    for job in ports.records().list(usize::MAX).await?.into_iter().filter(|job: &Job| job.state.is_active()) {
         report.active += 1;
         if budget.is_spent(ports.environment()) {
             continue;
@@ -70,7 +70,7 @@ pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settin
 
 /// One step of a job: looks, decides, writes, and only then sends. Gives the number of commands sent.
 async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result<u64, PortError> {
-    let Some(job) = ports.jobs().job(job_id).await? else {
+    let Some(job) = ports.records().get::<Job>(job_id).await? else {
         return Ok(0);
     };
     let entry_states = entry_states(ports, &job).await?;
@@ -80,7 +80,8 @@ async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result
         return Ok(0);
     };
     let state = after.state.clone();
-    if ports.jobs().set_job(job.version, after.into()).await? == Commit::Conflict {
+    let seen = Seen::version(job.version, ports.environment().now());
+    if ports.records().put(seen, &after).await? == Commit::Conflict {
         // An operator, or another supervisor in spite of the lease, was first: the next step sees what they wrote.
         return Ok(0);
     }

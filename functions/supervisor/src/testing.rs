@@ -15,12 +15,14 @@ use domain::limits::SHARDS;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
-    ListError, Page, PortError, Queues, Store,
+    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
+    ListError, Listed, Page, PortError, Queues, Record, Records, Seen, Store,
 };
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
+use futures_util::FutureExt;
+use memory::Memory;
 
 /// What the world holds.
 #[derive(Default)]
@@ -35,8 +37,6 @@ pub(crate) struct World {
     pub(crate) to_scheduler: VecDeque<(Timestamp, SchedulerMessage)>,
     pub(crate) to_agents: VecDeque<Request>,
     pub(crate) published: Vec<CloudEvent>,
-    pub(crate) leases: BTreeMap<String, (Lease, String)>,
-    pub(crate) jobs: BTreeMap<Arc<str>, Arc<Job>>,
     pub(crate) dead_letters: Vec<DeadLetterRecord>,
     /// Entries that the index shows although they are over.
     pub(crate) index_ghosts: Vec<Due>,
@@ -46,8 +46,6 @@ pub(crate) struct World {
     pub(crate) index_down: BTreeSet<u8>,
     pub(crate) bus_down: bool,
     pub(crate) dead_letters_down: bool,
-    /// Every lease is given to everybody.
-    pub(crate) leases_broken: bool,
     /// Which shards were read.
     pub(crate) swept: Vec<u8>,
     random: u64,
@@ -57,6 +55,8 @@ pub(crate) struct World {
 #[derive(Clone)]
 pub(crate) struct Ports {
     world: Arc<Mutex<World>>,
+    /// Versioned records.
+    memory: Memory,
     skew_ms: i64,
 }
 
@@ -91,12 +91,12 @@ pub(crate) fn order(n: usize, at: Timestamp) -> Order {
 impl Ports {
     pub(crate) fn new() -> Self {
         let world = World { now: Timestamp::from_epoch_ms(1_000_000_000_000), ..World::default() };
-        Self { world: Arc::new(Mutex::new(world)), skew_ms: 0 }
+        Self { world: Arc::new(Mutex::new(world)), memory: Memory::default(), skew_ms: 0 }
     }
 
     /// The same world with a clock that is off.
     pub(crate) fn skewed(&self, skew_ms: i64) -> Self {
-        Self { world: self.world.clone(), skew_ms }
+        Self { skew_ms, ..self.clone() }
     }
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
@@ -110,6 +110,22 @@ impl Ports {
 
     pub(crate) fn stored(&self, order_id: OrderId) -> Arc<Task> {
         self.world().tasks[&order_id].clone()
+    }
+
+    /// From now on every lease is given to everybody.
+    pub(crate) fn break_leases(&self) {
+        self.memory.break_leases();
+    }
+
+    /// All jobs.
+    pub(crate) fn jobs(&self) -> Vec<Job> {
+        now_or_never(Records::list(&self.memory, usize::MAX)).unwrap()
+    }
+
+    /// Replaces a job, whatever is stored.
+    pub(crate) fn replace_job(&self, job: &Job) {
+        let before = now_or_never(self.memory.get::<Job>(&job.id)).unwrap().map_or(0, |stored| stored.version);
+        now_or_never(self.memory.put(Seen::version(before, self.now()), job)).unwrap();
     }
 
     pub(crate) fn tasks(&self) -> Vec<Arc<Task>> {
@@ -155,6 +171,10 @@ pub(crate) fn run_for<T>(work: impl Future<Output = T>, polls: usize) -> Option<
         }
     }
     None
+}
+
+fn now_or_never<T>(answer: impl Future<Output = T>) -> T {
+    answer.now_or_never().expect("there is nothing to wait for")
 }
 
 fn down(operation: &'static str) -> PortError {
@@ -266,8 +286,8 @@ impl Queues for Ports {
     async fn to_scheduler(&self, message: SchedulerMessage, _: Priority, delay_ms: u64) -> Result<(), PortError> {
         self.call(|world| {
             if let SchedulerMessage::Command(command) = &message {
-                let lists = |job: &Arc<Job>| job.under_way.iter().any(|entry| entry.order_id == command.order_id);
-                assert!(world.jobs.values().any(lists), "a command is sent that no stored job lists");
+                let lists = |job: &Job| job.under_way.iter().any(|entry| entry.order_id == command.order_id);
+                assert!(self.jobs().iter().any(lists), "a command is sent that no stored job lists");
             }
             world.to_scheduler.push_back((world.now.plus_ms(delay_ms), message));
             Ok(())
@@ -307,17 +327,7 @@ impl Events for Ports {
 
 impl Leases for Ports {
     async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
-        self.call(|world| {
-            let held = world.leases.get(name);
-            if held.is_some_and(|(lease, _)| lease.expires_at > now) && !world.leases_broken {
-                return Ok(None);
-            }
-            let (epoch, note) = held.map_or((1, String::new()), |(lease, note)| (lease.epoch + 1, note.clone()));
-            let lease = Lease { name: name.into(), owner: owner.into(), epoch, expires_at: now.plus_ms(term_ms) };
-            world.leases.insert(name.to_owned(), (lease.clone(), note));
-            Ok(Some(lease))
-        })
-        .await
+        self.call(|_| now_or_never(self.memory.acquire(name, owner, now, term_ms))).await
     }
 
     async fn renew(
@@ -327,54 +337,29 @@ impl Leases for Ports {
         term_ms: u64,
         health: &str,
     ) -> Result<Option<Lease>, PortError> {
-        self.call(|world| {
-            let broken = world.leases_broken;
-            let Some((stored, note)) = world.leases.get_mut(&*lease.name) else {
-                return Ok(None);
-            };
-            if stored.epoch != lease.epoch && !broken {
-                return Ok(None);
-            }
-            stored.expires_at = now.plus_ms(term_ms);
-            health.clone_into(note);
-            Ok(Some(Lease { epoch: lease.epoch, ..stored.clone() }))
-        })
-        .await
+        self.call(|_| now_or_never(self.memory.renew(lease, now, term_ms, health))).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
-        self.call(|world| {
-            if let Some((stored, _)) = world.leases.get_mut(&*lease.name).filter(|(it, _)| it.epoch == lease.epoch) {
-                stored.expires_at = Timestamp::default();
-            }
-            Ok(())
-        })
-        .await
+        self.call(|_| now_or_never(Leases::release(&self.memory, lease))).await
     }
 
     async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
-        panic!("a supervisor takes leases and does not look at those of others")
+        self.call(|_| now_or_never(self.memory.all_leases())).await
     }
 }
 
-impl Jobs for Ports {
-    async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
-        self.call(|world| Ok(world.jobs.get(job_id).cloned())).await
+impl Records for Ports {
+    async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
+        self.call(|_| now_or_never(self.memory.get(key))).await
     }
 
-    async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
-        self.call(|world| {
-            if world.jobs.get(&job.id).map_or(0, |job| job.version) != version_before {
-                return Ok(Commit::Conflict);
-            }
-            world.jobs.insert(job.id.clone(), job);
-            Ok(Commit::Committed)
-        })
-        .await
+    async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
+        self.call(|_| now_or_never(self.memory.put(seen, record))).await
     }
 
-    async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
-        self.call(|world| Ok(world.jobs.values().cloned().collect())).await
+    async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
+        self.call(|_| now_or_never(Records::list(&self.memory, limit))).await
     }
 }
 
@@ -391,7 +376,7 @@ impl DeadLetterRecords for Ports {
         .await
     }
 
-    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         self.call(|world| Ok(world.dead_letters.iter().rev().take(limit).cloned().collect())).await
     }
 }

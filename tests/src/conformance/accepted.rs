@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
-use domain::ports::{Queues, Store};
+use domain::ports::{HasQueues, HasStore, Queues, Store};
 use domain::task::ProcessState;
 use futures_util::future::join;
 
@@ -11,13 +11,13 @@ use super::samples::{committed, next_in, order, stored};
 use super::store::LONG_MS;
 
 pub async fn nobody_waits_for_an_order_that_nobody_posted(world: &impl World) {
-    assert_eq!(world.ports().settled(order(1).order_id, LONG_MS).await.unwrap(), None);
+    assert_eq!(world.ports().store().settled(order(1).order_id, LONG_MS).await.unwrap(), None);
 }
 
 pub async fn who_waits_for_an_accepted_order_is_told_when_it_is_settled(world: &impl World) {
-    let store = world.ports();
+    let (store, queues) = (world.ports().store(), world.ports().queues());
     let accepted = order(1);
-    store.submit(accepted.clone()).await.unwrap();
+    queues.submit(accepted.clone()).await.unwrap();
     let work = async {
         let first = stored(store, 1).await;
         committed(store, &first, next_in(&first, ProcessState::Processed)).await

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use domain::message::{Priority, Request, SchedulerMessage, decode};
 use domain::order::Order;
-use domain::ports::{DeadLetter, Queues, Source, SourceQueue};
+use domain::ports::{DeadLetter, HasQueues, Queues, Source, SourceQueue};
 use futures_util::future::join;
 
 use super::World;
@@ -33,7 +33,7 @@ async fn dead_letters(world: &impl World, count: usize) -> Vec<DeadLetter> {
 }
 
 pub async fn what_is_delivered_too_often_is_a_dead_letter_of_its_queue(world: &impl World) {
-    let queues = world.ports();
+    let queues = world.ports().queues();
     let urgent = Order { priority: Some(Priority::High), ..order(1) };
     queues.submit(urgent.clone()).await.unwrap();
     let_die(world, &world.submissions()).await;
@@ -57,14 +57,14 @@ pub async fn what_is_delivered_too_often_is_a_dead_letter_of_its_queue(world: &i
 }
 
 pub async fn who_waits_for_dead_letters_gets_the_one_that_comes(world: &impl World) {
-    world.ports().to_scheduler(wake(1), Priority::Normal, 0).await.unwrap();
+    world.ports().queues().to_scheduler(wake(1), Priority::Normal, 0).await.unwrap();
     let scheduler = world.scheduler();
     let (dead_letters, ()) = join(dead_letters(world, 1), let_die(world, &scheduler)).await;
     assert_eq!(dead_letters[0].queue, SourceQueue::Scheduler);
 }
 
 pub async fn a_dead_letter_is_delivered_until_it_is_deleted(world: &impl World) {
-    world.ports().to_scheduler(wake(1), Priority::Normal, 0).await.unwrap();
+    world.ports().queues().to_scheduler(wake(1), Priority::Normal, 0).await.unwrap();
     let_die(world, &world.scheduler()).await;
     let source = world.dead_letters();
     let first = source.receive(10).await;
@@ -83,7 +83,7 @@ pub async fn a_dead_letter_is_delivered_until_it_is_deleted(world: &impl World) 
 }
 
 pub async fn no_two_dead_letters_have_the_same_id(world: &impl World) {
-    let (queues, source) = (world.ports(), world.dead_letters());
+    let (queues, source) = (world.ports().queues(), world.dead_letters());
     let mut ids = BTreeSet::new();
     for n in 1..=2 {
         queues.submit(order(n)).await.unwrap();

@@ -1,79 +1,79 @@
-//! [`Jobs`]: each replaced only by who saw it last; the list; what is kept.
+//! [`Records`] of jobs: each replaced only by who saw it last; the list; what is kept.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
 use std::sync::Arc;
 
 use domain::bulk::Job;
-use domain::ports::{Commit, Jobs};
+use domain::ports::{Commit, HasRecords, Records, Seen};
 use futures_util::future::join;
 
 use super::StoreWorld;
 use super::samples::{NOON, job};
 
-async fn planned(jobs: &impl Jobs, id: &str, planned_after_ms: u64) -> Arc<Job> {
-    let job = Arc::new(job(id, planned_after_ms));
-    assert_eq!(jobs.set_job(0, job.clone()).await.unwrap(), Commit::Committed);
+async fn planned(jobs: &impl Records, id: &str, planned_after_ms: u64) -> Job {
+    let job = job(id, planned_after_ms);
+    assert_eq!(jobs.put(Seen::version(0, NOON), &job).await.unwrap(), Commit::Committed);
     job
 }
 
-async fn ids(jobs: &impl Jobs) -> Vec<Arc<str>> {
-    jobs.jobs().await.unwrap().iter().map(|job| job.id.clone()).collect()
+async fn ids(jobs: &impl Records) -> Vec<Arc<str>> {
+    jobs.list::<Job>(usize::MAX).await.unwrap().iter().map(|job| job.id.clone()).collect()
 }
 
 pub async fn a_job_that_nobody_planned_is_not_there(world: &impl StoreWorld) {
-    assert_eq!(world.ports().job("j").await.unwrap(), None);
-    assert_eq!(world.ports().jobs().await.unwrap(), []);
+    assert_eq!(world.ports().records().get::<Job>("j").await.unwrap(), None);
+    assert_eq!(world.ports().records().list::<Job>(usize::MAX).await.unwrap(), []);
 }
 
 pub async fn a_job_is_replaced_only_on_the_version_that_was_seen(world: &impl StoreWorld) {
-    let jobs = world.ports();
-    assert_eq!(jobs.set_job(1, job("j", 0).into()).await.unwrap(), Commit::Conflict);
+    let jobs = world.ports().records();
+    assert_eq!(jobs.put(Seen::version(1, NOON), &job("j", 0)).await.unwrap(), Commit::Conflict);
     let first = planned(jobs, "j", 0).await;
-    assert_eq!(jobs.set_job(0, first.clone()).await.unwrap(), Commit::Conflict);
-    assert_eq!(jobs.job("j").await.unwrap(), Some(first.clone()));
-    let second = Arc::new(first.start("ann", "go", NOON).unwrap());
-    assert_eq!(jobs.set_job(1, second.clone()).await.unwrap(), Commit::Committed);
-    let late = Arc::new(first.cancel("somebody", "late", NOON).unwrap());
-    assert_eq!(jobs.set_job(1, late).await.unwrap(), Commit::Conflict);
-    assert_eq!(jobs.job("j").await.unwrap(), Some(second.clone()));
-    assert_eq!(jobs.jobs().await.unwrap(), [second]);
+    assert_eq!(jobs.put(Seen::version(0, NOON), &first).await.unwrap(), Commit::Conflict);
+    assert_eq!(jobs.get::<Job>("j").await.unwrap(), Some(first.clone()));
+    let second = first.start("ann", "go", NOON).unwrap();
+    assert_eq!(jobs.put(Seen::version(1, NOON), &second).await.unwrap(), Commit::Committed);
+    let late = first.cancel("somebody", "late", NOON).unwrap();
+    assert_eq!(jobs.put(Seen::version(1, NOON), &late).await.unwrap(), Commit::Conflict);
+    assert_eq!(jobs.get::<Job>("j").await.unwrap(), Some(second.clone()));
+    assert_eq!(jobs.list::<Job>(usize::MAX).await.unwrap(), [second]);
 }
 
 pub async fn of_two_writes_of_a_job_at_once_one_wins(world: &impl StoreWorld) {
-    let jobs = world.ports();
+    let jobs = world.ports().records();
     let first = planned(jobs, "j", 0).await;
-    let started = Arc::new(first.start("ann", "go", NOON).unwrap());
-    let cancelled = Arc::new(first.cancel("somebody", "not now", NOON).unwrap());
-    let both = join(jobs.set_job(1, started.clone()), jobs.set_job(1, cancelled.clone())).await;
+    let started = first.start("ann", "go", NOON).unwrap();
+    let cancelled = first.cancel("somebody", "not now", NOON).unwrap();
+    let both = join(jobs.put(Seen::version(1, NOON), &started), jobs.put(Seen::version(1, NOON), &cancelled)).await;
     let winner = match (both.0.unwrap(), both.1.unwrap()) {
         (Commit::Committed, Commit::Conflict) => started,
         (Commit::Conflict, Commit::Committed) => cancelled,
         both => panic!("{both:?}"),
     };
-    assert_eq!(jobs.job("j").await.unwrap(), Some(winner));
+    assert_eq!(jobs.get::<Job>("j").await.unwrap(), Some(winner));
 }
 
 pub async fn jobs_are_listed_newest_first(world: &impl StoreWorld) {
-    let jobs = world.ports();
+    let jobs = world.ports().records();
     for (id, after_ms) in [("b", 20), ("c", 30), ("a", 10), ("d", 5)] {
         planned(jobs, id, after_ms).await;
     }
     // A later write does not make it newer.
-    let oldest = jobs.job("d").await.unwrap().unwrap();
-    jobs.set_job(1, oldest.start("ann", "go", NOON.plus_ms(99)).unwrap().into()).await.unwrap();
+    let oldest = jobs.get::<Job>("d").await.unwrap().unwrap();
+    jobs.put(Seen::version(1, NOON), &oldest.start("ann", "go", NOON.plus_ms(99)).unwrap()).await.unwrap();
     assert_eq!(ids(jobs).await, ["c", "b", "a", "d"].map(Arc::from));
 }
 
 pub async fn all_jobs_that_are_not_ended_are_kept_and_the_newest_hundred_of_the_others(world: &impl StoreWorld) {
-    let jobs = world.ports();
+    let jobs = world.ports().records();
     for n in 0..3 {
         planned(jobs, &format!("open-{n}"), n).await;
     }
     for n in 0..120 {
         let first = planned(jobs, &format!("ended-{n}"), 100 + n).await;
-        let ended = Arc::new(first.cancel("somebody", "enough", NOON).unwrap());
-        assert_eq!(jobs.set_job(1, ended).await.unwrap(), Commit::Committed);
+        let ended = first.cancel("somebody", "enough", NOON).unwrap();
+        assert_eq!(jobs.put(Seen::version(1, NOON), &ended).await.unwrap(), Commit::Committed);
     }
     let kept = ids(jobs).await;
     let newest = (20..120).rev().map(|n| format!("ended-{n}"));

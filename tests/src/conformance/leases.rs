@@ -2,7 +2,7 @@
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
-use domain::ports::{LeaseRecord, Leases};
+use domain::ports::{HasLeases, LeaseRecord, Leases};
 use domain::time::Timestamp;
 
 use super::StoreWorld;
@@ -11,7 +11,7 @@ use super::samples::NOON;
 const TERM_MS: u64 = 10_000;
 
 pub async fn a_lease_has_one_holder(world: &impl StoreWorld) {
-    let leases = world.ports();
+    let leases = world.ports().leases();
     let held = leases.acquire("shard-1", "a", NOON, TERM_MS).await.unwrap().unwrap();
     assert_eq!((&*held.name, &*held.owner, held.epoch), ("shard-1", "a", 1));
     assert_eq!(held.expires_at, NOON.plus_ms(TERM_MS));
@@ -20,14 +20,14 @@ pub async fn a_lease_has_one_holder(world: &impl StoreWorld) {
 }
 
 pub async fn an_expired_lease_is_taken_over_with_the_next_epoch(world: &impl StoreWorld) {
-    let leases = world.ports();
+    let leases = world.ports().leases();
     leases.acquire("shard-1", "a", NOON, TERM_MS).await.unwrap().unwrap();
     let taken = leases.acquire("shard-1", "b", NOON.plus_ms(TERM_MS), TERM_MS).await.unwrap().unwrap();
     assert_eq!((&*taken.owner, taken.epoch, taken.expires_at), ("b", 2, NOON.plus_ms(2 * TERM_MS)));
 }
 
 pub async fn a_lease_that_was_taken_over_cannot_be_renewed_or_released(world: &impl StoreWorld) {
-    let leases = world.ports();
+    let leases = world.ports().leases();
     let lost = leases.acquire("shard-1", "a", NOON, TERM_MS).await.unwrap().unwrap();
     let later = NOON.plus_ms(TERM_MS);
     let taken = leases.acquire("shard-1", "b", later, TERM_MS).await.unwrap().unwrap();
@@ -38,7 +38,7 @@ pub async fn a_lease_that_was_taken_over_cannot_be_renewed_or_released(world: &i
 }
 
 pub async fn a_renewed_lease_lasts_longer(world: &impl StoreWorld) {
-    let leases = world.ports();
+    let leases = world.ports().leases();
     let held = leases.acquire("shard-1", "a", NOON, TERM_MS).await.unwrap().unwrap();
     let renewed = leases.renew(&held, NOON.plus_ms(5_000), TERM_MS, "fine").await.unwrap().unwrap();
     assert_eq!((renewed.epoch, renewed.expires_at), (held.epoch, NOON.plus_ms(5_000 + TERM_MS)));
@@ -46,13 +46,13 @@ pub async fn a_renewed_lease_lasts_longer(world: &impl StoreWorld) {
 }
 
 pub async fn an_expired_lease_cannot_be_renewed(world: &impl StoreWorld) {
-    let leases = world.ports();
+    let leases = world.ports().leases();
     let held = leases.acquire("shard-1", "a", NOON, TERM_MS).await.unwrap().unwrap();
     assert_eq!(leases.renew(&held, NOON.plus_ms(TERM_MS), TERM_MS, "late").await.unwrap(), None);
 }
 
 pub async fn a_released_lease_is_free_and_its_epoch_goes_on(world: &impl StoreWorld) {
-    let leases = world.ports();
+    let leases = world.ports().leases();
     let held = leases.acquire("shard-1", "a", NOON, TERM_MS).await.unwrap().unwrap();
     leases.release(&held).await.unwrap();
     assert_eq!(leases.renew(&held, NOON.plus_ms(1), TERM_MS, "fine").await.unwrap(), None);
@@ -61,7 +61,7 @@ pub async fn a_released_lease_is_free_and_its_epoch_goes_on(world: &impl StoreWo
 }
 
 pub async fn all_leases_tell_who_worked_last_and_when_also_after_the_release(world: &impl StoreWorld) {
-    let leases = world.ports();
+    let leases = world.ports().leases();
     assert_eq!(leases.all_leases().await.unwrap(), []);
     let free = |name: &str, renewed_at: Timestamp, health: Option<&str>| LeaseRecord {
         name: name.into(),

@@ -20,12 +20,12 @@ use std::future::Future;
 
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, DeadLetterRecords, Events, Jobs, Leases, Memos, Queues, Services, Source, Store};
+use domain::ports::{DeadLetter, HasDeadLetterRecords, HasEvents, HasLeases, HasQueues, HasRecords, HasStore, Source};
 
 /// One set of adapters of what stores, with nothing stored.
 pub trait StoreWorld {
     /// What implements the ports.
-    type Ports: Store + Leases + Services + Memos + Jobs + DeadLetterRecords;
+    type Ports: HasStore + HasRecords + HasLeases + HasDeadLetterRecords;
 
     /// The ports.
     fn ports(&self) -> &Self::Ports;
@@ -35,7 +35,7 @@ pub trait StoreWorld {
 }
 
 /// One set of all adapters, with nothing stored and nothing queued.
-pub trait World: StoreWorld<Ports: Queues + Events> {
+pub trait World: StoreWorld<Ports: HasQueues + HasEvents> {
     /// The receiving end of the submission queue.
     fn submissions(&self) -> impl Source<Order>;
 

@@ -5,7 +5,7 @@
 use domain::id::OrderId;
 use domain::message::{Delivery, Priority, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{Queues, Source};
+use domain::ports::{HasQueues, Queues, Source};
 use futures_util::future::join;
 
 use super::World;
@@ -16,7 +16,7 @@ fn order_ids(deliveries: &[Delivery<SchedulerMessage>]) -> Vec<OrderId> {
 }
 
 pub async fn messages_come_in_their_order_and_go_when_deleted(world: &impl World) {
-    let (queues, source) = (world.ports(), world.scheduler());
+    let (queues, source) = (world.ports().queues(), world.scheduler());
     for n in 1..=3 {
         queues.to_scheduler(wake(n), Priority::Normal, 0).await.unwrap();
     }
@@ -29,14 +29,14 @@ pub async fn messages_come_in_their_order_and_go_when_deleted(world: &impl World
 }
 
 pub async fn who_waits_gets_the_message_that_arrives(world: &impl World) {
-    let (queues, source) = (world.ports(), world.scheduler());
+    let (queues, source) = (world.ports().queues(), world.scheduler());
     let (deliveries, sent) = join(source.receive(10), queues.to_scheduler(wake(1), Priority::Normal, 0)).await;
     sent.unwrap();
     assert_eq!(order_ids(&deliveries), [order(1).order_id]);
 }
 
 pub async fn no_more_than_the_limit_comes_at_once(world: &impl World) {
-    let (queues, source) = (world.ports(), world.scheduler());
+    let (queues, source) = (world.ports().queues(), world.scheduler());
     for n in 1..=5 {
         queues.to_scheduler(wake(n), Priority::Normal, 0).await.unwrap();
     }
@@ -46,7 +46,7 @@ pub async fn no_more_than_the_limit_comes_at_once(world: &impl World) {
 }
 
 pub async fn a_message_that_is_not_deleted_comes_again_after_its_visibility(world: &impl World) {
-    let (queues, source) = (world.ports(), world.scheduler());
+    let (queues, source) = (world.ports().queues(), world.scheduler());
     queues.to_scheduler(wake(1), Priority::Normal, 0).await.unwrap();
     let first = source.receive(10).await;
     world.pass(world.visibility_ms() - 1_000).await;
@@ -59,7 +59,7 @@ pub async fn a_message_that_is_not_deleted_comes_again_after_its_visibility(worl
 }
 
 pub async fn a_stale_receipt_deletes_nothing(world: &impl World) {
-    let (queues, source) = (world.ports(), world.scheduler());
+    let (queues, source) = (world.ports().queues(), world.scheduler());
     queues.to_scheduler(wake(1), Priority::Normal, 0).await.unwrap();
     let first = source.receive(10).await;
     let (second, ()) = join(source.receive(10), world.pass(world.visibility_ms())).await;
@@ -75,7 +75,7 @@ pub async fn a_stale_receipt_deletes_nothing(world: &impl World) {
 }
 
 pub async fn a_delayed_message_comes_after_its_delay(world: &impl World) {
-    let (queues, source) = (world.ports(), world.scheduler());
+    let (queues, source) = (world.ports().queues(), world.scheduler());
     queues.to_scheduler(wake(1), Priority::Normal, 5_000).await.unwrap();
     queues.to_scheduler(wake(2), Priority::Normal, 3_000).await.unwrap();
     assert!(is_empty(&source));
@@ -87,7 +87,7 @@ pub async fn a_delayed_message_comes_after_its_delay(world: &impl World) {
 }
 
 pub async fn a_request_that_is_returned_stays_hidden_as_long_as_asked(world: &impl World) {
-    let (queues, source) = (world.ports(), world.requests("inventory"));
+    let (queues, source) = (world.ports().queues(), world.requests("inventory"));
     queues.to_agent("inventory", request(1)).await.unwrap();
     let first = source.receive(10).await;
     assert_eq!(first[0].body, Ok(request(1)));
@@ -104,7 +104,7 @@ pub async fn a_request_that_is_returned_stays_hidden_as_long_as_asked(world: &im
 }
 
 pub async fn each_agent_has_its_own_queue(world: &impl World) {
-    let queues = world.ports();
+    let queues = world.ports().queues();
     queues.to_agent("inventory", request(1)).await.unwrap();
     queues.to_agent("payment", request(2)).await.unwrap();
     let inventory = world.requests("inventory").receive(10).await;
@@ -115,7 +115,7 @@ pub async fn each_agent_has_its_own_queue(world: &impl World) {
 }
 
 pub async fn a_message_that_is_received_too_often_does_not_come_again(world: &impl World) {
-    let (queues, source) = (world.ports(), world.scheduler());
+    let (queues, source) = (world.ports().queues(), world.scheduler());
     queues.to_scheduler(wake(1), Priority::Normal, 0).await.unwrap();
     queues.to_scheduler(wake(2), Priority::Normal, 0).await.unwrap();
     for receive_count in 1..=world.receives_max() {
@@ -134,7 +134,7 @@ pub async fn a_message_that_is_received_too_often_does_not_come_again(world: &im
 }
 
 pub async fn an_accepted_order_comes_unchanged(world: &impl World) {
-    let (queues, source) = (world.ports(), world.submissions());
+    let (queues, source) = (world.ports().queues(), world.submissions());
     queues.submit(order(1)).await.unwrap();
     let deliveries = source.receive(10).await;
     assert_eq!((deliveries.len(), &deliveries[0].body), (1, &Ok(order(1))));
@@ -144,7 +144,7 @@ pub async fn an_accepted_order_comes_unchanged(world: &impl World) {
 }
 
 pub async fn messages_of_high_priority_overtake_the_others_at_every_queue(world: &impl World) {
-    let queues = world.ports();
+    let queues = world.ports().queues();
     for (n, priority) in [(1, Priority::Normal), (2, Priority::High), (3, Priority::Normal), (4, Priority::High)] {
         queues.submit(Order { priority: Some(priority), ..order(n) }).await.unwrap();
         queues.to_scheduler(wake(n), priority, 0).await.unwrap();
@@ -164,7 +164,7 @@ pub async fn messages_of_high_priority_overtake_the_others_at_every_queue(world:
 }
 
 pub async fn of_four_batches_in_a_row_one_is_left_to_the_normal_priority(world: &impl World) {
-    let (queues, source) = (world.ports(), world.scheduler());
+    let (queues, source) = (world.ports().queues(), world.scheduler());
     for n in 0..3 {
         queues.to_scheduler(wake(n), Priority::Normal, 0).await.unwrap();
     }
@@ -180,7 +180,7 @@ pub async fn of_four_batches_in_a_row_one_is_left_to_the_normal_priority(world: 
 }
 
 pub async fn a_message_that_comes_again_is_in_its_priority(world: &impl World) {
-    let (queues, source) = (world.ports(), world.requests("payment"));
+    let (queues, source) = (world.ports().queues(), world.requests("payment"));
     queues.to_agent("payment", Request { priority: Priority::High, ..request(1) }).await.unwrap();
     let first = source.receive(10).await;
     queues.to_agent("payment", request(2)).await.unwrap();
@@ -192,7 +192,7 @@ pub async fn a_message_that_comes_again_is_in_its_priority(world: &impl World) {
 }
 
 pub async fn a_command_comes_in_its_priority_after_its_delay_and_goes_when_deleted(world: &impl World) {
-    let (queues, source) = (world.ports(), world.scheduler());
+    let (queues, source) = (world.ports().queues(), world.scheduler());
     queues.to_scheduler(command(1), Priority::High, 5_000).await.unwrap();
     queues.to_scheduler(wake(2), Priority::Normal, 0).await.unwrap();
     queues.to_scheduler(wake(3), Priority::Normal, 0).await.unwrap();

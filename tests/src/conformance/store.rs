@@ -4,7 +4,7 @@
 
 use domain::id::OrderId;
 use domain::limits::SHARDS;
-use domain::ports::{Commit, Due, Inserted, ListError, Store};
+use domain::ports::{Commit, Due, HasStore, Inserted, ListError, Store};
 use domain::task::{ProcessState, Watch};
 use domain::time::Timestamp;
 use futures_util::future::join;
@@ -16,7 +16,7 @@ use super::samples::{NOON, committed, next, next_in, order, order_with, stored, 
 pub(super) const LONG_MS: u64 = 60_000;
 
 pub async fn an_order_is_inserted_once(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let first = stored(store, 1).await;
     let changed = committed(store, &first, next_in(&first, ProcessState::Processing)).await;
     // The same content in other words, as a client may send it again.
@@ -27,7 +27,7 @@ pub async fn an_order_is_inserted_once(world: &impl StoreWorld) {
 }
 
 pub async fn an_order_of_the_same_id_and_another_document_changes_nothing(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let first = stored(store, 1).await;
     let other = order_with(1, r#"{"Total":13.50}"#);
     let mut others_task = task(&other);
@@ -38,7 +38,7 @@ pub async fn an_order_of_the_same_id_and_another_document_changes_nothing(world:
 }
 
 pub async fn order_and_task_come_together(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let first = stored(store, 1).await;
     assert_eq!(*store.order(first.order_id).await.unwrap().unwrap(), order(1));
     assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), first);
@@ -46,7 +46,7 @@ pub async fn order_and_task_come_together(world: &impl StoreWorld) {
 
 pub async fn an_order_is_inserted_in_whatever_state_its_task_is(world: &impl StoreWorld) {
     // A submission that nobody could handle is stored with a task that is in its second version already.
-    let (store, order) = (world.ports(), order(1));
+    let (store, order) = (world.ports().store(), order(1));
     let failed = next_in(&task(&order), ProcessState::Error);
     assert_eq!(store.insert(order.clone(), (*failed).clone()).await.unwrap(), Inserted::New);
     assert_eq!(store.task(order.order_id).await.unwrap().unwrap(), failed);
@@ -56,14 +56,14 @@ pub async fn an_order_is_inserted_in_whatever_state_its_task_is(world: &impl Sto
 }
 
 pub async fn what_was_never_inserted_is_not_there(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     stored(store, 1).await;
     assert_eq!(store.order(order(2).order_id).await.unwrap(), None);
     assert_eq!(store.task(order(2).order_id).await.unwrap(), None);
 }
 
 pub async fn a_commit_replaces_the_version_that_it_saw(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let first = stored(store, 1).await;
     let second = committed(store, &first, next_in(&first, ProcessState::Processing)).await;
     assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), second);
@@ -72,7 +72,7 @@ pub async fn a_commit_replaces_the_version_that_it_saw(world: &impl StoreWorld) 
 }
 
 pub async fn a_commit_on_an_older_version_is_a_conflict(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let first = stored(store, 1).await;
     // Finished or not: a store may keep the two in different places.
     for state in [ProcessState::Processing, ProcessState::Processed] {
@@ -85,14 +85,14 @@ pub async fn a_commit_on_an_older_version_is_a_conflict(world: &impl StoreWorld)
 }
 
 pub async fn a_commit_without_an_order_is_a_conflict(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let nowhere = task(&order(1));
     assert_eq!(store.commit(&nowhere, next(&nowhere, |_| {})).await.unwrap(), Commit::Conflict);
     assert_eq!(store.task(nowhere.order_id).await.unwrap(), None);
 }
 
 pub async fn a_repeated_commit_meets_its_own_nonce(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let first = stored(store, 1).await;
     let mut before = first.clone();
     for state in [ProcessState::Processing, ProcessState::Processed] {
@@ -104,7 +104,7 @@ pub async fn a_repeated_commit_meets_its_own_nonce(world: &impl StoreWorld) {
 }
 
 pub async fn of_two_commits_at_once_one_wins(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     for n in 0..20 {
         let first = stored(store, n).await;
         let (left, right) = (next(&first, |task| task.nonce += 1), next(&first, |task| task.nonce += 2));
@@ -144,7 +144,7 @@ fn of_one_shard() -> impl Iterator<Item = u32> {
 }
 
 pub async fn due_orders_come_longest_due_first_and_page_by_page(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let shard = order(0).order_id.shard(SHARDS);
     let mut expected: Vec<(Timestamp, OrderId)> = Vec::new();
     // Some at the same time: a page may end among them.
@@ -166,7 +166,7 @@ pub async fn due_orders_come_longest_due_first_and_page_by_page(world: &impl Sto
 }
 
 pub async fn only_the_priority_of_the_supervisor_and_of_the_shard_is_due(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let mine = stored(store, 1).await;
     let operators = stored(store, 2).await;
     let operators_priority = Some(Watch::Error(operators.order_id.shard(SHARDS)));
@@ -179,7 +179,7 @@ pub async fn only_the_priority_of_the_supervisor_and_of_the_shard_is_due(world: 
 }
 
 pub async fn a_watch_that_moved_is_due_at_its_new_time_only(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let first = stored(store, 1).await;
     let (early, late) = (NOON.plus_ms(100), NOON.plus_ms(200));
     let second = committed(store, &first, next(&first, |task| task.watch_at = Some(early))).await;
@@ -194,7 +194,7 @@ pub async fn a_watch_that_moved_is_due_at_its_new_time_only(world: &impl StoreWo
 }
 
 pub async fn a_finished_order_is_not_due(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     for (n, state) in [(1, ProcessState::Processed), (2, ProcessState::Compensated)] {
         let first = stored(store, n).await;
         let shard = first.order_id.shard(SHARDS);
@@ -222,7 +222,7 @@ async fn all_listed(store: &impl Store, state: Option<ProcessState>, limit: usiz
 }
 
 pub async fn a_list_is_newest_first_and_pages_through_all(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     assert_eq!(all_listed(store, None, 10).await, []);
     let mut expected = Vec::new();
     for n in 0..7 {
@@ -235,7 +235,7 @@ pub async fn a_list_is_newest_first_and_pages_through_all(world: &impl StoreWorl
 }
 
 pub async fn a_list_of_a_state_has_no_others(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let (mut failed, mut processed) = (Vec::new(), Vec::new());
     for n in 0..9 {
         let first = stored(store, n).await;
@@ -253,7 +253,7 @@ pub async fn a_list_of_a_state_has_no_others(world: &impl StoreWorld) {
 }
 
 pub async fn a_cursor_that_somebody_made_up_is_refused(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     stored(store, 1).await;
     for made_up in ["", "made-up", "eyJ4IjoxfQ==", "-1", "' OR 1=1 --", "99999999999999999999999"] {
         let answer = store.list(None, Some(made_up), 10).await;
@@ -262,7 +262,7 @@ pub async fn a_cursor_that_somebody_made_up_is_refused(world: &impl StoreWorld) 
 }
 
 pub async fn a_settled_task_is_given_at_once(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     for (n, state) in [(1, ProcessState::Processed), (2, ProcessState::Compensated), (3, ProcessState::Error)] {
         let first = stored(store, n).await;
         let settled = committed(store, &first, next_in(&first, state)).await;
@@ -271,7 +271,7 @@ pub async fn a_settled_task_is_given_at_once(world: &impl StoreWorld) {
 }
 
 pub async fn who_waits_is_told_when_the_task_is_settled(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let first = stored(store, 1).await;
     let work = async {
         let second = committed(store, &first, next_in(&first, ProcessState::Processing)).await;
@@ -282,7 +282,7 @@ pub async fn who_waits_is_told_when_the_task_is_settled(world: &impl StoreWorld)
 }
 
 pub async fn who_waits_too_long_gets_the_task_as_it_is(world: &impl StoreWorld) {
-    let store = world.ports();
+    let store = world.ports().store();
     let first = stored(store, 1).await;
     let (told, ()) = join(store.settled(first.order_id, 20), world.pass(20)).await;
     assert_eq!(told.unwrap().unwrap(), first);

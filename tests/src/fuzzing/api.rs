@@ -2,7 +2,7 @@
 
 use api::ApiConfig;
 use bytes::Bytes;
-use domain::ports::{DeadLetterRecords, Inserted, Jobs, Source, Store};
+use domain::ports::{DeadLetterRecords, Inserted, Records, Seen, Source, Store};
 use domain::task::{ProcessState, Watch};
 use futures_util::FutureExt;
 use http::{Request, Response};
@@ -86,7 +86,7 @@ pub(super) fn memory() -> Memory {
         }
         assert_eq!(now(memory.insert(order, task)).expect("a store"), Inserted::New);
     }
-    now(memory.set_job(0, samples::job("j1", 0).into())).expect("a store");
+    now(memory.put(Seen::nothing(samples::NOON), &samples::job("j1", 0))).expect("a store");
     now(DeadLetterRecords::record(&memory, samples::dead_letter(1, 0))).expect("a store");
     memory
 }

@@ -77,5 +77,5 @@ fn settle(world: &World, dead_letters: Vec<Delivery<DeadLetter>>) {
         !feed(world, supervisor::dead_letters(&world.ports, &instance, dead_letters)),
         "the letter was not settled"
     );
-    assert_eq!(now(world.memory.dead_letter_records(10)).expect("letters").len(), 1, "it was let go without a record");
+    assert_eq!(now(world.memory.newest(10)).expect("letters").len(), 1, "it was let go without a record");
 }

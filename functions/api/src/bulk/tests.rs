@@ -252,10 +252,10 @@ fn jobs_are_listed_newest_first_and_not_without_bound() {
     let first_id = fake.post("/bulk", &[], PLAN).body["JobID"].as_str().unwrap().to_owned();
     assert_eq!(fake.get("/bulk").body["Jobs"][0]["JobID"], first_id);
     for minutes in 1..150_u64 {
-        let mut job = (*fake.the_job()).clone();
+        let mut job = fake.the_job();
         job.id = format!("later-{minutes:03}").into();
         job.planned_at = job.planned_at.plus_ms(minutes * 60_000);
-        fake.stores_job(job);
+        fake.stores_job(&job);
     }
     let ids = |path: &str| -> Vec<String> {
         let answer = fake.get(path);

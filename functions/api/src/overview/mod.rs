@@ -8,7 +8,7 @@ mod minutes;
 
 use bytes::Bytes;
 use domain::limits::PAGE_MAX;
-use domain::ports::{DeadLetterRecord, DeadLetterRecords, Environment, Leases, Services};
+use domain::ports::{DeadLetterRecord, DeadLetterRecords, Environment, Leases, Records};
 use domain::task::{ProcessState, Task};
 use futures_util::future::{try_join, try_join4};
 use http::{Response, StatusCode};
@@ -49,9 +49,9 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
                 true
             }),
             walk(ports, None, |task| newest.take(task)),
-            async { ports.services().all_health().await.map_err(Problem::unread) },
+            async { ports.records().list(usize::MAX).await.map_err(Problem::unread) },
             try_join(async { ports.leases().all_leases().await.map_err(Problem::unread) }, async {
-                ports.dead_letter_records().dead_letter_records(DEAD_LETTERS_MAX + 1).await.map_err(Problem::unread)
+                ports.dead_letter_records().newest(DEAD_LETTERS_MAX + 1).await.map_err(Problem::unread)
             }),
         ),
     )

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::batch::{self, Failures, Record};
 use domain::limits::NAME_CHARS_MAX;
 use domain::message::{Delivery, Receipt, Request};
-use domain::ports::{Environment, HasEnvironment, HasMemos, HasQueues, HasServices, Queues};
+use domain::ports::{Environment, HasEnvironment, HasQueues, HasRecords, Queues};
 use domain::trace;
 use tracing::Instrument;
 
@@ -20,9 +20,9 @@ use crate::work::Work;
 const UNREADABLE_MS: u64 = 1_000;
 
 /// What an agent needs from the world.
-pub trait AgentPorts: HasQueues + HasServices + HasMemos + HasEnvironment {}
+pub trait AgentPorts: HasQueues + HasRecords + HasEnvironment {}
 
-impl<P: HasQueues + HasServices + HasMemos + HasEnvironment> AgentPorts for P {}
+impl<P: HasQueues + HasRecords + HasEnvironment> AgentPorts for P {}
 
 /// One agent: the name that workflows and its queue know it by, its patience, and how its service is made. Making one
 /// must be cheap, since each message gets its own. An instance makes one agent and keeps it, since the agent remembers what

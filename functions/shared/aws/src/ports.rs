@@ -63,9 +63,7 @@ domain::has_parts!([] Ports {
     HasQueues, Queues = Sqs, queues: |ports| &ports.sqs;
     HasEvents, Events = Bus, events: |ports| &ports.bus;
     HasLeases, Leases = Dynamo, leases: |ports| &ports.dynamo;
-    HasServices, Services = Dynamo, services: |ports| &ports.dynamo;
-    HasMemos, Memos = Dynamo, memos: |ports| &ports.dynamo;
-    HasJobs, Jobs = Dynamo, jobs: |ports| &ports.dynamo;
+    HasRecords, Records = Dynamo, records: |ports| &ports.dynamo;
     HasDeadLetterRecords, DeadLetterRecords = Dynamo, dead_letter_records: |ports| &ports.dynamo;
     HasEnvironment, Environment = System, environment: |ports| &ports.system;
 });

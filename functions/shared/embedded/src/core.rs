@@ -1,15 +1,13 @@
 //! What the engine's callers and its writer share.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::id::OrderId;
-use domain::ports::{PortError, ServiceHealth};
+use domain::ports::PortError;
 use tokio::sync::oneshot;
 
 use crate::connections::Readers;
-use crate::jobs::KnownJobs;
 use crate::live::{Entry, Live, Look};
 use crate::log::{Log, WriteError};
 use crate::queues::AllQueues;
@@ -29,8 +27,6 @@ pub(crate) struct Core {
 pub(crate) struct State {
     pub(crate) live: Live,
     pub(crate) log: Log,
-    pub(crate) services: BTreeMap<Arc<str>, ServiceHealth>,
-    pub(crate) jobs: KnownJobs,
 }
 
 /// What the writer has done so far.

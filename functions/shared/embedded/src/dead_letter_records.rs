@@ -15,7 +15,7 @@ impl DeadLetterRecords for Engine {
         durable.reached("letters.record").await
     }
 
-    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         self.core().readers.read("letters.letters", move |connection| read(connection, limit)).await
     }
 }

@@ -6,19 +6,16 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
-use domain::ports::PortError;
+use domain::ports::{LeaseRecord, PortError};
 use tokio::sync::watch;
 
 use crate::connections::{self, Readers};
 use crate::core::{Core, Counters, State, lock};
 use crate::directory::{Directory, OpenError};
-use crate::jobs::KnownJobs;
-use crate::leases::Held;
 use crate::live::Live;
 use crate::log::Log;
 use crate::options::{Channel, Observer, Options};
 use crate::queues::AllQueues;
-use crate::services;
 use crate::writer::Writer;
 
 /// Every port on one data directory. Cloning copies a pointer.
@@ -30,7 +27,7 @@ pub struct Engine(Arc<Inner>);
 struct Inner {
     core: Arc<Core>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    leases: Mutex<BTreeMap<Arc<str>, Held>>,
+    leases: Mutex<BTreeMap<Arc<str>, LeaseRecord>>,
     observer: Option<Observer>,
     channels: BTreeMap<Arc<str>, Channel>,
     channel_ms: u64,
@@ -71,11 +68,9 @@ impl Engine {
         let connection = connections::open_writer(&directory.database, &options)?;
         let unreadable = |source| OpenError::Database { file: directory.database.clone(), source };
         let queues = AllQueues::new(&connection, &options).map_err(unreadable)?;
-        let services = services::load(&connection).map_err(unreadable)?;
-        let jobs = KnownJobs::load(&connection).map_err(unreadable)?;
         let (sender, receiver) = mpsc::channel();
         let core = Arc::new(Core {
-            state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender), services, jobs }),
+            state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender) }),
             readers: Arc::new(Readers::new(directory.database.clone(), &options)),
             queues,
             counters: Counters::default(),
@@ -154,7 +149,7 @@ impl Engine {
         &self.0.core.queues
     }
 
-    pub(crate) fn leases(&self) -> &Mutex<BTreeMap<Arc<str>, Held>> {
+    pub(crate) fn leases(&self) -> &Mutex<BTreeMap<Arc<str>, LeaseRecord>> {
         &self.0.leases
     }
 

@@ -44,8 +44,8 @@
 //!
 //! # Beside the orders
 //!
-//! Healths and jobs are few: they are all in memory, and their conditions are decided there. Memos are many, and on disk
-//! only: the writer decides their conditions. Leases are only in memory: one process owns the directory.
+//! Versioned records (healths, memos, jobs) are on disk only: the writer decides their conditions. Leases are only in
+//! memory: one process owns the directory.
 //!
 //! # What must never be here
 //!
@@ -61,20 +61,18 @@ mod directory;
 mod engine;
 mod events;
 mod index;
-mod jobs;
 mod leases;
 mod live;
 mod log;
-mod memos;
 mod messages;
 mod options;
 mod priorities;
 mod queue;
 mod queues;
+mod records;
 mod recovery;
 mod rows;
 mod schema;
-mod services;
 mod store;
 mod writer;
 

@@ -6,11 +6,10 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use domain::bulk::Job;
 use domain::id::OrderId;
 use domain::message::{CloudEvent, Command, Priority};
 use domain::order::Order;
-use domain::ports::{DeadLetterRecord, PortError, ServiceHealth};
+use domain::ports::{DeadLetterRecord, PortError};
 use domain::task::Task;
 use domain::time::Timestamp;
 use domain::trace::TraceParent;
@@ -18,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::dead_letters::Burial;
-use crate::memos::MemoWrite;
+use crate::records::RecordWrite;
 
 /// One thing to write.
 #[derive(Debug)]
@@ -47,12 +46,8 @@ pub(crate) enum Write {
     DeadLetterRecord(DeadLetterRecord),
     /// A published event.
     Event(CloudEvent),
-    /// The health of a service.
-    Service(ServiceHealth),
-    /// A memo, if its condition holds.
-    Memo(MemoWrite),
-    /// A job, and ended ones that make room for it.
-    Job { job: Arc<Job>, forgotten: Vec<Arc<str>> },
+    /// A versioned record of any kind, if its condition holds.
+    Record(RecordWrite),
     /// Nothing: it only takes everything before it to the disk.
     Barrier,
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use domain::id::OrderId;
 use domain::message::{CloudEvent, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, ServiceHealth};
+use domain::ports::DeadLetter;
 use domain::task::Task;
 use domain::time::Timestamp;
 use rusqlite::{Connection, params};
@@ -21,7 +21,7 @@ use crate::directory::Directory;
 use crate::log::{Queued, Urgency, Write, WriteError};
 use crate::options::Options;
 use crate::queue::Arrival;
-use crate::{dead_letters, jobs, messages, priorities, services};
+use crate::{dead_letters, messages, priorities};
 
 /// Writes in one transaction.
 const BATCH_MAX: usize = 4_096;
@@ -116,9 +116,7 @@ impl Writer {
                 Write::RemoveDeadLetter { dead_letter_id } => dead_letters::remove(&transaction, *dead_letter_id)?,
                 Write::DeadLetterRecord(settled) => crate::dead_letter_records::write(&transaction, settled)?,
                 Write::Event(event) => publish(&transaction, event, self.events_max)?,
-                Write::Service(health) => set_health(&transaction, health)?,
-                Write::Memo(memo) => memo.apply(&transaction)?,
-                Write::Job { job, forgotten } => jobs::write(&transaction, job, forgotten)?,
+                Write::Record(record) => record.apply(&transaction)?,
                 Write::Barrier => {}
             }
         }
@@ -132,7 +130,7 @@ impl Writer {
         counters.transactions.fetch_add(1, Relaxed);
         counters.writes.fetch_add(batch.len() as u64, Relaxed);
         let waiters = {
-            let State { live, log, jobs, .. } = &mut *lock(&self.core.state);
+            let State { live, log } = &mut *lock(&self.core.state);
             let waiters = log.committed(batch.last().map_or(0, |queued| queued.seq));
             found.new.iter().for_each(|order_id| live.is_new(*order_id));
             for Queued { write, .. } in batch {
@@ -156,12 +154,7 @@ impl Writer {
                         burial.submission_of().into_iter().for_each(|order_id| live.submission_over(order_id, log));
                     }
                     Write::RemoveDeadLetter { dead_letter_id } => queues.dead_letters.finish(dead_letter_id),
-                    Write::Job { job, forgotten } => jobs.written(job, &forgotten),
-                    Write::DeadLetterRecord(_)
-                    | Write::Event(_)
-                    | Write::Service(_)
-                    | Write::Memo(_)
-                    | Write::Barrier => {}
+                    Write::DeadLetterRecord(_) | Write::Event(_) | Write::Record(_) | Write::Barrier => {}
                 }
             }
             found.dead_letters.into_iter().for_each(|dead_letter| queues.dead_letters.put(dead_letter));
@@ -174,9 +167,8 @@ impl Writer {
     fn failed(&self, mut batch: Vec<Queued>, error: rusqlite::Error) {
         tracing::error!("a transaction failed: {error}");
         self.core.counters.failures.fetch_add(1, Relaxed);
-        let on_disk = services::load(&self.connection);
         let waiters = {
-            let State { live, log, services, jobs } = &mut *lock(&self.core.state);
+            let State { live, log } = &mut *lock(&self.core.state);
             // Writes are queued under this lock, so this is all of them.
             batch.extend(self.receiver.try_iter());
             let waiters = log.failed(WriteError::Failed(Arc::new(error)));
@@ -185,11 +177,6 @@ impl Writer {
                 if let Write::Accept { order, .. } = write {
                     live.submission_over(order.order_id, log);
                 }
-            }
-            jobs.forget();
-            // Otherwise memory keeps a health that may be ahead of the disk, which is no harm.
-            if let Ok(on_disk) = on_disk {
-                *services = on_disk;
             }
             self.core.queues.not_written(REDELIVERY_MS);
             waiters
@@ -275,13 +262,6 @@ fn publish(connection: &Connection, event: &CloudEvent, events_max: i64) -> rusq
     connection.prepare_cached(INSERT)?.execute(params![event.id, json(event)?])?;
     let newest_to_go = connection.last_insert_rowid().saturating_sub(events_max);
     connection.prepare_cached("DELETE FROM events WHERE seq <= ?1")?.execute([newest_to_go])?;
-    Ok(())
-}
-
-fn set_health(connection: &Connection, health: &ServiceHealth) -> rusqlite::Result<()> {
-    const SQL: &str = "INSERT INTO services (service, version, body) VALUES (?1, ?2, ?3) \
-                       ON CONFLICT (service) DO UPDATE SET version = excluded.version, body = excluded.body";
-    connection.prepare_cached(SQL)?.execute(params![health.service, health.version, json(health)?])?;
     Ok(())
 }
 

@@ -14,11 +14,10 @@ mod store;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::bulk::Job;
 use domain::id::OrderId;
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, DeadLetterRecord, Memo, ServiceHealth};
+use domain::ports::{DeadLetter, DeadLetterRecord, LeaseRecord};
 use domain::task::Task;
 use domain::time::Timestamp;
 use tokio::sync::Notify;
@@ -27,8 +26,8 @@ pub use faults::Fault;
 pub use queue::{DeadLetters, RECEIVES_MAX, Requests, Scheduler, Submissions, VISIBILITY_MS};
 
 use faults::Faults;
-use leases::Held;
 use queue::MemoryQueue;
+use records::{Key, Stored};
 
 /// All ports in memory. Cloning copies a pointer.
 #[derive(Clone)]
@@ -50,11 +49,8 @@ struct State {
     requests: BTreeMap<String, MemoryQueue<Request>>,
     request_receives_max: u32,
     dead_letters: MemoryQueue<DeadLetter>,
-    leases: BTreeMap<String, Held>,
-    services: BTreeMap<Arc<str>, ServiceHealth>,
-    memos: BTreeMap<Arc<str>, Memo>,
-    /// Newest first.
-    jobs: Vec<Arc<Job>>,
+    leases: BTreeMap<String, LeaseRecord>,
+    records: BTreeMap<Key, Stored>,
     /// Last settled first.
     dead_letter_records: Vec<DeadLetterRecord>,
     channels: BTreeSet<String>,
@@ -63,6 +59,13 @@ struct State {
     faults: Faults,
     /// A look has changed something.
     rings: bool,
+}
+
+impl Default for Memory {
+    /// Nothing stored, at the beginning of time.
+    fn default() -> Self {
+        Self::new(Timestamp::default(), 0)
+    }
 }
 
 impl Memory {
@@ -80,9 +83,7 @@ impl Memory {
             request_receives_max: RECEIVES_MAX,
             dead_letters: MemoryQueue::default(),
             leases: BTreeMap::new(),
-            services: BTreeMap::new(),
-            memos: BTreeMap::new(),
-            jobs: Vec::new(),
+            records: BTreeMap::new(),
             dead_letter_records: Vec::new(),
             channels: BTreeSet::new(),
             published: Vec::new(),

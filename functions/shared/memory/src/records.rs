@@ -1,83 +1,67 @@
-//! The health of the services, memos, jobs, and what became of dead letters.
+//! Versioned records, and the records of dead letters.
 
-use std::sync::Arc;
-
-use domain::bulk::Job;
 use domain::ports::{
-    Commit, DEAD_LETTERS_KEPT, DeadLetterRecord, DeadLetterRecords, Jobs, Memo, Memos, PortError, ServiceHealth,
-    Services,
+    Commit, DEAD_LETTERS_KEPT, DeadLetterRecord, DeadLetterRecords, Listed, PortError, Record, RecordKind, Records,
+    Seen, sorted, surplus,
 };
 use domain::time::Timestamp;
 
-use super::Memory;
+use super::{Memory, State};
 
-/// Ended jobs that are kept.
-const ENDED_JOBS_KEPT: usize = 100;
+/// A record as it is stored: its JSON, and what conditions need.
+pub(super) struct Stored {
+    version: u64,
+    expires_at: Option<Timestamp>,
+    body: String,
+}
 
-impl Services for Memory {
-    async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
-        self.work("services.health", |state| state.services.get(service).cloned())
+impl Records for Memory {
+    async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
+        self.work(R::KIND.get(), |state| {
+            let stored = state.records.get(&(R::KIND, key.to_owned()));
+            stored.map(|stored| read(R::KIND.get(), &stored.body)).transpose()
+        })?
     }
 
-    async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
-        self.work("services.set_health", |state| {
-            if state.services.get(&after.service).map_or(0, |health| health.version) != version_before {
-                return Commit::Conflict;
+    async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
+        let operation = R::KIND.put();
+        let body = serde_json::to_string(record).map_err(|error| PortError::refused(operation, error))?;
+        self.work(operation, |state| {
+            state.records.retain(|_, stored| stored.expires_at.is_none_or(|at| at > seen.at));
+            let key = (R::KIND, record.key().to_owned());
+            if state.records.get(&key).map_or(0, |stored| stored.version) != seen.version {
+                return Ok(Commit::Conflict);
             }
-            state.services.insert(after.service.clone(), after);
-            Commit::Committed
-        })
+            let stored = Stored { version: record.version(), expires_at: record.expires_at(), body };
+            state.records.insert(key, stored);
+            if record.is_over() {
+                for key in surplus(state.all::<R>(operation)?) {
+                    state.records.remove(&(R::KIND, key));
+                }
+            }
+            Ok(Commit::Committed)
+        })?
     }
 
-    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
-        self.work("services.all_health", |state| state.services.values().cloned().collect())
+    async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
+        let operation = R::KIND.list();
+        self.work(operation, |state| Ok(sorted(state.all(operation)?, limit)))?
     }
 }
 
-impl Memos for Memory {
-    async fn memo(&self, key: &str, now: Timestamp) -> Result<Option<Memo>, PortError> {
-        self.work("memos.memo", |state| state.memos.get(key).filter(|memo| memo.expires_at > now).cloned())
-    }
-
-    async fn set_memo(&self, version_before: u64, memo: Memo, now: Timestamp) -> Result<Commit, PortError> {
-        self.work("memos.set_memo", |state| {
-            state.memos.retain(|_, stored| stored.expires_at > now);
-            if state.memos.get(&memo.key).map_or(0, |stored| stored.version) != version_before {
-                return Commit::Conflict;
-            }
-            state.memos.insert(memo.key.clone(), memo);
-            Commit::Committed
-        })
+impl State {
+    fn all<R: Record>(&self, operation: &'static str) -> Result<Vec<R>, PortError> {
+        let of_kind = self.records.iter().filter(|((kind, _), _)| *kind == R::KIND);
+        of_kind.map(|(_, stored)| read(operation, &stored.body)).collect()
     }
 }
 
-impl Jobs for Memory {
-    async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
-        self.work("jobs.job", |state| state.jobs.iter().find(|job| &*job.id == job_id).cloned())
-    }
-
-    async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
-        self.work("jobs.set_job", |state| {
-            let place = state.jobs.iter().position(|stored| stored.id == job.id);
-            if place.map_or(0, |place| state.jobs[place].version) != version_before {
-                return Commit::Conflict;
-            }
-            place.map(|place| state.jobs.remove(place));
-            state.jobs.push(job);
-            state.jobs.sort_by(|one, other| (other.planned_at, &other.id).cmp(&(one.planned_at, &one.id)));
-            let mut ended = 0;
-            state.jobs.retain(|job| {
-                ended += usize::from(job.state.is_final());
-                !job.state.is_final() || ended <= ENDED_JOBS_KEPT
-            });
-            Commit::Committed
-        })
-    }
-
-    async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
-        self.work("jobs.jobs", |state| state.jobs.clone())
-    }
+fn read<R: Record>(operation: &'static str, body: &str) -> Result<R, PortError> {
+    serde_json::from_str(body).map_err(|error| PortError::refused(operation, error))
 }
+
+/// The key of a record among all kinds.
+pub(super) type Key = (RecordKind, String);
 
 impl DeadLetterRecords for Memory {
     async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
@@ -90,7 +74,7 @@ impl DeadLetterRecords for Memory {
         })
     }
 
-    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         self.work("letters.letters", |state| state.dead_letter_records.iter().take(limit).cloned().collect())
     }
 }

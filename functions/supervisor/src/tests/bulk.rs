@@ -1,13 +1,11 @@
 //! Bulk resubmits end to end, and what kills them.
 
-use std::sync::Arc;
-
 use domain::bulk::{
     DryRun, Job, JobState, RESEND_AFTER_MS, RESENDS_MAX, SETTLE_TIMEOUT_MS, Selector, Spec, Tally, dry_run,
 };
 use domain::id::OrderId;
 use domain::message::{Outcome, Request, SchedulerMessage};
-use domain::ports::{Environment, Jobs};
+use domain::ports::{Environment, Records, Seen};
 use domain::task::{ProcessState, What, reason};
 use futures_util::future::join;
 
@@ -31,13 +29,13 @@ fn spec() -> Spec {
 fn start(ports: &Ports, spec: Spec) -> DryRun {
     let counted = run(dry_run(ports, &spec.selector)).unwrap();
     let planned = Job::plan("j1".into(), spec, counted, ports.now()).unwrap();
-    run(ports.set_job(0, Arc::new(planned.clone()))).unwrap();
-    run(ports.set_job(1, Arc::new(planned.start("ann", "go", ports.now()).unwrap()))).unwrap();
+    run(ports.put(Seen::version(0, ports.now()), &planned)).unwrap();
+    run(ports.put(Seen::version(1, ports.now()), &planned.start("ann", "go", ports.now()).unwrap())).unwrap();
     counted
 }
 
-fn job(ports: &Ports) -> Arc<Job> {
-    ports.world().jobs["j1"].clone()
+fn job(ports: &Ports) -> Job {
+    ports.jobs().remove(0)
 }
 
 fn tick(ports: &Ports) {
@@ -128,7 +126,7 @@ fn two_supervisors_with_broken_leases_resubmit_each_order_once() {
     let ports = Ports::new();
     let ids = failed(&ports, 0..15);
     start(&ports, spec());
-    ports.world().leases_broken = true;
+    ports.break_leases();
     let (one, other, settings) = (instance("one"), instance("other"), settings());
     while !job(&ports).state.is_final() {
         let (one, other) = run(join(bulk(&ports, &one, &settings), bulk(&ports, &other, &settings)));
@@ -308,7 +306,7 @@ fn a_cancelled_job_sends_nothing_more() {
     tick(&ports);
     let before = job(&ports);
     let cancelled = before.cancel("ann", "wrong selector", ports.now()).unwrap();
-    run(ports.set_job(before.version, Arc::new(cancelled))).unwrap();
+    run(ports.put(Seen::version(before.version, ports.now()), &cancelled)).unwrap();
     for _ in 0..5 {
         tick(&ports);
         ports.pass_ms(1_000);
@@ -331,7 +329,7 @@ fn a_cancel_in_the_middle_of_a_step_wins_or_comes_after_it() {
         let seen = job(&ports);
         let cancelled = seen.cancel("ann", "wrong selector", ports.now()).unwrap();
         // The world refuses a command that the stored job does not list.
-        ports.world().jobs.insert("j1".into(), Arc::new(cancelled));
+        ports.replace_job(&cancelled);
         if ended.is_none() {
             run(ticking).unwrap();
         }

@@ -52,7 +52,7 @@ fn f35_two_leaders_count_each_attempt_once() {
     let ports = Ports::new();
     claimed(&ports, 0..200);
     ports.pass_ms(EXPIRED_MS);
-    ports.world().leases_broken = true;
+    ports.break_leases();
     let (one, other, settings) = (instance("one"), instance("other"), settings());
     let (one, other) = run(join(handle(&ports, &one, &settings), handle(&ports, &other, &settings)));
     let (one, other) = (one.unwrap(), other.unwrap());

@@ -5,7 +5,7 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::limits::SHARDS;
 use domain::machine::Event;
-use domain::ports::{Due, PortErrorKind};
+use domain::ports::{Due, Leases, PortErrorKind};
 use domain::task::{ProcessState, StepState, Watch};
 
 use super::{EXPIRED_MS, claimed, failed, lines, reply_of, settings, submit, wake, work, yes};
@@ -38,10 +38,11 @@ fn the_last_run_is_written_down_where_the_lease_is() {
     let ids = claimed(&ports, 0..1);
     ports.pass_ms(EXPIRED_MS);
     sweep(&ports);
-    let world = ports.world();
-    let (lease, note) = &world.leases[&format!("supervisor/{:02}", ids[0].shard(SHARDS))];
-    assert_eq!((&*lease.owner, lease.epoch, &**note), ("s", 1, "swept 1, took 1"));
-    let others = world.leases.values().filter(|(_, note)| note == "swept 0, took 0").count();
+    let leases = run(ports.all_leases()).unwrap();
+    let name = format!("supervisor/{:02}", ids[0].shard(SHARDS));
+    let lease = leases.iter().find(|lease| *lease.name == *name).unwrap();
+    assert_eq!((&*lease.owner, lease.epoch, lease.health.as_deref()), ("s", 1, Some("swept 1, took 1")));
+    let others = leases.iter().filter(|lease| lease.health.as_deref() == Some("swept 0, took 0")).count();
     assert_eq!(others, 15);
 }
 

@@ -6,10 +6,12 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::bulk::Job;
 use domain::message::{Priority, SchedulerMessage, decode};
 use domain::order::Order;
 use domain::ports::{
-    Commit, DeadLetter, DeadLetterRecords, Events, Jobs, Memo, Memos, PortErrorKind, Queues, Source, SourceQueue, Store,
+    Commit, DeadLetter, DeadLetterRecords, Events, Memo, PortErrorKind, Queues, Records, Seen, Source, SourceQueue,
+    Store,
 };
 use embedded::{Channel, Engine, Options, QueueOptions, Recovered};
 use futures_util::FutureExt;
@@ -232,36 +234,35 @@ async fn a_command_that_nobody_can_read_is_a_dead_letter_with_its_body() {
 async fn memos_jobs_and_records_of_dead_letters_survive_a_restart() {
     let directory = directory();
     let engine = open(&directory, options());
-    engine.set_memo(0, memo("k", 1), NOON).await.unwrap();
-    engine.set_job(0, job("j", 5).into()).await.unwrap();
+    engine.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap();
+    engine.put(Seen::version(0, NOON), &job("j", 5)).await.unwrap();
     engine.record(dead_letter(1, 9)).await.unwrap();
     drop(engine);
     let engine = open(&directory, options());
-    assert_eq!(engine.memo("k", NOON).await.unwrap(), Some(memo("k", 1)));
-    assert_eq!(engine.set_memo(0, memo("k", 1), NOON).await.unwrap(), Commit::Conflict);
-    assert_eq!(engine.jobs().await.unwrap(), [Arc::new(job("j", 5))]);
-    assert_eq!(engine.set_job(0, job("j", 5).into()).await.unwrap(), Commit::Conflict);
-    assert_eq!(engine.dead_letter_records(10).await.unwrap(), [dead_letter(1, 9)]);
+    assert_eq!(engine.get::<Memo>("k").await.unwrap(), Some(memo("k", 1)));
+    assert_eq!(engine.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Commit::Conflict);
+    assert_eq!(Records::list::<Job>(&engine, usize::MAX).await.unwrap(), [job("j", 5)]);
+    assert_eq!(engine.put(Seen::version(0, NOON), &job("j", 5)).await.unwrap(), Commit::Conflict);
+    assert_eq!(engine.newest(10).await.unwrap(), [dead_letter(1, 9)]);
 }
 
 #[tokio::test]
 async fn a_job_is_not_shown_before_it_is_durable_nor_after_it_was_lost() {
     let directory = directory();
     let engine = open(&directory, options());
-    let first = Arc::new(job("j", 0));
-    engine.set_job(0, first.clone()).await.unwrap();
-    let second = Arc::new(first.start("somebody", "looks right", NOON).unwrap());
+    let first = job("j", 0);
+    engine.put(Seen::version(0, NOON), &first).await.unwrap();
+    let second = first.start("somebody", "looks right", NOON).unwrap();
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let mut lost = Box::pin(engine.set_job(1, second.clone()));
+    let mut lost = Box::pin(engine.put(Seen::version(1, NOON), &second));
     assert!((&mut lost).now_or_never().is_none());
-    assert_eq!(engine.job("j").await.unwrap(), Some(first.clone()));
-    assert_eq!(engine.set_job(1, second.clone()).await.unwrap(), Commit::Conflict, "only one of them can be first");
+    assert_eq!(engine.get::<Job>("j").await.unwrap(), Some(first.clone()));
     assert_eq!(lost.await.unwrap_err().kind, PortErrorKind::Unavailable);
     other.execute_batch("COMMIT").unwrap();
-    assert_eq!(engine.jobs().await.unwrap(), [first]);
-    assert_eq!(engine.set_job(1, second.clone()).await.unwrap(), Commit::Committed);
-    assert_eq!(engine.job("j").await.unwrap(), Some(second));
+    assert_eq!(Records::list::<Job>(&engine, usize::MAX).await.unwrap(), [first]);
+    assert_eq!(engine.put(Seen::version(1, NOON), &second).await.unwrap(), Commit::Committed);
+    assert_eq!(engine.get::<Job>("j").await.unwrap(), Some(second));
 }
 
 #[tokio::test]
@@ -270,10 +271,10 @@ async fn a_memo_that_could_not_be_written_is_not_there() {
     let engine = open(&directory, options());
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    assert_eq!(engine.set_memo(0, memo("k", 1), NOON).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(engine.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap_err().kind, PortErrorKind::Unavailable);
     other.execute_batch("COMMIT").unwrap();
-    assert_eq!(engine.memo("k", NOON).await.unwrap(), None);
-    assert_eq!(engine.set_memo(0, memo("k", 1), NOON).await.unwrap(), Commit::Committed);
+    assert_eq!(engine.get::<Memo>("k").await.unwrap(), None);
+    assert_eq!(engine.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Commit::Committed);
 }
 
 #[tokio::test]
@@ -281,14 +282,15 @@ async fn expired_memos_go_as_others_come() {
     let directory = directory();
     let engine = open(&directory, options());
     let names: Vec<String> = (0..200).map(|n| format!("old-{n}")).collect();
-    let answers = join_all(names.iter().map(|name| engine.set_memo(0, memo(name, 1), NOON))).await;
+    let answers =
+        join_all(names.iter().map(async |name| engine.put(Seen::version(0, NOON), &memo(name, 1)).await)).await;
     assert!(answers.iter().all(|answer| matches!(answer, Ok(Commit::Committed))));
     let other = other_program(&directory);
     assert_eq!(count(&other, "SELECT count(*) FROM memos"), 200);
     let later = memo("old-0", 1).expires_at;
     for n in 0..60 {
         let new = Memo { expires_at: later.plus_ms(60_000), ..memo(&format!("new-{n}"), 1) };
-        assert_eq!(engine.set_memo(0, new, later).await.unwrap(), Commit::Committed);
+        assert_eq!(engine.put(Seen::version(0, later), &new).await.unwrap(), Commit::Committed);
     }
     assert_eq!(count(&other, "SELECT count(*) FROM memos"), 60);
 }
@@ -300,7 +302,8 @@ async fn writes_of_memos_share_a_transaction() {
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let names: Vec<String> = (0..50).map(|n| format!("k{n}")).collect();
-    let mut all = Box::pin(join_all(names.iter().map(|name| engine.set_memo(0, memo(name, 1), NOON))));
+    let mut all =
+        Box::pin(join_all(names.iter().map(async |name| engine.put(Seen::version(0, NOON), &memo(name, 1)).await)));
     assert!((&mut all).now_or_never().is_none());
     other.execute_batch("COMMIT").unwrap();
     all.await;

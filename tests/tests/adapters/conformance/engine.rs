@@ -8,7 +8,9 @@ use std::time::Duration;
 use domain::limits::SHARDS;
 use domain::message::{Delivery, Priority, Receipt, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{Commit, Events, Inserted, PortErrorKind, Queues, Services, Source, Store};
+use domain::ports::{
+    Commit, Environment, Events, Inserted, PortErrorKind, Queues, Records, Seen, ServiceHealth, Source, Store,
+};
 use domain::task::{ProcessState, Task, Watch};
 use embedded::{Engine, Options, QueueOptions, Recovered};
 use futures_util::FutureExt;
@@ -454,7 +456,7 @@ async fn an_open_breaker_is_still_open_after_a_restart() {
     let directory = directory();
     let engine = open(&directory);
     let open_breaker = tests::conformance::samples::health("payment", 1);
-    assert_eq!(engine.set_health(0, open_breaker.clone()).await.unwrap(), Commit::Committed);
+    assert_eq!(engine.put(Seen::nothing(engine.now()), &open_breaker).await.unwrap(), Commit::Committed);
     drop(engine);
-    assert_eq!(open(&directory).health("payment").await.unwrap(), Some(open_breaker));
+    assert_eq!(open(&directory).get::<ServiceHealth>("payment").await.unwrap(), Some(open_breaker));
 }

@@ -2,7 +2,7 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;
-use domain::ports::{Lease, Leases, Memos, PortErrorKind, Services, Store};
+use domain::ports::{Lease, Leases, PortErrorKind, Records, Seen, Store};
 use domain::task::StepState;
 use tests::conformance::samples::{NOON, committed, health, memo, next, stored};
 
@@ -73,10 +73,10 @@ async fn a_lost_answer_of_any_conditional_write_is_no_conflict() {
 
     use domain::ports::Commit::{Committed, Conflict};
     world.way.let_happen("PutItem", Happens::AnswerLost);
-    assert_eq!(world.store.set_health(0, health("payment", 1)).await.unwrap(), Committed);
-    assert_eq!(world.store.set_health(0, health("payment", 1)).await.unwrap(), Conflict);
+    assert_eq!(world.store.put(Seen::version(0, NOON), &health("payment", 1)).await.unwrap(), Committed);
+    assert_eq!(world.store.put(Seen::version(0, NOON), &health("payment", 1)).await.unwrap(), Conflict);
     world.way.let_happen("PutItem", Happens::AnswerLost);
-    assert_eq!(world.store.set_memo(0, memo("k", 1), NOON).await.unwrap(), Committed);
-    assert_eq!(world.store.set_memo(0, memo("k", 1), NOON).await.unwrap(), Conflict);
+    assert_eq!(world.store.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Committed);
+    assert_eq!(world.store.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Conflict);
     assert!(world.way.is_used_up());
 }

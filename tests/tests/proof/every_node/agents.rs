@@ -3,7 +3,7 @@
 use agent::{Answer, MemoPolicy};
 use domain::id::OrderId;
 use domain::message::{Action, Request, idempotency_key};
-use domain::ports::{Commit, Environment, Memo, MemoState, Memos, Services};
+use domain::ports::{Commit, Environment, Memo, MemoState, Records, Seen, ServiceHealth};
 use domain::task::{Direction, reason};
 use memory::faulty::Fault;
 use tests::world::{Act, EXPIRED_MS, End, World, now};
@@ -37,7 +37,9 @@ fn open(mut world: World) -> World {
     claimed(&world);
     world.serve("inventory");
     assert!(
-        now(world.memory.health("inventory")).expect("a record").is_some_and(|health| health.failures_in_a_row > 0)
+        now(world.memory.get::<ServiceHealth>("inventory"))
+            .expect("a record")
+            .is_some_and(|health| health.failures_in_a_row > 0)
     );
     world
 }
@@ -217,7 +219,7 @@ fn memos() -> Vec<Node> {
                 state: MemoState::InProgress(at.plus_ms(10_000)),
                 expires_at: at.plus_ms(DAY_MS),
             };
-            assert_eq!(now(world.memory.set_memo(0, memo, at)).expect("a store"), Commit::Committed);
+            assert_eq!(now(world.memory.put(Seen::version(0, at), &memo)).expect("a store"), Commit::Committed);
             Scene::fed(world, serve_first).ends(order_id, End::Processed)
         }),
         node("with a memo: an undo of what was done", || {

@@ -1,10 +1,8 @@
 //! The supervisor's steps of the jobs that resubmit many orders.
 
-use std::sync::Arc;
-
 use domain::bulk::{DryRun, Job, JobState, Spec};
 use domain::id::OrderId;
-use domain::ports::{Commit, Environment, Jobs};
+use domain::ports::{Commit, Environment, Records, Seen};
 use domain::task::{Direction, What, reason};
 use supervisor::Settings;
 use tests::conformance::samples;
@@ -45,7 +43,10 @@ fn planned(world: &World, change: impl FnOnce(&Job) -> Job) {
     let spec: Spec = serde_json::from_str(r#"{"By":"ada","Reason":"mended","RatePerSecond":1}"#).expect("a job");
     let at = world.memory.now();
     let job = Job::plan(JOB.into(), Spec { canary: CANARIES, ..spec }, DryRun::default(), at).expect("a job");
-    assert_eq!(now(world.memory.set_job(0, Arc::new(change(&job)))).expect("a store"), Commit::Committed);
+    assert_eq!(
+        now(world.memory.put(Seen::nothing(world.memory.now()), &change(&job))).expect("a store"),
+        Commit::Committed
+    );
 }
 
 fn started(job: &Job) -> Job {
@@ -53,8 +54,8 @@ fn started(job: &Job) -> Job {
     Job { version: 1, ..job.start("ada", "go", at).expect("a start") }
 }
 
-fn job(world: &World) -> Arc<Job> {
-    now(world.memory.job(JOB)).expect("a store").expect("the job")
+fn job(world: &World) -> Job {
+    now(world.memory.get::<Job>(JOB)).expect("a store").expect("the job")
 }
 
 /// A scene of a run of the supervisor; after it the job is carried on until it is over, and each order was resubmitted

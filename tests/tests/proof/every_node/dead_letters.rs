@@ -27,7 +27,7 @@ fn settled(world: World, outcome: DeadLetterOutcome) -> Scene {
         }
     };
     Scene::fed(world, World::settle_dead_letters).checked(move |world| {
-        let records = now(world.memory.dead_letter_records(10)).expect("letters");
+        let records = now(world.memory.newest(10)).expect("letters");
         assert_eq!(records.iter().map(|record| record.outcome).collect::<Vec<_>>(), [outcome]);
         if let Some(kind) = alert {
             assert_eq!(told(world, kind), 1);
@@ -130,7 +130,7 @@ pub(crate) fn nodes() -> Vec<Node> {
             })
             .checked(|world| {
                 assert_eq!(told(world, "DeadLetterUnreadable"), 1);
-                assert_eq!(now(world.memory.dead_letter_records(10)).expect("letters").len(), 1);
+                assert_eq!(now(world.memory.newest(10)).expect("letters").len(), 1);
             })
         }),
     ]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use domain::ports::RecordKind;
 use memory::faulty::Fault;
 
 use super::node::{Node, Play};
@@ -189,8 +190,8 @@ fn every_method_of_every_port_is_called_by_some_handler() {
     assert_eq!(used, methods.iter().map(String::as_str).collect());
 }
 
-/// Like `store.commit`: the methods of the ports that can fail, read from their sources. `Environment` cannot,
-/// and the receiving end of a queue is the host's.
+/// Like `store.commit`: the calls of the ports that can fail, read from their sources. `Environment` cannot, and the
+/// receiving end of a queue is the host's. A call about records is named by the kind of the record.
 fn methods_of_ports() -> BTreeSet<String> {
     let ports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions/shared/domain/src/ports");
     let mut methods = BTreeSet::new();
@@ -198,15 +199,28 @@ fn methods_of_ports() -> BTreeSet<String> {
         let text = fs::read_to_string(entry.expect("a file").path()).expect("a source");
         let mut port = None;
         for line in text.lines() {
-            if let Some(rest) = line.strip_prefix("pub trait ") {
-                let name = rest.split([':', '<']).next().expect("a name").to_lowercase();
-                port = Some(name).filter(|name| !["environment", "source"].contains(&name.as_str()));
+            if let Some(name) = line.strip_prefix("pub trait ").and_then(|rest| rest.strip_suffix(": Send + Sync {")) {
+                port = Some(name.to_lowercase()).filter(|name| name != "environment" && name != "source<m>");
             } else if line == "}" {
                 port = None;
             } else if let (Some(port), Some(rest)) = (&port, line.strip_prefix("    fn ")) {
-                methods.insert(format!("{port}.{}", rest.split('(').next().expect("a name")));
+                methods.extend(calls(port, rest.split(['(', '<']).next().expect("a name")));
             }
         }
     }
     methods
+}
+
+/// The names of a port's method in errors and logs.
+fn calls(port: &str, method: &str) -> Vec<String> {
+    let names = |name: fn(RecordKind) -> &'static str| RecordKind::ALL.map(|kind| name(kind).to_owned());
+    match (port, method) {
+        ("records", "get") => names(RecordKind::get).into(),
+        ("records", "put") => names(RecordKind::put).into(),
+        // Memos are too many to be listed.
+        ("records", "list") => names(RecordKind::list).into_iter().filter(|name| name != "memos.memos").collect(),
+        ("deadletterrecords", "record") => vec!["letters.record".to_owned()],
+        ("deadletterrecords", "newest") => vec!["letters.letters".to_owned()],
+        _ => vec![format!("{port}.{method}")],
+    }
 }

@@ -2,7 +2,7 @@
 
 use agent::{Answer, MemoPolicy};
 use domain::limits::BATCH_MAX;
-use domain::ports::{Breaker, Environment, Memos, Services, Source};
+use domain::ports::{Breaker, Environment, Memo, Records, ServiceHealth, Source};
 use domain::task::{Direction, ProcessState, reason};
 use memory::faulty::Fault;
 use tests::world::{Act, EXPIRED_MS, End, ONE_DONE, ONE_FAILED, Ran, World, drive, now};
@@ -175,7 +175,7 @@ fn f30_an_instance_that_has_just_started_finds_the_breaker_open_and_at_half_open
     let orders = many_claimed(&world, 20);
     world.remote.always("reserve", busy());
     world.serve("inventory");
-    let health = now(world.memory.health("inventory")).unwrap().unwrap();
+    let health = now(world.memory.get::<ServiceHealth>("inventory")).unwrap().unwrap();
     assert_eq!(health.state, Breaker::Open);
     let calls_before = world.remote.called().len();
     // Another instance, and requests that were never tried.
@@ -209,8 +209,10 @@ fn f31_a_service_that_hangs_leaves_the_steps_of_other_services_alone() {
     }
     let quick = world.remote.calls("quick");
     assert!(quick.len() == 20 && quick.iter().all(|called| called.at == asked_at), "{quick:#?}");
-    assert!(now(world.memory.health("payment")).unwrap().is_none_or(|health| health.state == Breaker::Closed));
-    assert_eq!(now(world.memory.health("inventory")).unwrap().unwrap().state, Breaker::Open);
+    assert!(
+        now(world.memory.get::<ServiceHealth>("payment")).unwrap().is_none_or(|health| health.state == Breaker::Closed)
+    );
+    assert_eq!(now(world.memory.get::<ServiceHealth>("inventory")).unwrap().unwrap().state, Breaker::Open);
     world.remote.recovers("slow");
     world.to_the_end();
     for &order_id in &orders {
@@ -260,7 +262,7 @@ fn f33_a_claim_whose_instance_died_expires_and_the_call_is_made() {
     world.ports.next("memos.set_memo", Fault::DiesAfter);
     assert_eq!(world.serve("inventory"), Ran::Died);
     let key = format!("{order_id}/reserve");
-    let orphan = now(world.memory.memo(&key, world.memory.now())).unwrap().unwrap();
+    let orphan = now(world.memory.get::<Memo>(&key)).unwrap().unwrap();
     let domain::ports::MemoState::InProgress(until) = orphan.state else { unreachable!("it is in progress") };
     assert!(world.remote.called().is_empty());
     world.to_the_end();
@@ -303,7 +305,7 @@ fn f24_to_f33_one_instance_takes_what_another_one_left_at_any_call_where_the_ser
         let ended = drive(&world.memory, &world.ports, agent::handle(&world.ports, &world.agent("inventory"), batch));
         let was_met = world.ports.has_struck();
         assert_eq!(ended.is_none(), was_met);
-        let completed = now(world.memory.memo(&format!("{order_id}/reserve"), world.memory.now())).unwrap();
+        let completed = now(world.memory.get::<Memo>(&format!("{order_id}/reserve"))).unwrap();
         let is_unknowable = calls(&world) == 1
             && completed.is_some_and(|memo| matches!(memo.state, domain::ports::MemoState::InProgress(_)));
         if !is_unknowable {

@@ -31,7 +31,7 @@ fn throttled_to_death<M>(world: &World, source: &impl Source<M>) {
 
 /// What became of the dead letters, the last settled first.
 fn outcomes(world: &World) -> Vec<DeadLetterOutcome> {
-    now(world.memory.dead_letter_records(100)).unwrap().into_iter().map(|record| record.outcome).collect()
+    now(world.memory.newest(100)).unwrap().into_iter().map(|record| record.outcome).collect()
 }
 
 /// A world whose queues give up soon, also those of the agents.
@@ -331,7 +331,7 @@ fn f57_a_corrupt_body_fails_alone_in_every_function_and_ends_as_a_dead_letter_th
     let dead_letters = queues.map(dead_letter).into();
     let settled = drive(&world.memory, &world.ports, supervisor::dead_letters(&world.ports, &instance, dead_letters));
     assert!(settled.unwrap().0.is_empty());
-    let records = now(world.memory.dead_letter_records(10)).unwrap();
+    let records = now(world.memory.newest(10)).unwrap();
     assert_eq!((records[0].outcome, records[0].body.as_deref()), (DeadLetterOutcome::Unreadable, Some("{\"Order")));
     world.until_redelivery();
     world.end_all(&orders.map(|order_id| (order_id, End::Processed)));

@@ -1,6 +1,6 @@
 //! The health of the remote service, shared by all instances of its agent.
 //!
-//! Each service has one record behind [`domain::ports::Services`]. It is a circuit breaker:
+//! Each service has one record behind [`domain::ports::Records`]. It is a circuit breaker:
 //!
 //! - **Closed**: requests go through. Failures in a row open it. An instance counts them by itself and adds them to the
 //!   record in lumps, so a service that is well costs no write at all, one that stumbles now and then neither, and a

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::limits::CONFLICTS_MAX;
 use domain::observe::METRICS;
-use domain::ports::{Breaker, Commit, Environment, PortError, ServiceHealth, Services};
+use domain::ports::{Breaker, Commit, Environment, PortError, Records, Seen, ServiceHealth};
 use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
 
@@ -242,7 +242,7 @@ impl SharedHealth {
     /// Reads the record. Where that fails, what was known stays.
     async fn read(&self, ports: &impl AgentPorts) {
         let service = self.known().record.service.clone();
-        let read = ports.services().health(&service).await;
+        let read = ports.records().get::<ServiceHealth>(&service).await;
         let mut known = self.known();
         known.read_at = Some(ports.environment().now());
         match read {
@@ -263,7 +263,8 @@ impl SharedHealth {
             let before = self.known().record.clone();
             let change =
                 transition(&before, event, ports.environment().now(), ports.environment().random(), &self.policy)?;
-            match ports.services().set_health(before.version, change.after.clone()).await {
+            let seen = Seen::version(before.version, ports.environment().now());
+            match ports.records().put(seen, &change.after).await {
                 Ok(Commit::Committed) => {
                     let mut known = self.known();
                     known.read_at = Some(ports.environment().now());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::limits::CONFLICTS_MAX;
 use domain::message::{Outcome, Request, idempotency_key};
-use domain::ports::{Commit, Environment, Memo, MemoState, Memos, PortError};
+use domain::ports::{Commit, Environment, Memo, MemoState, PortError, Records, Seen};
 use domain::task::Direction;
 use domain::time::Timestamp;
 
@@ -140,20 +140,20 @@ impl Keeper {
             // Whoever took the claim away makes the next write of this request fail.
             None if self.held.is_some() => Ok(Plan::Call),
             None => {
-                self.own = ports.memos().memo(&self.key, times.now).await?;
+                self.own = remembered(ports, &self.key, times.now).await?;
                 Ok(plan::forward(self.own.as_ref(), self.held, times))
             }
             Some(forward) => {
                 // In this order: the undo's own memo is written before the mark that it explains.
-                forward.memo = ports.memos().memo(&forward.key, times.now).await?;
-                self.own = ports.memos().memo(&self.key, times.now).await?;
+                forward.memo = remembered(ports, &forward.key, times.now).await?;
+                self.own = remembered(ports, &self.key, times.now).await?;
                 Ok(plan::undo(self.own.as_ref(), forward.memo.as_ref(), self.held, times))
             }
         }
     }
 
     async fn read_own(&mut self, ports: &impl AgentPorts) -> Result<(), PortError> {
-        self.own = ports.memos().memo(&self.key, ports.environment().now()).await?;
+        self.own = remembered(ports, &self.key, ports.environment().now()).await?;
         Ok(())
     }
 
@@ -182,8 +182,14 @@ fn next(key: &Arc<str>, before: Option<&Memo>, state: MemoState, now: Timestamp,
     Memo { key: key.clone(), version, state, expires_at: now.plus_ms(retention_ms) }
 }
 
+/// The memo of this key, unless it has expired.
+async fn remembered(ports: &impl AgentPorts, key: &str, now: Timestamp) -> Result<Option<Memo>, PortError> {
+    Ok(ports.records().get(key).await?.filter(|memo: &Memo| now < memo.expires_at))
+}
+
 async fn write(ports: &impl AgentPorts, known: &mut Option<Memo>, after: Memo) -> Result<Commit, PortError> {
-    let commit = ports.memos().set_memo(after.version - 1, after.clone(), ports.environment().now()).await?;
+    let seen = Seen::version(after.version - 1, ports.environment().now());
+    let commit = ports.records().put(seen, &after).await?;
     if commit == Commit::Committed {
         *known = Some(after);
     }

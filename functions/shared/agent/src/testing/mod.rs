@@ -11,9 +11,13 @@ use domain::backoff::BackoffPolicy;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Delivery, Outcome, Priority, Receipt, Reply, Request, idempotency_key};
-use domain::ports::{Breaker, Environment, Memo, MemoState, PortError, ServiceHealth};
+use domain::ports::{
+    Breaker, Commit, Environment, Memo, MemoState, PortError, Record, RecordKind, Records, ServiceHealth,
+};
 use domain::task::Direction;
 use domain::time::Timestamp;
+use futures_util::FutureExt;
+use memory::Memory;
 
 use crate::{Agent, Answer, HealthPolicy, Policy};
 use fleet::MakeScripted;
@@ -30,8 +34,9 @@ pub(crate) fn world_where(behaviour: impl Fn(u64) -> Act + Send + Sync + 'static
 }
 
 /// The ports, the script, and what happened.
-#[derive(Debug)]
 pub(crate) struct World {
+    /// What is stored.
+    memory: Memory,
     state: Mutex<State>,
     behaviour: Option<Behaviour>,
     pub(crate) policy: Policy,
@@ -48,10 +53,8 @@ struct State {
     returned: Vec<(String, Receipt, u64)>,
     slept: Vec<u64>,
     sends_fail: bool,
-    health: BTreeMap<Arc<str>, ServiceHealth>,
-    health_reads: usize,
-    health_writes: usize,
-    memos: BTreeMap<Arc<str>, Memo>,
+    /// How often each operation on records succeeded or would have.
+    reached: BTreeMap<&'static str, usize>,
     /// Which ports are down.
     down: Vec<&'static str>,
     /// An operation that fails the next time.
@@ -74,10 +77,7 @@ impl World {
             returned: Vec::new(),
             slept: Vec::new(),
             sends_fail: false,
-            health: BTreeMap::new(),
-            health_reads: 0,
-            health_writes: 0,
-            memos: BTreeMap::new(),
+            reached: BTreeMap::new(),
             down: Vec::new(),
             fails_once: None,
             hooks: Vec::new(),
@@ -93,7 +93,7 @@ impl World {
             health: HealthPolicy { failures_to_open: u32::MAX, ..HealthPolicy::default() },
             ..Policy::default()
         };
-        Self { state: Mutex::new(state), behaviour: None, policy }
+        Self { memory: Memory::new(START, 0), state: Mutex::new(state), behaviour: None, policy }
     }
 
     /// The exponents that the back-off draws, one for each retry. Without any it draws 0, which is no wait at all.
@@ -179,7 +179,7 @@ impl World {
 
     /// The record of the health of payment, as stored.
     pub(crate) fn health_record(&self) -> Option<ServiceHealth> {
-        self.lock(|state| state.health.get("payment").cloned())
+        self.stored("payment")
     }
 
     pub(crate) fn breaker(&self) -> Breaker {
@@ -188,15 +188,16 @@ impl World {
 
     /// Reads of the health so far, and writes, those that were in vain included.
     pub(crate) fn health_use(&self) -> (usize, usize) {
-        self.lock(|state| (state.health_reads, state.health_writes))
+        let reached = |operation| self.lock(|state| state.reached.get(operation).copied().unwrap_or(0));
+        (reached(RecordKind::Service.get()), reached(RecordKind::Service.put()))
     }
 
     pub(crate) fn memo_state(&self, key: &str) -> Option<MemoState> {
-        self.lock(|state| state.memos.get(key).map(|memo| memo.state.clone()))
+        self.stored(key).map(|memo: Memo| memo.state)
     }
 
     pub(crate) fn memo_version(&self, key: &str) -> u64 {
-        self.lock(|state| state.memos.get(key).map_or(0, |memo| memo.version))
+        self.stored(key).map_or(0, |memo: Memo| memo.version)
     }
 
     /// From now on every operation whose name starts so fails.
@@ -235,12 +236,15 @@ impl World {
 
     /// Leaves a claim as if an instance had died right after it.
     pub(crate) fn orphan_claim(&self, key: &str, lasts_ms: u64) {
-        self.lock(|state| {
-            let (until, expires_at) = (state.now.plus_ms(lasts_ms), state.now.plus_ms(1 << 40));
-            let version = state.memos.get(key).map_or(0, |memo| memo.version) + 1;
-            let memo = Memo { key: key.into(), version, state: MemoState::InProgress(until), expires_at };
-            state.memos.insert(key.into(), memo);
-        });
+        let (now, before) = (self.now(), self.memo_version(key));
+        let (until, expires_at) = (now.plus_ms(lasts_ms), now.plus_ms(1 << 40));
+        let memo = Memo { key: key.into(), version: before + 1, state: MemoState::InProgress(until), expires_at };
+        let written = self.memory.put(domain::ports::Seen::version(before, now), &memo).now_or_never();
+        assert_eq!(written.unwrap().unwrap(), Commit::Committed);
+    }
+
+    fn stored<R: Record>(&self, key: &str) -> Option<R> {
+        self.memory.get(key).now_or_never().unwrap().unwrap()
     }
 
     fn reach(&self, operation: &'static str) -> Result<(), PortError> {
@@ -255,7 +259,11 @@ impl World {
             let once = state.fails_once.take_if(|once| *once == operation).is_some();
             once || state.down.iter().any(|down| operation.starts_with(down))
         });
-        if fails { Err(PortError::unavailable(operation, "out of order")) } else { Ok(()) }
+        if fails {
+            return Err(PortError::unavailable(operation, "out of order"));
+        }
+        self.lock(|state| *state.reached.entry(operation).or_default() += 1);
+        Ok(())
     }
 
     fn new_object(&self) -> usize {

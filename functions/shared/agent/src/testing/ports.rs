@@ -5,7 +5,7 @@ use std::task::Poll;
 
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{Commit, Environment, Memo, Memos, PortError, Queues, ServiceHealth, Services};
+use domain::ports::{Commit, Environment, Listed, PortError, Queues, Record, Records, Seen};
 use domain::time::Timestamp;
 
 use super::World;
@@ -73,53 +73,22 @@ impl Queues for World {
     }
 }
 
-impl Services for World {
-    async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
+impl Records for World {
+    async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
         others_go_first().await;
-        self.reach("services.health")?;
-        Ok(self.lock(|state| {
-            state.health_reads += 1;
-            state.health.get(service).cloned()
-        }))
+        self.reach(R::KIND.get())?;
+        self.memory.get(key).await
     }
 
-    async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
+    async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
         others_go_first().await;
-        self.reach("services.set_health")?;
-        assert_eq!(after.version, version_before + 1);
-        Ok(self.lock(|state| {
-            state.health_writes += 1;
-            if state.health.get(&after.service).map_or(0, |health| health.version) != version_before {
-                return Commit::Conflict;
-            }
-            state.health.insert(after.service.clone(), after);
-            Commit::Committed
-        }))
+        self.reach(R::KIND.put())?;
+        assert_eq!(record.version(), seen.version + 1);
+        self.memory.put(seen, record).await
     }
 
-    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
-        unreachable!("an agent cares for its own service")
-    }
-}
-
-impl Memos for World {
-    async fn memo(&self, key: &str, now: Timestamp) -> Result<Option<Memo>, PortError> {
-        others_go_first().await;
-        self.reach("memos.memo")?;
-        Ok(self.lock(|state| state.memos.get(key).filter(|memo| now < memo.expires_at).cloned()))
-    }
-
-    async fn set_memo(&self, version_before: u64, memo: Memo, now: Timestamp) -> Result<Commit, PortError> {
-        others_go_first().await;
-        self.reach("memos.set_memo")?;
-        Ok(self.lock(|state| {
-            let stored = state.memos.get(&memo.key).filter(|memo| now < memo.expires_at);
-            if stored.map_or(0, |memo| memo.version) != version_before {
-                return Commit::Conflict;
-            }
-            state.memos.insert(memo.key.clone(), memo);
-            Commit::Committed
-        }))
+    async fn list<R: Listed>(&self, _: usize) -> Result<Vec<R>, PortError> {
+        unreachable!("an agent looks at records by their keys")
     }
 }
 

@@ -5,8 +5,8 @@ use domain::ports::{DeadLetterRecord, DeadLetterRecords, PortError};
 use super::Dynamo;
 use super::due::limit_of;
 use super::record::{Item, text, time};
+use super::records::{record_of, told, ttl};
 use super::schema::SETTLED;
-use super::versioned::{record_of, told, ttl};
 use crate::sdk_error::port_error;
 
 /// The key that all dead letters share.
@@ -38,7 +38,7 @@ impl DeadLetterRecords for Dynamo {
     }
 
     /// Of those settled in the same millisecond DynamoDB decides which comes first.
-    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         const OPERATION: &str = "letters.letters";
         let (mut dead_letters, mut start) = (Vec::<DeadLetterRecord>::new(), None);
         while dead_letters.len() < limit {

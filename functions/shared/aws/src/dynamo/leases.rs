@@ -8,7 +8,7 @@ use domain::time::Timestamp;
 
 use super::Dynamo;
 use super::record::{Item, Reader, Unreadable, number, text, time};
-use super::versioned::ttl;
+use super::records::ttl;
 use crate::sdk_error::port_error;
 
 /// How long an item outlives its lease: its epoch should go on counting, and nobody who was frozen for so long can be

@@ -16,16 +16,14 @@ mod insert;
 mod jobs;
 mod leases;
 mod list;
-mod memos;
 mod meter;
 mod pauses;
 mod read;
 mod record;
+mod records;
 mod schema;
-mod services;
 mod settled;
 mod store;
-mod versioned;
 
 use std::sync::Arc;
 

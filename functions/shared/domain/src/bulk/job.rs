@@ -1,5 +1,6 @@
 //! The job's record, and what an operator does to it.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,7 @@ use crate::id::OrderId;
 use crate::json::whole_number;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX};
 use crate::message::Priority;
+use crate::ports::{Listed, Record, RecordKind, Shown};
 use crate::task::{ProcessState, Task, What, bulk_mark};
 use crate::time::Timestamp;
 
@@ -174,6 +176,34 @@ pub struct Job {
     /// When the next order may be put on its way at the earliest.
     pub next_at: Timestamp,
 }
+
+impl Record for Job {
+    const KIND: RecordKind = RecordKind::Job;
+
+    fn key(&self) -> &str {
+        &self.id
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn is_over(&self) -> bool {
+        self.state.is_final()
+    }
+
+    /// Newest first.
+    fn compare(&self, other: &Self) -> Ordering {
+        (other.planned_at, &other.id).cmp(&(self.planned_at, &self.id))
+    }
+
+    fn shown(&self) -> Vec<(&'static str, Shown)> {
+        let ended_at = self.is_over().then_some(("EndedAt", Shown::Time(self.since)));
+        [("PlannedAt", Shown::Time(self.planned_at))].into_iter().chain(ended_at).collect()
+    }
+}
+
+impl Listed for Job {}
 
 /// What an operator wants of a job is not possible in its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -10,6 +10,7 @@
 //! that two never hold it at once. Clocks differ, and a holder may be frozen between two looks at its clock. A lease only
 //! saves work.
 
+mod record;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,8 @@ use futures_util::future::{Either, select};
 
 use crate::ports::{Environment, HasEnvironment, HasLeases, Lease, Leases, PortError};
 use crate::time::Timestamp;
+
+pub use record::{acquired, released, renewed};
 
 /// What it takes to hold a lease.
 pub trait LeasePorts: HasLeases + HasEnvironment {}

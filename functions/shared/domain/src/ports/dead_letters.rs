@@ -27,10 +27,7 @@ pub trait DeadLetterRecords: Send + Sync {
     ///
     /// # Errors
     /// [`PortError`] when they cannot be read.
-    fn dead_letter_records(
-        &self,
-        limit: usize,
-    ) -> impl Future<Output = Result<Vec<DeadLetterRecord>, PortError>> + Send;
+    fn newest(&self, limit: usize) -> impl Future<Output = Result<Vec<DeadLetterRecord>, PortError>> + Send;
 }
 
 /// A message that was delivered too often without success.

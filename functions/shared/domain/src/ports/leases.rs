@@ -82,6 +82,13 @@ impl LeaseRecord {
     pub fn is_held(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at > now)
     }
+
+    /// The lease as its holder knows it; `None` once it was given back.
+    #[must_use]
+    pub fn lease(&self) -> Option<Lease> {
+        let Self { name, owner, epoch, expires_at, .. } = self;
+        expires_at.map(|expires_at| Lease { name: name.clone(), owner: owner.clone(), epoch: *epoch, expires_at })
+    }
 }
 
 #[cfg(test)]

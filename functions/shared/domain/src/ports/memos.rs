@@ -1,34 +1,10 @@
 //! What an agent remembers of calls to a service that does not recognise repeats itself.
 
-use std::future::Future;
 use std::sync::Arc;
 
-use super::{Commit, PortError};
+use super::{Record, RecordKind};
 use crate::message::Outcome;
 use crate::time::Timestamp;
-
-/// Memos by idempotency key.
-pub trait Memos: Send + Sync {
-    /// The memo of this key; nothing if there is none or its `expires_at` is over.
-    ///
-    /// # Errors
-    /// [`PortError`] when the record cannot be read.
-    fn memo(&self, key: &str, now: Timestamp) -> impl Future<Output = Result<Option<Memo>, PortError>> + Send;
-
-    /// Writes a memo, if the stored version is still `version_before` (0: there is none, or none that [`memo`] would
-    /// still give at `now`). Answers only once it cannot be lost any more.
-    ///
-    /// [`memo`]: Memos::memo
-    ///
-    /// # Errors
-    /// [`PortError`] when it is not known whether the write happened; read again.
-    fn set_memo(
-        &self,
-        version_before: u64,
-        memo: Memo,
-        now: Timestamp,
-    ) -> impl Future<Output = Result<Commit, PortError>> + Send;
-}
 
 /// What is remembered of the calls under one idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -42,6 +18,22 @@ pub struct Memo {
     pub state: MemoState,
     /// When the store may forget it.
     pub expires_at: Timestamp,
+}
+
+impl Record for Memo {
+    const KIND: RecordKind = RecordKind::Memo;
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn expires_at(&self) -> Option<Timestamp> {
+        Some(self.expires_at)
+    }
 }
 
 /// What is known of the calls under one idempotency key.

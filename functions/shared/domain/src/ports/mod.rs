@@ -1,5 +1,5 @@
-//! The ports: all that the handlers need from the world. An adapter implements them on one kind of infrastructure; a
-//! handler names those that it uses, so its signature says what its role may do.
+//! The ports: all that the handlers need from the world, in parts. An adapter implements the parts on one kind of
+//! infrastructure. A role's `…Ports` trait names the parts that the role may use (see [`HasStore`] and the like).
 //!
 //! Adapters must keep what is written at each method; `tests/conformance` runs the same suite on all of them.
 
@@ -7,11 +7,11 @@ mod dead_letters;
 mod environment;
 mod error;
 mod events;
-mod jobs;
 mod leases;
 mod memos;
 mod parts;
 mod queues;
+mod records;
 mod services;
 mod store;
 
@@ -22,12 +22,10 @@ pub use dead_letters::{
 pub use environment::Environment;
 pub use error::{PortError, PortErrorKind};
 pub use events::Events;
-pub use jobs::Jobs;
 pub use leases::{Lease, LeaseRecord, Leases};
-pub use memos::{Memo, MemoState, Memos};
-pub use parts::{
-    HasDeadLetterRecords, HasEnvironment, HasEvents, HasJobs, HasLeases, HasMemos, HasQueues, HasServices, HasStore,
-};
+pub use memos::{Memo, MemoState};
+pub use parts::{HasDeadLetterRecords, HasEnvironment, HasEvents, HasLeases, HasQueues, HasRecords, HasStore};
 pub use queues::{Queues, Source};
-pub use services::{Breaker, Release, ServiceHealth, Services};
+pub use records::{Listed, OVER_KEPT, Record, RecordKind, Records, Seen, Shown, sorted, surplus};
+pub use services::{Breaker, Release, ServiceHealth};
 pub use store::{Commit, Due, Inserted, ListError, Page, Store};

@@ -3,7 +3,7 @@
 //! A part is also its own access: whatever implements [`Store`] has a store, namely itself. So a test double of one part
 //! needs nothing around it, and an adapter is a struct of parts without any forwarding.
 
-use super::{DeadLetterRecords, Environment, Events, Jobs, Leases, Memos, Queues, Services, Store};
+use super::{DeadLetterRecords, Environment, Events, Leases, Queues, Records, Store};
 
 macro_rules! parts {
     ($($has:ident, $part:ident, $method:ident: $what:literal;)+) => {
@@ -33,9 +33,7 @@ parts! {
     HasQueues, Queues, queues: "the queues between the functions";
     HasEvents, Events, events: "the event bus and the reply channels";
     HasLeases, Leases, leases: "the leases";
-    HasServices, Services, services: "the health of the remote services";
-    HasMemos, Memos, memos: "the memos of agents";
-    HasJobs, Jobs, jobs: "the jobs of operators";
+    HasRecords, Records, records: "the versioned records";
     HasDeadLetterRecords, DeadLetterRecords, dead_letter_records: "the records of dead letters";
     HasEnvironment, Environment, environment: "time and randomness";
 }

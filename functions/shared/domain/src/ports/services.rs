@@ -1,39 +1,11 @@
 //! What is known of the remote services.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 
-use super::{Commit, PortError};
+use super::{Listed, Record, RecordKind, Shown};
 use crate::backoff::Backoff;
 use crate::time::Timestamp;
-
-/// The health of the remote services, shared by all agent instances.
-pub trait Services: Send + Sync {
-    /// What is known of a service; nothing as long as it never failed. Sees every write that was answered before: an
-    /// agent that has just started must find an open breaker open.
-    ///
-    /// # Errors
-    /// [`PortError`] when the record cannot be read.
-    fn health(&self, service: &str) -> impl Future<Output = Result<Option<ServiceHealth>, PortError>> + Send;
-
-    /// Replaces the record, if its stored version is still `version_before` (0: there is none yet). Of several writers
-    /// with the same `version_before` one wins, and it alone probes.
-    ///
-    /// # Errors
-    /// [`PortError`] when it is not known whether the write happened; read again.
-    fn set_health(
-        &self,
-        version_before: u64,
-        after: ServiceHealth,
-    ) -> impl Future<Output = Result<Commit, PortError>> + Send;
-
-    /// All records, sorted by service.
-    ///
-    /// # Errors
-    /// [`PortError`] when the records cannot be read.
-    fn all_health(&self) -> impl Future<Output = Result<Vec<ServiceHealth>, PortError>> + Send;
-}
 
 /// What is known of a remote service.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -61,6 +33,24 @@ pub struct ServiceHealth {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<Release>,
 }
+
+impl Record for ServiceHealth {
+    const KIND: RecordKind = RecordKind::Service;
+
+    fn key(&self) -> &str {
+        &self.service
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn shown(&self) -> Vec<(&'static str, Shown)> {
+        vec![("State", Shown::Text(format!("{:?}", self.state))), ("Until", Shown::Time(self.until))]
+    }
+}
+
+impl Listed for ServiceHealth {}
 
 /// Whether requests to a service go through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use domain::bulk::Job;
 use domain::id::OrderId;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Jobs, Lease, LeaseRecord, Leases,
-    ListError, Memo, Memos, Page, PortError, Queues, ServiceHealth, Services, Store,
+    Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
+    ListError, Listed, Page, PortError, Queues, Record, Records, Seen, Store,
 };
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -63,7 +62,7 @@ impl Store for Faulty {
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
         // Its own error is one of the caller's; what the infrastructure says goes the way of all others.
         self.silently_through("store.list", || async {
-            match self.memory.list(state, after, limit).await {
+            match Store::list(&self.memory, state, after, limit).await {
                 Ok(page) => Ok(Ok(page)),
                 Err(ListError::Cursor) => Ok(Err(ListError::Cursor)),
                 Err(ListError::Port(error)) => Err(error),
@@ -146,44 +145,17 @@ impl Leases for Faulty {
     }
 }
 
-impl Services for Faulty {
-    async fn health(&self, service: &str) -> Result<Option<ServiceHealth>, PortError> {
-        self.silently_through("services.health", || self.memory.health(service)).await
+impl Records for Faulty {
+    async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
+        self.silently_through(R::KIND.get(), || self.memory.get(key)).await
     }
 
-    async fn set_health(&self, version_before: u64, after: ServiceHealth) -> Result<Commit, PortError> {
-        let call = || self.memory.set_health(version_before, after.clone());
-        self.conditionally_through("services.set_health", Commit::Conflict, call).await
+    async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
+        self.conditionally_through(R::KIND.put(), Commit::Conflict, || self.memory.put(seen, record)).await
     }
 
-    async fn all_health(&self) -> Result<Vec<ServiceHealth>, PortError> {
-        self.silently_through("services.all_health", || self.memory.all_health()).await
-    }
-}
-
-impl Memos for Faulty {
-    async fn memo(&self, key: &str, now: Timestamp) -> Result<Option<Memo>, PortError> {
-        self.silently_through("memos.memo", || self.memory.memo(key, now)).await
-    }
-
-    async fn set_memo(&self, version_before: u64, memo: Memo, now: Timestamp) -> Result<Commit, PortError> {
-        let call = || self.memory.set_memo(version_before, memo.clone(), now);
-        self.conditionally_through("memos.set_memo", Commit::Conflict, call).await
-    }
-}
-
-impl Jobs for Faulty {
-    async fn job(&self, job_id: &str) -> Result<Option<Arc<Job>>, PortError> {
-        self.silently_through("jobs.job", || self.memory.job(job_id)).await
-    }
-
-    async fn set_job(&self, version_before: u64, job: Arc<Job>) -> Result<Commit, PortError> {
-        let call = || self.memory.set_job(version_before, job.clone());
-        self.conditionally_through("jobs.set_job", Commit::Conflict, call).await
-    }
-
-    async fn jobs(&self) -> Result<Vec<Arc<Job>>, PortError> {
-        self.silently_through("jobs.jobs", || self.memory.jobs()).await
+    async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
+        self.silently_through(R::KIND.list(), || Records::list(&self.memory, limit)).await
     }
 }
 
@@ -192,8 +164,8 @@ impl DeadLetterRecords for Faulty {
         self.silently_through("letters.record", || DeadLetterRecords::record(&self.memory, settled.clone())).await
     }
 
-    async fn dead_letter_records(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
-        self.silently_through("letters.letters", || self.memory.dead_letter_records(limit)).await
+    async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
+        self.silently_through("letters.letters", || self.memory.newest(limit)).await
     }
 }
 

@@ -1,0 +1,167 @@
+//! Versioned records: health of services, memos of agents, jobs of operators. Each is replaced as a whole, and only by a
+//! writer that saw its last version.
+//!
+//! The record is kept as the JSON that the domain gives it. Beside it stand the attributes that conditions need and that
+//! people look for. Each write has a nonce of its own: two callers may want to write the very same, and only one of them
+//! may win, but a retry of one of them is told its own success (rule 3).
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
+use domain::ports::{Commit, Listed, PortError, Record, RecordKind, Records, Seen, Shown, sorted};
+use domain::time::Timestamp;
+use serde::de::DeserializeOwned;
+
+use super::Dynamo;
+use super::pauses::nonce;
+use super::record::{Item, Reader, bytes, number, text, time};
+use crate::sdk_error::{chain, port_error};
+
+/// The attribute with the record.
+const RECORD: &str = "Record";
+const NONCE: &str = "Nonce";
+/// The key that all jobs share, so that a list sees every write.
+pub(super) const JOB: &str = "job";
+/// How long an item outlives its record: the clock of a reader may be behind, and what it still sees must still be there.
+const KEPT_MS: u64 = 60 * 60 * 1_000;
+
+impl Records for Dynamo {
+    async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
+        let operation = R::KIND.get();
+        let request = self.client().get_item().table_name(self.table_of(R::KIND)).set_key(Some(key_of(R::KIND, key)));
+        let found = request.consistent_read(true).send().await.map_err(|error| port_error(operation, &error))?;
+        found.item.map(|item| record_of(operation, item)).transpose()
+    }
+
+    async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
+        let commit = self.put_record(seen, record).await?;
+        if commit == Commit::Committed && record.is_over() && R::KIND == RecordKind::Job {
+            // The job is written, whatever becomes of the others: the next one that ends tries again.
+            if let Err(error) = self.forget_ended_jobs(R::KIND.put()).await {
+                tracing::warn!("ended jobs are not deleted: {}", told(&error));
+            }
+        }
+        Ok(commit)
+    }
+
+    async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
+        let operation = R::KIND.list();
+        let items = match R::KIND {
+            RecordKind::Job => self.all_jobs(operation, None).await?,
+            // The whole table: it has one item for each agent of the workflows.
+            RecordKind::Service | RecordKind::Memo => self.scan(operation, self.table_of(R::KIND)).await?,
+        };
+        let records = items.into_iter().map(|item| record_of::<R>(operation, item));
+        // A record of another form is left alone: nobody can go on with it, and the others must go on.
+        let read = |record: Result<R, PortError>| {
+            record.inspect_err(|error| tracing::error!("a record cannot be read: {}", told(error))).ok()
+        };
+        Ok(sorted(records.filter_map(read).collect(), limit))
+    }
+}
+
+impl Dynamo {
+    async fn put_record<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
+        let operation = R::KIND.put();
+        let body = serde_json::to_string(record).map_err(|error| PortError::refused(operation, error))?;
+        let nonce = bytes(&nonce(operation)?.to_be_bytes());
+        let mut item = key_of(R::KIND, record.key());
+        item.extend(record.shown().into_iter().map(|(name, shown)| (name.to_owned(), value_of(shown))));
+        if let Some(expires_at) = record.expires_at() {
+            item.insert("ExpiresAt".to_owned(), time(expires_at));
+            item.insert("TTL".to_owned(), ttl(expires_at.plus_ms(KEPT_MS)));
+        }
+        item.insert("Version".to_owned(), number(record.version()));
+        item.insert(RECORD.to_owned(), text(body));
+        item.insert(NONCE.to_owned(), nonce.clone());
+        let (expression, values) = condition(seen, record.expires_at().is_some());
+        let mut request = self
+            .client()
+            .put_item()
+            .table_name(self.table_of(R::KIND))
+            .set_item(Some(item))
+            .condition_expression(expression)
+            .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+        for (name, value) in values {
+            request = request.expression_attribute_values(name, value);
+        }
+        let Err(error) = request.send().await else {
+            return Ok(Commit::Committed);
+        };
+        match error.as_service_error() {
+            Some(PutItemError::ConditionalCheckFailedException(failed)) => {
+                let is_own = failed.item().is_some_and(|stored| stored.get(NONCE) == Some(&nonce));
+                Ok(if is_own { Commit::Committed } else { Commit::Conflict })
+            }
+            _ => Err(port_error(operation, &error)),
+        }
+    }
+
+    /// All items of a small table, with every write that was answered before.
+    async fn scan(&self, operation: &'static str, table: &str) -> Result<Vec<Item>, PortError> {
+        let (mut all, mut start) = (Vec::new(), None);
+        loop {
+            let request = self.client().scan().table_name(table).consistent_read(true);
+            let page = request.set_exclusive_start_key(start).send().await;
+            let page = page.map_err(|error| port_error(operation, &error))?;
+            all.extend(page.items.into_iter().flatten());
+            start = page.last_evaluated_key;
+            if start.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn table_of(&self, kind: RecordKind) -> &str {
+        match kind {
+            RecordKind::Service => &self.tables().services,
+            RecordKind::Memo => &self.tables().memos,
+            RecordKind::Job => &self.tables().jobs,
+        }
+    }
+}
+
+/// The key of a record in the table of its kind.
+pub(super) fn key_of(kind: RecordKind, key: &str) -> Item {
+    match kind {
+        RecordKind::Service => Item::from([("Service".to_owned(), text(key))]),
+        RecordKind::Memo => Item::from([("Key".to_owned(), text(key))]),
+        RecordKind::Job => Item::from([("Kind".to_owned(), text(JOB)), ("JobID".to_owned(), text(key))]),
+    }
+}
+
+fn value_of(shown: Shown) -> AttributeValue {
+    match shown {
+        Shown::Text(words) => text(words),
+        Shown::Time(at) => time(at),
+    }
+}
+
+/// The condition of a write, and the values that it names. A record that had expired at the look counts as absent.
+fn condition(seen: Seen, expires: bool) -> (&'static str, Vec<(&'static str, AttributeValue)>) {
+    let version = (":seen", number(seen.version));
+    let now = (":now", number(seen.at.epoch_ms()));
+    match (seen.version, expires) {
+        (0, false) => ("attribute_not_exists(Version)", Vec::new()),
+        (0, true) => ("attribute_not_exists(Version) OR ExpiresAt <= :now", vec![now]),
+        (_, false) => ("Version = :seen", vec![version]),
+        (_, true) => ("Version = :seen AND ExpiresAt > :now", vec![version, now]),
+    }
+}
+
+/// The record of an item.
+pub(super) fn record_of<R: DeserializeOwned>(operation: &'static str, item: Item) -> Result<R, PortError> {
+    let mut reader = Reader::new(item);
+    let record = reader.text(RECORD).map_err(|error| PortError::refused(operation, error))?;
+    let record = serde_json::from_str(&record).map_err(|error| reader.wrong(RECORD, error.to_string()));
+    record.map_err(|error| PortError::refused(operation, error))
+}
+
+/// What is wrong with a record, for a log: the text of the error itself names only the operation.
+pub(super) fn told(error: &PortError) -> String {
+    chain(error)
+}
+
+/// A time after which DynamoDB may delete an item: epoch seconds, rounded up.
+pub(super) fn ttl(at: Timestamp) -> AttributeValue {
+    number(at.plus_ms(999).epoch_ms().div_euclid(1_000))
+}

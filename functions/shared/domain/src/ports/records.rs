@@ -1,0 +1,169 @@
+//! Versioned records: the health of services, memos of agents, jobs of operators.
+//!
+//! All of them follow one rule: a record is replaced as a whole, and only by a writer that saw its last version. To add a
+//! kind of record, implement [`Record`] for it, add a [`RecordKind`], and give it a table in each adapter.
+
+use std::cmp::Ordering;
+use std::future::Future;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Commit, PortError};
+use crate::time::Timestamp;
+
+/// Records that are over ([`Record::is_over`]) and that a store keeps at least, of each kind; more may be deleted.
+pub const OVER_KEPT: usize = 100;
+
+/// Versioned records of all kinds.
+pub trait Records: Send + Sync {
+    /// The record under this key. The answer includes every write that was acknowledged before: an agent that has just
+    /// started must find an open breaker open. A record that has expired may be returned or not.
+    ///
+    /// # Errors
+    /// [`PortError`] when the record cannot be read.
+    fn get<R: Record>(&self, key: &str) -> impl Future<Output = Result<Option<R>, PortError>> + Send;
+
+    /// Writes a record, if the stored version is still the one that was seen. Of several writers that saw the same version
+    /// one wins. Answers only once the record cannot be lost any more.
+    ///
+    /// # Errors
+    /// [`PortError`] when it is not known whether the write happened; read again.
+    fn put<R: Record>(&self, seen: Seen, record: &R) -> impl Future<Output = Result<Commit, PortError>> + Send;
+
+    /// The first `limit` records of a kind in the order of [`Record::compare`]. A record that is over may be missing if
+    /// [`OVER_KEPT`] others are over and come before it.
+    ///
+    /// # Errors
+    /// [`PortError`] when the records cannot be read.
+    fn list<R: Listed>(&self, limit: usize) -> impl Future<Output = Result<Vec<R>, PortError>> + Send;
+}
+
+/// A record that is replaced as a whole, and only by a writer that saw its last version.
+pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
+    /// Its kind.
+    const KIND: RecordKind;
+
+    /// Its key, unique within its kind.
+    fn key(&self) -> &str;
+
+    /// 1 in the first write, +1 at every change.
+    fn version(&self) -> u64;
+
+    /// The time from which on it counts as absent, and after which a store may delete it. `None`: it stays.
+    fn expires_at(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Whether nothing will change it any more. Of such records a store keeps only the first [`OVER_KEPT`] of a list.
+    fn is_over(&self) -> bool {
+        false
+    }
+
+    /// The order of lists: by key, unless a kind says otherwise.
+    fn compare(&self, other: &Self) -> Ordering {
+        self.key().cmp(other.key())
+    }
+
+    /// Attributes that a table shows beside the record, for people and for maintenance.
+    fn shown(&self) -> Vec<(&'static str, Shown)> {
+        Vec::new()
+    }
+}
+
+/// A record of which there are few, so that all of them can be listed.
+pub trait Listed: Record {}
+
+/// The value of an attribute beside a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shown {
+    /// A text.
+    Text(String),
+    /// A time.
+    Time(Timestamp),
+}
+
+/// The kinds of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecordKind {
+    /// The health of a remote service.
+    Service,
+    /// The memo of an agent about the calls under one idempotency key.
+    Memo,
+    /// The job of an operator.
+    Job,
+}
+
+impl RecordKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Service, Self::Memo, Self::Job];
+
+    /// The name of [`Records::get`] for this kind in errors and logs.
+    #[must_use]
+    pub const fn get(self) -> &'static str {
+        match self {
+            Self::Service => "services.health",
+            Self::Memo => "memos.memo",
+            Self::Job => "jobs.job",
+        }
+    }
+
+    /// The name of [`Records::put`] for this kind in errors and logs.
+    #[must_use]
+    pub const fn put(self) -> &'static str {
+        match self {
+            Self::Service => "services.set_health",
+            Self::Memo => "memos.set_memo",
+            Self::Job => "jobs.set_job",
+        }
+    }
+
+    /// The name of [`Records::list`] for this kind in errors and logs.
+    #[must_use]
+    pub const fn list(self) -> &'static str {
+        match self {
+            Self::Service => "services.all_health",
+            Self::Memo => "memos.memos",
+            Self::Job => "jobs.jobs",
+        }
+    }
+}
+
+/// What a writer saw of a record before it changed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    /// The version of the record; 0 if there was none.
+    pub version: u64,
+    /// The time of the look, which decides whether a stored record has expired.
+    pub at: Timestamp,
+}
+
+impl Seen {
+    /// The writer saw this version.
+    #[must_use]
+    pub const fn version(version: u64, at: Timestamp) -> Self {
+        Self { version, at }
+    }
+
+    /// The writer saw no record.
+    #[must_use]
+    pub const fn nothing(at: Timestamp) -> Self {
+        Self { version: 0, at }
+    }
+}
+
+/// The records as a list of this kind shows them: sorted, and at most `limit`.
+#[must_use]
+pub fn sorted<R: Record>(mut records: Vec<R>, limit: usize) -> Vec<R> {
+    records.sort_by(R::compare);
+    records.truncate(limit);
+    records
+}
+
+/// The keys of the records that may go: those that are over beyond the first [`OVER_KEPT`].
+#[must_use]
+pub fn surplus<R: Record>(mut records: Vec<R>) -> Vec<String> {
+    records.retain(R::is_over);
+    records.sort_by(R::compare);
+    records.into_iter().skip(OVER_KEPT).map(|record| record.key().to_owned()).collect()
+}
