@@ -2,4 +2,5 @@
 
 mod contracts;
 mod documents;
+mod layout;
 mod template;
