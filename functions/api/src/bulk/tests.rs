@@ -167,7 +167,7 @@ fn a_planned_job_is_started_once() {
     let start = format!("{path}/start");
     let answer = fake.post(&start, &[], COMMAND);
     assert_eq!((answer.status, &answer.body["State"], &answer.body["Version"]), (202, &json!("Canary"), &json!(2)));
-    assert_eq!((fake.the_job().state.clone(), fake.the_job().version), (JobState::Canary, 2));
+    assert_eq!((fake.the_job().state, fake.the_job().version), (JobState::Canary, 2));
     let again = fake.post(&start, &[], COMMAND);
     again.is_problem(409, "job-state-conflict");
     assert_eq!((&again.body["detail"], &again.body["instance"]), (&json!("the job was started already"), &json!(path)));

@@ -37,6 +37,9 @@ const fn table(kind: RecordKind) -> Table {
     }
 }
 
+/// Finds the keys of some records of a kind.
+type FindKeys = fn(&Connection) -> rusqlite::Result<Vec<String>>;
+
 /// A conditional write of a record.
 #[derive(Debug)]
 pub(crate) struct RecordWrite {
@@ -47,7 +50,7 @@ pub(crate) struct RecordWrite {
     expires_at: Option<Timestamp>,
     body: String,
     /// Finds the records that are surplus after this write, where it may make one so.
-    surplus: Option<fn(&Connection) -> rusqlite::Result<Vec<String>>>,
+    surplus: Option<FindKeys>,
     /// The outcome of the condition, valid once the write is durable.
     is_conflict: Arc<AtomicBool>,
 }
@@ -69,7 +72,7 @@ impl Records for Engine {
             version: record.version(),
             expires_at: record.expires_at(),
             body,
-            surplus: record.is_over().then_some(surplus_of::<R>),
+            surplus: record.is_over().then_some(surplus_of::<R> as FindKeys),
             is_conflict: is_conflict.clone(),
         };
         let durable = lock(&self.core().state).log.append_awaited(Write::Record(write));

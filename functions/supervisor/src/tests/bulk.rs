@@ -157,7 +157,7 @@ fn where_the_canaries_fail_again_the_others_are_left_alone() {
     let ids = failed(&ports, 0..10);
     start(&ports, spec());
     to_the_end(&ports, |_| Some(no()));
-    let JobState::Stopped(why) = job(&ports).state.clone() else {
+    let JobState::Stopped(why) = job(&ports).state else {
         panic!("{:?}", job(&ports).state);
     };
     assert_eq!(&*why, "2 of 2 canaries failed again, more than 20 %");
@@ -173,7 +173,7 @@ fn a_canary_that_is_not_settled_in_time_counts_as_failed() {
     let ids = failed(&ports, 0..10);
     start(&ports, Spec { canary_timeout_ms: 5_000, ..spec() });
     to_the_end(&ports, |_| None);
-    let state = job(&ports).state.clone();
+    let state = job(&ports).state;
     assert!(matches!(&state, JobState::Stopped(why) if why.contains("not settled in time")), "{state:?}");
     assert_eq!(resubmitted(&ports, &ids).iter().sum::<usize>(), 2);
 }
@@ -188,7 +188,7 @@ fn a_job_stops_when_too_many_fail_again_after_the_canaries() {
     sorted.sort();
     let canaries = sorted[58..].to_vec();
     to_the_end(&ports, |request| Some(if canaries.contains(&request.order_id) { yes() } else { no() }));
-    let state = job(&ports).state.clone();
+    let state = job(&ports).state;
     assert!(matches!(&state, JobState::Stopped(why) if why.contains("settled orders failed again")), "{state:?}");
     let touched = resubmitted(&ports, &ids).iter().sum::<usize>();
     assert!((10..40).contains(&touched), "{touched} orders were tried in vain");
@@ -259,7 +259,7 @@ fn canaries_that_somebody_else_saw_to_are_replaced_before_the_others_go() {
         super::resubmit(&ports, id, "bob", None);
     }
     to_the_end(&ports, |_| Some(no()));
-    let state = job(&ports).state.clone();
+    let state = job(&ports).state;
     assert_eq!(state, JobState::Stopped("2 of 2 canaries failed again, more than 20 %".into()));
     assert_eq!(job(&ports).tally, Tally { begun: 4, passed_over: 2, failed_again: 2, ..Tally::default() });
     assert_eq!(resubmitted(&ports, &ids).iter().sum::<usize>(), 4, "two by bob, two by the job");
