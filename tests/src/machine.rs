@@ -47,9 +47,16 @@ impl Machine {
     /// # Panics
     /// When it does not start.
     pub async fn start_with(services: &RemoteSettings) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        Self::start_on(tempfile::tempdir().expect("a directory"), services).await
+    }
+
+    /// Starts on the data that is in a directory.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start_on(directory: TempDir, services: &RemoteSettings) -> Self {
         let engine = Engine::open(directory.path(), Options::default()).expect("an engine");
-        engine.recover().await.expect("nothing to recover");
+        engine.recover().await.expect("recovered data");
         let setup = Setup { supervise_every: SUPERVISE_EVERY, ..Setup::default() };
         let remotes = Remotes::start(services, KEYS_UNLIMITED).await.expect("services");
         let listener = serve::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0).await.expect("a port");

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod dynamodb;
+mod earlier;
 mod http;
 mod lambda;
 mod telemetry;

@@ -1,0 +1,165 @@
+//! Data that an earlier version wrote is read, and its open orders go on: `tests/fixtures` keeps one folder for each layout.
+//!
+//! The folder `0.1.0` was written by the version whose history lines were free text. It has orders in every state, an
+//! accepted order and a command that no handler had taken yet, jobs, memos, dead letters, and the health of a service.
+
+#![allow(clippy::disallowed_methods, reason = "a test reads files")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue;
+use domain::ports::{DeadLetterOutcome, DeadLetterRecords, Jobs, Leases, Services, Store};
+use local::serve::RemoteSettings;
+use serde_json::{Value, json};
+use tests::machine::Machine;
+
+use crate::dynamodb::local::Local;
+
+/// The order in the fixture's submission queue.
+const ACCEPTED: &str = "5e1f0c7e-1111-8222-8333-444455556666";
+const COMMAND: &str = r#"{"By": "ada", "Reason": "after the upgrade"}"#;
+
+fn fixture(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/0.1.0").join(file)
+}
+
+/// What the earlier version answered about its orders, by the name that the fixture gives each.
+fn answers() -> (BTreeMap<String, String>, BTreeMap<String, Value>) {
+    let text = fs::read_to_string(fixture("answers.json")).unwrap();
+    let mut all: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap();
+    let mut take = |name| all.remove(name).unwrap();
+    (serde_json::from_value(take("ids")).unwrap(), serde_json::from_value(take("views")).unwrap())
+}
+
+/// Whether `now` says all that `before` said: additions are allowed, changes are not.
+fn says_at_least(before: &Value, now: &Value) -> bool {
+    match (before, now) {
+        (Value::Object(before), Value::Object(now)) => {
+            before.iter().all(|(name, value)| now.get(name).is_some_and(|now| says_at_least(value, now)))
+        }
+        (Value::Array(before), Value::Array(now)) => {
+            before.len() == now.len() && before.iter().zip(now).all(|(before, now)| says_at_least(before, now))
+        }
+        _ => before == now,
+    }
+}
+
+/// The lines of a history as people read them.
+fn lines(order: &Value) -> Vec<String> {
+    let lines = order["History"].as_array().unwrap().iter();
+    lines.map(|line| format!("{} {} {} {}", line["At"], line["Who"], line["What"], line["Why"])).collect()
+}
+
+async fn machine() -> Machine {
+    let directory = tempfile::tempdir().unwrap();
+    fs::copy(fixture("stepwarden.db"), directory.path().join("stepwarden.db")).unwrap();
+    Machine::start_on(directory, &RemoteSettings::default()).await
+}
+
+#[tokio::test]
+async fn a_data_directory_of_an_earlier_version_reads_as_it_was() {
+    let (ids, before) = answers();
+    let machine = machine().await;
+    for name in ["processed", "processed-high", "compensated", "cancelled", "error", "error-resubmitted"] {
+        let now = machine.get(&format!("/orders/{}", ids[name])).await.json();
+        assert!(says_at_least(&before[name], &now), "{name}: {:#}\n{now:#}", before[name]);
+    }
+    for (name, id) in &ids {
+        let (before, now) = (lines(&before[name]), lines(&machine.get(&format!("/orders/{id}")).await.json()));
+        assert!(now.starts_with(&before), "{name}: {before:#?}\n{now:#?}");
+    }
+    let jobs = machine.get("/bulk").await.json();
+    let states: Vec<_> = jobs["Jobs"].as_array().unwrap().iter().map(|job| (&job["State"], &job["Reason"])).collect();
+    assert_eq!(states, [(&json!("Planned"), &json!("planned only")), (&json!("Done"), &json!("mended"))]);
+    let dead_letters = machine.get("/dead-letters").await.json();
+    let oldest = dead_letters["DeadLetters"].as_array().unwrap().last().unwrap();
+    assert_eq!((&oldest["MessageID"], &oldest["Fate"]), (&json!("m-1"), &json!("LostWish")));
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn the_open_orders_of_an_earlier_version_go_on() {
+    let (ids, _) = answers();
+    let machine = machine().await;
+    // The accepted order and the command were on disk, and no handler had taken them.
+    machine.until(ACCEPTED, |order| order["ProcessState"] == "Processed").await;
+    let undone = machine.until(&ids["deferred"], |order| order["ProcessState"] == "Compensated").await;
+    assert_eq!(
+        (&undone["Reason"]["Code"], &undone["Reason"]["Message"]),
+        (&json!("cancelled"), &json!("cancelled by ann: customer called"))
+    );
+    // Their attempts are days old, past the horizon of a step: an operator decides.
+    for (name, reason, end) in
+        [("processing", "exhausted", "Processed"), ("compensating", "compensation-failed", "Compensated")]
+    {
+        let held = machine.until(&ids[name], |order| order["ProcessState"] == "Error").await;
+        assert_eq!(held["Reason"]["Code"], reason, "{name}");
+        let accepted = machine.ask("POST", &format!("/orders/{}/resubmit", ids[name]), &[], COMMAND).await;
+        assert_eq!(accepted.status, 202, "{accepted:?}");
+        machine.until(&ids[name], |order| order["ProcessState"] == end).await;
+    }
+    let accepted = machine.ask("POST", &format!("/orders/{}/resume", ids["paused"]), &[], COMMAND).await;
+    assert_eq!(accepted.status, 202, "{accepted:?}");
+    machine.until(&ids["paused"], |order| order["ProcessState"] == "Processed").await;
+    // The dead letter that nobody had settled is settled now.
+    let settled = machine.get("/dead-letters").await.json();
+    assert_eq!(settled["DeadLetters"][0]["Fate"], "Unreadable", "{settled:#}");
+    machine.stop().await;
+}
+
+fn attribute(value: &Value) -> AttributeValue {
+    let (kind, value) = value.as_object().unwrap().iter().next().unwrap();
+    match (kind.as_str(), value) {
+        ("S", Value::String(text)) => AttributeValue::S(text.clone()),
+        ("N", Value::String(text)) => AttributeValue::N(text.clone()),
+        ("BOOL", Value::Bool(flag)) => AttributeValue::Bool(*flag),
+        ("B", Value::String(text)) => AttributeValue::B(Blob::new(hex::decode(text).unwrap())),
+        ("NULL", Value::Bool(flag)) => AttributeValue::Null(*flag),
+        ("L", Value::Array(items)) => AttributeValue::L(items.iter().map(attribute).collect()),
+        ("M", Value::Object(members)) => {
+            AttributeValue::M(members.iter().map(|(name, value)| (name.clone(), attribute(value))).collect())
+        }
+        _ => panic!("{kind} {value}"),
+    }
+}
+
+#[tokio::test]
+async fn items_of_an_earlier_version_are_read_by_the_functions() {
+    let local = Local::start().await;
+    let text = fs::read_to_string(fixture("dynamodb.json")).unwrap();
+    let tables: BTreeMap<String, Vec<BTreeMap<String, Value>>> = serde_json::from_str(&text).unwrap();
+    for (variable, items) in &tables {
+        for item in items {
+            let put = local.client().put_item().table_name(local.tables.name(variable).unwrap());
+            let item = item.iter().map(|(name, value)| (name.clone(), attribute(value))).collect();
+            put.set_item(Some(item)).send().await.unwrap();
+        }
+    }
+    let (ids, before) = answers();
+    let ports = local.ports(local.config());
+    for (name, id) in &ids {
+        let order_id = id.parse().unwrap();
+        let order = ports.order(order_id).await.unwrap().unwrap();
+        assert_eq!(order.order_id, order_id);
+        let task = serde_json::to_value(&*ports.task(order_id).await.unwrap().unwrap()).unwrap();
+        assert_eq!(
+            (&task["ProcessState"], &task["Version"]),
+            (&before[name]["ProcessState"], &before[name]["Version"])
+        );
+        let words = |order: &Value| {
+            let lines = order["History"].as_array().unwrap().iter();
+            lines.map(|line| (line["Who"].clone(), line["What"].clone(), line["Why"].clone())).collect::<Vec<_>>()
+        };
+        assert_eq!(words(&task), words(&before[name]), "{name}");
+    }
+    let jobs = ports.jobs().await.unwrap();
+    assert_eq!(jobs.iter().map(|job| &*job.spec.reason).collect::<Vec<_>>(), ["planned only", "mended"]);
+    assert_eq!(ports.health("inventory").await.unwrap().unwrap().failures_in_a_row, 13);
+    let letters = ports.dead_letter_records(10).await.unwrap();
+    assert_eq!(letters.iter().map(|record| record.outcome).collect::<Vec<_>>(), [DeadLetterOutcome::LostCommand]);
+    let leases = ports.all_leases().await.unwrap();
+    assert_eq!(leases.iter().map(|lease| (&*lease.name, lease.epoch)).collect::<Vec<_>>(), [("shard-00", 1)]);
+}
