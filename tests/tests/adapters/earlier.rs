@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
-use domain::ports::{DeadLetterOutcome, DeadLetterRecords, Jobs, Leases, Services, Store};
+use domain::bulk::Job;
+use domain::ports::{DeadLetterOutcome, DeadLetterRecords, Leases, Records, ServiceHealth, Store};
 use local::serve::RemoteSettings;
 use serde_json::{Value, json};
 use tests::machine::Machine;
@@ -155,11 +156,11 @@ async fn items_of_an_earlier_version_are_read_by_the_functions() {
         };
         assert_eq!(words(&task), words(&before[name]), "{name}");
     }
-    let jobs = ports.jobs().await.unwrap();
+    let jobs = Records::list::<Job>(&ports, 10).await.unwrap();
     assert_eq!(jobs.iter().map(|job| &*job.spec.reason).collect::<Vec<_>>(), ["planned only", "mended"]);
-    assert_eq!(ports.health("inventory").await.unwrap().unwrap().failures_in_a_row, 13);
-    let letters = ports.dead_letter_records(10).await.unwrap();
-    assert_eq!(letters.iter().map(|record| record.outcome).collect::<Vec<_>>(), [DeadLetterOutcome::LostCommand]);
+    assert_eq!(ports.get::<ServiceHealth>("inventory").await.unwrap().unwrap().failures_in_a_row, 13);
+    let dead_letters = ports.newest(10).await.unwrap();
+    assert_eq!(dead_letters.iter().map(|record| record.outcome).collect::<Vec<_>>(), [DeadLetterOutcome::LostCommand]);
     let leases = ports.all_leases().await.unwrap();
     assert_eq!(leases.iter().map(|lease| (&*lease.name, lease.epoch)).collect::<Vec<_>>(), [("shard-00", 1)]);
 }
