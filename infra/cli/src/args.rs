@@ -24,155 +24,154 @@ pub use orders::{ActArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityAr
 
 use crate::exit;
 
-const ABOUT: &str = "Carries orders through several services, each whole or undone whole, whatever fails on the way";
+const ABOUT: &str = "Runs each order as a saga over several services: completed or compensated, whatever fails";
 
 const EXAMPLES: &str = "\
 Examples:
-  stepwarden demo                            watch ten orders go through, some of them through trouble
+  stepwarden demo                            run ten sample orders, some with failing services
   stepwarden serve                           run on port 3000, with the data in .stepwarden
   stepwarden serve --port 8080 --data /var/lib/stepwarden
   stepwarden outage                          payment fails for 20 s under 2,000 orders; see what that costs
   stepwarden serve --supervisors 3 --reply-channel shop=http://localhost:9000/replies
-                                             with three supervisors, and status messages for orders that ask for it
+                                             three supervisors, and status messages to a reply channel
   PAYMENT_URL=http://localhost:9000/pay stepwarden serve
-                                             with a payment service of your own and stand-ins for the others
+                                             your own payment service, and stand-ins for the others
   stepwarden submit order.json --wait        post an order and wait until it is processed
-  stepwarden overview                        what is where, what fails and why
-  stepwarden get ID                          one order: how far it is, and why it does not go on
+  stepwarden overview                        orders by state, failures and causes
+  stepwarden get ID                          one order: its state, its steps, its error
   stepwarden resubmit ID --reason 'payment is back' --wait
   stepwarden bulk resubmit --reason-code exhausted --reason 'payment is back'
-                                             every order that failed for this cause: counts, asks, shows the progress
+                                             all orders that failed for this cause, after a confirmation
   stepwarden doctor --stack stepwarden --api https://ID.execute-api.REGION.amazonaws.com
-                                             look at a deployment
-  stepwarden console --api URL --open        its page, with the calls signed by your credentials
+                                             check a deployment
+  stepwarden console --api URL --open        the console; your credentials sign its calls
 ";
 
-const LOGS: &str = "Logs go to stderr; RUST_LOG says how much, for example RUST_LOG=debug.";
+const LOGS: &str = "Logs go to stderr. RUST_LOG sets the level, for example RUST_LOG=debug.";
 
 const SERVE_HELP: &str = "\
 Alerts:
-  An order that needs an operator is one line on stderr: ALERT, the order, its step, the reason, and what to do about it.
-  POST /orders/{id}/resubmit and /cancel with {\"By\": \"you\", \"Reason\": \"why\"} do it.
+  An order that needs an operator is one line on stderr: ALERT, the order, its step, the reason, the remedy.
+  To act: POST /orders/{id}/resubmit or /cancel with {\"By\": \"you\", \"Reason\": \"why\"}.
 
 Reply channels:
-  An order whose document names a registered channel, as in {\"ReplyChannel\": \"shop\"}, has its status messages
-  OrderReceived, OrderProcessed, OrderFailed and OrderCompensated posted to the URL of that channel, each a CloudEvent
-  (application/cloudevents+json). An answer 2xx within 2 s means that it was taken; anything else, and it comes again. It
-  may come twice: data.Version tells which one is the latest.
+  An order may name a registered channel in its document: {\"ReplyChannel\": \"shop\"}. Its status messages
+  OrderReceived, OrderProcessed, OrderFailed and OrderCompensated are posted to the URL of the channel.
+  Each is a CloudEvent (application/cloudevents+json). A 2xx within 2 s acknowledges it; otherwise it is sent again.
+  Duplicates are possible: the highest data.Version is the latest.
 
 Supervisors:
-  Each of them looks after the shards of orders whose lease it gets. More than one saves no work on one machine, but
-  shows, and lets you try, how they share it.";
+  Each supervisor sweeps the shards whose lease it holds. On one machine, more than one brings no speed. Use it to try
+  how supervisors share the work.";
 
 const OUTAGE_HELP: &str = "\
 What happens:
-  1. normal    orders come at the rate for --normal; the calls that payment gets then are its normal rate
-  2. outage    payment answers 503 to every call for --down, while --orders more orders come at the rate
-  3. recovery  payment is back; ends with the last order
-  4. naive     for comparison: the same orders at the same times against a payment stand-in of their own that is down as
-               long, each called again at once, without any back-off, by a client with 256 connections; really made
+  1. normal    orders come at --rate for --normal; this gives payment's normal call rate
+  2. outage    payment answers 503 to every call for --down; --orders more orders come at --rate
+  3. recovery  payment works again; the phase ends with the last order
+  4. naive     the same orders and the same outage, on a separate payment stand-in, for comparison; a client with
+               256 connections makes the calls and retries at once, without back-off
 
-What is judged, each with its bar:
-  calls during the outage   calls that reached payment while it was down; at most 1 % of those of the naive client
-  failure counts spent      FailureCount of all steps of all orders; 0, since an outage is no failure of a step
-  orders lost               orders answered 202 that are not Processed at the end; 0
-  effects                   each step of each order carried out exactly once, as the stand-ins counted it
-  busiest second            the most calls to payment in any second (of every 100 ms) after its recovery, at most twice
-                            its normal rate
+What is judged:
+  calls during the outage   calls to payment while it is down: at most 1 % of the naive client's calls
+  failure counts spent      FailureCount of all steps of all orders: 0
+  orders lost               orders answered 202 that are not Processed at the end: 0
+  effects                   each step of each order is carried out exactly once, as the stand-ins count
+  busiest second            the most calls to payment in one second after its recovery (sampled every 100 ms): at most
+                            twice its normal rate
 
-The agents are told nine tenths of the rate as the most of those that waited to let through in a second (as with serve
---release-max): even where the end of one second's share and the whole of the next come together, that is less than
-twice its normal rate. A recovery therefore takes somewhat longer than the outage.
+The agents release waiting orders at nine tenths of the rate (serve --release-max). So even the releases of two
+adjacent seconds stay below twice the normal rate. The recovery takes somewhat longer than the outage.
 
-Exit status: 0 all bars were met, 1 one was missed, 2 wrong usage or it could not start.";
+Exit status: 0 every limit was met, 1 a limit was missed, 2 wrong usage or start failed.";
 
 const COMPLETIONS_HELP: &str = "\
 bash:  stepwarden completions bash > ~/.local/share/bash-completion/completions/stepwarden
 zsh:   stepwarden completions zsh > a file _stepwarden in a directory of your fpath
 fish:  stepwarden completions fish > ~/.config/fish/completions/stepwarden.fish";
 
-/// What `stepwarden` was asked to do.
+/// The parsed command line.
 #[derive(Debug, Parser)]
 #[command(name = "stepwarden", version, about = ABOUT, arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(after_help = format!("{EXAMPLES}\n{}\n{LOGS}", exit::HELP))]
 pub struct Cli {
-    /// Which API, for the commands that talk to one.
+    /// The API, for the commands that call one.
     #[command(flatten)]
     pub api: ApiArgs,
-    /// Which of its jobs.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The jobs.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run everything on this machine: API, scheduler, agents, supervisor, and stand-ins for services without a URL
+    /// Run everything on this machine: API, scheduler, agents, supervisor, and stand-ins for missing services
     #[command(after_help = format!("{SERVE_HELP}\n\n{}", standin::HELP))]
     Serve(ServeArgs),
-    /// Post sample orders, show the way of each as it happens, and check that every one ended as it should
+    /// Run sample orders, show their progress, and check their outcomes
     Demo(DemoArgs),
-    /// Let payment fail under load, show live how the orders wait and recover, and judge what it cost
+    /// Take payment down under load, show how the orders recover, and measure the cost
     #[command(after_help = OUTAGE_HELP)]
     Outage(OutageArgs),
-    /// Run the three stand-in services alone, under /inventory, /payment and /shipping
+    /// Run only the three stand-in services, under /inventory, /payment and /shipping
     #[command(after_help = standin::HELP)]
     StandIns(StandInsArgs),
-    /// Those that talk to an API.
+    /// The commands that call an API.
     #[command(flatten)]
     Remote(RemoteCommand),
 }
 
-/// The commands that talk to an API, here or deployed.
+/// The commands that call an API, local or deployed.
 #[derive(Debug, Subcommand)]
 #[command(after_help = exit::HELP)]
 pub enum RemoteCommand {
     /// Post an order
     #[command(after_help = exit::HELP)]
     Submit(SubmitArgs),
-    /// Show one order: how far it is, why it does not go on, what to do
+    /// Show one order: its state, its steps, its error, the remedy
     #[command(after_help = exit::HELP)]
     Get(GetArgs),
-    /// List orders, the newest first
+    /// List orders, newest first
     List(ListArgs),
-    /// Show orders as they change, until all of them are settled
+    /// Show orders as they change, until all are settled
     #[command(after_help = exit::HELP)]
     Watch(WatchArgs),
-    /// Let orders in Error go on: their failed steps start afresh
+    /// Resubmit orders in Error: their failed steps start again
     #[command(after_help = exit::HELP)]
     Resubmit(ActArgs),
-    /// Undo orders that are not finished
+    /// Cancel unfinished orders: their steps are compensated
     #[command(after_help = exit::HELP)]
     Cancel(ActArgs),
-    /// Let orders start nothing new until they are resumed
+    /// Pause orders: no new step starts until they are resumed
     #[command(after_help = exit::HELP)]
     Pause(ActArgs),
-    /// Let paused orders go on
+    /// Resume paused orders
     #[command(after_help = exit::HELP)]
     Resume(ActArgs),
-    /// Resubmit many orders as one job, a few of them first
+    /// Resubmit many orders as one job, a few canaries first
     #[command(after_help = exit::HELP)]
     Bulk {
-        /// What to do
+        /// The action
         #[command(subcommand)]
         command: BulkCommand,
     },
-    /// How many orders are where, what fails and why, what came through lately
+    /// Show the orders by state, the failures by cause, and the recent throughput
     Overview,
-    /// The health of the remote services
+    /// Show the health (circuit breaker) of the remote services
     Services,
-    /// Who of the supervisors looks after what, and when it ran last
+    /// Show the supervisors' leases and their last runs
     Leases,
-    /// The workflows and their versions
+    /// Show the workflows and their versions
     Workflows,
-    /// What was delivered too often, and what became of it
+    /// List the settled dead letters and their outcomes
     DeadLetters(DeadLettersArgs),
-    /// Look for what is wrong, and say what to do about it
+    /// Check an API, a deployed stack or a data directory, and name the remedy of each problem
     #[command(after_help = exit::HELP)]
     Doctor(DoctorArgs),
-    /// Serve the console's page on this machine, for an API anywhere, with your credentials
+    /// Serve the console on this machine, for any API, with your credentials
     Console(ConsoleArgs),
-    /// Print what a shell needs to complete this command line
+    /// Print a shell completion script
     #[command(after_help = COMPLETIONS_HELP)]
     Completions(CompletionsArgs),
 }
@@ -180,30 +179,30 @@ pub enum RemoteCommand {
 /// `stepwarden serve`
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// Address to listen on; 0.0.0.0 lets other machines in, and there is no password
+    /// Address to listen on; 0.0.0.0 lets other machines in, without a password
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: IpAddr,
-    /// A name that the API may be called by, for a proxy on this machine that passes Host on (repeatable). Bound to a
-    /// loopback address it takes only localhost, 127.0.0.1 and ::1 else, so that no page of a browser gets in under a
-    /// name of its own; bound to any other address Host is not checked
+    /// A further host name to accept, for a proxy that passes Host on (repeatable). On a loopback address, serve
+    /// accepts only localhost, 127.0.0.1, ::1 and these names: a defence against DNS rebinding. On any other address
+    /// Host is not checked
     #[arg(long = "allow-host", value_name = "NAME", value_parser = serve::host_name)]
     pub allowed_hosts: Vec<String>,
-    /// Port of the API; 0 takes a free one
+    /// Port of the API; 0 picks a free port
     #[arg(long, value_name = "PORT", default_value_t = 3000)]
     pub port: u16,
-    /// Directory of the data; made if it is not there
+    /// Data directory; created if missing
     #[arg(long, value_name = "DIR", default_value = ".stepwarden")]
     pub data: PathBuf,
-    /// How often a supervisor looks for what is overdue: 10ms to 1h
+    /// Period of the supervisors' sweep for overdue orders: 10ms to 1h
     #[arg(long, value_name = "PERIOD", default_value = "1s", value_parser = period)]
     pub supervise_every: Duration,
-    /// How many supervisors share that work by leases: 1 to 64
+    /// Supervisors that share the sweep by leases: 1 to 64
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub supervisors: u16,
-    /// A reply channel that orders may name in "ReplyChannel": status messages go to the URL (repeatable)
+    /// A reply channel that orders may name in "ReplyChannel"; its status messages go to the URL (repeatable)
     #[arg(long = "reply-channel", value_name = "NAME=URL", value_parser = ReplyChannel::parse)]
     pub reply_channels: Vec<ReplyChannel>,
-    /// A member whose value is not shown of documents and outputs, at any depth (repeatable, in place of these)
+    /// A member whose value is hidden in documents and outputs, at any depth (repeatable; replaces the defaults)
     #[arg(long, value_name = "NAME", default_values = REDACTED_BY_DEFAULT)]
     pub redact: Vec<String>,
     /// The remote services.
@@ -211,23 +210,23 @@ pub struct ServeArgs {
     pub services: ServiceArgs,
 }
 
-/// Where the remote services are, as it was given (an empty URL is none), and how their agents treat them.
+/// The URLs of the remote services as given (an empty URL means none), and the settings of their agents.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ServiceArgs {
-    /// Base URL of the inventory service (reserve, release); without it a stand-in
+    /// Base URL of the inventory service (reserve, release); default: a stand-in
     #[arg(long, value_name = "URL", env = "INVENTORY_URL")]
     pub inventory_url: Option<String>,
-    /// Base URL of the payment service (charge, refund); without it a stand-in
+    /// Base URL of the payment service (charge, refund); default: a stand-in
     #[arg(long, value_name = "URL", env = "PAYMENT_URL")]
     pub payment_url: Option<String>,
-    /// Base URL of the shipping service (ship, cancel); without it a stand-in
+    /// Base URL of the shipping service (ship, cancel); default: a stand-in
     #[arg(long, value_name = "URL", env = "SHIPPING_URL")]
     pub shipping_url: Option<String>,
-    /// Remember the results of a service that does not honour idempotency keys (repeatable): inventory, payment, shipping
+    /// Store the results of a service that ignores idempotency keys (repeatable): inventory, payment, shipping
     #[arg(long, value_name = "SERVICE", value_parser = service)]
     pub memo: Vec<Service>,
-    /// The most orders let through in a second, of those that waited for a failing service, once it is back: with its
-    /// normal rate it gets about twice that, new orders included; without it the release doubles each second
+    /// The most waiting orders released per second when a failed service recovers. At the normal rate, the service gets
+    /// about twice its normal load, new orders included. By default the release doubles each second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub release_max: Option<u32>,
 }
@@ -235,7 +234,7 @@ pub struct ServiceArgs {
 /// `stepwarden demo`
 #[derive(Debug, Clone, Args)]
 pub struct DemoArgs {
-    /// Directory of the data, to be looked at afterwards; without it a temporary one, which is removed
+    /// Data directory, kept afterwards; default: a temporary one, removed at the end
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }
@@ -246,16 +245,16 @@ pub struct OutageArgs {
     /// Orders posted while payment is down: 1 to 100000
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub orders: u32,
-    /// How long payment is down: 1s to 10m
+    /// Length of the outage: 1s to 10m
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = outage_time)]
     pub down: Duration,
-    /// Orders posted in a second: 1 to 2000; without it so many that they just fill the outage
+    /// Orders posted per second: 1 to 2000; default: --orders spread over --down
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=2_000))]
     pub rate: Option<u32>,
-    /// How long orders come in before the outage: 1s to 10m
+    /// Time of normal orders before the outage: 1s to 10m
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = outage_time)]
     pub normal: Duration,
-    /// Directory of the data, to be looked at afterwards; without it a temporary one, which is removed
+    /// Data directory, kept afterwards; default: a temporary one, removed at the end
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }
@@ -266,16 +265,16 @@ pub struct StandInsArgs {
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: IpAddr,
-    /// Port of all three; 0 takes a free one
+    /// Port of all three; 0 picks a free port
     #[arg(long, value_name = "PORT", default_value_t = 3001)]
     pub port: u16,
-    /// Idempotency keys that each service remembers; the oldest are forgotten first
+    /// Idempotency keys that each service keeps; the oldest are dropped first
     #[arg(long, value_name = "KEYS", default_value_t = 100_000)]
     pub remember: usize,
 }
 
 impl ServiceArgs {
-    /// The same for the machine.
+    /// Converts into the settings of the local machine.
     #[must_use]
     pub fn settings(self) -> RemoteSettings {
         let Self { inventory_url, payment_url, shipping_url, memo, release_max } = self;
@@ -284,10 +283,10 @@ impl ServiceArgs {
 }
 
 impl Cli {
-    /// Reads the command line and the variables that stand for options.
+    /// Parses the command line and the environment variables of options.
     ///
     /// # Errors
-    /// The exit status, after what there is to say was said: help and version on stdout, a mistake in one line on stderr.
+    /// The exit status. Help and version are already printed to stdout, a mistake as one line to stderr.
     pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, ExitCode> {
         Self::try_parse_from(args).map_err(|error| {
             let kind = error.kind();
@@ -305,7 +304,7 @@ impl Cli {
     }
 }
 
-/// What clap says is wrong, and its tip if it has one, without the usage.
+/// The message of clap and its tip, without the usage.
 fn one_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let first = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim);
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_given_more_than_once_is_all_there() {
+    fn every_value_of_a_repeatable_option_is_kept() {
         let line = "stepwarden serve --supervisors 3 --reply-channel a=http://x/1 --reply-channel b=http://x/2 \
                     --memo payment --memo shipping --release-max 50";
         let Command::Serve(serve) = parse(line).unwrap().command else { panic!("not serve") };

@@ -1,45 +1,45 @@
-//! The exit statuses of the commands that talk to an API. They are a contract: scripts rely on them.
+//! The exit statuses of the commands that call an API. They are a contract: scripts rely on them.
 
 use std::process::ExitCode;
 
-/// What a script is told of how a command ended.
+/// The outcome of a command, for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Done.
     Fine,
-    /// Done, but not with the outcome that was asked for: an order ended in another state, a check of the doctor failed.
+    /// Done, with another outcome than requested: an order ended in another state, or a check of the doctor failed.
     Otherwise,
-    /// The command line or what it names (a file, a document) is wrong; nothing was done.
+    /// The command line, or a file that it names, is wrong; nothing was done.
     Usage,
     /// There is no such order or job.
     NotFound,
-    /// The API refused it: the state, a version seen before or a key used before forbids it (409, 412, 422).
+    /// The API refused the command: the state, the version or the idempotency key forbids it (409, 412, 422).
     Refused,
-    /// The API cannot be reached, or does not work (5xx).
+    /// The API is unreachable or fails (5xx).
     Away,
-    /// Who calls may not do that (401, 403), or has no credentials.
+    /// The caller is not authorised (401, 403), or has no credentials.
     NotAllowed,
-    /// What was waited for did not come about in time.
+    /// The wait timed out.
     TimedOut,
-    /// Done, but the answer could not be written: no room left.
+    /// Done, but the output could not be written: the disk is full.
     Unwritten,
-    /// Nobody reads the output any more.
+    /// The reader of the output is gone.
     OutputGone,
 }
 
-/// What `--help` says about them.
+/// The part of `--help` about exit statuses.
 pub const HELP: &str = "\
 Exit status:
   0  done
-  1  an order ended otherwise than it should, a job stopped, or the doctor found something wrong
+  1  an order ended in another state, a job stopped, or the doctor found a problem
   2  wrong usage; nothing was done
-  3  there is no such order or job
+  3  no such order or job
   4  refused: the state, the version or the idempotency key forbids it
-  5  the API cannot be reached or does not work
+  5  the API is unreachable or fails
   6  not authorised
-  7  what was waited for did not come about in time
-  8  done, but the answer could not be written
-  141 nobody reads the output any more; 130 Ctrl-C and 143 SIGTERM, but 0 for serve and console";
+  7  time-out
+  8  done, but the output could not be written
+  141 the reader of the output is gone; 130 Ctrl-C and 143 SIGTERM, but 0 for serve and console";
 
 impl Exit {
     /// The number.
@@ -59,7 +59,7 @@ impl Exit {
         }
     }
 
-    /// Of two orders or checks: the first that did not go well counts.
+    /// Combines two outcomes: the first failure counts.
     #[must_use]
     pub const fn and(self, then: Self) -> Self {
         if matches!(self, Self::Fine) { then } else { self }

@@ -1,4 +1,4 @@
-//! What all commands that talk to an API have in common.
+//! The options of all commands that call an API.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -9,85 +9,85 @@ use domain::time::Timestamp;
 use super::duration;
 use crate::remote::Target;
 
-const HEADING: &str = "The API (for commands that talk to one)";
+const HEADING: &str = "API options";
 
-/// Which API, who calls, and how the answer is shown.
+/// The API, the caller, and the format of the answer.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = HEADING)]
 pub struct ApiArgs {
-    /// Where the API is: that of `stepwarden serve`, or the output ApiUrl of a deployed stack; without it
+    /// URL of the API: of `stepwarden serve`, or the output ApiUrl of a deployed stack; default:
     /// http://127.0.0.1:3000
     #[arg(long, global = true, value_name = "URL", env = "STEPWARDEN_API", value_parser = Target::parse)]
     pub api: Option<Target>,
-    /// How the caller proves who it is; without it, `iam` for an API of API Gateway and `none` for any other
+    /// Authentication; default: `iam` for an API Gateway URL, otherwise `none`
     #[arg(long, global = true, value_name = "HOW")]
     pub auth: Option<AuthMode>,
-    /// Region for --auth iam, where the URL does not name it
+    /// AWS region for --auth iam, if the URL does not contain it
     #[arg(long, global = true, value_name = "REGION")]
     pub region: Option<String>,
-    /// Profile of the `aws` command line tool whose credentials are used for --auth iam
+    /// AWS profile for --auth iam, as the `aws` command line tool knows it
     #[arg(long, global = true, value_name = "NAME")]
     pub profile: Option<String>,
-    /// Table for people, or the API's own JSON: one document, or one for each line where there are many
+    /// Output format: a table, or the API's JSON (lists have one document per line)
     #[arg(short, long, global = true, value_name = "FORMAT", default_value = "table")]
     pub output: Format,
-    /// How long one answer may take: 1s to 10m
+    /// Time-out of one request: 1s to 10m
     #[arg(long, global = true, value_name = "TIME", default_value = "30s", value_parser = answer_time)]
     pub timeout: Duration,
-    /// Do what changes many without asking
+    /// Do not ask for confirmation
     #[arg(long, global = true)]
     pub yes: bool,
 }
 
 impl ApiArgs {
-    /// Where the API is.
+    /// The API to call.
     #[must_use]
     pub fn target(&self) -> Target {
         self.api.clone().unwrap_or_default()
     }
 
-    /// Whether the caller says where it is, by the option or the variable.
+    /// Whether the option or the variable is set.
     #[must_use]
     pub const fn is_given(&self) -> bool {
         self.api.is_some()
     }
 }
 
-/// How a caller proves who it is.
+/// How a caller authenticates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AuthMode {
-    /// Not at all
+    /// No authentication
     None,
-    /// A signature with AWS credentials, from the environment or the `aws` command line tool
+    /// Sign with AWS credentials, from the environment or the `aws` command line tool
     Iam,
-    /// The token in STEPWARDEN_TOKEN
+    /// Send the token in STEPWARDEN_TOKEN
     Bearer,
 }
 
 /// How results are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people
+    /// For reading
     Table,
     /// For programs
     Json,
 }
 
-/// How long to wait for an order: `--wait` alone, or with a time.
+/// The time to wait for an order: `--wait` alone, or with a time.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct WaitArgs {
-    /// Wait until it is settled, and show how it gets there; --wait alone waits 20s, --wait=5m longer
+    /// Wait until the order is settled and show its progress; --wait waits at most 20s, --wait=5m at most 5 minutes
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "20s",
           value_parser = wait_time)]
     pub wait: Option<Duration>,
 }
 
-/// A point in time: a date, or how long ago.
+/// A point in time: absolute, or relative to now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
     /// At this time.
     At(Timestamp),
-    /// So long before now.
+    /// This long before now.
     Ago(Duration),
 }
 
@@ -95,7 +95,7 @@ impl When {
     /// Takes `2026-11-20T17:00:00Z`, or `90m` for ninety minutes ago.
     ///
     /// # Errors
-    /// What is expected, in words.
+    /// A message that shows the expected form.
     pub fn parse(text: &str) -> Result<Self, String> {
         if let Ok(ago) = humantime::parse_duration(text) {
             return Ok(Self::Ago(ago));

@@ -1,4 +1,4 @@
-//! The commands about all of it: bulk jobs, what the API tells of the whole, the doctor, the console, completions.
+//! The commands about the whole system: bulk jobs, dead letters, the doctor, the console, completions.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,59 +13,59 @@ use super::orders::CommandArgs;
 /// `stepwarden bulk`
 #[derive(Debug, Clone, Subcommand)]
 pub enum BulkCommand {
-    /// Plan, ask, start, and show the progress to the end: all in one
+    /// Plan a job, confirm it, start it, and show its progress to the end
     Resubmit(PlanArgs),
-    /// Count the orders that match; nothing is resubmitted until the job is started
+    /// Plan a job: count the matching orders; nothing is resubmitted yet
     Plan(PlanArgs),
     /// Start a planned job
     Start(JobActArgs),
-    /// Put nothing more of a job on its way
+    /// Cancel a job: it resubmits no further orders
     Cancel(JobActArgs),
-    /// How a job stands
+    /// Show the status of a job
     Status {
-        /// The job
+        /// Job ID
         #[arg(value_name = "JOB")]
         job: String,
         /// Show the progress to the end
         #[arg(long)]
         watch: bool,
     },
-    /// The newest jobs
+    /// List jobs, newest first
     List {
-        /// Jobs at most: 1 to 100
+        /// The most jobs to list: 1 to 100
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=100))]
         limit: u8,
     },
 }
 
-/// Which orders in Error a job resubmits, and how carefully.
+/// The orders in Error that a job resubmits, and its pace.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
-    /// Who and why.
+    /// The operator and the reason.
     #[command(flatten)]
     pub command: CommandArgs,
     /// Only orders with this Reason.Code, such as exhausted
     #[arg(long, value_name = "CODE")]
     pub reason_code: Option<String>,
-    /// Only orders whose Reason is about this step
+    /// Only orders whose Reason names this step
     #[arg(long, value_name = "NAME")]
     pub step: Option<String>,
-    /// Only orders that failed at this time or later: 2026-11-20T17:00:00Z, or 90m for ninety minutes ago
+    /// Only orders that failed at this time or later: 2026-11-20T17:00:00Z, or 90m for 90 minutes ago
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub since: Option<When>,
     /// Only orders that failed before this time
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub until: Option<When>,
-    /// Orders that go first, while the others wait for how they fare: 1 to 100
+    /// Canary orders, resubmitted first; the others wait for their outcome: 1 to 100
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub canary: Option<u32>,
-    /// How long a canary may take: 1s to 24h
+    /// Time-out of a canary: 1s to 24h
     #[arg(long, value_name = "TIME", value_parser = canary_time)]
     pub canary_timeout: Option<Duration>,
-    /// Orders resubmitted in a second: 1 to 1000
+    /// Orders resubmitted per second: 1 to 1000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rate: Option<u32>,
-    /// Stop when more than so many percent fail again: 0 to 100
+    /// Stop the job when more than this percentage fails again: 0 to 100
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
     pub stop_at_failed_percent: Option<u8>,
 }
@@ -73,10 +73,10 @@ pub struct PlanArgs {
 /// `stepwarden bulk start` and `cancel`
 #[derive(Debug, Clone, Args)]
 pub struct JobActArgs {
-    /// The job
+    /// Job ID
     #[arg(value_name = "JOB")]
     pub job: String,
-    /// Who and why.
+    /// The operator and the reason.
     #[command(flatten)]
     pub command: CommandArgs,
 }
@@ -84,10 +84,10 @@ pub struct JobActArgs {
 /// `stepwarden dead-letters`
 #[derive(Debug, Clone, Args)]
 pub struct DeadLettersArgs {
-    /// Dead letters at most, the last settled first
+    /// The most dead letters to list, last settled first
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
-    /// All that are kept
+    /// List all stored dead letters
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
 }
@@ -95,10 +95,10 @@ pub struct DeadLettersArgs {
 /// `stepwarden doctor`
 #[derive(Debug, Clone, Args)]
 pub struct DoctorArgs {
-    /// Also look at the deployed stack of this name, through the `aws` command line tool
+    /// Also check the deployed stack of this name, through the `aws` command line tool
     #[arg(long, value_name = "NAME")]
     pub stack: Option<String>,
-    /// Look at this data directory of `serve`, and at no API unless --api or STEPWARDEN_API is given too
+    /// Check this data directory of `serve`; the API is checked only with --api or STEPWARDEN_API
     #[arg(long, value_name = "DIR", conflicts_with = "stack")]
     pub data: Option<PathBuf>,
 }
@@ -106,10 +106,10 @@ pub struct DoctorArgs {
 /// `stepwarden console`
 #[derive(Debug, Clone, Args)]
 pub struct ConsoleArgs {
-    /// Port to serve the page on, on this machine only; 0 takes a free one
+    /// Port of the console, on this machine only; 0 picks a free port
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
-    /// Open it in the browser
+    /// Open the console in the browser
     #[arg(long)]
     pub open: bool,
 }
@@ -117,7 +117,7 @@ pub struct ConsoleArgs {
 /// `stepwarden completions`
 #[derive(Debug, Clone, Args)]
 pub struct CompletionsArgs {
-    /// For which shell
+    /// The shell
     #[arg(value_name = "SHELL")]
     pub shell: Shell,
 }

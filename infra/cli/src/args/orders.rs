@@ -1,4 +1,4 @@
-//! The commands about orders: submit, get, list, watch, and what an operator does to one.
+//! The commands about orders: submit, get, list, watch, and the operator's commands.
 
 use std::path::PathBuf;
 
@@ -10,23 +10,22 @@ use super::api::{WaitArgs, When};
 /// `stepwarden submit`
 #[derive(Debug, Clone, Args)]
 pub struct SubmitArgs {
-    /// The order's document, a JSON object; - reads it from stdin
+    /// File with the order's document, a JSON object; - reads stdin
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// The Idempotency-Key: posted again with the same key, the same document gives the same order; without one, one is
-    /// made
+    /// Idempotency key: the same key and document give the same order; default: a new key
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
-    /// Adds the member CorrelationID to the document
+    /// Add the member CorrelationID to the document
     #[arg(long, value_name = "ID")]
     pub correlation: Option<String>,
-    /// Adds the member Priority to the document
+    /// Add the member Priority to the document
     #[arg(long, value_name = "PRIORITY")]
     pub priority: Option<PriorityArg>,
-    /// Adds the member ReplyChannel to the document
+    /// Add the member ReplyChannel to the document
     #[arg(long, value_name = "NAME")]
     pub reply_channel: Option<String>,
-    /// How long to wait.
+    /// The time to wait.
     #[command(flatten)]
     pub wait: WaitArgs,
 }
@@ -34,52 +33,52 @@ pub struct SubmitArgs {
 /// The priorities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PriorityArg {
-    /// Before the others
+    /// Through the high-priority queue
     High,
-    /// As usual
+    /// Through the normal queue
     Normal,
 }
 
 /// `stepwarden get`
 #[derive(Debug, Clone, Args)]
 pub struct GetArgs {
-    /// The order
+    /// Order ID
     #[arg(value_name = "ID")]
     pub id: String,
-    /// Show the document that was posted, instead of how far it is
+    /// Show the posted document instead of the state
     #[arg(long, conflicts_with = "wait")]
     pub document: bool,
-    /// How long to wait.
+    /// The time to wait.
     #[command(flatten)]
     pub wait: WaitArgs,
 }
 
-/// Which orders. All that is given must hold.
+/// Filter of orders. All given conditions must hold.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Which orders")]
+#[command(next_help_heading = "Filter")]
 pub struct FilterArgs {
-    /// In this state
+    /// Only orders in this state
     #[arg(long, value_name = "STATE", value_parser = state)]
     pub state: Option<ProcessState>,
-    /// With this Reason.Code, such as exhausted or rejected
+    /// Only orders with this Reason.Code, such as exhausted or rejected
     #[arg(long, value_name = "CODE")]
     pub reason: Option<String>,
-    /// Whose Reason is about this step
+    /// Only orders whose Reason names this step
     #[arg(long, value_name = "NAME")]
     pub step: Option<String>,
-    /// Submitted at this time or later: 2026-11-20T17:00:00Z, or 90m for ninety minutes ago
+    /// Only orders submitted at this time or later: 2026-11-20T17:00:00Z, or 90m for 90 minutes ago
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub since: Option<When>,
-    /// Submitted before this time
+    /// Only orders submitted before this time
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub until: Option<When>,
-    /// With this CorrelationID
+    /// Only orders with this CorrelationID
     #[arg(long, value_name = "ID")]
     pub correlation: Option<String>,
-    /// Whose document has this field, such as /Customer/Email; with --value, this field with that value
+    /// Only orders whose document has this field, such as /Customer/Email; with --value, this field with that value
     #[arg(long, value_name = "FIELD")]
     pub field: Option<String>,
-    /// Whose document has this value in a field, in --field if that is given
+    /// Only orders whose document has this value, in --field or in any field
     #[arg(long, value_name = "TEXT")]
     pub value: Option<String>,
 }
@@ -87,13 +86,13 @@ pub struct FilterArgs {
 /// `stepwarden list`
 #[derive(Debug, Clone, Args)]
 pub struct ListArgs {
-    /// Orders at most, the newest first
+    /// The most orders to list, newest first
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
-    /// All of them, however many
+    /// List all orders
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
-    /// Which orders.
+    /// The filter.
     #[command(flatten)]
     pub filter: FilterArgs,
 }
@@ -101,13 +100,13 @@ pub struct ListArgs {
 /// `stepwarden watch`
 #[derive(Debug, Clone, Args)]
 pub struct WatchArgs {
-    /// The orders; without any, those that match
+    /// Order IDs; default: the orders that match the filter
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// Go on when all of them are settled, until Ctrl-C: with a filter, orders that come are shown too
+    /// Continue until Ctrl-C, also when all orders are settled; with a filter, new orders are shown too
     #[arg(long)]
     pub follow: bool,
-    /// Which orders.
+    /// The filter.
     #[command(flatten)]
     pub filter: FilterArgs,
 }
@@ -115,27 +114,27 @@ pub struct WatchArgs {
 /// `stepwarden resubmit`, `cancel`, `pause` and `resume`
 #[derive(Debug, Clone, Args)]
 pub struct ActArgs {
-    /// The orders
+    /// Order IDs
     #[arg(value_name = "ID", required = true)]
     pub ids: Vec<String>,
-    /// Who and why.
+    /// The operator and the reason.
     #[command(flatten)]
     pub command: CommandArgs,
-    /// Only if the order is still of this version, as `get` shows it
+    /// Act only if the order still has this version, as `get` shows it
     #[arg(long, value_name = "N")]
     pub if_version: Option<u64>,
-    /// How long to wait.
+    /// The time to wait.
     #[command(flatten)]
     pub wait: WaitArgs,
 }
 
-/// Who acts, and why. Both go into the order's history.
+/// The operator and the reason. The order history keeps both.
 #[derive(Debug, Clone, Args)]
 pub struct CommandArgs {
-    /// Why
+    /// The reason, kept in the order history
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
-    /// Who; without it the login name
+    /// The operator's name; default: the login name
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
 }

@@ -1,20 +1,21 @@
-//! What is told of the stand-ins on the command line.
+//! The help text of the stand-ins.
 
-/// What `stepwarden serve --help` says about it.
+/// Part of `stepwarden serve --help` and `stepwarden stand-ins --help`.
 pub const HELP: &str = r#"Stand-ins:
-  A service without a URL is played by a stand-in in this process. A member "StandIn" of an order's document tells
-  it how to behave with this order, for example
+  A stand-in in this process replaces a service without a URL. The member "StandIn" of an order's document sets its
+  behaviour for this order, for example
       {"Item": "mug", "StandIn": {"payment": {"Flaky": 2}, "shipping": {"SlowMs": 1500}}}
   For each of "inventory", "payment" and "shipping":
       "Flaky": N         answers 503 to the first N calls with a key
-      "SlowMs": N        carries the call out, and answers N ms later (at most 60000)
-      "LoseAnswers": N   carries the call out, and hangs up without an answer, for the first N calls with a key
+      "SlowMs": N        carries out the call, and answers N ms later (at most 60000)
+      "LoseAnswers": N   carries out the first N calls with a key, and hangs up without an answer
       "Down": true       answers 503 to every call
       "DownMs": N        answers 503 to calls with a key until N ms after the first one
-      "Decline": "CODE"  says no for good: 402 at payment, 409 elsewhere, with the problem code CODE
-      "ForgetKeys": true does not honour Idempotency-Key: every call is carried out again
-      "Undo": {...}      the same members for release, refund and cancel; without it these just succeed
-  A whole service is switched, whatever the orders say, by a call such as
+      "Decline": "CODE"  rejects the call: 402 at payment, 409 elsewhere, with the problem code CODE
+      "ForgetKeys": true ignores Idempotency-Key: every call is carried out again
+      "Undo": {...}      the same members for release, refund and cancel; without it these succeed
+  To switch a whole service, whatever the orders say:
       curl -XPOST {stand-in}/payment/control -d '{"Down": true}'
-  with "Down" (answers 503 to every call until it is false again) or "ForgetKeys" or both; what is not named stays.
-  Otherwise stand-ins honour Idempotency-Key. GET {stand-in}/effects tells the calls and effects of each key."#;
+  The members are "Down" (answers 503 to every call until it is false again) and "ForgetKeys"; an absent member keeps
+  its value. Otherwise stand-ins honour Idempotency-Key. GET {stand-in}/effects shows the calls and effects of each
+  key."#;
