@@ -1,4 +1,4 @@
-//! Alerts on the terminal: one line for whatever needs an operator (rule 11).
+//! Alerts on the terminal, one line each (rule 11).
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, SyncSender};
@@ -9,16 +9,16 @@ use domain::task::NoticeKind;
 use serde::Deserialize;
 use wire::{Reason, StepError};
 
-/// The type of the event about a dead letter that nothing can be made of. Its subject is the message's id.
+/// The event type of an unreadable dead letter. Its subject is the message ID.
 const DEAD_LETTER_UNREADABLE: &str = "DeadLetterUnreadable";
-/// Lines that wait for a slow terminal. Those that find no room are not shown; the events are kept all the same.
+/// Lines that wait for a slow terminal. Further lines are not shown; the events are kept all the same.
 const LINES_WAITING_MAX: usize = 1_000;
 
-/// Where alerts are shown. A terminal may stop taking lines, and an order is not to wait for that: a thread writes them.
+/// Shows alerts. A thread writes them, so that a blocked terminal never holds up an order.
 #[derive(Debug, Clone)]
 pub struct Screen(SyncSender<String>);
 
-/// What the line needs of the event's data. What is not there is left out: an alert is shown in any case.
+/// The parts of the event's data for the line. Missing parts are left out: an alert is shown in any case.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
 struct Alert {
@@ -37,10 +37,10 @@ struct FailedStep {
 }
 
 impl Screen {
-    /// Shows lines on `out` until it is dropped. Nobody there to read them is no reason to stop.
+    /// Shows lines on `out` until it is dropped. Write errors are ignored.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// If the thread cannot be started.
     pub fn on(mut out: impl Write + Send + 'static) -> io::Result<Self> {
         let (lines, waiting) = mpsc::sync_channel::<String>(LINES_WAITING_MAX);
         thread::Builder::new().name("alerts".to_owned()).spawn(move || {
@@ -51,7 +51,7 @@ impl Screen {
         Ok(Self(lines))
     }
 
-    /// Shows an event, if it is an alert, without waiting.
+    /// Shows an event if it is an alert; never waits.
     pub fn show(&self, event: &CloudEvent) {
         if let Some(line) = line(event) {
             let _ = self.0.try_send(line);
@@ -59,8 +59,7 @@ impl Screen {
     }
 }
 
-/// The line for an event, if it is an alert: what it is about, and what to do. For an order the step, the reason and what was
-/// tried too.
+/// The line for an alert: its subject and the remedy. For an order also the step, the reason and the attempts.
 #[must_use]
 pub fn line(event: &CloudEvent) -> Option<String> {
     if *event.kind == *NoticeKind::ReplyChannelFailing.name() {
@@ -105,7 +104,7 @@ fn tried(FailedStep { name, attempt, failure_count, last_error }: &FailedStep) -
     words
 }
 
-/// In one line, without what a remote service could do to the terminal.
+/// One line, without the control characters of a remote service's text.
 fn plain(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -178,7 +177,7 @@ mod tests {
         );
     }
 
-    /// Takes each write only when it is told to, and tells what it was.
+    /// A writer that takes each write on command, and reports it.
     struct Stuck {
         go_on: mpsc::Receiver<()>,
         written: mpsc::Sender<Vec<u8>>,

@@ -1,5 +1,4 @@
-//! When a reply channel that fails is tried again: not before a pause that grows, so that those who send do not wait for it
-//! in vain again and again.
+//! The back-off of a failing reply channel: senders do not wait for it in vain.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,12 +10,12 @@ const PAUSE_FIRST: Duration = Duration::from_secs(5);
 /// Each failure after a pause doubles it, up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// Whether a channel may be tried, for all that send to it.
+/// The back-off of one channel, shared by all its senders.
 #[derive(Debug, Default)]
 pub(crate) struct ChannelPause(Mutex<State>);
 
-/// A send that was let through. Its end is to be told; where it never is, since the sender was stopped, the next one is let
-/// through after another pause.
+/// An admitted send. Its sender reports the outcome. If the sender is stopped and reports nothing, another send is
+/// admitted after a further pause.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     era: u64,
@@ -24,8 +23,8 @@ pub(crate) struct Attempt {
 
 #[derive(Debug, Default)]
 struct State {
-    /// +1 whenever the channel begins or ends to fail, and at every try in between. The end of a send counts only in the
-    /// era in which it was let through, so that a hundred that fail together are one failure.
+    /// +1 when the channel starts or stops to fail, and at every try in between. An outcome counts only in the era of its
+    /// send, so that a hundred concurrent failures count as one.
     era: u64,
     failing: Option<Failing>,
 }
@@ -37,24 +36,24 @@ struct Failing {
 }
 
 impl ChannelPause {
-    /// Lets a send through. While the channel fails that is one at the end of each pause.
+    /// Admits a send. While the channel fails, it admits one send after each pause.
     ///
     /// # Errors
-    /// How long the pause still takes.
+    /// The remaining pause.
     pub(crate) fn attempt(&self, now: Instant) -> Result<Attempt, Duration> {
         self.with(|state| {
             if let Some(Failing { pause, until }) = state.failing {
                 if now < until {
                     return Err(until - now);
                 }
-                // Nobody else tries while this one does.
+                // No other send is admitted meanwhile.
                 state.enter(Some(Failing { pause, until: now + pause }));
             }
             Ok(Attempt { era: state.era })
         })
     }
 
-    /// The channel took what was sent.
+    /// The channel took the message.
     pub(crate) fn taken(&self, attempt: &Attempt) {
         self.with(|state| {
             if attempt.era == state.era && state.failing.is_some() {
@@ -63,7 +62,7 @@ impl ChannelPause {
         });
     }
 
-    /// The channel did not take it.
+    /// The channel did not take the message.
     pub(crate) fn failed(&self, attempt: &Attempt, now: Instant) {
         self.with(|state| {
             if attempt.era == state.era {

@@ -14,11 +14,11 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 
-/// The longest answer that it reads: a page of 100 orders with 50 steps each stays far below.
+/// The longest answer that is read: a page of 100 orders with 50 steps each is far shorter.
 const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How long a connection may take to come up.
+/// The time-out of a connection attempt.
 const CONNECT: Duration = Duration::from_secs(10);
-/// The longest that [`Client::get`] and [`Client::post`] wait for an answer: longer than any `Prefer: wait`.
+/// The time-out of [`Client::get`] and [`Client::post`]: longer than any `Prefer: wait`.
 const ANSWER_MS_MAX: u64 = 30_000;
 
 /// Keeps connections open between calls. Cloning shares them.
@@ -31,14 +31,14 @@ enum Connections {
     Tls(legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>),
 }
 
-/// What a server answered.
+/// The answer of a server.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// Its status.
+    /// The status.
     pub status: StatusCode,
-    /// Its headers.
+    /// The headers.
     pub headers: HeaderMap,
-    /// Its body.
+    /// The body.
     pub body: Bytes,
 }
 
@@ -46,26 +46,26 @@ pub struct Answer {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct NoAnswer {
-    /// In words, from the innermost cause.
+    /// The innermost cause.
     pub why: String,
-    /// Whether no connection came up at all, so that nobody can have seen the request.
+    /// Whether no connection was established, so that the server cannot have seen the request.
     pub is_unsent: bool,
 }
 
-/// A call by method and URL has no answer.
+/// A call got no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The request could not be made of what was given.
+    /// The request is not valid.
     #[error("not a request: {0}")]
     Request(#[from] http::Error),
-    /// No connection, or it ended before the answer.
+    /// The connection failed, or ended before the answer.
     #[error("{method} {url}: {why}")]
     NoAnswer {
-        /// What was tried.
+        /// The method.
         method: Method,
-        /// Where.
+        /// The URL.
         url: String,
-        /// In words, from the innermost cause.
+        /// The innermost cause.
         why: String,
     },
 }
@@ -77,16 +77,16 @@ impl Default for Client {
 }
 
 impl Client {
-    /// A client for `http` alone, without connections yet.
+    /// A client for `http` only, without connections yet.
     #[must_use]
     pub fn new() -> Self {
         Self(Connections::Plain(legacy::Client::builder(TokioExecutor::new()).build(connector())))
     }
 
-    /// A client for `https` alone, without connections yet.
+    /// A client for `https` only, without connections yet.
     ///
     /// # Errors
-    /// The system's, where it has no root certificates to check a server's name with.
+    /// If the system has no root certificates.
     pub fn tls() -> io::Result<Self> {
         let mut connector = connector();
         connector.enforce_http(false);
@@ -96,7 +96,7 @@ impl Client {
         Ok(Self(Connections::Tls(legacy::Client::builder(TokioExecutor::new()).build(connector))))
     }
 
-    /// Sends a request and gives the answer, with its body whole.
+    /// Sends a request and returns the answer with its whole body.
     ///
     /// # Errors
     /// [`NoAnswer`]; any status is an answer.
@@ -107,7 +107,7 @@ impl Client {
         Ok(Response::from_parts(head, body.to_bytes()))
     }
 
-    /// Sends a request and gives the answer as soon as its head has come.
+    /// Sends a request and returns the answer as soon as its head has arrived.
     ///
     /// # Errors
     /// [`NoAnswer`]; any status is an answer.
@@ -123,7 +123,7 @@ impl Client {
     /// `GET url`.
     ///
     /// # Errors
-    /// [`ClientError`] when there is no answer; any status is an answer.
+    /// [`ClientError`] if there is no answer; any status is an answer.
     pub async fn get(&self, url: &str) -> Result<Answer, ClientError> {
         self.call(Method::GET, url, &[], String::new()).await
     }
@@ -131,7 +131,7 @@ impl Client {
     /// `POST url` with a body, which is JSON unless a header `content-type` says otherwise.
     ///
     /// # Errors
-    /// [`ClientError`] when there is no answer; any status is an answer.
+    /// [`ClientError`] if there is no answer; any status is an answer.
     pub async fn post(&self, url: &str, headers: &[(&str, &str)], body: String) -> Result<Answer, ClientError> {
         self.call(Method::POST, url, headers, body).await
     }
@@ -151,7 +151,7 @@ impl Client {
             request = request.header(*name, *value);
         }
         let calling = self.exchange(request.body(Bytes::from(body))?);
-        #[expect(clippy::disallowed_methods, reason = "the client's own patience, no part of the protocol")]
+        #[expect(clippy::disallowed_methods, reason = "a time-out of the client, not of the protocol")]
         let answered = tokio::time::timeout(Duration::from_millis(ANSWER_MS_MAX), calling).await;
         let why = match answered {
             Ok(Ok(answer)) => {
@@ -172,7 +172,7 @@ fn connector() -> HttpConnector {
     connector
 }
 
-/// The innermost cause says most: the client's own words are "client error".
+/// The innermost cause is the informative one: the client's own message is "client error".
 fn innermost(error: &(dyn Error + 'static)) -> String {
     std::iter::successors(Some(error), |&error| error.source()).last().map(ToString::to_string).unwrap_or_default()
 }

@@ -1,13 +1,13 @@
-//! How a show of Stepwarden ended.
+//! The outcome of a demo or an outage.
 
 use std::process::ExitCode;
 
-/// Whether all came out as it should.
+/// Whether all checks passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// All of it.
+    /// All checks passed.
     AsItShould,
-    /// Not all of it.
+    /// A check failed.
     Wrong,
 }
 

@@ -1,8 +1,8 @@
-//! The event-source loop: what the platform does between a queue and a function, on one machine.
+//! The event-source loop: the local counterpart of Lambda's event source mapping.
 //!
-//! It takes batches off a queue, gives each to the handler, and deletes what the handler did not report as failed. What
-//! failed stays hidden for the queue's visibility time-out and is delivered again; the loop never decides about that.
-//! It must never end because of a handler, and never hold more batches in flight than it was told.
+//! It receives batches, gives each to the handler, and deletes the messages that the handler did not report as failed. A
+//! failed message stays hidden for the visibility time-out and is redelivered; the queue decides about that. A handler
+//! must never end the loop. The loop never has more batches in flight than its limit.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use tokio::{pin, select};
 
 use crate::stop::Stop;
 
-/// How one queue is drained.
+/// The settings of one queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Drain {
-    /// Name of the queue, for the log.
+    /// The queue's name, for the log.
     pub queue: &'static str,
-    /// Batches with the handler at the same time.
+    /// The most batches in flight.
     pub batches_max: usize,
-    /// How long handlers under way may go on after the stop, in milliseconds. What is cut off is delivered again.
+    /// The grace of handlers in flight after a stop, in milliseconds. Messages of a cancelled handler are redelivered.
     pub grace_ms: u64,
 }
 
-/// Feeds the handler from the source until `stop`, then waits for the batches under way.
+/// Feeds the handler from the source until `stop`, then waits for the batches in flight.
 pub async fn run<M, S, Handle, Handling>(drain: Drain, source: S, handle: Handle, stop: Stop)
 where
     M: Send + 'static,
@@ -43,7 +43,7 @@ where
     let stopped = stop.requested();
     pin!(stopped);
     loop {
-        // The permit comes first: a message that nobody has time for is better left visible.
+        // The permit comes first: a message without a free handler stays visible.
         let permit = select! {
             () = &mut stopped => break,
             permit = permits.clone().acquire_owned() => permit,
@@ -56,7 +56,7 @@ where
             report(drain.queue, ended);
         }
         if batch.is_empty() {
-            // A source may come back empty-handed; let others run before it is asked again.
+            // A source may return an empty batch; yield before the next receive.
             tokio::task::yield_now().await;
             continue;
         }
@@ -82,25 +82,25 @@ async fn delete_done<M>(queue: &str, source: &impl Source<M>, receipts: Vec<Rece
         return;
     }
     if let Err(error) = source.delete(done).await {
-        // Handled twice is harmless (rule 2).
-        tracing::warn!(queue, "handled messages not deleted, they will come again: {error}");
+        // Handling a message twice is harmless (rule 2).
+        tracing::warn!(queue, "handled messages were not deleted and will be redelivered: {error}");
     }
 }
 
-/// Waits for the batches under way, and cuts off those that take longer than the grace.
+/// Waits for the batches in flight, and cancels those that exceed the grace.
 async fn finish(drain: Drain, mut under_way: JoinSet<()>) {
     let all = async {
         while let Some(ended) = under_way.join_next().await {
             report(drain.queue, ended);
         }
     };
-    #[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
+    #[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
     let waited = tokio::time::timeout(Duration::from_millis(drain.grace_ms), all).await;
     if waited.is_err() {
         tracing::info!(
             queue = drain.queue,
             batches = under_way.len(),
-            "cut off at shutdown; their messages will come again"
+            "cancelled at shutdown; their messages will be redelivered"
         );
         under_way.shutdown().await;
     }
@@ -110,7 +110,7 @@ fn report(queue: &str, ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
-        tracing::error!(queue, "the handler panicked on a batch; its messages will come again");
+        tracing::error!(queue, "the handler panicked on a batch; its messages will be redelivered");
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
 
     const DRAIN: Drain = Drain { queue: "test", batches_max: 2, grace_ms: 60_000 };
 
-    /// A queue of prepared batches; what is deleted comes out of a channel.
+    /// A queue of prepared batches; a channel reports the deleted receipts.
     struct Fake {
         batches: Mutex<VecDeque<Vec<u32>>>,
         deleted: mpsc::UnboundedSender<Vec<u32>>,
@@ -175,7 +175,7 @@ mod tests {
         };
         let looping = tokio::spawn(run(DRAIN, source, handle, stop));
         assert_eq!(deleted.recv().await.unwrap(), [1, 3]);
-        assert_eq!(deleted.recv().await.unwrap(), [5], "nothing of a batch that failed whole is deleted");
+        assert_eq!(deleted.recv().await.unwrap(), [5], "no message of a wholly failed batch is deleted");
         stopper.stop();
         looping.await.unwrap();
         assert!(deleted.recv().await.is_none());
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(deleted.recv().await.unwrap(), [2]);
         stopper.stop();
         looping.await.unwrap();
-        assert!(deleted.recv().await.is_none(), "what panicked was not deleted");
+        assert!(deleted.recv().await.is_none(), "a message whose handler panicked is not deleted");
     }
 
     #[tokio::test]

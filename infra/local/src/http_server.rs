@@ -1,5 +1,4 @@
-//! A small HTTP/1.1 server around a handler of whole requests: bounded bodies, bounded connections, bounded patience, and
-//! an orderly end. The API and the stand-ins both sit on it.
+//! A small HTTP/1.1 server for the API and the stand-ins. Bodies, connections and waits are bounded; it stops in order.
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -26,23 +25,23 @@ use crate::stop::{self, Stop, Stopper};
 
 /// Connections at the same time; further ones wait in the listener's backlog. Keeps the memory of a flood bounded.
 const CONNECTIONS_MAX: usize = 4_096;
-/// How long the head of a request may take, and an idle connection may stay.
+/// The time-out of a request's head, and of an idle connection.
 const HEAD_MS_MAX: u64 = 60_000;
-/// How long a body may take to arrive.
+/// The time-out of a body.
 const BODY_MS_MAX: u64 = 30_000;
-/// How much of a body that is too large is read and thrown away, so that its sender gets to read the refusal.
+/// Bytes of a too large body that are read and discarded, so that its sender can read the answer.
 const DISCARDED_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How long that may take.
+/// The time-out of discarding.
 const DISCARDED_MS_MAX: u64 = 5_000;
-/// The wait after a connection could not be accepted, most often for want of file descriptors.
+/// The wait after a failed accept, most often for lack of file descriptors.
 const ACCEPT_RETRY_MS: u64 = 100;
 
-/// Ends a connection without an answer, as a crash would.
+/// Ends a connection without an answer, like a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the connection was closed without an answer")]
 pub struct HangUp;
 
-/// A server that runs. Dropping it stops it without patience.
+/// A running server. Dropping it stops it at once.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -51,12 +50,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Serves `listener` with `handle`. A body of more than `body_bytes_max` bytes is given to the handler cut off one
-    /// byte later, so that the handler sees that it is too large and can say so in its own words; its connection is
-    /// closed then. Requests under way at a stop may go on for `grace_ms`.
+    /// Serves `listener` with `handle`. Of a body above `body_bytes_max`, the handler gets one byte more than the limit, so
+    /// that it can detect and refuse it; the connection is closed then. Requests in flight at a stop get `grace_ms`.
     ///
     /// # Errors
-    /// Where the listener has no local address, which does not happen to one that is bound.
+    /// If the listener has no local address; a bound one always has.
     pub fn start<Handle, Handling>(
         listener: TcpListener,
         body_bytes_max: usize,
@@ -73,16 +71,16 @@ impl Server {
         Ok(Self { address, stopper, serving })
     }
 
-    /// Where it listens.
+    /// The address of the server.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Stops accepting, and waits until the requests under way are answered or their grace is over.
+    /// Stops accepting, and waits until the requests in flight are answered or their grace is over.
     pub async fn stop(mut self) {
         self.stopper.stop();
-        // It can only fail by a panic, which the log has.
+        // Only a panic can fail it, and the panic is logged.
         let _ = (&mut self.serving).await;
     }
 }
@@ -138,12 +136,12 @@ async fn accept<Handle, Handling>(
     }
     drop(listener);
     if within(grace_ms, graceful.shutdown()).await.is_none() {
-        tracing::info!("requests cut off at shutdown");
+        tracing::info!("requests cancelled at shutdown");
     }
     connections.shutdown().await;
 }
 
-/// Answers are small and somebody waits for each.
+/// Answers are small and urgent.
 fn prepared(stream: TcpStream) -> TcpStream {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("no delay: {error}");
@@ -163,7 +161,7 @@ where
     let (head, body) = request.into_parts();
     let body = match within(BODY_MS_MAX, read(body, body_bytes_max)).await {
         Some(Ok(body)) => body,
-        // Whoever sent half a body is gone or talks no HTTP.
+        // The sender of an incomplete body is gone or sends no valid HTTP.
         Some(Err(_)) => return Err(HangUp),
         None => return Ok(closing(problem(StatusCode::REQUEST_TIMEOUT)).map(Full::new)),
     };
@@ -176,13 +174,13 @@ where
     Ok(if too_large { closing(response) } else { response }.map(Full::new))
 }
 
-/// The body, or its first `bytes_max + 1` bytes if it is longer.
+/// The body, or its first `bytes_max + 1` bytes.
 async fn read(mut body: Incoming, bytes_max: usize) -> Result<Bytes, hyper::Error> {
     let mut read = Bytes::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
         if read.is_empty() {
-            // Most bodies come in one piece and are not copied.
+            // Most bodies arrive in one frame and are not copied.
             read = data;
         } else {
             let mut joined = BytesMut::from(read);
@@ -214,7 +212,7 @@ fn closing(mut response: Response<Bytes>) -> Response<Bytes> {
     response
 }
 
-/// An RFC 9457 problem for what never reaches the handler.
+/// An RFC 9457 problem for a request that never reaches the handler.
 fn problem(status: StatusCode) -> Response<Bytes> {
     let title = status.canonical_reason().unwrap_or("Error");
     let body = format!(r#"{{"type":"about:blank","title":"{title}","status":{}}}"#, status.as_u16());
@@ -224,13 +222,13 @@ fn problem(status: StatusCode) -> Response<Bytes> {
     response
 }
 
-#[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
+#[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
 async fn pause(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-/// The output of `work`, or nothing when it takes longer than `ms`.
-#[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
+/// The output of `work`, or `None` after `ms`.
+#[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
 async fn within<T>(ms: u64, work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(Duration::from_millis(ms), work).await.ok()
 }
@@ -253,7 +251,7 @@ mod tests {
         Server::start(listener, BODY_BYTES_MAX, 60_000, handle).unwrap()
     }
 
-    /// Sends bytes and reads what comes until the server closes.
+    /// Sends bytes and reads until the server closes.
     async fn talk(server: &Server, sent: impl AsRef<[u8]>) -> String {
         let mut stream = TcpStream::connect(server.address()).await.unwrap();
         stream.write_all(sent.as_ref()).await.unwrap();
@@ -266,7 +264,7 @@ mod tests {
         format!("POST / HTTP/1.1\r\nhost: x\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
     }
 
-    /// Answers with the length of the body that it got.
+    /// Answers with the length of the received body.
     async fn length(request: Request<Bytes>) -> Result<Response<Bytes>, HangUp> {
         Ok(Response::new(format!("got {}", request.body().len()).into()))
     }
@@ -332,7 +330,7 @@ mod tests {
         stream.write_all(post("", "abc").as_bytes()).await.unwrap();
         begun.notified().await;
         let stopping = tokio::spawn(server.stop());
-        // The listener is gone once the stop is heard; until then connections are still taken.
+        // Connections are accepted until the server notices the stop.
         while TcpStream::connect(address).await.is_ok() {
             tokio::task::yield_now().await;
         }

@@ -1,12 +1,10 @@
 //! Stepwarden on one machine: all functions in one process on one file.
 //!
-//! Everything that AWS does around the functions is done here: the API listens on a socket ([`serve`]), queues feed
-//! handlers ([`event_source`]), supervisors run on a schedule ([`ticker`]), alerts reach the terminal ([`alerts`]) and
-//! status messages reach applications ([`reply_channels`]). The handlers are the ones that Lambda runs. They are compiled
-//! for the embedded engine in this crate, once.
+//! This crate replaces AWS around the functions. The API listens on a socket ([`serve`]), queues feed handlers
+//! ([`event_source`]), and supervisors run on a schedule ([`ticker`]). Alerts reach the terminal ([`alerts`]), and status
+//! messages reach applications ([`reply_channels`]). The handlers are those of Lambda, compiled for the embedded engine.
 //!
-//! What must never be here: a decision about an order; that is made in `domain`. Nor a command for an API: those are in
-//! `infra/cli`.
+//! Never here: a decision about an order, which belongs to `domain`, or a command for an API, which belongs to `infra/cli`.
 
 pub mod alerts;
 mod channel_pause;

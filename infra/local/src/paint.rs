@@ -1,4 +1,4 @@
-//! A little colour, where somebody sees it.
+//! Colours for a terminal.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use anstyle::{AnsiColor, Style};
 use domain::task::ProcessState;
 use wire::OpenEnum;
 
-/// Paints, or leaves everything plain.
+/// Colours text, or leaves it plain.
 #[derive(Debug, Clone, Copy)]
 pub struct Paint {
-    /// Whether to.
+    /// Whether colours are on.
     pub colours: bool,
 }
 
-/// A colour, or another way to stand out.
+/// A colour or another style.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tint {
     /// Plain.
@@ -26,7 +26,7 @@ pub enum Tint {
     Red,
     /// Cyan.
     Cyan,
-    /// Fainter than the rest.
+    /// Dim.
     Dim,
     /// Bold.
     Bold,
@@ -64,13 +64,13 @@ impl Paint {
         self.tint(Tint::of(state), format_args!("{:<12}", state.to_string()))
     }
 
-    /// Green where it is good, red where it is not.
+    /// Green if good, red otherwise.
     #[must_use]
     pub fn verdict(self, is_good: bool, text: &str) -> String {
         self.tint(if is_good { Tint::Green } else { Tint::Red }, text)
     }
 
-    /// Fainter than the rest.
+    /// Dim.
     #[must_use]
     pub fn dim(self, text: impl fmt::Display) -> String {
         self.tint(Tint::Dim, text)

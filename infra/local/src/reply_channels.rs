@@ -1,8 +1,7 @@
-//! Reply channels: names that an order may give, each a URL that status messages are posted to (rule 10).
+//! Reply channels: registered names, each with a URL for status messages (rule 10).
 //!
-//! On AWS a channel is a queue. Here it is whatever listens at the URL: an answer 2xx says that the message was taken, and
-//! everything else that it is to be sent again. A channel that fails is left alone for a while: whoever sends has an order to
-//! go on with, and the supervisor sends again.
+//! On AWS a channel is a queue; here it is an HTTP endpoint. A 2xx acknowledges the message; after any other answer it is
+//! sent again. A failing channel gets a back-off: the sender's order goes on, and the supervisor resends.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,8 +15,7 @@ use tokio::time::Instant;
 use crate::channel_pause::ChannelPause;
 use crate::client::{Client, ClientError};
 
-/// How long a channel may take to take a message, in milliseconds. An order goes on meanwhile, but the scheduler's batch
-/// that sends the message does not.
+/// The time-out of a channel, in milliseconds. The order goes on meanwhile, but the scheduler's batch waits.
 const TAKEN_MS_MAX: u64 = 2_000;
 /// The media type of one event in its JSON form (CloudEvents 1.0, HTTP binding, structured mode).
 const CONTENT_TYPE: &str = "application/cloudevents+json";
@@ -29,7 +27,7 @@ pub struct ReplyChannel {
     url: Arc<str>,
 }
 
-/// All registered channels, and the connections to them. Cloning copies a pointer.
+/// All registered channels and their connections. Cloning copies a pointer.
 #[derive(Debug, Clone)]
 pub struct ReplyChannels {
     receivers: Arc<BTreeMap<Arc<str>, Receiver>>,
@@ -42,37 +40,37 @@ struct Receiver {
     pause: ChannelPause,
 }
 
-/// Two channels have one name.
+/// Two channels have the same name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("--reply-channel {0} is given twice")]
 pub struct NameTwice(pub Arc<str>);
 
-/// A message was not taken, or nobody knows whether it was.
+/// A message was not acknowledged.
 #[derive(Debug, thiserror::Error)]
 pub enum NotTaken {
-    /// The order names a channel that is not registered, or not any more.
+    /// The order names a channel that is not registered.
     #[error("no reply channel is registered under the name {0:?}")]
     Unknown(String),
-    /// It did not take the last ones; nothing was sent.
+    /// The channel is in back-off; nothing was sent.
     #[error("reply channel {channel} is failing and is tried again in {retry_ms} ms")]
     Failing {
         /// Its name.
         channel: String,
-        /// When it is tried again, in milliseconds from now.
+        /// Milliseconds until the next try.
         retry_ms: u128,
     },
-    /// The event is not one that can be sent.
+    /// The event cannot be serialized.
     #[error("the event cannot be written: {0}")]
     Unwritable(#[from] serde_json::Error),
-    /// Nobody answers there.
+    /// The channel is unreachable.
     #[error("reply channel {channel}: {source}")]
     NoAnswer {
         /// Its name.
         channel: String,
-        /// What was tried.
+        /// The call.
         source: ClientError,
     },
-    /// Nobody answered in time.
+    /// The channel did not answer in time.
     #[error("reply channel {0} did not answer within {TAKEN_MS_MAX} ms")]
     TooSlow(String),
     /// The answer was not 2xx.
@@ -80,7 +78,7 @@ pub enum NotTaken {
     Refused {
         /// Its name.
         channel: String,
-        /// The answer.
+        /// The status of the answer.
         status: StatusCode,
     },
 }
@@ -89,7 +87,7 @@ impl ReplyChannel {
     /// Reads `NAME=URL`.
     ///
     /// # Errors
-    /// What is wrong with it, in words.
+    /// A message that names the error.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (name, url) = text.split_once('=').ok_or("must be NAME=URL, such as shop=http://localhost:9000/replies")?;
         let is_short = name.chars().count() <= NAME_CHARS_MAX;
@@ -97,14 +95,14 @@ impl ReplyChannel {
         if name.is_empty() || !is_short || !name.chars().all(is_plain) {
             return Err(format!("its name must have 1 to {NAME_CHARS_MAX} letters, digits, '-', '_' or '.'"));
         }
-        let uri: Uri = url.parse().map_err(|error| format!("its URL is none: {error}"))?;
+        let uri: Uri = url.parse().map_err(|error| format!("its URL is not valid: {error}"))?;
         if uri.scheme_str() != Some("http") || uri.host().is_none_or(str::is_empty) {
             return Err("its URL must begin with http:// and name a host".to_owned());
         }
         Ok(Self { name: name.into(), url: url.into() })
     }
 
-    /// What orders call it.
+    /// The registered name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
@@ -112,10 +110,10 @@ impl ReplyChannel {
 }
 
 impl ReplyChannels {
-    /// These channels.
+    /// Registers the channels.
     ///
     /// # Errors
-    /// [`NameTwice`] for the first name that is there twice.
+    /// [`NameTwice`] for the first repeated name.
     pub fn new(channels: &[ReplyChannel]) -> Result<Self, NameTwice> {
         let mut receivers = BTreeMap::new();
         for ReplyChannel { name, url } in channels {
@@ -127,17 +125,17 @@ impl ReplyChannels {
         Ok(Self { receivers: Arc::new(receivers), client: Client::new() })
     }
 
-    /// Their names.
+    /// The names of all channels.
     #[must_use]
     pub fn names(&self) -> Vec<Arc<str>> {
         self.receivers.keys().cloned().collect()
     }
 
-    /// Posts an event to a channel, once. While the channel is failing it does not: at the end of each pause one send tries.
+    /// Posts an event to a channel, once. A failing channel gets one try after each pause.
     ///
     /// # Errors
-    /// [`NotTaken`]; it is then to be sent again, and may come twice.
-    #[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
+    /// [`NotTaken`]; the event is then sent again, and may arrive twice.
+    #[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
     pub async fn send(&self, channel: &str, event: &CloudEvent) -> Result<(), NotTaken> {
         let receiver = self.receivers.get(channel).ok_or_else(|| NotTaken::Unknown(channel.to_owned()))?;
         let body = serde_json::to_string(event)?;
@@ -148,7 +146,7 @@ impl ReplyChannels {
         let sent = self.post(channel, &receiver.url, body).await;
         match &sent {
             Ok(()) => receiver.pause.taken(&attempt),
-            // It answered at once, and about this event alone.
+            // The answer came in time and concerns only this event.
             Err(NotTaken::Refused { status, .. }) if is_about_the_event(*status) => receiver.pause.taken(&attempt),
             Err(_) => receiver.pause.failed(&attempt, Instant::now()),
         }
@@ -159,7 +157,7 @@ impl ReplyChannels {
         let name = || channel.to_owned();
         let headers = [("content-type", CONTENT_TYPE)];
         let posting = self.client.post(url, &headers, body);
-        #[expect(clippy::disallowed_methods, reason = "the host's own patience, no part of the protocol")]
+        #[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
         let answered = tokio::time::timeout(Duration::from_millis(TAKEN_MS_MAX), posting).await;
         match answered {
             Ok(Ok(answer)) if answer.status.is_success() => Ok(()),
@@ -176,7 +174,7 @@ fn is_about_the_event(status: StatusCode) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::disallowed_methods, reason = "a clock that stands still but for what is waited")]
+    #![allow(clippy::disallowed_methods, reason = "a paused clock that advances by waits only")]
 
     use bytes::Bytes;
     use domain::json::Json;
@@ -201,7 +199,7 @@ mod tests {
         }
     }
 
-    /// A receiver that answers as it is told, hangs up at status 0, and shows what it got.
+    /// A receiver with prepared answers; status 0 hangs up. It reports the received requests.
     async fn receiver(status: u16) -> (Server, ReplyChannels, mpsc::UnboundedReceiver<Request<Bytes>>) {
         let (got, gets) = mpsc::unbounded_channel();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

@@ -1,4 +1,4 @@
-//! The jobs of this machine, from opening the data directory to closing it.
+//! The local commands, from opening the data directory to closing it.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,12 +14,12 @@ use crate::serve::{self, BindError, RemoteSettings, Remotes, RemotesError, Runni
 use crate::signals::Signals;
 use crate::standin::{KEYS_SERVE, KEYS_UNLIMITED, Service, StandIns};
 
-/// How `stepwarden serve` runs.
+/// The settings of `stepwarden serve`.
 #[derive(Debug, Clone)]
 pub struct Serving {
     /// The address to listen on.
     pub host: IpAddr,
-    /// The port of the API; 0 takes a free one.
+    /// The port of the API; 0 picks a free one.
     pub port: u16,
     /// The data directory.
     pub data: PathBuf,
@@ -27,23 +27,23 @@ pub struct Serving {
     pub reply_channels: Vec<ReplyChannel>,
     /// The remote services.
     pub remotes: RemoteSettings,
-    /// All else. The names of the reply channels are filled in.
+    /// All other settings. The names of the reply channels are filled in.
     pub setup: Setup,
 }
 
-/// A job could not be done.
+/// A local command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// Signals cannot be caught, no thread or temporary directory can be had, or a socket fails.
+    /// A signal handler, a thread, a temporary directory or a socket failed.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// Two reply channels have one name.
+    /// Two reply channels have the same name.
     #[error(transparent)]
     NameTwice(#[from] NameTwice),
-    /// The agents cannot be made.
+    /// The agents cannot be built.
     #[error(transparent)]
     Remotes(#[from] RemotesError),
-    /// The port cannot be taken.
+    /// The port cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
     /// The data directory cannot be used.
@@ -60,7 +60,7 @@ pub enum RunError {
 /// Runs everything until the process gets a signal.
 ///
 /// # Errors
-/// [`RunError`], whose text is one line.
+/// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let Serving { host, port, data, reply_channels, remotes, setup } = serving;
     let signals = Signals::catch()?;
@@ -86,11 +86,11 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     Ok(engine.close().await?)
 }
 
-/// Runs everything on a free port with stand-ins while `play` goes on. The data is in `data`, or in a temporary directory
-/// without one. Gives nothing if a signal came first.
+/// Runs everything on a free port with stand-ins until `play` ends. The data is in `data`, or in a temporary directory.
+/// Returns `None` if a signal came first.
 ///
 /// # Errors
-/// [`RunError`], whose text is one line.
+/// [`RunError`]; its message is one line.
 pub async fn show<T>(
     data: Option<&Path>,
     remotes: &RemoteSettings,
@@ -113,10 +113,10 @@ pub async fn show<T>(
     Ok(played)
 }
 
-/// Runs the stand-ins alone until the process gets a signal. Each service remembers its newest `keys_max` keys.
+/// Runs only the stand-ins until the process gets a signal. Each service keeps its newest `keys_max` keys.
 ///
 /// # Errors
-/// [`RunError`], whose text is one line.
+/// [`RunError`]; its message is one line.
 pub async fn stand_ins(host: IpAddr, port: u16, keys_max: usize) -> Result<(), RunError> {
     let signals = Signals::catch()?;
     let stand_ins = StandIns::start(bind(host, port).await?, keys_max)?;
@@ -132,12 +132,12 @@ async fn open(directory: &Path, options: Options) -> Result<Engine, RunError> {
     let Recovered { submissions, wakes, commands, dead_letters } = engine.recover().await?;
     if submissions + wakes + commands + dead_letters > 0 {
         let (accepted, under_way) = (submissions, wakes);
-        tracing::info!(accepted, under_way, commands, dead_letters, "going on with orders from before");
+        tracing::info!(accepted, under_way, commands, dead_letters, "recovered unfinished work");
     }
     Ok(engine)
 }
 
-/// The reply channels as the engine takes them.
+/// The reply channels, as the engine's port.
 fn senders(channels: &ReplyChannels) -> impl Iterator<Item = (Arc<str>, Channel)> {
     channels.names().into_iter().map(|name| {
         let (channels, channel) = (channels.clone(), name.clone());
@@ -149,7 +149,7 @@ fn senders(channels: &ReplyChannels) -> impl Iterator<Item = (Arc<str>, Channel)
     })
 }
 
-/// Prints one line on stdout, for people and for scripts that wait for it. A closed stdout does not stop the program.
+/// Prints one line on stdout, for people and scripts. A closed stdout does not stop the program.
 fn announce(what: &str) {
     let mut stdout = io::stdout();
     let _ = writeln!(stdout, "stepwarden: {what}").and_then(|()| stdout.flush());

@@ -3,10 +3,10 @@
 use tokio::select;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The status of a process that was told twice: 128 and the number of SIGINT.
+/// The exit status after a second signal: 128 plus the number of SIGINT.
 const IMPATIENT: i32 = 130;
 
-/// The two signals, caught from now on.
+/// Handlers of the two signals.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: Signal,
@@ -14,20 +14,20 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Catches them.
+    /// Installs the handlers.
     ///
     /// # Errors
-    /// Where the system does not let us.
+    /// If the system refuses.
     pub fn catch() -> std::io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }
 
-    /// Waits for the first. From then on a second one ends the process at once: what is committed is safe anyway.
+    /// Waits for the first signal. A second one ends the process at once: committed data is safe anyway.
     pub async fn first(mut self) {
         self.next().await;
         tokio::spawn(async move {
             self.next().await;
-            eprintln!("stepwarden: told twice, gone at once");
+            eprintln!("stepwarden: second signal, stopping at once");
             std::process::exit(IMPATIENT);
         });
     }

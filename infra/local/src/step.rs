@@ -1,9 +1,9 @@
-//! Where a step is, in a word or two.
+//! The state of a step, in a word or two.
 
 use domain::task::{Direction, StepState};
 use wire::{OpenEnum, Step};
 
-/// The words for a step. A word of a newer server is shown as it is.
+/// The words for a step. An unknown state of a newer server is shown unchanged.
 #[must_use]
 pub fn words(step: &Step<'_>) -> String {
     match (&step.direction, &step.process_state) {

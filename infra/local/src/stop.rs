@@ -1,16 +1,16 @@
-//! The command to stop, from one who has it to many who must hear it.
+//! The stop signal, from one sender to many receivers.
 
 use tokio::sync::watch;
 
-/// Tells everybody who holds the [`Stop`] of the same pair to stop. Dropping it says the same.
+/// The sender of the stop signal. Dropping it sends the signal, too.
 #[derive(Debug)]
 pub struct Stopper(watch::Sender<bool>);
 
-/// Hears the command to stop. Cloning copies a pointer.
+/// The receiver of the stop signal. Cloning copies a pointer.
 #[derive(Debug, Clone)]
 pub struct Stop(watch::Receiver<bool>);
 
-/// A pair of one who tells and one who hears.
+/// A sender and a receiver.
 #[must_use]
 pub fn pair() -> (Stopper, Stop) {
     let (sender, receiver) = watch::channel(false);
@@ -18,17 +18,17 @@ pub fn pair() -> (Stopper, Stop) {
 }
 
 impl Stopper {
-    /// Tells them.
+    /// Sends the stop signal.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 }
 
 impl Stop {
-    /// Waits until stopping is asked for. Cancel-safe.
+    /// Waits for the stop signal. Cancel-safe.
     pub async fn requested(&self) {
         let mut receiver = self.0.clone();
-        // An error means that the other end is gone, and with it whoever could want us to go on.
+        // An error means that the sender is gone, which also means stop.
         let _ = receiver.wait_for(|&stopped| stopped).await;
     }
 }

@@ -1,6 +1,6 @@
-//! The schedule of the supervisor: what EventBridge does on AWS.
+//! The schedule of the supervisor, in place of EventBridge.
 
-#![expect(clippy::disallowed_methods, reason = "a schedule is the host's own clock, no part of the protocol")]
+#![expect(clippy::disallowed_methods, reason = "a schedule uses the host's clock, not the protocol's")]
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use tokio::{pin, select};
 
 use crate::stop::Stop;
 
-/// Runs `tick` at once and then every `period` until `stop`, never twice at the same time: a tick that takes longer than
-/// the period delays the next one. A panic ends its tick only. At a stop the tick under way may go on for `grace_ms`.
+/// Runs `tick` at once and then every `period` until `stop`. Ticks never overlap: a long tick delays the next one. A panic
+/// ends its own tick only. At a stop, the running tick gets `grace_ms`.
 pub async fn run<Tick, Ticking>(name: &'static str, period: Duration, grace_ms: u64, tick: Tick, stop: Stop)
 where
     Tick: Fn() -> Ticking,

@@ -1,4 +1,4 @@
-//! Traces of the orders on this machine, where the environment names a collector.
+//! Traces of the orders on this machine, if the environment names a collector.
 
 use bytes::Bytes;
 use http::Request;
@@ -9,14 +9,14 @@ use trace::{Layer, Posting, Reading, Settings, Traces, Transport};
 use crate::client::Client;
 use crate::stop::{self, Stopper};
 
-/// What the process is called where the environment says nothing.
+/// The default service name.
 const SERVICE: &str = "stepwarden";
-/// What carries the messages between the functions: the engine's own queues.
+/// The messaging system in spans: the engine's own queues.
 const MESSAGING: &str = "stepwarden";
-/// As much of a collector's answer is read, in bytes.
+/// The most bytes read of a collector's answer.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Spans are sent to a collector, in the background. Nothing is, and nothing costs anything, where none is named.
+/// Exports spans to a collector in the background. Without a collector it does nothing, at no cost.
 #[derive(Debug, Default)]
 pub struct Sending {
     under_way: Option<(Stopper, JoinHandle<()>)>,
@@ -24,27 +24,27 @@ pub struct Sending {
 
 /// Reads the variables that `lookup` gives (see [`trace::Settings`]).
 ///
-/// Gives the traces, where there are any, and what could not be read, in words for the log.
+/// Returns the traces, if enabled, and the unreadable settings as messages for the log.
 pub fn read(lookup: impl Fn(&str) -> Option<String>) -> (Option<Traces>, Vec<String>) {
     let Reading { settings, mut problems } = Settings::read(lookup, SERVICE, MESSAGING);
     let Some(settings) = settings else { return (None, problems) };
     match Collector::reached_by(&settings) {
         Ok(collector) => (Some(Traces::new(settings, collector)), problems),
         Err(error) => {
-            problems.push(format!("no root certificates to reach the collector with, no traces are made: {error}"));
+            problems.push(format!("tracing is disabled: no root certificates for the collector: {error}"));
             (None, problems)
         }
     }
 }
 
-/// What the log has to listen with.
+/// The layer for the log.
 #[must_use]
 pub fn layer(traces: Option<&Traces>) -> Option<Layer> {
     traces.map(Traces::layer)
 }
 
 impl Sending {
-    /// Begins to send, until it is told to stop.
+    /// Starts the export; it runs until the stop.
     #[must_use]
     pub fn start(traces: Option<Traces>) -> Self {
         let under_way = traces.map(|traces| {
@@ -54,22 +54,22 @@ impl Sending {
         Self { under_way }
     }
 
-    /// Sends what is left, within two seconds. To be called when nothing more happens.
+    /// Exports the remaining spans, within two seconds. Call it after all other work.
     pub async fn stop(self) {
         if let Some((stopper, sending)) = self.under_way {
             stopper.stop();
-            // It can only fail by a panic, which the log has.
+            // Only a panic can fail it, and the panic is logged.
             let _ = sending.await;
         }
     }
 }
 
-/// The collector, over connections that are kept.
+/// The collector, over kept-alive connections.
 struct Collector(Client);
 
 impl Collector {
     /// # Errors
-    /// Where TLS is needed and the system has no root certificates.
+    /// If TLS is needed and the system has no root certificates.
     fn reached_by(settings: &Settings) -> std::io::Result<Self> {
         Ok(Self(if settings.is_tls() { Client::tls()? } else { Client::new() }))
     }
@@ -80,7 +80,7 @@ impl Transport for Collector {
         Box::pin(async move {
             let response = self.0.begin(request).await?;
             let status = response.status();
-            // Read, so that the connection can be used again; what it says is of no account.
+            // The body is read only so that the connection can be reused.
             let _ = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
             Ok(status)
         })

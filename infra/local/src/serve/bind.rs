@@ -1,4 +1,4 @@
-//! Taking a port, or saying in one line why not.
+//! Binding a port, with a one-line error for the user.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -8,29 +8,29 @@ use tokio::net::TcpListener;
 /// A port could not be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Another process listens there.
+    /// Another process listens on the port.
     #[error("port {0} is taken; choose another with --port")]
     PortTaken(u16),
-    /// Only a privileged user may listen there.
+    /// Only a privileged user may listen on the port.
     #[error("port {0} is for privileged users; choose one from 1024 with --port")]
     NotAllowed(u16),
     /// The address is not one of this machine's.
-    #[error("{0} is no address of this machine; choose another with --host")]
+    #[error("{0} is not an address of this machine; choose another with --host")]
     NoSuchAddress(IpAddr),
-    /// Anything else.
+    /// Any other error.
     #[error("cannot listen on {address}: {source}")]
     Other {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Listens on a port; 0 takes a free one.
+/// Listens on a port; 0 picks a free one.
 ///
 /// # Errors
-/// [`BindError`], whose text tells the user what to do.
+/// [`BindError`]; its message names the remedy.
 pub async fn bind(host: IpAddr, port: u16) -> Result<TcpListener, BindError> {
     let address = SocketAddr::new(host, port);
     TcpListener::bind(address).await.map_err(|source| why(address, source))
@@ -66,8 +66,8 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_of_somebody_else_is_told() {
-        // Reserved for documentation: no machine has it.
+        // Reserved for documentation; no machine has this address.
         let error = bind("192.0.2.1".parse().unwrap(), 0).await.unwrap_err().to_string();
-        assert_eq!(error, "192.0.2.1 is no address of this machine; choose another with --host");
+        assert_eq!(error, "192.0.2.1 is not an address of this machine; choose another with --host");
     }
 }

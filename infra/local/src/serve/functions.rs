@@ -17,20 +17,20 @@ use crate::standin::Service;
 use crate::stop::Stop;
 use crate::ticker;
 
-/// How long handlers under way may go on after a stop, in milliseconds. A call to a slow service is cut off then, and
-/// made again with the same key after the next start.
+/// The grace of handlers in flight after a stop, in milliseconds. A call to a slow service is cancelled then, and
+/// repeated with the same key after the next start.
 const HANDLER_GRACE_MS: u64 = 3_000;
-/// Batches of submissions at once. Each waits for the disk, and those that wait together share one sync.
+/// Concurrent batches of submissions. Each waits for the disk; batches that wait together share one sync.
 const SUBMISSION_BATCHES_MAX: usize = 16;
-/// Batches of the scheduler queue at once. More than for submissions, since an order passes here once for each step.
+/// Concurrent batches of the scheduler queue. More than for submissions: an order needs the scheduler once a step.
 const SCHEDULER_BATCHES_MAX: usize = 32;
-/// Batches of requests at once, for each agent. A batch stays in flight as long as its slowest call, so it takes many to
-/// keep a slow service busy; at most ten calls for each of them are open at the same time.
+/// Concurrent batches of requests for each agent. A batch stays in flight as long as its slowest call, so a slow service
+/// needs many of them. Each has at most ten open calls.
 const AGENT_BATCHES_MAX: usize = 64;
-/// Batches of dead letters at once. They are few, and nobody is in a hurry.
+/// Concurrent batches of dead letters. Dead letters are few and not urgent.
 const DEAD_LETTER_BATCHES_MAX: usize = 2;
 
-/// Starts the functions behind their event sources.
+/// Connects the functions to their event sources and starts them.
 pub(super) struct Functions {
     pub(super) engine: Engine,
     pub(super) workflows: Workflows,
@@ -79,7 +79,7 @@ impl Functions {
         self.loops.spawn(event_source::run(drain, self.engine.dead_letters(), handle, self.stop.clone()));
     }
 
-    /// One of several supervisors, which all tick by themselves and share the work by their leases.
+    /// One of several supervisors. Each has its own schedule; they share the work by leases.
     pub(super) fn supervisor(&mut self, number: u16, every: Duration) {
         let (engine, instance) = (self.engine.clone(), self.instance(&format!("supervisor-{number}")));
         let tick_ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
@@ -87,8 +87,8 @@ impl Functions {
         let tick = move || {
             let (engine, instance) = (engine.clone(), instance.clone());
             async move {
-                // Looking after orders and carrying on jobs have nothing to do with each other; neither waits. Without the
-                // boxes the compiler does not see that the two together may change their thread.
+                // The sweep and the bulk jobs are independent and run concurrently. Without the boxes the compiler does
+                // not see that the joined future is `Send`.
                 tokio::join!(
                     sweep(&engine, &instance, &settings).boxed(),
                     carry_on(&engine, &instance, &settings).boxed()
@@ -98,7 +98,7 @@ impl Functions {
         self.loops.spawn(ticker::run("supervisor", every, HANDLER_GRACE_MS, tick, self.stop.clone()));
     }
 
-    /// The process's id tells this run's claims from those of the run before.
+    /// The process ID distinguishes the claims of this run from those of the previous one.
     fn instance(&self, function: &str) -> Arc<Instance> {
         let name = format!("{function}-{}", std::process::id()).into();
         Arc::new(Instance { name, workflows: self.workflows.clone(), shards: SHARDS })
@@ -111,7 +111,7 @@ async fn sweep(engine: &Engine, instance: &Instance, settings: &Settings) {
             tracing::info!(instance = %instance.name, ?report, "supervisor");
         }
         Ok(_) => {}
-        Err(error) => tracing::warn!(instance = %instance.name, "the supervisor's run was cut short: {error}"),
+        Err(error) => tracing::warn!(instance = %instance.name, "the supervisor's run was interrupted: {error}"),
     }
 }
 
@@ -119,7 +119,7 @@ async fn carry_on(engine: &Engine, instance: &Instance, settings: &Settings) {
     match supervisor::bulk(engine, instance, settings).await {
         Ok(report) if report.sent > 0 => tracing::info!(instance = %instance.name, ?report, "bulk"),
         Ok(_) => {}
-        Err(error) => tracing::warn!(instance = %instance.name, "a job was not carried on: {error}"),
+        Err(error) => tracing::warn!(instance = %instance.name, "a bulk job was not continued: {error}"),
     }
 }
 

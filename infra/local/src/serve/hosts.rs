@@ -1,8 +1,8 @@
-//! Keeps other sites' pages out of an API that listens on this machine alone.
+//! The defence of a local API against DNS rebinding.
 //!
-//! A page of any site can have its own name resolve to this machine, and is then, for the browser, of one origin with
-//! what listens here: it may read every order and post what it likes. Only the name that it was called by gives it away,
-//! and that stands in `Host`. Programs of old (HTTP/1.0) send none; a browser always does.
+//! A web site can let its own name resolve to this machine. For the browser, the site's page and this API then have one
+//! origin: the page may read and post orders. Only the name in `Host` reveals the attack. HTTP/1.0 programs may send no
+//! `Host`; a browser always sends it.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,24 +12,24 @@ use http::uri::Authority;
 use http::{HeaderValue, Request, Response, StatusCode};
 use serde_json::json;
 
-/// What this machine calls itself.
+/// The names of this machine.
 const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// The names under which the API may be called.
+/// The accepted names of the API.
 #[derive(Debug)]
 pub(super) enum Hosts {
-    /// Whatever others call this machine: it listens to them.
+    /// Any name, since the API listens to other machines.
     Any,
-    /// These alone, in lower case, with any port.
+    /// Only these names, in lower case, with any port.
     Only(Vec<String>),
 }
 
-/// The text is no name that a `Host` can have.
+/// The text is not a valid name in `Host`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("give a host's name alone, such as orders.internal, without http:// and without a port")]
 pub struct NotAHost;
 
-/// Takes the name of a host, for `--allow-host`.
+/// Parses the name of a host, for `--allow-host`.
 ///
 /// # Errors
 /// [`NotAHost`] for anything else.
@@ -39,7 +39,7 @@ pub fn host_name(text: &str) -> Result<String, NotAHost> {
 }
 
 impl Hosts {
-    /// Those of an API that is bound to `address`, and `allowed` besides.
+    /// The names of an API that is bound to `address`, and the `allowed` ones.
     pub(super) fn of(address: SocketAddr, allowed: &[String]) -> Self {
         let ip = address.ip();
         if !ip.to_canonical().is_loopback() {
@@ -53,7 +53,7 @@ impl Hosts {
         Self::Only(own.chain(allowed.iter().map(|name| name.to_ascii_lowercase())).collect())
     }
 
-    /// The refusal of a request that calls this machine by another name.
+    /// The answer to a request with another name.
     pub(super) fn refuse(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
         let Self::Only(names) = self else { return None };
         let is_known = |authority: &Authority| {
@@ -88,7 +88,7 @@ fn misdirected() -> Response<Bytes> {
 mod tests {
     use super::*;
 
-    /// Whether a request with these hosts gets in where the API is bound to `address`.
+    /// Whether an API bound to `address` accepts a request with these hosts.
     fn admitted(address: &str, allowed: &[&str], uri: &str, hosts: &[&str]) -> bool {
         let allowed: Vec<String> = allowed.iter().map(|name| host_name(name).unwrap()).collect();
         let mut request = Request::get(uri);
@@ -104,7 +104,7 @@ mod tests {
             assert!(admitted("127.0.0.2:3000", &[], "/orders", &[host]), "{host}");
         }
         assert!(admitted("[::1]:3000", &[], "/orders", &["[::1]:3000"]));
-        assert!(admitted("127.0.0.1:3000", &[], "/orders", &[]), "HTTP/1.0 knows no Host");
+        assert!(admitted("127.0.0.1:3000", &[], "/orders", &[]), "HTTP/1.0 has no Host");
     }
 
     #[test]

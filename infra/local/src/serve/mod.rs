@@ -1,4 +1,4 @@
-//! All functions in one process: the API on a socket, each queue feeding its handler, the supervisor on its schedule.
+//! All functions in one process: the API on a socket, handlers on their queues, the supervisor on its schedule.
 //!
 //! The embedded engine is named here, so that each handler is compiled for one type of ports.
 
@@ -28,23 +28,23 @@ use crate::stop::{self, Stopper};
 use functions::Functions;
 use hosts::Hosts;
 
-/// Who posts orders, as the API knows them. It listens on this machine and asks for no password.
+/// The submitter of all orders: the local API has no authentication.
 const CALLER: &str = "local";
-/// How long requests under way may go on after a stop, in milliseconds. Those that wait for an order end at once.
+/// The grace of requests in flight after a stop, in milliseconds. Requests that wait for an order end at once.
 const REQUEST_GRACE_MS: u64 = 2_000;
 
-/// How it is run.
+/// The settings.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// How many supervisors share the work; with none nobody looks after what is overdue.
+    /// Supervisors that share the work. With 0, overdue orders are not found.
     pub supervisors: u16,
-    /// The pause between two runs of each.
+    /// The pause between two runs of one supervisor.
     pub supervise_every: Duration,
-    /// The reply channels that an order may name.
+    /// The registered reply channels.
     pub reply_channels: Vec<Arc<str>>,
-    /// The names of members whose values are not shown.
+    /// Names of members whose values are redacted.
     pub redacted: Vec<String>,
-    /// What the API may be called in `Host` besides this machine's own names, where it listens on this machine alone.
+    /// Further accepted names in `Host`, if the API listens on a loopback address.
     pub allowed_hosts: Vec<String>,
 }
 
@@ -64,15 +64,15 @@ impl Default for Setup {
 /// Serving could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A socket is not what it was.
+    /// A socket failed.
     #[error("cannot listen: {0}")]
     Listen(#[from] std::io::Error),
-    /// A shipped workflow is wrong; a test of `domain` makes sure that none is.
+    /// A shipped workflow is invalid; a test of `domain` excludes that.
     #[error(transparent)]
     Workflow(#[from] WorkflowError),
 }
 
-/// Everything runs.
+/// The running functions.
 #[derive(Debug)]
 pub struct Running {
     engine: Engine,
@@ -82,11 +82,11 @@ pub struct Running {
     stand_ins: Option<StandIns>,
 }
 
-/// Starts everything: the API on `listener`, the functions on the queues of `engine`, the agents towards `remotes`, and the
-/// supervisors, each of which runs at once and then every `supervise_every`.
+/// Starts the API on `listener`, the functions on the queues of `engine`, the agents of `remotes`, and the supervisors.
+/// Each supervisor runs at once and then every `supervise_every`.
 ///
 /// # Errors
-/// [`StartError`]; nothing runs then.
+/// [`StartError`]; then nothing runs.
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
     let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts } = setup;
     let workflows = Workflows::shipped()?;
@@ -109,7 +109,7 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
 }
 
 impl Running {
-    /// Where the API listens.
+    /// The address of the API.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.api.address()
@@ -121,21 +121,21 @@ impl Running {
         format!("http://{}", self.address())
     }
 
-    /// The stand-ins, where a service has no URL of its own.
+    /// The stand-ins, if a service has no URL.
     #[must_use]
     pub const fn stand_ins(&self) -> Option<&StandIns> {
         self.stand_ins.as_ref()
     }
 
-    /// Stops in order: first no new requests, then no new batches; what is under way may finish within its grace. After
-    /// this the engine is no longer used and can be closed.
+    /// Stops in order: first no new requests, then no new batches. Work in flight may finish within its grace. Afterwards
+    /// the engine is unused and can be closed.
     pub async fn stop(mut self) {
         self.engine.end_waits();
         self.api.stop().await;
         self.functions.stop();
         while let Some(ended) = self.loops.join_next().await {
             if let Err(error) = ended {
-                tracing::error!("a loop did not end well: {error}");
+                tracing::error!("a loop ended with an error: {error}");
             }
         }
         if let Some(stand_ins) = self.stand_ins {

@@ -1,4 +1,4 @@
-//! The three remote services, real ones or stand-ins, and the agents that call them.
+//! The three remote services, real or stand-ins, and the agents that call them.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use agents::{BadConfig, BadVariable, HttpAgent, HttpClients, Shipped};
 
 use crate::standin::{Service, StandIns};
 
-/// Where the remote services are (an empty URL is none), and how their agents treat them.
+/// The URLs of the remote services (an empty URL means none), and the settings of their agents.
 #[derive(Debug, Clone, Default)]
 pub struct RemoteSettings {
     /// Base URL of the inventory service.
@@ -16,13 +16,13 @@ pub struct RemoteSettings {
     pub payment_url: Option<String>,
     /// Base URL of the shipping service.
     pub shipping_url: Option<String>,
-    /// Services that do not honour idempotency keys. Their agents remember the results.
+    /// Services that ignore idempotency keys. Their agents store the results.
     pub memo: Vec<Service>,
-    /// The most orders let through in a second, of those that waited for a failing service, once it is back.
+    /// The most waiting orders released per second when a failed service recovers.
     pub release_max: Option<u32>,
 }
 
-/// The agents, and the stand-ins where a service has no URL.
+/// The agents, and the stand-ins for services without a URL.
 #[derive(Debug)]
 pub struct Remotes {
     pub(super) agents: Agents,
@@ -32,24 +32,23 @@ pub struct Remotes {
 /// In the order of [`Service::ALL`].
 pub(super) type Agents = [Arc<HttpAgent>; 3];
 
-/// The agents cannot be made.
+/// The agents cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum RemotesError {
-    /// One or more URLs are none; the text names all of them.
+    /// One or more URLs are invalid; the message names all of them.
     #[error(transparent)]
     Urls(#[from] BadConfig),
-    /// The stand-ins find no port.
+    /// The stand-ins cannot bind a port.
     #[error("cannot start the stand-ins: {0}")]
     StandIns(#[from] std::io::Error),
 }
 
 impl Remotes {
-    /// Takes the URLs, and what the agents are told, as the command line or the environment gave them. A service whose
-    /// URL is not given, or empty, is played by a stand-in, which remembers its newest `stand_in_keys_max` idempotency
-    /// keys.
+    /// Builds the agents from the settings of the command line and the environment. A stand-in replaces a service without
+    /// a URL, and keeps its newest `stand_in_keys_max` idempotency keys.
     ///
     /// # Errors
-    /// [`RemotesError`], whose text is one line.
+    /// [`RemotesError`]; its message is one line.
     pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
         let given = [&settings.inventory_url, &settings.payment_url, &settings.shipping_url];
         let given = given.map(|url| url.as_deref().map(str::trim).filter(|url| !url.is_empty()));
@@ -79,12 +78,12 @@ impl Remotes {
     }
 }
 
-/// How long before its deadline a request is not called any more, in milliseconds. During an outage thousands of requests
-/// wait until just before it, and one that wakes up after it is counted as a failure that it is not: this is how late
-/// this machine may wake it up. The steps of the shipped workflow have 30 s.
+/// The margin before `CompleteBy` in which no call starts, in milliseconds. During an outage thousands of requests wait
+/// until just before it. One that wakes up after `CompleteBy` counts as a failure, so the margin covers a late wake-up.
+/// The steps of the shipped workflow have 30 s.
 const MARGIN_MS: u64 = 1_000;
 
-/// How patient the agent of a service is: as it ships, with what the command line asks for.
+/// The agent's settings for a service: the defaults, with the options of the command line.
 fn policy(settings: &RemoteSettings, service: Service) -> Policy {
     let mut health = HealthPolicy::default();
     if let Some(release_max) = settings.release_max {
@@ -95,7 +94,7 @@ fn policy(settings: &RemoteSettings, service: Service) -> Policy {
     Policy { margin_ms: MARGIN_MS, health, memo, ..Policy::default() }
 }
 
-/// All agents, or all that is wrong.
+/// All agents, or all errors.
 fn all_or_bad(agents: [Result<Arc<HttpAgent>, BadVariable>; 3]) -> Result<Agents, BadConfig> {
     match agents {
         [Ok(inventory), Ok(payment), Ok(shipping)] => Ok([inventory, payment, shipping]),

@@ -1,4 +1,4 @@
-//! What one service remembers, and what it therefore does with a call. Pure: the time comes in as an argument.
+//! The state of one stand-in, and its decision about a call. Pure: the time comes in as an argument.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use standins::{Behaviour, Entry, Operation, Side, UNDO_SUFFIX, Verdict, forward_
 use super::pace::Pace;
 use super::switches::Switches;
 
-/// The keys that a service has seen. A call and its undo share one entry.
+/// The known keys of a service. A call and its undo share one entry.
 #[derive(Debug)]
 pub struct Ledger {
     keys_max: usize,
     entries: HashMap<Arc<str>, Entry>,
-    /// Keys by age, for forgetting.
+    /// Keys by age, oldest dropped first.
     oldest_first: VecDeque<Arc<str>>,
     totals: Totals,
     pace: Pace,
     switches: Switches,
 }
 
-/// What happened at a service, without saying to whom.
+/// The totals of a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Calls.
     pub calls: u64,
-    /// Calls among them that came while the whole service was switched off.
+    /// Calls while the whole service was switched off.
     pub calls_while_down: u64,
-    /// Effects, those of undos included.
+    /// Effects, including undos.
     pub effects: u64,
-    /// Keys that were forgotten to make room.
+    /// Keys dropped to make room.
     pub forgotten: u64,
 }
 
 impl Ledger {
-    /// Remembers the newest `keys_max` keys. A key that was forgotten is a new one.
+    /// Keeps the newest `keys_max` keys. A dropped key counts as new.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
         Self {
@@ -49,29 +49,29 @@ impl Ledger {
         }
     }
 
-    /// What holds for the whole service, to look at and to change.
+    /// The switches of the whole service.
     pub const fn switches(&mut self) -> &mut Switches {
         &mut self.switches
     }
 
-    /// What happened so far.
+    /// The effects so far.
     #[must_use]
     pub const fn totals(&self) -> Totals {
         self.totals
     }
 
-    /// The largest number of calls in any second since this was last asked; from now on it counts anew.
+    /// Takes the largest number of calls in any second since the last call of this function.
     pub fn take_peak(&mut self) -> u64 {
         std::mem::take(&mut self.pace).peak()
     }
 
-    /// Takes one call with an idempotency key at `now_ms` of any clock that does not go back.
+    /// Decides one call with an idempotency key at `now_ms` of a monotonic clock.
     pub fn call(&mut self, key: &str, operation: Operation, behaviour: &Behaviour, now_ms: u64) -> Verdict {
         let Switches { down, forget_keys } = self.switches;
         self.totals.calls += 1;
         self.totals.calls_while_down += u64::from(down);
         self.pace.count(now_ms);
-        // What holds for all calls holds for this one.
+        // The service's switches come first.
         let behaviour = Behaviour {
             down: down || behaviour.down,
             forget_keys: forget_keys || behaviour.forget_keys,
@@ -85,7 +85,7 @@ impl Ledger {
         verdict
     }
 
-    /// What happened so far.
+    /// The effects so far.
     #[must_use]
     pub fn effects(&self) -> ServiceEffects {
         let mut keys = BTreeMap::new();
@@ -119,38 +119,38 @@ const fn told(side: &Side) -> KeyEffects {
     KeyEffects { effects: side.effects, calls: side.calls }
 }
 
-/// What happened at one service, as told under `/effects`.
+/// The effects of one service, as `/effects` shows them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ServiceEffects {
-    /// Calls in all.
+    /// All calls.
     pub calls: u64,
-    /// Calls among them that came while the whole service was switched off.
+    /// Calls while the whole service was switched off.
     #[serde(default)]
     pub calls_while_down: u64,
-    /// Effects in all, those of undos included.
+    /// All effects, including undos.
     pub effects: u64,
-    /// Keys that were forgotten to make room.
+    /// Keys dropped to make room.
     pub forgotten: u64,
-    /// By idempotency key; an undo has its own.
+    /// By idempotency key; an undo has its own key.
     pub keys: BTreeMap<String, KeyEffects>,
 }
 
 impl ServiceEffects {
-    /// What happened for a key; nothing for one never heard of.
+    /// The record of a key; empty for an unknown key.
     #[must_use]
     pub fn of(&self, key: &str) -> KeyEffects {
         self.keys.get(key).copied().unwrap_or_default()
     }
 }
 
-/// What happened for one idempotency key.
+/// The record of one idempotency key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct KeyEffects {
-    /// How often it was carried out; more than 1 only at a service that does not honour its keys.
+    /// Executions; more than 1 only at a service that ignores its keys.
     pub effects: u64,
-    /// How often it was asked for.
+    /// Calls with this key.
     pub calls: u64,
 }
 

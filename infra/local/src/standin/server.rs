@@ -1,6 +1,6 @@
 //! The stand-ins on a socket.
 
-#![expect(clippy::disallowed_methods, reason = "a stand-in is the outside world: it has a clock of its own")]
+#![expect(clippy::disallowed_methods, reason = "a stand-in is an external service with its own clock")]
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,15 +16,15 @@ use super::ledger::{Ledger, ServiceEffects, Totals};
 use super::switches::{Change, Switches};
 use crate::http_server::{HangUp, Server};
 
-/// Keys that each service of `stepwarden serve` remembers: more than can be under way at once, and some 5 MB in all.
+/// Keys that each service of `stepwarden serve` keeps: more than can be in flight at once, and about 5 MB in all.
 pub const KEYS_SERVE: usize = 8_192;
-/// For tests that look at every key.
+/// For tests that check every key.
 pub const KEYS_UNLIMITED: usize = usize::MAX;
 
-/// Slow calls at a stop are cut off after this time: whoever called will call again.
+/// The grace of slow calls at a stop. The caller retries a cancelled call.
 const GRACE_MS: u64 = 200;
 
-/// What happened at each service.
+/// The effects of each service.
 pub type Effects = BTreeMap<Service, ServiceEffects>;
 
 /// Three services on one socket.
@@ -42,10 +42,10 @@ struct Ledgers {
 }
 
 impl StandIns {
-    /// Serves on `listener`; each service remembers its newest `keys_max` idempotency keys.
+    /// Serves on `listener`; each service keeps its newest `keys_max` idempotency keys.
     ///
     /// # Errors
-    /// Those of [`Server::start`].
+    /// The errors of [`Server::start`].
     pub fn start(listener: TcpListener, keys_max: usize) -> std::io::Result<Self> {
         let by_service = Service::ALL.map(|_| Mutex::new(Ledger::new(keys_max)));
         let ledgers = Arc::new(Ledgers { started: Instant::now(), by_service });
@@ -58,7 +58,7 @@ impl StandIns {
     /// Serves on a free port of the loopback interface.
     ///
     /// # Errors
-    /// Where no port can be bound.
+    /// If no port can be bound.
     pub async fn start_anywhere(keys_max: usize) -> std::io::Result<Self> {
         Self::start(TcpListener::bind(("127.0.0.1", 0)).await?, keys_max)
     }
@@ -69,41 +69,41 @@ impl StandIns {
         format!("http://{}", self.server.address())
     }
 
-    /// The base URL of one, as an agent is told it.
+    /// The base URL of one service, as an agent gets it.
     #[must_use]
     pub fn url_of(&self, service: Service) -> String {
         format!("{}/{service}", self.url())
     }
 
-    /// What happened so far, the same as `GET /effects` tells.
+    /// The effects so far, as in `GET /effects`.
     #[must_use]
     pub fn effects(&self) -> Effects {
         self.ledgers.effects()
     }
 
-    /// Switches a whole service off, or on again: while it is down it answers 503 to every call.
+    /// Switches a whole service off or on. While off, it answers 503 to every call.
     pub fn set_down(&self, service: Service, down: bool) {
         self.ledgers.with(service, |ledger| ledger.switches().down = down);
     }
 
-    /// Makes a whole service overlook idempotency keys, or honour them again.
+    /// Makes a whole service ignore idempotency keys, or honour them again.
     pub fn set_forget_keys(&self, service: Service, forget_keys: bool) {
         self.ledgers.with(service, |ledger| ledger.switches().forget_keys = forget_keys);
     }
 
-    /// How much happened at a service so far.
+    /// The totals of a service.
     #[must_use]
     pub fn totals(&self, service: Service) -> Totals {
         self.ledgers.with(service, |ledger| ledger.totals())
     }
 
-    /// The largest number of calls to a service in any second since this was last asked; from now on it counts anew.
+    /// Takes the largest number of calls to a service in any second since the last call of this function.
     #[must_use]
     pub fn take_peak(&self, service: Service) -> u64 {
         self.ledgers.with(service, Ledger::take_peak)
     }
 
-    /// Answers what is under way and ends.
+    /// Answers the requests in flight and stops.
     pub async fn stop(self) {
         self.server.stop().await;
     }

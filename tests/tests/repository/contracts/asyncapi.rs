@@ -121,7 +121,7 @@ fn queues_are_as_the_template_makes_them() {
 fn address(pattern: &str, resource: &str) -> String {
     let priority = if resource.contains("High") { "-high" } else { "" };
     let agent = resource.trim_end_matches("DeadLetters").trim_end_matches("Queue").trim_end_matches("High");
-    pattern.replace("{priority}", priority).replace("{agent}", &agent.to_lowercase())
+    pattern.replace("{lane}", priority).replace("{agent}", &agent.to_lowercase())
 }
 
 /// A queue's name, with the stack's as the channel writes it.
