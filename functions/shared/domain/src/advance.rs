@@ -1,8 +1,9 @@
-//! Carrying out what the state machine decides, in the one order that loses nothing (rule 2): commit, then send. The
-//! caller then lets the message go that caused it.
+//! Carries out the decisions of the state machine, in the one order that loses nothing (rule 2): commit, then send.
+//! The caller then acknowledges the message that caused it.
 //!
-//! Killed before the commit, nothing happened and the message comes again. Killed between commit and send, the message
-//! comes again as a redelivery, finds the change made, and what follows from it is sent again for the same attempt.
+//! A crash before the commit leaves no trace, and the message comes again. After a crash between commit and send, the
+//! message comes again as a redelivery. It finds the change made, and the messages that follow are sent again for the
+//! same attempt.
 
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,7 @@ use crate::task::{Notice, Task};
 use crate::trace;
 use crate::workflow::Workflow;
 
-/// What it takes to advance a task.
+/// The ports that advance a task.
 pub trait AdvancePorts: HasStore + HasQueues + HasEvents + HasEnvironment {}
 
 impl<P: HasStore + HasQueues + HasEvents + HasEnvironment> AdvancePorts for P {}
@@ -34,13 +35,13 @@ impl<P: HasStore + HasQueues + HasEvents + HasEnvironment> AdvancePorts for P {}
 /// Why a task could not be advanced. The message that asked for it stays on its queue.
 #[derive(Debug, thiserror::Error)]
 pub enum AdvanceError {
-    /// Store, queue or order could not be reached.
+    /// Store, queue or order is unavailable.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The task is pinned to a workflow that this deployment does not have.
+    /// The task is pinned to a workflow that is not part of this deployment.
     #[error("order {order_id} needs workflow {workflow} version {version}, which this deployment does not have")]
     UnknownWorkflow {
-        /// Whose task.
+        /// The task's order.
         order_id: OrderId,
         /// Name of the workflow.
         workflow: Arc<str>,
@@ -50,23 +51,24 @@ pub enum AdvanceError {
     /// The stored record contradicts itself.
     #[error("order {order_id}: {source}")]
     Impossible {
-        /// Whose task.
+        /// The task's order.
         order_id: OrderId,
-        /// What is wrong with it.
+        /// The contradiction.
         source: Impossible,
     },
     /// A task without its order: the store broke its promise to write both or neither.
     #[error("the order of task {0} is missing")]
     OrderMissing(OrderId),
-    /// Too many others change the same task.
+    /// Too many instances change the same task.
     #[error("order {0}: lost {CONFLICTS_MAX} conditional writes in a row")]
     Contended(OrderId),
 }
 
-/// Applies an event to an order's task: reads, decides, commits, and sends what follows. `None`: there is no such task.
+/// Applies an event to an order's task: reads, decides, commits, and sends the messages that follow. `None`: there is
+/// no such task.
 ///
 /// # Errors
-/// [`AdvanceError`]; doing it again is always right.
+/// [`AdvanceError`]. A repeat is always safe.
 pub async fn advance(
     ports: &impl AdvancePorts,
     instance: &Instance,
@@ -78,7 +80,7 @@ pub async fn advance(
     };
     let sent = send(ports, &settled).await?;
     if !sent.is_empty() {
-        // If this is not written, the supervisor sends the notices again: that is only a repeat.
+        // If this write fails, the supervisor sends the notices again, which is a harmless repeat.
         if let Err(error) = settle(ports, instance, order_id, Event::Sent { notices: &sent }).await {
             tracing::warn!(%order_id, "sent notices could not be struck: {error}");
         }
@@ -94,7 +96,7 @@ struct Settled<'a> {
     verdict: Verdict,
 }
 
-/// Reads, decides and commits, until the write is won.
+/// Reads, decides and commits, until a write is won.
 async fn settle<'a>(
     ports: &impl AdvancePorts,
     instance: &'a Instance,
@@ -149,14 +151,14 @@ async fn settle<'a>(
     Err(AdvanceError::Contended(order_id))
 }
 
-/// Whether a write that was answered with a conflict was done all the same: its answer was lost, somebody else wrote, and
-/// the repeat that the store's client made by itself found neither the version before nor its own nonce. The line that
-/// it added to the history is there then, and what follows from it is still to be sent.
+/// Whether a write that ended in a conflict was committed all the same: its answer was lost, and another instance
+/// wrote the next version. The store client's own retry then found neither the previous version nor its nonce. The
+/// history then contains the line that this write added, and the messages that follow from it are still due.
 fn has_happened(write: &Task, stored: &Task) -> bool {
     write.history.last().is_some_and(|line| stored.history.contains(line))
 }
 
-/// Sends what follows from a committed state, and gives the notices that were sent.
+/// Sends the messages that follow from a committed state, and returns the notices that were sent.
 async fn send(ports: &impl AdvancePorts, settled: &Settled<'_>) -> Result<Vec<Notice>, AdvanceError> {
     let Settled { task, workflow, effects, .. } = settled;
     if effects.is_empty() {
@@ -175,7 +177,8 @@ async fn send(ports: &impl AdvancePorts, settled: &Settled<'_>) -> Result<Vec<No
     Ok(try_join_all(outcomes).await?.into_iter().flatten().collect())
 }
 
-/// Sends one message. A notice that cannot be sent does not hold up the order: the supervisor sends it until it is.
+/// Sends one message. A notice that cannot be sent does not hold up the order: the supervisor sends it until it is
+/// confirmed.
 async fn send_one(
     ports: &impl AdvancePorts,
     task: &Task,

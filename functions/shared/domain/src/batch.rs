@@ -1,4 +1,4 @@
-//! A batch of messages: each record is handled by itself, all of them at the same time, and fails alone.
+//! A batch of messages: its records are handled concurrently, and each fails alone.
 
 use std::fmt;
 use std::future::Future;
@@ -13,7 +13,7 @@ use crate::trace;
 
 pub use crate::delivery::Record;
 
-/// How the handling of a record ended, where it did not fail.
+/// How the handling of a record ended, unless it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Handled {
     /// Its work is done.
@@ -22,12 +22,12 @@ pub enum Handled {
     Later,
 }
 
-/// The records of a batch that are to be delivered again; all others may be deleted.
+/// The records of a batch that must be delivered again. All others may be deleted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Failures(pub Vec<Receipt>);
 
-/// Handles the records of a batch concurrently. A record whose body is no message, whose handling fails or panics is
-/// reported as a failure, and its neighbours are not touched. All that happens to a record is in the span that `span` has
+/// Handles the records of a batch concurrently. A record is reported as failed if its body is no message, or if its
+/// handling fails or panics. Its neighbours are unaffected. The work on a record runs in the span that `span` makes
 /// for it.
 pub async fn each<M, Handle, Handling, Error>(
     batch: Vec<Delivery<M>>,
@@ -63,7 +63,7 @@ where
     Failures(join_all(handling).await.into_iter().flatten().collect())
 }
 
-/// Whether a record need not be delivered again; tells why it is not done.
+/// Whether a record need not be delivered again. Logs the reason if it must be.
 fn is_done<Error: fmt::Display>(
     ended: std::thread::Result<Result<Handled, Error>>,
     Receipt { message_id, .. }: &Receipt,

@@ -1,13 +1,13 @@
-//! The Scheduler-Agent-Supervisor pattern itself, pure.
+//! The Scheduler-Agent-Supervisor pattern, pure.
 //!
 //! This crate holds the records ([`order`], [`task`]), the [`workflow`], the state machine ([`machine`]), the
-//! [`message`]s and the [`ports`]. What happens to an order is decided in one place, [`machine::decide`], which looks at
-//! a task and an event and says what to write and what to send, and does neither; [`advance`] does both, in the one
-//! order that loses nothing: commit, then send, then let the message go.
+//! [`message`]s and the [`ports`]. One function makes every decision about an order: [`machine::decide`]. It takes a
+//! task and an event, returns the task to write and the messages to send, and performs neither. [`advance`] performs
+//! both in the one order that loses nothing: commit, then send, then acknowledge.
 //!
 //! What must never be here: AWS, SQLite, an async runtime, a clock, randomness, the environment. `now`, ids and random
-//! bits come in as arguments or through a port, so that a test or a simulation decides about them. The crate depends on
-//! no other crate of the workspace.
+//! bits come in as arguments or through a port, so that a test or a simulation controls them. The crate depends on no
+//! other crate of the workspace.
 
 pub mod advance;
 pub mod backoff;

@@ -1,4 +1,4 @@
-//! Every bound of the system in one place (rule 15). A value beyond its bound gets a clear error.
+//! All limits of the system (rule 15). A value beyond its limit gets a clear error.
 
 /// Largest order document, in bytes of JSON text as posted.
 pub const DOCUMENT_BYTES_MAX: usize = 128 * 1024;
@@ -30,36 +30,37 @@ pub const HISTORY_MAX: usize = 50;
 pub const FAILURES_MAX: u32 = 1_000;
 /// Longest `complete_within` of a step, in milliseconds: the 12 hours for which SQS can hide a message.
 pub const COMPLETE_WITHIN_MS_MAX: u64 = 12 * 60 * 60 * 1_000;
-/// How long a step may be tried in one direction unless its workflow says otherwise, in milliseconds: services commonly
-/// keep idempotency keys for a day.
+/// Default of the longest time for which a step is tried in one direction, in milliseconds. Services commonly keep
+/// idempotency keys for a day.
 pub const HORIZON_MS_DEFAULT: u64 = 12 * 60 * 60 * 1_000;
-/// Longest such time, in milliseconds.
+/// Largest horizon, in milliseconds.
 pub const HORIZON_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// Shortest `complete_within` of a step, in milliseconds.
 pub const COMPLETE_WITHIN_MS_MIN: u64 = 100;
-/// Longest delay of a queued message, in milliseconds: the 15 minutes that SQS allows. What waits longer is started by the
-/// supervisor.
+/// Longest delay of a queued message, in milliseconds: SQS allows 15 minutes. The supervisor starts a step that waits
+/// longer.
 pub const DELAY_MS_MAX: u64 = 15 * 60 * 1_000;
-/// Longest time for which an agent can put off a step, in milliseconds.
+/// Longest deferral of a step by its agent, in milliseconds.
 pub const DEFERRAL_MS_MAX: u64 = 15 * 60 * 1_000;
-/// Records in one batch that a handler is given.
+/// Largest number of records in one batch.
 pub const BATCH_MAX: usize = 10;
 /// Orders on one page of a list.
 pub const PAGE_MAX: usize = 100;
 /// Longest `Prefer: wait`, in seconds.
 pub const WAIT_S_MAX: u64 = 20;
-/// How much too early a wake may come and be sent once more, in milliseconds: clocks differ. Where they differ by more, the
-/// supervisor starts what waits. More would let wakes go on that are for nobody, where very many steps wait side by side.
+/// A wake that comes up to this many milliseconds early is sent once more, since clocks differ. If they differ by
+/// more, the supervisor starts the step. Keep it small: with many waiting steps, a larger tolerance lets surplus wakes
+/// circulate.
 pub const EARLY_MS_MAX: u64 = 200;
 /// Conditional writes lost in a row before a message goes back to its queue.
 pub const CONFLICTS_MAX: u32 = 100;
-/// Conditional writes lost in a row before the loser waits a moment, so that many who change one task take turns.
+/// Conditional writes lost in a row before the loser waits a moment, so that many writers of one task take turns.
 pub const CONFLICTS_AT_ONCE_MAX: u32 = 4;
-/// Longest such moment, in milliseconds.
+/// Longest such wait, in milliseconds.
 pub const CONFLICT_WAIT_MS_MAX: u64 = 20;
-/// Shards of the index `watch` unless a deployment says otherwise.
+/// Default number of shards of the index `watch`.
 pub const SHARDS: u8 = 16;
-/// Most of them: a shard is written with two digits.
+/// Largest number of shards: a shard is written with two digits.
 pub const SHARDS_MAX: u8 = 99;
 
 #[cfg(test)]
@@ -70,7 +71,7 @@ mod tests {
     fn the_bounds_are_those_that_applications_and_platforms_count_on() {
         // The contract with applications.
         assert_eq!((DOCUMENT_BYTES_MAX, OUTPUT_BYTES_MAX, STEPS_MAX), (131_072, 16_384, 50));
-        // A task is one item with all its outputs, of which the store takes 400 KB.
+        // A task is one item with all its outputs, and the store takes 400 KB.
         assert_eq!(OUTPUTS_BYTES_MAX, 262_144);
         // A queue hides a message for at most 12 hours and delays one for at most 15 minutes.
         assert_eq!((COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX, DEFERRAL_MS_MAX), (43_200_000, 900_000, 900_000));

@@ -1,4 +1,4 @@
-//! The messages between the functions. JSON; tolerant of additions, since two versions may run side by side.
+//! The messages between the functions. JSON; readers ignore additions, since two versions may run side by side.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl SchedulerMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Wake {
-    /// Whose task.
+    /// The order to look at.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
     /// Messages in the chain that led here (rule 15).
@@ -61,22 +61,22 @@ pub struct Reply {
     pub direction: Direction,
     /// From the request.
     pub attempt: u32,
-    /// How it ended.
+    /// The outcome of the attempt.
     pub outcome: Outcome,
     /// From the request.
     #[serde(default)]
     pub hops: u32,
 }
 
-/// How an attempt ended. An attempt without an answer has no outcome: the agent stays silent (rule 6).
+/// The outcome of an attempt. An attempt without an answer has none: the agent stays silent (rule 6).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
-    /// The service did it, or had done it already.
+    /// The service did the work, now or earlier.
     Done(Json),
-    /// The service said no for good.
+    /// The service rejected the step for good.
     Failed(Failure),
-    /// The service is known to fail, so the attempt was given back without a call, or without one that could count: try
-    /// again later, and count nothing.
+    /// The attempt was given back, since the service is known to fail. There was no call, or none that could count.
+    /// The step is tried again later, and no failure is counted.
     Deferred(Deferral),
 }
 
@@ -84,11 +84,11 @@ pub enum Outcome {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Deferral {
-    /// How long to wait, in milliseconds; at most [`DEFERRAL_MS_MAX`](crate::limits::DEFERRAL_MS_MAX) counts.
+    /// The time to wait, in milliseconds, cut to [`DEFERRAL_MS_MAX`](crate::limits::DEFERRAL_MS_MAX).
     pub wait_ms: u64,
 }
 
-/// A failure that no retry will mend.
+/// A permanent failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Failure {
@@ -102,14 +102,14 @@ pub struct Failure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Command {
-    /// Whose task.
+    /// The order to act on.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
     /// What to do.
     pub action: Action,
-    /// Who commands it.
+    /// The operator.
     pub by: Arc<str>,
-    /// Why.
+    /// The operator's reason.
     pub reason: Arc<str>,
     /// The task's version that the operator saw. A resubmit that was meant for an earlier error is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,21 +119,21 @@ pub struct Command {
     pub bulk: Option<Arc<str>>,
 }
 
-/// What an operator can command.
+/// The actions of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Action {
     /// Take the failed steps of a task in `Error` back to `Pending`.
     Resubmit,
-    /// Undo a task that is not finished.
+    /// Compensate a task that is not finished.
     Cancel,
-    /// Start nothing new for a task until it is resumed.
+    /// Start no step of a task until it is resumed.
     Pause,
     /// Go on with a paused task.
     Resume,
 }
 
 impl Action {
-    /// All of them.
+    /// All actions.
     pub const ALL: [Self; 4] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume];
 
     /// The word used in messages.
@@ -148,24 +148,25 @@ impl Action {
     }
 }
 
-/// A message on an agent's queue: carry out, or take back, one step.
+/// A message on an agent's queue: carry out, or undo, one step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Request {
-    /// Whose step.
+    /// The order of the step.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
     /// The step's name.
     pub step: Arc<str>,
-    /// Carry out, or take back.
+    /// Carry out, or undo.
     pub direction: Direction,
     /// Fencing token, to be repeated in the reply.
     pub attempt: u32,
     /// The same over all attempts of the step in this direction (rule 4).
     pub idempotency_key: Arc<str>,
-    /// No answer after this time, by the agent's clock.
+    /// The agent sends no answer after this time, by its own clock.
     pub complete_by: Timestamp,
-    /// What is left until `CompleteBy` at the time of sending, in milliseconds; the agent takes the earlier (rule 6).
+    /// The time left until `CompleteBy` when the request was sent, in milliseconds. The agent takes the earlier (rule
+    /// 6).
     pub budget_ms: u64,
     /// Messages in the chain that led here, to be repeated in the reply.
     #[serde(default)]
@@ -209,7 +210,7 @@ pub fn idempotency_key(order_id: OrderId, step: &str, direction: Direction) -> A
 pub struct CloudEvent {
     /// Always `1.0`.
     pub specversion: Arc<str>,
-    /// The same for every sending of the same event, so that a receiver can tell repeats.
+    /// The same for every sending of the same event, so that a receiver recognises repeats.
     pub id: Arc<str>,
     /// Always `stepwarden`.
     pub source: Arc<str>,
@@ -223,7 +224,7 @@ pub struct CloudEvent {
     pub time: Timestamp,
     /// Always `application/json`.
     pub datacontenttype: Arc<str>,
-    /// What the event says.
+    /// The payload of the event.
     pub data: Json,
 }
 

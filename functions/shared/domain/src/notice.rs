@@ -1,4 +1,4 @@
-//! What applications and operators are told, as CloudEvents (rules 10 and 11).
+//! The messages to applications and operators, as CloudEvents (rules 10 and 11).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 /// Transitions shown in an alert.
 const ALERT_HISTORY_MAX: usize = 15;
 
-/// What a status message says.
+/// The data of a status message.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Status<'a> {
@@ -27,7 +27,7 @@ struct Status<'a> {
     reason: Option<&'a Reason>,
 }
 
-/// What an alert says: where the order stands, what was tried, and what the operator can do.
+/// The data of an alert: the state of the order, its last attempts, and the possible actions.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Alert<'a> {
@@ -35,12 +35,12 @@ struct Alert<'a> {
     status: Status<'a>,
     process_state: ProcessState,
     failed_steps: Vec<FailedStep<'a>>,
-    /// What happened last: each attempt with its time.
+    /// The last events: each attempt with its time.
     history: Vec<Line<'a>>,
     actions: [&'static str; 2],
 }
 
-/// What an alert about a reply channel says. The order itself is not held up by it.
+/// The data of an alert about a reply channel. It does not hold up the order.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct ChannelAlert<'a> {
@@ -48,7 +48,7 @@ struct ChannelAlert<'a> {
     status: Status<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reply_channel: Option<&'a str>,
-    /// The messages that it did not take.
+    /// The messages that the channel did not take.
     unsent: Vec<&'static str>,
 }
 
@@ -63,7 +63,7 @@ struct FailedStep<'a> {
     last_error: Option<&'a StepError>,
 }
 
-/// The event for a notice of this task. Its id is the same at every sending, so that a receiver can tell repeats.
+/// The event for a notice of this task. Its id is the same at every sending, so that a receiver recognises repeats.
 #[must_use]
 pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> CloudEvent {
     let status = Status {

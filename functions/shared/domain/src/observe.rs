@@ -1,23 +1,23 @@
-//! What happened to a task, as metrics and as lines of the log.
+//! The events of a task, as metrics and as log lines.
 //!
-//! Metrics are no proof. A commit whose answer was lost is found made when its message comes again, and that repeat
-//! changes nothing, so such a transition may be counted by nobody. What is true stands in the task and its history.
+//! Metrics are no proof. If the answer of a commit is lost, the repeat finds the change made and changes nothing, so
+//! the transition may stay uncounted. The task and its history are authoritative.
 
 use crate::id::OrderId;
 use crate::task::{Attempt, Direction, ProcessState, Reason, Task, What};
 
-/// The target of the events that are nothing but metrics. They have the level `DEBUG`.
+/// The target of events that are only metrics. They have the level `DEBUG`.
 pub const METRICS: &str = "stepwarden_metrics";
-/// The target of the events that tell a person the way of an order: accepted, each step claimed and done, how it ended.
-/// They have the level `INFO`, and are metrics besides.
+/// The target of events that log an order's progress: accepted, each step claimed and done, the end. They have the
+/// level `INFO`, and are metrics too.
 pub const ORDERS: &str = "orders";
 
-/// Tells that an order was accepted: from here on it cannot be lost.
+/// Logs that an order was accepted: from here on it cannot be lost.
 pub fn accepted(order_id: OrderId, caller: &str) {
     tracing::info!(target: ORDERS, %order_id, monotonic_counter.orders_accepted = 1, caller, "order accepted");
 }
 
-/// Counts and logs what happened to a task, which is shown as it is after it. Costs nothing where nobody listens.
+/// Counts and logs the events of a task, with its state after them. Costs next to nothing without a subscriber.
 pub fn tell(after: &Task, happened: &[What]) {
     let is_counted = tracing::enabled!(target: METRICS, tracing::Level::DEBUG);
     if is_counted || tracing::enabled!(target: ORDERS, tracing::Level::INFO) {
@@ -27,14 +27,14 @@ pub fn tell(after: &Task, happened: &[What]) {
     }
 }
 
-/// An event for the metrics. What it is called here is the metric's name.
+/// An event for the metrics. The name of the field is the metric's name.
 macro_rules! count {
     ($task:ident, $($fields:tt)*) => {
         tracing::debug!(target: METRICS, order_id = %$task.order_id, $($fields)*)
     };
 }
 
-/// The same for what matters to a person.
+/// The same, for events that matter to a person.
 macro_rules! say {
     ($task:ident, $($fields:tt)*) => {
         tracing::info!(target: ORDERS, order_id = %$task.order_id, $($fields)*)
@@ -92,9 +92,9 @@ fn emit(task: &Task, what: &What) {
         }
         What::Paused => say!(task, monotonic_counter.orders_paused = 1, workflow, "order paused"),
         What::Resumed => say!(task, monotonic_counter.orders_resumed = 1, workflow, "order resumed"),
-        // Counted where the order is accepted, the step fails and the order turns round.
+        // Acceptance, the failure of the step and the start of the compensation count these.
         What::Submitted | What::GivenUp(_) | What::Cancelled => {}
-        // No claim enters these by a line, and no decision gives a text.
+        // A claim enters these states without a line of its own, and no decision produces a text.
         What::Entered { state: ProcessState::Pending | ProcessState::Processing } | What::Other { .. } => {}
     }
 }
@@ -103,7 +103,7 @@ fn expired(task: &Task, Attempt { step, number: attempt, .. }: &Attempt) {
     say!(task, monotonic_counter.attempts_expired = 1, %step, attempt, "step expired");
 }
 
-/// A step that is done, and how long it took: from the first claim in its direction, or since an operator resubmitted it.
+/// A step that is done, and its duration: from the first claim in its direction, or from an operator's resubmit.
 fn done(task: &Task, Attempt { step: name, direction, number: attempt }: &Attempt) {
     let Some(latency_ms) = step_latency_ms(task, name) else { return };
     match direction {
@@ -116,7 +116,7 @@ fn done(task: &Task, Attempt { step: name, direction, number: attempt }: &Attemp
     }
 }
 
-/// `None` where the same decision turned the order round, so that the step starts afresh.
+/// `None` if the same decision started the compensation, which resets the step.
 fn step_latency_ms(task: &Task, name: &str) -> Option<u64> {
     let (_, step) = task.step(name)?;
     step.started_at.zip(step.finished_at).map(|(from, to)| from.ms_until(to))
@@ -129,7 +129,7 @@ fn order_latency_ms(task: &Task) -> u64 {
     first.zip(last).map_or(0, |(first, last)| first.ms_until(last))
 }
 
-/// The code for which an order is undone, also where its undo has failed since.
+/// The code of the compensation's reason, even if an undo has failed since.
 fn reason_of_undo(task: &Task) -> &str {
     let reason = task.reason.as_ref();
     let earlier = reason.and_then(|reason| reason.earlier.as_deref());

@@ -1,8 +1,8 @@
-//! What a trace of an order is made of: one order is one trace over all functions.
+//! The content of an order's trace: one order is one trace over all functions.
 //!
-//! The trace's id is the order's, so nothing has to be stored: an order that a supervisor wakes hours later, or that a
-//! process goes on with after a restart, is still in its trace. What a message carries is only the span that sent it, as
-//! the W3C's `traceparent`. Without it, or where it is of another trace, the span that handles the message has no parent.
+//! The trace's id is the order's, so nothing is stored. A wake hours later, or a restart of the process, stays in the
+//! same trace. A message carries only the span that sent it, as the W3C's `traceparent`. If that is missing or belongs
+//! to another trace, the span that handles the message has no parent.
 //!
 //! Spans are those of `tracing` under the target [`TRACES`]; whoever listens to that makes traces of them, and where nobody
 //! does they cost a look at a flag. Their fields are the span's attributes, but for these:
@@ -29,36 +29,36 @@ use crate::task::{Direction, Task};
 
 pub use crate::traceparent::{NotATraceParent, TraceParent};
 
-/// The target of spans that are part of an order's trace, and of events that add to them. They have the level `TRACE`, so
-/// that nobody listens to them by the way.
+/// The target of spans that are part of an order's trace, and of events that add to them. They have the level `TRACE`,
+/// so that no subscriber gets them by accident.
 pub const TRACES: &str = "stepwarden_traces";
 
-/// The name of the header, and of the attribute of a message, that a [`TraceParent`] is carried in.
+/// The name of the header and of the message attribute that carry a [`TraceParent`].
 pub const TRACEPARENT: &str = "traceparent";
 
 thread_local! {
     static CURRENT: Cell<Option<TraceParent>> = const { Cell::new(None) };
 }
 
-/// The span that this thread is in, which whatever is sent now carries on. `None` where nobody makes traces.
+/// The current span of this thread; outgoing messages carry it. `None` without a trace subscriber.
 #[must_use]
 pub fn current() -> Option<TraceParent> {
     CURRENT.get()
 }
 
-/// For whoever makes the traces: this thread enters or leaves a span. Gives the one that it was in.
+/// For the trace subscriber: this thread enters or leaves a span. Returns the previous one.
 pub fn set_current(span: Option<TraceParent>) -> Option<TraceParent> {
     CURRENT.replace(span)
 }
 
-/// An event that adds to the span that it is in.
+/// An event that adds to the current span.
 macro_rules! say {
     ($($fields:tt)*) => {
         tracing::event!(target: TRACES, tracing::Level::TRACE, { $($fields)* }, "said")
     };
 }
 
-/// A request that puts an order on its way, which may be part of somebody else's trace.
+/// A request that submits an order. It may be part of a caller's trace.
 #[must_use]
 pub fn posted(order_id: OrderId, link: Option<TraceParent>) -> Span {
     tracing::trace_span!(
@@ -107,13 +107,14 @@ pub fn called(agent: &str, order_id: OrderId, retries: u32) -> Span {
     )
 }
 
-/// A supervisor's look at an order that is due.
+/// A supervisor's sweep of an order that is due.
 #[must_use]
 pub fn found(order_id: OrderId) -> Span {
     tracing::trace_span!(target: TRACES, "find", %order_id, stepwarden.order_id = %order_id)
 }
 
-/// The present span, a client's, posts to an operation of a service. What stands before it in the URL may be a secret.
+/// The current span is a client call to an operation of a service. The URL before the operation is omitted, since it
+/// may contain a secret.
 pub fn posts(operation: &str, host: Option<&str>, port: Option<u16>) {
     say!(
         otel.name = %format_args!("POST {operation}"),
@@ -124,17 +125,17 @@ pub fn posts(operation: &str, host: Option<&str>, port: Option<u16>) {
     );
 }
 
-/// The status with which the present span's request was answered.
+/// The HTTP status of the answer to the current span's request.
 pub fn answered(status: u16) {
     say!(http.response.status_code = status);
 }
 
-/// What the present span is about.
+/// The step of the current span.
 pub fn is_about(step: &str, direction: Direction, attempt: u32) {
     say!(stepwarden.step = step, stepwarden.direction = direction.name(), stepwarden.attempt = attempt);
 }
 
-/// The message that the present span handles.
+/// The message that the current span handles.
 pub fn is_event(message: &SchedulerMessage) {
     match message {
         SchedulerMessage::Wake(_) => say!(stepwarden.event = "Wake"),
@@ -148,7 +149,7 @@ pub fn is_event(message: &SchedulerMessage) {
     }
 }
 
-/// What the present span changed.
+/// The change that the current span committed.
 pub fn committed(task: &Task) {
     say!(
         stepwarden.workflow = &*task.workflow,
@@ -158,17 +159,17 @@ pub fn committed(task: &Task) {
     );
 }
 
-/// So many conditional writes of the present span were lost.
+/// The number of conditional writes that the current span lost.
 pub fn lost(conflicts: u32) {
     say!(stepwarden.conflicts = conflicts);
 }
 
-/// How the present span ended, in a word.
+/// The outcome of the current span, in a word.
 pub fn ended(outcome: &str) {
     say!(stepwarden.outcome = outcome);
 }
 
-/// The present span failed. What is said goes where logs go: nothing of an order belongs in it.
+/// The current span failed. The text goes to the logs, so it must not contain data of an order.
 pub fn failed(error: &dyn fmt::Display) {
     say!(otel.error = %error);
 }

@@ -1,14 +1,12 @@
-//! Doing a work while holding a named lease, so that one of many does it (rule 13).
+//! Runs a work while holding a named lease, so that one of many instances does it (rule 13).
 //!
-//! A lease is a promise with an end. Its holder renews it at every third of its term, and believes in it only until the
-//! moment at which the last attempt that succeeded was *begun*, plus the term, minus a margin: how long the answer was on
-//! its way does not count. Whatever goes wrong with a renewal (no, an error, silence) ends the work there and then, at
-//! the place where it waits. At the end the lease is given back, however the work ended; only a holder that died leaves
-//! it to the end of its term.
+//! A lease is a promise with an end. Its holder renews it at every third of its term. It trusts the lease until the
+//! start of its last successful renewal, plus the term, minus a margin. The time of the answer on the network does not
+//! count. Any failed renewal (a refusal, an error, silence) cancels the work at once, at its present await. The lease
+//! is released however the work ended. Only a dead holder leaves it to the end of its term.
 //!
-//! What must never happen here: the work goes on without the lease. And what nobody may take for granted all the same:
-//! that two never hold it at once. Clocks differ, and a holder may be frozen between two looks at its clock. A lease only
-//! saves work.
+//! What must never happen here: the work goes on without the lease. What must not be assumed: that two instances never
+//! hold it at once. Clocks differ, and a holder may be frozen between two looks at its clock. A lease only saves work.
 
 mod record;
 #[cfg(test)]
@@ -29,38 +27,38 @@ use crate::time::Timestamp;
 
 pub use record::{acquired, released, renewed};
 
-/// What it takes to hold a lease.
+/// The ports that hold a lease.
 pub trait LeasePorts: HasLeases + HasEnvironment {}
 
 impl<P: HasLeases + HasEnvironment> LeasePorts for P {}
 
-/// How long a lease is.
+/// The duration of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Term {
-    /// How long it lasts without a renewal. Also how long a work stands still whose holder died.
+    /// How long it lasts without a renewal. The work of a dead holder stands still for this long.
     pub term_ms: u64,
-    /// How much earlier its holder stops to believe in it: the clocks of two holders may be so far apart.
+    /// How much earlier its holder stops to trust it: the largest difference between the clocks of two holders.
     pub margin_ms: u64,
 }
 
 /// How holding a lease ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held<T> {
-    /// Somebody else holds it; the work was not begun.
+    /// Another instance holds it; the work was not begun.
     NotAcquired,
-    /// The work is done, and this is what it gave.
+    /// The work is done, with this result.
     Done(T),
-    /// The work was cancelled at some point, because the lease was not safely held any more.
+    /// The work was cancelled, because the lease was no longer safely held.
     Lost(Loss),
 }
 
 /// Why a lease was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
-    /// Somebody else took it.
+    /// Another instance took it.
     #[error("somebody else took the lease")]
     Taken,
-    /// It is not known whether it was renewed.
+    /// The result of the renewal is not known.
     #[error("the lease could not be renewed")]
     NotRenewed,
     /// The answer to a renewal, or the next look at the clock, came too late.
@@ -68,14 +66,14 @@ pub enum Loss {
     TooLate,
 }
 
-/// Does `work` while holding the lease `name` as `owner`, renewing it in the background. `health` tells how the holder
-/// fares: it is written down at each renewal, and once more before the lease is given back, unless it is empty.
+/// Does `work` while holding the lease `name` as `owner`, and renews it in the background. `health` describes the
+/// holder: unless it is empty, it is stored at each renewal, and once more before the release.
 ///
-/// `work` is not polled before the lease is held, and is dropped as soon as it is lost. Where it panics, the lease is
-/// given back and the panic goes on.
+/// `work` is not polled before the lease is held, and is dropped as soon as the lease is lost. If it panics, the lease
+/// is released and the panic goes on.
 ///
 /// # Errors
-/// [`PortError`] when it is not known whether the lease was acquired; the work was not begun.
+/// [`PortError`] if it is not known whether the lease was acquired; the work was not begun.
 pub async fn hold<T>(
     ports: &impl LeasePorts,
     name: &str,
@@ -89,7 +87,7 @@ pub async fn hold<T>(
     let acquiring = pin!(ports.leases().acquire(name, owner, asked_at, term.term_ms));
     let lease = match select(acquiring, pin!(ports.environment().sleep(trust_ms))).await {
         Either::Left((acquired, _)) => acquired?,
-        // If it was acquired all the same, its term will end it.
+        // If it was acquired all the same, its term ends it.
         Either::Right(((), _)) => None,
     };
     let Some(lease) = lease else {
@@ -97,7 +95,7 @@ pub async fn hold<T>(
     };
     let trust = Trust::new(asked_at, term);
     let ended = work_while_trusted(ports, &lease, term, &trust, &health, work).await;
-    // By now the work is dropped: nothing is done any more that the next holder could disturb.
+    // The work is dropped by now, so it cannot disturb the next holder.
     let loss = match &ended {
         Ended::Lost(loss) => Some(*loss),
         Ended::Done(_) | Ended::Panicked(_) => None,
@@ -120,7 +118,7 @@ enum Ended<T> {
     Panicked(Box<dyn Any + Send>),
 }
 
-/// Until when the holder believes in its lease.
+/// The end of the time for which the holder trusts its lease.
 struct Trust(AtomicI64);
 
 impl Trust {
@@ -140,7 +138,7 @@ impl Trust {
     }
 }
 
-/// Polls the work for as long as the lease is safely held.
+/// Polls the work as long as the lease is safely held.
 async fn work_while_trusted<T>(
     ports: &impl LeasePorts,
     lease: &Lease,
@@ -155,7 +153,7 @@ async fn work_while_trusted<T>(
         if let Poll::Ready(loss) = keeping.as_mut().poll(context) {
             return Poll::Ready(Ended::Lost(loss));
         }
-        // An instance that was frozen wakes up with the work ready and the timers not: so the clock is asked each time.
+        // A frozen instance may wake with the work ready before its timers. So each poll asks the clock.
         if ports.environment().now() >= trust.until() {
             return Poll::Ready(Ended::Lost(Loss::TooLate));
         }
@@ -164,7 +162,7 @@ async fn work_while_trusted<T>(
     .await
 }
 
-/// Renews the lease at every third of its term until that does not succeed in time.
+/// Renews the lease at every third of its term, until a renewal does not succeed in time.
 async fn keep(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &Trust, health: &impl Fn() -> String) -> Loss {
     let mut lease = lease.clone();
     loop {
@@ -193,7 +191,7 @@ async fn keep(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &Trust,
     }
 }
 
-/// Leaves the last note and gives the lease back. Neither is waited for longer than the lease would last anyway.
+/// Stores the last health and releases the lease. Neither may take longer than the lease would last.
 async fn give_back(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &Trust, loss: Option<Loss>, note: &str) {
     let may_tell = match loss {
         Some(Loss::Taken) => return,

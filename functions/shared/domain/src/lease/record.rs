@@ -1,4 +1,4 @@
-//! The rules of a lease's record, pure: what it becomes when the lease is acquired, renewed or released.
+//! The rules of a lease's record, pure: its next value when the lease is acquired, renewed or released.
 //!
 //! An adapter that reads and writes in one step calls these functions. The adapter on `DynamoDB` states the same rules as
 //! conditions of its updates; the conformance suite holds both to one behaviour.
@@ -6,8 +6,8 @@
 use crate::ports::{Lease, LeaseRecord};
 use crate::time::Timestamp;
 
-/// The record after `owner` has acquired the lease at `now`; `None` while another term lasts. The epoch goes on counting
-/// also after a release.
+/// The record after `owner` has acquired the lease at `now`; `None` while another term lasts. The epoch keeps counting
+/// after a release.
 #[must_use]
 pub fn acquired(
     stored: Option<&LeaseRecord>,
@@ -29,7 +29,8 @@ pub fn acquired(
     })
 }
 
-/// The record after the holder of `lease` has renewed it at `now`; `None` if the lease is over or another's.
+/// The record after the holder of `lease` has renewed it at `now`; `None` if the lease has ended or another instance
+/// holds it.
 #[must_use]
 pub fn renewed(stored: &LeaseRecord, lease: &Lease, now: Timestamp, term_ms: u64, health: &str) -> Option<LeaseRecord> {
     let expires_at = Some(now.plus_ms(term_ms));
@@ -41,13 +42,13 @@ pub fn renewed(stored: &LeaseRecord, lease: &Lease, now: Timestamp, term_ms: u64
     })
 }
 
-/// The record after the holder of `lease` has released it; `None` if the lease is another's.
+/// The record after the holder of `lease` has released it; `None` if another instance holds it.
 #[must_use]
 pub fn released(stored: &LeaseRecord, lease: &Lease) -> Option<LeaseRecord> {
     is_of(stored, lease).then(|| LeaseRecord { expires_at: None, ..stored.clone() })
 }
 
-/// Whether this is the record of the lease that a holder believes in.
+/// Whether this is the record of the holder's lease.
 fn is_of(stored: &LeaseRecord, lease: &Lease) -> bool {
     stored.expires_at.is_some() && (stored.epoch, &stored.owner) == (lease.epoch, &lease.owner)
 }

@@ -1,11 +1,11 @@
-//! Turning an order round (rule 9).
+//! The start of compensation (rule 9).
 
 use super::turn::Turn;
 use crate::task::{Direction, ProcessState, StepState, What, shortened};
 
 impl Turn<'_> {
-    /// Every step that was ever claimed is to be undone, whether or not it is known to have happened. One whose attempt
-    /// may still run waits for that attempt's `CompleteBy`. Undos that were given up start afresh.
+    /// Turns every claimed step to `Undo`, whether or not its effect is known to have happened. A step whose attempt
+    /// may still run waits for the `CompleteBy` of that attempt. Undos that were given up start afresh.
     pub(super) fn compensate(&mut self, code: &str, message: &str, index: Option<usize>) {
         self.task.process_state = ProcessState::Compensating;
         self.set_reason(code, message, index);
@@ -20,7 +20,7 @@ impl Turn<'_> {
                     step.not_before = None;
                     true
                 }
-                // A dead letter left there until when the attempt may still run.
+                // If a dead letter stopped the step, `not_before` is already the end of its attempt.
                 (Direction::Forward | Direction::Undo, StepState::Error) => true,
                 (Direction::Undo, StepState::Pending | StepState::Processing | StepState::Processed) => false,
             };

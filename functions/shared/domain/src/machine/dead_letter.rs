@@ -1,13 +1,13 @@
-//! What a dead letter means for its order: a message that was delivered too often without success.
+//! The effect of a dead letter on its order. A dead letter is a message that was delivered too often without success.
 
 use super::turn::Turn;
 use super::{DeadLetterSubject, Verdict};
 use crate::task::{StepState, reason};
 
 impl Turn<'_> {
-    /// A dead letter about an attempt that is over, or a wake that came by another way, means nothing any more. One that the
-    /// order still needs stops it and asks an operator, whose resubmit makes a new attempt: that settles message and
-    /// state together.
+    /// Stops the order and asks an operator, if the order still needs the message. The operator's resubmit makes a new
+    /// attempt, which settles message and state together. A dead letter about an attempt that is over changes nothing.
+    /// The same holds for a wake that has become needless.
     pub(super) fn dead_letter(&mut self, dead_letter: &DeadLetterSubject) -> Verdict {
         match dead_letter {
             DeadLetterSubject::Wake => {
@@ -22,7 +22,7 @@ impl Turn<'_> {
                 };
                 let is_current = step.process_state == StepState::Processing
                     && (step.direction, step.attempt) == (*direction, *attempt);
-                // Past its time the attempt is the supervisor's to count, dead letter or not.
+                // After its deadline, the supervisor counts the attempt, with or without a dead letter.
                 let is_in_time = step.complete_by.is_some_and(|at| self.moment.now < at);
                 if !(is_current && is_in_time) {
                     return Verdict::Nothing;
@@ -31,7 +31,7 @@ impl Turn<'_> {
                 let may_run_until = step.complete_by;
                 self.count_failure(index, reason::DEAD_LETTER, &words);
                 self.give_up(index);
-                // Its agent may be at work all the same; should the order be undone, that has to wait for it.
+                // The agent may still be at work. An undo has to wait for it.
                 self.task.steps[index].not_before = may_run_until;
                 self.hold(reason::DEAD_LETTER, &words, Some(index));
             }

@@ -1,15 +1,15 @@
 //! The state machine: how an event changes a task (rules 1 to 15).
 //!
-//! [`decide`] takes a task, its workflow, an event, the time and the instance, and gives the task as it shall be written
-//! and the messages that follow from it. It performs nothing, so it can be run again at will: whoever loses the
-//! conditional write reads again and decides again.
+//! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
+//! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional
+//! write reads again and decides again.
 //!
-//! The rooms: `turn` is the working copy with the elementary moves (claim, complete, fail, hold), `reply`, `sweep`,
-//! `dead_letter` and `operator` say what an event means, `compensation` turns an order round, `watch` says who has to look when,
-//! `request` writes the message to an agent.
+//! The modules: `turn` is the working copy with the elementary moves (claim, complete, fail, hold). `reply`, `sweep`,
+//! `dead_letter` and `operator` handle one kind of event each. `compensation` turns an order round, `watch` sets the
+//! next look at the task, and `request` writes the message to an agent.
 //!
-//! What must never happen here: a state that ended changes again; an attempt is counted twice; a claim is made by
-//! anything but the scheduler's events; an effect is given that does not follow from what is committed.
+//! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
+//! scheduler's claims a step; an effect does not follow from the committed state.
 
 mod compensation;
 mod dead_letter;
@@ -41,68 +41,68 @@ pub enum Event<'a> {
     Wake {
         /// Messages in the chain that led here.
         hops: u32,
-        /// An earlier delivery may have been cut short: what follows from the state is sent again.
+        /// An earlier delivery may have been cut short, so the messages that follow from the state are sent again.
         redelivered: bool,
     },
     /// An agent answered.
     Reply {
         /// The answer.
         reply: &'a Reply,
-        /// An earlier delivery may have been cut short: what follows from the state is sent again.
+        /// An earlier delivery may have been cut short, so the messages that follow from the state are sent again.
         redelivered: bool,
     },
     /// The supervisor looks.
     Sweep,
-    /// An operator commands something.
+    /// An operator sends a command.
     Command {
-        /// What, who and why.
+        /// The action, the operator and the reason.
         command: &'a Command,
-        /// An earlier delivery may have been cut short: what follows from the state is sent again.
+        /// An earlier delivery may have been cut short, so the messages that follow from the state are sent again.
         redelivered: bool,
     },
     /// A message about the task was delivered too often without success.
     DeadLetter {
-        /// Which.
+        /// The subject of that message.
         dead_letter: &'a DeadLetterSubject,
     },
     /// Notices are known to have been sent.
     Sent {
-        /// Which.
+        /// These notices.
         notices: &'a [Notice],
     },
 }
 
 impl Event<'_> {
-    /// The same, where an earlier try at it may have done its part and been cut short.
+    /// The same event, after an earlier delivery that may have been cut short.
     #[must_use]
     pub const fn again(self) -> Self {
         match self {
             Self::Wake { hops, .. } => Self::Wake { hops, redelivered: true },
             Self::Reply { reply, .. } => Self::Reply { reply, redelivered: true },
             Self::Command { command, .. } => Self::Command { command, redelivered: true },
-            // What these leave unsent the watch sees to.
+            // The watch covers the messages that these leave unsent.
             Self::Sweep | Self::DeadLetter { .. } | Self::Sent { .. } => self,
         }
     }
 }
 
-/// What a dead letter was about, as far as a task can tell whether it still matters.
+/// The subject of a dead letter, as far as a task needs it to decide whether the dead letter still matters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeadLetterSubject {
-    /// A submission or a wake: nobody looked at the task.
+    /// A submission or a wake: the task was not looked at.
     Wake,
     /// A request or a reply of one attempt.
     Attempt {
         /// The step's name.
         step: Arc<str>,
-        /// Carry out, or take back.
+        /// Carry out, or undo.
         direction: Direction,
         /// Which attempt.
         attempt: u32,
     },
 }
 
-/// When and by whom an event is handled, and the random bits for it.
+/// The time and the instance that handle an event, and the random bits for it.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
     /// The time, as far as the instance knows.
@@ -115,19 +115,19 @@ pub struct Moment<'a> {
     pub draw: u64,
 }
 
-/// What to send once the change is committed. Sending it again is harmless.
+/// A message to send once the change is committed. Sending it again is harmless.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// Send the request for the current attempt of a step to its agent.
     Request {
-        /// The step's place.
+        /// The index of the step.
         step: usize,
         /// Messages in the chain so far, this one included.
         hops: u32,
     },
     /// Wake the scheduler for this order.
     Wake {
-        /// After how long.
+        /// The delay.
         delay_ms: u64,
         /// Messages in the chain so far, this one included.
         hops: u32,
@@ -138,12 +138,12 @@ pub enum Effect {
     Alert(Notice),
 }
 
-/// What an event comes to.
+/// The result of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// The task as it shall be written; nothing where nothing changes.
+    /// The task to write; `None` if nothing changes.
     pub change: Option<Task>,
-    /// What to send after the write (or at once, where nothing is written).
+    /// The messages to send after the write, or at once if there is no write.
     pub effects: Vec<Effect>,
     /// What happened to the task, in this order: its new lines of history, and more for the metrics.
     pub happened: Vec<What>,
@@ -151,7 +151,7 @@ pub struct Decision {
     pub verdict: Verdict,
 }
 
-/// What became of an event.
+/// The outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It was taken.
@@ -173,7 +173,7 @@ pub enum Dropped {
     /// The workflow has no such step.
     #[error("the workflow has no such step")]
     UnknownStep,
-    /// The step runs in the other direction by now.
+    /// The step now runs in the other direction.
     #[error("the step runs in the other direction")]
     OtherDirection,
     /// No such attempt was ever claimed.
@@ -202,7 +202,7 @@ pub enum Refused {
     /// It is being undone already.
     #[error("the order is being undone already")]
     AlreadyCompensating,
-    /// An order in `Error` starts nothing anyway.
+    /// An order in `Error` starts no step, so a pause has no effect.
     #[error("the order waits for an operator already")]
     InError,
     /// It is paused already.
@@ -224,7 +224,7 @@ pub enum Impossible {
         /// Its version.
         version: u32,
     },
-    /// A number that only counts up has come to its end, where no order comes.
+    /// A counter has reached its maximum. No real order gets there.
     #[error("{count} is at its end")]
     CountedOut {
         /// The attribute's name.
@@ -238,17 +238,17 @@ pub enum Impossible {
     },
 }
 
-/// What happens to `task` at `event`.
+/// Applies `event` to `task`.
 ///
 /// # Errors
-/// [`Impossible`] where the record contradicts itself or the workflow; nothing is changed then.
+/// [`Impossible`] if the record contradicts itself or the workflow. Nothing is changed then.
 pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Result<Decision, Impossible> {
     use ProcessState::{Compensated, Compensating, Error, Pending, Processed, Processing};
 
     check(task, workflow)?;
     let mut turn = Turn::new(task, workflow, moment);
     let verdict = match (event, task.process_state) {
-        // A chain that is longer than any the workflow can need goes round in circles.
+        // A chain longer than the workflow's worst case is a loop.
         (Event::Wake { hops, .. }, Pending | Processing | Compensating) if hops > workflow.hops_max() => {
             turn.cut_chain()
         }
@@ -273,20 +273,20 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         }
     };
     if let (Event::Command { redelivered: true, .. }, Verdict::Refused(_)) = (event, verdict) {
-        // The first delivery may have done what was wished and died before it could send what follows.
+        // The first delivery may have carried out the command and died before it sent the messages that follow.
         turn.repeat(0);
     }
     Ok(turn.end(verdict))
 }
 
-/// What `decide` takes for granted about a stored task.
+/// The assumptions of `decide` about a stored task.
 fn check(task: &Task, workflow: &Workflow) -> Result<(), Impossible> {
     let same_steps = task.steps.len() == workflow.steps.len()
         && task.steps.iter().zip(&workflow.steps).all(|(step, rule)| step.name == rule.name);
     if !same_steps || task.workflow != workflow.name || task.workflow_version != workflow.version {
         return Err(Impossible::OtherWorkflow { workflow: workflow.name.clone(), version: workflow.version });
     }
-    // Counted on, they would begin again at 0, and a fencing token would come twice.
+    // A counter that overflows starts again at 0, and a fencing token would repeat.
     let is_out = |count: fn(&Step) -> u32| task.steps.iter().any(|step| count(step) == u32::MAX);
     let counted_out = [
         ("Version", task.version == u64::MAX),
@@ -307,7 +307,7 @@ fn check(task: &Task, workflow: &Workflow) -> Result<(), Impossible> {
 }
 
 impl Turn<'_> {
-    /// Claims what is ready.
+    /// Claims the steps that are ready.
     fn wake(&mut self, hops: u32, redelivered: bool) -> Verdict {
         let first = self.task.process_state == ProcessState::Pending;
         self.claim_ready(hops);
@@ -328,8 +328,8 @@ impl Turn<'_> {
         self.verdict()
     }
 
-    /// Sends again what follows from a state that does not change any more, if an earlier delivery may not have got so
-    /// far.
+    /// Sends again the messages that follow from a settled state, if an earlier delivery may have died before it sent
+    /// them.
     fn repeat_if(&mut self, redelivered: bool) -> Verdict {
         if redelivered {
             self.repeat_notices();
@@ -337,14 +337,14 @@ impl Turn<'_> {
         Verdict::Nothing
     }
 
-    /// Stops an order whose messages go round in circles (rule 15).
+    /// Stops an order whose messages loop (rule 15).
     pub(super) fn cut_chain(&mut self) -> Verdict {
         let limit = self.workflow.hops_max();
         self.hold(reason::HOP_LIMIT, &format!("a chain of more than {limit} messages was cut"), None);
         Verdict::Taken
     }
 
-    /// Strikes notices that were sent.
+    /// Removes notices that were sent.
     fn sent(&mut self, notices: &[Notice]) -> Verdict {
         let before = self.task.unsent.len();
         let is_sent = |owed: &Notice| notices.iter().any(|sent| (sent.kind, sent.version) == (owed.kind, owed.version));

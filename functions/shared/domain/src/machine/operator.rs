@@ -1,4 +1,4 @@
-//! What an operator can do (rule 12).
+//! The actions of an operator (rule 12).
 
 use super::turn::Turn;
 use super::{Refused, Verdict};
@@ -6,8 +6,8 @@ use crate::message::{Action, Command};
 use crate::task::{Direction, NoticeKind, Pause, ProcessState, StepState, Task, What, bulk_of, reason};
 
 impl Action {
-    /// Why this action is not possible on the task as it is; `None` where it is. The scheduler decides by it, and the API
-    /// asks it before it queues a command.
+    /// The reason why this action is not possible on the task; `None` if it is possible. The scheduler decides by it,
+    /// and the API asks it before it queues a command.
     #[must_use]
     pub const fn refusal(self, task: &Task) -> Option<Refused> {
         use ProcessState::{Compensated, Compensating, Error, Pending, Processed, Processing};
@@ -30,14 +30,14 @@ impl Action {
         }
     }
 
-    /// The actions that are possible on the task as it is.
+    /// The actions that are possible on the task.
     pub fn allowed(task: &Task) -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|action| action.refusal(task).is_none())
     }
 }
 
 impl Turn<'_> {
-    /// Does what an operator commands, if the state allows it and the operator looked at the present state.
+    /// Carries out an operator's command, if the state allows it and the operator saw the present state.
     pub(super) fn command(&mut self, command: &Command) -> Verdict {
         if let Some(refused) = command.action.refusal(&self.task) {
             return Verdict::Refused(refused);
@@ -54,8 +54,8 @@ impl Turn<'_> {
         Verdict::Taken
     }
 
-    /// Whether the operator looked before that came up which the command is about: the present error, the last pause or
-    /// its end. A command that comes late, or again, must not touch what came up since.
+    /// Whether the operator looked before the subject of the command came up: the present error, the last pause or its
+    /// end. A command that is late or repeated must not touch a newer state.
     fn is_stale(&self, command: &Command) -> bool {
         let since = match (command.action, self.task.process_state) {
             (Action::Resubmit, _) | (Action::Cancel, ProcessState::Error) => {
@@ -68,10 +68,10 @@ impl Turn<'_> {
         command.version.is_some_and(|seen| seen < since)
     }
 
-    /// Takes the failed steps back to `Pending` with no failures counted, and goes on in the direction it had.
+    /// Takes the failed steps back to `Pending` with no failures counted. The order goes on in its direction.
     fn resubmit(&mut self, command: &Command) {
         for step in &mut self.task.steps {
-            // Whoever resubmits vouches for the services: the horizons of all open steps begin anew.
+            // A resubmit vouches for the services: the horizons of all open steps begin anew.
             step.started_at = match step.process_state {
                 StepState::Pending | StepState::Error => None,
                 StepState::Processing => Some(self.moment.now),
@@ -86,24 +86,24 @@ impl Turn<'_> {
         }
         let undoing = self.task.steps.iter().any(|step| step.direction == Direction::Undo);
         self.task.process_state = if undoing { ProcessState::Compensating } else { ProcessState::Processing };
-        // An order that is undone further is undone for the reason it had before its undo failed.
+        // A resumed compensation keeps the reason that it had before an undo failed.
         let earlier = self.task.reason.take().and_then(|reason| reason.earlier);
         self.task.reason = earlier.map(|reason| *reason).filter(|_| undoing);
         // A supervisor of an earlier version names the job only at the beginning of the reason.
         let bulk = command.bulk.clone().or_else(|| bulk_of(&command.reason).map(Into::into));
         self.go_on(command, What::Resubmitted { bulk });
-        // What was still under way may have ended while the task stood in `Error`.
+        // Attempts in flight may have ended while the task was in `Error`.
         self.finish_if_done();
     }
 
-    /// Undoes a task that is not finished.
+    /// Compensates a task that is not finished.
     fn cancel(&mut self, command: &Command) {
         self.compensate(reason::CANCELLED, &format!("cancelled by {}: {}", command.by, command.reason), None);
         self.go_on(command, What::Cancelled);
     }
 
-    /// Keeps new steps from starting. Attempts under way end as they will. The write is conditional on the version like
-    /// any claim, so of a pause and a claim at the same time one wins and the other decides again.
+    /// Keeps new steps from starting. Attempts in flight end normally. The write is conditional on the version like
+    /// any claim: of a pause and a claim at the same time one wins, and the other decides again.
     fn pause(&mut self, command: &Command) {
         self.task.paused = Some(Pause {
             by: command.by.clone(),
@@ -115,7 +115,7 @@ impl Turn<'_> {
     }
 
     fn go_on(&mut self, command: &Command, what: What) {
-        // An operator who wants the order to go on does not want it paused.
+        // Resubmit and cancel move the order, so they end the pause.
         if self.task.paused.take().is_some() {
             self.task.resumed = self.task.version + 1;
             if what != What::Resumed {
@@ -123,7 +123,7 @@ impl Turn<'_> {
             }
         }
         self.record_by(&command.by, what, Some(command.reason.clone()));
-        // Nobody needs to be called any more for what the operator has just seen to.
+        // The operator has just handled this error, so its alert is needless.
         self.task.unsent.retain(|notice| notice.kind != NoticeKind::OrderNeedsOperator);
         self.claim_ready(0);
         self.wake_for_all_waiting(0);

@@ -1,4 +1,4 @@
-//! What an agent's answer means (rules 5 and 8).
+//! The effect of an agent's answer (rules 5 and 8).
 
 use super::turn::{Turn, release};
 use super::{Dropped, Verdict};
@@ -8,14 +8,14 @@ use crate::task::{Direction, ProcessState, StepState, What, reason, shortened};
 use crate::workflow::Remedy;
 
 impl Turn<'_> {
-    /// A success counts from any attempt while the step is open in the same direction, a failure only from the current
-    /// one. In `Error` the result is kept, and nothing new starts.
+    /// A success counts from any attempt while the step is open in the same direction. A failure counts only from the
+    /// current attempt. In `Error` the result is kept, and no step starts.
     pub(super) fn reply(&mut self, reply: &Reply, redelivered: bool) -> Verdict {
         let verdict = match self.open_step(reply) {
             Ok(index) => self.outcome(index, reply),
             Err(dropped) => Verdict::Dropped(dropped),
         };
-        // An attempt that is put off ends its chain of messages: how long that may go on is the horizon's matter.
+        // A deferral ends its chain of messages: the horizon bounds deferrals.
         let hops = if matches!(reply.outcome, Outcome::Deferred(_)) { 0 } else { reply.hops };
         if verdict == Verdict::Taken {
             self.go_further(hops);
@@ -28,8 +28,8 @@ impl Turn<'_> {
         verdict
     }
 
-    /// Claims what has become ready, unless the chain of messages is longer than any that the workflow can need: then it
-    /// goes round in circles. The result is kept all the same.
+    /// Claims the steps that have become ready, unless the chain of messages exceeds the workflow's worst case. Such a
+    /// chain is a loop. The result is kept in both cases.
     fn go_further(&mut self, hops: u32) {
         if hops > self.workflow.hops_max() && !self.task.process_state.is_settled() {
             self.cut_chain();
@@ -38,7 +38,7 @@ impl Turn<'_> {
         }
     }
 
-    /// The place of the step that the reply is about, if it can still count.
+    /// The index of the step that the reply is about, if the reply can still count.
     fn open_step(&self, reply: &Reply) -> Result<usize, Dropped> {
         let (index, step) = self.task.step(&reply.step).ok_or(Dropped::UnknownStep)?;
         if reply.attempt == 0 || reply.attempt > step.attempt {
@@ -47,7 +47,8 @@ impl Turn<'_> {
         if reply.direction != step.direction {
             return Err(Dropped::OtherDirection);
         }
-        // The attempts of both directions are counted together: those before the first claim of this one are none of it.
+        // The count of attempts covers both directions, so attempts before the first claim of this direction belong to
+        // the other.
         if step.started_at.is_none() {
             return Err(Dropped::UnknownAttempt);
         }
@@ -80,13 +81,13 @@ impl Turn<'_> {
         Verdict::Taken
     }
 
-    /// Whether the reply is from the attempt under way. One that was re-pended has been counted already.
+    /// Whether the reply is from the attempt in flight. An attempt whose step is `Pending` again is already counted.
     fn holds_claim(&self, index: usize, reply: &Reply) -> bool {
         let step = &self.task.steps[index];
         step.process_state == StepState::Processing && reply.attempt == step.attempt
     }
 
-    /// The service is known to fail: the attempt is given back, and nothing is counted.
+    /// The service is known to fail: the attempt is given back, and no failure is counted.
     fn put_off(&mut self, index: usize, deferral: Deferral) {
         self.record_deferred(index);
         if self.is_past_horizon(index) && !self.task.process_state.is_settled() {
@@ -103,7 +104,7 @@ impl Turn<'_> {
         step.not_before = Some(until);
     }
 
-    /// Refuses an output that would not fit, with words for the agent's author.
+    /// Refuses an output that is too large. The message is for the agent's author.
     fn too_large(&self, index: usize, bytes: usize) -> Option<Failure> {
         if self.task.steps[index].direction == Direction::Undo {
             return None;
@@ -120,7 +121,7 @@ impl Turn<'_> {
         Some(Failure { code: "output-too-large".into(), message: message.into() })
     }
 
-    /// The service said no for good.
+    /// The service rejected the step for good.
     fn reject(&mut self, index: usize, failure: &Failure) {
         self.count_failure(index, &failure.code, &failure.message);
         self.note(What::Rejected(self.attempt(index)));
@@ -137,7 +138,7 @@ impl Turn<'_> {
             (ProcessState::Compensating, Direction::Undo) => {
                 self.hold(reason::COMPENSATION_FAILED, &format!("undo of {words}"), Some(index));
             }
-            // An operator was asked already; the step shows what else went wrong. A step never runs against its task.
+            // An operator was already asked, and the step shows this failure too. A step never runs against its task.
             (ProcessState::Error | ProcessState::Processed | ProcessState::Compensated, _)
             | (ProcessState::Pending | ProcessState::Processing, Direction::Undo)
             | (ProcessState::Compensating, Direction::Forward) => {}

@@ -10,9 +10,10 @@ use crate::task::{Direction, Task};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
-/// The request for the current attempt of the step at `index`; nothing if no attempt is under way.
+/// The request for the current attempt of the step at `index`; `None` if no attempt is in flight.
 ///
-/// The outputs in it are those of the steps that this one comes after and, for an undo, its own: they do not change
+///
+/// It carries the outputs of the steps that this one comes after and, for an undo, the step's own. They do not change
 /// between attempts, so that a remote service sees the same call under the same key.
 #[must_use]
 pub fn request(

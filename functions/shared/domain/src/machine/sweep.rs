@@ -1,4 +1,4 @@
-//! What the supervisor finds (rule 7). It asks for recovery and claims nothing itself.
+//! The supervisor's look at a task (rule 7). It asks for recovery and claims nothing itself.
 
 use super::Verdict;
 use super::turn::Turn;
@@ -7,7 +7,7 @@ use crate::task::{Direction, StepError, StepState, What, reason};
 use crate::workflow::Remedy;
 
 impl Turn<'_> {
-    /// Counts expired attempts, has lost wakes sent again, and moves a watch that was early.
+    /// Counts expired attempts, requests lost wakes again, and moves a watch that was early.
     pub(super) fn sweep(&mut self) -> Verdict {
         if !self.is_due() {
             return Verdict::Nothing;
@@ -22,10 +22,11 @@ impl Turn<'_> {
                 exhausted.push(index);
             }
         }
-        // Where two steps fail at once and one wants the order undone, it is undone: that covers the other as well.
+        // If two steps fail at once and one asks for compensation, compensation wins: it covers the other step as
+        // well.
         exhausted.sort_by_key(|&index| self.workflow.steps[index].on_exhausted == Remedy::Hold);
         for index in exhausted {
-            // Compensation has taken back those that come after the first in this list.
+            // After a compensation the later steps of this list are `Pending` again.
             if self.task.steps[index].process_state == StepState::Error {
                 let failures = self.task.steps[index].failure_count;
                 self.exhaust(index, &format!("no answer in {failures} attempts"));
@@ -36,12 +37,12 @@ impl Turn<'_> {
         }
         self.wake_for_new_waiting(0);
         self.resend_notices();
-        // Even where nothing else changes the watch moves, or the next run would find the task again.
+        // The watch moves in any case, or the next run would find the task again.
         self.changed = true;
         Verdict::Taken
     }
 
-    /// Sends the notices of a task that stands still.
+    /// Sends the notices of a settled task.
     pub(super) fn sweep_unsent(&mut self) -> Verdict {
         if self.task.unsent.is_empty() || !self.is_due() {
             return Verdict::Nothing;
@@ -52,7 +53,7 @@ impl Turn<'_> {
         Verdict::Taken
     }
 
-    /// An attempt is over: back to `Pending` after a back-off, or given up at the threshold (`true`).
+    /// Ends an attempt: the step is `Pending` after a back-off, or given up at the threshold (`true`).
     fn expire(&mut self, index: usize) -> bool {
         let rule = &self.workflow.steps[index];
         let attempt = self.task.steps[index].attempt;
@@ -63,7 +64,7 @@ impl Turn<'_> {
             self.give_up_unanswered(index);
             return true;
         }
-        // Steps of one task that expire together shall not come back together.
+        // Steps of one task that expire together must not be retried together.
         let draw = self.moment.draw.rotate_left(u32::try_from(index).unwrap_or(0));
         let backoff = Backoff::at_retry(self.workflow.supervision.backoff, failures, draw);
         let step = &mut self.task.steps[index];
@@ -74,12 +75,12 @@ impl Turn<'_> {
         false
     }
 
-    /// Time and again no answer.
+    /// The step is exhausted: too many failures, or the horizon is over.
     pub(super) fn exhaust(&mut self, index: usize, what: &str) {
         let rule = &self.workflow.steps[index];
         let words = format!("{}: {what}", rule.name);
         match (self.task.process_state.is_settled(), self.task.steps[index].direction, rule.on_exhausted) {
-            // Another step has asked for an operator in this very turn.
+            // Another step has asked for an operator in this turn.
             (true, _, _) => {}
             (false, Direction::Forward, Remedy::Compensate) => self.compensate(reason::EXHAUSTED, &words, Some(index)),
             (false, Direction::Forward, Remedy::Hold) => self.hold(reason::EXHAUSTED, &words, Some(index)),

@@ -1,4 +1,4 @@
-//! A task to try the state machine on: applies events, keeps the effects, checks what must always hold.
+//! A task for tests of the state machine: it applies events, keeps the effects and checks the invariants.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Case {
         Self::new(&[("a", &[], ""), ("b", &["a"], ""), ("c", &["a"], ""), ("d", &["b", "c"], "")], false)
     }
 
-    /// Applies an event as a handler would that wins the write, and keeps the effects of this turn.
+    /// Applies an event like a handler that wins the write, and keeps the effects of this turn.
     pub(crate) fn apply(&mut self, event: Event<'_>) -> Verdict {
         let Decision { change, effects, happened, verdict } = self.decide(event);
         if let Some(after) = change {
@@ -183,7 +183,7 @@ impl Case {
         self.effects.iter().filter_map(delay).collect()
     }
 
-    /// The longest chain of messages that the last turn goes on with.
+    /// The hop count of the longest chain that the last turn continues.
     pub(crate) fn hops(&self) -> Option<u32> {
         let hops = |effect: &Effect| match effect {
             Effect::Request { hops, .. } | Effect::Wake { hops, .. } => Some(*hops),
@@ -205,13 +205,13 @@ impl Case {
         self.now = self.now.plus_ms(ms);
     }
 
-    /// Lets time pass until the supervisor would find the task, and has it look.
+    /// Lets time pass until the supervisor finds the task, and sweeps it.
     pub(crate) fn next_sweep(&mut self) -> Verdict {
         self.now = self.now.max(self.task.watch_at.unwrap());
         self.sweep()
     }
 
-    /// Lets every attempt under way expire, and the supervisor notice it.
+    /// Lets every attempt in flight expire, and the supervisor notice it.
     pub(crate) fn expire_all(&mut self) {
         let deadline = self.task.steps.iter().filter_map(|step| step.complete_by).max().unwrap();
         self.now = deadline.plus_ms(self.workflow.supervision.grace_ms);
@@ -234,7 +234,7 @@ pub(crate) fn failed() -> Outcome {
     Outcome::Failed(Failure { code: "declined".into(), message: "no".into() })
 }
 
-/// What holds between a task and the next version of it, whatever happened.
+/// The invariants between a task and its next version.
 fn check_step(before: &Task, after: &Task) {
     assert_eq!(after.version, before.version + 1);
     assert_ne!(after.nonce, before.nonce);

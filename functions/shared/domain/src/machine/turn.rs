@@ -20,11 +20,11 @@ pub(super) struct Turn<'a> {
     pub(super) moment: Moment<'a>,
     /// Whether there is anything to write.
     pub(super) changed: bool,
-    /// Whether the watch is set to the real deadline instead of left where it is early (rule 14).
+    /// Whether the watch is set to the real deadline instead of staying early (rule 14).
     pub(super) exact_watch: bool,
     effects: Vec<Effect>,
     happened: Vec<What>,
-    /// Steps that waited for their `NotBefore` when the turn began: their wake is under way.
+    /// Steps that waited for their `NotBefore` when the turn began. Their wake is in flight.
     waiting_before: Vec<usize>,
     /// Steps claimed in this turn.
     pub(super) claimed: Vec<usize>,
@@ -47,7 +47,7 @@ impl<'a> Turn<'a> {
         turn
     }
 
-    /// Gives the outcome: numbers the version, and says who has to look next.
+    /// Ends the turn: numbers the version, and sets the next look at the task.
     pub(super) fn end(mut self, verdict: Verdict) -> Decision {
         if self.changed {
             self.task.version += 1;
@@ -64,7 +64,7 @@ impl<'a> Turn<'a> {
 
     // ---- which steps may start
 
-    /// Whether nothing but its `NotBefore` keeps a step from being claimed.
+    /// Whether the step could be claimed but for its `NotBefore`.
     pub(super) fn is_ready(&self, index: usize) -> bool {
         let (step, rule) = (&self.task.steps[index], &self.workflow.steps[index]);
         let may_start = self.task.paused.is_none() && step.process_state == StepState::Pending;
@@ -76,7 +76,7 @@ impl<'a> Turn<'a> {
             (ProcessState::Pending | ProcessState::Processing, Direction::Forward) => {
                 rule.after.iter().all(|&earlier| steps[earlier].process_state == StepState::Processed)
             }
-            // Reverse order: first everything that came after it and may have happened.
+            // Reverse order: every later step that was claimed is undone first.
             (ProcessState::Compensating, Direction::Undo) => {
                 rule.before.iter().all(|&later| !steps[later].was_claimed() || steps[later].is_undone())
             }
@@ -97,8 +97,8 @@ impl<'a> Turn<'a> {
 
     // ---- claims (rule 1)
 
-    /// Claims every step that may start now, all in the same write. One that waited until its horizon was over is given up
-    /// instead: its service may not recognise the key any more.
+    /// Claims every step that may start now, all in the same write. A step that waited until its horizon was over is
+    /// given up instead: its service may not recognise the key any more.
     pub(super) fn claim_ready(&mut self, hops: u32) {
         for index in 0..self.task.steps.len() {
             if self.is_claimable(index) && self.is_past_horizon(index) {
@@ -132,7 +132,7 @@ impl<'a> Turn<'a> {
 
     // ---- how an attempt ends
 
-    /// The step is done in its present direction. Ends the task if it was the last.
+    /// The step is done in its present direction. Ends the task if this was the last open step.
     pub(super) fn complete(&mut self, index: usize, output: Json) {
         let step = &mut self.task.steps[index];
         step.process_state = StepState::Processed;
@@ -145,7 +145,7 @@ impl<'a> Turn<'a> {
         self.finish_if_done();
     }
 
-    /// Ends the task where nothing is left to do or to undo.
+    /// Ends the task if no step is left to do or to undo.
     pub(super) fn finish_if_done(&mut self) {
         let (end, notice) = match self.task.process_state {
             ProcessState::Processing
@@ -189,7 +189,7 @@ impl<'a> Turn<'a> {
         self.record_step(index, What::GivenUp);
     }
 
-    /// The step is given up since it had no answer too often or for too long.
+    /// The step is given up: too many attempts, or its whole horizon, had no answer.
     pub(super) fn give_up_unanswered(&mut self, index: usize) {
         self.give_up(index);
         self.note(What::Exhausted(self.attempt(index)));
@@ -200,7 +200,7 @@ impl<'a> Turn<'a> {
         let undoing = self.task.process_state == ProcessState::Compensating;
         let earlier = if undoing { self.task.reason.take().map(Box::new) } else { None };
         self.task.process_state = ProcessState::Error;
-        // It stands still now for another reason, and the operator who sees to that lets it go on.
+        // The task now waits for another reason. The operator who handles it lets the order go on.
         self.task.paused = None;
         self.set_reason(code, message, index);
         if let Some(reason) = &mut self.task.reason {
@@ -219,7 +219,7 @@ impl<'a> Turn<'a> {
         self.changed = true;
     }
 
-    // ---- what is told to the outside (rules 10 and 11)
+    // ---- notices to the outside (rules 10 and 11)
 
     fn owe_status(&mut self, kind: NoticeKind) {
         if self.task.notify {
@@ -237,8 +237,8 @@ impl<'a> Turn<'a> {
         self.effects.push(if notice.kind.is_status() { Effect::Notify(notice) } else { Effect::Alert(notice) });
     }
 
-    /// Sends every notice again that is not known to have been sent, and says so on the event bus, once, when the reply
-    /// channel does not take the oldest of them.
+    /// Sends every unconfirmed notice again. If the reply channel does not take the oldest one, an alert is published
+    /// once.
     pub(super) fn resend_notices(&mut self) {
         for notice in &mut self.task.unsent {
             notice.resends = notice.resends.saturating_add(1);
@@ -250,9 +250,9 @@ impl<'a> Turn<'a> {
         }
     }
 
-    // ---- what is sent again
+    // ---- repeats
 
-    /// Every notice that is not known to have been sent, but for those of this turn.
+    /// Every unconfirmed notice, except those of this turn.
     pub(super) fn repeat_notices(&mut self) {
         let new_version = self.next_version();
         for notice in self.task.unsent.clone() {
@@ -262,8 +262,8 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The request of every attempt under way, but for those claimed in this turn. Whoever claimed them may have died
-    /// before it could send.
+    /// The request of every attempt in flight, except those claimed in this turn. The instance that claimed an attempt
+    /// may have died before it sent the request.
     pub(super) fn repeat_requests(&mut self, hops: u32) {
         for index in 0..self.task.steps.len() {
             let step = &self.task.steps[index];
@@ -274,7 +274,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// All that follows from the state as it is: whoever made it so may have died before it could send.
+    /// All messages that follow from the state. The instance that wrote it may have died before it sent them.
     pub(super) fn repeat(&mut self, hops: u32) {
         self.repeat_notices();
         self.repeat_requests(hops);
@@ -287,18 +287,19 @@ impl<'a> Turn<'a> {
         self.wake_for(&waiting, hops);
     }
 
-    /// A wake for each step that waits since this turn; for the others one is under way.
+    /// A wake for each step that began to wait in this turn. The other wakes are in flight.
     pub(super) fn wake_for_new_waiting(&mut self, hops: u32) {
         let mut waiting = self.waiting();
         waiting.retain(|index| !self.waiting_before.contains(index));
         self.wake_for(&waiting, hops);
     }
 
-    /// The same wake again if it started nothing and may just have come a little early. To wait is no hop.
+    /// The same wake again, if it started nothing and may have come a little early. Waiting is no hop.
     ///
-    /// Any other wake is used up: each step that waits has one of its own, and one that went on for the others would be
-    /// there for good, one more with each step that is put off while several wait for a service that is down. A step that
-    /// waits longer than a message can is found by the supervisor, as one is whose wake was lost.
+    ///
+    /// Any other wake is used up, since each waiting step has a wake of its own. A wake passed on for other steps
+    /// would circulate for good. While a service is down, each deferral would add one more. The supervisor finds a
+    /// step whose wait exceeds the delay of a message, or whose wake was lost.
     pub(super) fn wake_again(&mut self, hops: u32) {
         let wait_ms = |index: usize| Some(self.moment.now.ms_until(self.task.steps[index].not_before?));
         let earliest_ms = self.waiting().into_iter().filter_map(wait_ms).min();
@@ -340,13 +341,13 @@ impl<'a> Turn<'a> {
         self.record(kind(self.attempt(index)), None);
     }
 
-    /// Notes what happened for the metrics. The history tells of it in other lines.
+    /// Notes an event for the metrics. The history shows it in other lines.
     pub(super) fn note(&mut self, what: What) {
         self.happened.push(what);
     }
 
-    /// Records that an attempt was deferred. In a long outage that happens again and again: the line takes the place of
-    /// the one before, so that it does not push out what happened earlier.
+    /// Records that an attempt was deferred. A long outage repeats this often: the line replaces the one before, so
+    /// that it does not push out earlier lines.
     pub(super) fn record_deferred(&mut self, index: usize) {
         let attempt = self.attempt(index);
         let is_its_claim = |what: &What| matches!(what, What::Claimed(claimed) if *claimed == attempt);
@@ -366,7 +367,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// Nobody holds the step any more.
+/// Releases the claim on the step.
 pub(super) fn release(step: &mut Step) {
     step.locked_by = None;
     step.complete_by = None;

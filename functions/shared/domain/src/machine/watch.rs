@@ -1,4 +1,4 @@
-//! `Watch` and `WatchAt`: who looks after a task, and when (rule 14).
+//! `Watch` and `WatchAt`: the actor that looks after a task, and the time (rule 14).
 
 use super::turn::Turn;
 use crate::limits::{ALERT_RESEND_DOUBLINGS_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX};
@@ -6,7 +6,7 @@ use crate::task::{ProcessState, StepState, Watch};
 use crate::time::Timestamp;
 
 impl Turn<'_> {
-    /// Whether the supervisor was right to come: an index that lags shows tasks that need nobody any more.
+    /// Whether the task is due. An index that lags shows tasks that need no look any more.
     pub(super) fn is_due(&self) -> bool {
         matches!(self.task.watch, Some(Watch::Due(_))) && self.task.watch_at.is_some_and(|at| at <= self.moment.now)
     }
@@ -16,21 +16,22 @@ impl Turn<'_> {
         self.expires_at(index).is_some_and(|at| at <= self.moment.now)
     }
 
-    /// Whether an attempt is so long past its time that the supervisor's clock may be wrong, and nobody said so yet.
+    /// Whether an attempt is so long past its deadline that the supervisor's clock may be wrong, and no doubt is
+    /// recorded yet.
     pub(super) fn is_doubtful(&self, index: usize) -> bool {
         let late_ms = self.expires_at(index).map_or(0, |at| at.ms_until(self.moment.now));
         let doubts = self.workflow.supervision.doubt_after_ms.is_some_and(|limit_ms| late_ms > limit_ms);
         doubts && self.task.steps[index].doubted_at.is_none()
     }
 
-    /// Whether the step has been tried for as long as its service can be trusted to recognise the key.
+    /// Whether the step has been tried for as long as its service is trusted to recognise the key.
     pub(super) fn is_past_horizon(&self, index: usize) -> bool {
         let horizon_ms = self.workflow.steps[index].horizon_ms;
         self.task.steps[index].started_at.is_some_and(|at| at.plus_ms(horizon_ms) <= self.moment.now)
     }
 
-    /// When an attempt under way counts as expired: at `CompleteBy` plus the grace or, where that was doubted, when it has
-    /// had its whole time once more.
+    /// When an attempt in flight expires: at `CompleteBy` plus the grace. A doubted attempt expires when it has had
+    /// its whole time once more.
     fn expires_at(&self, index: usize) -> Option<Timestamp> {
         let (step, patience) = (&self.task.steps[index], &self.workflow.supervision);
         let complete_within_ms = self.workflow.steps[index].complete_within_ms;
@@ -41,16 +42,16 @@ impl Turn<'_> {
         complete_by.filter(|_| step.process_state == StepState::Processing).map(|at| at.plus_ms(patience.grace_ms))
     }
 
-    /// Writes `Watch` and `WatchAt`. A watch that is earlier than the real deadline is left alone, but for the
-    /// supervisor, who moves it: so a healthy order writes the index twice, not at each step.
+    /// Writes `Watch` and `WatchAt`. Leaves a watch alone that is earlier than the real deadline; only the supervisor
+    /// moves it. So a healthy order writes the index twice, and not at each step.
     pub(super) fn settle_watch(&mut self) {
-        // It stays where it began. Only what is over has no watch, and that is not changed any more.
+        // The task keeps its first shard. Only a finished task has no watch, and it does not change any more.
         let shard = self.task.watch.map_or_else(|| self.task.order_id.shard(SHARDS), Watch::shard);
         let deadline = self.deadline();
         let watch = match (self.task.process_state, deadline) {
             (ProcessState::Error, None) => Some((Watch::Error(shard), self.moment.now)),
             (_, Some(at)) => Some((Watch::Due(shard), at)),
-            // Nothing will happen to it until an operator resumes it.
+            // The task waits for an operator's resume.
             (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, None)
                 if self.task.paused.is_some() =>
             {
@@ -76,7 +77,7 @@ impl Turn<'_> {
         }
     }
 
-    /// When the supervisor has to look at the latest, if at all.
+    /// The latest time for the supervisor's next look, if it needs one.
     fn deadline(&self) -> Option<Timestamp> {
         let patience = &self.workflow.supervision;
         let pauses_ms = self.task.unsent.iter().map(|notice| {
@@ -99,11 +100,11 @@ impl Turn<'_> {
         match self.task.process_state {
             ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => {
                 let paused = self.task.paused.is_some();
-                // An order that is under way is never without somebody who looks, whatever brought it there.
+                // An unfinished order always has a time for the supervisor's next look, unless it is paused.
                 let lost = (!paused).then(|| self.moment.now.plus_ms(patience.wake_lost_after_ms));
                 steps.chain(resend).min().or(lost)
             }
-            // It stands still until an operator acts, whatever attempts are still under way.
+            // The task waits for an operator, even with attempts in flight.
             ProcessState::Processed | ProcessState::Error | ProcessState::Compensated => resend,
         }
     }

@@ -1,4 +1,4 @@
-//! The history of a task: each thing that happened is one typed value, and its words are made here alone.
+//! The history of a task: each event is one typed value, and this module alone words it.
 //!
 //! A stored line holds the value as a text, in the notation of [`What::stored`]. Programs of earlier versions wrote
 //! nearly the same texts, and understand these. [`What::read`] reads both, and keeps a text that it does not know.
@@ -42,7 +42,7 @@ pub enum What {
     GivenUp(Attempt),
     /// The order came into a state.
     Entered {
-        /// Which.
+        /// This state.
         state: ProcessState,
     },
     /// An operator resubmitted the order.
@@ -56,7 +56,7 @@ pub enum What {
     Paused,
     /// The pause ended.
     Resumed,
-    /// A stored text that stands for none of these.
+    /// A stored text that matches none of these.
     Other {
         /// As it was stored.
         text: Arc<str>,
@@ -96,7 +96,7 @@ const VERBS: [(&str, fn(Attempt) -> What); 5] = [
 ];
 
 impl What {
-    /// The attempt that it is about, and the verb for what became of it.
+    /// The attempt of this line, and the verb for its outcome.
     #[must_use]
     pub const fn of_step(&self) -> Option<(&Attempt, &'static str)> {
         match self {
@@ -125,7 +125,7 @@ impl What {
         VERBS.iter().find(|(known, _)| *known == verb).map(|(_, kind)| kind(attempt))
     }
 
-    /// The words of what is about the order itself.
+    /// The words of a line about the order itself.
     fn of_order(&self) -> &str {
         match self {
             Self::Submitted => "submitted",
@@ -135,7 +135,7 @@ impl What {
             Self::Paused => "paused",
             Self::Resumed => "resumed",
             Self::Other { text } => text,
-            // These are about a step.
+            // These are lines about a step.
             Self::Claimed(_)
             | Self::Processed(_)
             | Self::Deferred(_)
@@ -148,17 +148,17 @@ impl What {
         }
     }
 
-    /// The words that people read.
+    /// The words for people.
     #[must_use]
     pub fn words(&self) -> Cow<'_, str> {
         match self {
-            // Direction and attempt are left out; the reason in the same line names the attempt.
+            // These words omit direction and attempt; the reason in the same line names the attempt.
             Self::Expired(Attempt { step, .. }) => Cow::Owned(format!("{step} {EXPIRED}")),
             _ => self.stored(),
         }
     }
 
-    /// The name of what happened, for programs.
+    /// The name of the kind, for programs.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -181,7 +181,7 @@ impl What {
         }
     }
 
-    /// The text that is stored: the words, with direction and attempt also where the words leave them out.
+    /// The stored text: the words, always with direction and attempt.
     #[must_use]
     pub fn stored(&self) -> Cow<'_, str> {
         match self.of_step() {
@@ -190,7 +190,7 @@ impl What {
         }
     }
 
-    /// What a stored text stands for, `why` being the reason in the same line and `earlier` the lines before it.
+    /// The value of a stored text. `why` is the reason in the same line, and `earlier` holds the lines before it.
     #[must_use]
     pub fn read(text: &str, why: Option<&str>, earlier: &[Transition]) -> Self {
         match text {
@@ -213,7 +213,7 @@ impl fmt::Display for What {
     }
 }
 
-/// The text for what became of an attempt.
+/// The text for the outcome of an attempt.
 fn joined(Attempt { step, direction, number }: &Attempt, verb: &str) -> String {
     let undo_of = match direction {
         Direction::Forward => "",
@@ -228,7 +228,7 @@ fn joined(Attempt { step, direction, number }: &Attempt, verb: &str) -> String {
     words
 }
 
-/// What a stored text about a step stands for. A name has no space in it, so each text is read in one way at most.
+/// The value of a stored text about a step. A name contains no space, so each text has at most one reading.
 fn read_step(text: &str, earlier: &[Transition]) -> Option<What> {
     let (rest, number) = match text.rsplit_once(" #") {
         Some((rest, number)) => (rest, Some(number.parse().ok().filter(|n: &u32| n.to_string() == number)?)),
@@ -245,7 +245,7 @@ fn read_step(text: &str, earlier: &[Transition]) -> Option<What> {
     }
     match number {
         Some(number) => Some(kind(Attempt { step: step.into(), direction, number })),
-        // Earlier versions wrote of an expiry neither attempt nor direction: it is that of the last claim.
+        // Earlier versions omitted attempt and direction of an expiry: they are those of the last claim.
         None if verb == EXPIRED => earlier.iter().rev().find_map(|line| match &line.what {
             What::Claimed(attempt) if *attempt.step == *step => Some(What::Expired(attempt.clone())),
             _ => None,
@@ -254,14 +254,14 @@ fn read_step(text: &str, earlier: &[Transition]) -> Option<What> {
     }
 }
 
-/// The beginning of the reason in the line of an order that a bulk job resubmitted. It is part of the stored line, and
-/// programs of earlier versions know a job's orders by it.
+/// The beginning of the reason in the history line of an order that a bulk job resubmitted. It is part of the stored
+/// line, and programs of earlier versions recognise a job's orders by it.
 #[must_use]
 pub fn bulk_mark(job_id: &str) -> String {
     format!("bulk {job_id}: ")
 }
 
-/// The bulk job that a reason names at its beginning. Only what has the form of a job's id counts: an operator may begin
+/// The bulk job that a reason names at its beginning. Only the form of a job's id counts, since an operator may begin
 /// a reason with the same word.
 #[must_use]
 pub fn bulk_of(reason: &str) -> Option<&str> {
@@ -272,7 +272,7 @@ pub fn bulk_of(reason: &str) -> Option<&str> {
 }
 
 impl Serialize for Transition {
-    /// As it is stored.
+    /// Writes the stored form.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { at, who, what, why } = self;
         let mut line = serializer.serialize_struct("Transition", 3 + usize::from(why.is_some()))?;
@@ -286,7 +286,7 @@ impl Serialize for Transition {
     }
 }
 
-/// A line as it is shown: in words, with the typed members beside them.
+/// A line for display: words, and the typed members beside them.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Line<'a> {
@@ -301,7 +301,7 @@ pub struct Line<'a> {
     pub why: Option<&'a str>,
     /// [`What::kind`].
     pub kind: &'static str,
-    /// The step that it is about.
+    /// The step of this line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<&'a str>,
     /// The direction of that step.
@@ -338,7 +338,7 @@ impl<'a> From<&'a Transition> for Line<'a> {
     }
 }
 
-/// Reads stored lines, each with those before it at hand.
+/// Reads stored lines; each reading has the lines before it at hand.
 pub(super) fn read_lines<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Transition>, D::Error> {
     deserializer.deserialize_seq(Lines)
 }

@@ -1,4 +1,4 @@
-//! The task: one item for an order, holding one record for each step.
+//! The task: one item for an order, with one record for each step.
 
 mod history;
 mod step;
@@ -21,25 +21,25 @@ pub use history::{Attempt, Line, Transition, What, bulk_mark, bulk_of};
 pub use step::{Direction, Step, StepError, StepState};
 pub use watch::Watch;
 
-/// Where a task is on its way.
+/// The state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ProcessState {
-    /// Stored; no step was ever claimed.
+    /// Stored; no step has ever been claimed.
     Pending,
-    /// Its steps are being carried out.
+    /// Its steps are in progress.
     Processing,
     /// Every step is done. Final.
     Processed,
     /// It waits for an operator.
     Error,
-    /// Its steps are being undone.
+    /// Its steps are being compensated.
     Compensating,
-    /// Every step that was ever claimed is undone. Final.
+    /// Every claimed step is undone. Final.
     Compensated,
 }
 
 impl ProcessState {
-    /// All states, in the order of an order's life.
+    /// All states, in the order in which an order may enter them.
     pub const ALL: [Self; 6] =
         [Self::Pending, Self::Processing, Self::Processed, Self::Error, Self::Compensating, Self::Compensated];
 
@@ -56,7 +56,7 @@ impl ProcessState {
         }
     }
 
-    /// Nothing changes a task in this state any more.
+    /// Whether the state is final: no event changes the task any more.
     #[must_use]
     pub const fn is_final(self) -> bool {
         match self {
@@ -65,7 +65,7 @@ impl ProcessState {
         }
     }
 
-    /// Nothing will happen to a task in this state unless an operator acts: what `Prefer: wait` waits for.
+    /// Whether only an operator can move the task on. `Prefer: wait` waits for these states.
     #[must_use]
     pub const fn is_settled(self) -> bool {
         match self {
@@ -81,7 +81,7 @@ impl fmt::Display for ProcessState {
     }
 }
 
-/// The text names no [`ProcessState`].
+/// The text is not the name of a [`ProcessState`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a state: expected one of Pending, Processing, Processed, Error, Compensating, Compensated")]
 pub struct NotAState;
@@ -94,7 +94,7 @@ impl FromStr for ProcessState {
     }
 }
 
-/// Why a task is in `Error` or was compensated: a stable code, then words.
+/// Why a task is in `Error` or was compensated: a stable code, and words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Reason {
@@ -102,21 +102,21 @@ pub struct Reason {
     pub code: Arc<str>,
     /// The same for people.
     pub message: Arc<str>,
-    /// The step that it began with, where it began with one.
+    /// The step that caused it, if it was a step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Arc<str>>,
-    /// The version in which it came up, so that a command meant for an earlier reason can be told.
+    /// The version in which it came up. It identifies a command that was meant for an earlier reason.
     pub since_version: u64,
-    /// Why the order was being undone when its undo failed.
+    /// The reason of the compensation whose undo failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Box<Reason>>,
 }
 
 /// The stable codes of [`Reason`].
 pub mod reason {
-    /// An agent said no for good.
+    /// An agent rejected a step for good.
     pub const REJECTED: &str = "rejected";
-    /// Time and again no answer.
+    /// A step had too many failures, or its horizon was over.
     pub const EXHAUSTED: &str = "exhausted";
     /// An operator cancelled the order.
     pub const CANCELLED: &str = "cancelled";
@@ -128,7 +128,7 @@ pub mod reason {
     pub const DEAD_LETTER: &str = "dead-letter";
 }
 
-/// What has to be told to the outside about a task (rules 10 and 11).
+/// A message that a task sends to the outside (rules 10 and 11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NoticeKind {
     /// To the reply channel: the order is stored.
@@ -137,7 +137,7 @@ pub enum NoticeKind {
     OrderProcessed,
     /// To the reply channel: the order waits for an operator.
     OrderFailed,
-    /// To the reply channel: what was done is undone.
+    /// To the reply channel: the order is compensated.
     OrderCompensated,
     /// To the event bus: the alert.
     OrderNeedsOperator,
@@ -146,7 +146,7 @@ pub enum NoticeKind {
 }
 
 impl NoticeKind {
-    /// Whether it goes to the order's reply channel; else it goes to the event bus.
+    /// Whether it goes to the order's reply channel. The others go to the event bus.
     #[must_use]
     pub const fn is_status(self) -> bool {
         match self {
@@ -169,34 +169,34 @@ impl NoticeKind {
     }
 }
 
-/// A notice that was committed and is not known to have been sent. The supervisor sends it until it is.
+/// A notice that is committed and not known to have been sent. The supervisor sends it until it is confirmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Notice {
-    /// What to tell.
+    /// The kind of message.
     pub kind: NoticeKind,
-    /// The task's version that it tells of.
+    /// The version of the task that it reports.
     pub version: u64,
     /// How often the supervisor sent it again.
     #[serde(default)]
     pub resends: u32,
 }
 
-/// Who paused a task.
+/// The pause of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Pause {
     /// The operator.
     pub by: Arc<str>,
-    /// Why.
+    /// The operator's reason.
     pub reason: Arc<str>,
-    /// Since when.
+    /// The time at which it began.
     pub since: Timestamp,
-    /// The version that began it, so that a command meant for an earlier pause can be told.
+    /// The version that began it. It identifies a command that was meant for an earlier pause.
     pub version: u64,
 }
 
-/// The state of one order's way through its workflow.
+/// The progress of one order through its workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Task {
@@ -211,26 +211,27 @@ pub struct Task {
     pub workflow: Arc<str>,
     /// Version of the workflow, pinned at submission.
     pub workflow_version: u32,
-    /// Where it is on its way.
+    /// Its state.
     pub process_state: ProcessState,
     /// Why it is in `Error` or was compensated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// In workflow order.
     pub steps: Vec<Step>,
-    /// Who has to look after it; nobody when it is finished.
+    /// The actor that has to look at it; `None` on a finished task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<Watch>,
-    /// When the supervisor has to look (never later than the real deadline, rule 14), or since when the operator waits.
+    /// The time of the supervisor's next look, never later than the real deadline (rule 14); or since when the task
+    /// waits for an operator.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "epoch_ms")]
     pub watch_at: Option<Timestamp>,
     /// The priority of its messages.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
-    /// Set while an operator keeps new steps from starting.
+    /// Present while an operator keeps new steps from starting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause>,
-    /// The version in which the last pause ended; 0 when there was none.
+    /// The version in which the last pause ended; 0 if there was none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resumed: u64,
     /// Whether the order names a reply channel, so that status messages are due.
@@ -245,7 +246,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// The task of a new order: every step `Pending`, never claimed; in one of so many shards of the index `watch`.
+    /// The task of a new order: every step `Pending` and never claimed. The index `watch` has `shards` shards.
     #[must_use]
     pub fn new(order: &Order, workflow: &Workflow, shards: u8, nonce: u64) -> Self {
         let notify = order.reply_channel.is_some();
@@ -274,28 +275,28 @@ impl Task {
         task
     }
 
-    /// When the order was accepted, as far as the task tells it: not that of an order with an idempotency key whose
-    /// history has lost its first line.
+    /// When the order was accepted. `None` if the history has lost its first line and the order has an idempotency
+    /// key.
     #[must_use]
     pub fn submitted_at(&self) -> Option<Timestamp> {
         let first = self.history.first().filter(|line| line.what == What::Submitted);
         first.map(|line| line.at).or_else(|| self.order_id.made_at())
     }
 
-    /// When it last changed, as its history tells it.
+    /// When it last changed, by its history.
     #[must_use]
     pub fn updated_at(&self) -> Option<Timestamp> {
         self.history.last().map(|line| line.at)
     }
 
-    /// When it came into `Error`, as far as its history still shows it.
+    /// When it entered `Error`, if its history still shows it.
     #[must_use]
     pub fn failed_at(&self) -> Option<Timestamp> {
         let failed = What::Entered { state: ProcessState::Error };
         self.history.iter().rev().find(|line| line.what == failed).map(|line| line.at)
     }
 
-    /// The step of this name and its place.
+    /// The step of this name and its index.
     #[must_use]
     pub fn step(&self, name: &str) -> Option<(usize, &Step)> {
         self.steps.iter().enumerate().find(|(_, step)| &*step.name == name)
@@ -310,7 +311,7 @@ impl Task {
     }
 }
 
-/// A text cut to [`ERROR_CHARS_MAX`] characters: a remote service may answer a novel.
+/// A text cut to [`ERROR_CHARS_MAX`] characters: a remote service may return a long one.
 #[must_use]
 pub fn shortened(text: &str) -> Arc<str> {
     match cut(text, ERROR_CHARS_MAX) {
@@ -330,7 +331,7 @@ const fn is_zero(version: &u64) -> bool {
     *version == 0
 }
 
-/// Times that are keys are numbers.
+/// Times in keys are stored as numbers.
 mod epoch_ms {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 

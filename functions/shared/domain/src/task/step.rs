@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::json::Json;
 use crate::time::Timestamp;
 
-/// Where a step is on its way, in its present direction.
+/// The state of a step in its present direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum StepState {
-    /// To be claimed when its turn comes.
+    /// Not claimed yet.
     Pending,
-    /// Claimed; an attempt is under way until `CompleteBy`.
+    /// Claimed; an attempt is in flight until `CompleteBy`.
     Processing,
     /// Done (or undone, when the direction is `Undo`).
     Processed,
@@ -20,12 +20,12 @@ pub enum StepState {
     Error,
 }
 
-/// Whether a step is carried out or taken back.
+/// Whether a step is carried out or undone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Direction {
     /// Carry it out.
     Forward,
-    /// Take it back.
+    /// Undo it.
     Undo,
 }
 
@@ -44,7 +44,7 @@ impl Direction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct StepError {
-    /// The agent's code, or [`StepError::EXPIRED`], or that of a dead letter.
+    /// The agent's code, [`StepError::EXPIRED`], or the code of a dead letter.
     pub code: Arc<str>,
     /// The same for people.
     pub message: Arc<str>,
@@ -54,7 +54,7 @@ pub struct StepError {
     pub at: Timestamp,
 }
 
-/// The record of one step: the pattern's five fields and what fencing and undo need.
+/// The record of one step: the pattern's five fields, and the fields for fencing and undo.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Step {
@@ -62,7 +62,7 @@ pub struct Step {
     pub name: Arc<str>,
     /// The agent that carries it out.
     pub agent: Arc<str>,
-    /// Where it is on its way.
+    /// Its state.
     pub process_state: StepState,
     /// The scheduler instance that claimed it.
     pub locked_by: Option<Arc<str>>,
@@ -72,15 +72,15 @@ pub struct Step {
     pub failure_count: u32,
     /// Fencing token: +1 at every claim, never reset.
     pub attempt: u32,
-    /// Carried out, or taken back.
+    /// Carried out, or undone.
     pub direction: Direction,
     /// When a supervisor found the attempt expired so late that it doubted its own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubted_at: Option<Timestamp>,
-    /// Not to be claimed earlier.
+    /// No claim before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// What the agent answered; kept for the steps after it and for its undo. `null` is an answer too.
+    /// The agent's answer, kept for the steps after it and for its undo. `null` is an answer too.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "answered")]
     pub output: Option<Json>,
     /// The last failure, in either direction.
@@ -100,7 +100,7 @@ impl StepError {
 }
 
 impl Step {
-    /// Whether anything may have happened at the remote service: only then there is something to undo (rule 9).
+    /// Whether the remote service may have been called. Only then there is something to undo (rule 9).
     #[must_use]
     pub const fn was_claimed(&self) -> bool {
         self.attempt >= 1
@@ -134,7 +134,7 @@ impl Step {
     }
 }
 
-/// What stands there was answered, even where it is `null`.
+/// An output that is present was answered, even if it is `null`.
 fn answered<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(deserializer).map(Some)
 }

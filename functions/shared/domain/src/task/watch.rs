@@ -1,10 +1,10 @@
-//! The key of the index `watch`, in which a supervisor finds the tasks that are due.
+//! The key of the index `watch`, by which a supervisor finds the tasks that are due.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// Who has to look after a task: the key of the sparse index `watch`. Written `due#NN` and `error#NN`.
+/// The actor that has to look at a task: the key of the sparse index `watch`. Written `due#NN` and `error#NN`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Watch {
     /// The supervisor, in this shard.
