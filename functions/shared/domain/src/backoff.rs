@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How a back-off behaves: the part that configuration gives.
+/// The configuration of a back-off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct BackoffPolicy {
@@ -15,22 +15,22 @@ pub struct BackoffPolicy {
 }
 
 impl BackoffPolicy {
-    /// The longest wait that this policy can give, in milliseconds.
+    /// The longest wait of this policy, in milliseconds.
     #[must_use]
     pub fn wait_ms_max(&self) -> u64 {
         wait_ms(self.slot_time_ms, self.ceiling)
     }
 }
 
-/// A point in a sequence of retries. [`Backoff::next`] gives the following one and leaves this as it is.
+/// A point in a sequence of retries. [`Backoff::next`] returns the following one and leaves this one unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Backoff {
-    /// What configuration gave.
+    /// The configuration.
     pub policy: BackoffPolicy,
-    /// The largest exponent that the next draw may give.
+    /// The largest exponent of the next draw.
     pub slot: u32,
-    /// What to wait before the retry that this value stands for, in milliseconds.
+    /// The wait before this retry, in milliseconds.
     pub wait_time_ms: u64,
     /// Retries since the start or the last reset.
     pub retries: u32,
@@ -40,11 +40,11 @@ pub struct Backoff {
     pub total_retries: u32,
 }
 
-/// The first retry already draws between two waits, so that callers that failed together do not come back together.
+/// The first retry already draws between two waits, so that callers that failed together do not retry together.
 const FIRST_SLOT: u32 = 1;
 
 impl Backoff {
-    /// Before the first retry: nothing to wait for yet.
+    /// Before the first retry: no wait yet.
     #[must_use]
     pub fn new(policy: BackoffPolicy) -> Self {
         let slot = FIRST_SLOT.min(policy.ceiling);
@@ -72,10 +72,10 @@ impl Backoff {
         }
     }
 
-    /// The value of the `retry`-th retry (from 1) of a sequence whose earlier draws nobody kept.
+    /// The value of the `retry`-th retry (from 1) of a sequence whose earlier draws are not stored.
     #[must_use]
     pub fn at_retry(policy: BackoffPolicy, retry: u32, draw: u64) -> Self {
-        // Only the last draw shows in the wait; a slot never depends on a draw.
+        // The wait depends only on the last draw; a slot never depends on a draw.
         (1..retry.max(1)).fold(Self::new(policy), |backoff, _| backoff.next(0)).next(draw)
     }
 }

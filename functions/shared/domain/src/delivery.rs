@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::traceparent::TraceParent;
 
-/// What names one delivery of a message towards its queue.
+/// The identity of one delivery of a message, for its queue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Receipt {
     /// The message's id, the same over redeliveries.
@@ -16,16 +16,16 @@ pub struct Receipt {
     pub handle: Arc<str>,
 }
 
-/// One message as a handler gets it: decoded by itself, so that a bad body fails alone.
+/// One message as a handler gets it. Each is decoded by itself, so that a bad body fails alone.
 #[derive(Debug, Clone)]
 pub struct Delivery<M> {
-    /// Towards the queue.
+    /// For the queue.
     pub receipt: Receipt,
     /// How often it was delivered, this time included.
     pub receive_count: u32,
-    /// The span that sent it, where somebody makes traces.
+    /// The span that sent it, if traces are on.
     pub parent: Option<TraceParent>,
-    /// The message, or why it is none.
+    /// The message, or the decoding error.
     pub body: Result<M, Undecodable>,
 }
 
@@ -42,13 +42,13 @@ impl<M> Delivery<M> {
 pub struct Record<M> {
     /// The message.
     pub message: M,
-    /// Towards its queue.
+    /// For its queue.
     pub receipt: Receipt,
     /// Whether an earlier delivery may have done part of the work (rule 2).
     pub redelivered: bool,
     /// How often it was delivered, this time included.
     pub receive_count: u32,
-    /// The span that sent it, where somebody makes traces.
+    /// The span that sent it, if traces are on.
     pub parent: Option<TraceParent>,
 }
 
@@ -56,7 +56,7 @@ pub struct Record<M> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("body is not a message of this queue: {problem}")]
 pub struct Undecodable {
-    /// What the decoder says.
+    /// The decoder's error.
     pub problem: Arc<str>,
 }
 
@@ -66,15 +66,15 @@ impl Undecodable {
         Self { problem: error.to_string().into() }
     }
 
-    /// From what the reader of JSON says, without the value that it quotes: it may be part of an order, and what is said
-    /// here goes to logs and alerts.
+    /// From the error of the JSON parser, without the value that it quotes: the value may be part of an order, and
+    /// this text goes to logs and alerts.
     fn of_json(error: &serde_json::Error) -> Self {
         let words = error.to_string();
         let quoting = ["invalid type", "invalid value", "unknown variant", "unknown field"];
         let Some(fault) = quoting.into_iter().find(|fault| words.starts_with(fault)) else {
             return Self { problem: words.into() };
         };
-        // What was expected comes last and is ours.
+        // The expectation comes last and contains no input.
         let ours = [", expected ", " at line "].into_iter().find_map(|begin| words.rfind(begin));
         Self { problem: format!("{fault}{}", ours.map_or("", |begin| &words[begin..])).into() }
     }
@@ -83,7 +83,7 @@ impl Undecodable {
 /// Reads one message from its body.
 ///
 /// # Errors
-/// [`Undecodable`], which says where the body is wrong.
+/// [`Undecodable`], with the position of the fault.
 pub fn decode<'a, M: Deserialize<'a>>(body: &'a [u8]) -> Result<M, Undecodable> {
     serde_json::from_slice(body).map_err(|error| Undecodable::of_json(&error))
 }

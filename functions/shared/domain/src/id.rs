@@ -1,4 +1,4 @@
-//! The name of an order.
+//! The id of an order.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +19,7 @@ pub struct OrderId(Uuid);
 pub struct NotAnOrderId;
 
 impl OrderId {
-    /// A new id that sorts by the time it was made (UUID version 7), so that neighbours in time are neighbours on disk.
+    /// A new id that sorts by its time (UUID version 7), so that neighbours in time are neighbours on disk.
     #[must_use]
     pub fn generate(now: Timestamp, random: [u64; 2]) -> Self {
         let [high, low] = random.map(u64::to_be_bytes);
@@ -30,7 +30,7 @@ impl OrderId {
         Self(Builder::from_unix_timestamp_millis(epoch_ms, &bits).into_uuid())
     }
 
-    /// The id that belongs to a submitter's idempotency key: the same key always names the same order (UUID version 8).
+    /// The id for a submitter's idempotency key: the same key always gives the same order (UUID version 8).
     #[must_use]
     pub fn from_idempotency_key(submitter: &str, key: &str) -> Self {
         let mut hash = Sha256::new();
@@ -42,7 +42,7 @@ impl OrderId {
         Self(Builder::from_custom_bytes(bytes).into_uuid())
     }
 
-    /// When the id was made, where it tells that: one from an idempotency key does not.
+    /// When the id was made; `None` for an id from an idempotency key.
     #[must_use]
     pub fn made_at(self) -> Option<Timestamp> {
         let [a, b, c, d, e, f, ..] = *self.0.as_bytes();
@@ -50,7 +50,7 @@ impl OrderId {
         (self.0.get_version_num() == 7).then_some(Timestamp::from_epoch_ms(epoch_ms))
     }
 
-    /// The shard of the index `watch` that a new order belongs to, of so many (none at all counts as one).
+    /// The shard of a new order in the index `watch`, of this number of shards (0 counts as 1).
     #[must_use]
     pub fn shard(self, shards: u8) -> u8 {
         // The last byte is random in both versions of the id.
@@ -80,7 +80,7 @@ impl FromStr for OrderId {
     type Err = NotAnOrderId;
 
     fn from_str(text: &str) -> Result<Self, NotAnOrderId> {
-        // One order has one name: no braces, no capitals, no form without hyphens.
+        // One order has one id: no braces, no capitals, no form without hyphens.
         let canonical = text.len() == 36 && !text.bytes().any(|byte| byte.is_ascii_uppercase());
         if !canonical {
             return Err(NotAnOrderId);

@@ -1,4 +1,4 @@
-//! Who a handler is: its name and what its deployment was given.
+//! The identity of a handler: its name and the settings of its deployment.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub struct Instance {
     /// The workflows of the deployment.
     pub workflows: Workflows,
     /// Shards of the index `watch`, the same for all functions of the deployment, at most
-    /// [`SHARDS_MAX`](crate::limits::SHARDS_MAX). An order stays in the shard that it began in. More of them at any time;
-    /// fewer only when no order is left in those that go, since nobody would look there.
+    /// [`SHARDS_MAX`](crate::limits::SHARDS_MAX). An order stays in its first shard. The number may grow at any time.
+    /// It may shrink only when no order is left in the removed shards, since no supervisor looks there.
     pub shards: u8,
 }

@@ -15,10 +15,10 @@ use crate::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX};
 #[derive(Clone)]
 pub struct Json(Arc<RawValue>);
 
-/// Why a text is not taken as a value or document.
+/// Why a text is refused as a value or document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// Not JSON; the text says where.
+    /// Not JSON; the text has the position.
     #[error("not valid JSON: {0}")]
     Malformed(String),
     /// Larger than the limit, in bytes.
@@ -41,7 +41,7 @@ impl Json {
     /// Takes any JSON value of at most `bytes_max` bytes.
     ///
     /// # Errors
-    /// [`JsonError`] when the text is too large, too deep or no JSON.
+    /// [`JsonError`] if the text is too large, too deep or not JSON.
     pub fn parse(text: &[u8], bytes_max: usize) -> Result<Self, JsonError> {
         if text.len() > bytes_max {
             return Err(JsonError::TooLarge { bytes: text.len(), bytes_max });
@@ -57,7 +57,7 @@ impl Json {
     /// Takes an order document: a JSON object of at most [`DOCUMENT_BYTES_MAX`] bytes.
     ///
     /// # Errors
-    /// [`JsonError`] when the text is too large, too deep, no JSON or no object.
+    /// [`JsonError`] if the text is too large, too deep, not JSON or not an object.
     pub fn document(text: &[u8]) -> Result<Self, JsonError> {
         let json = Self::parse(text, DOCUMENT_BYTES_MAX)?;
         match json.kind() {
@@ -81,7 +81,7 @@ impl Json {
         self.0.get()
     }
 
-    /// What kind of value this is, with its article, for error messages.
+    /// The type of this value, with its article, for error messages.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.text().as_bytes().first() {
@@ -94,7 +94,7 @@ impl Json {
         }
     }
 
-    /// The member `name` of an object; of repeated members the last.
+    /// The member `name` of an object; the last one if it is repeated.
     #[must_use]
     pub fn member(&self, name: &str) -> Option<Self> {
         let Members(members) = serde_json::from_str(self.text()).ok()?;
@@ -107,7 +107,7 @@ impl Json {
         &self.0
     }
 
-    /// A value that was put together from parts of others.
+    /// A value built from parts of others.
     pub(crate) fn of_raw(raw: Box<RawValue>) -> Self {
         Self(raw.into())
     }
@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for Json {
     }
 }
 
-/// Levels of nesting in a JSON text; of a malformed text some number. One pass without recursion, since a parser that
+/// Levels of nesting in a JSON text; any number for a malformed text. One pass without recursion, since a parser that
 /// keeps raw values does not bound their depth.
 fn nesting(text: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0_usize);
@@ -177,10 +177,12 @@ fn nesting(text: &[u8]) -> usize {
     deepest
 }
 
-/// A whole number as JSON has it: `25.0` is one, too.
+/// A whole number in JSON; `25.0` is one, too.
+///
 ///
 /// # Errors
-/// Those of the format, and one for what is no whole number from 0 on, or none that the type can hold.
+///
+/// Those of the format, and one for a number that is negative, not whole, or too large for the type.
 pub fn whole_number<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
     struct Whole;
     impl Visitor<'_> for Whole {
@@ -192,7 +194,7 @@ pub fn whole_number<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D)
             Ok(number)
         }
         fn visit_f64<E: de::Error>(self, number: f64) -> Result<u64, E> {
-            // Beyond this not every whole number is a float.
+            // Above this, not every whole number is a float.
             const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
             let is_whole = number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&number);
             let unlike = || E::invalid_value(de::Unexpected::Float(number), &self);
@@ -250,7 +252,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Elements<'a> {
     }
 }
 
-/// The text of a string literal, or nothing for one that no text has (a lone surrogate).
+/// The text of a string literal; `None` for one that stands for no text (a lone surrogate).
 pub(crate) fn key_text(literal: &RawValue) -> Option<Cow<'_, str>> {
     match plain(literal) {
         Some(_) => literal.get().get(1..literal.get().len() - 1).map(Cow::Borrowed),
@@ -258,12 +260,12 @@ pub(crate) fn key_text(literal: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// A literal without escapes, as nearly all are: between its quotes is its text, and there is no other spelling of it.
+/// A literal without escapes, the usual case: the characters between its quotes are its text, in its only spelling.
 fn plain(literal: &RawValue) -> Option<&str> {
     Some(literal.get()).filter(|literal| literal.len() >= 2 && !literal.as_bytes().contains(&b'\\'))
 }
 
-/// Depth is bounded by [`NESTING_MAX`] for everything that [`Json::parse`] took.
+/// [`NESTING_MAX`] bounds the depth of everything that [`Json::parse`] took.
 fn canonicalize(value: &RawValue, into: &mut String) {
     let text = value.get();
     match text.as_bytes().first() {
@@ -302,7 +304,7 @@ fn canonicalize(value: &RawValue, into: &mut String) {
     }
 }
 
-/// One spelling for each string, whichever escapes it was sent with.
+/// One spelling for each string, with whatever escapes it was sent.
 fn canonical_string(literal: &RawValue) -> Cow<'_, str> {
     if let Some(literal) = plain(literal) {
         return Cow::Borrowed(literal);
@@ -382,7 +384,7 @@ mod tests {
 
     #[test]
     fn the_fingerprint_is_that_of_the_canonical_text_for_ever() {
-        // What `sha256sum` says of `{}` and of `{"a":"x","b":[1,2]}`: stored orders are recognised by it.
+        // The values of `sha256sum` for `{}` and `{"a":"x","b":[1,2]}`: stored orders are recognised by them.
         assert_eq!(fingerprint(" { }"), "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a");
         assert_eq!(
             fingerprint(r#"{ "b": [ 1, 2 ], "a": "x" }"#),

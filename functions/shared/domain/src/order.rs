@@ -9,8 +9,8 @@ use crate::json::Json;
 use crate::priority::Priority;
 use crate::time::Timestamp;
 
-/// What the application sent, and what is needed to recognise it and to answer it. Also the message on the submission
-/// queue.
+/// The application's order, with the values that identify it and address its answers. Also the message on the
+/// submission queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Order {
@@ -23,7 +23,7 @@ pub struct Order {
     pub fingerprint: Arc<str>,
     /// When it was accepted.
     pub submitted_at: Timestamp,
-    /// Who posted it, as the API knows them.
+    /// The submitter, as the API knows it.
     pub submitter: Arc<str>,
     /// Registered name of the channel that status messages go to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct Order {
     /// The application's own name for the order, repeated in status messages.
     #[serde(rename = "CorrelationID", default, skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<Arc<str>>,
-    /// The priority of its messages, where the application named one; else the workflow's.
+    /// The priority of its messages, if the application named one; otherwise the workflow's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
 }

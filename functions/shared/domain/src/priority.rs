@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The priority of an order's messages: those of high priority overtake the others at every queue, and of four batches one
-/// is left to the others, so that nobody starves.
+/// The priority of an order's messages. High priority overtakes at every queue. At least one of four batches is of
+/// normal priority, so that no order starves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Priority {
@@ -18,7 +18,7 @@ impl Priority {
     /// Both priorities.
     pub const ALL: [Self; 2] = [Self::Normal, Self::High];
 
-    /// Whether this is the priority that nobody has to name.
+    /// Whether this is the default priority.
     #[must_use]
     pub const fn is_normal(&self) -> bool {
         match self {

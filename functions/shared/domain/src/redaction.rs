@@ -1,6 +1,6 @@
-//! What may not be shown to whoever looks at an order: the values of members such as `CardNumber`.
+//! Values of an order that are never shown: those of members such as `CardNumber`.
 //!
-//! Documents and outputs are kept and passed on as they are; only what is shown to people is redacted.
+//! Documents and outputs are stored and passed on as they are; only their display is redacted.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -10,12 +10,12 @@ use serde_json::value::RawValue;
 
 use crate::json::{Elements, Json, Members, key_text};
 
-/// The names of members whose values are not shown unless a deployment says otherwise.
+/// The names of members that are redacted by default.
 pub const REDACTED_BY_DEFAULT: [&str; 4] = ["CardNumber", "Cvc", "Iban", "Password"];
-/// What is shown in place of a value, as JSON.
+/// The JSON that replaces a hidden value.
 const IN_PLACE: &str = "\"[redacted]\"";
 
-/// Names of members whose values are not shown, whatever they are and wherever they stand. Capitals make no difference.
+/// Names of members whose values are not shown, of any type and at any depth. Case makes no difference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Redaction {
     /// In lower case.
@@ -35,19 +35,20 @@ impl Redaction {
         !self.names.is_empty() && self.names.contains(&name.to_lowercase())
     }
 
-    /// The value as it may be shown: itself where nothing in it is hidden; else without white space, all else as written.
+    /// The value for display: itself if nothing in it is hidden; otherwise without white space, and with the rest as
+    /// written.
     #[must_use]
     pub fn shown<'a>(&self, value: &'a Json) -> Cow<'a, Json> {
         let mut into = String::new();
         if self.names.is_empty() || !self.write(value.raw(), &mut into) {
             return Cow::Borrowed(value);
         }
-        // What is put together from parts of good JSON is good JSON; if ever not, nothing of it is shown.
+        // Parts of valid JSON make valid JSON. If that ever fails, nothing of the value is shown.
         let hidden = || RawValue::from_string(IN_PLACE.to_owned()).unwrap_or_else(|_| RawValue::NULL.to_owned());
         Cow::Owned(Json::of_raw(RawValue::from_string(into).unwrap_or_else(|_| hidden())))
     }
 
-    /// Whether anything was hidden. Depth is bounded for everything that became a [`Json`] in this program.
+    /// Whether anything was hidden. The depth of every [`Json`] in this program is bounded.
     fn write(&self, value: &RawValue, into: &mut String) -> bool {
         let text = value.get();
         let mut hidden = false;

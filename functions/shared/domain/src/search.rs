@@ -1,21 +1,21 @@
-//! Finding orders by what is in their documents.
+//! The search for orders by the content of their documents.
 
 use serde_json::value::RawValue;
 
 use crate::json::{Elements, Json, Members, key_text};
 use crate::redaction::Redaction;
 
-/// Longest pointer and longest value that is looked for, in characters.
+/// Longest pointer and longest value of a search, in characters.
 pub const FIND_CHARS_MAX: usize = 256;
 
-/// Where in a document to look: an RFC 6901 JSON pointer.
+/// A position in a document: an RFC 6901 JSON pointer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer(Vec<String>);
 
 /// The text is no pointer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAPointer {
-    /// Neither empty nor with a slash at its start.
+    /// Not empty, and without a slash at its start.
     #[error("must be a JSON pointer such as /Customer/Email")]
     NoSlash,
     /// A tilde that is neither `~0` nor `~1`.
@@ -23,14 +23,14 @@ pub enum NotAPointer {
     Tilde,
 }
 
-/// What is looked for in a document.
+/// A condition on a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finder {
-    /// There is something at this place.
+    /// There is a value at this position.
     Has(Pointer),
-    /// What is there has this text.
+    /// The value at this position has this text.
     Equals(Pointer, String),
-    /// Something anywhere has this text.
+    /// A value anywhere has this text.
     Anywhere(String),
 }
 
@@ -38,7 +38,7 @@ impl Pointer {
     /// Reads a pointer; the empty one names the whole document.
     ///
     /// # Errors
-    /// [`NotAPointer`], which says how one looks.
+    /// [`NotAPointer`], which describes the form of a pointer.
     pub fn parse(text: &str) -> Result<Self, NotAPointer> {
         if text.is_empty() {
             return Ok(Self(Vec::new()));
@@ -47,13 +47,13 @@ impl Pointer {
         names.map(|name| unescaped(name).ok_or(NotAPointer::Tilde)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The first of its names whose value may not be shown, and so not be searched for either.
+    /// The first of its names whose value is redacted, and so must not be searched.
     #[must_use]
     pub fn hidden_by(&self, redaction: &Redaction) -> Option<&str> {
         self.0.iter().find(|name| redaction.hides(name)).map(String::as_str)
     }
 
-    /// The value at this place; of repeated members the last.
+    /// The value at this position; the last one of repeated members.
     fn of<'a>(&self, document: &'a RawValue) -> Option<&'a RawValue> {
         self.0.iter().try_fold(document, |value, name| match value.get().as_bytes().first() {
             Some(b'{') => {
@@ -74,9 +74,9 @@ impl Pointer {
 }
 
 impl Finder {
-    /// Whether a document has what is looked for. A string has its text without quotes and escapes, a number that which
-    /// it was written with, and `true`, `false` and `null` theirs; an object or an array has none. What the redaction
-    /// hides is not found.
+    /// Whether a document meets the condition. The text of a string has no quotes and escapes; that of a number is as
+    /// written. `true`, `false` and `null` have theirs; an object or an array has none. Redacted values are never
+    /// found.
     #[must_use]
     pub fn finds(&self, document: &Json, redaction: &Redaction) -> bool {
         match self {
@@ -87,7 +87,7 @@ impl Finder {
     }
 }
 
-/// Depth is bounded for everything that became a [`Json`] in this program.
+/// The depth of every [`Json`] in this program is bounded.
 fn is_within(value: &RawValue, text: &str, redaction: &Redaction) -> bool {
     match value.get().as_bytes().first() {
         Some(b'{') => serde_json::from_str(value.get()).is_ok_and(|Members(members)| {
@@ -122,7 +122,7 @@ fn unescaped(name: &str) -> Option<String> {
     Some(plain)
 }
 
-/// The place that a name stands for in an array: digits without leading zeros.
+/// The array index that a name stands for: digits without leading zeros.
 fn index(name: &str) -> Option<usize> {
     let is_plain = name.bytes().all(|byte| byte.is_ascii_digit()) && (name.len() == 1 || !name.starts_with('0'));
     name.parse().ok().filter(|_| is_plain)

@@ -10,17 +10,17 @@ use crate::ports::{Commit, Due, Environment, Events, Inserted, ListError, Page, 
 use crate::task::{ProcessState, Task};
 use crate::time::Timestamp;
 
-/// Ports that do at once what a test wants, and remember it.
+/// Ports that do at once what a test asks for, and log it.
 pub(crate) struct Site {
     pub(crate) order: Option<Order>,
     pub(crate) task: Mutex<Option<Arc<Task>>>,
-    /// So many conditional writes are lost before one is won.
+    /// The number of conditional writes to lose before one is won.
     pub(crate) conflicts: Mutex<u32>,
-    /// The next write is done and somebody else writes before its client repeats it, so that it looks lost.
+    /// The next write succeeds and another writer follows before the client repeats it, so that it looks lost.
     pub(crate) is_overtaken: Mutex<bool>,
-    /// Nothing can be told to the outside.
+    /// Events and status messages cannot be sent.
     pub(crate) is_mute: bool,
-    /// What the list shows, page after page.
+    /// The pages of the list, in order.
     pub(crate) pages: Mutex<VecDeque<Page>>,
     pub(crate) random: u64,
     pub(crate) log: Mutex<Vec<String>>,
@@ -40,12 +40,12 @@ impl Site {
         }
     }
 
-    /// The task as it is stored.
+    /// The stored task.
     pub(crate) fn stored(&self) -> Arc<Task> {
         self.task.lock().unwrap().clone().unwrap()
     }
 
-    /// What was asked of the ports, without plain reads.
+    /// The calls of the ports, without plain reads.
     pub(crate) fn logged(&self) -> Vec<String> {
         self.log.lock().unwrap().clone()
     }

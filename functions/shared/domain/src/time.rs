@@ -37,7 +37,7 @@ impl Timestamp {
         Self(self.0.saturating_sub(i64::try_from(ms).unwrap_or(i64::MAX)))
     }
 
-    /// Milliseconds from `self` to `later`; 0 where `later` is not later.
+    /// Milliseconds from `self` to `later`; 0 if `later` is not later.
     #[must_use]
     pub fn ms_until(self, later: Self) -> u64 {
         u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0)
@@ -54,11 +54,11 @@ impl fmt::Display for Timestamp {
 const WRITTEN_BYTES: usize = 24;
 
 impl Timestamp {
-    /// In RFC 3339, digit by digit: every version of a task has a dozen times in it, and the formatter's machinery takes
-    /// ten times as long.
+    /// In RFC 3339, digit by digit: every version of a task contains a dozen times, and the formatter's machinery
+    /// takes ten times as long.
     fn written(self, text: &mut [u8; WRITTEN_BYTES]) -> &str {
-        // What is beyond the years that RFC 3339 can write is shown as the nearest that is not, so that written times
-        // are in the order of those that they stand for.
+        // A time outside the years of RFC 3339 is written as the nearest one inside. So the order of written times is
+        // the order of the times.
         let epoch_ms = self.0.clamp(WRITABLE_MS.0, WRITABLE_MS.1);
         let at = OffsetDateTime::from_unix_timestamp(epoch_ms.div_euclid(1_000)).unwrap_or(OffsetDateTime::UNIX_EPOCH);
         *text = *b"0000-00-00T00:00:00.000Z";
@@ -76,7 +76,7 @@ impl Timestamp {
         put(14, 2, at.minute().into());
         put(17, 2, at.second().into());
         put(20, 3, u32::try_from(epoch_ms.rem_euclid(1_000)).unwrap_or_default());
-        // There is nothing in it but digits and what stands between them.
+        // It contains only digits and the separators.
         std::str::from_utf8(text).unwrap_or_default()
     }
 }
@@ -98,7 +98,7 @@ impl<'de> Deserialize<'de> for Timestamp {
         let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
         let at = OffsetDateTime::parse(&text, &Rfc3339).map_err(de::Error::custom)?;
         let epoch_ms = i64::try_from(at.unix_timestamp_nanos().div_euclid(1_000_000)).map_err(de::Error::custom)?;
-        // A zone can move a time out of the years in which it could be written again.
+        // A time zone can move a time out of the years in which it could be written again.
         match (WRITABLE_MS.0..=WRITABLE_MS.1).contains(&epoch_ms) {
             true => Ok(Self(epoch_ms)),
             false => Err(de::Error::custom("a time before the year 0000 or after the year 9999 in UTC")),

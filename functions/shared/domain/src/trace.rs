@@ -4,18 +4,18 @@
 //! same trace. A message carries only the span that sent it, as the W3C's `traceparent`. If that is missing or belongs
 //! to another trace, the span that handles the message has no parent.
 //!
-//! Spans are those of `tracing` under the target [`TRACES`]; whoever listens to that makes traces of them, and where nobody
-//! does they cost a look at a flag. Their fields are the span's attributes, but for these:
+//! Spans are those of `tracing` under the target [`TRACES`]; a subscriber to that target builds traces of them.
+//! Without one, a span costs one check of a flag. Its fields are the span's attributes, except these:
 //!
 //! | field | is |
 //! | --- | --- |
-//! | `order_id` | the order, and so the trace; a span without is none |
-//! | `otel.name` | the name, where it is not the one in the source |
-//! | `otel.kind` | `server`, `client`, `consumer`; nothing for what goes on inside |
-//! | `otel.parent`, `otel.link` | [`TraceParent`]s of the span that sent the message, and of a trace of somebody else |
-//! | `otel.error` | that it failed, and how |
+//! | `order_id` | the order, and so the trace; a span without it belongs to no trace |
+//! | `otel.name` | the name, if it differs from the one in the source |
+//! | `otel.kind` | `server`, `client`, `consumer`; absent on internal spans |
+//! | `otel.parent`, `otel.link` | [`TraceParent`]s of the span that sent the message, and of a span of another trace |
+//! | `otel.error` | the failure |
 //!
-//! An event under the same target adds its fields to the span that it is in.
+//! An event under the same target adds its fields to the current span.
 
 use std::cell::Cell;
 use std::fmt;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A span as others know it: W3C Trace Context, version 00.
+/// A span's identity for other systems: W3C Trace Context, version 00.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceParent {
     trace_id: [u8; 16],
@@ -16,11 +16,11 @@ pub struct TraceParent {
 #[error("not a traceparent such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")]
 pub struct NotATraceParent;
 
-/// The form of version 00, in characters. Later versions may add something behind it.
+/// The length of version 00, in characters. Later versions may append something.
 const CHARS: usize = 55;
 
 impl TraceParent {
-    /// A span of a trace. `None` where an id is all zeros, which is no id.
+    /// A span of a trace. `None` if an id is all zeros, which is not an id.
     #[must_use]
     pub fn new(trace_id: [u8; 16], span_id: [u8; 8], is_sampled: bool) -> Option<Self> {
         (trace_id != [0; 16] && span_id != [0; 8]).then_some(Self { trace_id, span_id, is_sampled })
@@ -58,7 +58,7 @@ fn parse(text: &[u8]) -> Option<TraceParent> {
     let [version] = bytes(&known[..2])?;
     let is_whole = match version {
         0x00 => more.is_empty(),
-        // Of a later version the beginning is understood.
+        // The beginning of a later version has the same form.
         0x01..=0xfe => more.is_empty() || more[0] == b'-',
         0xff => false,
     };

@@ -27,7 +27,7 @@ fn order() -> Order {
     }
 }
 
-/// An order that is stored and was never looked at.
+/// A stored order without a claim.
 fn site() -> Site {
     let task = Task::new(&order(), instance().workflows.current(), SHARDS, 1);
     Site::new(Some(order()), Some(task))

@@ -1,4 +1,4 @@
-//! Which orders a job is about.
+//! The orders that a job selects.
 
 use super::job::{DryRun, Entry, Job, Selector};
 use crate::limits::PAGE_MAX;
@@ -6,13 +6,13 @@ use crate::ports::{ListError, Page, Store};
 use crate::task::{Direction, ProcessState, Task};
 use crate::time::Timestamp;
 
-/// Pages that a dry run reads at most.
+/// Largest number of pages that a dry run reads.
 pub const DRY_RUN_PAGES_MAX: usize = 100;
 
 /// Counts the orders that a job would resubmit, among the newest in `Error`. Changes nothing.
 ///
 /// # Errors
-/// [`ListError`] when the store cannot be read.
+/// [`ListError`] if the store cannot be read.
 pub async fn dry_run(store: &impl Store, selector: &Selector) -> Result<DryRun, ListError> {
     let mut matching = 0;
     let mut cursor: Option<String> = None;
@@ -28,11 +28,11 @@ pub async fn dry_run(store: &impl Store, selector: &Selector) -> Result<DryRun, 
 }
 
 impl Selector {
-    /// Whether a task is meant.
+    /// Whether the task is selected.
     #[must_use]
     pub fn matches(&self, task: &Task) -> bool {
         let reason = task.reason.as_ref();
-        // Where many late answers have pushed that line out of the history, the watch says so.
+        // If many late answers have pushed that line out of the history, the watch has the time.
         let failed_at = task.failed_at().or(task.watch_at);
         let is_or_any = |wanted: &Option<_>, found| wanted.is_none() || wanted.as_ref() == found;
         task.process_state == ProcessState::Error
@@ -45,7 +45,7 @@ impl Selector {
 }
 
 impl Job {
-    /// Takes what a page of the scan shows.
+    /// Takes the orders of one page of the scan.
     pub(super) fn absorb(&mut self, page: &Page, now: Timestamp) {
         for task in page.tasks.iter().filter(|task| self.spec.selector.matches(task)) {
             let order_id = task.order_id;

@@ -1,4 +1,4 @@
-//! The job's record, and what an operator does to it.
+//! The record of a job, and an operator's actions on it.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -14,50 +14,51 @@ use crate::ports::{Listed, Record, RecordKind, Shown};
 use crate::task::{ProcessState, Task, What, bulk_mark};
 use crate::time::Timestamp;
 
-/// Which orders in `Error` are meant; what is not given does not matter.
+/// The selected orders in `Error`. An absent member selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct Selector {
-    /// In which state they are. Only `Error` can be meant, with or without this.
+    /// Their state. Only `Error` can be selected, with or without this.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Arc<str>>,
-    /// Why they are in `Error`: one of the codes of [`reason`](crate::task::reason).
+    /// Why they are in `Error`: a code of [`reason`](crate::task::reason).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason_code: Option<Arc<str>>,
-    /// The step that it began with.
+    /// The step that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<Arc<str>>,
-    /// Not those that came into `Error` before.
+    /// Only orders that entered `Error` at this time or later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_since: Option<Timestamp>,
-    /// Not those that came into `Error` later. A job never reaches beyond the time it was planned at.
+    /// Only orders that entered `Error` at this time or earlier. A job never selects orders that failed after it was
+    /// planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_until: Option<Timestamp>,
 }
 
-/// What an operator wants done.
+/// An operator's job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", deny_unknown_fields)]
 pub struct Spec {
-    /// Who wants it. Goes into the history of each order.
+    /// The operator. Goes into the history of each order.
     pub by: Arc<str>,
-    /// Why. Goes into the history of each order, behind the job's id.
+    /// The reason. Goes into the history of each order, after the job's id.
     pub reason: Arc<str>,
-    /// Which orders.
+    /// The selected orders.
     #[serde(default)]
     pub selector: Selector,
-    /// So many orders go first, and the others wait for how they fare. One that somebody else saw to in the meantime
-    /// proves nothing, so another takes its place.
+    /// The number of orders that go first, while the others wait for their outcome. An order that another operator has
+    /// handled in the meantime proves nothing, so another takes its place.
     #[serde(default = "Spec::default_canary", deserialize_with = "whole_number")]
     pub canary: u32,
-    /// How long a canary has to be settled, in milliseconds; then it counts as failed again. The others have as long,
-    /// but at least [`SETTLE_TIMEOUT_MS`](super::SETTLE_TIMEOUT_MS).
+    /// The time in which a canary must be settled, in milliseconds; after it, it counts as failed again. The other
+    /// orders have the same time, but at least [`SETTLE_TIMEOUT_MS`](super::SETTLE_TIMEOUT_MS).
     #[serde(default = "Spec::default_canary_timeout_ms", deserialize_with = "whole_number")]
     pub canary_timeout_ms: u64,
     /// Orders resubmitted in a second.
     #[serde(default = "Spec::default_rate", deserialize_with = "whole_number")]
     pub rate_per_second: u32,
-    /// The job stops when a larger share of the settled orders failed again, in percent.
+    /// The largest share of settled orders that may fail again before the job stops, in percent.
     #[serde(default = "Spec::default_stop_at_failed_percent", deserialize_with = "whole_number")]
     pub stop_at_failed_percent: u8,
 }
@@ -68,73 +69,73 @@ pub struct Spec {
 pub struct SpecError {
     /// The field's name on the wire.
     pub field: &'static str,
-    /// What is wrong with it.
+    /// The fault.
     pub problem: String,
 }
 
-/// What a dry run counted.
+/// The counts of a dry run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DryRun {
     /// Orders that would be resubmitted.
     pub matching: u64,
-    /// Whether all orders in `Error` were looked at; if not there may be more.
+    /// Whether all orders in `Error` were read; if not, there may be more.
     pub complete: bool,
 }
 
-/// Where a job is on its way.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobState {
-    /// Counted; waits for its start.
+    /// Counted; not started yet.
     Planned,
-    /// The first few are on their way.
+    /// The canaries are in flight.
     Canary,
     /// The others follow.
     Running,
-    /// Every order that was meant is settled. Final.
+    /// Every selected order is settled. Final.
     Done,
-    /// It stopped itself, and why. What was sent is carried out; nothing more is sent. Final.
+    /// It stopped itself, for this reason. Commands already sent are carried out; no more are sent. Final.
     Stopped(Arc<str>),
-    /// An operator stopped it, and why. What was sent is carried out; nothing more is sent. Final.
+    /// An operator stopped it, for this reason. Commands already sent are carried out; no more are sent. Final.
     Cancelled(Arc<str>),
 }
 
-/// An order that a job is about.
+/// An order of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Entry {
-    /// Which order.
+    /// The order.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// The version of its task that was seen in `Error`.
+    /// The version of its task in `Error`, as the job saw it.
     pub version: u64,
-    /// Whether it failed while it was undone, so that being undone is its recovery.
+    /// Whether it failed during its compensation, so that `Compensated` is its recovery.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undoing: bool,
     /// The priority of its command.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
-    /// When its command is delivered for the first time, or was found where that has not been sent.
+    /// When its command is first delivered, or when the order was found if its command is not sent yet.
     pub at: Timestamp,
-    /// How often its command fell due to be sent again.
+    /// How often its command was due to be sent again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resent: u8,
 }
 
-/// What became of a job's orders so far.
+/// The outcomes of a job's orders so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Tally {
-    /// Put on their way.
+    /// Begun.
     pub begun: u64,
-    /// Ended well after it.
+    /// Recovered.
     pub recovered: u64,
-    /// In `Error` again, undone instead of carried out, or not settled in time.
+    /// In `Error` again, compensated instead of carried out, or not settled in time.
     pub failed_again: u64,
     /// Those of `failed_again` that were not settled in time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub late: u64,
-    /// Somebody else had done something about them in the meantime.
+    /// Another operator or job changed them in the meantime.
     pub passed_over: u64,
 }
 
@@ -147,33 +148,33 @@ pub struct Job {
     pub id: Arc<str>,
     /// +1 at every write; every write is conditional on it.
     pub version: u64,
-    /// What is wanted.
+    /// The operator's job.
     pub spec: Spec,
-    /// What the dry run counted.
+    /// The counts of the dry run.
     pub dry_run: DryRun,
-    /// Where it is on its way.
+    /// Its state.
     pub state: JobState,
-    /// Who started it, and why.
+    /// Its starter, and the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_by: Option<Arc<str>>,
     /// When it was planned.
     pub planned_at: Timestamp,
-    /// When it came into its state, or, among canaries, when the last of them was put on its way.
+    /// When it entered its state or, during the canaries, when the last of them was begun.
     pub since: Timestamp,
-    /// What became of its orders.
+    /// The outcomes of its orders.
     pub tally: Tally,
-    /// Where the scan of the orders in `Error` goes on.
+    /// The cursor of the scan of the orders in `Error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Whether the scan is through.
+    /// Whether the scan is complete.
     pub scanned: bool,
-    /// Orders that wait for their turn.
+    /// Orders that were found and are not begun.
     #[serde(default)]
     pub found: Vec<Entry>,
-    /// Orders that were put on their way and are not settled.
+    /// Orders that were begun and are not settled.
     #[serde(default)]
     pub under_way: Vec<Entry>,
-    /// When the next order may be put on its way at the earliest.
+    /// The earliest time at which the next order may begin.
     pub next_at: Timestamp,
 }
 
@@ -205,19 +206,19 @@ impl Record for Job {
 
 impl Listed for Job {}
 
-/// What an operator wants of a job is not possible in its state.
+/// An operator's action on a job that its state does not allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotNow {
     /// Only a planned job can be started.
     #[error("the job was started already")]
     Started,
-    /// Ended is ended.
+    /// An ended job does not change.
     #[error("the job is ended")]
     Ended,
 }
 
 impl Spec {
-    /// Orders in a second at most.
+    /// Largest rate, in orders a second.
     pub const RATE_MAX: u32 = 1_000;
     /// Shortest and longest canary time-out, in milliseconds.
     pub const CANARY_TIMEOUT_MS: (u64, u64) = (1_000, 24 * 60 * 60 * 1_000);
@@ -238,10 +239,10 @@ impl Spec {
         20
     }
 
-    /// Whether it can be carried out.
+    /// Whether the job can be carried out.
     ///
     /// # Errors
-    /// [`SpecError`] with the first field that is wrong.
+    /// [`SpecError`] with the first wrong field.
     pub fn check(&self) -> Result<(), SpecError> {
         text("By", &self.by, TEXT_CHARS_MAX)?;
         text("Reason", &self.reason, TEXT_CHARS_MAX)?;
@@ -283,7 +284,7 @@ fn range(field: &'static str, value: u64, min: u64, max: u64) -> Result<(), Spec
 }
 
 impl Tally {
-    /// Orders that showed whether the cause is mended.
+    /// The number of orders that are settled by this job.
     #[must_use]
     pub const fn settled(&self) -> u64 {
         self.recovered + self.failed_again
@@ -291,7 +292,7 @@ impl Tally {
 }
 
 impl JobState {
-    /// The supervisor has something to do for it.
+    /// Whether the supervisor has work to do for it.
     #[must_use]
     pub const fn is_active(&self) -> bool {
         match self {
@@ -300,7 +301,7 @@ impl JobState {
         }
     }
 
-    /// Nothing changes it any more.
+    /// Whether it never changes again.
     #[must_use]
     pub const fn is_final(&self) -> bool {
         match self {
@@ -311,10 +312,10 @@ impl JobState {
 }
 
 impl Job {
-    /// A new job, to be written with `version_before` 0. It does nothing until it is started.
+    /// A new job, to be written as the first version. It does nothing until it is started.
     ///
     /// # Errors
-    /// [`SpecError`] when it could not be carried out.
+    /// [`SpecError`] if it could not be carried out.
     pub fn plan(id: Arc<str>, spec: Spec, dry_run: DryRun, now: Timestamp) -> Result<Self, SpecError> {
         spec.check()?;
         let mut job = Self {
@@ -333,15 +334,16 @@ impl Job {
             under_way: Vec::new(),
             next_at: now,
         };
-        // What fails from now on is not meant, or an order that fails again would be resubmitted for ever.
+        // An order that fails from now on is not selected. Otherwise an order that fails again would be resubmitted
+        // for ever.
         job.spec.selector.failed_until = Some(job.spec.selector.failed_until.map_or(now, |until| until.min(now)));
         Ok(job)
     }
 
-    /// The job as it is once an operator has seen the dry run and wants it done.
+    /// The job after an operator has seen the dry run and starts it.
     ///
     /// # Errors
-    /// [`NotNow`] when it was started before, or is ended.
+    /// [`NotNow`] if it was started before, or has ended.
     pub fn start(&self, by: &str, why: &str, now: Timestamp) -> Result<Self, NotNow> {
         match self.state {
             JobState::Planned => {
@@ -354,10 +356,10 @@ impl Job {
         }
     }
 
-    /// The job as it is once an operator does not want it any more.
+    /// The job after an operator cancels it.
     ///
     /// # Errors
-    /// [`NotNow`] when it is ended.
+    /// [`NotNow`] if it has ended.
     pub fn cancel(&self, by: &str, why: &str, now: Timestamp) -> Result<Self, NotNow> {
         if self.state.is_final() {
             return Err(NotNow::Ended);
@@ -366,7 +368,7 @@ impl Job {
         Ok(Self { version: self.version + 1, state, since: now, ..self.clone() })
     }
 
-    /// How long an order that is put on its way in the job's state has to be settled, in milliseconds.
+    /// The time in which an order begun in the job's state must be settled, in milliseconds.
     pub(super) fn timeout_ms(&self) -> u64 {
         match self.state {
             JobState::Canary => self.spec.canary_timeout_ms,

@@ -1,4 +1,4 @@
-//! One step of a job: from what is stored and seen to what shall be stored and sent.
+//! One step of a job: from the stored records to the next record and the commands to send.
 
 use std::sync::Arc;
 
@@ -10,45 +10,45 @@ use crate::ports::Page;
 use crate::task::{ProcessState, Task, reason};
 use crate::time::Timestamp;
 
-/// Pages of orders in `Error` that a step reads at most.
+/// Largest number of pages of orders in `Error` that a step reads.
 pub const PAGES_AT_ONCE: usize = 5;
 
-/// How an order under way stands.
+/// The progress of an order in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryState {
-    /// In `Error`, as it was when it was found: the command has not been carried out.
+    /// In the `Error` in which it was found: the command has had no effect yet.
     Untouched,
     /// Resubmitted, and not settled yet.
     OnItsWay,
-    /// Resubmitted, and ended well.
+    /// Resubmitted, and recovered.
     Recovered,
-    /// Resubmitted, and in `Error` again or undone instead of carried out.
+    /// Resubmitted, and in `Error` again or compensated instead of carried out.
     FailedAgain,
-    /// Somebody else did something about it, or does not want it done.
+    /// Another operator or job changed it, or it is cancelled or paused.
     PassedOver,
 }
 
-/// A command to be sent once the job is written.
+/// A command to send once the job is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
     /// The message.
     pub message: SchedulerMessage,
     /// Its priority.
     pub priority: Priority,
-    /// How long the queue keeps it back, in milliseconds.
+    /// The delay of the message, in milliseconds.
     pub delay_ms: u64,
 }
 
-/// What a step comes to.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Next {
-    /// The job as it shall be written; nothing where nothing changes.
+    /// The job to write; `None` if nothing changes.
     pub job: Option<Job>,
-    /// What to send once that is written. Sending it again is harmless.
+    /// The commands to send after the write. Sending them again is harmless.
     pub send: Vec<Outgoing>,
 }
 
-/// How an order that the job put on its way stands, from its task as it is now.
+/// The progress of an order that the job began, from its present task.
 #[must_use]
 pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState {
     let Some(task) = task else {
@@ -56,7 +56,7 @@ pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState 
     };
     let failed_in = task.reason.as_ref().map_or(0, |reason| reason.since_version);
     let was_cancelled = task.reason.as_ref().is_some_and(|reason| &*reason.code == reason::CANCELLED);
-    // A history that is full may have lost the line; then the order counts, so that failures are rather seen twice.
+    // A full history may have lost the line. Then the order counts, so that a failure is not missed.
     let is_ours = job.has_resubmitted(task) || task.history.len() >= HISTORY_MAX;
     match (task.process_state, is_ours) {
         (ProcessState::Error, _) if failed_in <= entry.version => EntryState::Untouched,
@@ -66,7 +66,7 @@ pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState 
         (ProcessState::Compensated, true) if entry.undoing => EntryState::Recovered,
         (ProcessState::Compensating | ProcessState::Compensated, true) if was_cancelled => EntryState::PassedOver,
         (ProcessState::Compensated, true) => EntryState::FailedAgain,
-        // Nobody knows when an operator will let it go on.
+        // An operator paused it, so the time of its end is unknown.
         (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true)
             if task.paused.is_some() =>
         {
@@ -77,16 +77,16 @@ pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState 
 }
 
 impl Job {
-    /// Whether a step needs to see more of the orders in `Error`, up to [`PAGES_AT_ONCE`] pages from `cursor` on.
+    /// Whether a step needs more of the orders in `Error`, up to [`PAGES_AT_ONCE`] pages from `cursor` on.
     #[must_use]
     pub fn wants_more(&self) -> bool {
         self.state.is_active() && !self.scanned && self.found.len() < FOUND_MIN
     }
 }
 
-/// The next step of a job. `entry_states` are those of its orders under way, in that order; `pages` are what the scan shows
-/// from its cursor on. Orders for the next `tick_ms` are put on their way at once, spread by the queue's delay, since the
-/// next step comes only then.
+/// The next step of a job. `entry_states` are those of its orders in flight, in their order. `pages` are the pages of
+/// the scan from its cursor on. Orders for the next `tick_ms` begin at once, spread by the queue's delay, since the
+/// next step comes only after that time.
 #[must_use]
 pub fn carry_on(job: &Job, entry_states: &[EntryState], pages: &[Page], now: Timestamp, tick_ms: u64) -> Next {
     let mut after = job.clone();
@@ -110,7 +110,7 @@ pub fn carry_on(job: &Job, entry_states: &[EntryState], pages: &[Page], now: Tim
     Next { job: changed.then_some(after), send }
 }
 
-/// Strikes the orders that are settled, and gives those whose command has to be sent again.
+/// Removes the orders that are settled, and returns those whose command must be sent again.
 fn settle(job: &mut Job, entry_states: &[EntryState], now: Timestamp) -> Vec<Entry> {
     let mut again = Vec::new();
     let mut open = Vec::with_capacity(job.under_way.len());
@@ -120,7 +120,7 @@ fn settle(job: &mut Job, entry_states: &[EntryState], now: Timestamp) -> Vec<Ent
             EntryState::Recovered => job.tally.recovered += 1,
             EntryState::FailedAgain => job.tally.failed_again += 1,
             EntryState::PassedOver => job.tally.passed_over += 1,
-            // Nobody waits for ever: neither the others for a canary, nor the job for its last order.
+            // Every wait ends: that of the other orders for a canary, and that of the job for its last order.
             EntryState::OnItsWay | EntryState::Untouched if entry.at.plus_ms(timeout_ms) <= now => {
                 job.tally.failed_again += 1;
                 job.tally.late += 1;
@@ -140,13 +140,13 @@ fn settle(job: &mut Job, entry_states: &[EntryState], now: Timestamp) -> Vec<Ent
     again
 }
 
-/// How often the command of an order that nothing happened to should have been sent again by now.
+/// How often the command of an unchanged order should have been sent again by now.
 fn resends_due(entry: &Entry, now: Timestamp) -> u8 {
     let is_due = |n: &u8| entry.at.plus_ms(RESEND_AFTER_MS * ((1 << n) - 1)) <= now;
     (1..=RESENDS_MAX).take_while(is_due).last().unwrap_or(0)
 }
 
-/// Whether the job goes on, and how.
+/// Decides whether and how the job goes on.
 fn change_state(job: &mut Job, now: Timestamp) {
     let nothing_waits = job.scanned && job.found.is_empty();
     let none_is_open = job.under_way.is_empty();
@@ -168,7 +168,7 @@ fn change_state(job: &mut Job, now: Timestamp) {
     }
 }
 
-/// Whether too many failed again.
+/// Whether too many orders failed again.
 fn verdict(job: &Job, of_what: &str) -> Option<JobState> {
     let Tally { failed_again: failed, late, .. } = job.tally;
     let settled = job.tally.settled();
@@ -181,11 +181,11 @@ fn verdict(job: &Job, of_what: &str) -> Option<JobState> {
     is_too_many.then(|| JobState::Stopped(words().into()))
 }
 
-/// Puts the next orders on their way, at the rate, and gives them.
+/// Begins the next orders, at the rate, and returns them.
 fn begin(job: &mut Job, now: Timestamp, tick_ms: u64) -> Vec<Entry> {
     let gap_ms = u64::from(1_000_u32.div_ceil(job.spec.rate_per_second.max(1)));
     let room = UNDER_WAY_MAX.saturating_sub(job.under_way.len());
-    // Not of those that were begun: who was passed over is replaced.
+    // Settled canaries count, and not begun ones: an order that was passed over is replaced.
     let canaries = job.tally.settled() + job.under_way.len() as u64;
     let canaries_left = u64::from(job.spec.canary).saturating_sub(canaries);
     let may_begin = match job.state {

@@ -39,7 +39,7 @@ fn in_error(name: &str, ms: u64) -> Task {
     case.task
 }
 
-/// The last page of a scan, with so many orders.
+/// The last page of a scan, with `count` orders.
 fn page(count: usize) -> Page {
     Page { tasks: (0..count).map(|n| Arc::new(in_error(&n.to_string(), 0))).collect(), next: None, read: count }
 }
@@ -49,7 +49,7 @@ fn step(job: &Job, entry_states: &[EntryState], pages: &[Page], ms: u64) -> (Job
     (after.unwrap_or_else(|| job.clone()), send.len())
 }
 
-/// All under way stand so.
+/// The same state for all orders in flight.
 fn all(job: &Job, entry_state: EntryState) -> Vec<EntryState> {
     vec![entry_state; job.under_way.len()]
 }
@@ -158,7 +158,7 @@ fn canaries_that_fail_or_stay_silent_stop_the_job() {
     let silent = [Recovered, Recovered, OnItsWay];
     let (waiting, _) = step(&canaries, &silent, &[], 59_999);
     assert_eq!(waiting.state, JobState::Canary);
-    // Its time counts from when its own command was delivered.
+    // The time of an order starts when its own command is delivered.
     let (job, sent) = step(&waiting, &[OnItsWay], &[], 60_020);
     assert!(matches!(&job.state, JobState::Stopped(why) if why.contains("1 of them")), "{:?}", job.state);
     assert_eq!((sent, job.tally.failed_again, job.tally.late), (0, 1, 1));
@@ -192,7 +192,7 @@ fn where_every_candidate_was_passed_over_the_job_is_done_without_ever_running() 
 fn no_order_keeps_a_job_for_ever() {
     for entry_state in [EntryState::OnItsWay, EntryState::Untouched] {
         let (job, _) = step(&started(Spec { canary: 0, ..spec() }), &[], &[page(3)], 0);
-        // Those that are no canaries have longer than a canary.
+        // An order that is no canary has longer than a canary.
         let (job, _) = step(&job, &all(&job, entry_state), &[], SETTLE_TIMEOUT_MS - 1);
         assert_eq!((&job.state, job.under_way.len()), (&JobState::Running, 3), "{entry_state:?}");
         let (job, sent) = step(&job, &all(&job, entry_state), &[], SETTLE_TIMEOUT_MS + 20);
@@ -289,7 +289,7 @@ fn the_scan_takes_no_order_twice_and_none_that_the_job_resubmitted_before() {
     let mut case = failed_case();
     resubmit(&mut case, &job);
     case.rejected("a");
-    // Its clock was behind, so its time says that it is meant.
+    // The clock of the task's writer was behind, so its time selects it.
     let fresh = started(spec());
     let scan = Page { tasks: vec![Arc::new(case.task.clone())], ..Page::default() };
     assert!(fresh.spec.selector.matches(&case.task));

@@ -12,7 +12,7 @@ use crate::ports::LeaseRecord;
 
 const TERM: Term = Term { term_ms: 9_000, margin_ms: 1_000 };
 
-/// What the store answers to a renewal, and how long it takes.
+/// The store's answer to a renewal, and its duration.
 #[derive(Clone, Copy)]
 enum Answer {
     Yes { after_ms: u64 },
@@ -21,16 +21,16 @@ enum Answer {
     Never,
 }
 
-/// Leases that answer as told, and a clock that only the test moves.
+/// Leases with scripted answers, and a clock that only the test moves.
 struct World {
     now: AtomicI64,
     acquire_ms: u64,
     taken: bool,
     unreachable: bool,
-    /// Timers do not fire, whatever the clock says: the instance was frozen.
+    /// Timers do not fire, although the clock moves on: the instance was frozen.
     timers_late: AtomicBool,
     renewals: Mutex<VecDeque<Answer>>,
-    /// What was asked of the store, with its time.
+    /// The calls of the store, with their times.
     log: Mutex<Vec<String>>,
 }
 
@@ -118,7 +118,7 @@ impl Leases for World {
     }
 }
 
-/// A work that takes its time, counts its looks at the clock, and notes when it is dropped.
+/// A work that takes time, counts its looks at the clock, and notes when it is dropped.
 struct Work<'a> {
     world: &'a World,
     until_ms: i64,
@@ -140,7 +140,7 @@ impl Drop for Work<'_> {
     }
 }
 
-/// Runs a work of `work_ms` in steps of 100 ms until it ends, and gives what it came to and what happened when.
+/// Runs a work of `work_ms` in steps of 100 ms until it ends, and returns its result and the log.
 fn hold_for(world: &World, work_ms: i64) -> (Result<Held<&'static str>, PortError>, Vec<String>) {
     let polls = AtomicU32::new(0);
     let work = Work { world, until_ms: work_ms, polls: &polls };
@@ -190,7 +190,7 @@ fn without_the_lease_the_work_is_not_begun() {
 
 #[test]
 fn a_lease_that_comes_after_its_own_trust_is_over_is_not_used() {
-    // Acquired just in time, but asked for long ago: the first poll of the work would come too late.
+    // Acquired just in time, but the request was long ago: the first poll of the work would come too late.
     let world = World { acquire_ms: 20_000, ..World::new(&[]) };
     let (held, log) = hold_for(&world, 0);
     assert_eq!(held.unwrap(), Held::NotAcquired);
@@ -199,7 +199,7 @@ fn a_lease_that_comes_after_its_own_trust_is_over_is_not_used() {
 
 #[test]
 fn trust_counts_from_the_start_of_the_attempt_and_not_from_its_answer() {
-    // The answer comes after 5 s; the next renewal never comes: the work ends 8 s after the attempt was begun.
+    // The answer comes after 5 s, and the next renewal never. The work ends 8 s after the attempt was begun.
     let world = World { acquire_ms: 5_000, ..World::new(&[Answer::Never]) };
     let (held, log) = hold_for(&world, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
@@ -237,13 +237,13 @@ fn a_renewal_that_succeeds_too_late_cancels_the_work_in_time() {
 
 #[test]
 fn a_renewal_that_succeeds_at_the_very_end_of_its_trust_or_after_it_does_not_count() {
-    // Asked at 3000, and trusted until 8000 at that time: an answer at 7900 counts, one at 8000 does not, although the
-    // lease it tells of would last on.
+    // Asked at 3000, and trusted until 8000 at that time: an answer at 7900 counts, one at 8000 does not. It comes too
+    // late, although the renewed lease would last longer.
     for (after_ms, expected) in [(4_900, Held::Done("done")), (5_000, Held::Lost(Loss::TooLate))] {
         let world = World::new(&[Answer::Yes { after_ms }]);
         assert_eq!(hold_for(&world, 10_000).0.unwrap(), expected, "{after_ms}");
     }
-    // A frozen instance: the answer is there when it wakes up, and so is the end of its trust.
+    // A frozen instance: when it wakes up, the answer is there, and its trust is over.
     let (world, polls) = (World::new(&[Answer::Yes { after_ms: 1_000 }]), AtomicU32::new(0));
     let work = Work { world: &world, until_ms: 1_000_000, polls: &polls };
     let mut holding = pin!(hold(&world, "sweep", "me", TERM, String::new, work));
@@ -260,7 +260,7 @@ fn a_renewal_that_succeeds_at_the_very_end_of_its_trust_or_after_it_does_not_cou
 
 #[test]
 fn a_last_note_is_left_only_while_the_lease_is_trusted() {
-    // The work ends in its last moment of trust, or the trust ends while the work hands over its result.
+    // The work ends in its last moment of trust, or the trust ends while the work returns its result.
     let world = World::new(&[Answer::Yes { after_ms: 0 }]);
     let lease = Lease { name: "sweep".into(), owner: "me".into(), epoch: 7, expires_at: world.now().plus_ms(9_000) };
     let trust = Trust::new(world.now(), TERM);

@@ -1,11 +1,11 @@
-//! Each transition is counted once, whichever way it came about.
+//! Each transition is counted once, on every path.
 
 use super::*;
 use crate::limits::DEFERRAL_MS_MAX;
 use crate::machine::testing::{Case, failed};
 use crate::message::{Deferral, Outcome};
 
-/// What happened at a change, in words.
+/// The events of a change, in words.
 fn seen(case: &mut Case, change: impl FnOnce(&mut Case)) -> Vec<String> {
     change(case);
     case.happened.iter().map(ToString::to_string).collect()
@@ -16,7 +16,7 @@ fn deferred(case: &mut Case, name: &str, wait_ms: u64) {
     case.take(&reply);
 }
 
-/// One step that does so many attempts and is then held.
+/// One step with this many attempts; then the order is held.
 fn one(options: &str) -> Case {
     let mut case = Case::new(&[("a", &[], options)], false);
     case.wake();

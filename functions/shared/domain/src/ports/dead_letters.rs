@@ -1,4 +1,4 @@
-//! What ended in a dead-letter queue, and what became of it.
+//! Dead letters and their outcomes.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,24 +9,26 @@ use super::PortError;
 use crate::id::OrderId;
 use crate::time::Timestamp;
 
-/// Records that a store of dead letters keeps at least, unless they are older than 90 days; older ones may be forgotten.
+/// Newest records that a store of dead letters keeps. It may delete others, and records older than 90 days.
 pub const DEAD_LETTERS_KEPT: usize = 1_000;
-/// Longest body kept of a dead letter that nobody can read, in bytes: an order with the largest document fits.
+/// Longest kept body of an unreadable dead letter, in bytes: an order with the largest document fits.
 pub const DEAD_LETTER_BYTES_MAX: usize = 160 * 1024;
 
-/// What became of the dead letters, for operators.
+/// The outcomes of dead letters, for operators.
 pub trait DeadLetterRecords: Send + Sync {
-    /// Writes down what became of a dead letter. The same `MessageID` again replaces the record. Answers only once it cannot be
-    /// lost any more.
+    /// Stores the outcome of a dead letter. The same `MessageID` again replaces the record. Returns only once the
+    /// record is durable.
+    ///
     ///
     /// # Errors
-    /// [`PortError`] when it is not known whether the write happened; the dead letter then stays where it is.
+    ///
+    /// [`PortError`] if it is not known whether the write happened; the dead letter then stays on its queue.
     fn record(&self, settled: DeadLetterRecord) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// The records, the last settled first, at most `limit`.
+    /// The records, at most `limit`, the last settled first.
     ///
     /// # Errors
-    /// [`PortError`] when they cannot be read.
+    /// [`PortError`] if they cannot be read.
     fn newest(&self, limit: usize) -> impl Future<Output = Result<Vec<DeadLetterRecord>, PortError>> + Send;
 }
 
@@ -43,11 +45,11 @@ pub struct DeadLetter {
     pub body: Arc<str>,
     /// How often it was delivered.
     pub receive_count: u32,
-    /// When it was given up (or sent, where the queue knows only that).
+    /// When it was given up, or sent if the queue knows only that.
     pub at: Timestamp,
 }
 
-/// A queue that gives up messages.
+/// A queue that has dead letters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum SourceQueue {
     /// Accepted orders.
@@ -58,41 +60,41 @@ pub enum SourceQueue {
     Agent(Arc<str>),
 }
 
-/// What became of a dead letter.
+/// The outcome of a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DeadLetterRecord {
     /// The message's id.
     #[serde(rename = "MessageID")]
     pub message_id: Arc<str>,
-    /// The queue that gave it up; not known where even the dead letter's frame could not be read.
+    /// The queue that gave it up; `None` if not even the dead letter's frame was readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<SourceQueue>,
-    /// The order that it was about.
+    /// The order of the message.
     #[serde(rename = "OrderID", default, skip_serializing_if = "Option::is_none")]
     pub order_id: Option<OrderId>,
     /// How often it was delivered.
     pub receive_count: u32,
     /// When it was given up.
     pub at: Timestamp,
-    /// When this was written.
+    /// When this record was written.
     pub settled_at: Timestamp,
-    /// What became of it.
+    /// The outcome.
     #[serde(rename = "Fate")]
     pub outcome: DeadLetterOutcome,
     /// The same for people.
     pub message: Arc<str>,
-    /// The body, where nobody could read it; cut to [`DEAD_LETTER_BYTES_MAX`].
+    /// The body, if it was unreadable; cut to [`DEAD_LETTER_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Arc<str>>,
 }
 
-/// What became of a dead letter.
+/// The outcome of a dead letter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum DeadLetterOutcome {
-    /// Its order was not stored: it is now, in `Error`, and an operator is called.
+    /// Its order was not stored: it now is, in `Error`, and an operator is alerted.
     Stored,
-    /// Its order still needed it: it is in `Error`, and an operator is called.
+    /// Its order still needed it: the order is in `Error`, and an operator is alerted.
     Held,
     /// Its order does not need it any more.
     Stale,
@@ -101,7 +103,7 @@ pub enum DeadLetterOutcome {
     /// An operator's command that was not carried out.
     #[serde(rename = "LostWish")]
     LostCommand,
-    /// Nobody can read it.
+    /// The body is unreadable.
     Unreadable,
 }
 
@@ -135,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_body_of_an_order_with_the_largest_document_is_kept_whole() {
-        // The document goes into the body as it is; a quarter more is enough for the names around it.
+        // The body contains the document as it is. A quarter more is enough for the member names around it.
         assert_eq!(DEAD_LETTER_BYTES_MAX, DOCUMENT_BYTES_MAX + DOCUMENT_BYTES_MAX / 4);
     }
 }

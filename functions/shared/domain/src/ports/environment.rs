@@ -4,7 +4,7 @@ use std::future::Future;
 
 use crate::time::Timestamp;
 
-/// What an instance takes from its surroundings: the time, a way to wait, and random bits.
+/// The environment of an instance: the time, a way to wait, and random bits.
 pub trait Environment: Send + Sync {
     /// The time by this instance's clock.
     fn now(&self) -> Timestamp;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::PortError;
 use crate::time::Timestamp;
 
-/// Named leases, so that one of many does a work (rule 13). A lease saves work; nothing may be wrong when two hold it.
+/// Named leases, so that one of many instances does a work (rule 13). A lease saves work; two holders at once must do
+/// no harm.
 pub trait Leases: Send + Sync {
-    /// Takes the lease if nobody holds it or its term is over. `None`: somebody else holds it.
+    /// Acquires the lease if it is free or its term is over. `None`: another instance holds it.
     ///
     /// # Errors
-    /// [`PortError`] when it is not known whether it was taken; count it as not taken.
+    /// [`PortError`] if it is not known whether it was acquired; count it as not acquired.
     fn acquire(
         &self,
         name: &str,
@@ -20,10 +21,10 @@ pub trait Leases: Send + Sync {
         term_ms: u64,
     ) -> impl Future<Output = Result<Option<Lease>, PortError>> + Send;
 
-    /// Extends a lease that is still held with this epoch, and leaves a note on its holder's health. `None`: it is lost.
+    /// Extends a lease that is still held with this epoch, and stores its holder's health. `None`: it is lost.
     ///
     /// # Errors
-    /// [`PortError`] when it is not known whether it was extended; count it as lost.
+    /// [`PortError`] if it is not known whether it was extended; count it as lost.
     fn renew(
         &self,
         lease: &Lease,
@@ -32,26 +33,26 @@ pub trait Leases: Send + Sync {
         health: &str,
     ) -> impl Future<Output = Result<Option<Lease>, PortError>> + Send;
 
-    /// Gives a lease back early, if it is still held with this epoch.
+    /// Releases a lease early, if it is still held with this epoch.
     ///
     /// # Errors
-    /// [`PortError`] when that is not known to have happened; the term will end it.
+    /// [`PortError`] if that is not known to have happened; the term then ends it.
     fn release(&self, lease: &Lease) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// What is known of every lease, held or not, by name: who worked last, and when. For those who watch; no holder may
-    /// rely on it. A lease that nobody took for days may be forgotten.
+    /// The record of every lease, held or not, by name: its last holder, and when. For monitoring; no holder may rely
+    /// on it. A lease that was not taken for days may be deleted.
     ///
     /// # Errors
-    /// [`PortError`] when the records cannot be read.
+    /// [`PortError`] if the records cannot be read.
     fn all_leases(&self) -> impl Future<Output = Result<Vec<LeaseRecord>, PortError>> + Send;
 }
 
-/// A lease as its holder knows it.
+/// A lease from its holder's side.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
-    /// What it is for.
+    /// The name of its work.
     pub name: Arc<str>,
-    /// Who holds it.
+    /// Its holder.
     pub owner: Arc<str>,
     /// +1 at every change of holder.
     pub epoch: u64,
@@ -59,31 +60,31 @@ pub struct Lease {
     pub expires_at: Timestamp,
 }
 
-/// A lease as others see it: what its last holder left.
+/// A lease as it is stored: the state that its last holder left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseRecord {
-    /// What it is for.
+    /// The name of its work.
     pub name: Arc<str>,
-    /// Who holds it, or held it last.
+    /// Its present or last holder.
     pub owner: Arc<str>,
     /// +1 at every change of holder.
     pub epoch: u64,
-    /// When its term is or was over; nothing once it was given back.
+    /// The end of its term; `None` once it was released.
     pub expires_at: Option<Timestamp>,
-    /// When its holder was last heard of: it took the lease or extended it. Nothing in records of an earlier version.
+    /// When its holder last acquired or extended it. `None` in records of an earlier version.
     pub renewed_at: Option<Timestamp>,
-    /// What the holder said of its health when it last extended the lease.
+    /// The holder's health when it last extended the lease.
     pub health: Option<Arc<str>>,
 }
 
 impl LeaseRecord {
-    /// Whether somebody holds it at `now`.
+    /// Whether it is held at `now`.
     #[must_use]
     pub fn is_held(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at > now)
     }
 
-    /// The lease as its holder knows it; `None` once it was given back.
+    /// The lease from its holder's side; `None` once it was released.
     #[must_use]
     pub fn lease(&self) -> Option<Lease> {
         let Self { name, owner, epoch, expires_at, .. } = self;

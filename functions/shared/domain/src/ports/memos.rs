@@ -1,4 +1,4 @@
-//! What an agent remembers of calls to a service that does not recognise repeats itself.
+//! An agent's memory of calls to a service that does not recognise repeats itself.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::{Record, RecordKind};
 use crate::message::Outcome;
 use crate::time::Timestamp;
 
-/// What is remembered of the calls under one idempotency key.
+/// The memo of the calls under one idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Memo {
@@ -14,9 +14,9 @@ pub struct Memo {
     pub key: Arc<str>,
     /// +1 at every change.
     pub version: u64,
-    /// What is known.
+    /// The state of the calls.
     pub state: MemoState,
-    /// When the store may forget it.
+    /// When the store may delete it.
     pub expires_at: Timestamp,
 }
 
@@ -36,13 +36,13 @@ impl Record for Memo {
     }
 }
 
-/// What is known of the calls under one idempotency key.
+/// The state of the calls under one idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum MemoState {
-    /// A call is under way until this time at most; after it the memo is an orphan, and the call may be made again.
+    /// A call is in flight, until this time at most. After it the memo is an orphan, and the call may be made again.
     InProgress(Timestamp),
-    /// The call ended so; a repeat is answered with it.
+    /// The call ended with this outcome; a repeat is answered with it.
     Completed(Outcome),
-    /// It was undone, or its undo was begun: a forward call that comes after it is refused.
+    /// It was undone, or its undo was begun: a later forward call is refused.
     Undone,
 }

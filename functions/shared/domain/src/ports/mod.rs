@@ -1,7 +1,8 @@
-//! The ports: all that the handlers need from the world, in parts. An adapter implements the parts on one kind of
-//! infrastructure. A role's `…Ports` trait names the parts that the role may use (see [`HasStore`] and the like).
+//! The ports: everything that the handlers need from outside, in parts. An adapter implements the parts on one kind of
+//! infrastructure. A role's `…Ports` trait names the parts that the role may use (see [`HasStore`] and its
+//! neighbours).
 //!
-//! Adapters must keep what is written at each method; `tests/conformance` runs the same suite on all of them.
+//! Each method documents its contract. `tests/conformance` runs the same suite on all adapters.
 
 mod dead_letters;
 mod environment;

@@ -1,7 +1,7 @@
 //! Access to the parts of the ports. Each role's `…Ports` trait names the parts that the role may use.
 //!
-//! A part is also its own access: whatever implements [`Store`] has a store, namely itself. So a test double of one part
-//! needs nothing around it, and an adapter is a struct of parts without any forwarding.
+//! A part is also its own access: an implementation of [`Store`] has a store, namely itself. So a test double of one
+//! part needs nothing around it, and an adapter is a struct of parts without any forwarding.
 
 use super::{DeadLetterRecords, Environment, Events, Leases, Queues, Records, Store};
 

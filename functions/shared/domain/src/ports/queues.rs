@@ -8,18 +8,19 @@ use crate::order::Order;
 
 /// The queues between the functions.
 pub trait Queues: Send + Sync {
-    /// Puts an accepted order on the submission queue. Answers only once it cannot be lost any more.
+    /// Puts an accepted order on the submission queue. Returns only once it is durable.
     ///
     /// # Errors
-    /// [`PortError`] when it is not known whether it was queued; the caller tells the application to post again.
+    /// [`PortError`] if it is not known whether it was queued; the caller asks the application to post again.
     fn submit(&self, order: Order) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Puts a message on a priority of the scheduler queue, to be delivered after `delay_ms`, at most [`DELAY_MS_MAX`].
+    /// Puts a message on the scheduler queue of this priority, to be delivered after `delay_ms`, at most
+    /// [`DELAY_MS_MAX`].
     ///
     /// [`DELAY_MS_MAX`]: crate::limits::DELAY_MS_MAX
     ///
     /// # Errors
-    /// [`PortError`] when it is not known whether it was queued; the caller repeats it.
+    /// [`PortError`] if it is not known whether it was queued; the caller repeats it.
     fn to_scheduler(
         &self,
         message: SchedulerMessage,
@@ -30,14 +31,14 @@ pub trait Queues: Send + Sync {
     /// Puts a request on the queue of an agent, in the priority that it names.
     ///
     /// # Errors
-    /// [`PortError`] when it is not known whether it was queued; the caller repeats it.
+    /// [`PortError`] if it is not known whether it was queued; the caller repeats it.
     fn to_agent(&self, agent: &str, request: Request) -> impl Future<Output = Result<(), PortError>> + Send;
 
-    /// Leaves a message of an agent's queue hidden for `delay_ms` from now, and then lets it be delivered again. The
-    /// handler reports it as not done.
+    /// Hides a message of an agent's queue for `delay_ms` from now; it is delivered again after that. The handler
+    /// reports it as not done.
     ///
     /// # Errors
-    /// [`PortError`] when that is not known to have happened; it is then delivered again at some other time.
+    /// [`PortError`] if that is not known to have happened; it is then delivered again at some other time.
     fn return_to_agent(
         &self,
         agent: &str,
@@ -48,15 +49,15 @@ pub trait Queues: Send + Sync {
 
 /// The receiving end of a queue, for a host that feeds the handlers itself. On AWS the platform does that.
 ///
-/// A message that was received is hidden for the queue's visibility time-out. If it is not deleted until then it is
-/// delivered again, and after too many deliveries it goes to the queue's dead letters.
+/// A received message is hidden for the queue's visibility timeout. If it is not deleted by then, it is delivered
+/// again. After too many deliveries it becomes a dead letter of the queue.
 pub trait Source<M>: Send + Sync {
-    /// The next messages, at most `limit`; waits until there is one.
+    /// The next messages, at most `limit`; waits until there is at least one.
     fn receive(&self, limit: usize) -> impl Future<Output = Vec<Delivery<M>>> + Send;
 
-    /// Deletes messages that were handled. A delivery that is not the message's last deletes nothing.
+    /// Deletes messages that were handled. Only the last delivery of a message can delete it.
     ///
     /// # Errors
-    /// [`PortError`] when that is not known to have happened; they are then delivered again.
+    /// [`PortError`] if that is not known to have happened; they are then delivered again.
     fn delete(&self, receipts: Vec<Receipt>) -> impl Future<Output = Result<(), PortError>> + Send;
 }

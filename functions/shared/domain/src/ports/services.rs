@@ -1,4 +1,4 @@
-//! What is known of the remote services.
+//! The health of the remote services.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,29 +7,29 @@ use super::{Listed, Record, RecordKind, Shown};
 use crate::backoff::Backoff;
 use crate::time::Timestamp;
 
-/// What is known of a remote service.
+/// The health of a remote service.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ServiceHealth {
-    /// Name of its agent.
+    /// The name of its agent.
     pub service: Arc<str>,
     /// +1 at every change.
     pub version: u64,
-    /// +1 at every change of `state` and at every probe. The end of a call counts only in the era in which the call was
-    /// let through, so that one from before an outage says nothing about the time after it.
+    /// +1 at every change of `state` and at every probe. The end of a call counts only in the era in which the call
+    /// was let through. So a call from before an outage does not count after it.
     #[serde(default)]
     pub era: u64,
     /// Whether requests go through.
     pub state: Breaker,
-    /// Failures since the last success, as far as they were reported.
+    /// Reported failures since the last success.
     pub failures_in_a_row: u32,
-    /// While open: until when. While half-open: until when the probe may take.
+    /// While open: its end. While half-open: the time by which the probe must end.
     pub until: Timestamp,
-    /// Where the back-off stands.
+    /// The state of the back-off.
     pub backoff: Backoff,
-    /// Since when it is in this state.
+    /// The time at which it entered this state.
     pub since: Timestamp,
-    /// While closed after an outage: how far the release of those who waited is. Nothing once it is over.
+    /// While closed after an outage: the progress of the release of parked requests. `None` once it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<Release>,
 }
@@ -55,11 +55,11 @@ impl Listed for ServiceHealth {}
 /// Whether requests to a service go through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Breaker {
-    /// They do.
+    /// They go through.
     Closed,
-    /// They are parked until a time.
+    /// They are parked until `until`.
     Open,
-    /// One of them probes; the others are parked.
+    /// One request probes; the others are parked.
     HalfOpen,
 }
 
@@ -73,16 +73,16 @@ impl fmt::Display for Breaker {
     }
 }
 
-/// How far the release of parked requests is after a recovery. Time is cut into intervals from the recovery on, and each
-/// has so many permits, which the instances take from here.
+/// The progress of the release of parked requests after a recovery. The time since the recovery is cut into intervals.
+/// Each has a limited number of permits, which the instances take here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Release {
-    /// The interval that `taken` is about, from 0.
+    /// The interval of `taken`, from 0.
     pub interval: u32,
     /// Permits taken in it.
     pub taken: u32,
-    /// The last interval whose permits were all taken, so that somebody may have had to wait on.
+    /// The last interval whose permits were all taken, so that a request may have had to wait on.
     pub crowded: u32,
 }
 

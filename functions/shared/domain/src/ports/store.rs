@@ -14,33 +14,33 @@ pub trait Store: Send + Sync {
     /// Writes order and task together, or neither. An order is inserted once: repeats change nothing.
     ///
     /// # Errors
-    /// [`PortError`] when it is not known whether the write happened; the caller repeats it.
+    /// [`PortError`] if it is not known whether the write happened; the caller repeats it.
     fn insert(&self, order: Order, task: Task) -> impl Future<Output = Result<Inserted, PortError>> + Send;
 
     /// The order of this id.
     ///
     /// # Errors
-    /// [`PortError`] when the store cannot be read.
+    /// [`PortError`] if the store cannot be read.
     fn order(&self, order_id: OrderId) -> impl Future<Output = Result<Option<Arc<Order>>, PortError>> + Send;
 
     /// The task of this id, as last committed.
     ///
     /// # Errors
-    /// [`PortError`] when the store cannot be read.
+    /// [`PortError`] if the store cannot be read.
     fn task(&self, order_id: OrderId) -> impl Future<Output = Result<Option<Arc<Task>>, PortError>> + Send;
 
-    /// Replaces `before` by `after`, if the stored version is still that of `before`. Answers only once the change
-    /// cannot be lost any more. A repeat that meets its own nonce has succeeded (rule 3).
+    /// Replaces `before` by `after`, if the stored version is still that of `before`. Returns only once the change is
+    /// durable. A repeat that meets its own nonce has succeeded (rule 3).
     ///
     /// # Errors
-    /// [`PortError`] when it is not known whether the write happened; the caller repeats it.
+    /// [`PortError`] if it is not known whether the write happened; the caller repeats it.
     fn commit(&self, before: &Task, after: Arc<Task>) -> impl Future<Output = Result<Commit, PortError>> + Send;
 
-    /// Orders of a shard that the supervisor has to look after by `now`, those due longest first, at most `limit`.
-    /// `after` is the last entry of the page before. The answer may lag behind the tasks.
+    /// The orders of a shard that are due for the supervisor at `now`: the longest due first, at most `limit`. `after`
+    /// is the last entry of the page before. The answer may lag behind the tasks.
     ///
     /// # Errors
-    /// [`PortError`] when the index cannot be read.
+    /// [`PortError`] if the index cannot be read.
     fn due(
         &self,
         shard: u8,
@@ -52,7 +52,7 @@ pub trait Store: Send + Sync {
     /// Tasks in a state (or in any), newest first, at most `limit`; `after` is the `next` of the page before.
     ///
     /// # Errors
-    /// [`ListError`] when `after` was not made by this store, or the store cannot be read.
+    /// [`ListError`] if `after` was not made by this store, or the store cannot be read.
     fn list(
         &self,
         state: Option<ProcessState>,
@@ -60,11 +60,11 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> impl Future<Output = Result<Page, ListError>> + Send;
 
-    /// The task of this id once it is settled ([`ProcessState::is_settled`]), or as it is after `wait_ms`. Waits also
+    /// The task of this id once it is settled ([`ProcessState::is_settled`]), or its state after `wait_ms`. Also waits
     /// for an order that was accepted and is not stored yet.
     ///
     /// # Errors
-    /// [`PortError`] when the store cannot be read.
+    /// [`PortError`] if the store cannot be read.
     fn settled(
         &self,
         order_id: OrderId,
@@ -72,32 +72,32 @@ pub trait Store: Send + Sync {
     ) -> impl Future<Output = Result<Option<Arc<Task>>, PortError>> + Send;
 }
 
-/// What became of an insert.
+/// The outcome of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inserted {
     /// It was written.
     New,
-    /// The same order with the same document was there.
+    /// The same order with the same document was already stored.
     Same,
-    /// An order of this id with another document was there; nothing changed.
+    /// An order of this id with another document was already stored; nothing changed.
     Different,
 }
 
-/// What became of a conditional write.
+/// The outcome of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commit {
     /// It was written, now or by an earlier try of the same write.
     Committed,
-    /// Somebody else was first: read again, decide again. Not an error.
+    /// Another writer was first: read again, decide again. Not an error.
     Conflict,
 }
 
 /// An entry of the index `watch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// Since when it is due.
+    /// The time since which it is due.
     pub at: Timestamp,
-    /// Which order.
+    /// The order.
     pub order_id: OrderId,
 }
 
@@ -106,16 +106,16 @@ pub struct Due {
 pub struct Page {
     /// The tasks.
     pub tasks: Vec<Arc<Task>>,
-    /// Where the next page goes on; nothing after the last page.
+    /// The cursor of the next page; `None` after the last page.
     pub next: Option<String>,
-    /// How many tasks were read to make it: also those of other states, where the store has no index of one state.
+    /// The number of tasks that were read for it. Without an index by state, this includes tasks in other states.
     pub read: usize,
 }
 
-/// A list could not be made.
+/// Why a list could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
-    /// The place to go on from was not made by this store.
+    /// The cursor was not made by this store.
     #[error("the cursor is not one that this list gave")]
     Cursor,
     /// The store failed.

@@ -1,4 +1,4 @@
-//! No wait is longer than it may be, and none is anything but a number of slots.
+//! No wait is above its limit, and each is a whole number of slots.
 
 use proptest::prelude::*;
 

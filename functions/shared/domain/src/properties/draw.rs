@@ -1,4 +1,4 @@
-//! Things drawn at random that several properties need.
+//! Random values that several properties need.
 
 use std::fmt::Write as _;
 
@@ -17,10 +17,10 @@ const STEPS: usize = 6;
 /// The names of their agents.
 pub(super) const AGENTS: [&str; 2] = ["stock", "money"];
 
-/// One step, as it is written.
+/// One step as written in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Table {
-    /// For each step before it in the file whether it comes after that.
+    /// For each earlier step in the file: whether this step comes after it.
     pub(super) after: Vec<bool>,
     pub(super) complete_within_ms: u64,
     pub(super) horizon_ms: Option<u64>,
@@ -29,7 +29,7 @@ pub(super) struct Table {
     pub(super) on_exhausted: Remedy,
 }
 
-/// A workflow, as it is written.
+/// A workflow as written in its file.
 #[derive(Debug, Clone)]
 pub(super) struct File {
     pub(super) priority: Priority,
@@ -40,7 +40,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// The places in the file, in the order of the steps.
+    /// The indexes in the file, in the order of the steps.
     pub(super) fn indices(&self) -> Vec<usize> {
         let indices = 0..self.steps.len();
         if self.is_backward { indices.rev().collect() } else { indices.collect() }
@@ -101,7 +101,7 @@ impl Table {
     }
 }
 
-/// A duration as a person would write it.
+/// A duration in a form that people write.
 fn duration(ms: u64) -> String {
     let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
     let parts = [(hours, "h"), (minutes, "m"), (seconds, "s"), (ms % 1_000, "ms")];
@@ -166,7 +166,7 @@ pub(super) fn order_id() -> impl Strategy<Value = OrderId> {
     prop_oneof![generated, ".{0,20}".prop_map(|key| OrderId::from_idempotency_key("shop", &key))]
 }
 
-/// Any text that fits, of whatever characters.
+/// Any text of an allowed length, of any characters.
 pub(super) fn text() -> impl Strategy<Value = std::sync::Arc<str>> {
     ".{0,30}".prop_map(Into::into)
 }

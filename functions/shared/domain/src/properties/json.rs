@@ -1,4 +1,4 @@
-//! A document's fingerprint says what it says, and not how it is written.
+//! A document's fingerprint depends on its content, not on its spelling.
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ pub(super) fn value() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 24, 5, |inner| prop_oneof![vec(inner.clone(), 0..5).prop_map(Value::from), members(inner)])
 }
 
-/// Any JSON object: what a document is.
+/// Any JSON object, the form of a document.
 pub(super) fn object() -> impl Strategy<Value = Value> {
     members(value())
 }
@@ -28,7 +28,7 @@ fn members(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = Value> 
     btree_map(".{0,8}", inner, 0..5).prop_map(|members| Value::Object(members.into_iter().collect()))
 }
 
-/// Writes a value in a way that the bits choose: white space, order of members, escapes.
+/// Writes a value with random white space, order of members and escapes.
 fn write(value: &Value, bits: &mut impl FnMut() -> u64, into: &mut String) {
     let space = |bits: u64| ["", " ", "\n", "\t ", "\r\n"][usize::try_from(bits % 5).unwrap()];
     into.push_str(space(bits()));

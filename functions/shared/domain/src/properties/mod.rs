@@ -1,4 +1,4 @@
-//! What holds for everything, tried on things drawn at random: the same ones at each run.
+//! Properties for random values. Every run draws the same values.
 
 mod backoff;
 mod draw;
@@ -10,7 +10,7 @@ mod words;
 
 use proptest::test_runner::{Config, RngSeed};
 
-/// So many cases, always the same, and nothing left on disk.
+/// This many cases, always the same, with nothing left on disk.
 fn cases(cases: u32) -> Config {
     Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(20), ..Config::default() }
 }

@@ -1,4 +1,4 @@
-//! Whatever is stored or sent is read again as it was.
+//! Every stored or sent value is read back unchanged.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,5 +1,4 @@
-//! Any sequence of events, on any workflow: nothing that it leads to breaks an invariant, and everything comes to an end
-//! once the world behaves.
+//! Any sequence of events, on any workflow: it breaks no invariant, and everything ends once all actors behave.
 
 use std::sync::Arc;
 
@@ -18,14 +17,14 @@ use crate::task::{Direction, ProcessState, StepState, Watch};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
-/// One thing that happens, whatever the task is like by then.
+/// One event, for a task in any state.
 #[derive(Debug, Clone)]
 enum Happening {
     Wake {
         hops: u32,
         redelivered: bool,
     },
-    /// An answer of an attempt that was claimed: the present one, or one before it.
+    /// An answer of a claimed attempt: the present one, or an earlier one.
     Answer {
         step: Index,
         back: u32,
@@ -33,7 +32,7 @@ enum Happening {
         redelivered: bool,
         hops: u32,
     },
-    /// What anybody might send.
+    /// A message that no actor sent.
     Forged {
         step: Index,
         attempt: u32,
@@ -41,7 +40,7 @@ enum Happening {
         outcome: Outcome,
     },
     Sweep,
-    /// `back`: how many versions ago the operator looked, if they said so.
+    /// `back`: how many versions ago the operator looked, if the command has a version.
     Command {
         action: Action,
         back: Option<u64>,
@@ -59,13 +58,13 @@ enum Happening {
     Pass {
         ms: u64,
     },
-    /// Another instance, whose clock is behind.
+    /// Another instance takes over, whose clock is behind.
     GoBack {
         ms: u64,
     },
-    /// Until the supervisor would come.
+    /// Until the supervisor's next look.
     PassToTheWatch,
-    /// Until the deadline of a step, and so much more.
+    /// Until the deadline of a step, and this much more.
     PassToTheDeadline {
         step: Index,
         more_ms: u64,
@@ -107,7 +106,7 @@ impl Walker {
         self.task.steps[place].name.clone()
     }
 
-    /// A reply of an attempt that was claimed, so many before the present one.
+    /// A reply of a claimed attempt, `back` attempts before the present one.
     fn reply(&self, place: usize, back: u32, outcome: Outcome, hops: u32) -> Option<Reply> {
         let attempt = self.task.steps[place].attempt.checked_sub(back)?;
         let direction = *self.claims.get(&(place, attempt))?;
@@ -176,15 +175,15 @@ impl Walker {
         }
     }
 
-    /// Takes a reply, and takes it again: the second time nothing happens.
+    /// Applies a reply twice: the second time changes nothing.
     fn answer(&mut self, reply: &Reply, redelivered: bool) {
         let attempt = (reply.direction, reply.attempt);
         let claimed =
             self.task.step(&reply.step).and_then(|(place, _)| self.claims.get(&(place, reply.attempt)).copied());
         let verdict = self.apply(Event::Reply { reply, redelivered });
         if claimed != Some(reply.direction) && verdict == Verdict::Taken {
-            // The numbers of both directions are one sequence, so a forged success of this direction may name one of the
-            // other. What must not be is a number that nobody had.
+            // The attempts of both directions are one sequence, so a forged success of this direction may name one of
+            // the other. A number that was never claimed must not count.
             assert!(claimed.is_some(), "an attempt that was never claimed counts: {attempt:?}");
         }
         let again = self.apply(Event::Reply { reply, redelivered: false });
@@ -199,9 +198,9 @@ impl Walker {
         self.apply(Event::Sent { notices: &notices });
     }
 
-    /// The world behaves from now on: whoever is asked answers, whatever is due is looked after.
+    /// All actors behave from now on: every request is answered, and every due task is swept.
     fn calm_down(&mut self) {
-        // The steps that were given up and the waits of a long back-off are over.
+        // The steps that were given up, and the waits of a long back-off, are over.
         for _ in 0..20 * self.task.steps.len() {
             if self.task.process_state.is_settled() {
                 break;
@@ -228,7 +227,7 @@ impl Walker {
         assert_eq!((self.task.unsent.len(), self.task.watch.is_some()), (0, is_error));
     }
 
-    /// Nobody wakes anybody any more but the supervisor, who comes when it has to.
+    /// Only the supervisor wakes the task from now on, when it is due.
     fn is_found(&mut self) {
         for _ in 0..200 {
             if self.task.process_state.is_settled() || self.task.paused.is_some() {
@@ -240,7 +239,7 @@ impl Walker {
                 self.task.watch_at > Some(self.now) || self.task.process_state.is_settled(),
                 "it comes back at once"
             );
-            // Whom it wakes claims what is ready; nobody answers.
+            // The woken scheduler claims the steps that are ready; no agent answers.
             let effects = self.effects.clone();
             self.all_sent(None);
             for effect in effects {

@@ -1,4 +1,4 @@
-//! A task on a walk of events, with everything that must hold between one version and the next.
+//! A task under a sequence of events, with every invariant between one version and the next.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use crate::task::{Attempt, Direction, NoticeKind, ProcessState, Step, StepState,
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
-/// A task on its way, and what is remembered of it.
+/// A task under test, and the facts that the checks remember.
 pub(super) struct Walker {
     pub(super) workflow: Workflow,
     pub(super) order: Order,
     pub(super) task: Task,
     pub(super) now: Timestamp,
-    /// What the last decision sends.
+    /// The effects of the last decision.
     pub(super) effects: Vec<Effect>,
-    /// The latest time that any clock showed.
+    /// The latest time of any clock.
     latest: Timestamp,
     /// Direction of each attempt, by step and number.
     pub(super) claims: BTreeMap<(usize, u32), Direction>,
     /// Attempts whose failure was counted.
     counted: BTreeSet<(usize, u32)>,
-    /// Alerts that were given to whoever sends them, by their version.
+    /// Versions of the alerts that were returned as effects.
     alerts: BTreeSet<u64>,
     instance: Arc<str>,
     draws: u64,
@@ -40,7 +40,7 @@ impl Walker {
         Self { workflow, order, task, now, effects, latest: now, claims, counted, alerts, instance, draws: 0 }
     }
 
-    /// Decides, checks what comes out, and goes on with it.
+    /// Decides, checks the decision, and applies it.
     pub(super) fn apply(&mut self, event: Event<'_>) -> Verdict {
         self.draws += 1;
         self.latest = self.latest.max(self.now);
@@ -129,7 +129,7 @@ impl Walker {
         }
     }
 
-    /// Whether this event has a say in the attempt under way of a step.
+    /// Whether this event may end the attempt in flight of a step.
     fn may_end(&self, before: &Task, after: &Task, index: usize, event: Event<'_>) -> bool {
         let (b, a) = (&before.steps[index], &after.steps[index]);
         let has_turned = b.direction != a.direction;
@@ -150,7 +150,7 @@ impl Walker {
             Event::DeadLetter {
                 dead_letter: crate::machine::DeadLetterSubject::Attempt { step, direction, attempt },
             } => **step == *b.name && (*direction, *attempt) == (b.direction, b.attempt),
-            // Whatever claims may find that the horizon of a step is over, and that may turn the order round.
+            // A claim may find that the horizon of a step is over, which may start the compensation.
             Event::Reply { .. } | Event::Command { .. } | Event::Wake { .. } => has_turned,
             Event::DeadLetter { dead_letter: crate::machine::DeadLetterSubject::Wake } | Event::Sent { .. } => false,
         }
@@ -182,7 +182,7 @@ impl Walker {
         }
     }
 
-    /// Somebody looks after it exactly while it needs that, and not later than needed.
+    /// A task has a watch exactly while it needs one, and its time is not later than the deadline.
     fn check_watch(&self, after: &Task) {
         let needs_care = !after.process_state.is_final() || !after.unsent.is_empty();
         assert_eq!((after.watch.is_some(), after.watch_at.is_some()), (needs_care, needs_care));
@@ -207,7 +207,7 @@ impl Walker {
         assert!(!is_due || after.watch_at <= latest, "nobody looks for longer than anything takes");
     }
 
-    /// What is sent follows from the task as it is.
+    /// Every effect follows from the state of the task.
     fn check_effect(&mut self, effect: Effect) {
         let task = &self.task;
         match effect {
@@ -239,7 +239,7 @@ impl Walker {
     }
 }
 
-/// An end is what it says.
+/// The steps agree with the final state.
 fn check_end(after: &Task) {
     match after.process_state {
         ProcessState::Processed => {
@@ -263,7 +263,7 @@ fn check_end(after: &Task) {
     }
 }
 
-/// Each change is told once, in what happened and in the history alike.
+/// Each change is reported once, in the events and in the history alike.
 fn check_told(before: &Task, after: &Task, happened: &[What]) {
     let told = |what: &What| happened.iter().filter(|one| *one == what).count();
     let told_once = |is_so: bool, what: What| {
@@ -273,7 +273,7 @@ fn check_told(before: &Task, after: &Task, happened: &[What]) {
     for (b, a) in before.steps.iter().zip(&after.steps) {
         let attempt = |of: &Step| Attempt { step: of.name.clone(), direction: of.direction, number: of.attempt };
         told_once(a.attempt > b.attempt, What::Claimed(attempt(a)));
-        // The step of an order that turned round in the same write starts afresh.
+        // If the same write started the compensation, the step starts afresh.
         if a.direction == b.direction {
             let is_now = |state| a.process_state == state && b.process_state != state;
             let is_done = happened.iter().any(|what| matches!(what, What::Processed(of) if of.step == a.name));

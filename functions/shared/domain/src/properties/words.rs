@@ -1,4 +1,4 @@
-//! What is printed is read again as it was, and what is read is printed as it was.
+//! Every printed value is read back unchanged, and every text that was read is printed unchanged.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a workflow. Every error names the file's workflow and the step.
+//! Faults of a workflow. Every error names the file's workflow and the step.
 
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HORIZON_MS_MAX, NAME_CHARS_MAX, STEPS_MAX,
@@ -7,7 +7,7 @@ use crate::limits::{
 /// Why a workflow cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkflowError {
-    /// Not TOML, or a key that is missing, unknown or of the wrong type; the text says which and where.
+    /// Not TOML, or a key that is missing, unknown or of the wrong type; the text has the key and the position.
     #[error("workflow file is not valid: {0}")]
     Malformed(String),
     /// A bad name.
@@ -16,10 +16,10 @@ pub enum WorkflowError {
     /// Versions start at 1.
     #[error("workflow {0:?}: version must be at least 1")]
     Version(String),
-    /// There is nothing to do.
+    /// No steps.
     #[error("workflow {0:?} has no steps")]
     NoSteps(String),
-    /// Too much to do.
+    /// Too many steps.
     #[error("workflow {workflow:?} has {steps} steps, the limit is {STEPS_MAX}")]
     TooManySteps {
         /// Name of the workflow.
@@ -27,14 +27,14 @@ pub enum WorkflowError {
         /// Steps in the file.
         steps: usize,
     },
-    /// Patience out of bounds.
+    /// A value of `[supervision]` is out of bounds.
     #[error("workflow {workflow:?}: [supervision] {key} {problem}")]
     Supervision {
         /// Name of the workflow.
         workflow: String,
         /// The key at fault.
         key: &'static str,
-        /// What is wrong with its value.
+        /// The fault of its value.
         problem: String,
     },
     /// One step is at fault.
@@ -44,7 +44,7 @@ pub enum WorkflowError {
         workflow: String,
         /// Name of the step.
         step: String,
-        /// What is wrong with it.
+        /// The fault.
         fault: StepFault,
     },
     /// The same name and version twice.
@@ -55,12 +55,12 @@ pub enum WorkflowError {
         /// The version.
         version: u32,
     },
-    /// The workflow for new orders is not among those given.
+    /// The workflow for new orders is missing.
     #[error("no workflow named {0:?} is given")]
     Missing(String),
 }
 
-/// What is wrong with one step.
+/// The fault of one step.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StepFault {
     /// A bad name.
@@ -69,21 +69,21 @@ pub enum StepFault {
     /// Two steps of one name.
     #[error("the name is used twice")]
     DuplicateName,
-    /// Nobody carries it out.
+    /// An agent that does not exist.
     #[error("unknown agent {agent:?}, known are: {known}")]
     UnknownAgent {
         /// The agent named.
         agent: String,
-        /// The agents there are.
+        /// The known agents.
         known: String,
     },
-    /// Waits for a step that does not exist.
+    /// Comes after a step that does not exist.
     #[error("`after` names the unknown step {0:?}")]
     UnknownAfter(String),
-    /// Names a step twice.
+    /// `after` names a step twice.
     #[error("`after` names the step {0:?} twice")]
     DuplicateAfter(String),
-    /// Waits for itself, directly or over others.
+    /// Comes after itself, directly or over others.
     #[error("it comes after itself: {0}")]
     Cycle(String),
     /// Time limit out of bounds.

@@ -1,6 +1,6 @@
 //! The workflow: the steps of an order, their sequence, and the reaction to a failure.
 //!
-//! A workflow is data. [`Workflow::parse`] takes it from TOML and refuses what could not run; [`Workflows`] holds all
+//! A workflow is data. [`Workflow::parse`] reads it from TOML and refuses an invalid one. [`Workflows`] holds all
 //! versions that ship together, since a task stays on the version that it was submitted under.
 
 mod error;
@@ -16,18 +16,18 @@ use crate::backoff::BackoffPolicy;
 use crate::limits::DELAY_MS_MAX;
 use crate::priority::Priority;
 
-/// What to do with an order when a step fails for good.
+/// The reaction to a step that fails for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Remedy {
-    /// Undo what was done.
+    /// Compensate the order.
     Compensate,
     /// Stop and ask an operator.
     Hold,
 }
 
 impl Remedy {
-    /// The word that a workflow's file has for it.
+    /// Its word in a workflow's file.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -44,32 +44,32 @@ pub struct StepRule {
     pub name: Arc<str>,
     /// The agent that carries it out.
     pub agent: Arc<str>,
-    /// Places of the steps that must be processed first.
+    /// Indexes of the steps that must be processed first.
     pub after: Vec<usize>,
-    /// Places of the steps that name this one in `after`.
+    /// Indexes of the steps that name this one in `after`.
     pub before: Vec<usize>,
-    /// Places of all steps on any way to this one, in workflow order.
+    /// Indexes of all steps on any path to this one, in workflow order.
     pub ancestors: Vec<usize>,
     /// How long one attempt may take.
     pub complete_within_ms: u64,
-    /// How long the step may be tried in one direction, from its first claim: shorter than its service keeps idempotency
-    /// keys, since a repeat after that may have a second effect (F34).
+    /// The longest time for which the step is tried in one direction, from its first claim. It is shorter than the
+    /// time for which its service keeps idempotency keys, since a later repeat may have a second effect (F34).
     pub horizon_ms: u64,
     /// Failures at which the step is given up.
     pub max_failures: u32,
-    /// When the agent says no for good.
+    /// The reaction to a rejection by the agent.
     pub on_rejected: Remedy,
-    /// When there was time and again no answer.
+    /// The reaction to too many failures, or to the end of the horizon.
     pub on_exhausted: Remedy,
 }
 
-/// How patient the supervisor is with tasks of a workflow.
+/// The supervision of tasks of a workflow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Supervision {
-    /// How long after `CompleteBy` an attempt counts as expired.
+    /// How long after `CompleteBy` an attempt expires.
     pub grace_ms: u64,
-    /// How late an expiry may be found before the supervisor doubts its own clock; never, where there is only one clock.
-    /// A doubted attempt gets its whole time once more, by the supervisor's clock, before it is counted.
+    /// How late an expiry may be found before the supervisor doubts its own clock; `None` on one machine, which has
+    /// one clock. A doubted attempt gets its whole time once more, by the supervisor's clock, before it is counted.
     pub doubt_after_ms: Option<u64>,
     /// How long a step may be ready and unclaimed before its wake counts as lost.
     pub wake_lost_after_ms: u64,
@@ -91,7 +91,7 @@ impl Default for Supervision {
     }
 }
 
-/// A checked workflow: names are unique, the graph has no cycle, every limit is sane.
+/// A checked workflow: names are unique, the graph has no cycle, every limit is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workflow {
     /// Its name; all versions share it.
@@ -102,26 +102,26 @@ pub struct Workflow {
     pub priority: Priority,
     /// In the order of the file.
     pub steps: Vec<StepRule>,
-    /// How patient the supervisor is.
+    /// The supervision of its tasks.
     pub supervision: Supervision,
 }
 
 impl Workflow {
-    /// How long after the submission the supervisor looks first: not later than the deadline of any first claim, so that
-    /// claims need not move the watch of a healthy order (rule 14).
+    /// The time from submission to the supervisor's first look. It is not later than the deadline of any first claim,
+    /// so that claims need not move the watch of a healthy order (rule 14).
     #[must_use]
     pub fn first_look_ms(&self) -> u64 {
         let claims = self.steps.iter().map(|rule| rule.complete_within_ms + self.supervision.grace_ms);
         claims.chain([self.supervision.wake_lost_after_ms]).min().unwrap_or(0)
     }
 
-    /// The longest chain of messages, each sent because of the one before, that this workflow can need when nothing is
-    /// wrong with it (rule 15). A chain is cut at every supervisor's run and operator's command, which start new ones.
+    /// The longest chain of messages, each sent because of the one before, in the workflow's worst case (rule 15).
+    /// Every supervisor's run and operator's command starts a new chain.
     #[must_use]
     pub fn hops_max(&self) -> u32 {
-        /// Request and reply, forward and back.
+        /// Request and reply, forward and undo.
         const HOPS_PER_STEP: u64 = 4;
-        /// First wake, and wakes that a lost race adds.
+        /// The first wake, and wakes that a lost race adds.
         const SLACK: u64 = 16;
         let longest_wait_ms = |rule: &StepRule| rule.complete_within_ms.max(self.supervision.backoff.wait_ms_max());
         let hops =
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_chain_may_be_as_long_as_every_step_done_and_undone_with_its_waits() {
-        // Four messages for each step, forward and back, two for its waits, and 16 to spare.
+        // Four messages for each step, forward and undo, two for its waits, and 16 to spare.
         assert_eq!(workflow(&[""], "").hops_max(), 16 + 6);
         assert_eq!(workflow(&["", "", ""], "").hops_max(), 16 + 3 * 6);
         // No message waits longer than 15 minutes: a longer wait is several messages, in either direction.

@@ -71,7 +71,7 @@ const fn on_exhausted_default() -> Remedy {
 }
 
 impl Workflow {
-    /// Reads a workflow from TOML and checks it against the agents there are.
+    /// Reads a workflow from TOML and checks it against the known agents.
     ///
     /// # Errors
     /// [`WorkflowError`], which names the step at fault.
@@ -118,7 +118,7 @@ impl Workflow {
     }
 }
 
-/// One step by itself; `earlier` are the tables before it, `all` the whole file.
+/// One step by itself; `earlier` holds the tables before it, `all` the whole file.
 fn rule(table: &StepTable, earlier: &[StepTable], all: &[StepTable], agents: &[&str]) -> Result<StepRule, StepFault> {
     if !is_name(&table.name) {
         return Err(StepFault::Name);
@@ -210,13 +210,15 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// All steps on any way to `index`, in workflow order.
+/// All steps on any path to `index`, in workflow order.
+///
 ///
 /// # Errors
-/// The way from `index` back to itself, where there is one.
+///
+/// The path from `index` back to itself, if there is one.
 fn ancestors(steps: &[StepRule], index: usize) -> Result<Vec<usize>, Vec<usize>> {
     let mut seen = vec![false; steps.len()];
-    // Steps still to look at, each with the step that led to it, so that a cycle can be shown.
+    // The steps to visit, each with the step that led to it, so that a cycle can be shown.
     let mut came_from = vec![index; steps.len()];
     let mut open = steps[index].after.clone();
     while let Some(earlier) = open.pop() {

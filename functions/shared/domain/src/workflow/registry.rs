@@ -25,7 +25,7 @@ impl Workflows {
     /// The shipped workflow `order` in all its versions.
     ///
     /// # Errors
-    /// [`WorkflowError`]; a test of this crate makes sure that there is none.
+    /// [`WorkflowError`]; a test of this crate ensures that there is none.
     pub fn shipped() -> Result<Self, WorkflowError> {
         Self::parse(&SHIPPED, "order", &Self::SHIPPED_AGENTS)
     }
@@ -33,7 +33,7 @@ impl Workflows {
     /// Reads workflows from TOML; new orders go to the highest version of the one named `current`.
     ///
     /// # Errors
-    /// [`WorkflowError`] when one is not valid, given twice, or `current` is missing.
+    /// [`WorkflowError`] if one is invalid or given twice, or `current` is missing.
     pub fn parse(texts: &[&str], current: &str, agents: &[&str]) -> Result<Self, WorkflowError> {
         let workflows = texts.iter().map(|text| Workflow::parse(text, agents)).collect::<Result<Vec<_>, _>>()?;
         let mut by_name: BTreeMap<Arc<str>, BTreeMap<u32, Arc<Workflow>>> = BTreeMap::new();
@@ -50,8 +50,8 @@ impl Workflows {
         Ok(Self(Arc::new(Registry { by_name, current })))
     }
 
-    /// The same for a deployment of many machines, whose clocks may differ: where a workflow does not say itself when a
-    /// supervisor doubts its clock (`doubt_after`), it is after this time, in milliseconds.
+    /// The same workflows with this default for `doubt_after`, in milliseconds. For a deployment of many machines,
+    /// whose clocks may differ.
     #[must_use]
     pub fn doubting_after(&self, ms: u64) -> Self {
         let doubting = |workflow: &Arc<Workflow>| {

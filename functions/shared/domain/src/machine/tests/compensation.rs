@@ -1,4 +1,4 @@
-//! Rule 9: how an order is undone.
+//! Rule 9: compensation.
 
 use crate::machine::testing::{Case, done};
 use crate::machine::{Dropped, Verdict};

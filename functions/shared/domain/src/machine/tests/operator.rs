@@ -1,11 +1,11 @@
-//! Rules 10 to 12 and 15: who is told, what an operator can do, and bounds.
+//! Rules 10 to 12 and 15: notices, operators' actions, and bounds.
 
 use crate::machine::testing::{Case, done};
 use crate::machine::{DeadLetterSubject, Dropped, Event, Impossible, Moment, Refused, Verdict, decide};
 use crate::message::{Action, Command, Failure, Outcome};
 use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Task, Watch, What, reason};
 
-// ---- rules 10 and 11: who is told
+// ---- rules 10 and 11: notices
 
 #[test]
 fn an_order_with_a_reply_channel_is_told_of_receipt_and_end() {

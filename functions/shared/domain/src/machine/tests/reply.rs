@@ -1,4 +1,4 @@
-//! Rules 5 and 8: which answers count, and what a rejection means.
+//! Rules 5 and 8: the replies that count, and the effect of a rejection.
 
 use std::collections::BTreeSet;
 
@@ -225,7 +225,7 @@ fn put_off(case: &mut Case, name: &str, wait_ms: u64) {
     assert_eq!(case.take(&reply), Verdict::Taken);
 }
 
-/// Three steps side by side, each put off by so much.
+/// Three steps side by side, each deferred for one of these waits.
 fn three_put_off(waits_ms: [u64; 3]) -> Case {
     let mut case = Case::new(&[("a", &[], ""), ("b", &[], ""), ("c", &[], "")], false);
     case.wake();

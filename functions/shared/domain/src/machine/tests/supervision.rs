@@ -1,4 +1,4 @@
-//! Rules 7 and 14: what the supervisor does.
+//! Rules 7 and 14: the supervisor.
 
 use std::collections::BTreeSet;
 
@@ -203,7 +203,7 @@ fn f41_a_supervisor_whose_clock_is_minutes_ahead_only_delays() {
     let mut case = Case::chain();
     case.workflow.supervision.doubt_after_ms = Some(90_000);
     case.wake();
-    // Six minutes ahead: the claim of this very moment looks long expired.
+    // Six minutes ahead: a claim that was just made looks long expired.
     case.pass_ms(360_000);
     assert_eq!((case.sweep(), case.states().as_str()), (Verdict::Taken, ">.."));
     assert_eq!((case.step("a").failure_count, case.step("a").doubted_at), (0, Some(case.now)));

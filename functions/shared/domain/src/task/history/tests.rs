@@ -1,10 +1,10 @@
-//! Lines of earlier versions mean what they meant; a text that could mean something else is left as it is.
+//! Lines of earlier versions keep their meaning; an ambiguous text is kept as it is.
 
 use super::*;
 use crate::machine::testing::Case;
 use crate::task::Task;
 
-/// A history as earlier versions stored it, with every text that they wrote.
+/// A history as earlier versions stored it, with every text that they produced.
 const EARLIER: &str = r#"[
     {"At":"2026-11-20T17:26:43.007Z","Who":"shop","What":"submitted"},
     {"At":"2026-11-20T17:26:44.000Z","Who":"scheduler-1","What":"reserve-inventory claimed #1"},
@@ -86,7 +86,7 @@ fn a_line_is_stored_under_the_names_and_in_the_texts_that_earlier_versions_read(
     let earlier: serde_json::Value = serde_json::from_str(EARLIER).unwrap();
     for (stored, earlier) in stored.as_array().unwrap().iter().zip(earlier.as_array().unwrap()) {
         let mut earlier = earlier.clone();
-        // Direction and attempt of an expiry are written since; every reader of the text knows both.
+        // Direction and attempt of an expiry are written since; the readers of the text take both from it.
         match earlier["Why"].as_str() {
             Some("attempt 1 expired, failure 1 of 3") => earlier["What"] = "charge-payment re-pended #1".into(),
             Some("attempt 4 expired, failure 1 of 3") => earlier["What"] = "undo of charge-payment re-pended #4".into(),
