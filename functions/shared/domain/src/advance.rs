@@ -82,7 +82,7 @@ pub async fn advance(
     if !sent.is_empty() {
         // If this write fails, the supervisor sends the notices again, which is a harmless repeat.
         if let Err(error) = settle(ports, instance, order_id, Event::Sent { notices: &sent }).await {
-            tracing::warn!(%order_id, "sent notices could not be struck: {error}");
+            tracing::warn!(%order_id, "sent notices could not be removed: {error}");
         }
     }
     Ok(Some(settled.verdict))
@@ -187,7 +187,7 @@ async fn send_one(
     effect: Effect,
 ) -> Result<Option<Notice>, PortError> {
     let now = ports.environment().now();
-    let (notice, told) = match (effect, order) {
+    let (notice, sent) = match (effect, order) {
         (Effect::Wake { delay_ms, hops }, _) => {
             let wake = SchedulerMessage::Wake(Wake { order_id: task.order_id, hops });
             ports.queues().to_scheduler(wake, task.priority, delay_ms).await?;
@@ -211,13 +211,13 @@ async fn send_one(
         (Effect::Request { .. } | Effect::Notify(_) | Effect::Alert(_), None) => return Ok(None),
     };
     let (order_id, kind) = (task.order_id, notice.kind.name());
-    match told {
+    match sent {
         Ok(()) if notice.kind.is_status() => {
-            tracing::debug!(monotonic_counter.notices_sent = 1, %order_id, kind, "told");
+            tracing::debug!(monotonic_counter.notices_sent = 1, %order_id, kind, "notice sent");
             Ok(Some(notice))
         }
         Ok(()) => {
-            tracing::debug!(monotonic_counter.alerts_sent = 1, %order_id, kind, "alerted");
+            tracing::debug!(monotonic_counter.alerts_sent = 1, %order_id, kind, "alert sent");
             Ok(Some(notice))
         }
         Err(error) => {
@@ -225,7 +225,7 @@ async fn send_one(
                 monotonic_counter.notices_unsent = 1,
                 %order_id,
                 kind,
-                "notice not sent, will be again: {error}"
+                "notice not sent, to be repeated: {error}"
             );
             Ok(None)
         }

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_ceiling_it_stays_when_told() {
+    fn with_stay_at_ceiling_it_stays_there() {
         let at = |retry| Backoff::at_retry(POLICY, retry, u64::from(POLICY.ceiling));
         assert_eq!(at(4).wait_time_ms, POLICY.wait_ms_max());
         assert_eq!(at(40).wait_time_ms, POLICY.wait_ms_max());
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_ceiling_it_starts_again_when_told() {
+    fn without_stay_at_ceiling_it_starts_again() {
         let policy = BackoffPolicy { stay_at_ceiling: false, ..POLICY };
         let mut backoff = Backoff::new(policy);
         for _ in 0..4 {

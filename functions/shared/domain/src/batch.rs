@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_bad_records_of_a_batch_and_those_put_off_are_delivered_again() {
+    fn only_the_failed_and_the_returned_records_of_a_batch_are_delivered_again() {
         let poison = Undecodable { problem: "poison".into() };
         let batch = vec![
             delivery("a", Ok(1)),

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_priority_that_somebody_chose_is_written() {
+    fn only_a_priority_other_than_the_default_is_written() {
         let high = serde_json::to_string(&request()).unwrap();
         assert!(high.contains("\"Priority\":\"high\""), "{high}");
         let normal = Request { priority: Priority::Normal, ..request() };

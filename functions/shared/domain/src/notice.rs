@@ -127,7 +127,7 @@ mod tests {
     use crate::machine::testing::Case;
     use crate::task::What;
 
-    fn told(case: &Case, kind: NoticeKind) -> (CloudEvent, Value) {
+    fn event_of(case: &Case, kind: NoticeKind) -> (CloudEvent, Value) {
         let order = Order {
             order_id: case.task.order_id,
             document: Json::document(b"{}").unwrap(),
@@ -149,7 +149,7 @@ mod tests {
         case.wake();
         case.done("a");
         case.rejected("b");
-        let (event, data) = told(&case, NoticeKind::OrderNeedsOperator);
+        let (event, data) = event_of(&case, NoticeKind::OrderNeedsOperator);
         assert_eq!((&*event.kind, &*event.subject), ("OrderNeedsOperator", &*case.task.order_id.to_string()));
         assert_eq!(
             (&data["ProcessState"], &data["CorrelationID"], &data["Version"]),
@@ -168,7 +168,7 @@ mod tests {
         for n in 0..40 {
             case.task.record(case.now, &"test".into(), What::Other { text: n.to_string().into() }, None);
         }
-        let (_, data) = told(&case, NoticeKind::OrderNeedsOperator);
+        let (_, data) = event_of(&case, NoticeKind::OrderNeedsOperator);
         let history = data["History"].as_array().unwrap();
         assert_eq!((history.len(), &history[14]["What"]), (ALERT_HISTORY_MAX, &"39".into()));
     }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn a_repeat_has_the_same_id_and_another_notice_of_the_same_version_another() {
         let case = Case::chain();
-        let id = |kind| told(&case, kind).0.id;
+        let id = |kind| event_of(&case, kind).0.id;
         assert_eq!(id(NoticeKind::OrderReceived), id(NoticeKind::OrderReceived));
         assert_ne!(id(NoticeKind::OrderFailed), id(NoticeKind::OrderNeedsOperator));
     }
@@ -186,7 +186,7 @@ mod tests {
         let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], true);
         case.wake();
         case.rejected("a");
-        let (_, data) = told(&case, NoticeKind::ReplyChannelFailing);
+        let (_, data) = event_of(&case, NoticeKind::ReplyChannelFailing);
         assert_eq!(data["ReplyChannel"], "shop");
         assert_eq!(data["Unsent"], serde_json::json!(["OrderReceived", "OrderFailed"]), "the alert is none of them");
     }

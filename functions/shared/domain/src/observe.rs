@@ -63,7 +63,7 @@ fn emit(task: &Task, what: &What) {
             say!(task, monotonic_counter.steps_rejected = 1, %step, attempt, "step rejected");
         }
         What::Doubted(Attempt { step, number: attempt, .. }) => {
-            count!(task, monotonic_counter.clocks_doubted = 1, %step, attempt, "late beyond belief");
+            count!(task, monotonic_counter.clocks_doubted = 1, %step, attempt, "attempt expired implausibly late");
         }
         What::Processed(attempt) => done(task, attempt),
         What::Entered { state: ProcessState::Processed } => {

@@ -11,7 +11,7 @@ use crate::task::{ProcessState, Task};
 use crate::time::Timestamp;
 
 /// Ports that do at once what a test asks for, and log it.
-pub(crate) struct Site {
+pub(crate) struct FakePorts {
     pub(crate) order: Option<Order>,
     pub(crate) task: Mutex<Option<Arc<Task>>>,
     /// The number of conditional writes to lose before one is won.
@@ -26,7 +26,7 @@ pub(crate) struct Site {
     pub(crate) log: Mutex<Vec<String>>,
 }
 
-impl Site {
+impl FakePorts {
     pub(crate) fn new(order: Option<Order>, task: Option<Task>) -> Self {
         Self {
             order,
@@ -63,9 +63,9 @@ impl Site {
     }
 }
 
-impl Store for Site {
+impl Store for FakePorts {
     async fn insert(&self, _: Order, _: Task) -> Result<Inserted, PortError> {
-        unreachable!("whoever advances a task inserts none")
+        unreachable!("advancing a task inserts none")
     }
 
     async fn order(&self, _: OrderId) -> Result<Option<Arc<Order>>, PortError> {
@@ -96,7 +96,7 @@ impl Store for Site {
     }
 
     async fn due(&self, _: u8, _: Timestamp, _: Option<Due>, _: usize) -> Result<Vec<Due>, PortError> {
-        unreachable!("only the supervisor looks for what is due")
+        unreachable!("only the supervisor reads due tasks")
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
@@ -105,13 +105,13 @@ impl Store for Site {
     }
 
     async fn settled(&self, _: OrderId, _: u64) -> Result<Option<Arc<Task>>, PortError> {
-        unreachable!("only the door waits for an order")
+        unreachable!("only the API waits for an order")
     }
 }
 
-impl Queues for Site {
+impl Queues for FakePorts {
     async fn submit(&self, _: Order) -> Result<(), PortError> {
-        unreachable!("only the door submits")
+        unreachable!("only the API submits")
     }
 
     async fn to_scheduler(&self, message: SchedulerMessage, _: Priority, delay_ms: u64) -> Result<(), PortError> {
@@ -130,7 +130,7 @@ impl Queues for Site {
     }
 }
 
-impl Events for Site {
+impl Events for FakePorts {
     async fn publish(&self, event: CloudEvent) -> Result<(), PortError> {
         self.tell("publish", &event)
     }
@@ -140,7 +140,7 @@ impl Events for Site {
     }
 }
 
-impl Environment for Site {
+impl Environment for FakePorts {
     fn now(&self) -> Timestamp {
         Timestamp::from_epoch_ms(1_000_000_000_000)
     }

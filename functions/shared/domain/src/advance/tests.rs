@@ -3,7 +3,7 @@ use futures_util::FutureExt;
 use super::*;
 use crate::limits::SHARDS;
 use crate::task::{NoticeKind, ProcessState};
-use crate::testing::Site;
+use crate::testing::FakePorts;
 use crate::workflow::Workflows;
 
 const WORKFLOW: &str = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"any\"\n";
@@ -28,81 +28,84 @@ fn order() -> Order {
 }
 
 /// A stored order without a claim.
-fn site() -> Site {
+fn fake_ports() -> FakePorts {
     let task = Task::new(&order(), instance().workflows.current(), SHARDS, 1);
-    Site::new(Some(order()), Some(task))
+    FakePorts::new(Some(order()), Some(task))
 }
 
-fn apply(site: &Site, event: Event<'_>) -> Result<Option<Verdict>, AdvanceError> {
-    advance(site, &instance(), order().order_id, event).now_or_never().unwrap()
+fn apply(ports: &FakePorts, event: Event<'_>) -> Result<Option<Verdict>, AdvanceError> {
+    advance(ports, &instance(), order().order_id, event).now_or_never().unwrap()
 }
 
 #[test]
 fn a_change_is_committed_then_what_follows_is_sent_and_then_sent_notices_are_struck() {
-    let site = site();
-    assert_eq!(apply(&site, WAKE).unwrap(), Some(Verdict::Taken));
-    let log = site.logged();
+    let ports = fake_ports();
+    assert_eq!(apply(&ports, WAKE).unwrap(), Some(Verdict::Taken));
+    let log = ports.logged();
     assert_eq!(log[0], "commit 2");
     let mut sent = log[1..3].to_vec();
     sent.sort();
     assert_eq!(sent, ["notify shop of OrderReceived", "request a #1 to any"]);
     assert_eq!(log[3..], ["commit 3"]);
-    assert!(site.stored().unsent.is_empty());
+    assert!(ports.stored().unsent.is_empty());
 }
 
 #[test]
-fn where_nothing_was_told_nothing_is_struck() {
-    let site = site();
-    apply(&site, WAKE).unwrap();
-    let before = site.logged().len();
-    assert_eq!(apply(&site, Event::Wake { hops: 0, redelivered: true }).unwrap(), Some(Verdict::Nothing));
-    assert_eq!(site.logged()[before..], ["request a #1 to any"]);
+fn without_a_sent_notice_none_is_removed() {
+    let ports = fake_ports();
+    apply(&ports, WAKE).unwrap();
+    let before = ports.logged().len();
+    assert_eq!(apply(&ports, Event::Wake { hops: 0, redelivered: true }).unwrap(), Some(Verdict::Nothing));
+    assert_eq!(ports.logged()[before..], ["request a #1 to any"]);
 }
 
 #[test]
 fn a_notice_that_cannot_be_sent_is_kept_and_does_not_hold_up_the_order() {
-    let site = Site { is_mute: true, ..site() };
-    assert_eq!(apply(&site, WAKE).unwrap(), Some(Verdict::Taken));
-    assert_eq!(site.logged(), ["commit 2", "request a #1 to any"]);
-    let stored = site.stored();
+    let ports = FakePorts { is_mute: true, ..fake_ports() };
+    assert_eq!(apply(&ports, WAKE).unwrap(), Some(Verdict::Taken));
+    assert_eq!(ports.logged(), ["commit 2", "request a #1 to any"]);
+    let stored = ports.stored();
     assert_eq!(stored.process_state, ProcessState::Processing);
     assert_eq!(stored.unsent.iter().map(|notice| notice.kind).collect::<Vec<_>>(), [NoticeKind::OrderReceived]);
 }
 
 #[test]
-fn whoever_loses_a_write_decides_again_at_once_and_after_some_losses_waits_a_moment_each_time() {
-    let site = Site { conflicts: (CONFLICTS_AT_ONCE_MAX + 2).into(), random: 41, ..site() };
-    assert_eq!(apply(&site, WAKE).unwrap(), Some(Verdict::Taken));
+fn after_a_lost_write_it_decides_again_at_once_and_after_some_losses_with_a_short_wait() {
+    let ports = FakePorts { conflicts: (CONFLICTS_AT_ONCE_MAX + 2).into(), random: 41, ..fake_ports() };
+    assert_eq!(apply(&ports, WAKE).unwrap(), Some(Verdict::Taken));
     let moment = format!("sleep {} ms", 41 % CONFLICT_WAIT_MS_MAX);
     let conflict = "conflict".to_owned();
     let mut expected = vec![conflict.clone(); CONFLICTS_AT_ONCE_MAX as usize];
     expected.extend([moment.clone(), conflict.clone(), moment.clone(), conflict, moment, "commit 2".to_owned()]);
-    assert_eq!(site.logged()[..expected.len()], expected);
+    assert_eq!(ports.logged()[..expected.len()], expected);
 }
 
 #[test]
 fn what_follows_from_a_write_that_looks_lost_and_was_done_is_sent() {
-    let site = Site { is_overtaken: true.into(), ..site() };
-    apply(&site, WAKE).unwrap();
-    let log = site.logged();
+    let ports = FakePorts { is_overtaken: true.into(), ..fake_ports() };
+    apply(&ports, WAKE).unwrap();
+    let log = ports.logged();
     assert_eq!(log[0], "commit 2, overtaken");
     assert!(log.contains(&"request a #1 to any".to_owned()), "{log:?}");
-    assert_eq!(site.stored().steps[0].attempt, 1, "and nothing is claimed a second time");
+    assert_eq!(ports.stored().steps[0].attempt, 1, "and nothing is claimed a second time");
 }
 
 #[test]
-fn whoever_loses_time_and_again_leaves_the_message_on_its_queue() {
-    let site = Site { conflicts: CONFLICTS_MAX.into(), ..site() };
-    assert!(matches!(apply(&site, WAKE), Err(AdvanceError::Contended(_))));
-    assert!(!site.logged().iter().any(|line| line.starts_with("request")), "nothing follows from what was not written");
+fn after_too_many_lost_writes_the_message_stays_on_its_queue() {
+    let ports = FakePorts { conflicts: CONFLICTS_MAX.into(), ..fake_ports() };
+    assert!(matches!(apply(&ports, WAKE), Err(AdvanceError::Contended(_))));
+    assert!(
+        !ports.logged().iter().any(|line| line.starts_with("request")),
+        "nothing follows from what was not written"
+    );
 }
 
 #[test]
-fn what_is_not_there_is_told_from_what_is_broken() {
-    assert!(apply(&Site::new(None, None), WAKE).unwrap().is_none());
-    let orphan = Site { order: None, ..site() };
+fn a_missing_task_and_a_broken_record_are_distinguished() {
+    assert!(apply(&FakePorts::new(None, None), WAKE).unwrap().is_none());
+    let orphan = FakePorts { order: None, ..fake_ports() };
     assert!(matches!(apply(&orphan, WAKE), Err(AdvanceError::OrderMissing(_))));
-    let other = site();
+    let other = fake_ports();
     let pinned = Task { workflow_version: 2, ..(*other.stored()).clone() };
     *other.task.lock().unwrap() = Some(pinned.into());
     assert!(matches!(apply(&other, WAKE), Err(AdvanceError::UnknownWorkflow { version: 2, .. })));

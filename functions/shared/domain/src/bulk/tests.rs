@@ -6,7 +6,7 @@ use crate::message::SchedulerMessage;
 use crate::message::{Action, Command};
 use crate::ports::Page;
 use crate::task::{ProcessState, Task, reason};
-use crate::testing::Site;
+use crate::testing::FakePorts;
 use crate::time::Timestamp;
 use futures_util::FutureExt;
 use std::sync::Arc;
@@ -345,10 +345,10 @@ fn an_order_stands_as_its_own_history_says() {
     assert_eq!(stands(&again), EntryState::FailedAgain);
     let mut cancelled = like(&case);
     cancelled.cancel();
-    assert_eq!(stands(&cancelled), EntryState::PassedOver, "somebody does not want it done");
+    assert_eq!(stands(&cancelled), EntryState::PassedOver, "an operator cancelled it");
     let mut paused = like(&case);
     paused.pause();
-    assert_eq!(stands(&paused), EntryState::PassedOver, "nobody knows when it will go on");
+    assert_eq!(stands(&paused), EntryState::PassedOver, "the time of its end is unknown");
     case.done("a");
     case.done("b");
     assert_eq!(stands(&case), EntryState::Recovered);
@@ -377,7 +377,7 @@ fn an_order_that_is_undone_instead_of_carried_out_failed_again_unless_undoing_it
 }
 
 #[test]
-fn who_says_little_gets_a_careful_job() {
+fn a_short_spec_gets_a_careful_job() {
     let spec: Spec = serde_json::from_str(r#"{"By":"ann","Reason":"mended"}"#).unwrap();
     assert_eq!((spec.canary, spec.canary_timeout_ms), (5, 300_000));
     assert_eq!((spec.rate_per_second, spec.stop_at_failed_percent), (10, 20));
@@ -487,7 +487,7 @@ fn a_dry_run_counts_those_that_are_meant_over_all_pages() {
         Page { tasks: vec![task("a"), other, task("b")], next: Some("c1".into()), read: 3 },
         Page { tasks: vec![task("c")], next: None, read: 1 },
     ];
-    let store = Site::new(None, None);
+    let store = FakePorts::new(None, None);
     store.pages.lock().unwrap().extend(pages);
     let counted = dry_run(&store, &Selector::default()).now_or_never().unwrap().unwrap();
     assert_eq!(counted, DryRun { matching: 3, complete: true });
@@ -497,7 +497,7 @@ fn a_dry_run_counts_those_that_are_meant_over_all_pages() {
 
 #[test]
 fn a_dry_run_that_does_not_come_to_the_end_says_so() {
-    let store = Site::new(None, None);
+    let store = FakePorts::new(None, None);
     for n in 0..=DRY_RUN_PAGES_MAX {
         let tasks = vec![Arc::new(in_error(&n.to_string(), 0))];
         store.pages.lock().unwrap().push_back(Page { read: tasks.len(), tasks, next: Some("more".into()) });

@@ -56,7 +56,7 @@ pub enum Held<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Loss {
     /// Another instance took it.
-    #[error("somebody else took the lease")]
+    #[error("another instance took the lease")]
     Taken,
     /// The result of the renewal is not known.
     #[error("the lease could not be renewed")]
@@ -192,22 +192,30 @@ async fn keep(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &Trust,
 }
 
 /// Stores the last health and releases the lease. Neither may take longer than the lease would last.
-async fn give_back(ports: &impl LeasePorts, lease: &Lease, term: Term, trust: &Trust, loss: Option<Loss>, note: &str) {
-    let may_tell = match loss {
+async fn give_back(
+    ports: &impl LeasePorts,
+    lease: &Lease,
+    term: Term,
+    trust: &Trust,
+    loss: Option<Loss>,
+    health: &str,
+) {
+    let may_store = match loss {
         Some(Loss::Taken) => return,
         Some(Loss::NotRenewed | Loss::TooLate) => false,
-        None => !note.is_empty() && ports.environment().now() < trust.until(),
+        None => !health.is_empty() && ports.environment().now() < trust.until(),
     };
     let giving = pin!(async {
-        if may_tell && let Err(error) = ports.leases().renew(lease, ports.environment().now(), term.term_ms, note).await
+        if may_store
+            && let Err(error) = ports.leases().renew(lease, ports.environment().now(), term.term_ms, health).await
         {
-            tracing::debug!(lease = &*lease.name, "last note not written: {error}");
+            tracing::debug!(lease = &*lease.name, "last health not stored: {error}");
         }
         ports.leases().release(lease).await
     });
     match select(giving, pin!(ports.environment().sleep(term.term_ms))).await {
         Either::Left((Ok(()), _)) => {}
-        Either::Left((Err(error), _)) => tracing::warn!(lease = &*lease.name, "lease not given back: {error}"),
-        Either::Right(((), _)) => tracing::warn!(lease = &*lease.name, "lease not given back in time"),
+        Either::Left((Err(error), _)) => tracing::warn!(lease = &*lease.name, "lease not released: {error}"),
+        Either::Right(((), _)) => tracing::warn!(lease = &*lease.name, "lease not released in time"),
     }
 }

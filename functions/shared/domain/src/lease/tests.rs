@@ -22,7 +22,7 @@ enum Answer {
 }
 
 /// Leases with scripted answers, and a clock that only the test moves.
-struct World {
+struct FakeLeases {
     now: AtomicI64,
     acquire_ms: u64,
     taken: bool,
@@ -34,7 +34,7 @@ struct World {
     log: Mutex<Vec<String>>,
 }
 
-impl World {
+impl FakeLeases {
     fn new(renewals: &[Answer]) -> Self {
         Self {
             now: AtomicI64::new(0),
@@ -60,7 +60,7 @@ impl World {
     }
 }
 
-impl Environment for World {
+impl Environment for FakeLeases {
     fn now(&self) -> Timestamp {
         Timestamp::from_epoch_ms(self.now.load(Ordering::Relaxed))
     }
@@ -79,7 +79,7 @@ impl Environment for World {
     }
 }
 
-impl Leases for World {
+impl Leases for FakeLeases {
     async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
         self.log("acquire");
         self.sleep(self.acquire_ms).await;
@@ -120,7 +120,7 @@ impl Leases for World {
 
 /// A work that takes time, counts its looks at the clock, and notes when it is dropped.
 struct Work<'a> {
-    world: &'a World,
+    leases: &'a FakeLeases,
     until_ms: i64,
     polls: &'a AtomicU32,
 }
@@ -130,44 +130,44 @@ impl Future for Work<'_> {
 
     fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<&'static str> {
         self.polls.fetch_add(1, Ordering::Relaxed);
-        if self.world.now().epoch_ms() >= self.until_ms { Poll::Ready("done") } else { Poll::Pending }
+        if self.leases.now().epoch_ms() >= self.until_ms { Poll::Ready("done") } else { Poll::Pending }
     }
 }
 
 impl Drop for Work<'_> {
     fn drop(&mut self) {
-        self.world.log("dropped");
+        self.leases.log("dropped");
     }
 }
 
 /// Runs a work of `work_ms` in steps of 100 ms until it ends, and returns its result and the log.
-fn hold_for(world: &World, work_ms: i64) -> (Result<Held<&'static str>, PortError>, Vec<String>) {
+fn hold_for(leases: &FakeLeases, work_ms: i64) -> (Result<Held<&'static str>, PortError>, Vec<String>) {
     let polls = AtomicU32::new(0);
-    let work = Work { world, until_ms: work_ms, polls: &polls };
-    let health = || format!("fine at {}", world.now().epoch_ms());
-    let mut holding = pin!(hold(world, "sweep", "me", TERM, health, work));
+    let work = Work { leases, until_ms: work_ms, polls: &polls };
+    let health = || format!("fine at {}", leases.now().epoch_ms());
+    let mut holding = pin!(hold(leases, "sweep", "me", TERM, health, work));
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..1_000 {
         if let Poll::Ready(held) = holding.as_mut().poll(&mut context) {
-            return (held, world.logged());
+            return (held, leases.logged());
         }
-        world.pass_ms(100);
+        leases.pass_ms(100);
     }
-    panic!("it does not end: {:?}", world.logged());
+    panic!("it does not end: {:?}", leases.logged());
 }
 
 #[test]
 fn a_short_work_is_done_and_the_lease_is_given_back_with_a_last_note() {
-    let world = World::new(&[]);
-    let (held, log) = hold_for(&world, 1_000);
+    let leases = FakeLeases::new(&[]);
+    let (held, log) = hold_for(&leases, 1_000);
     assert_eq!(held.unwrap(), Held::Done("done"));
     assert_eq!(log, ["0 acquire", "1000 dropped", "1000 renew fine at 1000", "1000 release 7"]);
 }
 
 #[test]
 fn a_long_work_renews_at_each_third_of_the_term() {
-    let world = World::new(&[]);
-    let (held, log) = hold_for(&world, 10_000);
+    let leases = FakeLeases::new(&[]);
+    let (held, log) = hold_for(&leases, 10_000);
     assert_eq!(held.unwrap(), Held::Done("done"));
     let renewals: Vec<_> = log.iter().filter(|line| line.contains("renew")).collect();
     assert_eq!(
@@ -178,11 +178,11 @@ fn a_long_work_renews_at_each_third_of_the_term() {
 
 #[test]
 fn without_the_lease_the_work_is_not_begun() {
-    let taken = World { taken: true, ..World::new(&[]) };
+    let taken = FakeLeases { taken: true, ..FakeLeases::new(&[]) };
     let (held, log) = hold_for(&taken, 0);
     assert_eq!(held.unwrap(), Held::NotAcquired);
     assert_eq!(log, ["0 acquire", "0 dropped"]);
-    let unreachable = World { unreachable: true, ..World::new(&[]) };
+    let unreachable = FakeLeases { unreachable: true, ..FakeLeases::new(&[]) };
     let (held, log) = hold_for(&unreachable, 0);
     assert!(held.is_err());
     assert_eq!(log, ["0 acquire", "0 dropped"]);
@@ -191,8 +191,8 @@ fn without_the_lease_the_work_is_not_begun() {
 #[test]
 fn a_lease_that_comes_after_its_own_trust_is_over_is_not_used() {
     // Acquired just in time, but the request was long ago: the first poll of the work would come too late.
-    let world = World { acquire_ms: 20_000, ..World::new(&[]) };
-    let (held, log) = hold_for(&world, 0);
+    let leases = FakeLeases { acquire_ms: 20_000, ..FakeLeases::new(&[]) };
+    let (held, log) = hold_for(&leases, 0);
     assert_eq!(held.unwrap(), Held::NotAcquired);
     assert_eq!(log.last().unwrap(), "8000 dropped");
 }
@@ -200,37 +200,37 @@ fn a_lease_that_comes_after_its_own_trust_is_over_is_not_used() {
 #[test]
 fn trust_counts_from_the_start_of_the_attempt_and_not_from_its_answer() {
     // The answer comes after 5 s, and the next renewal never. The work ends 8 s after the attempt was begun.
-    let world = World { acquire_ms: 5_000, ..World::new(&[Answer::Never]) };
-    let (held, log) = hold_for(&world, 60_000);
+    let leases = FakeLeases { acquire_ms: 5_000, ..FakeLeases::new(&[Answer::Never]) };
+    let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
     assert!(log.contains(&"8000 dropped".to_owned()), "{log:?}");
     // The renewal of 3000 is answered at 6000 and trusted until 3000 + 8000; the one of 9000 is never answered.
-    let world = World::new(&[Answer::Yes { after_ms: 3_000 }, Answer::Never]);
-    let (held, log) = hold_for(&world, 60_000);
+    let leases = FakeLeases::new(&[Answer::Yes { after_ms: 3_000 }, Answer::Never]);
+    let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
     assert_eq!(log[2..], ["9000 renew fine at 9000", "11000 dropped", "11000 release 7"]);
 }
 
 #[test]
 fn a_renewal_that_is_refused_cancels_the_work_and_leaves_the_lease_to_its_new_holder() {
-    let world = World::new(&[Answer::Yes { after_ms: 0 }, Answer::No]);
-    let (held, log) = hold_for(&world, 60_000);
+    let leases = FakeLeases::new(&[Answer::Yes { after_ms: 0 }, Answer::No]);
+    let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::Taken));
     assert_eq!(log[1..], ["3000 renew fine at 3000", "6000 renew fine at 6000", "6000 dropped"]);
 }
 
 #[test]
 fn a_renewal_that_fails_cancels_the_work_and_gives_the_lease_back() {
-    let world = World::new(&[Answer::Error]);
-    let (held, log) = hold_for(&world, 60_000);
+    let leases = FakeLeases::new(&[Answer::Error]);
+    let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::NotRenewed));
     assert_eq!(log[1..], ["3000 renew fine at 3000", "3000 dropped", "3000 release 7"]);
 }
 
 #[test]
 fn a_renewal_that_succeeds_too_late_cancels_the_work_in_time() {
-    let world = World::new(&[Answer::Yes { after_ms: 6_000 }]);
-    let (held, log) = hold_for(&world, 60_000);
+    let leases = FakeLeases::new(&[Answer::Yes { after_ms: 6_000 }]);
+    let (held, log) = hold_for(&leases, 60_000);
     assert_eq!(held.unwrap(), Held::Lost(Loss::TooLate));
     assert_eq!(log[2..], ["8000 dropped", "8000 release 7"]);
 }
@@ -240,20 +240,20 @@ fn a_renewal_that_succeeds_at_the_very_end_of_its_trust_or_after_it_does_not_cou
     // Asked at 3000, and trusted until 8000 at that time: an answer at 7900 counts, one at 8000 does not. It comes too
     // late, although the renewed lease would last longer.
     for (after_ms, expected) in [(4_900, Held::Done("done")), (5_000, Held::Lost(Loss::TooLate))] {
-        let world = World::new(&[Answer::Yes { after_ms }]);
-        assert_eq!(hold_for(&world, 10_000).0.unwrap(), expected, "{after_ms}");
+        let leases = FakeLeases::new(&[Answer::Yes { after_ms }]);
+        assert_eq!(hold_for(&leases, 10_000).0.unwrap(), expected, "{after_ms}");
     }
     // A frozen instance: when it wakes up, the answer is there, and its trust is over.
-    let (world, polls) = (World::new(&[Answer::Yes { after_ms: 1_000 }]), AtomicU32::new(0));
-    let work = Work { world: &world, until_ms: 1_000_000, polls: &polls };
-    let mut holding = pin!(hold(&world, "sweep", "me", TERM, String::new, work));
+    let (leases, polls) = (FakeLeases::new(&[Answer::Yes { after_ms: 1_000 }]), AtomicU32::new(0));
+    let work = Work { leases: &leases, until_ms: 1_000_000, polls: &polls };
+    let mut holding = pin!(hold(&leases, "sweep", "me", TERM, String::new, work));
     let mut context = Context::from_waker(Waker::noop());
     for _ in 0..=3 {
         assert!(holding.as_mut().poll(&mut context).is_pending());
-        world.pass_ms(1_000);
+        leases.pass_ms(1_000);
     }
     let before = polls.load(Ordering::Relaxed);
-    world.pass_ms(60_000);
+    leases.pass_ms(60_000);
     let held = holding.as_mut().poll(&mut context).map(Result::unwrap);
     assert_eq!((held, polls.load(Ordering::Relaxed)), (Poll::Ready(Held::Lost(Loss::TooLate)), before));
 }
@@ -261,26 +261,26 @@ fn a_renewal_that_succeeds_at_the_very_end_of_its_trust_or_after_it_does_not_cou
 #[test]
 fn a_last_note_is_left_only_while_the_lease_is_trusted() {
     // The work ends in its last moment of trust, or the trust ends while the work returns its result.
-    let world = World::new(&[Answer::Yes { after_ms: 0 }]);
-    let lease = Lease { name: "sweep".into(), owner: "me".into(), epoch: 7, expires_at: world.now().plus_ms(9_000) };
-    let trust = Trust::new(world.now(), TERM);
-    world.pass_ms(7_999);
-    give_back(&world, &lease, TERM, &trust, None, "fine").now_or_never().unwrap();
-    world.pass_ms(1);
-    give_back(&world, &lease, TERM, &trust, None, "fine").now_or_never().unwrap();
-    assert_eq!(world.logged(), ["7999 renew fine", "7999 release 7", "8000 release 7"]);
+    let leases = FakeLeases::new(&[Answer::Yes { after_ms: 0 }]);
+    let lease = Lease { name: "sweep".into(), owner: "me".into(), epoch: 7, expires_at: leases.now().plus_ms(9_000) };
+    let trust = Trust::new(leases.now(), TERM);
+    leases.pass_ms(7_999);
+    give_back(&leases, &lease, TERM, &trust, None, "fine").now_or_never().unwrap();
+    leases.pass_ms(1);
+    give_back(&leases, &lease, TERM, &trust, None, "fine").now_or_never().unwrap();
+    assert_eq!(leases.logged(), ["7999 renew fine", "7999 release 7", "8000 release 7"]);
 }
 
 #[test]
 fn a_holder_that_was_frozen_past_its_trust_does_not_touch_the_work_again() {
-    let (world, polls) = (World::new(&[]), AtomicU32::new(0));
-    let work = Work { world: &world, until_ms: 1_000, polls: &polls };
-    let mut holding = pin!(hold(&world, "sweep", "me", TERM, String::new, work));
+    let (leases, polls) = (FakeLeases::new(&[]), AtomicU32::new(0));
+    let work = Work { leases: &leases, until_ms: 1_000, polls: &polls };
+    let mut holding = pin!(hold(&leases, "sweep", "me", TERM, String::new, work));
     let mut context = Context::from_waker(Waker::noop());
     assert!(holding.as_mut().poll(&mut context).is_pending());
     assert_eq!(polls.load(Ordering::Relaxed), 1);
-    world.pass_ms(8_000);
-    world.timers_late.store(true, Ordering::Relaxed);
+    leases.pass_ms(8_000);
+    leases.timers_late.store(true, Ordering::Relaxed);
     let held = holding.as_mut().poll(&mut context).map(Result::unwrap);
     assert_eq!(held, Poll::Ready(Held::Lost(Loss::TooLate)), "the clock is asked although no timer fired");
     assert_eq!(polls.load(Ordering::Relaxed), 1, "the work was ready, and is not asked");
@@ -288,17 +288,17 @@ fn a_holder_that_was_frozen_past_its_trust_does_not_touch_the_work_again() {
 
 #[test]
 fn a_work_that_fails_gives_the_lease_back() {
-    let world = World::new(&[]);
-    let holding = hold(&world, "sweep", "me", TERM, String::new, async { Err::<(), _>("failed") });
+    let leases = FakeLeases::new(&[]);
+    let holding = hold(&leases, "sweep", "me", TERM, String::new, async { Err::<(), _>("failed") });
     assert_eq!(holding.now_or_never().unwrap().unwrap(), Held::Done(Err("failed")));
-    assert_eq!(world.logged(), ["0 acquire", "0 release 7"]);
+    assert_eq!(leases.logged(), ["0 acquire", "0 release 7"]);
 }
 
 #[test]
 fn a_work_that_panics_gives_the_lease_back_and_goes_on_panicking() {
-    let world = World::new(&[]);
-    let holding = hold(&world, "sweep", "me", TERM, String::new, async { panic!("a bug") });
+    let leases = FakeLeases::new(&[]);
+    let holding = hold(&leases, "sweep", "me", TERM, String::new, async { panic!("a bug") });
     let panic = AssertUnwindSafe(holding).catch_unwind().now_or_never().unwrap().map(|_: Result<Held<()>, _>| ());
     assert_eq!(*panic.unwrap_err().downcast::<&str>().unwrap(), "a bug");
-    assert_eq!(world.logged(), ["0 acquire", "0 release 7"]);
+    assert_eq!(leases.logged(), ["0 acquire", "0 release 7"]);
 }

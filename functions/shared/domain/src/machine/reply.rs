@@ -69,7 +69,7 @@ impl Turn<'_> {
             },
             Outcome::Failed(failure) => failure.clone(),
             Outcome::Deferred(deferral) if self.holds_claim(index, reply) => {
-                self.put_off(index, *deferral);
+                self.defer(index, *deferral);
                 return Verdict::Taken;
             }
             Outcome::Deferred(_) => return Verdict::Dropped(Dropped::StaleFailure),
@@ -88,7 +88,7 @@ impl Turn<'_> {
     }
 
     /// The service is known to fail: the attempt is given back, and no failure is counted.
-    fn put_off(&mut self, index: usize, deferral: Deferral) {
+    fn defer(&mut self, index: usize, deferral: Deferral) {
         self.record_deferred(index);
         if self.is_past_horizon(index) && !self.task.process_state.is_settled() {
             release(&mut self.task.steps[index]);

@@ -193,7 +193,7 @@ impl Case {
     }
 
     /// Names of the notices that the last turn sends.
-    pub(crate) fn told(&self) -> Vec<&'static str> {
+    pub(crate) fn notified(&self) -> Vec<&'static str> {
         let name = |effect: &Effect| match effect {
             Effect::Notify(notice) | Effect::Alert(notice) => Some(notice.kind.name()),
             Effect::Request { .. } | Effect::Wake { .. } => None,
@@ -249,5 +249,5 @@ fn check_step(before: &Task, after: &Task) {
     }
     assert_eq!(after.watch.is_some(), after.watch_at.is_some());
     let looked_after = !after.process_state.is_final() || !after.unsent.is_empty();
-    assert_eq!(after.watch.is_some(), looked_after, "somebody looks after a task exactly while it needs that");
+    assert_eq!(after.watch.is_some(), looked_after, "a task has a watch exactly while it needs one");
 }

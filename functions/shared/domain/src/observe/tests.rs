@@ -104,7 +104,7 @@ fn a_refusal_turns_or_holds_the_order() {
 }
 
 #[test]
-fn an_attempt_that_is_given_back_is_put_off_even_if_it_is_claimed_again_at_once() {
+fn an_attempt_that_is_given_back_is_deferred_even_if_it_is_claimed_again_at_once() {
     let mut case = one("");
     assert_eq!(seen(&mut case, |case| deferred(case, "a", 1_000)), ["a put off #1"]);
     case.pass_ms(1_000);
@@ -113,7 +113,7 @@ fn an_attempt_that_is_given_back_is_put_off_even_if_it_is_claimed_again_at_once(
 }
 
 #[test]
-fn a_step_that_is_put_off_beyond_its_horizon_is_exhausted_without_an_expiry() {
+fn a_step_that_is_deferred_beyond_its_horizon_is_exhausted_without_an_expiry() {
     let compensated = ["Compensating", "undo of a claimed #2"];
     for (options, end) in [("", &["Error"][..]), ("on_exhausted = \"compensate\"", &compensated)] {
         let mut case = one(options);

@@ -233,7 +233,7 @@ impl Walker {
             if self.task.process_state.is_settled() || self.task.paused.is_some() {
                 return;
             }
-            self.now = self.now.max(self.task.watch_at.expect("somebody looks after it"));
+            self.now = self.now.max(self.task.watch_at.expect("an open task has a watch"));
             assert_eq!(self.apply(Event::Sweep), Verdict::Taken);
             assert!(
                 self.task.watch_at > Some(self.now) || self.task.process_state.is_settled(),
@@ -279,7 +279,7 @@ proptest! {
     }
 
     #[test]
-    fn an_order_that_nobody_answers_is_ended_by_the_supervisor_alone(
+    fn the_supervisor_alone_ends_an_order_without_answers(
         mut walker in walker(),
         happenings in vec(happening(), 0..20),
     ) {

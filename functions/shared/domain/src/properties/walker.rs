@@ -58,7 +58,7 @@ impl Walker {
         if let Some(after) = change {
             assert_eq!(after.nonce, self.draws);
             self.check_change(&before, &after, event);
-            check_told(&before, &after, &happened);
+            check_reported(&before, &after, &happened);
             let text = serde_json::to_string(&after).expect("a record");
             assert_eq!(serde_json::from_str::<Task>(&text).expect("a record"), after);
             self.task = after;
@@ -160,7 +160,7 @@ impl Walker {
         for notice in &after.unsent {
             let is_old = before.unsent.iter().any(|old| (old.kind, old.version) == (notice.kind, notice.version));
             assert!(is_old || notice.version == after.version, "a notice tells of the version that it came up in");
-            assert!(after.notify || !notice.kind.is_status(), "nobody asked to be told");
+            assert!(after.notify || !notice.kind.is_status(), "the order names no reply channel");
         }
         for notice in &before.unsent {
             let is_kept = after.unsent.iter().any(|kept| (kept.kind, kept.version) == (notice.kind, notice.version));
@@ -264,10 +264,10 @@ fn check_end(after: &Task) {
 }
 
 /// Each change is reported once, in the events and in the history alike.
-fn check_told(before: &Task, after: &Task, happened: &[What]) {
-    let told = |what: &What| happened.iter().filter(|one| *one == what).count();
+fn check_reported(before: &Task, after: &Task, happened: &[What]) {
+    let count = |what: &What| happened.iter().filter(|one| *one == what).count();
     let told_once = |is_so: bool, what: What| {
-        assert_eq!(told(&what), usize::from(is_so), "{what} in {happened:?}");
+        assert_eq!(count(&what), usize::from(is_so), "{what} in {happened:?}");
         assert!(!is_so || after.history.iter().any(|line| line.what == what), "{what} in {:?}", after.history);
     };
     for (b, a) in before.steps.iter().zip(&after.steps) {

@@ -82,7 +82,7 @@ fn an_undo_that_exhausts_its_failures_ends_in_error_never_compensated() {
         case.retry_all();
     }
     case.expire_all();
-    assert_eq!((case.state(), case.told()), (ProcessState::Error, vec!["OrderNeedsOperator"]));
+    assert_eq!((case.state(), case.notified()), (ProcessState::Error, vec!["OrderNeedsOperator"]));
     let why = case.task.reason.clone().unwrap();
     assert_eq!(
         (&*why.code, why.earlier.map(|earlier| earlier.code.to_string())),
@@ -102,7 +102,7 @@ fn a_rejected_undo_asks_for_an_operator() {
     case.rejected("a");
     case.rejected("a");
     assert_eq!(case.task.reason.as_ref().map(|reason| &*reason.code), Some(reason::COMPENSATION_FAILED));
-    assert_eq!((case.state(), case.told()), (ProcessState::Error, vec!["OrderNeedsOperator"]));
+    assert_eq!((case.state(), case.notified()), (ProcessState::Error, vec!["OrderNeedsOperator"]));
 }
 
 #[test]

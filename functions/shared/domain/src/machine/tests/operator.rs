@@ -8,18 +8,18 @@ use crate::task::{Direction, Notice, NoticeKind, ProcessState, StepState, Task, 
 // ---- rules 10 and 11: notices
 
 #[test]
-fn an_order_with_a_reply_channel_is_told_of_receipt_and_end() {
+fn an_order_with_a_reply_channel_gets_notices_of_receipt_and_end() {
     let mut case = Case::new(&[("a", &[], "")], true);
     case.wake();
-    assert_eq!(case.told(), ["OrderReceived"]);
+    assert_eq!(case.notified(), ["OrderReceived"]);
     case.all_sent();
     case.done("a");
-    assert_eq!(case.told(), ["OrderProcessed"]);
+    assert_eq!(case.notified(), ["OrderProcessed"]);
     assert_eq!(
         case.task.unsent.iter().map(|notice| (notice.kind, notice.version)).collect::<Vec<_>>(),
         [(NoticeKind::OrderProcessed, case.task.version)]
     );
-    assert!(case.task.watch.is_some(), "until it is sent somebody looks after it");
+    assert!(case.task.watch.is_some(), "the watch stays until the alert is sent");
     case.all_sent();
     assert_eq!((case.task.watch, case.task.unsent.len()), (None, 0));
 }
@@ -38,7 +38,7 @@ fn a_reply_channel_that_is_gone_ends_in_one_alert_and_ever_rarer_tries() {
         let alert: Vec<Notice> =
             case.task.unsent.iter().copied().filter(|notice| notice.kind == NoticeKind::ReplyChannelFailing).collect();
         alerts += alert.len();
-        assert!(case.told().contains(&"OrderProcessed"));
+        assert!(case.notified().contains(&"OrderProcessed"));
         case.apply(Event::Sent { notices: &alert });
     }
     assert_eq!(alerts, 1);
@@ -55,7 +55,7 @@ fn an_alert_that_was_not_sent_is_sent_by_the_supervisor() {
     assert!(matches!(case.task.watch, Some(Watch::Due(_))));
     assert_eq!(case.sweep(), Verdict::Nothing, "not at once");
     assert_eq!(case.next_sweep(), Verdict::Taken);
-    assert_eq!(case.told(), ["OrderNeedsOperator"]);
+    assert_eq!(case.notified(), ["OrderNeedsOperator"]);
     case.all_sent();
     assert!(matches!(case.task.watch, Some(Watch::Error(_))));
     case.pass_ms(100_000);
@@ -153,7 +153,7 @@ fn a_chain_of_messages_beyond_the_worst_case_ends_in_error_with_an_alert() {
     assert_eq!(longest.change.map(|after| after.process_state), Some(ProcessState::Processing), "it may be so long");
     case.apply(Event::Wake { hops: limit + 1, redelivered: false });
     assert_eq!(
-        (case.state(), case.told(), case.requested()),
+        (case.state(), case.notified(), case.requested()),
         (ProcessState::Error, vec!["OrderNeedsOperator"], vec![])
     );
     assert_eq!(case.task.reason.as_ref().map(|reason| &*reason.code), Some(reason::HOP_LIMIT));
@@ -309,7 +309,7 @@ fn a_dead_letter_of_the_current_attempt_stops_the_order_and_a_stale_one_is_dropp
     let dead_letter = |attempt| DeadLetterSubject::Attempt { step: "a".into(), direction: Direction::Forward, attempt };
     assert_eq!(case.apply(Event::DeadLetter { dead_letter: &dead_letter(2) }), Verdict::Nothing);
     assert_eq!(case.apply(Event::DeadLetter { dead_letter: &dead_letter(1) }), Verdict::Taken);
-    assert_eq!((case.state(), case.told()), (ProcessState::Error, vec!["OrderNeedsOperator"]));
+    assert_eq!((case.state(), case.notified()), (ProcessState::Error, vec!["OrderNeedsOperator"]));
     assert_eq!(case.task.reason.as_ref().map(|reason| &*reason.code), Some(reason::DEAD_LETTER));
     assert_eq!(case.apply(Event::DeadLetter { dead_letter: &dead_letter(1) }), Verdict::Nothing, "counted once");
     case.resubmit();
@@ -317,7 +317,7 @@ fn a_dead_letter_of_the_current_attempt_stops_the_order_and_a_stale_one_is_dropp
     assert_eq!(
         case.apply(Event::DeadLetter { dead_letter: &dead_letter(1) }),
         Verdict::Nothing,
-        "a week-old letter is stale"
+        "a week-old dead letter is stale"
     );
 }
 
@@ -349,7 +349,7 @@ fn f50_a_dead_letter_of_an_attempt_past_its_time_is_left_to_the_supervisor() {
 }
 
 #[test]
-fn a_dead_wake_matters_only_while_nobody_came_by_another_way() {
+fn a_dead_wake_matters_only_while_the_task_still_needs_a_wake() {
     let mut case = Case::chain();
     let mut woken = Case::chain();
     woken.wake();

@@ -136,23 +136,23 @@ fn a_rejection_is_compensated_or_held_as_the_workflow_says() {
     case.wake();
     case.rejected("a");
     assert_eq!(
-        (case.state(), case.states().as_str(), case.told()),
+        (case.state(), case.states().as_str(), case.notified()),
         (ProcessState::Error, "!", vec!["OrderNeedsOperator"])
     );
     assert_eq!(case.step("a").failure_count, 1);
 }
 
 #[test]
-fn an_attempt_that_is_put_off_counts_no_failure_and_is_made_again_later() {
+fn a_deferred_attempt_counts_no_failure_and_is_made_again_later() {
     let mut case = Case::chain();
     case.wake();
-    let put_off = case.reply_of("a", Outcome::Deferred(Deferral { wait_ms: 5_000 }));
-    assert_eq!(case.take(&put_off), Verdict::Taken);
+    let deferral = case.reply_of("a", Outcome::Deferred(Deferral { wait_ms: 5_000 }));
+    assert_eq!(case.take(&deferral), Verdict::Taken);
     assert_eq!((case.states().as_str(), case.step("a").failure_count, case.wakes()), ("...", 0, vec![5_000]));
-    assert_eq!(case.take(&put_off), Verdict::Dropped(Dropped::StaleFailure), "only the attempt that holds the claim");
+    assert_eq!(case.take(&deferral), Verdict::Dropped(Dropped::StaleFailure), "only the attempt that holds the claim");
     case.retry_all();
     assert_eq!((case.states().as_str(), case.step("a").attempt), (">..", 2));
-    assert_eq!(case.take(&put_off), Verdict::Dropped(Dropped::StaleFailure));
+    assert_eq!(case.take(&deferral), Verdict::Dropped(Dropped::StaleFailure));
 }
 
 #[test]
@@ -162,10 +162,10 @@ fn f34_an_outage_of_hours_cuts_no_chain_and_ends_at_the_horizon_with_an_operator
     let started_at = case.now;
     let mut hops = 0;
     while case.state() == ProcessState::Processing {
-        let mut put_off = case.reply_of("a", Outcome::Deferred(Deferral { wait_ms: 20_000 }));
-        put_off.hops = hops + 2;
+        let mut deferral = case.reply_of("a", Outcome::Deferred(Deferral { wait_ms: 20_000 }));
+        deferral.hops = hops + 2;
         case.pass_ms(5_000);
-        assert_eq!(case.take(&put_off), Verdict::Taken);
+        assert_eq!(case.take(&deferral), Verdict::Taken);
         hops = case.hops().unwrap_or(0);
         case.retry_all();
         hops = hops.max(case.hops().unwrap_or(0));
@@ -181,7 +181,7 @@ fn f34_an_outage_of_hours_cuts_no_chain_and_ends_at_the_horizon_with_an_operator
 }
 
 #[test]
-fn f34_an_attempt_that_is_put_off_when_its_horizon_is_over_says_so() {
+fn f34_a_deferral_after_the_horizon_reports_it() {
     let mut case = Case::new(&[("a", &[], "horizon = \"2h\"")], false);
     case.wake();
     case.pass_ms(2 * 60 * 60 * 1_000);
@@ -213,24 +213,24 @@ fn f34_a_step_whose_turn_comes_again_only_after_its_horizon_is_not_tried_again()
     case.pass_ms(3 * 3_600_000);
     case.resume();
     assert_eq!((case.state(), case.states().as_str()), (ProcessState::Error, "!."), "no key that may be forgotten");
-    assert_eq!((case.requested(), case.told()), (vec![], vec!["OrderNeedsOperator"]));
+    assert_eq!((case.requested(), case.notified()), (vec![], vec!["OrderNeedsOperator"]));
     case.resubmit();
     assert_eq!((case.states().as_str(), case.requested()), (">>", vec!["a", "b"]), "somebody vouches for both");
 }
 
 // ---- wakes for steps that wait
 
-fn put_off(case: &mut Case, name: &str, wait_ms: u64) {
+fn defer(case: &mut Case, name: &str, wait_ms: u64) {
     let reply = case.reply_of(name, Outcome::Deferred(Deferral { wait_ms }));
     assert_eq!(case.take(&reply), Verdict::Taken);
 }
 
 /// Three steps side by side, each deferred for one of these waits.
-fn three_put_off(waits_ms: [u64; 3]) -> Case {
+fn three_deferred(waits_ms: [u64; 3]) -> Case {
     let mut case = Case::new(&[("a", &[], ""), ("b", &[], ""), ("c", &[], "")], false);
     case.wake();
     for (name, wait_ms) in ["a", "b", "c"].into_iter().zip(waits_ms) {
-        put_off(&mut case, name, wait_ms);
+        defer(&mut case, name, wait_ms);
         assert_eq!(case.wakes(), [wait_ms], "each has a wake of its own");
     }
     case
@@ -238,7 +238,7 @@ fn three_put_off(waits_ms: [u64; 3]) -> Case {
 
 #[test]
 fn a_wake_that_starts_a_step_is_used_up_and_the_others_wait_for_their_own() {
-    let mut case = three_put_off([2_000, 4_000, 4_500]);
+    let mut case = three_deferred([2_000, 4_000, 4_500]);
     case.pass_ms(2_000);
     case.wake();
     assert_eq!((case.requested(), case.wakes()), (vec!["a"], vec![]));
@@ -251,7 +251,7 @@ fn a_wake_that_starts_a_step_is_used_up_and_the_others_wait_for_their_own() {
 
 #[test]
 fn a_wake_that_comes_a_little_early_comes_again_and_none_is_there_for_good() {
-    let mut case = three_put_off([5_000, 9_000, 9_000]);
+    let mut case = three_deferred([5_000, 9_000, 9_000]);
     case.pass_ms(4_799);
     case.wake();
     assert_eq!(case.wakes(), [] as [u64; 0], "as early as that it is another's");
@@ -269,14 +269,14 @@ fn a_wake_that_comes_a_little_early_comes_again_and_none_is_there_for_good() {
 
 #[test]
 fn an_outage_that_puts_off_steps_side_by_side_takes_one_wake_for_each_and_cuts_no_chain() {
-    let mut case = three_put_off([2_000, 3_000, 4_000]);
+    let mut case = three_deferred([2_000, 3_000, 4_000]);
     let mut under_way: BTreeSet<_> = [2_000, 3_000, 4_000].map(|ms| case.now.plus_ms(ms)).into();
     for _ in 0..500 {
         case.now = under_way.pop_first().unwrap();
         case.wake();
         assert_eq!((case.requested().len(), case.wakes().len(), case.hops()), (1, 0, Some(1)));
         let name = case.requested()[0].to_owned();
-        put_off(&mut case, &name, 3_000);
+        defer(&mut case, &name, 3_000);
         under_way.extend(case.wakes().into_iter().map(|delay_ms| case.now.plus_ms(delay_ms)));
         assert_eq!((under_way.len(), case.state()), (3, ProcessState::Processing));
     }

@@ -57,7 +57,7 @@ fn at_the_threshold_the_workflow_decides_hold() {
     case.expire_all();
     let why = case.task.reason.clone().unwrap();
     assert_eq!((case.state(), &*why.code, why.step.as_deref()), (ProcessState::Error, reason::EXHAUSTED, Some("a")));
-    assert_eq!((case.step("a").attempt, case.told()), (3, vec!["OrderNeedsOperator"]));
+    assert_eq!((case.step("a").attempt, case.notified()), (3, vec!["OrderNeedsOperator"]));
 }
 
 #[test]
@@ -79,11 +79,15 @@ fn where_two_steps_are_exhausted_at_once_compensation_goes_before_hold() {
     case.wake();
     case.expire_all();
     assert_eq!((case.state(), case.states().as_str()), (ProcessState::Compensating, ".."));
-    assert!(case.told().is_empty());
+    assert!(case.notified().is_empty());
     let mut case = Case::new(&[("a", &[], options[0]), ("b", &[], options[0])], false);
     case.wake();
     case.expire_all();
-    assert_eq!((case.states().as_str(), case.told()), ("!!", vec!["OrderNeedsOperator"]), "one alert for one order");
+    assert_eq!(
+        (case.states().as_str(), case.notified()),
+        ("!!", vec!["OrderNeedsOperator"]),
+        "one alert for one order"
+    );
 }
 
 #[test]
