@@ -15,30 +15,31 @@ use crate::policy::{Policy, PolicyError, within};
 use crate::service::Service;
 use crate::work::Work;
 
-/// How long a message that nobody can read is hidden, in milliseconds. It has as many deliveries as one that is parked, and
-/// with the queue's own pause between them it would be days on its way to the dead letters.
+/// The time for which an unreadable message is hidden, in milliseconds. It has as many deliveries as a parked message.
+/// With the queue's own pause between them, it would become a dead letter only after days.
 const UNREADABLE_MS: u64 = 1_000;
 
-/// What an agent needs from the world.
+/// The ports of an agent.
 pub trait AgentPorts: HasQueues + HasRecords + HasEnvironment {}
 
 impl<P: HasQueues + HasRecords + HasEnvironment> AgentPorts for P {}
 
-/// One agent: the name that workflows and its queue know it by, its patience, and how its service is made. Making one
-/// must be cheap, since each message gets its own. An instance makes one agent and keeps it, since the agent remembers what
-/// it knows of the service's health; a clone shares that.
+/// One agent: its name in workflows and for its queue, its policy, and how its service is made. Each message gets its
+/// own service, so making one must be cheap. An instance makes one agent and keeps it, since the agent remembers the
+/// service's health; a clone shares that memory.
 #[derive(Clone)]
 pub struct Agent<F> {
     pub(crate) name: Arc<str>,
     pub(crate) policy: Policy,
     pub(crate) make_service: F,
-    /// What this instance knows of the service's health.
+    /// The service's health, as this instance knows it.
     pub(crate) health: Arc<SharedHealth>,
 }
 
 impl<F> Agent<F> {
     /// # Errors
-    /// [`PolicyError`] when the name is empty or longer than [`NAME_CHARS_MAX`], or a value of the policy makes no sense.
+    /// [`PolicyError`] if the name is empty or longer than [`NAME_CHARS_MAX`], or a value of the policy is out of its
+    /// range.
     pub fn new(name: impl Into<Arc<str>>, policy: Policy, make_service: F) -> Result<Self, PolicyError> {
         let name = name.into();
         within("length of the agent's name", name.len() as u64, 1, NAME_CHARS_MAX as u64)?;
@@ -47,13 +48,13 @@ impl<F> Agent<F> {
         Ok(Self { name, policy, make_service, health })
     }
 
-    /// The name that workflows and its queue know it by.
+    /// Its name in workflows and for its queue.
     #[must_use]
     pub const fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// How patient it is with its service.
+    /// Its policy for its service.
     #[must_use]
     pub const fn policy(&self) -> &Policy {
         &self.policy
@@ -66,12 +67,12 @@ impl<F> fmt::Debug for Agent<F> {
     }
 }
 
-/// Takes requests off the agent's queue: calls the service for each until there is an answer or no time left, and sends
-/// the answer to the scheduler.
+/// Takes requests off the agent's queue. Calls the service for each until there is an answer or no time left, and
+/// sends the answer to the scheduler.
 ///
-/// Reported as failures, to be delivered again, are requests that wait on the queue, whose call panicked, or whose reply
-/// could not be sent. A request that would have to wait for a failing service beyond its deadline is given back to the
-/// scheduler, which counts nothing; any other without an answer in time is let go in silence (rule 6).
+/// A request is reported as failed, and delivered again, in three cases: it is parked on
+/// the queue, its call panicked, or its reply could not be sent. If its wait for a failing service would exceed its deadline, it is given back to the
+/// scheduler, which counts no failure. Any other request without an answer in time ends in silence (rule 6).
 pub async fn handle<S, F>(ports: &impl AgentPorts, agent: &Agent<F>, batch: Vec<Delivery<Request>>) -> Failures
 where
     S: Service,
@@ -94,7 +95,7 @@ where
             tracing::debug!(message_id = &*receipt.message_id, "hidden for as long as the queue says: {error}");
         }
     }
-    agent.health.tell();
+    agent.health.emit();
     failures
 }
 

@@ -1,4 +1,4 @@
-//! One call of a service: it ends in time, and a panic goes no further.
+//! One call of a service: it ends in time, and a panic is contained.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -14,14 +14,14 @@ use crate::service::{Answer, Call, Service};
 pub(crate) enum Called {
     /// With an answer.
     Answered(Answer),
-    /// Not within its time: nobody knows what it did.
+    /// Not within its time: its effect is unknown.
     TimedOut,
-    /// With a panic: nobody knows what it did.
+    /// With a panic: its effect is unknown.
     Panicked,
 }
 
-/// Calls the service, which is made if there is none, and dropped unless it answered: what was left half done, a
-/// connection in the middle of a response for example, must not meet the next call.
+/// Calls the service. Makes one if there is none, and drops it unless it answered: its state, such as a connection in
+/// the middle of a response, must not affect the next call.
 pub(crate) async fn call<S: Service>(
     environment: &impl Environment,
     service: &mut Option<S>,

@@ -1,4 +1,4 @@
-//! Until when a request may be worked on (rule 6).
+//! The deadline of a request (rule 6).
 
 use domain::message::Request;
 use domain::time::Timestamp;
@@ -11,8 +11,8 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// The earlier of `CompleteBy` and `BudgetMs` after the receipt. An agent whose clock is late goes by the budget, one
-    /// whose clock is early by `CompleteBy`: either way it stops no later than was meant.
+    /// The earlier of `CompleteBy` and `BudgetMs` after the receipt. The budget protects an agent with a slow clock,
+    /// and `CompleteBy` one with a fast clock: neither stops later than intended.
     pub(crate) fn of(request: &Request, received_at: Timestamp, margin_ms: u64) -> Self {
         Self { at: request.complete_by.min(received_at.plus_ms(request.budget_ms)), margin_ms }
     }
@@ -22,12 +22,12 @@ impl Deadline {
         at < self.at.minus_ms(self.margin_ms)
     }
 
-    /// Whether nothing may be sent any more.
+    /// Whether it is too late to send anything.
     pub(crate) fn is_over(self, now: Timestamp) -> bool {
         now >= self.at
     }
 
-    /// What is left, in milliseconds.
+    /// The time left, in milliseconds.
     pub(crate) fn left_ms(self, now: Timestamp) -> u64 {
         now.ms_until(self.at)
     }

@@ -2,18 +2,18 @@
 //!
 //! # Inside
 //!
-//! One request is one `Work`. It goes through three places, each of them the only one of its kind. `let_through` decides
-//! whether a call may start now. `carry_out` makes the calls until there is an `Ending`. `settle` does what the ending
-//! asks for. Everything that holds calls back, or answers without a call, is in the first and gives an `Ending`.
-//! Everything that has to remember a reply is in the last, before the reply is sent.
+//! One request is one `Work`. It passes three functions. `let_through` decides whether a call may start now.
+//! `carry_out` makes the calls until there is an `Ending`. `settle` does what the ending requires. Every rule that
+//! holds calls back, or answers without a call, is in the first and returns an `Ending`. Everything that must remember
+//! a reply is in the last, before the reply is sent.
 //!
-//! A request has one of four ends. It is **replied** to. It is **parked** on its queue, for its back-off, for the recovery
-//! of the service or for a call with the same key, and comes back. It is **deferred**, which costs the step no failure:
-//! it would have to wait for a failing service beyond its deadline, it waited too long for its turn, or its message was
-//! parked so often that it would end as a dead letter. Or there is **silence**, and the supervisor counts.
+//! A request ends in one of four ways. It is **replied** to. It is **parked** on its queue and comes back: for its
+//! back-off, for the recovery of the service or for a call with the same key. It is **deferred**, which counts no
+//! failure: its wait for a failing service would exceed its deadline, it was queued too long, or its message was
+//! parked so often that it would become a dead letter. Or there is **silence**, and the supervisor counts.
 //!
-//! What must never be here: a protocol such as HTTP, an async runtime, a clock, randomness, the environment. A failure
-//! count is not kept either: an agent that gives up is silent, and the supervisor counts.
+//! What must never be here: a protocol such as HTTP, an async runtime, a clock, randomness, the environment. The agent
+//! counts no failures of a step either: it is silent, and the supervisor counts.
 
 mod agent;
 mod call;

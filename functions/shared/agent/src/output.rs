@@ -1,4 +1,4 @@
-//! What of an answer may go into a reply.
+//! The limits of an answer in a reply.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::{Failure, Outcome};
 use domain::task::{Direction, shortened};
 
-/// Code of the failure when a service's output is larger or nested deeper than a task can hold. It says that the call had
-/// its effect, and where there are memos it is repeated for good: a refusal must have another code.
+/// Code of the failure if a service's output is larger or nested deeper than a task can hold. It means that the call
+/// had its effect, and memos repeat it for good: a refusal must have another code.
 pub const OUTPUT_TOO_LARGE: &str = "output-too-large";
 
-/// The outcome for an output: itself, or a failure if it exceeds the limits. It is checked here and not where it was
-/// read, since an author may build one of any size. Nobody needs the output of an undo, so one that exceeds the limits is
-/// left out: it must not make an undo fail that was done.
+/// The outcome for an output: itself, or a failure if it exceeds the limits. The check is here and not at the reader,
+/// since an author may build an output of any size. The output of an undo is not needed, so one that exceeds the
+/// limits is left out: it must not fail an undo that was done.
 pub(crate) fn done(output: Json, direction: Direction) -> Outcome {
     match (Json::parse(output.text().as_bytes(), OUTPUT_BYTES_MAX), direction) {
         (Ok(_), _) => Outcome::Done(output),
@@ -24,13 +24,13 @@ pub(crate) fn done(output: Json, direction: Direction) -> Outcome {
     }
 }
 
-/// An output that says nothing: `{}`.
+/// An empty output: `{}`.
 pub(crate) fn empty() -> Json {
     Json::of(&BTreeMap::<&str, &str>::new())
 }
 
-/// The outcome for a failure: a remote service may answer a novel. One that says that the output exceeds the limits says
-/// that the call had its effect, and so an undo was done.
+/// The outcome for a failure. Its texts are shortened, since a remote service may return long ones. A failure with the
+/// code of an excessive output means that the call had its effect, so an undo was done.
 pub(crate) fn failed(failure: Failure, direction: Direction) -> Outcome {
     let Failure { code, message } = failure;
     if direction == Direction::Undo && *code == *OUTPUT_TOO_LARGE {

@@ -1,4 +1,4 @@
-//! How patient an agent is.
+//! The patience of an agent.
 
 use domain::backoff::BackoffPolicy;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN};
@@ -6,39 +6,41 @@ use domain::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN};
 use crate::health::HealthPolicy;
 use crate::memo::MemoPolicy;
 
-/// How patient an agent is with its service. [`Agent::new`] refuses one that makes no sense.
+/// The patience of an agent with its service. [`Agent::new`] refuses values out of range.
+///
 ///
 /// [`Agent::new`]: crate::Agent::new
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
-    /// No call starts when less than this is left until the deadline, in milliseconds (rule 6). The default is below
-    /// [`COMPLETE_WITHIN_MS_MIN`], so that the shortest step that a workflow may ask for is still called.
+    /// No call starts if less than this is left until the deadline, in milliseconds (rule 6). The default is below
+    /// [`COMPLETE_WITHIN_MS_MIN`], so that the shortest step of a workflow is still called.
     pub margin_ms: u64,
-    /// After how long a call is given up, in milliseconds; earlier when the deadline is.
+    /// The time-out of a call, in milliseconds; the deadline may end it earlier.
     pub call_timeout_ms: u64,
-    /// Retries of one request. After that the agent is silent, and the supervisor counts a failure.
+    /// Retries of one request. After them the agent is silent, and the supervisor counts a failure.
     pub retries_max: u32,
     /// The wait before each retry.
     pub backoff: BackoffPolicy,
-    /// Waits up to this are spent in the invocation, in milliseconds; for longer ones the message goes back to its queue,
-    /// where waiting costs nothing.
+    /// Waits up to this are spent in the invocation, in milliseconds. For a longer one the message goes back to its
+    /// queue, where waiting costs nothing.
     pub wait_in_invocation_ms_max: u64,
-    /// The share of its time that a request may spend on its queue before it is taken up, in percent. Beyond it there are
-    /// more requests than calls: the attempt is given back to be made later, which counts no failure. 100: never.
+    /// The share of its time that a request may spend on its queue before it is taken up, in percent. A longer wait
+    /// shows that there are more requests than calls: the attempt is given back, and no failure is counted. 100:
+    /// never.
     pub queued_percent_max: u64,
-    /// When the service counts as failing, and how fast it gets its work back.
+    /// When the service counts as failing, and how fast its work returns.
     pub health: HealthPolicy,
-    /// Set for a service that does not recognise a repeated idempotency key: results are then remembered here.
+    /// Present for a service that does not recognise a repeated idempotency key: results are then remembered here.
     pub memo: Option<MemoPolicy>,
 }
 
-/// Deliveries of a message after which it is not parked any more but given back: each park costs one, and after 1,000 the
-/// queue takes it for a dead letter. The other half is for deliveries that end in a fault of the infrastructure.
+/// Deliveries of a message after which it is given back instead of parked. Each park costs a delivery, and after 1,000
+/// the queue makes it a dead letter. The other half is for deliveries that end in a fault of the infrastructure.
 pub(crate) const PARKED_RECEIVES_MAX: u32 = 500;
-/// Largest [`Policy::retries_max`]. Each retry on the queue is a delivery, and there may be no more of them than a message
-/// is parked for: being given back starts their count afresh, so more would never be used up.
+/// Largest [`Policy::retries_max`]. Each retry on the queue is a delivery, and a message is parked for no more of
+/// them. Giving it back starts their count afresh, so a larger value would never be used up.
 pub const RETRIES_MAX: u32 = PARKED_RECEIVES_MAX - 1;
-/// Largest [`Policy::wait_in_invocation_ms_max`], in milliseconds: an invocation is paid for while it waits.
+/// Largest [`Policy::wait_in_invocation_ms_max`], in milliseconds: the wait of an invocation costs money.
 pub const WAIT_IN_INVOCATION_MS_MAX: u64 = 60_000;
 /// Largest ceiling of a back-off.
 const CEILING_MAX: u32 = 32;
@@ -58,17 +60,17 @@ impl Default for Policy {
     }
 }
 
-/// A value of a [`Policy`] (or the agent's name) is out of its range.
+/// A value of a [`Policy`], or the length of the agent's name, is out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field} must be from {min} to {max}, got {got}")]
 pub struct PolicyError {
-    /// Which value.
+    /// The value's name.
     pub field: &'static str,
-    /// The smallest allowed.
+    /// The smallest allowed value.
     pub min: u64,
-    /// The largest allowed.
+    /// The largest allowed value.
     pub max: u64,
-    /// What was given.
+    /// The given value.
     pub got: u64,
 }
 
@@ -99,7 +101,7 @@ pub(crate) fn check_backoff(
 }
 
 /// # Errors
-/// [`PolicyError`] when `got` is not in `min..=max`.
+/// [`PolicyError`] if `got` is not in `min..=max`.
 pub(crate) fn within(field: &'static str, got: u64, min: u64, max: u64) -> Result<(), PolicyError> {
     if (min..=max).contains(&got) { Ok(()) } else { Err(PolicyError { field, min, max, got }) }
 }

@@ -1,4 +1,4 @@
-//! What an agent's author writes: one trait for one remote service.
+//! The part that an agent's author writes: one trait for one remote service.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -11,22 +11,22 @@ use domain::time::Timestamp;
 
 /// One remote service.
 ///
-/// An object serves one message, and may be asked again after a [`Answer::Retry`]. The future of a call is dropped where
-/// it stands when the call's time is over; the object is then dropped too, and the next call gets a fresh one, as it does
-/// after a panic. What should outlive a message, such as a pool of connections, is shared by all objects that the agent's
-/// `make_service` makes.
+/// An object serves one message, and may be called again after an [`Answer::Retry`]. When the time of a call is over,
+/// its future is dropped at its present await. The object is then dropped too, as after a panic, and the next call
+/// gets a fresh one. The objects that the agent's `make_service` makes share what must outlive a message, such as a
+/// pool of connections.
 pub trait Service: Send {
     /// Carries the step out. A repeat with the same idempotency key must have no second effect.
     fn forward(&mut self, call: &Call<'_>) -> impl Future<Output = Answer> + Send;
 
-    /// Takes the step back. Taking back what was never done succeeds.
+    /// Undoes the step. The undo of a step that was never done succeeds.
     fn undo(&mut self, call: &Call<'_>) -> impl Future<Output = Answer> + Send;
 }
 
-/// What a service is called with.
+/// The input of a call.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
-    /// Whose step.
+    /// The order of the step.
     pub order_id: OrderId,
     /// The step's name in the workflow.
     pub step: &'a str,
@@ -36,37 +36,37 @@ pub struct Call<'a> {
     pub order: &'a Json,
     /// Outputs of the steps that this one comes after and, for an undo, its own.
     pub outputs: &'a BTreeMap<Arc<str>, Json>,
-    /// The attempt of the step that this call belongs to, from 1. There may be several calls for one attempt.
+    /// The attempt of the step, from 1. There may be several calls for one attempt.
     pub attempt: u32,
-    /// When the call starts, by the agent's clock: a service has none of its own.
+    /// The start of the call, by the agent's clock: a service has no clock of its own.
     pub started_at: Timestamp,
-    /// After how many milliseconds the call is given up.
+    /// The time-out of the call, in milliseconds.
     pub timeout_ms: u64,
 }
 
-/// How a call ended. There is nothing else.
+/// The result of a call. There is no other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The service did it, or had done it already.
+    /// The service did the work, now or earlier.
     Done(Json),
-    /// It may work later, or nobody knows whether it worked: ask again with the same key.
+    /// It may work later, or the effect is unknown: ask again with the same key.
     Retry {
-        /// How long the service wants to be left alone, in milliseconds.
+        /// The time for which the service asks not to be called, in milliseconds.
         after_ms: Option<u64>,
-        /// What went wrong. It is logged, so nothing of the order belongs here.
+        /// The fault. It is logged, so it must not contain data of the order.
         problem: String,
     },
-    /// The service said no, and will say no again.
+    /// The service rejected the step for good.
     Fail(Failure),
 }
 
 impl Answer {
-    /// Ask again whenever the back-off says.
+    /// Ask again after the back-off.
     pub fn retry(problem: impl Into<String>) -> Self {
         Self::Retry { after_ms: None, problem: problem.into() }
     }
 
-    /// No for good: a stable code for programs, a message for people.
+    /// A rejection for good: a stable code for programs, a message for people.
     pub fn fail(code: impl Into<Arc<str>>, message: impl Into<Arc<str>>) -> Self {
         Self::Fail(Failure { code: code.into(), message: message.into() })
     }

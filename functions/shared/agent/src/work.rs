@@ -1,4 +1,4 @@
-//! The life of one request, from its receipt to what becomes of its message.
+//! The life of one request, from its receipt to the end of its message.
 
 use domain::batch::{Handled, Record};
 use domain::limits::{CONFLICTS_MAX, DEFERRAL_MS_MAX};
@@ -19,16 +19,16 @@ use crate::policy::PARKED_RECEIVES_MAX;
 use crate::retries::{Next, Retries};
 use crate::service::{Answer, Call, Service};
 
-/// The longest wait for a call that is under way elsewhere, in milliseconds, before its memo is read again.
-const TWIN_WAIT_MS: u64 = 1_000;
+/// The longest wait for a duplicate's call, in milliseconds, before its memo is read again.
+const DUPLICATE_WAIT_MS: u64 = 1_000;
 
-/// How much time is left for a parked request to be taken up again, at most, in milliseconds.
+/// The most time left for a parked request to be taken up again, in milliseconds.
 const PARK_SLACK_MS_MAX: u64 = 1_000;
 
-/// Attempts of a step that may be given back because too many others wait.
-const CROWDED_ATTEMPTS_MAX: u32 = 10;
+/// Attempts of a step that may be given back because they were queued too long.
+const QUEUED_ATTEMPTS_MAX: u32 = 10;
 
-/// One request and what is known of it in this delivery.
+/// One request and its state in this delivery.
 pub(crate) struct Work<'a, P, F, S> {
     ports: &'a P,
     agent: &'a Agent<F>,
@@ -39,21 +39,21 @@ pub(crate) struct Work<'a, P, F, S> {
     /// Known from the first call on.
     retries: Option<Retries>,
     keeper: Option<Keeper>,
-    /// Made at the first call, and made again after a call that did not answer.
+    /// Made at the first call, and made again after a call without an answer.
     service: Option<S>,
 }
 
 /// How the work on a request ended, in this delivery.
 enum Ending {
-    /// Tell the scheduler, then let the message go.
+    /// Reply to the scheduler, then acknowledge the message.
     Reply(Outcome),
     /// Hide the message for this long, then take it up again.
     Park { wait_ms: u64, reason: Parked },
-    /// Let the message go without a word; the supervisor will notice.
+    /// Acknowledge the message without a reply; the supervisor notices.
     Silence(Silence),
 }
 
-/// What a parked request waits for.
+/// The reason for parking a request.
 #[derive(Debug, Clone, Copy)]
 enum Parked {
     /// Its back-off.
@@ -64,20 +64,20 @@ enum Parked {
     Twin,
 }
 
-/// Why nothing is said.
+/// The reason for silence.
 #[derive(Debug, Clone, Copy)]
 enum Silence {
-    /// No call may start any more.
+    /// Too late for another call.
     NoTimeLeft,
     /// There is an answer, but it came after the deadline.
     AnsweredTooLate,
-    /// The service could not be brought to answer.
+    /// The retries ended without an answer of the service.
     RetriesExhausted,
-    /// Another delivery of the same request is at work, and will answer.
+    /// A duplicate of the request is at work, and will answer.
     TwinAtWork,
 }
 
-/// That a call may start.
+/// The permission to start a call.
 struct Leave {
     pass: Pass,
     at: Timestamp,
@@ -98,13 +98,13 @@ where
     }
 
     /// # Errors
-    /// [`PortError`] when the memos cannot be read, the reply was not sent, or the message not hidden.
+    /// [`PortError`] if the memos cannot be read, the reply was not sent, or the message not hidden.
     pub(crate) async fn run(mut self) -> Result<Handled, PortError> {
         let ending = self.carry_out().await?;
         self.settle(ending).await
     }
 
-    /// Calls the service until the work ends, one way or another.
+    /// Calls the service until the work ends.
     async fn carry_out(&mut self) -> Result<Ending, PortError> {
         loop {
             let leave = match self.let_through().await? {
@@ -122,7 +122,8 @@ where
                 }
                 Called::Answered(Answer::Retry { after_ms, problem }) => self.again(after_ms, &problem),
                 Called::TimedOut => self.again(None, "no answer in time"),
-                // What made it panic may have hurt more than the service object: not in this invocation.
+                // The cause of the panic may affect more than the service object, so the retry is not in this
+                // invocation.
                 Called::Panicked => match self.again(None, "the service panicked") {
                     Next::Here { wait_ms } => Next::OnQueue { wait_ms },
                     next @ (Next::OnQueue { .. } | Next::Exhausted | Next::TooLate) => next,
@@ -137,10 +138,12 @@ where
         }
     }
 
-    /// Leave to start a call now; if not, how the work ends without one.
+    /// Leave to start a call now; otherwise the ending without one.
+    ///
     ///
     /// # Errors
-    /// [`PortError`] when the memos cannot be read or claimed: without them no call is safe.
+    ///
+    /// [`PortError`] if the memos cannot be read or claimed: without them no call is safe.
     async fn let_through(&mut self) -> Result<Result<Leave, Ending>, PortError> {
         for _ in 0..CONFLICTS_MAX {
             if self.deadline.is_over(self.ports.environment().now()) {
@@ -150,7 +153,7 @@ where
                 return Ok(Err(ending));
             }
             let now = self.ports.environment().now();
-            if self.is_crowded_out(now) {
+            if self.was_queued_too_long(now) {
                 return Ok(Err(self.later()));
             }
             if !self.deadline.lets_start(now) {
@@ -158,7 +161,7 @@ where
             }
             let pass = match self.agent.health.ask(self.ports, self.has_waited(), self.timeout_ms(now)).await {
                 Gate::Open(pass) => pass,
-                Gate::Shut { wait_ms } => return Ok(Err(self.put_off(wait_ms))),
+                Gate::Shut { wait_ms } => return Ok(Err(self.wait_for_service(wait_ms))),
             };
             self.retries.get_or_insert_with(|| retries(self.agent, self.receive_count, &self.request, pass));
             match self.claim(pass).await {
@@ -170,20 +173,20 @@ where
                 }
             }
         }
-        Ok(Err(self.wait_for_twin(self.ports.environment().now().plus_ms(TWIN_WAIT_MS)).await))
+        Ok(Err(self.wait_for_duplicate(self.ports.environment().now().plus_ms(DUPLICATE_WAIT_MS)).await))
     }
 
-    /// How the work ends by what the memos say; nothing if the service has to be called.
+    /// The ending that the memos give; `None` if the service must be called.
     async fn remember(&mut self) -> Result<Option<Ending>, PortError> {
         let Some(keeper) = &mut self.keeper else { return Ok(None) };
         Ok(match keeper.plan(self.ports).await? {
             Plan::Answer(outcome) => Some(Ending::Reply(outcome)),
-            Plan::Wait { until } => Some(self.wait_for_twin(until).await),
+            Plan::Wait { until } => Some(self.wait_for_duplicate(until).await),
             Plan::Call | Plan::MarkOnly => None,
         })
     }
 
-    /// Claims the key where there are memos, and gives leave if nothing changed meanwhile.
+    /// Claims the key if there are memos, and gives leave if nothing changed meanwhile.
     async fn claim(&mut self, pass: Pass) -> Result<Option<Leave>, PortError> {
         let mut until = None;
         if let Some(keeper) = &mut self.keeper {
@@ -196,7 +199,7 @@ where
         }
         let at = self.ports.environment().now();
         if until.is_some_and(|until| at >= until) {
-            // Held up until the claim was over: somebody else may have called since, so claim again, or learn of that.
+            // The claim ended during its own write. Another request may have called since, so claim or plan again.
             return Ok(None);
         }
         // The call must not outlast its claim.
@@ -228,8 +231,8 @@ where
         called
     }
 
-    /// Tells the health how the call ended. A panic is a fault of the agent and says nothing about the service, except
-    /// that a probe must have an end.
+    /// Reports the end of the call to the health. A panic is a fault of the agent and says nothing about the service,
+    /// but a probe must have an end.
     async fn report(&self, pass: Pass, called: &Called) {
         let health = &self.agent.health;
         match called {
@@ -240,24 +243,18 @@ where
         }
     }
 
-    /// Counts a call that is to be made again, and says where it waits.
+    /// Counts a call that must be repeated, and returns where it waits.
     fn again(&mut self, after_ms: Option<u64>, problem: &str) -> Next {
         let (now, draw) = (self.ports.environment().now(), self.ports.environment().random());
         let policy = &self.agent.policy;
         let retries = self.retries.get_or_insert_with(|| Retries::of_delivery(policy, self.receive_count));
         let next = retries.next(policy, self.deadline, now, after_ms, draw);
-        tracing::info!(
-            monotonic_counter.agent_retries = 1,
-            retries = retries.count(),
-            ?next,
-            problem,
-            "to be made again"
-        );
+        tracing::info!(monotonic_counter.agent_retries = 1, retries = retries.count(), ?next, problem, "to be retried");
         next
     }
 
-    /// Waits for the service, or gives the attempt back where that would last too long.
-    fn put_off(&self, wait_ms: u64) -> Ending {
+    /// Waits for the service, or gives the attempt back if the wait would be too long.
+    fn wait_for_service(&self, wait_ms: u64) -> Ending {
         if !self.is_worn_out() && self.deadline.lets_start(self.back_at(wait_ms)) {
             Ending::Park { wait_ms, reason: Parked::Health }
         } else {
@@ -265,7 +262,7 @@ where
         }
     }
 
-    /// Waits for the back-off, or gives up where that would last too long.
+    /// Waits for the back-off, or gives up if the wait would be too long.
     async fn back_off(&self, wait_ms: u64) -> Ending {
         if self.is_worn_out() {
             deferred(wait_ms)
@@ -276,10 +273,10 @@ where
         }
     }
 
-    /// Waits for a call with the same key. A forward request may leave the reply to it; an undo may not, since that call
-    /// is forward.
-    async fn wait_for_twin(&self, until: Timestamp) -> Ending {
-        let wait_ms = self.ports.environment().now().ms_until(until).min(TWIN_WAIT_MS);
+    /// Waits for a call with the same key. A forward request may leave the reply to that call; an undo may not, since
+    /// that call is forward.
+    async fn wait_for_duplicate(&self, until: Timestamp) -> Ending {
+        let wait_ms = self.ports.environment().now().ms_until(until).min(DUPLICATE_WAIT_MS);
         if self.is_worn_out() {
             deferred(wait_ms)
         } else if !self.deadline.is_over(self.back_at(wait_ms)) {
@@ -292,30 +289,30 @@ where
         }
     }
 
-    /// When a request that is parked for so long can be counted on to be back: it may be later than it should, and must
-    /// still have time to be deferred, which costs nothing, whereas silence costs a failure.
+    /// The latest time at which a parked request should be back. It may come late, and must still have time for a
+    /// deferral: that costs nothing, and silence costs a failure.
     fn back_at(&self, wait_ms: u64) -> Timestamp {
         let slack_ms = PARK_SLACK_MS_MAX.min(self.request.budget_ms / 10);
         self.ports.environment().now().plus_ms(wait_ms.saturating_add(slack_ms))
     }
 
-    /// Whether its message was received so often that it must not be parked any more. A new one starts from 1.
+    /// Whether its message was received too often to be parked again. A new message starts from 1.
     const fn is_worn_out(&self) -> bool {
         self.receive_count >= PARKED_RECEIVES_MAX
     }
 
-    /// Whether the request waited so long for its first call that those behind it would come too late altogether.
-    fn is_crowded_out(&self, now: Timestamp) -> bool {
+    /// Whether the request was queued so long before its first call that the requests behind it would be too late.
+    fn was_queued_too_long(&self, now: Timestamp) -> bool {
         let queued_ms = sent_at(&self.request).ms_until(now);
         let queued_ms_max = self.request.budget_ms.saturating_mul(self.agent.policy.queued_percent_max) / 100;
         let is_first_look = self.receive_count == 1 && self.retries.is_none();
-        // An instance whose clock is ahead sees every request as old; it must not send them away for ever.
-        is_first_look && queued_ms > queued_ms_max && self.request.attempt <= CROWDED_ATTEMPTS_MAX
+        // A fast clock makes every request look old; it must not send them away for ever.
+        is_first_look && queued_ms > queued_ms_max && self.request.attempt <= QUEUED_ATTEMPTS_MAX
     }
 
-    /// Gives the attempt back for a random while that grows with each attempt, so that a crowd spreads out.
+    /// Gives the attempt back for a random time that grows with each attempt, so that retries spread out.
     fn later(&self) -> Ending {
-        tracing::info!(monotonic_counter.agent_crowded_out = 1, attempt = self.request.attempt, "crowded out");
+        tracing::info!(monotonic_counter.agent_crowded_out = 1, attempt = self.request.attempt, "queued too long");
         let span_ms = self.request.budget_ms.saturating_mul(u64::from(self.request.attempt)).max(1);
         deferred(self.ports.environment().random() % span_ms)
     }
@@ -328,7 +325,7 @@ where
         }
     }
 
-    /// The service could not be brought to answer. If it is known to fail, that is no failure of the step.
+    /// There is no answer of the service. If it is known to fail, that is no failure of the step.
     async fn give_up(&self, silence: Silence) -> Ending {
         match self.agent.health.failing(self.ports).await {
             Some(wait_ms) => deferred(wait_ms),
@@ -336,8 +333,8 @@ where
         }
     }
 
-    /// Whether it is one of those that may have gathered during an outage. One that was given back comes as a new message
-    /// of a later attempt.
+    /// Whether it may be one of the requests that an outage delayed. A deferred request comes as a new message of a
+    /// later attempt.
     fn has_waited(&self) -> bool {
         self.receive_count > 1 || self.request.attempt > 1 || self.retries() > 0
     }
@@ -351,7 +348,7 @@ where
     }
 
     /// # Errors
-    /// [`PortError`] when the reply was not sent, or the message not hidden.
+    /// [`PortError`] if the reply was not sent, or the message not hidden.
     async fn settle(mut self, ending: Ending) -> Result<Handled, PortError> {
         match ending {
             Ending::Reply(outcome) => {
@@ -359,7 +356,7 @@ where
                 self.reply(outcome).await
             }
             Ending::Park { wait_ms, reason } => {
-                self.give_claim_back().await;
+                self.release_claim().await;
                 trace::ended("parked");
                 tracing::info!(
                     monotonic_counter.agent_parked = 1,
@@ -372,7 +369,7 @@ where
                 Ok(Handled::Later)
             }
             Ending::Silence(silence) => {
-                self.give_claim_back().await;
+                self.release_claim().await;
                 Ok(self.let_go(silence))
             }
         }
@@ -389,7 +386,7 @@ where
         }
     }
 
-    async fn give_claim_back(&mut self) {
+    async fn release_claim(&mut self) {
         if let Some(keeper) = &mut self.keeper {
             keeper.release(self.ports).await;
         }
@@ -436,8 +433,8 @@ fn trace_end(called: &Called) {
         }
         Called::Answered(Answer::Fail(_)) => {
             trace::ended("refused");
-            // The service's own words may be about the order.
-            trace::failed(&"the service said no");
+            // The service's own text may contain data of the order.
+            trace::failed(&"the service rejected the step");
         }
         Called::TimedOut => trace::failed(&"no answer in time"),
         Called::Panicked => trace::failed(&"the service's caller panicked"),
@@ -449,9 +446,9 @@ fn sent_at(request: &Request) -> Timestamp {
     request.complete_by.minus_ms(request.budget_ms)
 }
 
-/// The retries behind it. If the service failed since the request was sent, deliveries before this one may have been waits
-/// for it and no retries, and nobody can tell: then the count starts afresh, since it is the breaker that bounds the calls
-/// to a failing service.
+/// The retries so far. If the service failed since the request was sent, earlier deliveries may have been waits for it
+/// and no retries. These cannot be distinguished, so the count starts afresh: the breaker bounds the calls to a
+/// failing service.
 fn retries<F>(agent: &Agent<F>, receive_count: u32, request: &Request, pass: Pass) -> Retries {
     let may_have_been_parked = pass.failed_since(sent_at(request));
     Retries::of_delivery(&agent.policy, if may_have_been_parked { 1 } else { receive_count })

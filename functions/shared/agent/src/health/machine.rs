@@ -1,4 +1,4 @@
-//! What the record becomes, and where it stands. Pure.
+//! The transitions of the record, and its phase. Pure.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use domain::time::Timestamp;
 
 use crate::health::{HealthPolicy, release};
 
-/// What a probe has beyond its call to report how it ended, in milliseconds, before it counts as orphaned.
+/// The time that a probe has after its call to report its end, in milliseconds. After it the probe is orphaned.
 const REPORT_MS: u64 = 1_000;
 
-/// What happened, or is asked for. An era names those who were let through in it.
+/// An event or a request. An era identifies the calls that were let through in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// A request would like to probe, and would take this long at most.
+    /// A request asks to probe, with a call of at most this time.
     Probe { probe_ms: u64 },
     /// The service answered.
     Succeeded { era: u64 },
-    /// The service failed so many times, without an answer between.
+    /// The service failed this many times, without an answer in between.
     Failed { era: u64, failures: u32 },
-    /// The probe was not made after all.
+    /// The probe was not made.
     GivenBack { era: u64 },
-    /// A request that had to wait would like to go on, and to take some permits for others.
+    /// A parked request asks to go on, and takes some permits for others.
     Release,
-    /// Nobody waits any more, it seems.
+    /// No parked request seems to be left.
     ReleaseOver,
 }
 
@@ -32,28 +32,28 @@ pub(crate) enum Event {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) after: ServiceHealth,
-    /// Permits that it gave out.
+    /// The permits that it grants.
     pub(crate) permits: u32,
 }
 
-/// What the record says to a request.
+/// The meaning of the record for a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Go on.
+    /// Call.
     Healthy,
-    /// New requests go on; others need a permit.
+    /// New requests are called; parked ones need a permit.
     Recovering,
-    /// Go on; and nobody waits any more, which ought to be written.
+    /// Call. The release is over, which should be written.
     Recovered,
     /// Wait.
     Parked { until: Timestamp },
-    /// Whoever asks first may probe.
+    /// The first request to ask may probe.
     ProbeDue,
     /// Wait for the probe.
     Probing,
 }
 
-/// The record of a service of which nothing is known.
+/// The record of a service without a stored one.
 pub(crate) fn blank(service: Arc<str>, policy: &HealthPolicy) -> ServiceHealth {
     ServiceHealth {
         service,
@@ -68,7 +68,7 @@ pub(crate) fn blank(service: Arc<str>, policy: &HealthPolicy) -> ServiceHealth {
     }
 }
 
-/// What the record says to a request at `now`.
+/// The meaning of the record for a request at `now`.
 pub(crate) fn phase(record: &ServiceHealth, now: Timestamp) -> Phase {
     match (record.state, record.release) {
         (Breaker::Closed, None) => Phase::Healthy,
@@ -82,7 +82,7 @@ pub(crate) fn phase(record: &ServiceHealth, now: Timestamp) -> Phase {
     }
 }
 
-/// What the record becomes; nothing if it stays as it is. `draw` is 64 random bits.
+/// The next record; `None` if it does not change. `draw` is 64 random bits.
 pub(crate) fn transition(
     record: &ServiceHealth,
     event: Event,
@@ -107,7 +107,7 @@ pub(crate) fn transition(
         (Breaker::Closed, Event::ReleaseOver) if phase(record, now) == Phase::Recovered => {
             ServiceHealth { release: None, ..record.clone() }
         }
-        // An orphaned probe is over like an opening is.
+        // The time of an orphaned probe runs out like that of an open breaker.
         (Breaker::Open | Breaker::HalfOpen, Event::Probe { probe_ms }) if now >= record.until => {
             entering(record, Breaker::HalfOpen, now.plus_ms(probe_ms.saturating_add(REPORT_MS)), now)
         }
@@ -124,14 +124,14 @@ pub(crate) fn transition(
         (Breaker::Closed, Event::Probe { .. } | Event::GivenBack { .. })
         | (Breaker::Open | Breaker::HalfOpen, Event::Probe { .. } | Event::Release | Event::ReleaseOver)
         | (Breaker::Closed, Event::ReleaseOver)
-        // What began in another era says nothing about this one.
+        // A call of another era says nothing about this one.
         | (_, Event::Succeeded { .. } | Event::Failed { .. } | Event::GivenBack { .. }) => return None,
     };
     Some(Change { after: ServiceHealth { version: record.version + 1, ..after }, permits: 0 })
 }
 
-/// Open for the next wait of the back-off. A draw may give no wait at all, and a breaker that is open for no time is none,
-/// so it is one slot at least.
+/// Open for the next wait of the back-off, but at least for one slot: a draw may give no wait, and a breaker that
+/// opens for no time has no effect.
 fn open(record: &ServiceHealth, failures_in_a_row: u32, now: Timestamp, draw: u64) -> ServiceHealth {
     let backoff = record.backoff.next(draw);
     let wait_ms = backoff.wait_time_ms.max(backoff.policy.slot_time_ms);

@@ -114,7 +114,7 @@ fn a_success_between_failures_starts_the_count_afresh_and_a_second_one_changes_n
 }
 
 #[test]
-fn nobody_probes_before_the_time_and_an_orphaned_probe_is_followed_by_another() {
+fn no_probe_comes_before_its_time_and_an_orphaned_probe_is_followed_by_another() {
     for state in [Breaker::Open, Breaker::HalfOpen] {
         assert_eq!(after_at(&record(state), PROBE, NOW.plus_ms(999)), None);
         let probing = after_at(&record(state), PROBE, NOW.plus_ms(1_000)).unwrap();
@@ -141,7 +141,7 @@ fn a_probe_that_was_not_made_is_due_at_once_and_the_back_off_stays() {
 }
 
 #[test]
-fn a_recovery_gives_permits_by_interval_until_nobody_waits() {
+fn a_recovery_gives_permits_by_interval_until_no_request_waits() {
     let policy = HealthPolicy { release_first: 3, release_max: 6, ..policy() };
     let take = |record: &ServiceHealth, ms| transition(record, Event::Release, NOW.plus_ms(ms), 0, &policy);
     let mut record = after(&record(Breaker::HalfOpen), SUCCEEDED).unwrap();

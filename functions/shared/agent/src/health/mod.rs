@@ -2,25 +2,26 @@
 //!
 //! Each service has one record behind [`domain::ports::Records`]. It is a circuit breaker:
 //!
-//! - **Closed**: requests go through. Failures in a row open it. An instance counts them by itself and adds them to the
-//!   record in lumps, so a service that is well costs no write at all, one that stumbles now and then neither, and a
-//!   burst of failures one or two.
-//! - **Open** until a time that the back-off draws: requests are parked, new ones too. No call is made and nothing is
-//!   counted.
-//! - **Half-open**: the first instance that finds the time over and wins the conditional write makes one call, the probe.
-//!   All others wait on. A probe that is never heard of again is over at its own time, and another follows.
-//! - A probe that the service answers closes the breaker and resets the back-off, one that it does not opens it for the
-//!   next wait. A permanent no is an answer: a service that can refuse is alive.
-//! - **Release**: once closed, new requests flow at once. Those that had to wait, of which there may be thousands, take
-//!   permits from the record: so many in the first interval, twice as many in the next, up to a rate that is kept until
-//!   nobody had to wait for some intervals. Then the record is a plain closed one again, and nobody writes any more.
+//! - **Closed**: requests go through. Failures in a row open it. An instance counts them and adds them to the record
+//! in batches. So a healthy service costs no write, an occasional failure costs none either, and a burst of failures
+//! costs one or two.
+//! - **Open** until a time that the back-off draws: all requests are parked, new ones too. No call is made and no
+//! failure is counted.
+//! - **Half-open**: the first instance that finds the time over, and wins the conditional write, makes one call, the
+//! probe. All others wait. A lost probe is over at its own time, and another follows.
+//! - If the service answers the probe, the breaker closes and the back-off is reset. If not, the breaker opens for the
+//! next wait. A permanent refusal is an answer: a service that can refuse is alive.
+//! - **Release**: once closed, new requests flow at once. Parked requests, possibly thousands, take permits from the
+//! record. The first interval has a fixed number, and each next one has twice as many, up to a maximum rate. That rate
+//! is kept until no request had to wait for some intervals. Then the record is a plain closed one again, and the
+//! writes end.
 //!
-//! `machine` and `release` say what the record becomes, and are pure; `shared` reads it (at most once a second), writes it
-//! and keeps what belongs to one instance.
+//! `machine` and `release` compute the next record, and are pure. `shared` reads it (at most once a second), writes
+//! it, and keeps the state of one instance.
 //!
-//! When the record cannot be read or written, calls flow (fail open): a call is safe at any time, since it carries its
-//! idempotency key or is guarded by a memo, whereas an order held up by a lost table is a loss for certain. What the
-//! instance knew last still counts, and so does what it finds out by itself: it has then a breaker of its own.
+//! When the record cannot be read or written, calls flow (fail open). A call is safe at any time, since it carries its
+//! idempotency key or is guarded by a memo; an order held up by a lost table is a certain loss. The instance's last
+//! state of the record still counts, and so do its own observations: it then has a breaker of its own.
 
 mod machine;
 mod policy;

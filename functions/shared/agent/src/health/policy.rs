@@ -1,22 +1,23 @@
-//! When a service counts as failing, and how fast it gets its work back.
+//! When a service counts as failing, and how fast its work returns.
 
 use domain::backoff::BackoffPolicy;
 
 use crate::policy::{PolicyError, check_backoff, within};
 
-/// When a service counts as failing, and how fast it gets its work back. All instances of an agent must have the same.
+/// When a service counts as failing, and how fast its work returns. All instances of an agent must have the same
+/// policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthPolicy {
-    /// Failures in a row that open the breaker: answers to try again, and time-outs.
+    /// Failures in a row that open the breaker: answers to retry, and time-outs.
     pub failures_to_open: u32,
-    /// For how long it stays open before each probe; one slot at least.
+    /// The time for which it stays open before each probe; at least one slot.
     pub backoff: BackoffPolicy,
-    /// Requests that had to wait which are let through in the first second after a recovery. Each second has twice as
+    /// Parked requests that are let through in the first second after a recovery. Each second lets through twice as
     /// many as the one before.
     pub release_first: u32,
-    /// The most of them in a second, for as long as anybody waits. Seconds are counted from the recovery on, so any other
-    /// second may see the end of one and the beginning of the next, and new requests come on top: with half of the
-    /// service's normal rate the service never gets more than twice that rate.
+    /// The most parked requests that are let through in a second. Seconds count from the recovery, so any other second
+    /// may see the end of one and the beginning of the next. New requests come on top. With half of the service's
+    /// normal rate, the service never gets more than twice its normal rate.
     pub release_max: u32,
 }
 
@@ -42,7 +43,7 @@ impl HealthPolicy {
         within("health.release_max", u64::from(self.release_max), u64::from(self.release_first), ALL)
     }
 
-    /// Failures that an instance keeps to itself before it adds them to the record.
+    /// Failures that an instance counts alone before it adds them to the record.
     pub(crate) const fn failures_to_report(&self) -> u32 {
         self.failures_to_open.div_ceil(2)
     }

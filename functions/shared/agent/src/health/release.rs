@@ -1,4 +1,4 @@
-//! How those who waited are let through after a recovery: permits by interval, twice as many in each.
+//! The release of parked requests after a recovery: permits by interval, twice as many in each.
 
 use domain::ports::Release;
 use domain::time::Timestamp;
@@ -7,32 +7,32 @@ use crate::health::HealthPolicy;
 
 /// Length of an interval, in milliseconds.
 pub(crate) const INTERVAL_MS: u64 = 1_000;
-/// Who finds no permit comes back within this many intervals.
+/// A request without a permit comes back within this many intervals.
 pub(crate) const SPREAD_INTERVALS: u64 = 4;
-/// After this many intervals in which there were more permits than takers nobody waits any more: it is more than
-/// [`SPREAD_INTERVALS`], so everybody who waited has been back.
+/// After this many intervals with permits left over, no request waits any more. It is more than [`SPREAD_INTERVALS`],
+/// so every parked request has been back.
 const QUIET_INTERVALS: u32 = 5;
-/// Into how many portions the permits of an interval are cut. An instance takes one at a time, which bounds the writes.
+/// The number of portions of an interval's permits. An instance takes one portion at a time, which bounds the writes.
 const PORTIONS: u32 = 10;
 
-/// The release as it stands at `now`, for a recovery at `since`: in a new interval nothing is taken yet.
+/// The release at `now`, for a recovery at `since`: a new interval starts with no permit taken.
 pub(crate) fn at(release: Release, since: Timestamp, now: Timestamp) -> Release {
     let interval = u32::try_from(since.ms_until(now) / INTERVAL_MS).unwrap_or(u32::MAX);
     if interval > release.interval {
         Release { interval, taken: 0, ..release }
     } else {
-        // Where this clock is behind, the interval of whoever wrote last goes on.
+        // If this clock is behind, the interval of the last writer goes on.
         release
     }
 }
 
-/// Whether nobody waits any more.
+/// Whether no parked request is left.
 pub(crate) const fn is_over(release: Release) -> bool {
     release.interval > release.crowded.saturating_add(QUIET_INTERVALS)
 }
 
-/// Takes a portion of the permits, or as many as are left, and says how many. Whoever takes the last one leaves a mark,
-/// since others may have to wait on.
+/// Takes a portion of the permits, or the rest of them, and returns its size. The instance that takes the last one
+/// leaves a mark, since other requests may have to wait on.
 pub(crate) fn take(release: Release, policy: &HealthPolicy) -> (Release, u32) {
     let permits = permits(release.interval, policy);
     let left = permits.saturating_sub(release.taken);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_over_when_nobody_waited_for_longer_than_anybody_waits() {
+    fn the_release_is_over_once_no_request_waited_for_longer_than_any_wait() {
         assert!(u64::from(QUIET_INTERVALS) > SPREAD_INTERVALS);
         let is_over = |interval| is_over(Release { interval, taken: 1, crowded: 4 });
         assert!(!is_over(4 + QUIET_INTERVALS));

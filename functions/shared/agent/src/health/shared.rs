@@ -1,4 +1,4 @@
-//! The record as one instance sees and changes it.
+//! The record in one instance: cached reads, and conditional writes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,13 +13,13 @@ use crate::health::machine::{Change, Event, Phase, blank, phase, transition};
 use crate::health::release::{INTERVAL_MS, SPREAD_INTERVALS};
 use crate::health::{HealthPolicy, release};
 
-/// How long an instance goes by what it read, in milliseconds.
+/// The longest time for which an instance trusts its last read, in milliseconds.
 const CACHED_MS: u64 = 1_000;
 
 /// Whether a call may be made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Gate {
-    /// It may, and its end is to be reported.
+    /// It may; its end must be reported.
     Open(Pass),
     /// Not now.
     Shut {
@@ -28,7 +28,7 @@ pub(crate) enum Gate {
     },
 }
 
-/// What lets one call through.
+/// The permission for one call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pass {
     era: u64,
@@ -38,7 +38,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// Whether the breaker was anything but closed at any time since then.
+    /// Whether the breaker was open or half-open at any time since then.
     pub(crate) fn failed_since(self, at: Timestamp) -> bool {
         self.era > 0 && self.since >= at
     }
@@ -49,8 +49,8 @@ impl Pass {
 pub(crate) struct SharedHealth {
     policy: HealthPolicy,
     known: Mutex<Known>,
-    /// Reads and writes of the record, one after the other: of a hundred calls that fail at once one writes, and the
-    /// others find it written.
+    /// Reads and writes of the record, one after the other. If a hundred calls fail at once, one of them writes, and
+    /// the others find it written.
     turns: Turns<()>,
 }
 
@@ -59,9 +59,9 @@ struct Known {
     /// As last read or written.
     record: ServiceHealth,
     read_at: Option<Timestamp>,
-    /// Failures in a row that the record has not heard of, all in its era.
+    /// Failures in a row that are not in the record yet, all in its era.
     failures: u32,
-    /// Permits that were taken in this interval of this era and not used yet.
+    /// Permits of this interval and era that were taken and not used yet.
     permits: u32,
     interval: u32,
 }
@@ -78,7 +78,7 @@ impl Known {
         Pass { era: self.record.era, probe: false, since: self.record.since }
     }
 
-    /// Uses one of the permits that are here.
+    /// Uses one of this instance's permits.
     fn use_permit(&mut self, interval: u32) -> bool {
         let usable = self.interval == interval && self.permits > 0;
         self.permits -= u32::from(usable);
@@ -93,8 +93,8 @@ impl SharedHealth {
         Self { policy, known, turns: Turns::new(()) }
     }
 
-    /// Whether a call may be made now. `waited`: it is for a request that had to wait already. `probe_ms`: how long the
-    /// call may take, in case that it is the probe.
+    /// Whether a call may be made now. `waited`: its request was parked before. `probe_ms`: the longest time of the
+    /// call, in case it is the probe.
     pub(crate) async fn ask(&self, ports: &impl AgentPorts, waited: bool, probe_ms: u64) -> Gate {
         self.refresh(ports).await;
         let now = ports.environment().now();
@@ -118,7 +118,7 @@ impl SharedHealth {
         }
     }
 
-    /// How long to wait before it makes sense to try again, in milliseconds, if the service is known to fail.
+    /// The wait before a retry makes sense, in milliseconds, if the service is known to fail.
     pub(crate) async fn failing(&self, ports: &impl AgentPorts) -> Option<u64> {
         self.refresh(ports).await;
         let now = ports.environment().now();
@@ -131,8 +131,8 @@ impl SharedHealth {
         }
     }
 
-    /// The same, also if the service failed at any time since `sent_at`, so that a request of that age may have waited
-    /// for it.
+    /// The same, and also if the service failed at any time since `sent_at`: a request of that age may have waited for
+    /// it.
     pub(crate) async fn failed_since(&self, ports: &impl AgentPorts, sent_at: Timestamp) -> Option<u64> {
         match self.failing(ports).await {
             None if self.known().pass().failed_since(sent_at) => {
@@ -142,7 +142,7 @@ impl SharedHealth {
         }
     }
 
-    /// The service answered. Costs nothing as long as nobody reported a failure.
+    /// The service answered. Costs no write while no failure is recorded.
     pub(crate) async fn succeeded(&self, ports: &impl AgentPorts, pass: Pass) {
         {
             let mut known = self.known();
@@ -157,7 +157,7 @@ impl SharedHealth {
         self.apply(ports, Event::Succeeded { era: pass.era }).await;
     }
 
-    /// The service failed. Adds to the record only when there is enough to add, or when it opens the breaker.
+    /// The service failed. Writes the record only with a full batch of failures, or to open the breaker.
     pub(crate) async fn failed(&self, ports: &impl AgentPorts, pass: Pass) {
         let failures = {
             let mut known = self.known();
@@ -175,15 +175,15 @@ impl SharedHealth {
         self.apply(ports, Event::Failed { era: pass.era, failures }).await;
     }
 
-    /// The call was not made after all: if it was to be the probe, somebody else may.
+    /// The call was not made. If it was to be the probe, another request may probe.
     pub(crate) async fn give_back(&self, ports: &impl AgentPorts, pass: Pass) {
         if pass.probe {
             self.apply(ports, Event::GivenBack { era: pass.era }).await;
         }
     }
 
-    /// Tells the metrics how the breaker stands, as far as this instance knows: 0 closed, 1 half-open, 2 open.
-    pub(crate) fn tell(&self) {
+    /// Emits the breaker's state as this instance knows it: 0 closed, 1 half-open, 2 open.
+    pub(crate) fn emit(&self) {
         if tracing::enabled!(target: METRICS, tracing::Level::DEBUG) {
             let (service, state) = {
                 let known = self.known();
@@ -205,7 +205,8 @@ impl SharedHealth {
             let mut known = self.known();
             let Some(present) = known.record.release.map(|release| release::at(release, known.record.since, now))
             else {
-                // It was over, or the breaker opened, while this one waited for its turn: in a moment it will see.
+                // The opening ended, or the breaker opened, while this request waited for its turn. It asks again
+                // shortly.
                 return Gate::Shut { wait_ms: INTERVAL_MS };
             };
             if known.use_permit(present.interval) {
@@ -227,7 +228,7 @@ impl SharedHealth {
     async fn refresh(&self, ports: &impl AgentPorts) {
         let is_fresh = || {
             let (read_at, now) = (self.known().read_at, ports.environment().now());
-            // A clock that was set back must not keep it fresh for as long.
+            // After a clock was set back, the cached record must not stay fresh for longer.
             read_at.is_some_and(|read_at| read_at <= now && read_at.ms_until(now) < CACHED_MS)
         };
         if is_fresh() {
@@ -239,7 +240,7 @@ impl SharedHealth {
         }
     }
 
-    /// Reads the record. Where that fails, what was known stays.
+    /// Reads the record. If that fails, the last known one stays.
     async fn read(&self, ports: &impl AgentPorts) {
         let service = self.known().record.service.clone();
         let read = ports.records().get::<ServiceHealth>(&service).await;
@@ -252,7 +253,7 @@ impl SharedHealth {
         }
     }
 
-    /// What became of the record, if it changed by this event.
+    /// The change of the record by this event, if any.
     async fn apply(&self, ports: &impl AgentPorts, event: Event) -> Option<Change> {
         let _turn = self.turns.lock().await;
         self.apply_in_turn(ports, event).await
@@ -282,7 +283,7 @@ impl SharedHealth {
         None
     }
 
-    /// It counts in this instance, and under the stored version, so that the next write finds out what is true.
+    /// The change counts in this instance, under the stored version, so that the next write finds the stored state.
     fn keep_unwritten(&self, stored_version: u64, after: &ServiceHealth, error: &PortError) {
         tracing::warn!("the health of the service cannot be written, it counts here only: {error}");
         let mut record = after.clone();
@@ -299,8 +300,8 @@ fn shut(ports: &impl AgentPorts, phase: Phase) -> Gate {
     Gate::Shut { wait_ms: wait_ms(phase, ports.environment().now(), ports.environment().random()) }
 }
 
-/// Until an opening is over those who wait come back within one interval after it, so that they are there for the
-/// recovery; at any other time within several, since nobody knows how many they are.
+/// While the breaker is open, parked requests come back within one interval after its end, so that they are there for
+/// the recovery. At any other time they come back within several, since their number is not known.
 fn wait_ms(phase: Phase, now: Timestamp, draw: u64) -> u64 {
     match phase {
         Phase::Parked { until } => now.ms_until(until) + draw % INTERVAL_MS,
@@ -335,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_an_opening_comes_back_within_one_interval_after_it_and_others_within_several() {
+    fn a_request_parked_by_an_open_breaker_comes_back_within_one_interval_and_others_within_several() {
         let now = Timestamp::from_epoch_ms(1_000_000);
         let parked = Phase::Parked { until: now.plus_ms(5_000) };
         let waits = |phase| [0, 999, 1_000, 2_999, 3_000].map(|draw| wait_ms(phase, now, draw));

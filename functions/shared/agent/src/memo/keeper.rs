@@ -12,7 +12,7 @@ use crate::agent::AgentPorts;
 use crate::memo::MemoPolicy;
 use crate::memo::plan::{self, Plan, Times, nothing_to_undo};
 
-/// How often it is tried to write a result down before the reply is sent without.
+/// Tries to store a result before the reply is sent without a memo.
 const TRIES_MAX: u32 = 3;
 /// The wait between these tries, in milliseconds.
 const WAIT_MS: u64 = 100;
@@ -26,7 +26,7 @@ pub(crate) struct Keeper {
     own: Option<Memo>,
     /// Only for an undo.
     forward: Option<Forward>,
-    /// Version of the claim that this request holds.
+    /// The version of the claim that this request holds.
     held: Option<u64>,
 }
 
@@ -36,12 +36,12 @@ struct Forward {
     memo: Option<Memo>,
 }
 
-/// What became of the command to call.
+/// The outcome of a claim before a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// Nobody else calls until then.
+    /// No other request calls until its end.
     Held,
-    /// Somebody was first: plan again.
+    /// Another request was first: plan again.
     Lost,
 }
 
@@ -58,10 +58,10 @@ impl Keeper {
         Self { retention_ms: policy.retention_ms, sent_at, key, own: None, forward, held: None }
     }
 
-    /// What is to be done about the request.
+    /// The next action for the request.
     ///
     /// # Errors
-    /// [`PortError`] when that cannot be known.
+    /// [`PortError`] if it cannot be known.
     pub(crate) async fn plan(&mut self, ports: &impl AgentPorts) -> Result<Plan, PortError> {
         for _ in 0..CONFLICTS_MAX {
             let plan = self.read_and_plan(ports).await?;
@@ -75,10 +75,10 @@ impl Keeper {
         Err(PortError::unavailable("memos.set_memo", "too many writers"))
     }
 
-    /// Makes sure that nobody else calls until `until`, and for an undo that nobody calls forward any more.
+    /// Ensures that no other request calls until `until` and, for an undo, that no forward call is made any more.
     ///
     /// # Errors
-    /// [`PortError`] when that is not certain.
+    /// [`PortError`] if that is not certain.
     pub(crate) async fn claim(&mut self, ports: &impl AgentPorts, until: Timestamp) -> Result<Claim, PortError> {
         if self.write(ports, MemoState::InProgress(until)).await? == Commit::Conflict {
             self.held = None;
@@ -88,8 +88,8 @@ impl Keeper {
         self.mark_undone(ports).await
     }
 
-    /// Writes the result of the call down, and gives the one that counts: where a twin whose claim came after this one
-    /// had lapsed was faster, that is the twin's.
+    /// Stores the result of the call, and returns the one that counts. If this claim had lapsed and a duplicate was
+    /// faster, that is the duplicate's result.
     pub(crate) async fn complete(&mut self, ports: &impl AgentPorts, outcome: Outcome) -> Outcome {
         if self.held.take().is_none() {
             return outcome;
@@ -108,7 +108,7 @@ impl Keeper {
                 }
                 (Ok(()), Some(MemoState::InProgress(_)) | None) => {}
                 (Err(error), _) => {
-                    tracing::warn!(key = &*self.key, "the result cannot be written down: {error}");
+                    tracing::warn!(key = &*self.key, "the result cannot be stored: {error}");
                     ports.environment().sleep(WAIT_MS).await;
                 }
             }
@@ -117,11 +117,11 @@ impl Keeper {
         outcome
     }
 
-    /// Gives the claim back early, after a call without a result.
+    /// Releases the claim early, after a call without a result.
     pub(crate) async fn release(&mut self, ports: &impl AgentPorts) {
         let now = ports.environment().now();
         let held = self.held.take();
-        // What was read last may be the claim of somebody who came after this one had lapsed.
+        // The last memo read may hold the claim of another request, made after this one had lapsed.
         let lasts = self.own.as_ref().is_some_and(|own| match own.state {
             MemoState::InProgress(until) => held == Some(own.version) && now < until,
             MemoState::Completed(_) | MemoState::Undone => false,
@@ -137,7 +137,7 @@ impl Keeper {
     async fn read_and_plan(&mut self, ports: &impl AgentPorts) -> Result<Plan, PortError> {
         let times = Times { now: ports.environment().now(), sent_at: self.sent_at, retention_ms: self.retention_ms };
         match &mut self.forward {
-            // Whoever took the claim away makes the next write of this request fail.
+            // If another request took the claim, the next write of this request fails.
             None if self.held.is_some() => Ok(Plan::Call),
             None => {
                 self.own = remembered(ports, &self.key, times.now).await?;
@@ -157,7 +157,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// For an undo: marks the forward key, unless it is.
+    /// For an undo: marks the forward key, if it is not marked yet.
     async fn mark_undone(&mut self, ports: &impl AgentPorts) -> Result<Claim, PortError> {
         let Some(forward) = &mut self.forward else { return Ok(Claim::Held) };
         if forward.memo.as_ref().is_some_and(|memo| memo.state == MemoState::Undone) {

@@ -1,4 +1,4 @@
-//! What the memos say about a request. Pure.
+//! The meaning of the memos for a request. Pure.
 
 use domain::message::{Failure, Outcome};
 use domain::ports::{Memo, MemoState};
@@ -7,20 +7,20 @@ use domain::time::Timestamp;
 use crate::memo::UNDONE;
 use crate::output::{self, OUTPUT_TOO_LARGE};
 
-/// What the memos say about a request.
+/// The meaning of the memos for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Plan {
     /// The answer is known.
     Answer(Outcome),
-    /// A call is under way elsewhere, until then at most.
+    /// Another call is in flight, until then at most.
     Wait { until: Timestamp },
-    /// Nothing was ever tried: mark the forward key, and nothing more is to be done.
+    /// No call was ever tried: mark the forward key; no call is needed.
     MarkOnly,
-    /// The service is to be called.
+    /// Call the service.
     Call,
 }
 
-/// Since when and for how long.
+/// The times of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) now: Timestamp,
@@ -29,26 +29,26 @@ pub(crate) struct Times {
     pub(crate) retention_ms: u64,
 }
 
-/// For a forward request, by the memo of its key. `held`: the version of the claim that this request holds itself.
+/// For a forward request, by the memo of its key. `held`: the version of the claim that this request holds.
 pub(crate) fn forward(own: Option<&Memo>, held: Option<u64>, times: Times) -> Plan {
     of_own(own, held, times).unwrap_or(Plan::Call)
 }
 
-/// For an undo, by the memo of its key and that of the forward key.
+/// For an undo, by the memos of its own key and of the forward key.
 pub(crate) fn undo(own: Option<&Memo>, forward: Option<&Memo>, held: Option<u64>, times: Times) -> Plan {
     if let Some(plan) = of_own(own, held, times) {
         return plan;
     }
     match forward.map(|memo| &memo.state) {
         None => Plan::MarkOnly,
-        // Before a key with a trace is marked, the undo claims its own.
+        // The undo claims its own key before it marks a key with a trace.
         Some(MemoState::Undone) if own.is_none() => Plan::Answer(nothing_to_undo()),
         Some(MemoState::InProgress(until)) if times.now < *until => Plan::Wait { until: *until },
         Some(MemoState::InProgress(_) | MemoState::Completed(_) | MemoState::Undone) => Plan::Call,
     }
 }
 
-/// What an undo answers that finds that nothing was done.
+/// The answer of an undo that finds nothing to undo.
 pub(crate) fn nothing_to_undo() -> Outcome {
     Outcome::Done(output::empty())
 }
@@ -65,12 +65,12 @@ fn of_own(own: Option<&Memo>, held: Option<u64>, times: Times) -> Option<Plan> {
     }
 }
 
-/// Whether the call was a success, and only its output could not be kept: to make it again would be a second effect.
+/// Whether the call succeeded and only its output could not be kept: a repeat would be a second effect.
 fn has_effect(failure: &Failure) -> bool {
     *failure.code == *OUTPUT_TOO_LARGE
 }
 
-/// Whether it was written before the request was sent.
+/// Whether the memo was written before the request was sent.
 fn is_older(memo: &Memo, times: Times) -> bool {
     memo.expires_at.minus_ms(times.retention_ms) < times.sent_at
 }

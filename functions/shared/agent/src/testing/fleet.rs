@@ -80,7 +80,7 @@ impl<'w> Fleet<'w> {
     }
 }
 
-/// Runs a handler to its end. It must be able to move between threads, as on Lambda and in the program.
+/// Runs a handler to its end. It must be `Send`, as on Lambda and in the program.
 pub(crate) fn drive<T>(handling: impl Future<Output = T> + Send) -> T {
     let mut handling = pin!(handling);
     let mut context = Context::from_waker(Waker::noop());

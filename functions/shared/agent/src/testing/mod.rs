@@ -1,4 +1,4 @@
-//! A world for tests in which time passes only when somebody waits, and a service that does what a script says.
+//! Ports for tests in which time passes only during waits, and a service that follows a script.
 
 mod fleet;
 mod ports;
@@ -25,17 +25,17 @@ pub(crate) use fleet::{Fleet, Instance, drive};
 pub(crate) use script::{Act, Seen};
 use script::{Behaviour, Meanwhile, Scripted};
 
-/// When a test starts.
+/// The start of every test.
 pub(crate) const START: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 
-/// A world whose service does at every call what `behaviour` says for the time, in milliseconds since the start.
+/// A world whose service follows `behaviour` at every call, by the time in milliseconds since the start.
 pub(crate) fn world_where(behaviour: impl Fn(u64) -> Act + Send + Sync + 'static) -> World {
     World { behaviour: Some(Behaviour(Box::new(behaviour))), ..World::new([]) }
 }
 
-/// The ports, the script, and what happened.
+/// The ports, the script, and the log.
 pub(crate) struct World {
-    /// What is stored.
+    /// The stored records.
     memory: Memory,
     state: Mutex<State>,
     behaviour: Option<Behaviour>,
@@ -53,13 +53,13 @@ struct State {
     returned: Vec<(String, Receipt, u64)>,
     slept: Vec<u64>,
     sends_fail: bool,
-    /// How often each operation on records succeeded or would have.
+    /// How many operations on records got through, by name.
     reached: BTreeMap<&'static str, usize>,
     /// Which ports are down.
     down: Vec<&'static str>,
     /// An operation that fails the next time.
     fails_once: Option<&'static str>,
-    /// What happens the next time that an operation is begun.
+    /// Hooks that run the next time that an operation begins.
     hooks: Vec<(&'static str, Meanwhile)>,
     /// State of a simple generator, for when draws must differ and do not matter.
     seed: Option<u64>,
@@ -88,7 +88,7 @@ impl World {
             margin_ms: 500,
             call_timeout_ms: 5_000,
             backoff,
-            // Crowds and the breaker are a matter of their own tests.
+            // Queue times and the breaker have tests of their own.
             queued_percent_max: 100,
             health: HealthPolicy { failures_to_open: u32::MAX, ..HealthPolicy::default() },
             ..Policy::default()
@@ -96,7 +96,7 @@ impl World {
         Self { memory: Memory::new(START, 0), state: Mutex::new(state), behaviour: None, policy }
     }
 
-    /// The exponents that the back-off draws, one for each retry. Without any it draws 0, which is no wait at all.
+    /// The exponents that the back-off draws, one for each retry. Without any it draws 0, which is no wait.
     pub(crate) fn drawing(self, draws: impl IntoIterator<Item = u64>) -> Self {
         self.lock(|state| state.draws.extend(draws));
         self
@@ -121,7 +121,7 @@ impl World {
         self.lock(|state| state.now = state.now.plus_ms(ms));
     }
 
-    /// Somebody sets the clock back.
+    /// The clock is set back.
     pub(crate) fn set_back_ms(&self, ms: u64) {
         self.lock(|state| state.now = state.now.minus_ms(ms));
     }
@@ -144,12 +144,12 @@ impl World {
         self.lock(|state| state.slept.clone())
     }
 
-    /// How long the message waits that was sent back to its queue last, in milliseconds.
+    /// The wait of the message that was returned to its queue last, in milliseconds.
     pub(crate) fn last_wait_ms(&self) -> Option<u64> {
         self.lock(|state| state.returned.last().map(|(_, _, wait_ms)| *wait_ms))
     }
 
-    /// Messages that were sent back to their queue: the queue, and the wait in milliseconds.
+    /// Messages that were returned to their queue: the queue, and the wait in milliseconds.
     pub(crate) fn returned(&self) -> Vec<(String, u64)> {
         self.lock(|state| state.returned.iter().map(|(queue, _, wait_ms)| (queue.clone(), *wait_ms)).collect())
     }
@@ -171,7 +171,7 @@ impl World {
         Instance { world: self, agent: Agent::new(agent, self.policy.clone(), make_service).unwrap() }
     }
 
-    /// From now on draws that no test told differ from each other.
+    /// From now on unscripted draws differ from each other.
     pub(crate) fn seeded(self, seed: u64) -> Self {
         self.lock(|state| state.seed = Some(seed));
         self
@@ -186,7 +186,7 @@ impl World {
         self.health_record().map_or(Breaker::Closed, |health| health.state)
     }
 
-    /// Reads of the health so far, and writes, those that were in vain included.
+    /// Reads and writes of the health so far, failed ones included.
     pub(crate) fn health_use(&self) -> (usize, usize) {
         let reached = |operation| self.lock(|state| state.reached.get(operation).copied().unwrap_or(0));
         (reached(RecordKind::Service.get()), reached(RecordKind::Service.put()))
@@ -200,7 +200,7 @@ impl World {
         self.stored(key).map_or(0, |memo: Memo| memo.version)
     }
 
-    /// From now on every operation whose name starts so fails.
+    /// From now on every operation whose name has this prefix fails.
     pub(crate) fn down(&self, operation: &'static str) {
         self.lock(|state| state.down.push(operation));
     }
@@ -214,7 +214,7 @@ impl World {
         START.ms_until(self.now())
     }
 
-    /// What the replies say.
+    /// The outcomes in the replies.
     pub(crate) fn outcomes(&self) -> Vec<Outcome> {
         self.replies().into_iter().map(|reply| reply.outcome).collect()
     }
@@ -224,17 +224,17 @@ impl World {
         self.lock(|state| state.fails_once = Some(operation));
     }
 
-    /// What happens the next time that the health is about to be read.
+    /// Runs a hook the next time that the health is about to be read.
     pub(crate) fn when_health_is_read(&self, happen: impl Fn(&World) + Send + Sync + 'static) {
         self.lock(|state| state.hooks.push(("services.health", Meanwhile(Arc::new(happen)))));
     }
 
-    /// What happens the next time that a memo is about to be set.
+    /// Runs a hook the next time that a memo is about to be set.
     pub(crate) fn when_memo_is_set(&self, happen: impl Fn(&World) + Send + Sync + 'static) {
         self.lock(|state| state.hooks.push(("memos.set_memo", Meanwhile(Arc::new(happen)))));
     }
 
-    /// Leaves a claim as if an instance had died right after it.
+    /// Leaves a claim like that of an instance that died right after it.
     pub(crate) fn orphan_claim(&self, key: &str, lasts_ms: u64) {
         let (now, before) = (self.now(), self.memo_version(key));
         let (until, expires_at) = (now.plus_ms(lasts_ms), now.plus_ms(1 << 40));

@@ -1,4 +1,4 @@
-//! The service of the tests: it does what a script says.
+//! The service of the tests: it follows a script.
 
 use std::fmt;
 use std::future::pending;
@@ -9,24 +9,24 @@ use domain::task::Direction;
 use super::{START, World};
 use crate::{Answer, Call, Service};
 
-/// What the service does at one call.
+/// The service's reaction to one call.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     /// Answers at once.
     Answer(Answer),
-    /// Answers after so many milliseconds, if it is not given up before.
+    /// Answers after this many milliseconds, unless the call is given up before.
     Within(u64, Answer),
-    /// So much time passes at one stroke, as when an instance is frozen, and then there is an answer.
+    /// This much time passes at once, as for a frozen instance, and then there is an answer.
     Frozen(u64, Answer),
     /// Never answers.
     Hang,
     /// Panics.
     Panic,
-    /// While the call is under way something else happens, and then it goes on.
+    /// Another event happens during the call, and then it goes on.
     Meanwhile(Meanwhile, Box<Act>),
 }
 
-/// Something that happens during a call.
+/// An event during a call.
 #[derive(Clone)]
 pub(crate) struct Meanwhile(pub(super) Arc<dyn Fn(&World) + Send + Sync>);
 
@@ -42,7 +42,7 @@ impl Act {
     }
 }
 
-/// What the service does when the script is at its end, by the time in milliseconds since the start.
+/// The service's reaction after the end of the script, by the time in milliseconds since the start.
 pub(super) struct Behaviour(pub(super) Box<dyn Fn(u64) -> Act + Send + Sync>);
 
 impl fmt::Debug for Behaviour {
@@ -54,7 +54,7 @@ impl fmt::Debug for Behaviour {
 /// One call as the service saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Which of the service objects, in the order in which they were made.
+    /// The number of the service object, in the order of their making.
     pub(crate) object: usize,
     pub(crate) direction: Direction,
     pub(crate) step: String,

@@ -64,7 +64,7 @@ fn f24_after_a_lost_reply_a_repeat_is_answered_from_the_memo() {
 
 #[test]
 fn f25_a_call_whose_answer_is_lost_is_made_again_with_the_same_key() {
-    // Nobody can do better for a service without keys. With keys there is one effect.
+    // Without keys, two effects cannot be avoided. With keys there is one effect.
     for world in [keyless([Act::Hang, Act::Answer(done())]), World::new([Act::Hang, Act::Answer(done())])] {
         assert!(!world.instance().handle_one(request()));
         let seen = world.seen();
@@ -85,8 +85,8 @@ fn f28_a_result_that_comes_after_the_deadline_is_remembered_in_silence() {
 
 #[test]
 fn f32_the_same_request_in_two_instances_at_once_has_one_effect() {
-    let twin = |world: &World| assert!(world.instance().handle_one(request()), "put off");
-    let world = keyless([Act::after(twin, Act::Answer(done()))]);
+    let duplicate = |world: &World| assert!(world.instance().handle_one(request()), "parked");
+    let world = keyless([Act::after(duplicate, Act::Answer(done()))]);
     assert!(!world.instance().handle_one(request()));
     assert_eq!((effects(&world), world.outcomes()), ((1, 0), vec![receipt()]));
     assert_eq!(world.returned(), [("payment".to_owned(), 1_000)]);
@@ -95,13 +95,14 @@ fn f32_the_same_request_in_two_instances_at_once_has_one_effect() {
 }
 
 #[test]
-fn f32_a_twin_without_time_to_wait_leaves_the_reply_to_the_call_that_is_under_way() {
-    let twin = |world: &World| {
+fn f32_a_duplicate_without_time_to_wait_leaves_the_reply_to_the_call_that_is_under_way() {
+    let duplicate = |world: &World| {
         world.pass_ms(9_100);
         assert!(!world.instance().handle_one(request()), "let go");
         assert!(world.replies().is_empty() && world.returned().is_empty());
     };
-    let world = keyless([Act::after(twin, Act::Answer(done()))]).with_policy(|policy| policy.call_timeout_ms = 10_000);
+    let world =
+        keyless([Act::after(duplicate, Act::Answer(done()))]).with_policy(|policy| policy.call_timeout_ms = 10_000);
     assert!(!world.instance().handle_one(request()));
     assert_eq!((effects(&world), world.outcomes()), ((1, 0), vec![receipt()]));
 }
@@ -112,7 +113,7 @@ fn f33_an_orphaned_claim_expires_and_the_call_is_made() {
     // An instance claims the key and dies before it calls.
     world.orphan_claim(&request().idempotency_key, 5_000);
     let instance = world.instance();
-    assert!(instance.handle_one(request()), "put off");
+    assert!(instance.handle_one(request()), "parked");
     assert_eq!(effects(&world), (0, 0));
     world.pass_ms(5_000);
     assert!(instance.handle(again()).is_empty());
@@ -120,7 +121,7 @@ fn f33_an_orphaned_claim_expires_and_the_call_is_made() {
 }
 
 #[test]
-fn f14_whoever_is_held_up_until_its_claim_is_over_claims_again_before_it_calls() {
+fn f14_a_request_delayed_until_its_claim_is_over_claims_again_before_it_calls() {
     let world = keyless([Act::Answer(done())]);
     // Its call may take 5 s, so its claim lasts as long; it is written only after 6 s.
     world.when_memo_is_set(|world| world.pass_ms(6_000));
@@ -130,18 +131,18 @@ fn f14_whoever_is_held_up_until_its_claim_is_over_claims_again_before_it_calls()
 }
 
 #[test]
-fn f32_whoever_lost_its_claim_does_not_give_back_that_of_the_twin() {
+fn f32_a_request_that_lost_its_claim_does_not_release_that_of_the_duplicate() {
     let undo = Request { complete_by: START.plus_ms(60_000), budget_ms: 60_000, ..undo() };
     let key = undo.idempotency_key.clone();
-    let twin_claims = move |world: &World| {
+    let duplicate_claims = move |world: &World| {
         world.pass_ms(5_000);
         world.orphan_claim(&key, 30_000);
     };
-    let world = keyless([Act::Answer(done()), Act::after(twin_claims, Act::Hang)]);
+    let world = keyless([Act::Answer(done()), Act::after(duplicate_claims, Act::Hang)]);
     assert!(!world.instance().handle_one(request()));
-    assert!(world.instance().handle_one(undo.clone()), "it waits for the twin");
-    let twin = MemoState::InProgress(START.plus_ms(5_000 + 30_000));
-    assert_eq!((world.memo_state(&undo.idempotency_key), effects(&world)), (Some(twin), (1, 1)));
+    assert!(world.instance().handle_one(undo.clone()), "it waits for the duplicate");
+    let duplicate = MemoState::InProgress(START.plus_ms(5_000 + 30_000));
+    assert_eq!((world.memo_state(&undo.idempotency_key), effects(&world)), (Some(duplicate), (1, 1)));
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn an_output_over_the_limit_has_its_effect_once_however_often_the_step_is_asked_
     }
     assert_eq!(effects(&world), (1, 0));
     assert_eq!(world.outcomes().iter().map(code).collect::<Vec<_>>(), [OUTPUT_TOO_LARGE; 4]);
-    // What was done can still be taken back: that is the second call.
+    // The second call: the work can still be undone.
     let undo = Request { complete_by: START.plus_ms(200_000), ..undo() };
     assert!(!world.instance().handle_one(undo));
     assert_eq!((effects(&world).1, forward_memo(&world)), (1, Some(MemoState::Undone)));
@@ -235,7 +236,7 @@ fn f45_a_forward_call_after_its_undo_is_refused() {
 #[test]
 fn f45_an_undo_waits_for_a_forward_call_that_is_under_way() {
     let undo_meanwhile = |world: &World| {
-        assert!(world.instance().handle_one(undo()), "put off");
+        assert!(world.instance().handle_one(undo()), "parked");
         assert_eq!(effects(world), (1, 0));
     };
     let world = keyless([Act::after(undo_meanwhile, Act::Answer(done())), Act::Answer(done())]);
@@ -276,7 +277,7 @@ fn f48_a_forward_call_with_unknown_outcome_is_undone_all_the_same() {
 fn f47_an_undo_that_died_after_its_mark_is_not_taken_for_an_empty_one() {
     let world = keyless([Act::Answer(done()), Act::Hang, Act::Answer(done())]);
     assert!(!world.instance().handle_one(request()));
-    // Marked, called, and no answer until the deadline.
+    // Marked and called, without an answer until the deadline.
     let short = Request { complete_by: START.plus_ms(1_000), ..undo() };
     assert!(!world.instance().handle_one(short));
     assert_eq!(forward_memo(&world), Some(MemoState::Undone));
@@ -313,7 +314,7 @@ fn a_probe_that_finds_its_key_taken_lets_another_request_probe() {
     world.instance().handle_one(other.clone());
     world.pass_ms(500);
     world.when_memo_is_set(|world| world.orphan_claim(&request().idempotency_key, 5_000));
-    assert!(world.instance().handle_one(request()), "put off");
+    assert!(world.instance().handle_one(request()), "parked");
     assert_eq!(world.breaker(), Breaker::Open);
     world.play([Act::Answer(done())]);
     assert!(!world.instance().handle_one(other));
@@ -335,7 +336,7 @@ fn a_result_that_cannot_be_written_down_is_replied_after_some_tries() {
     let world = keyless([Act::after(|world| world.down("memos"), Act::Answer(done()))]);
     assert!(!world.instance().handle_one(request()));
     assert_eq!((world.outcomes(), world.slept_ms()), (vec![receipt()], vec![100; 3]));
-    // One that can be written at the second try is.
+    // A memo that can be written at the second try is written.
     let world = keyless([Act::after(|world| world.fail_once("memos.set_memo"), Act::Answer(done()))]);
     assert!(!world.instance().handle_one(request()));
     assert_eq!(forward_memo(&world), Some(MemoState::Completed(receipt())));

@@ -1,8 +1,8 @@
-//! The rules of an agent and the faults that it withstands, each under its name.
+//! The rules of an agent, and the faults that it withstands.
 
-mod crowds;
 mod memos;
 mod outages;
 mod parks;
+mod queued;
 mod release;
 mod requests;

@@ -1,4 +1,4 @@
-//! A service that fails: its breaker over all instances, and what becomes of the requests meanwhile.
+//! A failing service: its breaker over all instances, and the requests during the outage.
 
 use std::iter::repeat_n;
 
@@ -45,7 +45,7 @@ fn f30_an_instance_that_is_recycled_finds_the_breaker_still_open() {
 
 #[test]
 fn f30_of_ten_instances_one_probes_when_the_breaker_is_half_open() {
-    // While the probe is under way the nine others, and one that has just started, are given a request each.
+    // While the probe is in flight, each of the nine others and a new instance get a request.
     let others = |world: &World| {
         for _ in 0..10 {
             assert!(world.instance().handle_one(patient()), "parked");
@@ -66,7 +66,7 @@ fn of_instances_that_all_know_that_the_probe_is_due_the_one_that_wins_the_write_
     for instance in &instances {
         assert!(instance.handle_one(patient()));
     }
-    // All of them have the record in their cache now, and go by it for a second.
+    // All of them have the record in their cache now, and trust it for a second.
     world.pass_ms(1);
     for instance in &instances {
         assert!(instance.handle_one(patient()));
@@ -77,7 +77,7 @@ fn of_instances_that_all_know_that_the_probe_is_due_the_one_that_wins_the_write_
 
 #[test]
 fn a_probe_that_is_never_heard_of_again_is_followed_by_another() {
-    // The instance dies in its probe: what it would have written is lost.
+    // The instance dies in its probe: its write is lost.
     let dies = Act::after(|world| world.down("services"), Act::Hang);
     let world = with_open_breaker([dies, Act::Answer(done())]);
     world.pass_ms(4_000);
@@ -106,7 +106,7 @@ fn a_permanent_no_is_a_sign_of_life() {
     world.pass_ms(4_000);
     assert!(!world.instance().handle_one(patient()));
     assert_eq!(world.breaker(), Breaker::Closed);
-    // And it ends a row of failures.
+    // It also ends a row of failures.
     let no = || Act::Answer(Answer::fail("card_declined", "no"));
     let world = World::new([Act::Answer(retry()), Act::Answer(retry()), no(), Act::Answer(retry()), no()])
         .with_policy(sensitive);
@@ -247,7 +247,7 @@ fn a_parked_request_whose_deadline_comes_is_deferred_and_not_silent() {
     let short = Request { complete_by: START.plus_ms(4_400), budget_ms: 4_400, ..request() };
     assert!(!world.instance().handle_one(short.clone()), "the message is let go");
     assert_eq!(world.replies(), [short.reply(Outcome::Deferred(Deferral { wait_ms: 4_000 }))]);
-    // One that comes back when no call may start any more, but a reply may.
+    // A request that comes back too late for a call, but in time for a reply.
     world.pass_ms(3_950);
     assert!(world.instance().handle(redelivered(2, short)).is_empty());
     assert_eq!(world.outcomes()[1], Outcome::Deferred(Deferral { wait_ms: 50 }));
@@ -262,7 +262,7 @@ fn a_request_that_waited_is_deferred_even_if_the_service_recovered_meanwhile() {
     let waited = Request { complete_by: START.plus_ms(4_400), budget_ms: 4_400, ..request() };
     assert!(world.instance().handle(redelivered(2, waited)).is_empty());
     assert!(matches!(world.outcomes().as_slice(), [Outcome::Done(_), Outcome::Deferred(_)]));
-    // One that was sent after the recovery has only itself to blame.
+    // A request that was sent after the recovery did not wait for the service.
     let late = Request { complete_by: START.plus_ms(4_400), budget_ms: 300, ..request() };
     assert!(world.instance().handle(redelivered(2, late)).is_empty());
     assert_eq!(world.replies().len(), 2);
@@ -323,7 +323,7 @@ fn failures_that_an_instance_kept_to_itself_end_with_the_outage() {
     world.pass_ms(4_000);
     world.play([Act::Answer(done()), Act::Answer(retry())]);
     assert!(!opener.handle_one(patient()), "the probe");
-    // One failure before the outage and one after it are no two in a row.
+    // One failure before the outage and one after it are not two in a row.
     instance.handle_one(patient());
     assert_eq!(world.health_record().unwrap().failures_in_a_row, 0);
 }
@@ -351,7 +351,7 @@ fn f29_after_the_deadline_there_is_silence_also_while_it_is_open() {
 
 #[test]
 fn waiting_for_the_service_does_not_use_up_the_retries() {
-    // Parked fifty times, and then called again with its whole patience: two failures and a success.
+    // Parked fifty times, and then called with its full patience: two failures and a success.
     let world = with_open_breaker([Act::Answer(done())]);
     let world = world.with_policy(|policy| policy.retries_max = 2);
     world.pass_ms(4_000);
@@ -429,7 +429,7 @@ fn with_the_health_out_of_reach_an_instance_has_a_breaker_of_its_own() {
     world.play([Act::Answer(done()), Act::Answer(done())]);
     assert!(!instance.handle_one(patient()));
     assert!(!instance.handle_one(patient()));
-    // What is stored counts again as soon as it can be read.
+    // The stored record counts again as soon as it can be read.
     world.all_up();
     world.pass_ms(1_000);
     world.play([Act::Answer(done())]);

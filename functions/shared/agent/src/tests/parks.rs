@@ -1,4 +1,4 @@
-//! Which requests may wait on the queue, and what becomes of those that may not.
+//! The requests that may be parked, and the end of the others.
 
 use domain::backoff::BackoffPolicy;
 use domain::message::{Deferral, Delivery, Outcome, Request, idempotency_key};
@@ -71,7 +71,7 @@ fn a_wait_in_the_invocation_needs_no_slack_and_every_one_on_the_queue_does() {
 }
 
 #[test]
-fn a_wait_for_a_twin_leaves_time_to_wake_late_too() {
+fn a_wait_for_a_duplicate_leaves_time_to_wake_late_too() {
     let keyless = |policy: &mut Policy| policy.memo = Some(MemoPolicy::default());
     for (at_ms, parked) in [(7_999, true), (8_000, false)] {
         let world = World::new([]).with_policy(keyless);
@@ -100,10 +100,10 @@ fn a_request_that_was_received_too_often_is_deferred_and_parked_no_more() {
         back_off.pass_ms(4_000);
         assert!(back_off.handle(received(2, patient())).is_empty(), "the probe");
         let back_off = back_off.with_policy(|policy| policy.health.failures_to_open = 9);
-        // For a twin.
-        let twin = World::new([]).with_policy(|policy| policy.memo = Some(MemoPolicy::default()));
-        twin.orphan_claim(&request().idempotency_key, 4_000);
-        for (world, wait_ms) in [(health, 4_000), (back_off, 4_000), (twin, 1_000)] {
+        // For a duplicate.
+        let duplicate = World::new([]).with_policy(|policy| policy.memo = Some(MemoPolicy::default()));
+        duplicate.orphan_claim(&request().idempotency_key, 4_000);
+        for (world, wait_ms) in [(health, 4_000), (back_off, 4_000), (duplicate, 1_000)] {
             let (returned, replies) = (world.returned().len(), world.replies().len());
             assert_eq!(!world.handle(received(receive_count, patient())).is_empty(), parked, "{receive_count}");
             assert_eq!(world.returned().len() - returned, usize::from(parked), "{receive_count}");
@@ -118,7 +118,7 @@ fn a_request_that_was_received_too_often_is_deferred_and_parked_no_more() {
 
 #[test]
 fn retries_are_used_up_before_a_message_was_received_too_often() {
-    // Otherwise a deferral would start their count afresh, for ever.
+    // Otherwise each deferral would start their count afresh, for ever.
     let world = World::new([busy(4_000)]).with_policy(|policy| policy.retries_max = RETRIES_MAX);
     assert!(world.handle(received(PARKED_RECEIVES_MAX, request())).is_empty());
     assert_eq!((world.seen().len(), world.returned().len(), world.replies().len()), (1, 0, 0), "silent");

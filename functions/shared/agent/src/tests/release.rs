@@ -1,4 +1,4 @@
-//! After a recovery those who waited are let through little by little.
+//! After a recovery the parked requests are released gradually.
 
 use domain::backoff::BackoffPolicy;
 use domain::message::{Delivery, Outcome, Request};
@@ -38,20 +38,20 @@ fn calls_by_second(world: &World) -> Vec<usize> {
     by_second
 }
 
-/// Sends so many requests during the outage, to ten instances, and runs for a minute.
+/// Sends this many requests during the outage, to ten instances, and runs for a minute.
 fn run(world: &World, requests: usize) -> Vec<usize> {
     let mut fleet = Fleet::new(world, 10);
     for _ in 0..requests {
         fleet.send(patient());
     }
     fleet.run_until_ms(RECOVERY_MS + 60_000);
-    assert_eq!(fleet.waiting(), 0, "nobody waits for ever");
+    assert_eq!(fleet.waiting(), 0, "every wait ends");
     assert!(world.outcomes().iter().all(|outcome| matches!(outcome, Outcome::Done(_))));
     calls_by_second(world)
 }
 
 #[test]
-fn of_those_that_waited_at_most_so_many_are_released_in_the_first_second_and_twice_as_many_in_the_next() {
+fn a_limited_number_is_released_in_the_first_second_and_twice_as_many_in_the_next() {
     let world = outage(20, 10_000);
     let by_second = run(&world, 2_000);
     for (second, calls) in by_second.iter().enumerate() {
@@ -63,7 +63,7 @@ fn of_those_that_waited_at_most_so_many_are_released_in_the_first_second_and_twi
 }
 
 #[test]
-fn the_rate_stays_at_the_most_that_the_policy_allows_until_nobody_waits() {
+fn the_rate_stays_at_the_policy_maximum_until_no_request_waits() {
     let world = outage(5, 40);
     let by_second = run(&world, 600);
     assert!(by_second.iter().all(|calls| *calls <= 40), "{by_second:?}");
@@ -103,7 +103,7 @@ fn the_permits_of_a_second_cost_at_most_ten_writes() {
 }
 
 #[test]
-fn once_nobody_waits_the_record_is_plain_and_nothing_is_written_any_more() {
+fn once_no_request_waits_the_record_is_plain_and_the_writes_end() {
     let world = outage(20, 10_000);
     run(&world, 50);
     let instance = world.instance();

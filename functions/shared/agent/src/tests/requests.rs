@@ -10,7 +10,7 @@ use domain::task::Direction;
 use crate::testing::{Act, START, World, delivery, done, drive, json, request, retry};
 use crate::{Agent, Answer, OUTPUT_TOO_LARGE, Policy, WAIT_IN_INVOCATION_MS_MAX};
 
-/// One request in its first delivery; whether it is to be delivered again.
+/// Whether one request in its first delivery is to be delivered again.
 fn handle_one(world: &World, request: Request) -> bool {
     !world.handle(vec![delivery("m", request)]).is_empty()
 }
@@ -148,7 +148,7 @@ fn exactly_the_longest_wait_allowed_stays_in_the_invocation() {
 #[test]
 fn retry_after_is_honoured() {
     let busy = |after_ms| Act::Answer(Answer::Retry { after_ms: Some(after_ms), problem: "busy".to_owned() });
-    // The longer of what the service asks for and what the back-off draws.
+    // The longer of the service's wait and the back-off's draw.
     let world = World::new([busy(900), busy(50), Act::Answer(done())]).drawing([0, 2]);
     assert!(!handle_one(&world, request()));
     assert_eq!(world.slept_ms(), [900, 300]);
@@ -180,7 +180,7 @@ fn the_back_off_and_its_count_go_on_over_redeliveries() {
     let world = World::new([Act::Answer(retry()), Act::Answer(done())]).drawing([3]);
     assert!(world.handle(vec![redelivery(3)]).is_empty());
     assert_eq!(world.slept_ms(), [700]);
-    // A count that is used up leaves the one call by which a lost reply is learnt again.
+    // With the count used up, one call is left: it returns a lost reply again.
     for (answer, replies) in [(done(), 1), (retry(), 0)] {
         let world = World::new([Act::Answer(answer)]).with_policy(|policy| policy.retries_max = 3);
         assert!(world.handle(vec![redelivery(1_000)]).is_empty());
@@ -258,7 +258,7 @@ fn f57_a_corrupt_body_fails_alone() {
     let world = World::new([Act::Answer(done()), Act::Answer(done())]);
     assert_eq!(world.handle(vec![delivery("a", request()), corrupt, delivery("c", request())]), ["b"]);
     assert_eq!(world.replies().len(), 2);
-    // All its deliveries, as many as a parked message has, are over before the queue forgets it.
+    // All its deliveries, as many as for a parked message, are over before the queue deletes it.
     assert_eq!(world.returned(), [("payment".to_owned(), 1_000)]);
 }
 

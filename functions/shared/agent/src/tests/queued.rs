@@ -1,4 +1,4 @@
-//! More requests than calls (F31): what waits too long on its queue is given back, and nothing is counted.
+//! More requests than calls (F31): a request that is queued too long is given back, and no failure is counted.
 
 use domain::message::{Deferral, Delivery, Outcome, Request};
 
@@ -22,12 +22,12 @@ fn f31_a_request_that_waited_half_its_time_is_given_back_without_a_call() {
 }
 
 #[test]
-fn the_wait_of_a_crowd_grows_with_each_attempt_and_not_for_ever() {
+fn the_wait_of_a_queued_request_grows_with_each_attempt_and_not_for_ever() {
     let third = Request { attempt: 3, ..request() };
-    let crowded = world([]).drawing([29_999]);
-    crowded.pass_ms(6_000);
-    crowded.handle(vec![delivery("m", third)]);
-    assert_eq!(crowded.outcomes(), [Outcome::Deferred(Deferral { wait_ms: 29_999 })], "up to three times the budget");
+    let queued = world([]).drawing([29_999]);
+    queued.pass_ms(6_000);
+    queued.handle(vec![delivery("m", third)]);
+    assert_eq!(queued.outcomes(), [Outcome::Deferred(Deferral { wait_ms: 29_999 })], "up to three times the budget");
     let eleventh = Request { attempt: 11, ..request() };
     let called = world([Act::Answer(done())]);
     called.pass_ms(6_000);
@@ -36,7 +36,7 @@ fn the_wait_of_a_crowd_grows_with_each_attempt_and_not_for_ever() {
 }
 
 #[test]
-fn a_request_that_was_taken_up_before_is_not_crowded_out() {
+fn a_request_that_was_taken_up_before_is_not_sent_back() {
     let world = world([Act::Answer(done())]);
     world.pass_ms(8_000);
     world.handle(vec![Delivery { receive_count: 2, ..delivery("m", request()) }]);
