@@ -9,8 +9,8 @@ use crate::policy::Policy;
 /// The retries of one request so far.
 ///
 /// A message carries no memory of earlier deliveries, except their number. Each of them ended with a wait on the
-/// queue, which was a retry. (A fault of the infrastructure counts too; more patience does no harm there.) So the n-th delivery starts with
-/// n - 1 retries behind it. Its back-off starts at the slot that belongs to them. Retries that an
+/// queue, which was a retry. (A fault of the infrastructure counts too; more patience does no harm there.) So the n-th
+/// delivery starts with n - 1 retries behind it. Its back-off starts at the slot that belongs to them. Retries that an
 /// earlier delivery made within its invocation are forgotten. So a delivery begins more patient than the one before it
 /// began, not than that one ended.
 ///
