@@ -1,4 +1,4 @@
-//! The instances of the functions, and how an invocation of each begins.
+//! The instances of the functions, and the start of their invocations.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use super::services::Remote;
 use super::shapes::AGENTS;
 use super::state::{Shared, State};
 
-/// A function that runs by itself.
+/// The function of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Takes what is on this queue.
+    /// Consumes this queue.
     Takes(usize),
-    /// Supervises, by its number.
+    /// Supervisor with this number.
     Supervises(usize),
-    /// Opens the API.
+    /// Serves the API.
     ApiConfig,
 }
 
@@ -44,19 +44,19 @@ impl Role {
     }
 }
 
-/// An order, the place of a step, and an attempt.
+/// An order, a step index and an attempt.
 type Attempt = (OrderId, usize, u32);
 type MakeRemote = Box<dyn Fn() -> Remote + Send + Sync>;
 
 /// One instance.
 pub struct Slot {
-    /// What it does.
+    /// Its function.
     pub role: Role,
-    /// The invocation under way.
+    /// The invocation in flight.
     pub busy: Option<u32>,
-    /// It is not there yet.
+    /// It is still starting.
     pub is_starting: bool,
-    /// It makes way for a new one as soon as it is free.
+    /// It is replaced as soon as it is free.
     pub is_old: bool,
     name: Arc<str>,
     skew_ms: i64,
@@ -66,7 +66,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// A new instance, with a clock and a memory of its own.
+    /// A new instance, with its own clock and memory.
     pub fn new(shared: &Shared, role: Role, number: usize, generation: u32) -> Self {
         let (name, skew_ms, instance) = {
             let mut state = shared.lock();
@@ -87,7 +87,7 @@ impl Slot {
         Self { role, busy: None, is_starting: false, is_old: false, name, skew_ms, generation, instance, agent }
     }
 
-    /// The instance that takes its place.
+    /// Its replacement.
     #[must_use]
     pub fn successor(&self, shared: &Shared, number: usize) -> Self {
         Self::new(shared, self.role, number, self.generation + 1)
@@ -99,13 +99,13 @@ impl Slot {
         &self.name
     }
 
-    /// How far its clock is off, in milliseconds.
+    /// The error of its clock, in milliseconds.
     #[must_use]
     pub const fn skew_ms(&self) -> i64 {
         self.skew_ms
     }
 
-    /// The ports of an invocation of it.
+    /// The ports of one of its invocations.
     #[must_use]
     pub fn ports(&self, shared: &Shared, invocation: u32) -> Ports {
         let phase = Arc::new(AtomicU8::new(BETWEEN));
@@ -140,13 +140,13 @@ impl Slot {
         }
     }
 
-    /// A run of the supervisor: what is due, and the jobs of operators.
+    /// A run of the supervisor: due orders and bulk jobs.
     #[must_use]
     pub fn supervises(&self, ports: Ports, tick_ms: u64, has_jobs: bool) -> Work {
         let instance = self.instance.clone();
         let settings = Settings { tick_ms, ..Settings::default() };
         Box::pin(async move {
-            // What it could not reach the next run comes back to.
+            // The next run retries what this one could not reach.
             let _ = supervisor::handle(&ports, &instance, &settings).await;
             if has_jobs {
                 let _ = supervisor::bulk(&ports, &instance, &settings).await;
@@ -156,7 +156,7 @@ impl Slot {
     }
 }
 
-/// The attempts that requests are about, each with the longest time that any of them leaves, in milliseconds.
+/// The attempts of the requests, each with its longest budget in milliseconds.
 fn budgets(given: &[Given]) -> BTreeMap<Attempt, (Try, u64)> {
     let mut budgets = BTreeMap::new();
     for request in given.iter().filter_map(|given| decode::<Request>(given.body.as_bytes()).ok()) {
@@ -169,7 +169,7 @@ fn budgets(given: &[Given]) -> BTreeMap<Attempt, (Try, u64)> {
 }
 
 impl Ports {
-    /// The auditor sees which attempts an agent's instance begins to work on, and for how long.
+    /// Shows the auditor the attempts that an agent's instance starts, and their budgets.
     fn begin_attempts(&self, budgets: BTreeMap<Attempt, (Try, u64)>) {
         let mut state = self.shared.lock();
         let clock_ms = state.clock(self.who.skew_ms).epoch_ms();
@@ -192,7 +192,7 @@ fn agent(shared: &Shared, place: usize, name: Arc<str>, skew_ms: i64) -> Agent<M
 }
 
 impl State {
-    /// How far the clock of a new instance is off, in milliseconds.
+    /// The clock error of a new instance, in milliseconds.
     fn draw_skew(&mut self) -> i64 {
         let most_ms = self.setup.skew_ms;
         if self.is_calm || most_ms == 0 {

@@ -1,4 +1,4 @@
-//! After the faults: operators see to what waits for them, everything comes to an end, and that is looked at.
+//! The phase after the faults: operators act, every order ends, and the end state is checked.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use super::setup::Setup;
 use super::state::Event;
 use super::world::World;
 
-/// Between two looks at first, in milliseconds.
+/// The first pause between two checks, in milliseconds.
 const LOOK_MS: u64 = 60_000;
-/// The latest that a message can be: sent at the end of the faults, hours late, dead then and sent back hours later.
+/// The longest delay of a message: it is hours late, becomes a dead letter, and is redriven hours later.
 const LATE_MS_MAX: u64 = 8 * 3_600_000;
-/// How often operators see to the same order.
+/// The most commands of operators for one order.
 const ACTS_MAX: u32 = 2;
 
-/// How far it is with the end.
+/// The progress of this phase.
 #[derive(Debug, Default)]
 pub struct Calm {
     since_ms: i64,
-    /// How often operators saw to an order; those they leave as they are count as seen to for good.
+    /// Operators' commands by order. An order that they leave alone counts as handled for good.
     acts: BTreeMap<OrderId, u32>,
 }
 
@@ -44,11 +44,11 @@ impl World {
         for invocation in 0..self.executor.next_number() {
             self.executor.resume(invocation);
         }
-        // Clocks are right from now on: instances whose clocks are wrong make way.
+        // Clocks are right from now on: instances with wrong clocks are replaced.
         self.recycle(1_000);
     }
 
-    /// Looks whether it is over, and what operators have to do.
+    /// Checks whether the phase is over, and lets operators act.
     pub(super) fn look(&mut self) {
         let (is_quiet, bound_ms) = {
             let mut state = self.shared.lock();
@@ -69,13 +69,13 @@ impl World {
             drop(state);
             return self.end();
         }
-        // Ever more rarely: what is left then are messages that are hours late.
+        // The pauses grow: only messages that are hours late are left.
         let since_ms = state.now_ms.abs_diff(self.calm.since_ms);
         state.after((since_ms / 4).clamp(LOOK_MS, 10 * LOOK_MS), Event::Look);
     }
 
-    /// Operators resume what is paused, and see to what is in `Error`: resubmit it, cancel it or leave it. Gives how many
-    /// orders they saw to.
+    /// Operators resume paused orders, and resubmit, cancel or leave orders in `Error`. Returns the number of orders acted
+    /// on.
     fn operate(&mut self) -> usize {
         let mut commands: Vec<(OrderId, Action)> = Vec::new();
         {
@@ -107,8 +107,8 @@ impl World {
     }
 }
 
-/// Within how long every order ends once faults stop: its attempts' limits, graces, back-offs and supervisor's periods in
-/// both directions, and what messages and instances left behind, in milliseconds.
+/// The time within which every order ends after the faults, in milliseconds. It sums limits, graces, back-offs and
+/// supervisor periods in both directions, and the delays of messages and instances.
 fn bound_ms(setup: &Setup) -> i64 {
     let of = |workflow: &Workflow| -> u64 {
         let patience = &workflow.supervision;
@@ -117,18 +117,18 @@ fn bound_ms(setup: &Setup) -> i64 {
             patience.grace_ms + patience.backoff.wait_ms_max() + patience.wake_lost_after_ms + setup.tick_ms;
         let attempts = workflow.steps.iter().map(|rule| {
             let attempt_ms = 2 * rule.complete_within_ms + between_ms + doubt_ms + setup.visibility_ms;
-            // Forward and back.
+            // Forward and undo.
             2 * u64::from(rule.max_failures + 1) * attempt_ms
         });
         attempts.sum()
     };
     let longest_ms = setup.shape.versions().map(of).max().unwrap_or(0);
-    // Instances that start, breakers that are open, messages that are hidden, and clocks that were wrong until now.
+    // Starting instances, open circuit breakers, hidden messages, and clocks that were wrong until now.
     let rest_ms = 120_000 + 4 * setup.visibility_ms + 3 * setup.skew_ms + 10 * setup.tick_ms;
     i64::try_from(longest_ms + rest_ms).unwrap_or(i64::MAX)
 }
 
-/// The longest pause before something is told again, in milliseconds.
+/// The longest pause before a notice is sent again, in milliseconds.
 fn resend_ms(setup: &Setup) -> i64 {
     let pauses_ms = setup.shape.versions().map(|workflow| workflow.supervision.resend_after_ms << 8);
     i64::try_from(pauses_ms.max().unwrap_or(0)).unwrap_or(i64::MAX)

@@ -1,4 +1,4 @@
-//! Those who post orders, and post again until they are told that the order is accepted.
+//! Customers: each posts an order again and again until it is accepted.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use super::setup::Setup;
 use super::state::{Event, Shared};
 use super::world::{Job, World};
 
-/// The reply channels there are.
+/// The registered reply channels.
 const CHANNELS: [&str; 2] = ["shop", "desk"];
 
-/// One customer, with one order in mind.
+/// One customer with one order.
 #[derive(Debug, Clone)]
 struct Customer {
     document: Bytes,
@@ -28,7 +28,7 @@ struct Customer {
     key: Option<String>,
     is_content: bool,
     tries: u32,
-    /// When it posted last, in milliseconds since the world began.
+    /// The last post, in milliseconds since the start of the world.
     posted_ms: i64,
 }
 
@@ -41,7 +41,7 @@ pub struct Customers {
 }
 
 impl Customers {
-    /// Those of a world, who will post within some time.
+    /// The customers of a world, who post within a given time.
     pub fn draw(shared: &Shared, setup: &Setup) -> Self {
         let mut customers =
             Self { all: Vec::new(), api_config: Arc::new(ApiConfig::new(CHANNELS)), name: "customer".into() };
@@ -78,13 +78,13 @@ impl Customers {
         self.all.push(Customer { document, fingerprint, key, is_content: false, tries: 0, posted_ms: 0 });
     }
 
-    /// Whether all were told that their orders are accepted, or refused for good.
+    /// Whether every order is accepted, or refused for good.
     #[must_use]
     pub fn are_content(&self) -> bool {
         self.all.iter().all(|customer| customer.is_content)
     }
 
-    /// What customers and operators talk to.
+    /// The API for customers and operators.
     #[must_use]
     pub fn api_config(&self) -> Arc<ApiConfig> {
         self.api_config.clone()
@@ -127,7 +127,7 @@ impl World {
         self.jobs.insert(invocation, Job::ApiConfig(ask));
     }
 
-    /// A customer hears what became of a post, or nothing.
+    /// A customer gets the answer to a post, or none.
     pub(super) fn order_answered(&mut self, number: usize, response: Option<&Response<Bytes>>) {
         let shared = self.shared.clone();
         let mut state = shared.lock();

@@ -1,5 +1,4 @@
-//! Runs invocations: futures that are polled when what they wait for is there, and not before. Here instances are killed
-//! and paused.
+//! Runs invocations: futures that are polled only when they can progress. Instances are killed and paused here.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -18,10 +17,10 @@ use super::faults::Fault;
 use super::ports::{AFTER, BEFORE};
 use super::state::{Event, Shared, State};
 
-/// What an invocation comes to.
+/// The outcome of an invocation.
 #[derive(Debug)]
 pub enum Done {
-    /// A batch, but for these.
+    /// A batch, with these failures.
     Batch(Failures),
     /// A run of the supervisor.
     Ran,
@@ -32,7 +31,7 @@ pub enum Done {
 /// The work of an invocation.
 pub type Work = Pin<Box<dyn Future<Output = Done> + Send>>;
 
-/// How it goes on with an invocation that was polled.
+/// The result of a poll.
 #[derive(Debug)]
 pub enum Went {
     /// It waits, or is paused.
@@ -41,7 +40,7 @@ pub enum Went {
     Ended(Done),
     /// Its instance died.
     Died,
-    /// It panicked, outside of what a handler catches.
+    /// It panicked, and no handler caught the panic.
     Panicked(String),
 }
 
@@ -49,12 +48,12 @@ struct Task {
     work: Work,
     call: Arc<Call>,
     phase: Arc<AtomicU8>,
-    /// Somebody called while it was paused.
+    /// It was woken while it was paused.
     is_called: bool,
     is_paused: bool,
 }
 
-/// The invocations that are under way.
+/// The invocations in flight.
 #[derive(Default)]
 pub struct Executor {
     tasks: Vec<Option<Task>>,
@@ -86,13 +85,13 @@ impl Executor {
         u32::try_from(self.tasks.len()).unwrap_or(u32::MAX)
     }
 
-    /// Whether an invocation is under way.
+    /// Whether an invocation is in flight.
     #[must_use]
     pub fn is_alive(&self, invocation: u32) -> bool {
         self.tasks.get(invocation as usize).is_some_and(Option::is_some)
     }
 
-    /// Begins the next invocation.
+    /// Starts the next invocation.
     pub fn begin(&mut self, work: Work, phase: Arc<AtomicU8>) {
         let invocation = self.next_number();
         let call = Arc::new(Call { invocation, ready: self.ready.clone(), is_queued: AtomicBool::new(false) });
@@ -100,13 +99,13 @@ impl Executor {
         self.tasks.push(Some(Task { work, call, phase, is_called: false, is_paused: false }));
     }
 
-    /// An invocation that can go on, if there is one.
+    /// An invocation that can progress, if any.
     #[must_use]
     pub fn next(&self) -> Option<u32> {
         self.ready.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 
-    /// Lets a paused invocation go on.
+    /// Resumes a paused invocation.
     pub fn resume(&mut self, invocation: u32) {
         if let Some(Some(task)) = self.tasks.get_mut(invocation as usize)
             && std::mem::take(&mut task.is_paused)
@@ -116,7 +115,7 @@ impl Executor {
         }
     }
 
-    /// Polls an invocation, unless it is paused or dies just here.
+    /// Polls an invocation, unless it is paused or killed here.
     pub fn poll(&mut self, invocation: u32, shared: &Shared) -> Went {
         let Some(Some(task)) = self.tasks.get_mut(invocation as usize) else { return Went::On };
         task.call.is_queued.store(false, Ordering::Relaxed);
@@ -191,7 +190,7 @@ fn outcome(state: &mut State, phase: u8) -> Outcome {
     Outcome::Lives
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without words".to_owned())

@@ -1,10 +1,10 @@
-//! What goes wrong: the closed list of faults, which of them a world has and how often, and how often each struck.
+//! The closed list of faults, the faults of a world and their rates, and the count of each.
 
 use super::rng::Rng;
 
 macro_rules! faults {
     ($($(#[doc = $doc:literal])+ $fault:ident = $name:literal, $usual:literal;)+) => {
-        /// Something that goes wrong in a world, on purpose.
+        /// An injected fault.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Fault {
             $($(#[doc = $doc])+ $fault,)+
@@ -14,7 +14,7 @@ macro_rules! faults {
             /// All of them.
             pub const ALL: [Self; [$(Self::$fault),+].len()] = [$(Self::$fault),+];
 
-            /// What a person calls it.
+            /// Its name for people.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -22,8 +22,7 @@ macro_rules! faults {
                 }
             }
 
-            /// How often it strikes where it strikes now and then: so many times in 10,000 occasions. Of those that last
-            /// for a while, like an outage, it is the number of times in a world.
+            /// Its usual rate: times in 10,000 occasions. For a lasting fault such as an outage: times in a world.
             const fn usual(self) -> u64 {
                 match self {
                     $(Self::$fault => $usual,)+
@@ -44,7 +43,7 @@ faults! {
     Delayed = "message delayed for hours", 80;
     /// A send fails and nothing is queued.
     SendFailed = "send failed", 200;
-    /// A send is done and its answer is lost.
+    /// A send succeeds and its answer is lost.
     SendAnswerLost = "send done, answer lost", 200;
     /// The answer about a whole batch is lost.
     BatchAnswerLost = "answer of a batch lost", 200;
@@ -54,71 +53,71 @@ faults! {
     QueueAway = "a queue away for minutes", 2;
     /// A function is throttled until a message is a dead letter.
     Buried = "function throttled until the message is a dead letter", 60;
-    /// A dead letter is sent back to its queue, hours later.
+    /// A dead letter is redriven to its queue, hours later.
     Redriven = "dead letter redriven, hours later", 3_000;
-    /// A body that nobody can read.
+    /// An unreadable body.
     Poisoned = "poison body", 3;
     /// A reply that no agent sent.
     Forged = "forged reply", 6;
-    /// A message is delivered again while its first delivery is at work.
+    /// A message is delivered again while its first delivery is in flight.
     Overlapped = "visibility lapsed during the work", 0;
     /// A write fails and nothing is written.
     WriteFailed = "write failed", 200;
-    /// A write is done and its answer is lost.
+    /// A write succeeds and its answer is lost.
     WriteAnswerLost = "write done, answer lost", 250;
-    /// A write is done, its answer is lost, and the client library writes again by itself.
+    /// A write succeeds, its answer is lost, and the client library retries by itself.
     WriteRetried = "write retried, meets its own nonce", 250;
-    /// A write is answered with a conflict that there is not.
+    /// A write is answered with a false conflict.
     ConflictInjected = "conflict injected", 250;
     /// A call of the store is throttled.
     Throttled = "store throttled", 150;
     /// The store cannot be reached for minutes.
     StoreAway = "store away for minutes", 2;
-    /// The index shows what was true some time ago.
+    /// The index is stale.
     IndexStale = "index read stale", 3_000;
-    /// The index shows an order that is not due any more.
+    /// The index shows an order that is no longer due.
     IndexGhost = "index showed a ghost", 0;
     /// An instance dies before a call of a port takes effect.
     KilledBefore = "instance killed before an effect", 20;
-    /// An instance dies when a call took effect, before its answer.
+    /// An instance dies after a call took effect, before its answer.
     KilledAfter = "instance killed after an effect", 20;
     /// An instance dies somewhere else.
     KilledBetween = "instance killed between two calls", 20;
-    /// An instance stands still for a while.
+    /// An instance pauses for a while.
     Paused = "instance paused", 15;
-    /// An instance stands still until its attempt is long over.
+    /// An instance pauses until its attempt is long over.
     PausedLong = "instance paused past its re-pend", 8;
     /// Clocks differ by seconds.
     SkewedBySeconds = "clock off by seconds", 1;
     /// Clocks differ by minutes.
     SkewedByMinutes = "clock off by minutes", 1;
-    /// A second version of the workflow is deployed in the middle.
+    /// A second version of the workflow is deployed during the run.
     Deployed = "deployment in the middle", 1;
-    /// A lease is given although somebody holds it.
+    /// A lease is granted although it is held.
     TwoLeaders = "two leaders at once", 2_000;
     /// A call of the leases fails, done or not.
     LeaseLost = "lease call lost", 200;
-    /// A tick comes twice.
+    /// A tick is duplicated.
     TickDoubled = "tick doubled", 800;
-    /// Ticks do not come for a while.
+    /// Ticks are absent for a while.
     TickMissed = "tick missed", 800;
     /// A service cannot be reached for minutes or hours.
     ServiceAway = "a service away for minutes or hours", 2;
     /// A service answers that it is busy.
     ServiceBusy = "service busy (503)", 800;
-    /// A service gives no answer, and does nothing.
+    /// A service neither answers nor carries out the call.
     ServiceSilent = "service gave no answer", 400;
-    /// A service does it, and its answer is lost.
+    /// A service carries out the call, and its answer is lost.
     ServiceAnswerLost = "service's answer lost after its effect", 400;
-    /// A service answers when the attempt is over.
+    /// A service answers after the attempt is over.
     ServiceSlow = "service slower than CompleteBy", 300;
-    /// A call reaches its service minutes after it was given up.
+    /// A call reaches its service minutes after its time-out.
     CallLate = "call delivered late", 250;
-    /// A service says no for good.
+    /// A service rejects a call.
     ServiceDeclined = "service declined", 1_200;
-    /// A service says no for good to an undo.
+    /// A service rejects an undo.
     UndoDeclined = "undo declined", 800;
-    /// A service answers more than a task can hold.
+    /// A service's output is larger than a task can hold.
     OutputTooLarge = "output too large", 150;
     /// The client code of a service panics.
     ServicePanicked = "service client panicked", 100;
@@ -138,39 +137,39 @@ faults! {
     EventAnswerLost = "event taken, answer lost", 800;
     /// The table of jobs or dead letters fails.
     RecordsLost = "jobs or letters table failed", 400;
-    /// A customer posts again what was accepted.
+    /// A customer posts an accepted order again.
     PostedAgain = "posted again", 4_000;
     /// A customer posts another document under the same key.
     PostedOther = "another document under the same key", 2_000;
-    /// An operator resubmits in the middle.
+    /// An operator resubmits an unfinished order.
     Resubmitted = "operator resubmitted", 3;
-    /// An operator cancels in the middle.
+    /// An operator cancels an unfinished order.
     Cancelled = "operator cancelled", 1;
-    /// An operator pauses in the middle.
+    /// An operator pauses an unfinished order.
     Held = "operator paused", 1;
-    /// An operator resumes in the middle.
+    /// An operator resumes an unfinished order.
     Resumed = "operator resumed", 2;
-    /// An operator resubmits many at once.
+    /// An operator resubmits many orders as a bulk job.
     BulkResubmitted = "bulk resubmitted", 1;
 }
 
 impl Fault {
-    /// Whether it is not injected by itself but counted where others lead to it.
+    /// Whether it is only counted as a consequence of other faults.
     #[cfg(test)]
     const fn is_consequence(self) -> bool {
         self.usual() == 0
     }
 }
 
-/// How often each fault strikes in one world.
+/// The rate of each fault in one world.
 #[derive(Debug, Clone)]
 pub struct Plan {
     rates: [u64; Fault::ALL.len()],
 }
 
 impl Plan {
-    /// Draws a plan: no faults at all in a few worlds, a handful of faults that strike often in some, and most of them now
-    /// and then in the others. A few at a time find what many together cover up.
+    /// Draws a plan: no faults in a few worlds, a few frequent faults in some, and most faults at low rates in the others.
+    /// A few faults alone find bugs that many faults together hide.
     pub fn draw(rng: &mut Rng) -> Self {
         let mut rates = [0; Fault::ALL.len()];
         match rng.below(20) {
@@ -180,7 +179,7 @@ impl Plan {
                     let fault = rng.pick(&Fault::ALL);
                     rates[fault as usize] = (fault.usual() * rng.between(2, 6)).min(10_000);
                 }
-                // Without these two a step that fails is a rare thing.
+                // Without these two, steps rarely fail.
                 for fault in [Fault::ServiceDeclined, Fault::Cancelled] {
                     if rng.chance(3_000) {
                         rates[fault as usize] = fault.usual();
@@ -212,20 +211,20 @@ impl Plan {
         Self { rates: [0; Fault::ALL.len()] }
     }
 
-    /// How often it strikes: times in 10,000 occasions, or in a world.
+    /// The rate of a fault: times in 10,000 occasions, or in a world.
     #[must_use]
     pub const fn rate(&self, fault: Fault) -> u64 {
         self.rates[fault as usize]
     }
 
-    /// Whether a world has it at all.
+    /// Whether a world has the fault.
     #[must_use]
     pub const fn has(&self, fault: Fault) -> bool {
         self.rate(fault) > 0
     }
 }
 
-/// How often each fault struck.
+/// The count of each fault.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counts([u64; Fault::ALL.len()]);
 
@@ -236,25 +235,25 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// It struck once more.
+    /// Counts a fault.
     pub const fn add(&mut self, fault: Fault) {
         self.0[fault as usize] += 1;
     }
 
-    /// How often it struck.
+    /// The count of a fault.
     #[must_use]
     pub const fn of(&self, fault: Fault) -> u64 {
         self.0[fault as usize]
     }
 
-    /// Adds those of another world.
+    /// Adds the counts of another world.
     pub fn merge(&mut self, other: &Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             *mine += theirs;
         }
     }
 
-    /// Those that never struck.
+    /// The faults that never occurred.
     pub fn missing(&self) -> impl Iterator<Item = Fault> {
         Fault::ALL.into_iter().filter(|fault| self.of(*fault) == 0)
     }

@@ -1,4 +1,4 @@
-//! The program `simulate`: runs many worlds of the simulation, or one again with its trace.
+//! The program `simulate`: runs many worlds of the simulation, or replays one with its trace.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -10,36 +10,36 @@ use clap::Parser;
 use tests::simulation::faults::{Counts, Fault};
 use tests::simulation::{ORDERS, Outcome, run};
 
-/// Runs so many worlds at least before a fault that never struck is a failure.
+/// From this number of worlds on, a fault that never occurred is a failure.
 const SEEDS_FOR_ALL_FAULTS: u64 = 2_000;
 
-/// Runs the real handlers in simulated worlds in which everything goes wrong, and checks that no order is lost and no effect
-/// doubled. Each seed is one world, and the same world each time.
+/// Runs the real handlers in simulated worlds full of faults, and checks that no order is lost and no effect duplicated.
+/// Each seed is one world, the same each time.
 #[derive(Debug, Parser)]
 #[command(name = "simulate")]
 struct Args {
-    /// How many worlds.
+    /// Number of worlds.
     #[arg(long, default_value_t = 10_000)]
     seeds: u64,
     /// The first seed.
     #[arg(long, default_value_t = 0)]
     start: u64,
-    /// Threads; as many as there are processors, unless told.
+    /// Threads; default: the number of processors.
     #[arg(long)]
     jobs: Option<usize>,
-    /// Runs this one world again and prints its trace.
+    /// Replays this world and prints its trace.
     #[arg(long)]
     seed: Option<u64>,
     /// Orders in each world.
     #[arg(long, default_value_t = ORDERS)]
     orders: usize,
-    /// Prints all of a trace, not only what is about the order concerned.
+    /// Prints the whole trace, not only the lines of the failed order.
     #[arg(long)]
     full: bool,
-    /// Goes on after a failure, and ends with a line for each.
+    /// Continues after a failure, and prints a line for each at the end.
     #[arg(long)]
     keep_going: bool,
-    /// Says nothing about a failure but its seed and what did not hold.
+    /// Prints only the seed and the violated invariant of a failure.
     #[arg(long)]
     brief: bool,
 }
@@ -60,7 +60,7 @@ fn replay(args: &Args, seed: u64) -> ExitCode {
     if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Prints the trace of a world, all of it or what is about the order that went wrong, and what went wrong.
+/// Prints the trace of a world, whole or of the failed order only, and the violations.
 fn tell(args: &Args, outcome: &Outcome, is_full: bool) {
     let orders: Vec<_> = outcome.violations.iter().filter_map(|violation| violation.order).collect();
     for line in &outcome.lines {
@@ -75,7 +75,7 @@ fn tell(args: &Args, outcome: &Outcome, is_full: bool) {
     }
 }
 
-/// What all worlds came to.
+/// The totals of all worlds.
 #[derive(Default)]
 struct Sum {
     counts: Counts,

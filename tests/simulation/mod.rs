@@ -1,13 +1,11 @@
-//! The simulation: the real handlers in a world where everything that can go wrong does, again and again, and the same way
-//! for the same seed.
+//! The simulation: the real handlers in a world full of faults, deterministic for each seed.
 //!
-//! A world is one thread, one stream of chance and one virtual clock. The five handlers run on ports of their own
-//! ([`ports`]); each call of a port is a place to wait, before it takes effect and again before its answer is there, and at
-//! each of them an instance may be killed, paused or overtaken ([`executor`]). Queues behave as the platform's do
-//! ([`queues`]), the index lags ([`store`]), the remote services are the truth about what happened ([`services`]), and the
-//! plan of the seed says what goes wrong and how often ([`faults`]). The [`auditor`] is shown what an onlooker could see
-//! and knows nothing else. After a while the faults stop, operators see to what waits for them, and everything must come to
-//! an end ([`calm`]).
+//! A world is one thread, one random stream and one virtual clock. The five handlers run on simulated ports ([`ports`]).
+//! Each port call waits before its effect and again before its answer. At each wait an instance may be killed, paused or
+//! overtaken ([`executor`]). Queues behave like the platform's ([`queues`]), and the index lags ([`store`]). The remote
+//! services keep the true effects ([`services`]). The seed's plan sets the faults and their rates ([`faults`]). The
+//! [`auditor`] sees only outside observations. After a while the faults stop, operators act, and every order must end
+//! ([`calm`]).
 
 pub mod actors;
 pub mod auditor;
@@ -35,27 +33,27 @@ use faults::Counts;
 use trace::Line;
 use world::World;
 
-/// Orders in a world, unless somebody asks for more.
+/// The default number of orders in a world.
 pub const ORDERS: usize = 5;
 
-/// What became of one world.
+/// The result of one world.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Which world it was.
+    /// The seed.
     pub seed: u64,
-    /// What was wrong, the first first.
+    /// The violations, in order.
     pub violations: Vec<Violation>,
-    /// Hash of all that happened.
+    /// Hash of all events.
     pub hash: u64,
-    /// How long it lasted, in milliseconds of its own time.
+    /// Its duration, in milliseconds of its own clock.
     pub lasted_ms: i64,
-    /// How often each fault struck.
+    /// The count of each fault.
     pub counts: Counts,
-    /// What happened, where lines were asked for.
+    /// The trace, if requested.
     pub lines: Vec<Line>,
 }
 
-/// Runs the world of a seed with so many orders, and keeps lines of what happens or only their hash.
+/// Runs the world of a seed with this number of orders, and keeps its trace or only the hash.
 #[must_use]
 pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
     let state = World::new(seed, orders, keeps_lines).run();

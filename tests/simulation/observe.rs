@@ -1,4 +1,4 @@
-//! From the system's records and messages to the auditor's words.
+//! Converts the system's records and messages into the auditor's observations.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,7 +11,7 @@ use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, W
 use super::auditor::seen;
 use super::auditor::seen::{Ending, Kind, OrderState, Record, StepSeen, Try, Way};
 
-/// The place of a step whose name is its place, as in all workflows here.
+/// The index of a step; in all workflows here the name is the index.
 #[must_use]
 pub fn index(step: &str) -> Option<usize> {
     step.strip_prefix('s')?.parse().ok()
@@ -26,13 +26,13 @@ pub const fn way(direction: Direction) -> Way {
     }
 }
 
-/// One attempt of one step; nothing if there is no such step in any workflow here.
+/// One attempt of one step; `None` for an unknown step.
 #[must_use]
 pub fn of(order: OrderId, step: &str, direction: Direction, attempt: u32) -> Option<Try> {
     Some(Try { order, step: index(step)?, way: way(direction), attempt })
 }
 
-/// A text, in short.
+/// The hash of a text.
 #[must_use]
 pub fn hash(json: &Json) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -40,7 +40,7 @@ pub fn hash(json: &Json) -> u64 {
     hasher.finish()
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[must_use]
 pub fn ending(direction: Direction, outcome: &Outcome) -> Ending {
     match outcome {
@@ -53,7 +53,7 @@ pub fn ending(direction: Direction, outcome: &Outcome) -> Ending {
     }
 }
 
-/// What is told.
+/// The kind of a notice.
 #[must_use]
 pub const fn kind(notice: NoticeKind) -> Kind {
     match notice {
@@ -66,7 +66,7 @@ pub const fn kind(notice: NoticeKind) -> Kind {
     }
 }
 
-/// What is told, by the event's type; nothing where it is not about an order's state.
+/// The kind of an event; `None` if it does not report an order's state.
 #[must_use]
 pub fn kind_of(event_type: &str) -> Option<Kind> {
     use NoticeKind::{

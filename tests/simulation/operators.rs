@@ -1,4 +1,4 @@
-//! Operators, and what else comes from outside at a time of its own: outages, poison, forged replies.
+//! Operators, and other outside events: outages, poison messages, forged replies.
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use super::queues::SCHEDULER;
 use super::state::{Event, State};
 use super::world::World;
 
-/// What an operator does in the middle.
+/// An operator's action during the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meddling {
     /// Resubmits an order.
     Resubmit,
-    /// Cancels one.
+    /// Cancels an order.
     Cancel,
-    /// Pauses one.
+    /// Pauses an order.
     Pause,
-    /// Resumes one.
+    /// Resumes an order.
     Resume,
-    /// Resubmits many.
+    /// Resubmits many orders.
     Bulk,
 }
 
@@ -34,7 +34,7 @@ impl Meddling {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Bulk];
 
-    /// Under which name it is planned and counted.
+    /// The fault under which it is planned and counted.
     #[must_use]
     pub const fn fault(self) -> Fault {
         match self {
@@ -46,7 +46,7 @@ impl Meddling {
         }
     }
 
-    /// What is wished, where it is about one order.
+    /// The command, if it is for one order.
     const fn action(self) -> Option<Action> {
         match self {
             Self::Resubmit => Some(Action::Resubmit),
@@ -67,7 +67,7 @@ pub enum Blow {
     StoreAway,
     /// A service cannot be reached.
     ServiceAway,
-    /// A body that nobody can read.
+    /// An unreadable body.
     Poison,
     /// A reply that no agent sent.
     Forge,
@@ -77,7 +77,7 @@ impl Blow {
     /// All of them.
     pub const ALL: [Self; 5] = [Self::QueueAway, Self::StoreAway, Self::ServiceAway, Self::Poison, Self::Forge];
 
-    /// Under which name it is planned and counted.
+    /// The fault under which it is planned and counted.
     #[must_use]
     pub const fn fault(self) -> Fault {
         match self {
@@ -90,21 +90,21 @@ impl Blow {
     }
 }
 
-/// What somebody wants at the API.
+/// A request to the API.
 #[derive(Debug, Clone, Copy)]
 pub enum Ask {
     /// A customer posts an order.
     Order(usize),
-    /// An operator does something to an order.
+    /// An operator sends a command for an order.
     Command(OrderId, Action),
     /// An operator plans a job.
     Plan,
-    /// An operator starts it.
+    /// An operator starts a job.
     Start,
 }
 
 impl World {
-    /// What comes of a visit at the API.
+    /// Handles the answer of the API.
     pub(super) fn answered(&mut self, ask: Ask, response: Option<&Response<Bytes>>) {
         match ask {
             Ask::Order(customer) => self.order_answered(customer, response),
@@ -126,7 +126,7 @@ impl World {
         }
     }
 
-    /// An operator does something in the middle.
+    /// An operator acts during the run.
     pub(super) fn meddle(&mut self, meddling: Meddling) {
         if self.shared.lock().is_calm {
             return;
@@ -152,7 +152,7 @@ impl World {
                 self.command(order, action);
             }
             None => {
-                // Nothing to do yet: later perhaps.
+                // Nothing to do yet.
                 let mut state = self.shared.lock();
                 let ms = state.rng.between(5_000, 60_000);
                 state.after(ms, Event::Meddle(meddling));
@@ -160,27 +160,27 @@ impl World {
         }
     }
 
-    /// An operator plans a job, and will start it.
+    /// An operator plans a job, to start it later.
     fn plan_job(&mut self) {
         let body = "{\"By\":\"ann\",\"Reason\":\"it is back\",\"Selector\":{},\"Canary\":1,\"RatePerSecond\":5,\
                     \"CanaryTimeoutMs\":20000,\"StopAtFailedPercent\":100}";
-        // Nobody vouches for the services of all those orders.
+        // No operator can vouch for the services of all these orders.
         if !self.shared.lock().keys_expire() {
             self.shared.lock().counts.add(Fault::BulkResubmitted);
             self.ask(Ask::Plan, Request::post("/bulk").body(Bytes::from_static(body.as_bytes())).unwrap_or_default());
         }
     }
 
-    /// An operator does something to an order.
+    /// An operator sends a command for an order.
     pub(super) fn command(&mut self, order: OrderId, action: Action) {
-        // Who resubmits vouches for the service; where it has forgotten already, an operator who knows that cancels.
+        // An operator who resubmits vouches for the service. If the service has dropped its keys, the operator cancels.
         let is_vouched = action != Action::Resubmit || self.shared.lock().vouch(order);
         let action = if is_vouched { action } else { Action::Cancel };
         let path = format!("/orders/{order}/{}", action.name().to_lowercase());
         self.ask(Ask::Command(order, action), command(&path));
     }
 
-    /// An outage or an intrusion begins.
+    /// An outage or an intrusion starts.
     pub(super) fn strike(&self, blow: Blow) {
         let mut state = self.shared.lock();
         if state.is_calm {
@@ -207,9 +207,8 @@ fn command(path: &str) -> Request<Bytes> {
 }
 
 impl State {
-    /// Puts a reply on the scheduler queue that no agent sent: of an attempt that there is not, in the wrong direction, or
-    /// for an order or a step that there is not. What names the attempt under way cannot be told from a real reply, so a
-    /// forger who could know that is no part of this.
+    /// Puts a forged reply on the scheduler queue: with an unknown attempt, order or step, or in the wrong direction. A
+    /// forged reply with the current attempt is indistinguishable from a real one, so it is left out.
     fn forge(&mut self) {
         let tasks: Vec<_> = self.tables.tasks().cloned().collect();
         let task = tasks[self.rng.place(tasks.len())].clone();
@@ -232,7 +231,7 @@ impl State {
             Direction::Undo => Direction::Forward,
         };
         let reply = match self.rng.below(5) {
-            // The attempt may be claimed by the time the reply arrives, so one far ahead.
+            // Far ahead, since a near attempt may be claimed before the reply arrives.
             0 => Reply { attempt: step.attempt + 1_000, ..reply },
             1 => Reply { attempt: 0, ..reply },
             2 => Reply { step: "s99".into(), ..reply },

@@ -1,5 +1,5 @@
-//! All ports, as one invocation of one instance sees them. Each call is a place to wait: before it takes effect, and again
-//! before its answer is there. So an invocation can be killed or overtaken at either.
+//! The ports of one invocation. Each call waits before its effect and again before its answer, so that an invocation can
+//! be killed or overtaken at both points.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -23,24 +23,24 @@ use super::shapes::AGENTS;
 use super::sleep::Sleep;
 use super::state::{Shared, State};
 
-/// Who calls.
+/// The caller.
 #[derive(Debug, Clone)]
 pub struct Who {
     /// The instance's name.
     pub name: Arc<str>,
     /// The invocation.
     pub invocation: u32,
-    /// How far the instance's clock is off, in milliseconds.
+    /// The error of the instance's clock, in milliseconds.
     pub skew_ms: i64,
-    /// Where the invocation stands, for those who count how instances die.
+    /// The point of the invocation, for the counts of killed instances.
     pub phase: Arc<AtomicU8>,
 }
 
 /// An invocation is between two calls.
 pub const BETWEEN: u8 = 0;
-/// A call of a port is on its way.
+/// A port call has not taken effect yet.
 pub const BEFORE: u8 = 1;
-/// A call of a port took effect, its answer is on its way.
+/// A port call took effect; its answer is not there yet.
 pub const AFTER: u8 = 2;
 
 /// All ports.
@@ -48,11 +48,11 @@ pub const AFTER: u8 = 2;
 pub struct Ports {
     /// The world.
     pub shared: Shared,
-    /// Who calls.
+    /// The caller.
     pub who: Who,
 }
 
-/// What is called, so far as faults care.
+/// The kind of call, for the faults.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Read,
@@ -66,7 +66,7 @@ enum Kind {
     Record,
 }
 
-/// How a call goes wrong.
+/// The failure of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum Wrong {
     #[error("never carried out")]
@@ -107,7 +107,7 @@ impl Ports {
         Sleep::new(self.shared.clone(), ms)
     }
 
-    /// One call of a port.
+    /// One port call.
     async fn call<R>(
         &self,
         operation: &'static str,
@@ -182,7 +182,7 @@ impl Store for Ports {
         if !is_retried {
             return Ok(commit);
         }
-        // The client library never saw that answer and writes again; in between others may have written.
+        // The client library did not see the answer and retries; another writer may come in between.
         self.call("store.commit (retried)", Kind::Write, |state| state.commit(who, before, &after)).await
     }
 
@@ -289,16 +289,16 @@ impl Queues for Ports {
     }
 }
 
-/// The version that an event tells of; 0 where it tells of none.
+/// The version of an event; 0 without one.
 fn version_in(event: &CloudEvent) -> u64 {
     event.data.member("Version").and_then(|version| version.text().parse().ok()).unwrap_or(0)
 }
 
 impl Ports {
-    /// Sends an event out: the auditor sees it go, and sees it arrive.
+    /// Sends an event: the auditor sees the send and the arrival.
     async fn out(&self, channel: Option<&str>, event: &CloudEvent) -> Result<(), PortError> {
         let known = observe::kind_of(&event.kind).zip(event.subject.parse().ok());
-        // An alert about an operator's command that was lost tells of no version.
+        // An alert about a lost command has no version.
         let told = known.map(|(kind, order)| (order, kind, version_in(event))).filter(|(_, _, version)| *version > 0);
         let name = &self.who.name;
         if let Some((order, kind, version)) = told {
@@ -357,7 +357,7 @@ impl Leases for Ports {
 }
 
 impl Kind {
-    /// What faults make of a record.
+    /// A record after the faults.
     const fn of_record(kind: RecordKind) -> Self {
         match kind {
             RecordKind::Service => Self::Health,

@@ -1,4 +1,4 @@
-//! What has to be once faults stop: invariants 14 and 15, and once more that services and records agree.
+//! The end state after the faults: invariants 14 and 15, and the agreement of services and records.
 
 use domain::id::OrderId;
 
@@ -7,14 +7,14 @@ use super::seen::{Kind, OrderState};
 use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
-    /// Every order that is stored has ended, if it has had the time.
+    /// Every stored order has ended, if it has had the time.
     pub(super) fn end_is_due(&mut self, since_ms: i64, bound_ms: i64) -> Finding {
         let now_ms = self.at_ms;
         self.each(|dossier| {
             if now_ms <= since_ms.max(dossier.going_since_ms).saturating_add(bound_ms) {
                 return Ok(());
             }
-            // One whose message is hours late is in custody, and is stored when it comes.
+            // An order whose message is hours late is still on its queue, and is stored later.
             let Some(last) = &dossier.last else { return Ok(()) };
             let has_ended = match last.state {
                 OrderState::Processed | OrderState::Compensated | OrderState::Error => true,
@@ -24,7 +24,7 @@ impl Auditor {
         })
     }
 
-    /// Everything that is owed has been told, no message is left, and what the records say is so at the services.
+    /// All due messages are sent, the queues are empty, and the records agree with the services.
     pub(super) fn drain_is_due(&mut self, queued: u64) -> Finding {
         self.each(|dossier| {
             must(dossier.last.is_some() || !dossier.accepted, Invariant::Ends, || "it was never stored".to_owned())?;
@@ -54,7 +54,7 @@ impl Auditor {
         must(queued == 0, Invariant::Drains, || format!("{queued} messages are still on queues"))
     }
 
-    /// Looks at every order, and complains of each that is wrong.
+    /// Checks every order, and reports each violation.
     fn each(&mut self, look: impl Fn(&Dossier) -> Finding) -> Finding {
         let found: Vec<(OrderId, (Invariant, String))> =
             self.dossiers.iter().filter_map(|(order, dossier)| Some((*order, look(dossier).err()?))).collect();
@@ -65,7 +65,7 @@ impl Auditor {
     }
 }
 
-/// What the reply channel has to be told: that the order was received, and each state that it came to and stayed in.
+/// The status messages that the reply channel must get: the receipt, and each state in which the order stayed.
 fn statuses(dossier: &Dossier) -> Vec<(Kind, u64)> {
     let mut statuses = vec![(Kind::Received, 1)];
     let mut before = OrderState::Pending;

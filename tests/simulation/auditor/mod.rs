@@ -1,10 +1,9 @@
-//! Checks the invariants from what can be seen. It knows nothing of the code's internals: it is shown what is written,
-//! sent, called and answered, in its own words, and says what must not be.
+//! Checks the invariants from observations alone. It knows nothing of the code's internals: it sees each write, message,
+//! call and answer in types of its own, and reports each violation.
 //!
-//! Rooms: `seen` are the words, `dossier` is what is remembered of an order, `records` looks at what is written, `causes` at
-//! why orders stop or are undone, `calls` at requests, replies and services, `custody` at who has an order and what is let
-//! go, `commands` at what becomes of operators' commands, `outside` at what is told, `endings` at what has to be once faults
-//! stop.
+//! Modules: `seen` has the observations, `dossier` the memory of one order. `records` checks writes, `causes` the reasons
+//! of errors and compensations, `calls` requests, replies and services, `custody` the messages of orders, `commands`
+//! operators' commands, `outside` status messages and alerts, `endings` the end state after the faults.
 
 mod calls;
 mod causes;
@@ -26,12 +25,12 @@ use dossier::{Dossier, Posted};
 use seen::Seen;
 pub use verdict::{Invariant, Violation};
 
-/// What the auditor is told about the deployment beforehand.
+/// The auditor's knowledge of the deployment.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// The workflows by version.
     pub workflows: BTreeMap<u32, Flow>,
-    /// For each agent: no call of it starts when less than this is left until the deadline, in milliseconds.
+    /// For each agent: the margin before the deadline in which no call starts, in milliseconds.
     pub margins_ms: Vec<i64>,
     /// Whether clocks or leaders are wrong in this world (invariant 13).
     pub wrong_clocks: bool,
@@ -40,17 +39,17 @@ pub struct Rules {
 /// What the auditor knows of a workflow.
 #[derive(Debug, Clone, Default)]
 pub struct Flow {
-    /// For each step the places of those that come before it.
+    /// For each step the indexes of its predecessors.
     pub after: Vec<Vec<usize>>,
-    /// For each step how long it may be tried in one direction, in milliseconds.
+    /// For each step its horizon, in milliseconds.
     pub horizons_ms: Vec<i64>,
-    /// For each step how many failures are its last.
+    /// For each step its `max_failures`.
     pub max_failures: Vec<u32>,
-    /// For each step whether a no stops the order, and does not have it undone.
+    /// For each step whether a rejection holds the order instead of compensating it.
     pub holds_rejected: Vec<bool>,
-    /// For each step whether no answer time and again stops the order, and does not have it undone.
+    /// For each step whether exhaustion holds the order instead of compensating it.
     pub holds_exhausted: Vec<bool>,
-    /// How long after `CompleteBy` an attempt counts as expired, in milliseconds.
+    /// The grace after `CompleteBy`, in milliseconds.
     pub grace_ms: i64,
 }
 
@@ -59,28 +58,28 @@ pub struct Flow {
 pub struct Auditor {
     rules: Rules,
     dossiers: BTreeMap<OrderId, Dossier>,
-    /// Dead letters that somebody has to be told of.
+    /// Dead letters that still need an alert.
     dead_letters_due: BTreeSet<Arc<str>>,
     violations: Vec<Violation>,
     at_ms: i64,
 }
 
-/// How one thing is found wrong.
+/// A violation that a check found.
 type Finding = Result<(), (Invariant, String)>;
 
-/// Whether something that must hold does.
+/// The result of a check.
 fn must(holds: bool, invariant: Invariant, words: impl FnOnce() -> String) -> Finding {
     if holds { Ok(()) } else { Err((invariant, words())) }
 }
 
 impl Auditor {
-    /// Of a world with these rules.
+    /// The auditor of a world with these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
         Self { rules, ..Self::default() }
     }
 
-    /// Looks at something that happened at a time, in milliseconds since the world began.
+    /// Checks an observation at a time, in milliseconds since the start of the world.
     pub fn see(&mut self, at_ms: i64, seen: &Seen) {
         self.at_ms = at_ms;
         let finding = match seen {
@@ -163,7 +162,7 @@ impl Auditor {
         }
     }
 
-    /// What was found wrong, the first first.
+    /// The violations, in order.
     #[must_use]
     pub fn violations(&self) -> &[Violation] {
         &self.violations

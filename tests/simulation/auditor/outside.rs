@@ -1,4 +1,4 @@
-//! What is told to the outside: invariant 12.
+//! Status messages and alerts: invariant 12.
 
 use domain::id::OrderId;
 
@@ -6,7 +6,7 @@ use super::seen::{Kind, OrderState};
 use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
-    /// A message tells of a version that is committed and is what it says, and goes where the order says.
+    /// A message reports a committed version with its true state, and goes to the channel of the order.
     pub(super) fn telling(&mut self, order: OrderId, kind: Kind, version: u64, channel: Option<&str>) -> Finding {
         let dossier = self.dossier(order);
         let state = dossier.past.get(&version).map(|past| past.state);

@@ -1,4 +1,4 @@
-//! What is written: invariants 2, 3, 4, 6, 7, 8 and 10, and rules 12 and 14.
+//! Writes of records: invariants 2, 3, 4, 6, 7, 8 and 10, and rules 12 and 14.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Auditor, Finding, Flow, Invariant, must};
 
 /// Code of a failure that the supervisor counts.
 const EXPIRED: &str = "expired";
-/// Code of a failure that a dead letter stands for.
+/// Code of a failure that a dead letter causes.
 const DEAD_LETTER: &str = "dead-letter";
 
 impl Auditor {
@@ -64,7 +64,7 @@ impl Dossier {
     }
 }
 
-/// Everything about one write.
+/// One write with its context.
 fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2], clock_ms: i64) -> Finding {
     must(after.version == before.version + 1, Invariant::Record, || {
         format!("version {} follows version {}", after.version, before.version)
@@ -111,7 +111,7 @@ fn absorbing(before: &Record, after: &Record) -> Finding {
     must(is_same, Invariant::Absorbing, || format!("it had ended: {before}; and now: {after}"))
 }
 
-/// Processed and compensated are what they say, in the record and at the services.
+/// Processed and compensated are true, in the record and at the services.
 fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
     for (index, step) in after.steps.iter().enumerate() {
         let effects = dossier.effects(index);
@@ -133,7 +133,7 @@ fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
     Ok(())
 }
 
-/// Somebody looks, and not too late.
+/// The supervisor or an operator looks at the order in time.
 fn watched(flow: &Flow, record: &Record) -> Finding {
     let is_under_way = matches!(record.state, OrderState::Processing | OrderState::Compensating);
     let held = record.steps.iter().filter(|step| step.state == StepState::Processing && !step.doubted);
@@ -145,7 +145,7 @@ fn watched(flow: &Flow, record: &Record) -> Finding {
     })
 }
 
-/// An alert is on its way, or arrived.
+/// An alert is due, or arrived.
 fn has_alert(dossier: &Dossier, record: &Record) -> Finding {
     if record.state != OrderState::Error {
         return Ok(());
@@ -159,7 +159,7 @@ fn has_alert(dossier: &Dossier, record: &Record) -> Finding {
     })
 }
 
-/// What one write does to one step.
+/// The change of one step in one write.
 struct Change<'a> {
     flow: &'a Flow,
     dossier: &'a Dossier,
@@ -184,7 +184,7 @@ impl Change<'_> {
         b.way != a.way
     }
 
-    /// Invariants 2 and 6: who claims, and when.
+    /// Invariants 2 and 6: the claimant and the time of a claim.
     fn claim(&self) -> Finding {
         let (b, a) = self.steps();
         let index = self.index;
@@ -204,7 +204,7 @@ impl Change<'_> {
         let is_whole = a.state == StepState::Processing && a.locked_by.is_some() && a.complete_by_ms.is_some();
         must(is_whole, Invariant::Claims, || format!("attempt {} of step {index} is no claim", a.attempt))?;
         must(!self.after.paused, Invariant::Operator, || format!("step {index} is claimed while the order is paused"))?;
-        // What its holder gave back for no time at all may be claimed in the same write.
+        // A step that is deferred by zero time may be claimed in the same write.
         let is_given_back = self.dossier.has_reply(self.of(b), Ending::Deferred);
         must(b.state != StepState::Processing || self.has_turned() || is_given_back, Invariant::Claims, || {
             format!("step {index} is claimed while attempt {} is held", b.attempt)
@@ -213,7 +213,7 @@ impl Change<'_> {
         self.sequence()
     }
 
-    /// Not before its back-off is over, nor, for an undo, before the forward attempt is, by the writer's clock.
+    /// No claim before the back-off ends, nor, for an undo, before the forward attempt ends, by the writer's clock.
     fn patience(&self) -> Finding {
         let (b, a) = self.steps();
         let (index, clock_ms) = (self.index, self.clock_ms);
@@ -253,13 +253,13 @@ impl Change<'_> {
         }
     }
 
-    /// What came of a step is what an agent said, is kept with the step, and stays.
+    /// The output of a step is an agent's output, is stored with the step, and never changes.
     fn output(&self) -> Finding {
         let (b, a) = self.steps();
         let index = self.index;
         let is_done = (a.way, a.state) == (Way::Forward, StepState::Processed);
         must(a.output.is_some() || !is_done, Invariant::Record, || format!("what came of step {index} is not kept"))?;
-        // One write may both complete a step and turn it round.
+        // One write may both complete a step and turn its direction.
         if b.way == Way::Undo || b.output.is_some() || a.output.is_none() {
             return must(a.output == b.output, Invariant::Record, || format!("what came of step {index} changed"));
         }
@@ -283,7 +283,7 @@ impl Change<'_> {
         })
     }
 
-    /// Invariant 3: why a step moves on.
+    /// Invariant 3: the cause of a step's change.
     fn movers(&self) -> Finding {
         let (b, a) = self.steps();
         let index = self.index;
@@ -343,7 +343,7 @@ impl Change<'_> {
         must(is_so, Invariant::Movers, || format!("{of} is processed, and its service knows nothing of it"))
     }
 
-    /// A step whose attempt expired is given up where the workflow says so, and not before.
+    /// A step with an expired attempt is given up exactly when the workflow says so.
     fn is_at_threshold(&self) -> Finding {
         let (b, a) = self.steps();
         let over_ms = b.started_ms.map(|started_ms| started_ms.saturating_add(self.flow.horizons_ms[self.index]));
@@ -353,8 +353,8 @@ impl Change<'_> {
         must(is_so, Invariant::Movers, || format!("step {} is {:?} after {} failures", self.index, a.state, a.failures))
     }
 
-    /// A failure that is counted was one: no answer in time by the writer's own word, a no of that attempt, or a dead
-    /// dead letter about it.
+    /// A counted failure is real: an attempt that expired by the writer's clock, a rejection of that attempt, or its dead
+    /// letter.
     fn failure_is_real(&self) -> Finding {
         let (b, a) = self.steps();
         let of = self.of(b);

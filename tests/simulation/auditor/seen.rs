@@ -1,4 +1,4 @@
-//! What an onlooker can see of the system: what is written, sent, called and answered, in the auditor's own words.
+//! The observations of the auditor: writes, messages, calls and answers, in types of its own.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 
-/// The state of an order, as its record says.
+/// The state of an order in its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OrderState {
-    /// Nothing has begun.
+    /// No step has started.
     Pending,
-    /// Under way.
+    /// In progress.
     Processing,
-    /// Carried out. Final.
+    /// Completed. Final.
     Processed,
     /// Waits for an operator.
     Error,
-    /// Being undone.
+    /// Compensation in progress.
     Compensating,
-    /// Undone. Final.
+    /// Compensated. Final.
     Compensated,
 }
 
-/// The state of a step, as its record says.
+/// The state of a step in its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StepState {
-    /// Waits.
+    /// Waiting.
     Pending,
     /// Claimed.
     Processing,
@@ -36,42 +36,42 @@ pub enum StepState {
     Error,
 }
 
-/// Carry out, or take back.
+/// Forward or undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Way {
-    /// Carry out.
+    /// Forward.
     Forward,
-    /// Take back.
+    /// Compensation.
     Undo,
 }
 
-/// What is told to the outside.
+/// A status message or alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// To the reply channel: stored.
+    /// To the reply channel: the order is stored.
     Received,
-    /// To the reply channel: carried out.
+    /// To the reply channel: the order is processed.
     Processed,
-    /// To the reply channel: waits for an operator.
+    /// To the reply channel: the order waits for an operator.
     Failed,
-    /// To the reply channel: undone.
+    /// To the reply channel: the order is compensated.
     Compensated,
-    /// To the event bus: an operator is needed.
+    /// To the event bus: the order needs an operator.
     NeedsOperator,
-    /// To the event bus: the reply channel takes nothing.
+    /// To the event bus: the reply channel fails.
     ChannelFailing,
 }
 
-/// How an attempt ended, as its reply says.
+/// The outcome of an attempt, from its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ending {
     /// Done.
     Done,
-    /// Done, with an output that is larger than a step's may be.
+    /// Done, with an output above the limit.
     TooLarge,
-    /// No for good.
+    /// Rejected.
     Failed,
-    /// Given back.
+    /// Deferred.
     Deferred,
 }
 
@@ -86,26 +86,26 @@ pub struct StepSeen {
     pub attempt: u32,
     /// Failures counted.
     pub failures: u32,
-    /// Who claimed it.
+    /// The claimant.
     pub locked_by: Option<Arc<str>>,
-    /// When the attempt has to be done, in epoch milliseconds.
+    /// The deadline of the attempt, in epoch milliseconds.
     pub complete_by_ms: Option<i64>,
-    /// Before when it must not be claimed, in epoch milliseconds.
+    /// The end of the back-off, in epoch milliseconds.
     pub not_before_ms: Option<i64>,
-    /// When its direction was first claimed, in epoch milliseconds.
+    /// The first claim in its direction, in epoch milliseconds.
     pub started_ms: Option<i64>,
     /// Whether a supervisor doubted its own clock about the attempt.
     pub doubted: bool,
-    /// Code of the last failure, and when it was noticed, in epoch milliseconds.
+    /// Code and time of the last failure, in epoch milliseconds.
     pub last_error: Option<(Arc<str>, i64)>,
-    /// Hash of what came of carrying it out.
+    /// Hash of the forward output.
     pub output: Option<u64>,
 }
 
 /// The record of an order in one version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Record {
-    /// Whose.
+    /// The order.
     pub order: OrderId,
     /// +1 at each write.
     pub version: u64,
@@ -113,13 +113,13 @@ pub struct Record {
     pub workflow: u32,
     /// The state.
     pub state: OrderState,
-    /// Code of the reason of an error or an undoing, and the version in which it came up.
+    /// Code of the reason of an error or a compensation, and the version in which it arose.
     pub reason: Option<(Arc<str>, u64)>,
     /// Whether an operator paused it.
     pub paused: bool,
-    /// When the supervisor looks at it, if it does, in epoch milliseconds.
+    /// The time at which the supervisor looks at it, in epoch milliseconds.
     pub watch_ms: Option<i64>,
-    /// What is to be told and not known to have been: kind and version.
+    /// Unsent notices: kind and version.
     pub unsent: Vec<(Kind, u64)>,
     /// The steps, in workflow order.
     pub steps: Vec<StepSeen>,
@@ -128,9 +128,9 @@ pub struct Record {
 /// One attempt of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Try {
-    /// Whose.
+    /// The order.
     pub order: OrderId,
-    /// The step's place in the workflow.
+    /// The step's index in the workflow.
     pub step: usize,
     /// Its direction.
     pub way: Way,
@@ -138,60 +138,60 @@ pub struct Try {
     pub attempt: u32,
 }
 
-/// What is sent with a call, as hashes.
+/// The body of a call, as hashes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Body {
-    /// Of the order's document.
+    /// Hash of the order's document.
     pub document: u64,
-    /// Of what came of other steps, by their places.
+    /// Hashes of other steps' outputs, by step index.
     pub outputs: BTreeMap<usize, u64>,
 }
 
-/// Something seen.
+/// An observation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Seen {
-    /// A customer was told that the order is accepted.
+    /// A customer got the answer that the order is accepted.
     Accepted {
-        /// Which.
+        /// The order.
         order: OrderId,
-        /// Fingerprint of the document that the customer posted.
+        /// Fingerprint of the posted document.
         fingerprint: Arc<str>,
-        /// When it was posted, in milliseconds since the world began.
+        /// Time of the post, in milliseconds since the start of the world.
         posted_ms: i64,
     },
     /// A customer posts a document, accepted or not.
     Posted {
-        /// The order that it would be, where that is known beforehand.
+        /// The order's ID, if the key determines it.
         order: OrderId,
         /// Fingerprint of the document.
         fingerprint: Arc<str>,
         /// Hash of the document.
         document: u64,
-        /// The channel it names.
+        /// The named channel.
         channel: Option<Arc<str>>,
     },
-    /// A message with the order is on the submission queue, or among its dead letters.
+    /// A message with the order is on the submission queue, or is a dead letter.
     Kept {
-        /// Which.
+        /// The order.
         order: OrderId,
     },
-    /// Such a message is gone.
+    /// Such a message is deleted.
     LetGo {
-        /// Which.
+        /// The order.
         order: OrderId,
-        /// Whether it was the submission that let it go, and not the one who settles dead letters.
+        /// Whether the submission function deleted it, rather than the supervisor.
         is_submitted: bool,
     },
     /// The order is stored.
     Inserted {
         /// Fingerprint of its document.
         fingerprint: Arc<str>,
-        /// Its first record.
+        /// The first record.
         record: Record,
     },
     /// A record is replaced.
     Written {
-        /// The new one.
+        /// The new record.
         record: Record,
         /// The invocation that wrote it.
         by: u32,
@@ -200,118 +200,118 @@ pub enum Seen {
     },
     /// A wake for the order was put on the scheduler queue.
     Woken {
-        /// Whose.
+        /// The order.
         order: OrderId,
     },
-    /// A repeated write was answered with success because it met its own mark.
+    /// A repeated write succeeded since it met its own nonce.
     TakenForOwn {
-        /// Whose.
+        /// The order.
         order: OrderId,
-        /// Whether what is stored is what it wanted to write.
+        /// Whether the stored record is the one that it wrote.
         is_same: bool,
     },
     /// A request was put on an agent's queue.
     Requested {
-        /// Which.
+        /// The order.
         of: Try,
-        /// When it has to be done.
+        /// The deadline.
         complete_by_ms: i64,
-        /// How much time it says is left, in milliseconds.
+        /// Its `BudgetMs`.
         budget_ms: u64,
         /// The sender's clock.
         clock_ms: i64,
     },
-    /// An agent's instance is given requests for an attempt.
+    /// An agent's instance receives requests for an attempt.
     Handed {
-        /// Which.
+        /// The order.
         of: Try,
         /// The instance.
         to: Arc<str>,
-        /// By its clock, when what is left of the attempt's time by the sender's clock is over, in epoch milliseconds.
+        /// The end of the budget, by its own clock, in epoch milliseconds.
         until_ms: i64,
     },
     /// An agent tries to put a reply on the scheduler queue.
     Replied {
-        /// To which.
+        /// The attempt.
         of: Try,
-        /// What it says.
+        /// The outcome.
         ending: Ending,
-        /// Hash of what came of it, where it is done.
+        /// Hash of the output, if done.
         output: Option<u64>,
         /// The agent's instance.
         by: Arc<str>,
         /// The agent's clock.
         clock_ms: i64,
     },
-    /// An agent is told that its reply could not be queued.
+    /// An agent's reply could not be queued.
     Unsent {
-        /// Which.
+        /// The order.
         of: Try,
         /// The invocation.
         by: u32,
     },
     /// An agent is done with requests for an attempt.
     Dismissed {
-        /// Which.
+        /// The order.
         of: Try,
         /// The invocation.
         by: u32,
-        /// Requests for the same attempt that it was given with them and reports as not done.
+        /// Requests for the same attempt in the batch that it reports as failed.
         returned: usize,
     },
     /// A message about an attempt is a dead letter.
     Buried {
-        /// Which.
+        /// The order.
         of: Try,
     },
     /// An agent starts a call.
     Called {
-        /// Which.
+        /// The order.
         of: Try,
         /// The idempotency key.
         key: Arc<str>,
-        /// What is sent under it.
+        /// The body under the key.
         body: Body,
-        /// Calls with the same key that this agent has under way elsewhere, where it has to see to that there is none.
+        /// Other calls with the same key in flight at this agent, if it must prevent them.
         twins: usize,
-        /// The agent's place among the agents.
+        /// The index of the agent.
         agent: usize,
         /// The agent's instance.
         by: Arc<str>,
         /// The agent's clock.
         clock_ms: i64,
     },
-    /// A service did something.
+    /// A service had an effect.
     Effect {
-        /// Which; of an undo: there was something to undo.
+        /// The attempt. For an undo: there was something to undo.
         of: Try,
     },
-    /// A service says that it is done, now or before.
+    /// A service answers that the call is carried out, now or earlier.
     Confirmed {
-        /// Which.
+        /// The order.
         of: Try,
     },
-    /// A status message is being sent to a reply channel.
+    /// A status message or alert is sent.
     Telling {
-        /// Whose.
+        /// The order.
         order: OrderId,
         /// What.
         kind: Kind,
-        /// Of which version.
+        /// The version of the task.
         version: u64,
-        /// To which channel; nothing: to the event bus.
+        /// The channel; `None` for the event bus.
         channel: Option<Arc<str>>,
     },
     /// A status message or alert arrived.
     Told {
-        /// Whose.
+        /// The order.
         order: OrderId,
         /// What.
         kind: Kind,
-        /// Of which version.
+        /// The version of the task.
         version: u64,
     },
-    /// A message that no order can tell of is a dead letter: a command, or what nobody can read.
+    /// A dead letter that no order records: a command, or an unreadable message.
     DeadLetterDue {
         /// The dead letter.
         id: Arc<str>,
@@ -321,43 +321,43 @@ pub enum Seen {
         /// The dead letter.
         id: Arc<str>,
     },
-    /// A dead letter is let go.
+    /// A dead letter is deleted.
     DeadLetterGone {
         /// The dead letter.
         id: Arc<str>,
     },
     /// An operator's command was put on the scheduler queue.
     Wished {
-        /// Whose.
+        /// The order.
         order: OrderId,
-        /// The word.
+        /// The kind of command.
         action: &'static str,
     },
-    /// An operator was told that a command is accepted.
+    /// An operator got the answer that a command is accepted.
     Promised {
-        /// For which.
+        /// The order.
         order: OrderId,
-        /// The word.
+        /// The kind of command.
         action: &'static str,
     },
     /// A handler reports an operator's command as done.
     Granted {
-        /// Whose.
+        /// The order.
         order: OrderId,
-        /// The word.
+        /// The kind of command.
         action: &'static str,
         /// The version of the record that the operator saw.
         looked_at: u64,
     },
     /// A handler reports a message of the scheduler queue as done.
     Acknowledged {
-        /// Whose.
+        /// The order.
         order: OrderId,
         /// The invocation that handled it.
         by: u32,
-        /// Earlier invocations that were given the same message.
+        /// Earlier invocations with the same message.
         earlier: Vec<u32>,
-        /// When this one was given it, in milliseconds since the world began.
+        /// The delivery to this invocation, in milliseconds since the start of the world.
         given_ms: i64,
         /// Whether the invocation reports all its messages of that order as done.
         is_whole: bool,
@@ -366,25 +366,25 @@ pub enum Seen {
     },
     /// A handler panicked.
     Panicked {
-        /// What it said.
+        /// The panic message.
         words: Arc<str>,
     },
-    /// Somebody looks whether every order has ended that ought to have.
+    /// The check that every order has ended in time.
     EndIsDue {
-        /// When faults stopped, in milliseconds since the world began.
+        /// The end of the faults, in milliseconds since the start of the world.
         since_ms: i64,
-        /// Within how long an order has to end from then on, or from when it was last set going, in milliseconds.
+        /// The time within which an order has to end, counted from then or from its last start, in milliseconds.
         bound_ms: i64,
     },
-    /// The time by which everything ought to have been told is over.
+    /// The time limit of all messages is over.
     DrainIsDue {
-        /// Messages that are still on a queue.
+        /// Messages left on the queues.
         queued: u64,
     },
 }
 
 impl Seen {
-    /// The order that it is about.
+    /// The order of the observation.
     #[must_use]
     pub const fn order(&self) -> Option<OrderId> {
         match self {

@@ -1,57 +1,57 @@
-//! What the auditor complains about.
+//! The violations that the auditor reports.
 
 use std::fmt;
 
 use domain::id::OrderId;
 
-/// The invariants by their number, and the rules that the auditor checks beyond them.
+/// The invariants by number, and the further rules that the auditor checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Invariant {
     /// 1: an accepted order is on the submission queue, stored, or a dead letter.
     Custody,
     /// 2: an attempt's number never decreases, and each has one claimant.
     Claims,
-    /// 3: only the holder of the attempt, or a success of an earlier one, moves a step on; the supervisor only after the
-    /// deadline plus grace.
+    /// 3: only the holder of the attempt, or a success of an earlier one, advances a step; the supervisor acts only after
+    /// the deadline plus grace.
     Movers,
     /// 4: failures are at most the attempts, and each attempt counts once.
     Counting,
     /// 5: at most one effect for each order, step and direction.
     OneEffect,
-    /// 6: a step starts only after all that it comes after; an undo before them.
+    /// 6: a step starts only after its predecessors; an undo runs before theirs.
     Sequence,
-    /// 7: what ended stays as it is.
+    /// 7: final states never change.
     Absorbing,
-    /// 8: compensated means that every step ever begun has a confirmed undo.
+    /// 8: compensated means that every started step has a confirmed undo.
     Undone,
     /// 9: no forward effect after a confirmed undo, and no undo while the forward attempt may still run.
     NothingAfterUndo,
     /// 10: an error comes with an alert.
     Alert,
-    /// 11: no call starts too late, and nothing is said after the deadline.
+    /// 11: no call starts too late, and no reply is sent after the deadline.
     Deadline,
-    /// 12: a status message tells what is committed, to the channel of the order.
+    /// 12: a status message reports a committed state, to the channel of the order.
     Status,
-    /// 14: once faults stop, every order ends in time.
+    /// 14: after the faults, every order ends in time.
     Ends,
-    /// 15: once faults stop, notifications, alerts and queues drain.
+    /// 15: after the faults, notifications, alerts and queues drain.
     Drains,
     /// Rule 2: commit, then send, then acknowledge.
     SendBeforeAcknowledge,
-    /// Rule 12: an order starts nothing while an operator keeps it from that.
+    /// Rule 12: a paused order starts no step.
     Operator,
-    /// Rule 14: the supervisor looks at every order under way, at no attempt later than when it counts as expired.
+    /// Rule 14: every unfinished order has a watch, at the latest when its attempt expires.
     Watched,
-    /// Rules 1 and 3: a version grows by one at each change; workflow and document stay as they are.
+    /// Rules 1 and 3: each change adds 1 to the version; workflow and document never change.
     Record,
-    /// Rule 4: every call under a key has the same body: the document as posted, and the outputs of the steps before.
+    /// Rule 4: every call under a key has the same body: the posted document and the outputs of the steps before.
     Body,
     /// The state machine never panics.
     Panic,
 }
 
 impl Invariant {
-    /// The number in the list of invariants, or the rule.
+    /// The number of the invariant, or the rule.
     #[must_use]
     pub const fn number(self) -> &'static str {
         match self {
@@ -78,25 +78,25 @@ impl Invariant {
         }
     }
 
-    /// Whether it has to hold at any time, and not only once faults stop.
+    /// Whether it holds at any time, not only after the faults.
     #[must_use]
     pub const fn is_safety(self) -> bool {
         !matches!(self, Self::Ends | Self::Drains)
     }
 }
 
-/// One complaint.
+/// One violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// What did not hold.
+    /// The violated invariant.
     pub invariant: Invariant,
-    /// Whether clocks or leaders were wrong, so that invariant 13 did not hold either: safety does not depend on them.
+    /// Whether clocks or leaders were wrong. Then invariant 13 is violated too: safety must not depend on them.
     pub under_wrong_clocks: bool,
-    /// The order, where it is about one.
+    /// The order, if any.
     pub order: Option<OrderId>,
-    /// When, in milliseconds since the world began.
+    /// The time, in milliseconds since the start of the world.
     pub at_ms: i64,
-    /// What was seen.
+    /// The observation.
     pub words: String,
 }
 
