@@ -1,9 +1,11 @@
 //! `GET /services`: the health of each remote service, without what only the agents need to know of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use domain::ports::{Breaker, Records, ServiceHealth};
+use domain::situation;
 use http::{Response, StatusCode};
 use wire::ServiceList;
 
@@ -35,6 +37,8 @@ fn never_failed(service: &str) -> wire::Service<'_> {
         since: None,
         until: None,
         failures_in_a_row: None,
+        text: None,
+        to_do: None,
     }
 }
 
@@ -42,6 +46,7 @@ fn shown(health: &ServiceHealth) -> wire::Service<'_> {
     // Each attribute is named, so that a new one is not shown, or hidden, by accident.
     let ServiceHealth { service, version: _, era: _, state, failures_in_a_row, until, backoff: _, since, release: _ } =
         health;
+    let outage = situation::outage(health);
     wire::Service {
         service: text(service),
         state: (*state).into(),
@@ -51,6 +56,8 @@ fn shown(health: &ServiceHealth) -> wire::Service<'_> {
             Breaker::Open | Breaker::HalfOpen => Some(*until),
         },
         failures_in_a_row: Some(*failures_in_a_row),
+        text: outage.as_ref().map(|(text, _)| Cow::Owned(text.clone())),
+        to_do: outage.map(|(_, to_do)| Cow::Owned(to_do)),
     }
 }
 
@@ -67,6 +74,8 @@ mod tests {
         let payment = json!({
             "Service": "payment", "State": "Open", "FailuresInARow": 5,
             "Since": "2026-11-20T17:26:43.007Z", "Until": "2026-11-20T17:26:44.007Z",
+            "Text": "payment is failing; the next probe is at 2026-11-20T17:26:44.007Z.",
+            "ToDo": "Nothing for the order itself: restore payment. Its orders then go on by themselves.",
         });
         let answer = fake.get("/services");
         assert_eq!((answer.status, &answer.body), (200, &json!({"Services": [&payment]})), "without any names");

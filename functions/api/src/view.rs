@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
+use domain::message::Action;
 use domain::redaction::Redaction;
+use domain::situation::Situation;
 use domain::task::{Line, Pause, Reason, Step, StepError, Task, Transition};
 use domain::time::Timestamp;
 use serde::{Serialize, Serializer};
@@ -58,6 +60,8 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         paused: paused.as_ref().map(shown_pause),
         submitted_at: task.submitted_at(),
         updated_at: task.updated_at(),
+        actions: Some(Action::allowed(task).map(|action| text(action.segment())).collect()),
+        situation: Some(shown_situation(Situation::of(task))),
         history: None,
     }
 }
@@ -117,6 +121,12 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
 pub(crate) fn shown_error(error: &StepError) -> wire::StepError<'_> {
     let StepError { code, message, attempt, at } = error;
     wire::StepError { code: text(code), message: text(message), attempt: *attempt, at: Some(*at) }
+}
+
+fn shown_situation(situation: Situation) -> wire::Situation<'static> {
+    let Situation { head, text, to_do, waits } = situation;
+    let text = (!text.is_empty()).then_some(Cow::Owned(text));
+    wire::Situation { head: Cow::Owned(head), text, to_do: to_do.map(Cow::Borrowed), waits }
 }
 
 fn shown_pause(pause: &Pause) -> wire::Pause<'_> {
@@ -213,6 +223,14 @@ mod tests {
             "Priority": "normal",
             "SubmittedAt": task.history[0].at.to_string(),
             "UpdatedAt": task.history[0].at.to_string(),
+            "Actions": ["resubmit", "cancel"],
+            "Situation": {
+                "Head": "Waiting for an operator: compensation-failed.",
+                "Text": "An undo was refused or got no answer. In words. \
+                         The order was being undone. Reason: rejected. In words.",
+                "ToDo": "Remove the cause at the service, then resubmit: the undo goes on.",
+                "Waits": true,
+            },
             "History": [{
                 "At": task.history[0].at.to_string(), "Who": &*task.history[0].who, "What": "submitted",
                 "Kind": "Submitted",

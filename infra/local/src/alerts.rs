@@ -7,7 +7,7 @@ use std::thread;
 use domain::message::CloudEvent;
 use domain::task::NoticeKind;
 use serde::Deserialize;
-use wire::{Reason, StepError};
+use wire::{Reason, Situation, StepError};
 
 /// The event type of an unreadable dead letter. Its subject is the message ID.
 const DEAD_LETTER_UNREADABLE: &str = "DeadLetterUnreadable";
@@ -25,6 +25,7 @@ struct Alert {
     reason: Reason<'static>,
     failed_steps: Vec<FailedStep>,
     actions: Vec<String>,
+    situation: Option<Situation<'static>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,7 +89,8 @@ pub fn line(event: &CloudEvent) -> Option<String> {
     }
     if !alert.actions.is_empty() {
         let ways: Vec<String> = alert.actions.iter().map(|action| format!("/orders/{order_id}/{action}")).collect();
-        line.push_str(&format!("; to do: mend the cause, then POST {}", ways.join(" or ")));
+        let to_do = alert.situation.and_then(|situation| situation.to_do).unwrap_or_default();
+        line.push_str(&format!("; to do: {to_do} POST {}", ways.join(" or ")));
     }
     Some(plain(&line))
 }
@@ -134,6 +136,8 @@ mod tests {
     fn an_alert_is_one_line_with_order_step_reason_what_was_tried_and_what_to_do() {
         let data = r#"{
             "OrderID": "0193-7", "Version": 9, "ProcessState": "Error", "Actions": ["resubmit", "cancel"], "New": 1,
+            "Situation": {"Head": "Waiting for an operator: exhausted at charge-payment.", "Waits": true,
+                          "ToDo": "Restore the service, then resubmit."},
             "Reason": {"Code": "exhausted", "Message": "charge-payment: no answer in time", "Step": "charge-payment",
                        "SinceVersion": 9},
             "FailedSteps": [{"Name": "charge-payment", "Direction": "Forward", "Attempt": 3, "FailureCount": 3,
@@ -145,7 +149,16 @@ mod tests {
             "ALERT order 0193-7 needs an operator at charge-payment: charge-payment: no answer in time (exhausted); \
              charge-payment had 3 tries and 3 failures, the last at 2026-11-20T17:26:43.007Z: \
              no answer [2Jin time (expired); \
-             to do: mend the cause, then POST /orders/0193-7/resubmit or /orders/0193-7/cancel"
+             to do: Restore the service, then resubmit. POST /orders/0193-7/resubmit or /orders/0193-7/cancel"
+        );
+    }
+
+    #[test]
+    fn an_alert_of_an_earlier_version_names_the_actions_only() {
+        let data = r#"{"Actions": ["resubmit", "cancel"]}"#;
+        assert_eq!(
+            line(&event("OrderNeedsOperator", data)).unwrap(),
+            "ALERT order 0193-7 needs an operator; to do: POST /orders/0193-7/resubmit or /orders/0193-7/cancel"
         );
     }
 

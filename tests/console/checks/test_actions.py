@@ -27,7 +27,7 @@ def test_a_resubmit_says_what_will_happen_and_is_followed_to_its_end(
     dialog.get_by_role("button", name="Resubmit", exact=True).click()
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was resubmitted at")
     dialog.get_by_role("button", name="Close").click()
-    expect(console.page.locator("#standing-head")).to_have_text("It is undone.")
+    expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
     lines = [
         (line["Who"], line["What"], line.get("Why")) for line in server.get(f"/orders/{order['OrderID']}")["History"]
     ]
@@ -44,7 +44,7 @@ def test_a_pause_and_a_resume(console: Console, server: Server, inventory: Inven
     dialog.get_by_role("button", name="Pause", exact=True).click()
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was paused")
     dialog.get_by_role("button", name="Close").click()
-    expect(console.page.locator("#standing-head")).to_contain_text("It is paused by ann since")
+    expect(console.page.locator("#standing-head")).to_contain_text("Paused by ann since")
     inventory.holding.discard("pause")
     console.sees(server.seen(order["OrderID"], lambda task: task["Steps"][0]["ProcessState"] == "Processed"))
     # The name is known from the last time.
@@ -55,7 +55,7 @@ def test_a_pause_and_a_resume(console: Console, server: Server, inventory: Inven
     dialog.get_by_label("Reason").press("Enter")
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was resumed")
     dialog.get_by_role("button", name="Close").click()
-    expect(console.page.locator("#standing-head")).to_have_text("It is done.")
+    expect(console.page.locator("#standing-head")).to_have_text("Processed.")
 
 
 def test_a_cancel_undoes_what_was_begun(console: Console, server: Server, inventory: Inventory) -> None:
@@ -68,7 +68,7 @@ def test_a_cancel_undoes_what_was_begun(console: Console, server: Server, invent
     dialog.get_by_role("button", name="Cancel order").click()
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was cancelled")
     dialog.get_by_role("button", name="Close").click()
-    expect(console.page.locator("#standing-head")).to_have_text("It is undone.")
+    expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
     assert server.get(f"/orders/{order['OrderID']}")["Reason"]["Code"] == "cancelled"
 
 
@@ -111,7 +111,7 @@ def test_an_action_that_a_changed_order_does_not_allow_is_not_offered_again(
     server.seen(order["OrderID"], lambda task: task["ProcessState"] == "Compensated")
     dialog.get_by_role("button", name="Resubmit", exact=True).click()
     expect(dialog.locator("#dialog-error")).to_contain_text("Nothing was done")
-    expect(dialog).to_contain_text("In this state it cannot be resubmitted. It is undone.")
+    expect(dialog).to_contain_text("In this state it cannot be resubmitted. Compensated.")
     expect(dialog.get_by_role("button")).to_have_text(["Close"])
     dialog.get_by_role("button", name="Close").click()
     # The button that opened the dialog is gone, so the focus goes to the heading.

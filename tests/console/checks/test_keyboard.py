@@ -50,7 +50,7 @@ def test_an_order_is_found_and_resubmitted_with_the_keyboard_alone(
     tab_to(page, "Close")
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.locator("#standing-head")).to_have_text("It is undone.")
+    expect(page.locator("#standing-head")).to_have_text("Compensated.")
 
 
 def tab_to_label(page: Page, field: str) -> None:

@@ -89,7 +89,7 @@ def test_failures_are_grouped_by_cause_and_lead_to_their_orders_and_to_a_job(
     group = console.page.locator('#failures [data-key="compensation-failed reserve-inventory"]')
     count = next(one["Count"] for one in server.get("/overview")["Failures"] if one["Code"] == "compensation-failed")
     expect(group.get_by_role("link", name="show them")).to_have_text(str(count))
-    expect(group).to_contain_text("Mend the cause at the service, then resubmit")
+    expect(group).to_contain_text("Remove the cause at the service, then resubmit")
     expect(group).to_contain_text("no releases during stock-taking (stock-is-counted)")
     group.get_by_role("link", name="show them").click()
     console.shown("#/orders?state=Error&reason=compensation-failed&step=reserve-inventory")

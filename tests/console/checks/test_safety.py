@@ -164,7 +164,7 @@ def test_what_did_not_change_is_not_sent_again(console: Console, server: Server)
     with console.page.expect_response(lambda answer: answer.url.endswith(order["OrderID"])) as answer:
         pass
     assert answer.value.status == 304
-    expect(console.page.locator("#standing-head")).to_have_text("It is undone.")
+    expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
 
 
 def test_an_api_that_is_away_is_said_to_be_away_and_the_page_goes_on_when_it_is_back(
@@ -192,7 +192,7 @@ def test_an_api_that_is_away_is_said_to_be_away_and_the_page_goes_on_when_it_is_
     page.get_by_role("button", name="Ask now").click()
     expect(page.locator("#away")).to_be_hidden()
     expect(page.locator("#live")).to_have_text("live")
-    expect(page.locator("#standing-head")).to_have_text("It is done.")
+    expect(page.locator("#standing-head")).to_have_text("Processed.")
 
 
 def test_an_answer_503_leaves_the_page_as_it_was(console: Console, server: Server) -> None:

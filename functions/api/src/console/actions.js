@@ -131,7 +131,7 @@ async function follow(it, action, who) {
   while (performance.now() < until) {
     const task = await get(`orders/${encodeURIComponent(it.task.OrderID)}`).catch(() => null);
     const mine = task?.History.some(
-      (line) => line.Who === who.By && line.What === ACTIONS[action].done && !seen.has(lineOf(line)),
+      (line) => line.Who === who.By && line.Kind === ACTIONS[action].kind && !seen.has(lineOf(line)),
     );
     if (mine) {
       it.phase = "done";

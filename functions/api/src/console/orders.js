@@ -92,7 +92,7 @@ function filters(params, steps, { go }) {
     field({
       id: "f-reason",
       label: "Reason",
-      options: choices(Object.keys(REASONS), text("reason")),
+      options: choices(REASONS, text("reason")),
       value: text("reason"),
     }),
     field({ id: "f-step", label: "Step", options: choices(steps, text("step")), value: text("step") }),

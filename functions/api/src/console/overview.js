@@ -6,7 +6,7 @@ import { jobState, selector } from "./jobs.js";
 import { count, health, heading, orderLink, panel, plural, probe, table } from "./parts.js";
 import { bar, throughput } from "./pictures.js";
 import { ms, when } from "./time.js";
-import { REASONS, STATES } from "./words.js";
+import { STATES } from "./words.js";
 
 export const overview = {
   name: "overview",
@@ -110,7 +110,7 @@ function failures(all) {
         kind: "text",
         cell: (one) => [
           h("strong", {}, one.Step ? `${one.Code} at ${one.Step}` : one.Code),
-          h("span", { class: "quiet block" }, ...(REASONS[one.Code] ?? ["", ""]).join(" ")),
+          h("span", { class: "quiet block" }, [one.Text, one.ToDo].filter(Boolean).join(" ")),
         ],
       },
       {

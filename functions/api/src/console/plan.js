@@ -46,7 +46,7 @@ export const plan = {
             id: "p-reason",
             label: "Reason",
             options: choices(
-              Object.keys(REASONS).filter((code) => code !== "cancelled"),
+              REASONS.filter((code) => code !== "cancelled"),
               text("reason"),
               "any",
             ),

@@ -5,13 +5,12 @@ import { h } from "./dom.js";
 import { hatch } from "./pictures.js";
 import { clock, length, ms, precise } from "./time.js";
 
-const LINE = /^(undo of )?(.+) (claimed|processed|given up|put off|re-pended)(?: #(\d+))?$/;
-// How the end of an attempt is told, and whether a wait follows.
+// The end of an attempt by the kind of its line: its look, its words, and whether a wait follows.
 const ENDS = {
-  processed: ["done", "done", false],
-  "given up": ["failed", "refused or given up", false],
-  "put off": ["put-off", "put off: the service is failing", true],
-  "re-pended": ["failed", "no answer in time", true],
+  Processed: ["done", "done", false],
+  GivenUp: ["failed", "refused or given up", false],
+  Deferred: ["put-off", "put off: the service is failing", true],
+  Expired: ["failed", "no answer in time", true],
 };
 const HEIGHT = 18;
 // Below this share of the picture a length could not be seen; above, long waits are drawn shorter than they are.
@@ -93,24 +92,24 @@ export function read(task, now) {
     order.push({ ...phase, to: at });
     phase = { kind, from: at, text };
   };
-  for (const { At, What, Why, Who } of history) {
+  for (const line of history) {
+    const { At, Kind, State, Why, Who } = line;
     const at = ms(At);
-    const step = LINE.exec(What);
-    if (step && lanes.has(step[2])) {
-      if (order.length === 0 && step[3] === "claimed" && phase.text === "accepted")
+    if (lanes.has(line.Step)) {
+      if (order.length === 0 && Kind === "Claimed" && phase.text === "accepted")
         turn(at, "attempt", "steps are carried out");
-      ofStep(lanes.get(step[2]), open, step, at, task.Steps.find((one) => one.Name === step[2]).LastError);
-    } else if (What === "Error") {
+      ofStep(lanes.get(line.Step), open, line, at, task.Steps.find((one) => one.Name === line.Step).LastError);
+    } else if (Kind === "Entered" && State === "Error") {
       turn(at, "operator", `Error: ${Why ?? ""}`);
-    } else if (What === "Compensating" || What === "cancelled") {
-      if (What === "Compensating") {
-        for (const [name, parts] of lanes) leave(parts, open, name, at);
-      }
-      turn(at, "undo", What === "cancelled" ? `cancelled by ${Who}: ${Why ?? ""}` : `undone: ${Why ?? ""}`);
-    } else if (What === "resubmitted" || What === "resumed") {
+    } else if (Kind === "Entered" && State === "Compensating") {
+      for (const [name, parts] of lanes) leave(parts, open, name, at);
+      turn(at, "undo", `undone: ${Why ?? ""}`);
+    } else if (Kind === "Cancelled") {
+      turn(at, "undo", `cancelled by ${Who}: ${Why ?? ""}`);
+    } else if (Kind === "Resubmitted" || Kind === "Resumed") {
       const undoing = task.Steps.some((one) => one.Direction === "Undo");
-      turn(at, undoing ? "undo" : "attempt", `${What} by ${Who}: ${Why ?? ""}`);
-    } else if (What === "paused") {
+      turn(at, undoing ? "undo" : "attempt", `${Kind.toLowerCase()} by ${Who}: ${Why ?? ""}`);
+    } else if (Kind === "Paused") {
       turn(at, "operator", `paused by ${Who}: ${Why ?? ""}`);
     }
   }
@@ -119,19 +118,22 @@ export function read(task, now) {
   return { lanes, order: order.filter((part) => part.to > part.from), from, to };
 }
 
-function ofStep(parts, open, [, undo, name, what, number], at, error) {
+function ofStep(parts, open, { Kind, Step: name, Direction, Attempt: attempt }, at, error) {
+  const undo = Direction === "Undo";
   const before = open.get(name);
-  if (what === "claimed") {
+  if (Kind === "Claimed") {
     if (before?.kind === "wait") parts.push({ ...before, to: at });
-    open.set(name, { kind: undo ? "undo" : "attempt", from: at, attempt: Number(number), undo: Boolean(undo) });
+    open.set(name, { kind: undo ? "undo" : "attempt", from: at, attempt, undo });
     return;
   }
-  const [outcome, words, waits] = ENDS[what];
+  // A newer API may send other kinds.
+  if (!(Kind in ENDS)) return;
+  const [outcome, words, waits] = ENDS[Kind];
   // Of many attempts put off one after the other only the last is kept, and its beginning is not.
   const began =
     before && before.kind !== "wait"
       ? before
-      : { kind: undo ? "undo" : "attempt", from: before?.from ?? at, attempt: Number(number) };
+      : { kind: undo ? "undo" : "attempt", from: before?.from ?? at, attempt };
   if (before?.kind === "wait") parts.push({ ...before, to: at });
   const start = before?.kind === "wait" ? at : began.from;
   const kind = outcome === "done" ? began.kind : outcome;

@@ -1,7 +1,7 @@
-// What an order waits for, what to do about it, and what an action will do: in words, read off the task and the health
-// of the services. Pure but for the clock, so that the same order is always told in the same way.
+// The words of the console: states, actions and the consequences of an action. The API says what an order waits for and
+// what an operator can do about it.
 
-import { clock, ms } from "./time.js";
+import { clock } from "./time.js";
 
 /** The states in the order of an order's life, each with a sign, so that colour is never all there is. */
 export const STATES = [
@@ -13,27 +13,8 @@ export const STATES = [
   ["Compensated", "↺", "undone whole"],
 ];
 
-/** The codes of `Reason`: what happened, and what an operator does about it. */
-export const REASONS = {
-  exhausted: [
-    "Time and again no answer from a service, or it failed until the step's horizon was over.",
-    "Mend the service, then resubmit: the step starts afresh under the same idempotency key.",
-  ],
-  rejected: [
-    "The service said no for good, and the workflow says hold.",
-    "Resubmit once the cause is gone, or cancel: what was done is undone.",
-  ],
-  "compensation-failed": [
-    "An undo was refused or got no answer.",
-    "Mend the cause at the service, then resubmit: the undo goes on.",
-  ],
-  "dead-letter": [
-    "A message that the order needs could not be handled, time and again.",
-    "Look at the log for why; resubmit makes a new attempt.",
-  ],
-  "hop-limit": ["Messages went round in circles; a fault of the program.", "Report it; resubmit goes on."],
-  cancelled: ["An operator cancelled it.", "Nothing; what was begun is undone."],
-};
+/** The codes of `Reason`. */
+export const REASONS = ["exhausted", "rejected", "compensation-failed", "dead-letter", "hop-limit", "cancelled"];
 
 /** What became of a dead letter, in words. */
 export const FATES = {
@@ -45,69 +26,52 @@ export const FATES = {
   Unreadable: "nobody can read it",
 };
 
-/** Whether an action is possible, as the API will judge it. */
+/** Whether an action is allowed. The API sends the list with the order. */
 export function allows(task, action) {
-  const isOpen = ["Pending", "Processing", "Compensating"].includes(task.ProcessState);
-  switch (action) {
-    case "resubmit":
-      return task.ProcessState === "Error";
-    case "cancel":
-      return ["Pending", "Processing", "Error"].includes(task.ProcessState);
-    case "pause":
-      return isOpen && !task.Paused;
-    case "resume":
-      return isOpen && Boolean(task.Paused);
-    default:
-      return false;
-  }
+  return (task.Actions ?? []).includes(action);
 }
 
-/** An operator's actions: the name on the button, the title of its dialog, and what was done in one word. */
+/** An operator's actions: label of the button, title of the dialog, the word for the result, and the kind of its line in
+ * the history. */
 export const ACTIONS = {
-  resubmit: { label: "Resubmit", title: "Resubmit the order", done: "resubmitted" },
-  cancel: { label: "Cancel order", title: "Cancel the order and undo it", done: "cancelled", danger: true },
-  pause: { label: "Pause", title: "Pause the order", done: "paused" },
-  resume: { label: "Resume", title: "Let the order go on", done: "resumed" },
+  resubmit: { label: "Resubmit", title: "Resubmit the order", done: "resubmitted", kind: "Resubmitted" },
+  cancel: {
+    label: "Cancel order",
+    title: "Cancel the order and undo it",
+    done: "cancelled",
+    kind: "Cancelled",
+    danger: true,
+  },
+  pause: { label: "Pause", title: "Pause the order", done: "paused", kind: "Paused" },
+  resume: { label: "Resume", title: "Let the order go on", done: "resumed", kind: "Resumed" },
 };
 
-/** How an order stands: `{tone, head, text: [..], todo}`. `services` may be empty where they are not known. */
+const TONES = { Processed: "good", Compensated: "undone", Error: "bad" };
+
+/** The situation of an order: `{tone, head, text: [..], todo}`. The words are those of the API about the order and about
+ * the services that its open steps need. `services` may be empty if they are not known. */
 export function situation(task, services) {
-  const reason = task.Reason;
-  switch (task.ProcessState) {
-    case "Processed":
-      return { tone: "good", head: "It is done.", text: ["Every step was carried out."], todo: null };
-    case "Compensated":
-      return {
-        tone: "undone",
-        head: "It is undone.",
-        text: [whyUndone(reason), "Everything that was begun was taken back."],
-        todo: null,
-      };
-    case "Error":
-      return inError(task);
-    default:
-      break;
-  }
-  if (task.Paused) {
-    const { By, Reason, Since } = task.Paused;
-    const busy = task.Steps.some((step) => step.ProcessState === "Processing");
-    return {
-      tone: "wait",
-      head: `It is paused by ${By} since ${clock(Since)}: ${Reason}`,
-      text: [busy ? "The attempt under way may end; nothing new starts." : "Nothing new starts."],
-      todo: "Resume it when the reason is gone.",
-    };
-  }
-  const undoing = task.ProcessState === "Compensating";
-  const open = task.Steps.filter((step) => isOpenStep(step, undoing));
-  const told = open.filter((step) => step.ProcessState === "Processing" || step.NotBefore);
-  const first = undoing ? open.slice(-1) : open.slice(0, 1);
-  const parts = (told.length ? told : first).map((step) => ofStep(step, services));
-  const text = parts.flatMap((part) => part.text);
-  if (undoing) text.unshift(`It is being undone. ${whyUndone(reason)}`);
-  if (!parts.length) parts.push({ head: "It goes on in a moment.", tone: "busy", text: [] });
-  const worst = parts.find((part) => part.tone === "wait") ?? parts[0];
-  return { tone: worst.tone, head: parts.map((part) => part.head).join(" "), text, todo: worst.todo ?? "Nothing." };
+  const { Head, Text, ToDo, Waits } = task.Situation ?? { Head: `${task.ProcessState}.` };
+  const outages = failing(task, services);
+  return {
+    tone: TONES[task.ProcessState] ?? (Waits || outages.length ? "wait" : "busy"),
+    head: local(Head),
+    text: [Text, ...outages.map((service) => service.Text)].filter(Boolean).map(local),
+    todo: [...outages.map((service) => service.ToDo), ToDo].find(Boolean) ?? null,
+  };
+}
+
+/** The failing services that open steps of the order need. */
+function failing(task, services) {
+  if (task.ProcessState in TONES || task.Paused) return [];
+  const isOpen = (step) => step.ProcessState === "Processing" || (step.ProcessState === "Pending" && step.NotBefore);
+  const needed = task.Steps.filter(isOpen).map((step) => step.Agent);
+  return services.filter((service) => service.Text && needed.includes(service.Service));
+}
+
+/** Shows each time of a text in the time zone of the browser. */
+function local(text) {
+  return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => clock(at));
 }
 
 /** The same in a few words, for a row of a list. */
@@ -120,107 +84,15 @@ export function inBrief(task, services) {
     case "Error":
       return task.Reason ? brief(task.Reason) : "needs an operator";
     default:
-      return situation(task, services).head;
+      return [task.Situation?.Head, ...failing(task, services).map((service) => service.Text)]
+        .filter(Boolean)
+        .map(local)
+        .join(" ");
   }
 }
 
 function brief(reason) {
   return reason.Step ? `${reason.Code} at ${reason.Step}` : reason.Code;
-}
-
-function isOpenStep(step, undoing) {
-  if (undoing) return step.Direction === "Undo" && step.ProcessState !== "Processed";
-  return step.ProcessState === "Pending" || step.ProcessState === "Processing";
-}
-
-function ofStep(step, services) {
-  const service = services.find(({ Service }) => Service === step.Agent);
-  const work = step.Direction === "Undo" ? `the undo of ${step.Name}` : step.Name;
-  const now = Date.now();
-  const failed = step.LastError
-    ? [`Last error, of attempt ${step.LastError.Attempt}: ${step.LastError.Message} (${step.LastError.Code}).`]
-    : [];
-  const isFailing = service && service.State !== "Closed";
-  const isLate = step.ProcessState === "Processing" && ms(step.CompleteBy) < now;
-  if (step.ProcessState === "Processing" && (isLate || !isFailing)) {
-    if (isLate) {
-      return {
-        tone: "wait",
-        text: failed,
-        todo: "Nothing: the supervisor counts the failure and sees to another attempt.",
-        head: `${step.Agent} has not answered for ${work} by ${clock(step.CompleteBy)}.`,
-      };
-    }
-    return {
-      tone: "busy",
-      text: failed,
-      todo: "Nothing.",
-      head: `${step.Agent} works on ${work}: attempt ${step.Attempt}, until ${clock(step.CompleteBy)} at the latest.`,
-    };
-  }
-  const waits = step.NotBefore && ms(step.NotBefore) > now;
-  if (isFailing) {
-    const probe =
-      service.State === "HalfOpen" || !service.Until || ms(service.Until) <= now
-        ? "a probe is on its way"
-        : `the next probe is at ${clock(service.Until)}`;
-    return {
-      tone: "wait",
-      head: `It waits for ${step.Agent}, which is failing; ${probe}.`,
-      text: [`${upper(work)} goes on by itself when ${step.Agent} is back.`, ...failed],
-      todo: `Nothing for the order itself: mend ${step.Agent}.`,
-    };
-  }
-  if (waits && service && step.FailureCount === 0) {
-    return {
-      tone: "wait",
-      todo: "Nothing.",
-      text: failed,
-      head:
-        `${upper(work)} was put off until ${clock(step.NotBefore)}; ` +
-        `${step.Agent} is back, and what waited is let through bit by bit.`,
-    };
-  }
-  if (waits) {
-    return {
-      tone: "wait",
-      todo: "Nothing.",
-      text: failed,
-      head:
-        `${upper(work)} waits until ${clock(step.NotBefore)} before it is tried again ` +
-        `(${failures(step.FailureCount)} so far).`,
-    };
-  }
-  return {
-    tone: "busy",
-    todo: "Nothing. If its wake was lost, the supervisor wakes it again.",
-    text: failed,
-    head: `${upper(work)} starts in a moment.`,
-  };
-}
-
-function inError(task) {
-  const reason = task.Reason ?? { Code: "unknown", Message: "" };
-  const [happened, todo] = REASONS[reason.Code] ?? [
-    "It stands still.",
-    "Look at its steps, then resubmit or cancel it.",
-  ];
-  const text = [happened, reason.Message ? upper(stop(reason.Message)) : ""];
-  if (reason.Earlier) text.push(`It was being undone. ${whyUndone(reason.Earlier)}`);
-  return { tone: "bad", head: `It waits for you: ${brief(reason)}.`, text, todo };
-}
-
-function whyUndone(reason) {
-  return reason ? `Why: ${reason.Code}. ${upper(stop(reason.Message))}` : "";
-}
-
-function failures(count) {
-  return count === 1 ? "1 failure" : `${count} failures`;
-}
-
-/** With a full stop at its end. */
-function stop(text) {
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 function upper(text) {

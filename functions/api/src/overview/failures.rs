@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use domain::id::OrderId;
+use domain::situation;
 use domain::task::{StepError, StepState, Task};
 use domain::time::Timestamp;
 use wire::Failure;
@@ -63,6 +64,7 @@ impl Group {
 }
 
 fn shown<'a>(code: &'a str, step: Option<&'a str>, group: &'a Group, at_least: bool) -> Option<Failure<'a>> {
+    let (meaning, to_do) = situation::explain(code);
     Some(Failure {
         code: text(code),
         step: step.map(text),
@@ -71,6 +73,8 @@ fn shown<'a>(code: &'a str, step: Option<&'a str>, group: &'a Group, at_least: b
         oldest_at: Some(group.oldest_at?),
         newest_at: Some(group.newest.first()?.0),
         last_error: group.last_error.as_ref().map(shown_error),
+        text: Some(text(meaning)),
+        to_do: Some(text(to_do)),
         order_ids: group.newest.iter().map(|(_, order_id)| *order_id).collect(),
     })
 }

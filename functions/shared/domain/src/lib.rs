@@ -30,6 +30,7 @@ pub mod priority;
 mod properties;
 pub mod redaction;
 pub mod search;
+pub mod situation;
 pub mod task;
 #[cfg(test)]
 mod testing;

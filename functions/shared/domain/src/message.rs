@@ -146,6 +146,17 @@ impl Action {
             Self::Resume => "Resume",
         }
     }
+
+    /// The last segment of its path in the API.
+    #[must_use]
+    pub const fn segment(self) -> &'static str {
+        match self {
+            Self::Resubmit => "resubmit",
+            Self::Cancel => "cancel",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+        }
+    }
 }
 
 /// A message on an agent's queue: carry out, or undo, one step.

@@ -6,8 +6,9 @@ use serde::Serialize;
 
 use crate::id::OrderId;
 use crate::json::Json;
-use crate::message::CloudEvent;
+use crate::message::{Action, CloudEvent};
 use crate::order::Order;
+use crate::situation::Situation;
 use crate::task::{Line, Notice, NoticeKind, ProcessState, Reason, StepError, StepState, Task};
 use crate::time::Timestamp;
 
@@ -37,7 +38,9 @@ struct Alert<'a> {
     failed_steps: Vec<FailedStep<'a>>,
     /// The last events: each attempt with its time.
     history: Vec<Line<'a>>,
-    actions: [&'static str; 2],
+    /// What the operator can do.
+    actions: Vec<&'static str>,
+    situation: Situation,
 }
 
 /// The data of an alert about a reply channel. It does not hold up the order.
@@ -81,7 +84,8 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
                 .iter()
                 .map(Line::from)
                 .collect(),
-            actions: ["resubmit", "cancel"],
+            actions: Action::allowed(task).map(Action::segment).collect(),
+            situation: Situation::of(task),
         }),
         NoticeKind::ReplyChannelFailing => Json::of(&ChannelAlert {
             status,

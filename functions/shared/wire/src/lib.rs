@@ -22,6 +22,8 @@ pub use list::{
     DeadLetter, DeadLetterList, Health, Lease, LeaseList, Service, ServiceList, Workflow, WorkflowList, WorkflowStep,
 };
 pub use open_enum::OpenEnum;
-pub use order::{Accepted, Command, Order, OrderList, Pause, Queued, Reason, Step, StepError, Task, Transition};
+pub use order::{
+    Accepted, Command, Order, OrderList, Pause, Queued, Reason, Situation, Step, StepError, Task, Transition,
+};
 pub use overview::{Count, DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;

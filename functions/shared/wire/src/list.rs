@@ -46,6 +46,12 @@ pub struct Service<'a> {
     /// Number of failures since the last success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures_in_a_row: Option<u32>,
+    /// What its failing means for orders, in words; missing while requests go through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<Cow<'a, str>>,
+    /// What an operator does about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_do: Option<Cow<'a, str>>,
 }
 
 /// `GET /leases`: the leases of supervisors, by name.

@@ -55,6 +55,12 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// When the task last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
+    /// The commands that are allowed now: last segments of paths of the API. Missing in answers of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actions: Option<Vec<Cow<'a, str>>>,
+    /// What the order waits for and what an operator can do about it. Missing in answers of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub situation: Option<Situation<'a>>,
     /// The last changes, oldest first. Missing in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
@@ -146,6 +152,23 @@ pub struct Pause<'a> {
     /// The version of the task that began it.
     #[serde(default)]
     pub version: u64,
+}
+
+/// How an order stands, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Situation<'a> {
+    /// In one sentence.
+    pub head: Cow<'a, str>,
+    /// Reasons and details.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<Cow<'a, str>>,
+    /// What an operator does about it; missing once the order is finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_do: Option<Cow<'a, str>>,
+    /// Whether the order waits.
+    #[serde(default)]
+    pub waits: bool,
 }
 
 /// A line of an order's history.

@@ -92,6 +92,12 @@ pub struct Failure<'a> {
     /// The last few of them.
     #[serde(rename = "OrderIDs", default)]
     pub order_ids: Vec<OrderId>,
+    /// What the code means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<Cow<'a, str>>,
+    /// What an operator does about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_do: Option<Cow<'a, str>>,
 }
 
 /// Number of dead letters.

@@ -9,8 +9,8 @@ use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::Value;
 use wire::{
     Accepted, Command, Count, DeadLetter, DeadLetterList, Failure, Health, Job, JobList, Lease, LeaseList, Minute,
-    Order, OrderList, Overview, Pause, Plan, Problem, Queued, Reason, Selector, Service, ServiceList, Step, StepError,
-    Task, Transition, Workflow, WorkflowList, WorkflowStep,
+    Order, OrderList, Overview, Pause, Plan, Problem, Queued, Reason, Selector, Service, ServiceList, Situation, Step,
+    StepError, Task, Transition, Workflow, WorkflowList, WorkflowStep,
 };
 
 const CONTRACT: &str = include_str!("../../../../infra/contracts/openapi.json");
@@ -41,6 +41,7 @@ impl Shape {
             "Reason" => Self::of::<Reason<'static>>(),
             "Transition" => Self::of::<Transition<'static>>(),
             "Pause" => Self::of::<Pause<'static>>(),
+            "Situation" => Self::of::<Situation<'static>>(),
             "Task" | "ListedTask" => Self::of::<Task<'static>>(),
             "OrderList" => Self::of::<OrderList<Task<'static>>>(),
             "Order" => Self::of::<Order<'static>>(),

@@ -79,8 +79,16 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
     if let Some(paused) = &task.paused {
         line("Paused", format!("by {} {}: {}", plain(&paused.by), from_now(paused.since, now), plain(&paused.reason)));
     }
-    if let Some(advice) = advice(task) {
-        line("To do", advice);
+    if let Some(situation) = &task.situation {
+        let text = situation.text.as_deref().unwrap_or_default();
+        line("Situation", plain(&format!("{} {text}", situation.head)));
+        if let Some(to_do) = &situation.to_do {
+            line("To do", plain(to_do));
+        }
+    }
+    for (index, action) in task.actions.iter().flatten().enumerate() {
+        let name = if index == 0 { "Actions" } else { "" };
+        line(name, plain(&format!("stepwarden {action} {} --reason …", task.order_id)));
     }
     let _ = write!(text, "\n{}", steps(task, now).text(paint));
     if !task.history().is_empty() {
@@ -164,20 +172,6 @@ fn step_to_show<'a>(task: &'a Task<'a>) -> Option<&'a Step<'a>> {
     in_state(StepState::Error).or_else(|| in_state(StepState::Processing)).or_else(|| in_state(StepState::Pending))
 }
 
-/// What an operator can do.
-fn advice(task: &Task<'_>) -> Option<String> {
-    let id = task.order_id;
-    if task.process_state == ProcessState::Error && is_undoing(task) {
-        return Some(format!("mend the cause, then `stepwarden resubmit {id} --reason …`: the undo goes on"));
-    }
-    if task.process_state == ProcessState::Error {
-        return Some(format!(
-            "mend the cause, then `stepwarden resubmit {id} --reason …`, or undo it with `stepwarden cancel`"
-        ));
-    }
-    task.paused.as_ref().map(|_| format!("`stepwarden resume {id} --reason …`"))
-}
-
 #[expect(clippy::cast_precision_loss, reason = "milliseconds of a session are far below 2^52")]
 fn seconds(ms: u64) -> f64 {
     ms as f64 / 1_000.0
@@ -209,6 +203,9 @@ mod tests {
             ],
             "Reason": {"Code": "exhausted", "Message": "no\u{1b}[2J answer", "Step": "charge-payment"},
             "History": [{"At": "2026-11-20T17:26:43.007Z", "Who": "ann", "What": "resubmitted", "Why": "it is back"}],
+            "Actions": ["resubmit", "cancel"],
+            "Situation": {"Head": "Waiting for an operator.", "Text": "No\u{1b} answer.", "ToDo": "Restore the service.",
+                          "Waits": true},
             "SomethingNew": 1,
         }))
         .unwrap()
@@ -225,7 +222,9 @@ mod tests {
             &format!("Order      {ID}"),
             "State      Error",
             "Reason     exhausted at charge-payment: no [2J answer",
-            &format!("stepwarden resubmit {ID}"),
+            "Situation  Waiting for an operator. No answer.\n",
+            "To do      Restore the service.\n",
+            &format!("Actions    stepwarden resubmit {ID} --reason …\n           stepwarden cancel {ID} --reason …\n"),
             "charge-payment     payment    failed  3      2",
             "2026-11-20T17:26:43.007Z  ann  resubmitted  it is back",
         ] {

@@ -351,9 +351,9 @@ impl<'a> Turn<'a> {
     pub(super) fn record_deferred(&mut self, index: usize) {
         let attempt = self.attempt(index);
         let is_its_claim = |what: &What| matches!(what, What::Claimed(claimed) if *claimed == attempt);
-        let is_deferred_before = |what: &What| match what {
-            What::Deferred(earlier) => (&earlier.step, earlier.direction) == (&attempt.step, attempt.direction),
-            _ => false,
+        let is_deferred_before = |what: &What| {
+            let What::Deferred(earlier) = what else { return false };
+            (&earlier.step, earlier.direction) == (&attempt.step, attempt.direction)
         };
         self.task.history.pop_if(|last| is_its_claim(&last.what));
         self.task.history.pop_if(|last| is_deferred_before(&last.what));

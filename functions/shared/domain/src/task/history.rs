@@ -86,8 +86,10 @@ pub struct Transition {
 
 const UNDO_OF: &str = "undo of ";
 const EXPIRED: &str = "re-pended";
+/// What happened, made of the attempt that it happened to.
+type OfAttempt = fn(Attempt) -> What;
 /// The kinds of a stored line about a step, each with its verb.
-const VERBS: [(&str, fn(Attempt) -> What); 5] = [
+const VERBS: [(&str, OfAttempt); 5] = [
     ("claimed", What::Claimed),
     ("processed", What::Processed),
     ("put off", What::Deferred),
@@ -151,11 +153,11 @@ impl What {
     /// The words for people.
     #[must_use]
     pub fn words(&self) -> Cow<'_, str> {
-        match self {
-            // These words omit direction and attempt; the reason in the same line names the attempt.
-            Self::Expired(Attempt { step, .. }) => Cow::Owned(format!("{step} {EXPIRED}")),
-            _ => self.stored(),
+        // These words omit direction and attempt; the reason in the same line names the attempt.
+        if let Self::Expired(Attempt { step, .. }) = self {
+            return Cow::Owned(format!("{step} {EXPIRED}"));
         }
+        self.stored()
     }
 
     /// The name of the kind, for programs.
@@ -246,9 +248,9 @@ fn read_step(text: &str, earlier: &[Transition]) -> Option<What> {
     match number {
         Some(number) => Some(kind(Attempt { step: step.into(), direction, number })),
         // Earlier versions omitted attempt and direction of an expiry: they are those of the last claim.
-        None if verb == EXPIRED => earlier.iter().rev().find_map(|line| match &line.what {
-            What::Claimed(attempt) if *attempt.step == *step => Some(What::Expired(attempt.clone())),
-            _ => None,
+        None if verb == EXPIRED => earlier.iter().rev().find_map(|line| {
+            let What::Claimed(attempt) = &line.what else { return None };
+            (*attempt.step == *step).then(|| What::Expired(attempt.clone()))
         }),
         None => None,
     }

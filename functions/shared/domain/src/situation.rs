@@ -1,0 +1,403 @@
+//! What an order waits for and what an operator can do about it, in words. Console, command line and alerts show these.
+//!
+//! A situation follows from the task alone, without a clock, so that the same version is always described in the same
+//! way: the entity tag of an order is its version.
+
+use serde::Serialize;
+
+use crate::ports::{Breaker, ServiceHealth};
+use crate::task::{Direction, ProcessState, Reason, Step, StepState, Task, reason};
+
+/// How an order stands.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Situation {
+    /// In one sentence.
+    pub head: String,
+    /// Reasons and details.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// What an operator does about it; `None` once the order is finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to_do: Option<&'static str>,
+    /// The order waits for an operator, for the end of a pause, or until a step may be tried again.
+    pub waits: bool,
+}
+
+/// What a reason code means, and what an operator does about an order that is in `Error` for it.
+#[must_use]
+pub fn explain(code: &str) -> (&'static str, &'static str) {
+    match code {
+        reason::EXHAUSTED => (
+            "A service gave no answer too often, or failed until the horizon of the step was over.",
+            "Restore the service, then resubmit: the step starts afresh under the same idempotency key.",
+        ),
+        reason::REJECTED => (
+            "The service refused the step for good, and the workflow holds the order then.",
+            "Resubmit once the cause is gone, or cancel: then every step that was begun is undone.",
+        ),
+        reason::COMPENSATION_FAILED => (
+            "An undo was refused or got no answer.",
+            "Remove the cause at the service, then resubmit: the undo goes on.",
+        ),
+        reason::DEAD_LETTER => (
+            "A message that the order needs could not be handled, time and again.",
+            "Find the cause in the log, then resubmit: that makes a new attempt.",
+        ),
+        reason::HOP_LIMIT => (
+            "The order's messages went round in circles. That is a fault of the program.",
+            "Report it. A resubmit lets the order go on.",
+        ),
+        reason::CANCELLED => ("An operator cancelled the order.", "Nothing: every step that was begun is undone."),
+        _ => ("The order stands still.", "Look at its steps, then resubmit or cancel it."),
+    }
+}
+
+/// What a failing service means for the orders that wait for it, and what an operator does about it. `None` while requests
+/// go through.
+#[must_use]
+pub fn outage(health: &ServiceHealth) -> Option<(String, String)> {
+    let ServiceHealth { service, state, until, .. } = health;
+    let text = match state {
+        Breaker::Closed => return None,
+        Breaker::Open => format!("{service} is failing; the next probe is at {until}."),
+        Breaker::HalfOpen => format!("{service} is failing; a probe is in flight."),
+    };
+    let to_do = format!("Nothing for the order itself: restore {service}. Its orders then go on by themselves.");
+    Some((text, to_do))
+}
+
+impl Situation {
+    /// The situation of a task.
+    #[must_use]
+    pub fn of(task: &Task) -> Self {
+        let reason = task.reason.as_ref();
+        match (task.process_state, &task.paused) {
+            (ProcessState::Processed, _) => Self::over("Processed.", "Every step is done.".to_owned()),
+            (ProcessState::Compensated, _) => {
+                Self::over("Compensated.", joined([because(reason), "Every step that was begun is undone.".to_owned()]))
+            }
+            (ProcessState::Error, _) => in_error(reason),
+            (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, Some(pause)) => {
+                let is_busy = task.steps.iter().any(|step| step.process_state == StepState::Processing);
+                let busy =
+                    if is_busy { "An attempt in flight may end. No new step starts." } else { "No new step starts." };
+                Self {
+                    head: format!("Paused by {} since {}: {}", pause.by, pause.since, sentence(&pause.reason)),
+                    text: busy.to_owned(),
+                    to_do: Some("Resume the order once the reason is gone."),
+                    waits: true,
+                }
+            }
+            (ProcessState::Pending | ProcessState::Processing, None) => under_way(task, Direction::Forward),
+            (ProcessState::Compensating, None) => under_way(task, Direction::Undo),
+        }
+    }
+
+    fn over(head: &str, text: String) -> Self {
+        Self { head: head.to_owned(), text, to_do: None, waits: false }
+    }
+}
+
+fn in_error(reason: Option<&Reason>) -> Situation {
+    let (meaning, to_do) = explain(reason.map_or("", |reason| &reason.code));
+    let earlier = reason.and_then(|reason| reason.earlier.as_deref());
+    let undone =
+        earlier.map_or_else(String::new, |earlier| format!("The order was being undone. {}", because(Some(earlier))));
+    let message = reason.map_or_else(String::new, |reason| upper(&sentence(&reason.message)));
+    Situation {
+        head: match reason {
+            None => "Waiting for an operator.".to_owned(),
+            Some(Reason { code, step: None, .. }) => format!("Waiting for an operator: {code}."),
+            Some(Reason { code, step: Some(step), .. }) => format!("Waiting for an operator: {code} at {step}."),
+        },
+        text: joined([meaning.to_owned(), message, undone]),
+        to_do: Some(to_do),
+        waits: true,
+    }
+}
+
+/// An order whose steps run in this direction: its steps in flight and those that wait, or else the one that comes next.
+fn under_way(task: &Task, direction: Direction) -> Situation {
+    let is_open = |step: &&Step| match direction {
+        Direction::Forward => matches!(step.process_state, StepState::Pending | StepState::Processing),
+        Direction::Undo => step.direction == Direction::Undo && step.process_state != StepState::Processed,
+    };
+    let is_begun = |step: &&Step| step.process_state == StepState::Processing || step.not_before.is_some();
+    let mut shown: Vec<&Step> = task.steps.iter().filter(is_open).filter(is_begun).collect();
+    if shown.is_empty() {
+        shown.extend(match direction {
+            Direction::Forward => task.steps.iter().find(is_open),
+            Direction::Undo => task.steps.iter().rfind(is_open),
+        });
+    }
+    let undone = match direction {
+        Direction::Forward => String::new(),
+        Direction::Undo => joined(["The order is being undone.".to_owned(), because(task.reason.as_ref())]),
+    };
+    let errors = shown
+        .iter()
+        .filter_map(|step| step.last_error.as_ref())
+        .map(|error| format!("Last error, of attempt {}: {} ({}).", error.attempt, error.message, error.code));
+    let texts: Vec<String> = std::iter::once(undone).chain(errors).collect();
+    let waits = |step: &&Step| step.process_state == StepState::Pending && step.not_before.is_some();
+    Situation {
+        head: match shown.is_empty() {
+            true => "The order goes on in a moment.".to_owned(),
+            false => joined(shown.iter().map(|step| of_step(step))),
+        },
+        text: joined(texts),
+        to_do: Some("Nothing. The supervisor replaces an attempt without an answer and a wake that was lost."),
+        waits: shown.iter().any(waits),
+    }
+}
+
+fn of_step(step: &Step) -> String {
+    let work = match step.direction {
+        Direction::Forward => step.name.to_string(),
+        Direction::Undo => format!("the undo of {}", step.name),
+    };
+    match (step.process_state, step.complete_by, step.not_before) {
+        (StepState::Processing, Some(complete_by), _) => {
+            format!("{} works on {work}: attempt {}, answer due by {complete_by}.", step.agent, step.attempt)
+        }
+        (_, _, Some(not_before)) => {
+            let failures = match step.failure_count {
+                0 => String::new(),
+                1 => " (1 failure so far)".to_owned(),
+                count => format!(" ({count} failures so far)"),
+            };
+            format!("{} waits until {not_before}{failures}.", upper(&work))
+        }
+        _ => format!("{} starts in a moment.", upper(&work)),
+    }
+}
+
+/// Why an order was undone.
+fn because(reason: Option<&Reason>) -> String {
+    reason.map_or_else(String::new, |reason| format!("Reason: {}. {}", reason.code, upper(&sentence(&reason.message))))
+}
+
+fn joined(parts: impl IntoIterator<Item = String>) -> String {
+    let parts: Vec<String> =
+        parts.into_iter().map(|part| part.trim().to_owned()).filter(|part| !part.is_empty()).collect();
+    parts.join(" ")
+}
+
+/// With a full stop at its end.
+fn sentence(text: &str) -> String {
+    match text {
+        "" => String::new(),
+        _ if text.ends_with(['.', '!', '?', '…']) => text.to_owned(),
+        _ => format!("{text}."),
+    }
+}
+
+fn upper(text: &str) -> String {
+    let mut characters = text.chars();
+    characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::backoff::{Backoff, BackoffPolicy};
+    use crate::machine::testing::Case;
+    use crate::time::Timestamp;
+
+    fn of(case: &Case) -> Situation {
+        Situation::of(&case.task)
+    }
+
+    fn shown(case: &Case) -> (String, String) {
+        let Situation { head, text, .. } = of(case);
+        (head, text)
+    }
+
+    fn held() -> Case {
+        Case::new(&[("a", &[], "on_rejected = \"hold\"")], false)
+    }
+
+    #[test]
+    fn a_new_order_starts_in_a_moment() {
+        let case = Case::chain();
+        assert_eq!(shown(&case), ("A starts in a moment.".to_owned(), String::new()));
+        assert!(!of(&case).waits && of(&case).to_do.is_some());
+    }
+
+    #[test]
+    fn an_attempt_in_flight_is_named_with_its_deadline() {
+        let mut case = Case::chain();
+        case.wake();
+        let complete_by = case.step("a").complete_by.unwrap();
+        let head = format!("any works on a: attempt 1, answer due by {complete_by}.");
+        assert_eq!(shown(&case), (head, String::new()));
+        assert!(!of(&case).waits);
+    }
+
+    #[test]
+    fn steps_side_by_side_are_all_named() {
+        let mut case = Case::diamond();
+        case.wake();
+        case.done("a");
+        case.wake();
+        let (head, _) = shown(&case);
+        assert!(head.contains("any works on b: attempt 1") && head.contains("any works on c: attempt 1"), "{head}");
+        assert!(!head.contains("works on d"), "{head}");
+    }
+
+    #[test]
+    fn a_retry_is_shown_with_its_time_and_the_number_of_failures() {
+        let mut case = Case::chain();
+        case.wake();
+        case.expire_all();
+        let not_before = case.step("a").not_before.unwrap();
+        assert_eq!(of(&case).head, format!("A waits until {not_before} (1 failure so far)."));
+        assert!(of(&case).waits);
+        case.retry_all();
+        case.expire_all();
+        let not_before = case.step("a").not_before.unwrap();
+        assert_eq!(of(&case).head, format!("A waits until {not_before} (2 failures so far)."));
+        assert!(of(&case).text.starts_with("Last error, of attempt 2: "), "{}", of(&case).text);
+    }
+
+    #[test]
+    fn a_finished_order_leaves_nothing_to_do() {
+        let mut case = Case::new(&[("a", &[], "")], false);
+        case.wake();
+        case.done("a");
+        assert_eq!(case.state(), ProcessState::Processed);
+        assert_eq!(shown(&case), ("Processed.".to_owned(), "Every step is done.".to_owned()));
+        assert_eq!((of(&case).to_do, of(&case).waits), (None, false));
+    }
+
+    #[test]
+    fn a_cancelled_order_says_so_while_it_is_undone_and_afterwards() {
+        let mut case = Case::chain();
+        case.wake();
+        case.cancel();
+        let reason = "Reason: cancelled. Cancelled by ann: mended.";
+        let not_before = case.step("a").not_before.unwrap();
+        let text = format!("The order is being undone. {reason}");
+        assert_eq!(shown(&case), (format!("The undo of a waits until {not_before}."), text));
+        assert!(of(&case).waits);
+        case.retry_all();
+        assert!(of(&case).head.starts_with("any works on the undo of a: attempt "), "{}", of(&case).head);
+        assert!(!of(&case).waits);
+        case.done("a");
+        assert_eq!(case.state(), ProcessState::Compensated);
+        let text = format!("{reason} Every step that was begun is undone.");
+        assert_eq!(shown(&case), ("Compensated.".to_owned(), text));
+        assert_eq!((of(&case).to_do, of(&case).waits), (None, false));
+    }
+
+    #[test]
+    fn a_refused_step_waits_for_an_operator_with_its_reason() {
+        let mut case = held();
+        case.wake();
+        case.rejected("a");
+        assert_eq!(of(&case).head, "Waiting for an operator: rejected at a.");
+        let (meaning, to_do) = explain("rejected");
+        assert!(of(&case).text.starts_with(meaning), "{}", of(&case).text);
+        assert_eq!((of(&case).to_do, of(&case).waits), (Some(to_do), true));
+    }
+
+    #[test]
+    fn a_refused_undo_is_shown_with_the_reason_of_the_undo() {
+        let mut case = Case::chain();
+        case.wake();
+        case.done("a");
+        case.wake();
+        case.rejected("b");
+        for _ in 0..9 {
+            case.wake();
+            let open = case.task.steps.iter().find(|step| step.process_state == StepState::Processing);
+            let Some(name) = open.map(|step| step.name.to_string()) else { break };
+            case.rejected(&name);
+        }
+        assert_eq!(case.state(), ProcessState::Error);
+        assert!(of(&case).head.starts_with("Waiting for an operator: compensation-failed at "), "{}", of(&case).head);
+        assert!(of(&case).text.contains("The order was being undone. Reason: rejected."), "{}", of(&case).text);
+    }
+
+    #[test]
+    fn a_paused_order_says_by_whom_and_whether_an_attempt_may_end() {
+        let mut case = Case::chain();
+        case.pause();
+        let since = case.now;
+        let head = format!("Paused by ann since {since}: mended.");
+        assert_eq!(shown(&case), (head.clone(), "No new step starts.".to_owned()));
+        assert!(of(&case).waits && of(&case).to_do.is_some());
+        let mut case = Case::chain();
+        case.wake();
+        case.pause();
+        assert_eq!(shown(&case), (head, "An attempt in flight may end. No new step starts.".to_owned()));
+    }
+
+    #[test]
+    fn an_order_without_an_open_step_goes_on_in_a_moment() {
+        let mut case = Case::new(&[("a", &[], "")], false);
+        case.wake();
+        case.done("a");
+        case.task.process_state = ProcessState::Processing;
+        assert_eq!(of(&case).head, "The order goes on in a moment.");
+    }
+
+    #[test]
+    fn an_error_without_a_reason_and_one_of_a_later_version_have_words() {
+        let mut case = held();
+        case.wake();
+        case.rejected("a");
+        case.task.reason.as_mut().unwrap().code = "a-new-one".into();
+        assert_eq!(of(&case).head, "Waiting for an operator: a-new-one at a.");
+        assert!(of(&case).text.starts_with("The order stands still."), "{}", of(&case).text);
+        case.task.reason.as_mut().unwrap().step = None;
+        assert_eq!(of(&case).head, "Waiting for an operator: a-new-one.");
+        case.task.reason = None;
+        assert_eq!(shown(&case), ("Waiting for an operator.".to_owned(), "The order stands still.".to_owned()));
+    }
+
+    #[test]
+    fn every_reason_code_has_its_own_words() {
+        let codes = [
+            reason::EXHAUSTED,
+            reason::REJECTED,
+            reason::COMPENSATION_FAILED,
+            reason::DEAD_LETTER,
+            reason::HOP_LIMIT,
+            reason::CANCELLED,
+            "another",
+        ];
+        let words: HashSet<_> = codes.into_iter().map(explain).collect();
+        assert_eq!(words.len(), codes.len());
+    }
+
+    #[test]
+    fn an_outage_is_described_only_while_requests_do_not_go_through() {
+        let until = Timestamp::from_epoch_ms(1_000);
+        let health = |state| {
+            let health = ServiceHealth {
+                service: "payment".into(),
+                version: 1,
+                era: 0,
+                state,
+                failures_in_a_row: 5,
+                until,
+                backoff: Backoff::new(BackoffPolicy { slot_time_ms: 1_000, ceiling: 3, stay_at_ceiling: true }),
+                since: until,
+                release: None,
+            };
+            outage(&health).map(|(text, _)| text)
+        };
+        assert_eq!(health(Breaker::Closed), None);
+        assert_eq!(health(Breaker::Open).unwrap(), format!("payment is failing; the next probe is at {until}."));
+        assert_eq!(health(Breaker::HalfOpen).unwrap(), "payment is failing; a probe is in flight.");
+    }
+
+    #[test]
+    fn a_sentence_ends_with_one_full_stop() {
+        assert_eq!([sentence("a"), sentence("a."), sentence("a?"), sentence("")], ["a.", "a.", "a?", ""]);
+    }
+}
