@@ -1,16 +1,16 @@
-//! The outcome that a service's response stands for.
+//! The outcome of a service's response.
 //!
 //! | status | means |
 //! | --- | --- |
-//! | 2xx | done; the body is the output, and none at all is `{}` |
-//! | 2xx with a body that is no JSON, or that breaks off | asked again |
+//! | 2xx | done; the body is the output, and an empty body is `{}` |
+//! | 2xx with a body that is not JSON, or that breaks off | asked again |
 //! | 408, 425, 429, 5xx | asked again, not before `Retry-After` |
-//! | any other | no for good; the reason is taken from the body where it gives one |
+//! | any other | rejected for good, with the reason of the body if it has one |
 //!
-//! A 2xx whose body is no JSON leaves open who answered, the service or something before it such as a proxy with a page
-//! of its own. Taken for a success it could finish an order of which nothing was done, taken for a failure it would
-//! undo one that is well. So it counts as no answer: the service is asked again with the same key, and if that goes on
-//! the supervisor counts, and an operator gets to see it.
+//! A 2xx whose body is not JSON may come from the service, or from a proxy before it with a page of its own. Taken for
+//! a success, it could finish an order without any effect. Taken for a failure, it would compensate a good order. So
+//! it counts as no answer, and the service is asked again with the same key. If that goes on, the supervisor counts,
+//! and an operator sees it.
 
 use std::error::Error;
 
@@ -28,15 +28,15 @@ use serde_json::{Map, Value};
 use crate::client::chain;
 use crate::retry_after::retry_after_ms;
 
-/// As much of a body as is read, in bytes: the largest output, and for errors more than anybody keeps.
+/// Largest part of a body that is read, in bytes: the largest output, and more than an error needs.
 const BODY_BYTES_MAX: usize = OUTPUT_BYTES_MAX;
-/// Members that may name the reason in a body, the first that does wins. RFC 9457 calls it `type`.
+/// Members that may name the reason in a body; the first one present wins. RFC 9457 calls it `type`.
 const CODE_MEMBERS: [&str; 3] = ["code", "Code", "type"];
-/// Members that may explain it.
+/// Members that may explain the reason.
 const MESSAGE_MEMBERS: [&str; 6] = ["detail", "message", "Message", "title", "error", "Error"];
 
-/// What a service's response means: done, ask again, or no for good. `now` is by the agent's clock; of the body at most
-/// the largest output is read.
+/// The meaning of a service's response: done, ask again, or rejected. `now` is by the agent's clock. At most the
+/// largest output of the body is read.
 pub async fn answer_to<B>(response: Response<B>, now: Timestamp) -> Answer
 where
     B: Body,
@@ -46,7 +46,7 @@ where
     if status.is_success() {
         success(status, read(response).await)
     } else if may_work_later(status) {
-        // The body says nothing that the status does not, and waiting for it could cost the answer.
+        // The status says enough, and the wait for the body could cost the answer.
         let after_ms = retry_after_ms(response.headers(), now);
         Answer::Retry { after_ms, problem: format!("HTTP {status}") }
     } else {
@@ -57,7 +57,8 @@ where
 fn may_work_later(status: StatusCode) -> bool {
     const PASSING: [StatusCode; 3] =
         [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS];
-    // A redirect is not followed, but it is no answer about the order either: a maintenance page must not undo it.
+    // A redirect is not followed, but it is no answer about the order either: a maintenance page must not compensate
+    // it.
     status.is_server_error() || status.is_redirection() || PASSING.contains(&status)
 }
 
@@ -107,7 +108,7 @@ fn too_large(problem: &str) -> Answer {
 }
 
 fn failure(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
-    // The status alone has said no; a body that cannot be had only leaves it unexplained.
+    // The status alone is the rejection; an unreadable body only leaves it unexplained.
     let body = body.unwrap_or_default();
     let problem = serde_json::from_slice::<Map<String, Value>>(&body).unwrap_or_default();
     let code = CODE_MEMBERS.iter().find_map(|name| text(&problem, name)).filter(|code| is_code(code));
@@ -117,13 +118,13 @@ fn failure(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
     Answer::fail(code, shortened(&message))
 }
 
-/// A member that is a text with something in it.
+/// A member that is a non-empty text.
 fn text<'a>(problem: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     problem.get(name)?.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Whether a program can go by it. `about:blank` is RFC 9457's way of saying nothing, and [`OUTPUT_TOO_LARGE`] is ours: it
-/// says that the effect happened, which no refusal does.
+/// Whether a program can use it as a code. `about:blank` is RFC 9457's empty value. [`OUTPUT_TOO_LARGE`] is ours: it
+/// means that the effect happened, which no rejection means.
 fn is_code(text: &str) -> bool {
     ![OUTPUT_TOO_LARGE, "about:blank"].contains(&text)
         && text.len() <= TEXT_CHARS_MAX

@@ -15,18 +15,18 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::remote::Remote;
 
-/// What a response carries before its body is read.
+/// A response before its body is read.
 pub(crate) type Answered = Response<hyper::body::Incoming>;
 
-/// How long an unused connection is kept. Below the 60 s after which common load balancers drop one without a word.
+/// How long an unused connection is kept: below the 60 s after which common load balancers drop one silently.
 const POOL_IDLE: Duration = Duration::from_secs(45);
 /// Unused connections kept for each host.
 const POOL_IDLE_MAX: usize = 256;
-/// How long a connection may take to come up. A call that is given up earlier leaves it behind, so it needs a bound.
+/// Time-out of connecting. It bounds the connection that an abandoned call leaves behind.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// The clients of a process: one for plain HTTP and, once a service needs it, one for HTTPS. Root certificates are read
-/// only then: reading them takes long, and a machine without any can still talk plain HTTP.
+/// The clients of a process: one for plain HTTP and, once a service needs it, one for HTTPS. Root certificates are
+/// read only then: reading them takes long, and a machine without any can still use plain HTTP.
 #[derive(Debug)]
 pub struct HttpClients {
     plain: Plain,
@@ -44,7 +44,7 @@ pub struct TlsError {
 type Plain = Client<HttpConnector, Full<Bytes>>;
 type Tls = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
-/// The client that fits one service. Cloning it shares the pool.
+/// The client for one service. Cloning it shares the pool.
 #[derive(Debug, Clone)]
 pub(crate) enum HttpClient {
     Plain(Plain),
@@ -59,7 +59,7 @@ impl HttpClients {
     }
 
     /// # Errors
-    /// [`TlsError`] when the service is reached by HTTPS and the machine has no root certificates.
+    /// [`TlsError`] if the service uses HTTPS and the machine has no root certificates.
     pub(crate) fn reaching(&mut self, remote: &Remote) -> Result<HttpClient, TlsError> {
         if *remote.scheme() != Scheme::HTTPS {
             return Ok(HttpClient::Plain(self.plain.clone()));
@@ -85,7 +85,7 @@ impl Default for HttpClients {
 
 impl HttpClient {
     /// # Errors
-    /// When no response came: no connection, or one that broke.
+    /// If no response came: no connection, or a broken one.
     pub(crate) async fn request(&self, request: Request<Full<Bytes>>) -> Result<Answered, ClientError> {
         match self {
             Self::Plain(client) => client.request(request).await,
@@ -94,7 +94,7 @@ impl HttpClient {
     }
 }
 
-/// An error with everything that led to it, in one line.
+/// An error with all its sources, in one line.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,10 +1,10 @@
-//! Stepwarden's agents for inventory, payment and shipping: they speak HTTP.
+//! Stepwarden's agents for inventory, payment and shipping, over HTTP.
 //!
-//! What makes an agent is in the crate `agent`; here is only how one HTTP service is called ([`HttpService`]), what its
-//! answers mean (`answer`), and which three services ship ([`Shipped`]).
+//! The crate `agent` has the rules of an agent. This crate has the call of one HTTP service ([`HttpService`]), the
+//! meaning of its answers (`answer`), and the three services that ship ([`Shipped`]).
 //!
 //! What must never be here: retries, waits or deadlines of its own, the environment (`main` reads it), and any
-//! knowledge of what an order means.
+//! knowledge of the meaning of an order.
 
 mod answer;
 mod client;
@@ -28,10 +28,10 @@ pub use remote::{BadUrl, Operations, Remote};
 pub use service::HttpService;
 pub use shipped::{BadConfig, BadVariable, Fault, Shipped, ShippedAgents, Urls};
 
-/// An agent whose service speaks HTTP.
+/// An agent whose service uses HTTP.
 pub type HttpAgent = Agent<Box<dyn Fn() -> HttpService + Send + Sync>>;
 
-/// Takes requests off one agent's queue: calls its service, and sends the answers to the scheduler. Failures are to be
+/// Takes requests off one agent's queue: calls its service, and sends the answers to the scheduler. Failures must be
 /// delivered again.
 pub async fn handle(ports: &impl AgentPorts, agent: &HttpAgent, batch: Vec<Delivery<Request>>) -> Failures {
     agent::handle(ports, agent, batch).await

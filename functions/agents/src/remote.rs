@@ -1,14 +1,14 @@
-//! Where a remote service is, and what its operations are called.
+//! The base URL of a remote service, and the names of its operations.
 
 use http::Uri;
 use http::uri::{Authority, InvalidUri, Scheme};
 
-/// The operations of a service: the last segment of the path that is posted to.
+/// The operations of a service: the last segment of the path of a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operations {
     /// Carries a step out.
     pub forward: &'static str,
-    /// Takes it back.
+    /// Undoes it.
     pub undo: &'static str,
 }
 
@@ -20,13 +20,13 @@ pub struct Remote {
     scheme: Scheme,
 }
 
-/// Why a text is no base URL of a service.
+/// Why a text is not the base URL of a service.
 #[derive(Debug, thiserror::Error)]
 pub enum BadUrl {
-    /// There is nothing in it.
+    /// The text is empty.
     #[error("it is empty")]
     Empty,
-    /// It cannot be read at all.
+    /// It cannot be parsed.
     #[error("it is not a URL such as http://localhost:8080/payment ({0})")]
     Malformed(#[source] InvalidUri),
     /// It has no scheme, or no host.
@@ -35,13 +35,13 @@ pub enum BadUrl {
     /// Another protocol.
     #[error("its scheme is {0}, expected http or https")]
     Scheme(Scheme),
-    /// A number that is no port.
+    /// The port is not a port number.
     #[error("its port is not a number from 1 to 65535")]
     Port,
     /// A name or password before the host. It would not be sent.
     #[error("it must not hold a user name or password")]
     Credentials,
-    /// A question mark or a hash: the operation is to be added at the end.
+    /// A question mark or a hash: the operation is appended at the end.
     #[error("it must not hold a query or a fragment")]
     Query,
 }
@@ -50,7 +50,7 @@ impl Remote {
     /// A service under this base URL, with or without a slash at its end.
     ///
     /// # Errors
-    /// [`BadUrl`], which says what is wrong, and does not repeat the URL, since a password may be in it.
+    /// [`BadUrl`], which names the fault and does not repeat the URL, since the URL may contain a password.
     pub fn new(base: &str, operations: Operations) -> Result<Self, BadUrl> {
         let base = base.trim();
         if base.is_empty() {
@@ -82,7 +82,7 @@ fn check(authority: &Authority) -> Result<(), BadUrl> {
     if authority.host().is_empty() {
         return Err(BadUrl::Incomplete);
     }
-    // What stands after the host is a port, or else nothing; the parser takes any number there.
+    // After the host there is a port or nothing; the parser accepts any number there.
     let has_port = authority.as_str().len() > authority.host().len();
     if has_port && authority.port_u16().is_none_or(|port| port == 0) {
         return Err(BadUrl::Port);

@@ -6,14 +6,15 @@ use domain::time::Timestamp;
 use http::HeaderMap;
 use http::header::{DATE, HeaderName, RETRY_AFTER};
 
-/// How long the service wants to be left alone, in milliseconds; nothing if it does not say or says it wrongly.
+/// The time for which the service asks not to be called, in milliseconds; `None` if the header is absent or invalid.
 ///
-/// A date is the service's, so it is compared with the date that the service put on its answer, and only where there is
-/// none with `now`, by the agent's clock: the two clocks need not agree.
+///
+/// A date is by the service's clock, so it is compared with the date of its answer. Only without that date, `now` by
+/// the agent's clock is used: the two clocks may differ.
 pub(crate) fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More digits than fit are more seconds than anybody waits.
+        // A number with too many digits is longer than any wait.
         return Some(value.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(1_000));
     }
     let until = httpdate::parse_http_date(value).ok()?;

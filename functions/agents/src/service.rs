@@ -1,4 +1,4 @@
-//! One HTTP service, as an agent calls it.
+//! One HTTP service, for its agent.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// A remote service behind the HTTP contract of the shipped agents. Cheap to make: all of them share one pool of
+/// A remote service with the HTTP contract of the shipped agents. Cheap to make: all objects share one pool of
 /// connections.
 #[derive(Debug, Clone)]
 pub struct HttpService {
@@ -45,7 +45,7 @@ impl Service for HttpService {
     }
 }
 
-/// What is posted.
+/// The body of a POST.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Body<'a> {
@@ -84,7 +84,7 @@ fn request(uri: &Uri, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Unsendabl
     Ok(request)
 }
 
-/// A key that no header can hold, for instance. Nothing that this system makes is like that.
+/// A key that no header can hold, for instance. This system makes no such key.
 #[derive(Debug, thiserror::Error)]
 enum Unsendable {
     #[error(transparent)]

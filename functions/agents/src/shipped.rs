@@ -22,10 +22,10 @@ pub enum Shipped {
 }
 
 impl Shipped {
-    /// All of them.
+    /// All shipped agents.
     pub const ALL: [Self; 3] = [Self::Inventory, Self::Payment, Self::Shipping];
 
-    /// The name that workflows and its queue know it by.
+    /// Its name in workflows and for its queue.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Shipped {
         }
     }
 
-    /// What its service can do.
+    /// The operations of its service.
     #[must_use]
     pub const fn operations(self) -> Operations {
         match self {
@@ -58,7 +58,7 @@ impl Shipped {
     /// The agent for the service under this base URL.
     ///
     /// # Errors
-    /// [`BadVariable`] with the name of the variable, and what is wrong.
+    /// [`BadVariable`] with the name of the variable, and the fault.
     pub fn agent(self, base: &str, policy: Policy, clients: &mut HttpClients) -> Result<HttpAgent, BadVariable> {
         self.try_agent(base, policy, clients).map_err(|fault| BadVariable { variable: self.variable(), fault })
     }
@@ -71,7 +71,7 @@ impl Shipped {
     }
 }
 
-/// The base URLs of the three services, as the environment gave them.
+/// The base URLs of the three services, from the environment.
 #[derive(Debug, Clone, Copy)]
 pub struct Urls<'a> {
     /// `INVENTORY_URL`.
@@ -85,11 +85,11 @@ pub struct Urls<'a> {
 /// The three agents, for a process that runs all of them.
 #[derive(Debug)]
 pub struct ShippedAgents {
-    /// For reserving stock.
+    /// Reserves stock.
     pub inventory: HttpAgent,
-    /// For charging.
+    /// Charges.
     pub payment: HttpAgent,
-    /// For shipping.
+    /// Ships.
     pub shipping: HttpAgent,
 }
 
@@ -102,8 +102,8 @@ impl ShippedAgents {
         Self::with_policies(urls, |_| policy.clone())
     }
 
-    /// All three, with one pool of connections and a policy for each: one service may be slower than the others, one may
-    /// not recognise idempotency keys and need a memo.
+    /// All three, with one pool of connections and a policy for each: a service may be slower than the others, or may
+    /// need a memo because it does not recognise idempotency keys.
     ///
     /// # Errors
     /// [`BadConfig`], which names every bad variable at once.
@@ -121,7 +121,7 @@ impl ShippedAgents {
         }
     }
 
-    /// One of them.
+    /// One of the three.
     #[must_use]
     pub const fn get(&self, shipped: Shipped) -> &HttpAgent {
         match shipped {
@@ -132,13 +132,13 @@ impl ShippedAgents {
     }
 }
 
-/// A variable from which no agent can be made.
+/// A variable with a value that no agent accepts.
 #[derive(Debug, thiserror::Error)]
 #[error("{variable}: {fault}")]
 pub struct BadVariable {
     /// Its name.
     pub variable: &'static str,
-    /// What is wrong.
+    /// The fault.
     #[source]
     pub fault: Fault,
 }
@@ -146,18 +146,18 @@ pub struct BadVariable {
 /// Why no agent can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    /// The base URL.
+    /// The base URL is invalid.
     #[error(transparent)]
     Url(#[from] BadUrl),
-    /// The base URL wants HTTPS, and the machine cannot.
+    /// The base URL needs HTTPS, and the machine has no root certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The patience.
+    /// The policy is invalid.
     #[error(transparent)]
     Policy(#[from] PolicyError),
 }
 
-/// All that is wrong with the configuration, at least one thing.
+/// All faults of the configuration, at least one.
 #[derive(Debug, thiserror::Error)]
 pub struct BadConfig(pub Vec<BadVariable>);
 
@@ -225,7 +225,7 @@ mod tests {
         let mut clients = HttpClients::new();
         Shipped::Payment.agent("http://localhost:2", Policy::default(), &mut clients).unwrap();
         assert!(!clients.has_read_root_certificates());
-        // Whether this machine has any is its own affair: with them there is an agent, without them a clear error.
+        // Both machines are possible: with certificates there is an agent, without them a clear error.
         match Shipped::Payment.agent("https://localhost:2", Policy::default(), &mut clients) {
             Ok(_) => assert!(clients.has_read_root_certificates()),
             Err(error) => assert!(error.to_string().starts_with("PAYMENT_URL: no root certificates"), "{error}"),

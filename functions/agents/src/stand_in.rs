@@ -1,4 +1,4 @@
-//! A service on a real socket that answers what a test tells it, byte for byte.
+//! A service on a real socket that sends a test's responses, byte for byte.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-/// What it does at one request.
+/// The reaction to one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Respond {
     /// Sends this.
@@ -31,7 +31,7 @@ pub(crate) fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Res
 /// One request as it came.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
-    /// Of which connection, from 1.
+    /// The number of its connection, from 1.
     pub(crate) connection: usize,
     /// Like `POST /charge HTTP/1.1`.
     pub(crate) line: String,
@@ -45,7 +45,7 @@ impl Received {
     }
 }
 
-/// The service. It goes with the runtime of its test.
+/// The service. It ends with the runtime of its test.
 #[derive(Debug)]
 pub(crate) struct StandIn {
     pub(crate) base: String,
@@ -80,7 +80,7 @@ impl StandIn {
         self.state.received.lock().unwrap().clone()
     }
 
-    /// Waits until a request has come that will never be answered.
+    /// Waits until a request without a scripted answer has come.
     pub(crate) async fn has_one_unanswered(&self) {
         self.state.never.notified().await;
     }
@@ -98,7 +98,7 @@ async fn serve(state: Arc<State>, connection: usize, mut stream: TcpStream) {
     }
 }
 
-/// The next request; nothing when the client has closed the connection.
+/// The next request; `None` once the client has closed the connection.
 async fn receive(connection: usize, stream: &mut TcpStream) -> Option<Received> {
     let mut bytes = Vec::new();
     let head_end = loop {

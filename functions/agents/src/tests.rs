@@ -1,4 +1,4 @@
-//! Calls over a real socket: what is posted, and what each kind of response means.
+//! Calls over a real socket: the POST, and the meaning of each kind of response.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -62,7 +62,7 @@ async fn call(service: &mut HttpService, direction: Direction) -> Answer {
     }
 }
 
-/// What the agent makes of one response.
+/// The agent's answer to one response.
 async fn answer_to(respond: Respond) -> Answer {
     let stand_in = StandIn::start([respond]).await;
     call(&mut payment(&stand_in.base), Direction::Forward).await
@@ -177,7 +177,7 @@ async fn an_output_over_the_limit_is_refused_and_not_read_to_its_end() {
     assert_eq!(&*refused.code, OUTPUT_TOO_LARGE);
     assert_eq!(&*refused.message, "the service's output has more than 16384 bytes");
 
-    // It would send more for ever; without a limit this would wait for the end.
+    // The body is endless; without a limit the agent would wait for its end.
     let endless =
         format!("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n{}", "[".repeat(OUTPUT_BYTES_MAX + 1));
     assert_eq!(&*failure(answer_to(Respond::With(endless.into_bytes())).await).code, OUTPUT_TOO_LARGE);
@@ -291,7 +291,7 @@ domain::has_parts!([] Ports {
     HasEnvironment, Environment = PatientClock, environment: |ports| &ports.clock;
 });
 
-/// A clock that runs only once a request has come that is never answered.
+/// A clock that runs only once an unanswered request has come.
 struct PatientClock {
     stand_in: StandIn,
     now: Mutex<Timestamp>,

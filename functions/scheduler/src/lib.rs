@@ -1,8 +1,8 @@
-//! The scheduler function: the only one that advances a task. Takes wakes, replies and operators' commands off the
-//! scheduler queue; claims what is ready and sends the requests to the agents.
+//! The scheduler function: the only one that advances a task. It takes wakes, replies and operators' commands off the
+//! scheduler queue, claims the steps that are ready, and sends the requests to the agents.
 //!
-//! Many instances run at once. What must never happen here: a message is sent that does not follow from committed state;
-//! a lost conditional write is an error.
+//! Many instances run at once. What must never happen here: a message is sent that does not follow from committed
+//! state; a lost conditional write is an error.
 
 use domain::advance::{AdvanceError, AdvancePorts, advance};
 use domain::batch::{Failures, Handled, Record, each};
@@ -12,7 +12,7 @@ use domain::machine::{Event, Verdict};
 use domain::message::{Delivery, SchedulerMessage};
 use domain::trace;
 
-/// What the scheduler needs.
+/// The ports of the scheduler.
 pub trait SchedulerPorts: AdvancePorts {}
 
 impl<P: AdvancePorts> SchedulerPorts for P {}

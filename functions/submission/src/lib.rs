@@ -1,7 +1,7 @@
 //! The submission function: takes accepted orders off the submission queue, writes order and task together, and wakes
 //! the scheduler.
 //!
-//! What must never happen here: a message is let go before its order is stored; an order that is stored is changed.
+//! What must never happen here: a message is acknowledged before its order is stored; a stored order is changed.
 
 use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
@@ -12,12 +12,12 @@ use domain::ports::{Environment, HasEnvironment, HasQueues, HasStore, Inserted, 
 use domain::task::Task;
 use domain::trace;
 
-/// What a submission needs.
+/// The ports of the submission.
 pub trait SubmissionPorts: HasStore + HasQueues + HasEnvironment {}
 
 impl<P: HasStore + HasQueues + HasEnvironment> SubmissionPorts for P {}
 
-/// What became of an accepted order.
+/// The outcome of an accepted order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Submitted {
     /// It is stored, now or before, and the scheduler was woken.
@@ -41,13 +41,13 @@ pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Ve
 /// A redelivered message finds its order stored and wakes the scheduler again, which is harmless (rule 2).
 ///
 /// # Errors
-/// [`PortError`] when store or queue could not be reached; the message then stays on its queue.
+/// [`PortError`] if store or queue is unavailable; the message then stays on its queue.
 pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Order) -> Result<Submitted, PortError> {
     let order_id = order.order_id;
     let task = Task::new(&order, instance.workflows.current(), instance.shards, ports.environment().random());
     let priority = task.priority;
     let inserted = ports.store().insert(order, task).await?;
-    tell(order_id, inserted);
+    report(order_id, inserted);
     match inserted {
         Inserted::New | Inserted::Same => {
             ports.queues().to_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }), priority, 0).await?;
@@ -57,8 +57,8 @@ pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Or
     }
 }
 
-/// Counts what became of it.
-fn tell(order_id: OrderId, inserted: Inserted) {
+/// Counts and logs the outcome.
+fn report(order_id: OrderId, inserted: Inserted) {
     trace::ended(match inserted {
         Inserted::New => "stored",
         Inserted::Same => "stored-before",

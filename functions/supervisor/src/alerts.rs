@@ -1,6 +1,7 @@
-//! What operators are told about dead letters that no order can tell them of.
+//! Alerts about dead letters without a task that could send them.
 //!
-//! Such an alert has no task that would owe it, so the dead letter itself stays until the bus has taken it.
+//!
+//! No task keeps such an alert, so the dead letter itself stays on its queue until the bus has taken the alert.
 
 use std::sync::Arc;
 
@@ -12,11 +13,11 @@ use domain::task::NoticeKind;
 use domain::time::Timestamp;
 use serde::Serialize;
 
-/// The code of the reason that an alert about a lost command gives.
+/// The reason code of an alert about a lost command.
 pub(crate) const COMMAND_LOST: &str = "command-lost";
-/// The type of the event about a dead letter that nobody can read.
+/// The type of the event about an unreadable dead letter.
 pub(crate) const DEAD_LETTER_UNREADABLE: &str = "DeadLetterUnreadable";
-/// Longest text of an alert. What a decoder says may quote the whole body.
+/// Longest text of an alert. A decoder's message may quote the whole body.
 const WORDS_CHARS_MAX: usize = 1_000;
 
 #[derive(Serialize)]
@@ -45,12 +46,12 @@ struct Unreadable<'a> {
     message: String,
 }
 
-/// Who wished what, and why.
+/// The action, the operator and the reason, in words.
 pub(crate) fn words(command: &Command) -> String {
     format!("{} by {}: {}", command.action.name(), command.by, command.reason)
 }
 
-/// The alert about a command that was accepted and could not be carried out. What helps is to command it again.
+/// The alert about a command that was accepted and could not be carried out. The remedy is to send the command again.
 pub(crate) fn lost_command(message_id: &str, command: &Command, now: Timestamp) -> CloudEvent {
     let data = LostCommand {
         order_id: command.order_id,
@@ -61,7 +62,7 @@ pub(crate) fn lost_command(message_id: &str, command: &Command, now: Timestamp) 
     event(message_id, NoticeKind::OrderNeedsOperator.name(), subject, Json::of(&data), now)
 }
 
-/// The alert about a dead letter that nobody can read. Its queue is not known where even its frame could not be read.
+/// The alert about an unreadable dead letter. Its queue is `None` if not even its frame was readable.
 pub(crate) fn unreadable(
     message_id: &Arc<str>,
     queue: Option<&SourceQueue>,
@@ -72,7 +73,7 @@ pub(crate) fn unreadable(
     event(message_id, DEAD_LETTER_UNREADABLE, message_id.clone(), Json::of(&data), now)
 }
 
-/// The id is made of the dead letter's, so that a receiver can tell repeats.
+/// The id is derived from the dead letter's id, so that a receiver recognises repeats.
 fn event(message_id: &str, kind: &str, subject: Arc<str>, data: Json, now: Timestamp) -> CloudEvent {
     CloudEvent {
         specversion: "1.0".into(),
@@ -86,7 +87,7 @@ fn event(message_id: &str, kind: &str, subject: Arc<str>, data: Json, now: Times
     }
 }
 
-/// The last part of the path at which the action is wished.
+/// The last part of the action's path.
 const fn path(action: Action) -> &'static str {
     match action {
         Action::Resubmit => "resubmit",

@@ -1,4 +1,4 @@
-//! Carrying on the jobs that resubmit many orders, one step at each run (see [`domain::bulk`]).
+//! Advances the jobs that resubmit many orders, one step at each run (see [`domain::bulk`]).
 
 use std::future::ready;
 
@@ -15,7 +15,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use crate::{Budget, Settings};
 
-/// What it takes to carry on jobs. Nothing here changes a task: commands go to the scheduler.
+/// The ports that advance jobs. Nothing here changes a task: commands go to the scheduler.
 pub trait BulkPorts: HasRecords + HasStore + HasQueues + HasLeases + HasEnvironment {}
 
 impl<P: HasRecords + HasStore + HasQueues + HasLeases + HasEnvironment> BulkPorts for P {}
@@ -23,23 +23,25 @@ impl<P: HasRecords + HasStore + HasQueues + HasLeases + HasEnvironment> BulkPort
 /// Tasks read, or commands sent, at the same time.
 const AT_ONCE: usize = 16;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BulkReport {
     /// Jobs that are neither planned nor ended.
     pub active: u64,
-    /// Jobs that were carried on a step.
+    /// Jobs that advanced by a step.
     pub carried_on: u64,
-    /// Jobs that other supervisors carry on.
+    /// Jobs that other supervisors advance.
     pub held_by_others: u64,
     /// Commands sent.
     pub sent: u64,
 }
 
-/// Carries every active job on a step, each under its lease.
+/// Advances every active job by a step, each under its lease.
+///
 ///
 /// # Errors
-/// The first [`PortError`], after all other jobs had their turn. The next run goes on where this one stopped.
+///
+/// The first [`PortError`], after all other jobs had their turn. The next run continues from there.
 pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settings) -> Result<BulkReport, PortError> {
     let budget = Budget::new(ports.environment(), settings);
     let mut report = BulkReport::default();
@@ -60,7 +62,7 @@ pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settin
             Ok(Held::NotAcquired) => report.held_by_others += 1,
             Ok(Held::Lost(_)) => {}
             Ok(Held::Done(Err(error))) | Err(error) => {
-                tracing::warn!(job_id = &*job.id, "job not carried on: {error}");
+                tracing::warn!(job_id = &*job.id, "job not advanced: {error}");
                 unreached.get_or_insert(error);
             }
         }
@@ -68,7 +70,7 @@ pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settin
     unreached.map_or(Ok(report), Err)
 }
 
-/// One step of a job: looks, decides, writes, and only then sends. Gives the number of commands sent.
+/// One step of a job: reads, decides, writes, and only then sends. Returns the number of commands sent.
 async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result<u64, PortError> {
     let Some(job) = ports.records().get::<Job>(job_id).await? else {
         return Ok(0);
@@ -82,7 +84,7 @@ async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result
     let state = after.state.clone();
     let seen = Seen::version(job.version, ports.environment().now());
     if ports.records().put(seen, &after).await? == Commit::Conflict {
-        // An operator, or another supervisor in spite of the lease, was first: the next step sees what they wrote.
+        // An operator was first, or another supervisor in spite of the lease. The next step sees that write.
         return Ok(0);
     }
     if state != job.state {
@@ -99,7 +101,7 @@ async fn take_step(ports: &impl BulkPorts, job_id: &str, tick_ms: u64) -> Result
     Ok(sent)
 }
 
-/// How the orders under way stand, in their order.
+/// The progress of the orders in flight, in their order.
 async fn entry_states(ports: &impl BulkPorts, job: &Job) -> Result<Vec<EntryState>, PortError> {
     let looks = job.under_way.iter().map(|entry| async move {
         let task = ports.store().task(entry.order_id).await?;
@@ -108,7 +110,7 @@ async fn entry_states(ports: &impl BulkPorts, job: &Job) -> Result<Vec<EntryStat
     stream::iter(looks.collect::<Vec<_>>()).buffered(AT_ONCE).try_collect().await
 }
 
-/// What the scan shows next, if the job wants to see more.
+/// The next pages of the scan, if the job needs more orders.
 async fn pages(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Page>, PortError> {
     let mut pages = Vec::new();
     if !job.wants_more() {
@@ -118,7 +120,7 @@ async fn pages(ports: &impl BulkPorts, job: &Job) -> Result<Vec<Page>, PortError
     while pages.len() < PAGES_AT_ONCE {
         let page = match ports.store().list(Some(ProcessState::Error), cursor.as_deref(), PAGE_MAX).await {
             Ok(page) => page,
-            // The scan begins again: what it shows twice is recognised.
+            // The scan begins again: an order that it shows twice is recognised.
             Err(ListError::Cursor) if cursor.is_some() => {
                 cursor = None;
                 continue;

@@ -1,8 +1,9 @@
-//! Settling what ended in a dead-letter queue with the order that it was about.
+//! Settles dead letters with their orders.
 //!
-//! A dead letter whose order does not need it any more is dropped; one that its order still needs puts the order in `Error`
-//! and calls an operator, whose resubmit makes a new attempt. Where no order can call for it, as for a command or for what
-//! nobody can read, an alert is published for the dead letter. Either way it is written down before it is let go.
+//! A dead letter that its order no longer needs is dropped. One that its order still needs puts the order in `Error`
+//! and alerts an operator, whose resubmit makes a new attempt. A command or an unreadable body has no order that could
+//! alert, so an alert is published for the dead letter itself. In each case a record is written before the dead letter
+//! is acknowledged.
 
 use std::sync::Arc;
 
@@ -22,25 +23,25 @@ use domain::task::{ProcessState, Task, What, reason};
 
 use crate::alerts;
 
-/// What it takes to settle dead letters.
+/// The ports that settle dead letters.
 pub trait DeadLetterPorts: AdvancePorts + HasDeadLetterRecords {}
 
 impl<P: AdvancePorts + HasDeadLetterRecords> DeadLetterPorts for P {}
 
-/// Handles a batch of the dead-letter queues. A dead letter that could not be settled stays where it is.
+/// Handles a batch of the dead-letter queues. A dead letter that could not be settled stays on its queue.
 pub async fn dead_letters(
     ports: &impl DeadLetterPorts,
     instance: &Instance,
     batch: Vec<Delivery<DeadLetter>>,
 ) -> Failures {
-    // A frame that cannot be read is settled as well: there is no queue behind this one.
+    // An unreadable frame is settled as well: this queue has no dead-letter queue of its own.
     let batch = batch.into_iter().map(|Delivery { receipt, receive_count, parent, body }| Delivery {
         receipt,
         receive_count,
         parent,
         body: Ok(body),
     });
-    // Whose trace it is shows only when it is read.
+    // The order, and so the trace, is known only after decoding.
     let span = |_: &Record<_>| tracing::Span::none();
     each(batch.collect(), span, |record: Record<Result<DeadLetter, Undecodable>>| async move {
         let record = match record.message {
@@ -71,7 +72,7 @@ pub async fn dead_letters(
     .await
 }
 
-/// What a dead letter says.
+/// The content of a dead letter.
 enum Content {
     Order(Box<Order>),
     Attempt(OrderId, DeadLetterSubject),
@@ -79,7 +80,7 @@ enum Content {
     Command(Command),
 }
 
-/// Does what a dead letter means for its order, and says what became of it.
+/// Applies a dead letter to its order, and returns its outcome.
 async fn settle(
     ports: &impl DeadLetterPorts,
     instance: &Instance,
@@ -107,7 +108,9 @@ async fn settle(
         DeadLetterOutcome::Stored | DeadLetterOutcome::Held => {
             tracing::warn!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}")
         }
-        DeadLetterOutcome::LostCommand => tracing::warn!(message_id, ?order_id, "an operator's wish was lost: {words}"),
+        DeadLetterOutcome::LostCommand => {
+            tracing::warn!(message_id, ?order_id, "an operator's command was lost: {words}")
+        }
         DeadLetterOutcome::Stale | DeadLetterOutcome::NoOrder => {
             tracing::info!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}")
         }
@@ -146,7 +149,7 @@ fn read(dead_letter: &DeadLetter) -> Result<Content, Undecodable> {
     }
 }
 
-/// The body, cut where it is longer than any message can be.
+/// The body, cut if it is longer than any message can be.
 fn kept(body: Arc<str>) -> Arc<str> {
     if body.len() <= DEAD_LETTER_BYTES_MAX {
         return body;
@@ -177,15 +180,15 @@ async fn settle_content(
     Ok((Some(order_id), outcome, words))
 }
 
-/// Puts an alert on the event bus that no task owes.
+/// Puts an alert on the event bus that no task keeps.
 async fn alert(ports: &impl DeadLetterPorts, event: CloudEvent) -> Result<(), PortError> {
     let kind = event.kind.clone();
     ports.events().publish(event).await?;
-    tracing::debug!(monotonic_counter.alerts_sent = 1, kind = &*kind, "alerted");
+    tracing::debug!(monotonic_counter.alerts_sent = 1, kind = &*kind, "alert sent");
     Ok(())
 }
 
-/// A message about an order that is stored: its task tells whether it still matters.
+/// A message about a stored order: its task decides whether the message still matters.
 async fn settle_dead_letter(
     ports: &impl DeadLetterPorts,
     instance: &Instance,
@@ -196,7 +199,7 @@ async fn settle_dead_letter(
     match verdict {
         Some(Verdict::Taken) => Ok((DeadLetterOutcome::Held, "the order waits for an operator".into())),
         Some(Verdict::Nothing | Verdict::Dropped(_) | Verdict::Refused(_)) => {
-            // An earlier delivery of this dead letter may have held the order and not come so far as to write that down.
+            // An earlier delivery of this dead letter may have held the order and died before it wrote the record.
             match ports.store().task(order_id).await? {
                 Some(task) if is_held_for(&task, dead_letter) => {
                     Ok((DeadLetterOutcome::Held, "the order waits for an operator".into()))
@@ -208,7 +211,7 @@ async fn settle_dead_letter(
     }
 }
 
-/// Whether it was this dead letter that put the task in `Error`.
+/// Whether this dead letter put the task in `Error`.
 fn is_held_for(task: &Task, dead_letter: &DeadLetterSubject) -> bool {
     let Some(reason) = task.reason.as_ref().filter(|reason| &*reason.code == reason::DEAD_LETTER) else {
         return false;
@@ -222,8 +225,8 @@ fn is_held_for(task: &Task, dead_letter: &DeadLetterSubject) -> bool {
     task.process_state == ProcessState::Error && is_about_it
 }
 
-/// An accepted order that could not be stored: it is stored now, held in `Error`, in one write, so that nothing is lost
-/// and nothing starts before somebody has looked.
+/// An accepted order that could not be stored. It is stored now, held in `Error`, in one write. So nothing is lost,
+/// and no step starts before an operator has looked.
 async fn settle_submission(
     ports: &impl DeadLetterPorts,
     instance: &Instance,
@@ -247,15 +250,15 @@ async fn settle_submission(
             return Ok((DeadLetterOutcome::Stale, "another order is stored under the same idempotency key".into()));
         }
     }
-    // What the stored state owes to the outside is told as after any redelivery; else the supervisor does it later.
-    let told = Event::Wake { hops: 0, redelivered: true };
-    if let Err(error) = advance(ports, instance, order_id, told).await {
-        tracing::warn!(%order_id, "alert not sent, will be: {error}");
+    // Notices of the stored task are sent as after any redelivery. If that fails, the supervisor sends them later.
+    let repeat = Event::Wake { hops: 0, redelivered: true };
+    if let Err(error) = advance(ports, instance, order_id, repeat).await {
+        tracing::warn!(%order_id, "alert not sent, to be repeated: {error}");
     }
     Ok((DeadLetterOutcome::Stored, "the order is stored and waits for an operator".into()))
 }
 
-/// The task of a new order, stopped before its first step, and what happened to it.
+/// The task of a new order, stopped before its first step, with its events.
 fn held(ports: &impl DeadLetterPorts, instance: &Instance, order: &Order) -> Result<(Task, Vec<What>), AdvanceError> {
     let workflow = instance.workflows.current();
     let task = Task::new(order, workflow, instance.shards, ports.environment().random());

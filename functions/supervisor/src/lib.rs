@@ -1,11 +1,11 @@
-//! The supervisor function: finds what is overdue, counts the failure, and asks for a retry, an undo or an operator;
-//! carries on the jobs that operators gave; and settles what ended in a dead-letter queue.
+//! The supervisor function. It finds overdue tasks, counts the failure, and asks for a retry, a compensation or an
+//! operator. It advances the bulk jobs of operators, and settles dead letters.
 //!
 //! It knows no business, calls no service and claims no step. Any number of supervisors may run at once and share the
-//! shards by leases (rule 13), which only saves work: each finding is one conditional write, so whoever loses it reads
+//! shards by leases (rule 13). A lease only saves work: each finding is one conditional write, and the loser reads
 //! again and finds nothing to do.
 //!
-//! What must never happen here: anything is right only because a lease is held.
+//! What must never happen here: correctness depends on a lease.
 
 mod alerts;
 mod bulk;
@@ -24,16 +24,17 @@ pub use bulk::{BulkPorts, BulkReport, bulk};
 pub use dead_letters::{DeadLetterPorts, dead_letters};
 pub use sweep::{Report, SupervisorPorts, handle};
 
-/// How a supervisor runs.
+/// The settings of a supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Term of its leases: so long the work of a supervisor that died stands still.
+    /// Lease term. A dead supervisor's shards stay unswept for this long.
     pub term_ms: u64,
-    /// How much earlier than at the term's end it stops to believe in a lease.
+    /// How long before the end of its term a lease is no longer trusted.
     pub margin_ms: u64,
-    /// After so long a run begins nothing new; it ends when what it has begun is done. The rest is for the next run.
+    /// The time after which a run begins nothing new. It ends when its work in progress is done; the next run does the
+    /// rest.
     pub run_ms_max: u64,
-    /// How long it is to the next run: work for so long is handed out at once.
+    /// The time to the next run: the work for this time is handed out at once.
     pub tick_ms: u64,
 }
 
@@ -49,7 +50,7 @@ impl Settings {
     }
 }
 
-/// When a run has to begin nothing new.
+/// The time at which a run begins nothing new any more.
 #[derive(Debug, Clone, Copy)]
 struct Budget {
     until: Timestamp,

@@ -7,7 +7,7 @@ use aws::lambda::{self, Error};
 use aws::{ports::Ports, telemetry};
 use supervisor::Settings;
 
-/// How long it is between two runs, in milliseconds: a schedule comes once a minute at the most.
+/// The time between two runs, in milliseconds: a schedule fires at most once a minute.
 const TICK_MS: u64 = 60_000;
 
 #[tokio::main(flavor = "current_thread")]

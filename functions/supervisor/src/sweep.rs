@@ -1,4 +1,4 @@
-//! Looking after what is due, shard by shard.
+//! Sweeps the due orders, shard by shard.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,45 +15,45 @@ use tracing::Instrument;
 
 use crate::{Budget, Settings};
 
-/// What the supervisor needs to look after orders.
+/// The ports that sweep orders.
 pub trait SupervisorPorts: AdvancePorts + HasLeases {}
 
 impl<P: AdvancePorts + HasLeases> SupervisorPorts for P {}
 
-/// Entries read of the index at once.
+/// Index entries read at once.
 const PAGE: usize = 100;
-/// Orders of a shard looked after at the same time.
+/// Orders of a shard that are swept at the same time.
 const ORDERS_AT_ONCE: usize = 8;
 /// Shards swept at the same time.
 const SHARDS_AT_ONCE: usize = 4;
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report {
     /// Orders that the index showed as due.
     pub due: u64,
-    /// Orders that something was done for: an attempt counted, a wake or a notice sent again, a watch moved.
+    /// Orders with a change: an attempt counted, a wake or a notice sent again, a watch moved.
     pub taken: u64,
-    /// Orders that could not be looked after; the next run comes back to them.
+    /// Orders whose sweep failed; the next run retries them.
     pub failed: u64,
-    /// How long the one due longest had waited, in milliseconds.
+    /// The longest delay of a due order, in milliseconds.
     pub lag_ms_max: u64,
-    /// Shards looked through to the end.
+    /// Shards that were swept to the end.
     pub shards_swept: u64,
-    /// Shards that other supervisors look after.
+    /// Shards that other supervisors sweep.
     pub shards_held_by_others: u64,
-    /// Shards left, in the middle or before the start, because the time was up or the lease was lost.
+    /// Shards left before the start or in the middle, because the time was up or the lease was lost.
     pub shards_cut_short: u64,
 }
 
-/// Looks after every order that is due now: takes the shards that it can get, and in each those first that are due
+/// Sweeps every order that is due now: acquires the free shards, and in each begins with the order that is due
 /// longest.
 ///
-/// A run that is killed has done what it has done; the next one finds the rest, once the killed one's leases are over. It
-/// begins with another shard each time, so that none of them starves behind a run that is always cut short.
+/// A killed run keeps its results; the next run finds the rest, once the leases of the killed one are over. Each run
+/// begins with another shard, so that no shard starves behind runs that are always cut short.
 ///
 /// # Errors
-/// The first [`PortError`] of a shard whose lease or index could not be reached, after all other shards were looked after.
+/// The first [`PortError`] of a shard whose lease or index is unavailable, after all other shards were swept.
 pub async fn handle(
     ports: &impl SupervisorPorts,
     instance: &Instance,
@@ -81,7 +81,7 @@ pub async fn handle(
     unreached.map_or(Ok(report), Err)
 }
 
-/// Sweeps one shard, if nobody else does.
+/// Sweeps one shard, unless another supervisor does.
 async fn take_shard(
     ports: &impl SupervisorPorts,
     instance: &Instance,
@@ -105,13 +105,13 @@ async fn take_shard(
     }
 }
 
-/// Whether a shard was looked through.
+/// Whether a shard was swept to the end.
 enum Through {
     ToTheEnd,
     CutShort,
 }
 
-/// Looks after the due orders of one shard, page by page, until the time is up.
+/// Sweeps the due orders of one shard, page by page, until the time is up.
 async fn sweep_shard(
     ports: &impl SupervisorPorts,
     instance: &Instance,
@@ -126,7 +126,7 @@ async fn sweep_shard(
         counts.lag_ms_max.fetch_max(page.first().map_or(0, |due| due.at.ms_until(now)), Ordering::Relaxed);
         after = page.last().copied();
         let is_last = page.len() < PAGE;
-        // The condition is asked when an order's turn comes, not when the page is read.
+        // The time is checked when an order's turn comes, not when the page is read.
         let in_time = page.into_iter().take_while(|_| !budget.is_spent(ports.environment()));
         let mut looks = stream::iter(in_time)
             .map(|due| sweep_order(ports, instance, due.order_id, counts).instrument(trace::found(due.order_id)))
@@ -141,7 +141,7 @@ async fn sweep_shard(
     }
 }
 
-/// Looks after one order. One that cannot be helped now does not keep the others from being helped.
+/// Sweeps one order. A failure does not hold up the other orders.
 async fn sweep_order(ports: &impl SupervisorPorts, instance: &Instance, order_id: OrderId, counts: &Counts) {
     counts.due.fetch_add(1, Ordering::Relaxed);
     match advance(ports, instance, order_id, Event::Sweep).await {
@@ -153,12 +153,12 @@ async fn sweep_order(ports: &impl SupervisorPorts, instance: &Instance, order_id
         Err(error) => {
             counts.failed.fetch_add(1, Ordering::Relaxed);
             trace::failed(&error);
-            tracing::warn!(%order_id, "not looked after: {error}");
+            tracing::warn!(%order_id, "order not swept: {error}");
         }
     }
 }
 
-/// What was done in one shard so far, counted where a cancelled sweep leaves it. As text it is the health note.
+/// The results in one shard so far; they survive a cancelled sweep. As text they are the health of the lease.
 #[derive(Default)]
 struct Counts {
     due: AtomicU64,

@@ -1,5 +1,5 @@
-//! A world in memory for the tests: every port, a clock that only a test moves, and an await before and after each effect
-//! at which a test can kill whoever waits there.
+//! Ports in memory for the tests: a clock that only a test moves, and an await before and after each effect, at which
+//! a test can kill the caller.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::{Future, poll_fn};
@@ -28,7 +28,7 @@ use memory::Memory;
 #[derive(Default)]
 pub(crate) struct World {
     pub(crate) now: Timestamp,
-    /// So long takes each call of a port, in milliseconds.
+    /// The time of each call of a port, in milliseconds.
     pub(crate) call_ms: u64,
     pub(crate) orders: BTreeMap<OrderId, Arc<Order>>,
     pub(crate) tasks: BTreeMap<OrderId, Arc<Task>>,
@@ -46,7 +46,7 @@ pub(crate) struct World {
     pub(crate) index_down: BTreeSet<u8>,
     pub(crate) bus_down: bool,
     pub(crate) dead_letters_down: bool,
-    /// Which shards were read.
+    /// The shards that were read.
     pub(crate) swept: Vec<u8>,
     random: u64,
 }
@@ -112,7 +112,7 @@ impl Ports {
         self.world().tasks[&order_id].clone()
     }
 
-    /// From now on every lease is given to everybody.
+    /// From now on every supervisor acquires every lease.
     pub(crate) fn break_leases(&self) {
         self.memory.break_leases();
     }
@@ -132,8 +132,8 @@ impl Ports {
         self.world().tasks.values().cloned().collect()
     }
 
-    /// One await, then the effect, then another await: whoever is killed at the first has done nothing, at the second
-    /// everything but hear of it.
+    /// One await, then the effect, then another await. A caller killed at the first has done nothing; one killed at
+    /// the second has done the effect and not got the answer.
     async fn call<T>(&self, effect: impl FnOnce(&mut World) -> T) -> T {
         once_pending().await;
         let answer = {
@@ -160,7 +160,7 @@ pub(crate) fn run<T>(work: impl Future<Output = T>) -> T {
     run_for(work, usize::MAX).unwrap_or_else(|| panic!("killed"))
 }
 
-/// Runs for at most so many polls and is then killed: `None`.
+/// Runs for at most this many polls and is then killed: `None`.
 pub(crate) fn run_for<T>(work: impl Future<Output = T>, polls: usize) -> Option<T> {
     let mut work = pin!(work);
     let mut context = Context::from_waker(Waker::noop());

@@ -1,4 +1,4 @@
-//! Bulk resubmits end to end, and what kills them.
+//! Bulk resubmits end to end, with crashes.
 
 use domain::bulk::{
     DryRun, Job, JobState, RESEND_AFTER_MS, RESENDS_MAX, SETTLE_TIMEOUT_MS, Selector, Spec, Tally, dry_run,
@@ -25,7 +25,7 @@ fn spec() -> Spec {
     }
 }
 
-/// Plans a job on what a dry run counts, and starts it.
+/// Plans a job on the counts of a dry run, and starts it.
 fn start(ports: &Ports, spec: Spec) -> DryRun {
     let counted = run(dry_run(ports, &spec.selector)).unwrap();
     let planned = Job::plan("j1".into(), spec, counted, ports.now()).unwrap();
@@ -46,7 +46,7 @@ fn all_well(_: &Request) -> Option<Outcome> {
     Some(yes())
 }
 
-/// Ticks, with the others at work in between, until the job is ended.
+/// Ticks, with scheduler and agents at work in between, until the job has ended.
 fn to_the_end(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
     for _ in 0..100 {
         if job(ports).state.is_final() {
@@ -106,7 +106,7 @@ fn killed_at_any_await_a_job_resubmits_each_order_exactly_once() {
             }
             drop(ticking);
             left -= left.min(polls);
-            // Past the term of the killed one's lease, and past the time after which a lost command is sent again.
+            // After the lease term of the killed supervisor, and after the time for sending a lost command again.
             ports.pass_ms(if was_killed { TERM_OVER_MS } else { 1_000 });
             work(&ports, all_well);
         }

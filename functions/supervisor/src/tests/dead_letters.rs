@@ -1,4 +1,4 @@
-//! What becomes of dead letters.
+//! The outcomes of dead letters.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn f08_a_submission_that_ends_as_a_dead_letter_is_stored_in_error_with_an_alert(
     assert!(task.steps.iter().all(|step| step.attempt == 0), "nothing was begun");
     assert_eq!(*ports.world().orders[&id].document.text(), *order.document.text());
     assert_eq!((ports.world().published.len(), task.unsent.len()), (1, 0));
-    // An operator's resubmit begins the order's way.
+    // An operator's resubmit starts the order.
     resubmit(&ports, id);
     work(&ports, |_| Some(yes()));
     assert_eq!(ports.stored(id).process_state, ProcessState::Processed);
@@ -127,7 +127,7 @@ fn a_live_request_dead_letter_holds_the_order_and_a_resubmit_settles_message_and
     resubmit(&ports, id);
     let again = ports.world().to_agents.pop_front().unwrap();
     assert_eq!((again.attempt, &again.idempotency_key), (2, &request.idempotency_key), "a new attempt, the same key");
-    // The dead letter is put back on its queue by hand and comes here once more: nobody needs it now.
+    // The dead letter is put back on its queue by hand and comes here again: the order does not need it any more.
     assert_eq!(settle(&ports, request_dead_letter(&ports, &request)).outcome, DeadLetterOutcome::Stale);
     ports.world().to_agents.push_back(again);
     work(&ports, |_| Some(yes()));
@@ -213,7 +213,7 @@ fn a_command_that_was_lost_is_written_down_as_a_lost_command() {
     assert_eq!(ports.stored(id).process_state, ProcessState::Pending);
 }
 
-/// A dead letter with what an operator wished, was promised, and did not get.
+/// A dead letter with an operator's command that was accepted and not carried out.
 fn lost_command(ports: &Ports) -> (OrderId, DeadLetter) {
     let id = submit(ports, 0..1)[0];
     let (action, by, reason) = (Action::Cancel, "ann".into(), "customer called".into());
@@ -222,7 +222,7 @@ fn lost_command(ports: &Ports) -> (OrderId, DeadLetter) {
 }
 
 #[test]
-fn an_operator_is_told_of_a_lost_command_with_what_to_do() {
+fn a_lost_command_is_alerted_with_its_remedy() {
     let ports = Ports::new();
     let (id, dead) = lost_command(&ports);
     settle(&ports, dead);
@@ -238,7 +238,7 @@ fn an_operator_is_told_of_a_lost_command_with_what_to_do() {
 }
 
 #[test]
-fn an_operator_is_told_of_what_nobody_can_read_framed_or_not() {
+fn an_unreadable_dead_letter_is_alerted_with_or_without_a_frame() {
     let ports = Ports::new();
     let text = "x".repeat(5_000);
     let dead =
@@ -262,7 +262,7 @@ fn an_operator_is_told_of_what_nobody_can_read_framed_or_not() {
 }
 
 #[test]
-fn a_dead_letter_whose_alert_cannot_be_published_stays_and_its_alert_is_told_by_the_same_id() {
+fn a_dead_letter_whose_alert_cannot_be_published_stays_and_its_alert_keeps_its_id() {
     let ports = Ports::new();
     let (_, command) = lost_command(&ports);
     let unreadable = DeadLetter { message_id: "m0".into(), ..dead_letter(&ports, SourceQueue::Submission, "?") };
@@ -275,11 +275,7 @@ fn a_dead_letter_whose_alert_cannot_be_published_stays_and_its_alert_is_told_by_
     let batch = || vec![delivery(command.clone()), delivery(unreadable.clone()), frameless()];
     let handle_all = || run(dead_letters(&ports, &instance("s"), batch())).0.len();
     ports.world().bus_down = true;
-    assert_eq!(
-        (handle_all(), ports.world().dead_letters.len()),
-        (3, 0),
-        "nothing is written down that nobody was told"
-    );
+    assert_eq!((handle_all(), ports.world().dead_letters.len()), (3, 0), "no record before its alert is published");
     ports.world().bus_down = false;
     ports.world().dead_letters_down = true;
     assert_eq!((handle_all(), ports.world().published.len()), (3, 3));
@@ -291,7 +287,7 @@ fn a_dead_letter_whose_alert_cannot_be_published_stays_and_its_alert_is_told_by_
 }
 
 #[test]
-fn f57_what_nobody_can_read_is_kept_with_its_body_and_its_neighbours_are_settled() {
+fn f57_an_unreadable_dead_letter_is_kept_with_its_body_and_its_neighbours_are_settled() {
     let ports = Ports::new();
     let id = submit(&ports, 0..1)[0];
     let long: Arc<str> = "ü".repeat(DEAD_LETTER_BYTES_MAX).into();

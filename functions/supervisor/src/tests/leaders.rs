@@ -20,11 +20,7 @@ fn two_supervisors_share_the_shards() {
     let (one, other) = (one.unwrap(), other.unwrap());
     assert!(one.taken > 0 && other.taken > 0, "{one:?} {other:?}");
     assert!(one.shards_held_by_others + other.shards_held_by_others > 0, "{one:?} {other:?}");
-    assert_eq!(
-        (one.taken + other.taken, one.due + other.due),
-        (200, 200),
-        "nobody looks after what another looks after"
-    );
+    assert_eq!((one.taken + other.taken, one.due + other.due), (200, 200), "no shard is swept twice");
     assert!(all_counted_once(&ports));
 }
 
@@ -38,7 +34,7 @@ fn when_a_supervisor_dies_another_takes_over_after_the_term() {
     assert_eq!(
         (before.shards_held_by_others, before.shards_swept),
         (4, 12),
-        "what it held is held until the term is over"
+        "its shards stay leased until the term is over"
     );
     assert!(!all_counted_once(&ports));
     ports.pass_ms(TERM_OVER_MS);
@@ -102,7 +98,7 @@ fn f40_killed_in_the_middle_of_a_page_the_next_run_finds_the_rest() {
 }
 
 #[test]
-fn f40_nobody_starves_although_every_run_is_killed() {
+fn f40_no_shard_starves_although_every_run_is_killed() {
     let ports = Ports::new();
     claimed(&ports, 0..120);
     ports.pass_ms(EXPIRED_MS);

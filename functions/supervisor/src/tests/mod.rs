@@ -1,4 +1,4 @@
-//! The supervisor on the real state machine and a world in memory.
+//! The supervisor with the real state machine and ports in memory.
 
 mod bulk;
 mod dead_letters;
@@ -17,9 +17,9 @@ use domain::task::{Step, Task};
 use crate::Settings;
 use crate::testing::{Ports, instance, order, run, workflows};
 
-/// Past the deadline of an attempt and the grace.
+/// After the deadline of an attempt and the grace.
 const EXPIRED_MS: u64 = 12_001;
-/// Past the term of a lease.
+/// After the term of a lease.
 const TERM_OVER_MS: u64 = 15_001;
 
 fn settings() -> Settings {
@@ -70,7 +70,7 @@ fn no() -> Outcome {
     Outcome::Failed(Failure { code: "declined".into(), message: "no".into() })
 }
 
-/// Lets scheduler and agents work off what is due now. An agent without an answer stays silent.
+/// Lets scheduler and agents process the messages that are due now. An agent without an answer stays silent.
 fn work(ports: &Ports, agent: impl Fn(&Request) -> Option<Outcome>) {
     let scheduler = instance("scheduler");
     loop {

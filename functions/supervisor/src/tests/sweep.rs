@@ -1,4 +1,4 @@
-//! What a single run does.
+//! A single run.
 
 use domain::advance::advance;
 use domain::id::OrderId;
@@ -121,7 +121,7 @@ fn f41_supervisors_whose_clocks_are_off_by_six_minutes_only_delay_an_order() {
     const SIX_MINUTES_MS: i64 = 360_000;
     let ports = Ports::new();
     let ids = claimed(&ports, 0..10);
-    // One believes that the attempts are over, the other that they have hardly begun.
+    // One clock says that the attempts are over, the other that they have just begun.
     let (ahead, behind) = (ports.skewed(SIX_MINUTES_MS), ports.skewed(-SIX_MINUTES_MS));
     for _ in 0..3 {
         run(handle(&ahead, &instance("ahead"), &settings())).unwrap();
@@ -130,7 +130,7 @@ fn f41_supervisors_whose_clocks_are_off_by_six_minutes_only_delay_an_order() {
     for &id in &ids {
         let task = ports.stored(id);
         assert_eq!((task.steps[0].failure_count, task.steps[0].attempt), (1, 1), "one attempt is counted once");
-        // The answer that was under way all the time is taken.
+        // The answer that was in flight all the time is taken.
         let reply = reply_of(&task, &task.steps[0], yes());
         run(advance(&ports, &instance("scheduler"), id, Event::Reply { reply: &reply, redelivered: false })).unwrap();
     }
