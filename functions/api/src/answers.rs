@@ -1,4 +1,4 @@
-//! Every answer, byte for byte, so that a change of a shape cannot go unnoticed.
+//! Every answer, byte for byte, so that no change of a shape goes unnoticed.
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,11 @@ use domain::workflow::Workflows;
 use crate::ApiConfig;
 use crate::testing::{CHANNEL, Fake, ORDER, pause, task_in};
 
-/// The expected answers. An addition to a shape is added here, too; nothing else may change.
+/// The expected answers. An addition to a shape is added here, too; no other change is allowed.
 const ANSWERS: &str = include_str!("answers.txt");
 const OPERATOR: &str = r#"{"By":"ada","Reason":"payment is back"}"#;
 
-/// A task that has every attribute that a task can have.
+/// A task with every attribute.
 fn full() -> Task {
     let mut task = task_in("full", ProcessState::Error);
     let at = Timestamp::from_epoch_ms(1_795_195_603_007);
@@ -58,7 +58,7 @@ fn dead_letter(message_id: &str) -> DeadLetterRecord {
     }
 }
 
-/// Two orders, a service that fails, leases, and dead letters.
+/// Two orders, a failing service, leases, and dead letters.
 fn system() -> Fake {
     let fake = Fake::default();
     let config = ApiConfig::new([CHANNEL]).with_services(["inventory", "payment"]).redacting(["iban"]);

@@ -1,4 +1,4 @@
-//! Which bodies the API looks at, and how it reads a text in one.
+//! The accepted bodies, and the reading of a text in a body.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use http::header::CONTENT_TYPE;
 use crate::config::BODY_BYTES_MAX;
 use crate::problem::Problem;
 
-/// Refuses a body that is too long, or sent as something that is no JSON.
+/// Refuses a body that is too long, or has a media type other than JSON.
 ///
 /// # Errors
 /// [`Problem::BodyTooLarge`], [`Problem::MediaType`].
@@ -25,10 +25,10 @@ pub(crate) fn check(headers: &HeaderMap, body: &Bytes) -> Result<(), Problem> {
     Ok(())
 }
 
-/// A member of a body that has to be a text: its value from its JSON.
+/// A member of a body that must be a text: its value from its JSON.
 ///
 /// # Errors
-/// [`Problem::Invalid`] when it is no string, blank, or longer than [`TEXT_CHARS_MAX`].
+/// [`Problem::Invalid`] if it is not a string, is blank, or is longer than [`TEXT_CHARS_MAX`].
 pub(crate) fn text(name: impl Into<Cow<'static, str>>, value: &str) -> Result<Arc<str>, Problem> {
     let name = name.into();
     let Ok(text) = serde_json::from_str::<Arc<str>>(value) else {
@@ -46,7 +46,7 @@ pub(crate) fn text(name: impl Into<Cow<'static, str>>, value: &str) -> Result<Ar
 /// Whether a body sent under this type is read as JSON.
 fn may_be_json(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    // The form type is what `curl -d` says unless it is told otherwise, whatever it sends.
+    // `curl -d` sends the form type by default, for any content.
     essence == "application/json" || essence.ends_with("+json") || essence == "application/x-www-form-urlencoded"
 }
 

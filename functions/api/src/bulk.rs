@@ -1,6 +1,6 @@
-//! Resubmitting many orders as one job: planned here, carried on by the supervisor ([`domain::bulk`]).
+//! Resubmits many orders as one job: planned here, advanced by the supervisor ([`domain::bulk`]).
 //!
-//! A plan never does more than count: the operator sees the number and starts the job, or does not.
+//! A plan only counts: the operator sees the number and decides whether to start the job.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::problem::Problem;
 use crate::route::JobAction;
 use crate::{body, etag, query, reply};
 
-/// Canaries at most: the record of what may go wrong is to be small.
+/// Largest number of canaries, so that a failure affects few orders.
 const CANARY_MAX: u64 = 100;
 const NOT_PLANNED: &str = "it is not known whether the job was stored; it is safe to plan it again, since a job does nothing until it is started";
 const NOT_WRITTEN: &str = "it is not known whether this was done; look at the job, or send it again";
@@ -37,7 +37,7 @@ pub(crate) async fn plan(
     let spec = spec(&Json::document(body)?)?;
     let now = ports.environment().now();
     let mut job = Job::plan(job_id(now, ports.environment().random()), spec, DryRun::default(), now).map_err(wrong)?;
-    // The plan has narrowed the selector to what had failed by now; only that is counted.
+    // The plan has limited the selector to orders that have failed by now; only these are counted.
     job.dry_run = dry_run(ports.store(), &job.spec.selector).await.map_err(uncounted)?;
     let stored = ports.records().put(Seen::nothing(now), &job).await;
     match stored.map_err(|error| Problem::Unavailable { advice: NOT_PLANNED, error })? {
@@ -46,12 +46,12 @@ pub(crate) async fn plan(
             let response = reply::json(StatusCode::CREATED, &shown(&job));
             Ok(reply::located(response, reply::job_path(&job.id)))
         }
-        // Somebody drew the same id in the same millisecond.
+        // Another plan drew the same id in the same millisecond.
         Commit::Conflict => Err(Problem::JobBusy),
     }
 }
 
-/// `POST /bulk/{id}/start` and `/cancel`: from then on the supervisor carries the job on, or no further.
+/// `POST /bulk/{id}/start` and `/cancel`: the supervisor then advances the job, or stops it.
 pub(crate) async fn command(
     ports: &impl ApiPorts,
     caller: &str,
@@ -61,7 +61,7 @@ pub(crate) async fn command(
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
     let author = Author::read(headers, body)?;
-    // The supervisor writes a running job at each of its runs, so a lost condition is nothing unusual.
+    // The supervisor writes a running job at each of its runs, so a lost condition is common.
     for _ in 0..CONFLICTS_MAX {
         let before = stored(ports, id).await?;
         etag::check(headers, before.version)?;
@@ -87,7 +87,7 @@ pub(crate) async fn command(
     Err(Problem::JobBusy)
 }
 
-/// `GET /bulk/{id}`: how a job stands.
+/// `GET /bulk/{id}`: the state of a job.
 pub(crate) async fn job(ports: &impl ApiPorts, id: &str, headers: &HeaderMap) -> Result<Response<Bytes>, Problem> {
     let job = stored(ports, id).await?;
     etag::unless_known(reply::json(StatusCode::OK, &shown(&job)), headers, job.version)
@@ -121,7 +121,8 @@ fn job_id(now: Timestamp, random: u64) -> Arc<str> {
     format!("{:012x}-{random:016x}", now.epoch_ms()).into()
 }
 
-/// What is wanted, from the body. The selector has to be there, if only as `{}`: who forgets it must not mean all orders.
+/// The operator's job, from the body. The selector is required, if only as `{}`: a forgotten one must not select all
+/// orders.
 fn spec(document: &Json) -> Result<Spec, Problem> {
     let members = Members::of(document, &Plan::MEMBERS)?;
     members.text("By")?;
@@ -139,7 +140,7 @@ fn spec(document: &Json) -> Result<Spec, Problem> {
     if since.zip(until).is_some_and(|(since, until)| until < since) {
         return Err(Problem::member("Selector.FailedUntil", "must not be before FailedSince"));
     }
-    // Each member was looked at by its name; that one is given twice is all that is left to go wrong.
+    // The checks above cover each member by its name. The only fault left is a repeated member.
     serde_json::from_str(document.text()).map_err(|error| Problem::NotJson(JsonError::Malformed(error.to_string())))
 }
 

@@ -1,4 +1,4 @@
-//! What the API was told by its deployment.
+//! The configuration of the API by its deployment.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,54 +8,54 @@ use domain::message::Priority;
 use domain::redaction::Redaction;
 use domain::workflow::Workflows;
 
-/// Longest body that is looked at, in bytes. A host reads at most one byte more, so that a longer body is seen as such.
+/// Longest body that is read, in bytes. A host reads at most one byte more, so that a longer body is recognised.
 pub const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
 
 /// The API's configuration; it does not change while the process runs.
 #[derive(Debug, Clone, Default)]
 pub struct ApiConfig {
-    /// Names that an order may give as its `ReplyChannel` (rule 10).
+    /// The registered reply channels: the valid values of `ReplyChannel` (rule 10).
     reply_channels: BTreeSet<Arc<str>>,
-    /// Names of the agents, which are those of the remote services.
+    /// The names of the agents, which are the names of the remote services.
     services: BTreeSet<Arc<str>>,
     /// The priority of orders that name none.
     priority: Priority,
-    /// All that orders may go through.
+    /// The workflows of the deployment.
     workflows: Option<Workflows>,
-    /// What is not shown of documents and outputs.
+    /// The redaction of documents and outputs.
     redaction: Redaction,
 }
 
 impl ApiConfig {
-    /// An API that knows these reply channels by name.
+    /// An API with these registered reply channels.
     #[must_use]
     pub fn new<Name: Into<Arc<str>>>(reply_channels: impl IntoIterator<Item = Name>) -> Self {
         let reply_channels = reply_channels.into_iter().map(Into::into).collect();
         Self { reply_channels, ..Self::default() }
     }
 
-    /// The priority of orders that name none: that of the workflow that they will get. Without it, the normal one.
+    /// The priority of orders that name none: that of their workflow. Without it, the normal one.
     #[must_use]
     pub fn with_priority(mut self, priority: Priority) -> Self {
         self.priority = priority;
         self
     }
 
-    /// The names of all agents, whose services are listed even if they never failed.
+    /// The names of all agents. Their services are listed even if they never failed.
     #[must_use]
     pub fn with_services<Name: Into<Arc<str>>>(mut self, agents: impl IntoIterator<Item = Name>) -> Self {
         self.services = agents.into_iter().map(Into::into).collect();
         self
     }
 
-    /// What orders go through: their priority and their services are those of these workflows.
+    /// The workflows of the deployment, with their priority and their services.
     #[must_use]
     pub fn with_workflows(self, workflows: &Workflows) -> Self {
         let known = self.with_priority(workflows.current().priority).with_services(workflows.agents());
         Self { workflows: Some(workflows.clone()), ..known }
     }
 
-    /// The names of members whose values are not shown, in documents and outputs. Without it, all are.
+    /// The names of members whose values are not shown, in documents and outputs. Without it, all are shown.
     #[must_use]
     pub fn redacting<Name: AsRef<str>>(mut self, names: impl IntoIterator<Item = Name>) -> Self {
         self.redaction = Redaction::of(names);
@@ -68,7 +68,7 @@ impl ApiConfig {
         self.reply_channels.contains(reply_channel)
     }
 
-    /// The priority that an order is queued in, where it names `named`. Nothing stands for the priority that nobody has to name.
+    /// The priority of an order that names `named`. `None` stands for the default priority.
     pub(crate) fn priority(&self, named: Option<Priority>) -> Option<Priority> {
         named.or_else(|| (!self.priority.is_normal()).then_some(self.priority))
     }
@@ -78,12 +78,12 @@ impl ApiConfig {
         &self.services
     }
 
-    /// What orders go through, where it was told.
+    /// The workflows, if the deployment has set them.
     pub(crate) const fn workflows(&self) -> Option<&Workflows> {
         self.workflows.as_ref()
     }
 
-    /// What is not shown of documents and outputs.
+    /// The redaction of documents and outputs.
     pub(crate) const fn redaction(&self) -> &Redaction {
         &self.redaction
     }

@@ -1,7 +1,7 @@
-//! The cursor that a caller carries from one page of a list to the next.
+//! The cursor of a caller from one page of a list to the next.
 //!
-//! To the caller it is opaque. Inside are the list that it was made for and the store's own cursor. The checksum is no
-//! secret: it keeps accidents from reaching the store, which has to withstand a cursor that was forged.
+//! To the caller it is opaque. It contains the list that it was made for and the store's own cursor. The checksum is
+//! no secret. It keeps accidental cursors from the store, which must withstand a forged one.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,10 +13,10 @@ use crate::ports::ApiPorts;
 use crate::problem::Problem;
 
 const CHECKSUM_BYTES: usize = 8;
-/// Longest cursor that is looked at, in characters.
+/// Longest accepted cursor, in characters.
 const CURSOR_CHARS_MAX: usize = 2_048;
 
-/// What the caller gets for the store's cursor `next` of this list, whose name has no colon.
+/// The caller's cursor for the store's cursor `next` of this list, whose name has no colon.
 pub(crate) fn seal(list: &str, next: &str) -> String {
     let content = format!("{list}:{next}");
     let mut sealed = checksum(&content).to_vec();
@@ -24,10 +24,10 @@ pub(crate) fn seal(list: &str, next: &str) -> String {
     URL_SAFE_NO_PAD.encode(sealed)
 }
 
-/// The store's cursor from what the caller brings back.
+/// The store's cursor from the caller's cursor.
 ///
 /// # Errors
-/// [`Problem::Invalid`] when it was not made by [`seal`], or for another list.
+/// [`Problem::Invalid`] if it was not made by [`seal`], or for another list.
 pub(crate) fn open(list: &str, cursor: &str) -> Result<String, Problem> {
     let content = content(cursor).ok_or_else(made_up)?;
     let (made_for, next) = content.split_once(':').ok_or_else(made_up)?;
@@ -37,7 +37,7 @@ pub(crate) fn open(list: &str, cursor: &str) -> Result<String, Problem> {
     Ok(next.to_owned())
 }
 
-/// A cursor that no list gave.
+/// The problem of a cursor that no list returned.
 pub(crate) fn made_up() -> Problem {
     Problem::parameter("cursor", "is not one that this list gave; start without it")
 }
@@ -61,7 +61,7 @@ fn checksum(content: &str) -> [u8; CHECKSUM_BYTES] {
 /// A page of the store's own list.
 ///
 /// # Errors
-/// [`Problem::Invalid`] when `after` is not of this list; [`Problem::Unavailable`].
+/// [`Problem::Invalid`] if `after` is not of this list; [`Problem::Unavailable`].
 pub(crate) async fn page(
     ports: &impl ApiPorts,
     state: Option<ProcessState>,

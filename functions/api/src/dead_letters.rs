@@ -1,4 +1,4 @@
-//! `GET /dead-letters`: the messages that ended in a dead-letter queue, and the outcome of each.
+//! `GET /dead-letters`: the dead letters, and the outcome of each.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::problem::Problem;
 use crate::view::text;
 use crate::{cursor, query, reply};
 
-/// What the cursors of this list are made for.
+/// The list name in the cursors of this list.
 const LIST: &str = "dead-letters";
 
 /// The last record of a page.
@@ -41,7 +41,7 @@ pub(crate) async fn dead_letters(ports: &impl ApiPorts, query: &str) -> Result<R
     Ok(reply::json(StatusCode::OK, &list))
 }
 
-/// The record without the body, which may hold anything.
+/// The record without the body, which may contain anything.
 fn shown(record: &DeadLetterRecord) -> wire::DeadLetter<'_> {
     let DeadLetterRecord { message_id, queue, order_id, receive_count, at, settled_at, outcome, message, body } =
         record;
@@ -81,8 +81,8 @@ impl Position {
         Ok(Self { settled_at: Timestamp::from_epoch_ms(epoch_ms), message_id: message_id.into() })
     }
 
-    /// Where the records after this one begin. A record that was settled again since has moved to the front; then those
-    /// follow that were settled when it was or before: rather one twice than one not at all.
+    /// Where the records after this one begin. If this record was settled again since, it has moved to the front. Then
+    /// the records follow that were settled at its time or before: a repeat is better than a gap.
     fn next_in(&self, records: &[DeadLetterRecord]) -> usize {
         let is_here =
             |record: &DeadLetterRecord| (record.settled_at, &record.message_id) == (self.settled_at, &self.message_id);
@@ -109,7 +109,7 @@ mod tests {
             order_id: Some(OrderId::from_idempotency_key("shop", "a")),
             receive_count: 5,
             at: Timestamp::from_epoch_ms(1_000),
-            // Two at a time.
+            // Two records with the same time.
             settled_at: Timestamp::from_epoch_ms(2_000 + n / 2),
             outcome: DeadLetterOutcome::Stale,
             message: "in words".into(),

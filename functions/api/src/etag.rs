@@ -1,7 +1,7 @@
-//! Entity tags (RFC 9110): what an operator saw is what an operator acts on.
+//! Entity tags (RFC 9110): an operator acts only on the version that the operator saw.
 //!
-//! The tag of an order or a job is its version, so an action with `If-Match` is carried out on that version or not at
-//! all: 412 says that somebody else was first.
+//! The tag of an order or a job is its version. An action with `If-Match` is carried out on that version only: 412
+//! means that it has changed since.
 
 use bytes::Bytes;
 use http::header::{IF_MATCH, IF_NONE_MATCH};
@@ -10,17 +10,17 @@ use http::{HeaderMap, HeaderName, Response, StatusCode};
 use crate::problem::Problem;
 use crate::reply;
 
-/// The same, without the body where the reader has this version already (`If-None-Match`).
+/// The same answer, without the body if the reader has this version already (`If-None-Match`).
 ///
 /// # Errors
-/// [`Problem::Invalid`] when the header is no list of entity tags.
+/// [`Problem::Invalid`] if the header is not a list of entity tags.
 pub(crate) fn unless_known(
     response: Response<Bytes>,
     headers: &HeaderMap,
     version: u64,
 ) -> Result<Response<Bytes>, Problem> {
     let mut response = reply::tagged(response, version);
-    // A tag that is weak there is as good: whoever reads wants to know whether anything changed.
+    // A weak tag is enough here: a reader only asks whether anything changed.
     if matches(headers, &IF_NONE_MATCH, "If-None-Match", version, Weak::Counts)? == Some(true) {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         *response.body_mut() = Bytes::new();
@@ -30,10 +30,11 @@ pub(crate) fn unless_known(
     Ok(response)
 }
 
-/// Refuses an action that was meant for another version than the present one. Without `If-Match` it is meant for any.
+/// Refuses an action that was meant for another version than the present one. Without `If-Match` it is meant for any
+/// version.
 ///
 /// # Errors
-/// [`Problem::VersionChanged`], or [`Problem::Invalid`] when the header is no list of entity tags.
+/// [`Problem::VersionChanged`], or [`Problem::Invalid`] if the header is not a list of entity tags.
 pub(crate) fn check(headers: &HeaderMap, version: u64) -> Result<(), Problem> {
     match matches(headers, &IF_MATCH, "If-Match", version, Weak::IsNone)? {
         None | Some(true) => Ok(()),
@@ -41,14 +42,14 @@ pub(crate) fn check(headers: &HeaderMap, version: u64) -> Result<(), Problem> {
     }
 }
 
-/// What a weak tag is worth: nothing where bytes must be the same.
+/// Whether weak tags count: not if the bytes must be the same.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Weak {
     Counts,
     IsNone,
 }
 
-/// Whether one of the tags named is that of this version; nothing where none is named.
+/// Whether one of the tags is that of this version; `None` without a tag.
 fn matches(
     headers: &HeaderMap,
     name: &HeaderName,
@@ -71,18 +72,18 @@ fn matches(
     Ok(found)
 }
 
-/// What a header may name.
+/// One entry of the header.
 enum Tag<'a> {
-    /// `*`: whatever there is.
+    /// `*`: any version.
     Any,
     Named {
         is_weak: bool,
-        /// What is between the quotes.
+        /// The text between the quotes.
         name: &'a [u8],
     },
 }
 
-/// The tags of a header's value, at least one; nothing where it is no list of them.
+/// The tags of a header's value, at least one; `None` if it is not a list of tags.
 fn tags(value: &[u8]) -> Option<Vec<Tag<'_>>> {
     if value.trim_ascii() == b"*" {
         return Some(vec![Tag::Any]);
@@ -96,7 +97,7 @@ fn tags(value: &[u8]) -> Option<Vec<Tag<'_>>> {
         }
         let strong = rest.strip_prefix(b"W/");
         let quoted = strong.unwrap_or(rest).strip_prefix(b"\"")?;
-        // A comma may stand in a tag, a quote may not.
+        // A tag may contain a comma, but no quote.
         let end = quoted.iter().position(|byte| *byte == b'"')?;
         let name = &quoted[..end];
         rest = quoted[end + 1..].trim_ascii_start();
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_version_already_gets_304_without_a_body() {
+    fn a_caller_with_the_current_version_gets_304_without_a_body() {
         let (fake, path) = order_in(ProcessState::Error);
         for tag in ["\"9\"", "W/\"9\"", "\"7\", \"9\"", "*"] {
             let answer = fake.call("GET", &path, &[("If-None-Match", tag)], "");
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_version_is_told_before_a_state_that_forbids() {
+    fn a_changed_version_is_reported_before_a_state_that_forbids() {
         let (fake, path) = order_in(ProcessState::Processed);
         let answer = fake.post(&format!("{path}/resubmit"), &[("If-Match", "\"8\"")], COMMAND);
         answer.is_problem(412, "version-changed");

@@ -1,10 +1,10 @@
-//! A job as operators see it: the record without the lists that only the supervisor needs.
+//! A job for operators: the record without the lists that only the supervisor needs.
 
 use domain::bulk::{DryRun, Job, JobState, Selector, Spec, Tally};
 
 use crate::view::text;
 
-/// The whole job, its orders as numbers.
+/// The whole job, with numbers in place of its orders.
 pub(crate) fn shown(job: &Job) -> wire::Job<'_> {
     // Each attribute is named, so that a new one is not shown, or hidden, by accident.
     let Job {

@@ -9,10 +9,10 @@ use crate::problem::Problem;
 
 const NAME: &str = "Idempotency-Key";
 
-/// The caller's key, if there is one. `"abc"`, as the IETF's draft writes it, is the same key as `abc`.
+/// The caller's key, if there is one. `"abc"`, the form of the IETF's draft, is the same key as `abc`.
 ///
 /// # Errors
-/// [`Problem::Invalid`] when it is given twice, is empty, too long, or has other than visible ASCII characters.
+/// [`Problem::Invalid`] if it is given twice, is empty, is too long, or has characters other than visible ASCII.
 pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Cow<'_, str>>, Problem> {
     let mut given = headers.get_all(NAME).iter();
     let Some(value) = given.next() else { return Ok(None) };
@@ -38,7 +38,7 @@ pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<Cow<'_, str>
     Ok(Some(key))
 }
 
-/// What a string of structured fields (RFC 9651) stands for: quotes off, `\"` and `\\` resolved.
+/// The value of a string of structured fields (RFC 9651): quotes off, `\"` and `\\` resolved.
 fn unquoted(text: &str) -> Option<String> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
     let mut plain = String::with_capacity(inner.len());

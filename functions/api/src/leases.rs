@@ -1,4 +1,4 @@
-//! `GET /leases`: which supervisor looks after what, and when each was last heard of.
+//! `GET /leases`: the lease of each supervisor, and the time of its last renewal.
 
 use bytes::Bytes;
 use domain::ports::{Environment, LeaseRecord, Leases};
@@ -11,13 +11,13 @@ use crate::problem::Problem;
 use crate::reply;
 use crate::view::text;
 
-/// Every lease that is known, by name.
+/// Every stored lease, by name.
 pub(crate) async fn leases(ports: &impl ApiPorts) -> Result<Response<Bytes>, Problem> {
     let records = ports.leases().all_leases().await.map_err(Problem::unread)?;
     Ok(reply::json(StatusCode::OK, &LeaseList { leases: views(&records, ports.environment().now()) }))
 }
 
-/// The leases as they are at `now`.
+/// The leases at `now`.
 pub(crate) fn views(records: &[LeaseRecord], now: Timestamp) -> Vec<wire::Lease<'_>> {
     records.iter().map(|record| shown(record, now)).collect()
 }

@@ -1,12 +1,12 @@
-//! Stepwarden's API: takes orders, shows them, turns operator actions into messages.
+//! Stepwarden's API: takes orders, shows them, turns operators' actions into messages.
 //!
-//! [`handle`] answers one HTTP request over the ports, whoever received it: API Gateway, or the one-machine engine. An
-//! order is answered 202 only once the submission queue has it; from then on it cannot be lost. What a caller gets wrong
-//! is told as a problem document (RFC 9457) before anything is queued, so a refused request leaves no trace.
+//! [`handle`] answers one HTTP request over the ports, for any host: API Gateway, or the one-machine engine. An order
+//! is answered 202 only once the submission queue has it; from then on it cannot be lost. An invalid request is
+//! answered with a problem document (RFC 9457) before anything is queued, so it leaves no trace.
 //!
 //! What must never be here: a write to order or task. The submission writes both, and the scheduler alone changes a
-//! task; an operator's action is a message to it. A job over many orders is written here, and carried on by the
-//! supervisor. And no browser may be brought to post here by another site's page.
+//! task; an operator's action is a message to it. A bulk job is written here, and advanced by the supervisor. A page
+//! of another site must not be able to post here through a browser.
 
 #[cfg(test)]
 mod answers;
@@ -52,8 +52,9 @@ pub use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::route::{Route, Verb};
 
-/// Answers one request. `caller` is the submitter as the host's authentication knows it; idempotency keys are theirs
-/// alone. The body was read by the host, up to one byte more than [`BODY_BYTES_MAX`].
+/// Answers one request. `caller` is the submitter by the host's authentication; idempotency keys are per caller. The
+/// host has read the body, up to one byte more than [`BODY_BYTES_MAX`].
+///
 ///
 /// Every failure is an answer too: a problem document with a stable `type`.
 pub async fn handle(

@@ -1,4 +1,4 @@
-//! `GET /orders`: orders, newest first, a page at a time; all of them, those of one state, or those that are searched for.
+//! `GET /orders`: orders, newest first, a page at a time: all orders, those of one state, or those of a search.
 
 use bytes::Bytes;
 use domain::task::ProcessState;
@@ -12,8 +12,8 @@ use crate::search::{self, Search};
 use crate::view::listed;
 use crate::{cursor, query, reply};
 
-/// `GET /orders?state=&reason=&step=&since=&until=&correlation=&field=&value=&limit=&cursor=`: a page of orders. That of a
-/// search may be short, or empty, and still not be the last.
+/// `GET /orders?state=&reason=&step=&since=&until=&correlation=&field=&value=&limit=&cursor=`: a page of orders. A
+/// page of a search may be short, or empty, and still not be the last.
 pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &str) -> Result<Response<Bytes>, Problem> {
     let [state, limit, cursor, reason, step, since, until, correlation, field, value] = query::parameters(
         query,

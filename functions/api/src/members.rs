@@ -1,4 +1,5 @@
-//! Reads the members of a body that is all ours, like an operator's command: what is unknown, missing or wrong is named.
+//! Reads the members of a body that the API defines, like an operator's command. Names each member that is unknown,
+//! missing or wrong.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::problem::Problem;
 
 /// The members of an object, none of them unknown.
 pub(crate) struct Members<'a> {
-    /// What stands before each name when it is told, like `Selector.`.
+    /// The prefix of the names in problems, like `Selector.`.
     within: &'static str,
     members: BTreeMap<String, &'a RawValue>,
 }
@@ -21,13 +22,13 @@ impl<'a> Members<'a> {
     /// The members of a body.
     ///
     /// # Errors
-    /// [`Problem::Invalid`] for a member that is none of `known`.
+    /// [`Problem::Invalid`] for a member that is not in `known`.
     pub(crate) fn of(document: &'a Json, known: &[&str]) -> Result<Self, Problem> {
         Self::read("", document.text(), known)
     }
 
     fn read(within: &'static str, text: &'a str, known: &[&str]) -> Result<Self, Problem> {
-        // A name that is no text, like a lone surrogate, is all that can still be wrong with an object.
+        // The only fault left in an object is a name that is no text, like a lone surrogate.
         let members: BTreeMap<String, &RawValue> =
             serde_json::from_str(text).map_err(|error| Problem::NotJson(JsonError::Malformed(error.to_string())))?;
         match members.keys().find(|name| !known.contains(&name.as_str())) {
@@ -39,15 +40,15 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// A text that has to be there.
+    /// A required text.
     ///
     /// # Errors
-    /// [`Problem::Invalid`] when it is missing, or as for [`body::text`].
+    /// [`Problem::Invalid`] if it is missing, or as for [`body::text`].
     pub(crate) fn text(&self, name: &str) -> Result<Arc<str>, Problem> {
         self.optional_text(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// A text that may be there.
+    /// An optional text.
     ///
     /// # Errors
     /// As for [`body::text`].
@@ -55,10 +56,10 @@ impl<'a> Members<'a> {
         self.members.get(name).map(|value| body::text(self.full(name), value.get())).transpose()
     }
 
-    /// A whole number from `min` to `max` that may be there.
+    /// An optional whole number from `min` to `max`.
     ///
     /// # Errors
-    /// [`Problem::Invalid`] when it is something else.
+    /// [`Problem::Invalid`] for any other value.
     pub(crate) fn whole_number(&self, name: &str, min: u64, max: u64) -> Result<Option<u64>, Problem> {
         let Some(value) = self.members.get(name) else { return Ok(None) };
         let mut deserializer = serde_json::Deserializer::from_str(value.get());
@@ -67,20 +68,20 @@ impl<'a> Members<'a> {
         number.map(Some).ok_or_else(|| Problem::member(self.full(name), fault()))
     }
 
-    /// A time that may be there.
+    /// An optional time.
     ///
     /// # Errors
-    /// [`Problem::Invalid`] when it is no RFC 3339 time.
+    /// [`Problem::Invalid`] if it is not an RFC 3339 time.
     pub(crate) fn time(&self, name: &str) -> Result<Option<Timestamp>, Problem> {
         let Some(value) = self.members.get(name) else { return Ok(None) };
         let fault = "must be a time such as \"2026-11-20T17:26:43.007Z\"";
         serde_json::from_str(value.get()).map(Some).map_err(|_| Problem::member(self.full(name), fault))
     }
 
-    /// An object that has to be there. `within` is `name` and a full stop.
+    /// A required object. `within` is `name` and a full stop.
     ///
     /// # Errors
-    /// [`Problem::Invalid`] when it is missing or no object, or has a member that is none of `known`.
+    /// [`Problem::Invalid`] if it is missing or not an object, or has a member that is not in `known`.
     pub(crate) fn object(&self, name: &str, within: &'static str, known: &[&str]) -> Result<Self, Problem> {
         let value = self.members.get(name).ok_or_else(|| self.missing(name))?;
         match value.get().starts_with('{') {

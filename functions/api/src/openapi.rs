@@ -1,11 +1,11 @@
-//! `GET /openapi.json`: the contract of this API, as it is kept in `infra/contracts`.
+//! `GET /openapi.json`: the contract of this API, from `infra/contracts`.
 
 use bytes::Bytes;
 use http::Response;
 
 use crate::reply;
 
-/// OpenAPI 3.1. Tests hold it against the routes and the problems of this crate, and against the running API.
+/// OpenAPI 3.1. Tests compare it with the routes and the problems of this crate, and with the running API.
 const CONTRACT: &str = include_str!("../../../infra/contracts/openapi.json");
 
 /// The contract.

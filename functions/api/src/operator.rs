@@ -1,5 +1,5 @@
-//! What an operator can do to an order: resubmit, cancel, pause, resume (rule 12). All are messages to the scheduler,
-//! which alone changes a task; here is only looked whether they make sense.
+//! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12). All are messages to the scheduler,
+//! which alone changes a task. The API only checks whether the state allows them.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::{body, etag, reply};
 
 const NOT_QUEUED: &str = "it is not known whether the action was queued; it is safe to send it again";
 
-/// The operator who acts, and the reason given.
+/// The operator, and the reason given.
 pub(crate) struct Author {
     pub(crate) by: Arc<str>,
     pub(crate) reason: Arc<str>,
 }
 
-/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`: queues the action if the order's state allows it
-/// and, with `If-Match`, if it is still of the version that the operator saw.
+/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`: queues the action if the order's state allows it.
+/// With `If-Match`, the order must also have the version that the operator saw.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
     caller: &str,
@@ -54,7 +54,7 @@ impl Author {
     /// Reads `{By, Reason}`: both, and nothing else.
     ///
     /// # Errors
-    /// What is wrong with the body, named.
+    /// The fault of the body, with its name.
     pub(crate) fn read(headers: &HeaderMap, body: &Bytes) -> Result<Self, Problem> {
         body::check(headers, body)?;
         let document = Json::document(body)?;
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resubmit_is_queued_with_who_why_and_the_version_that_was_seen() {
+    fn a_resubmit_is_queued_with_operator_reason_and_the_version_that_was_seen() {
         let fake = Fake::default();
         let mut task = task_in("a", ProcessState::Error);
         task.version = 9;

@@ -30,8 +30,8 @@ const POST_AGAIN_WITH_KEY: &str = "it is not known whether the order was accepte
 const POST_AGAIN_WITHOUT_KEY: &str = "it is not known whether the order was accepted, and posted again it may become a \
     second order; with an Idempotency-Key it is safe to post again with the same Idempotency-Key";
 
-/// Takes the body as an order of `caller` and puts it on the submission queue. An order that is stored already, under the
-/// same key with the same document, is answered as it is now and not queued again.
+/// Takes the body as an order of `caller` and puts it on the submission queue. If the same document is stored under
+/// the same key, answers with its present task and queues nothing.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
     config: &ApiConfig,
@@ -69,7 +69,7 @@ async fn take(
     let advice = if has_key { POST_AGAIN_WITH_KEY } else { POST_AGAIN_WITHOUT_KEY };
     let unavailable = |error| Problem::Unavailable { advice, error };
 
-    // A new id cannot be stored already; only one that a key made can.
+    // A new id cannot be stored already; only an id from a key can.
     if has_key && let Some(first) = ports.store().order(order_id).await.map_err(unavailable)? {
         if first.fingerprint != order.fingerprint {
             return Err(Problem::KeyReused { order_id });
@@ -88,8 +88,8 @@ async fn take(
     observe::accepted(order_id, caller);
     let task = match wait {
         None if has_key => {
-            // Two documents may have come under one key in the same instant. Where the first is stored by now the loser
-            // learns it here; where it is not, when it asks again.
+            // Two documents may come under one key at the same time. If the first is stored by now, the second is
+            // refused here; otherwise at its next request.
             if let Ok(Some(stored)) = ports.store().order(order_id).await
                 && stored.fingerprint != fingerprint
             {
@@ -103,7 +103,7 @@ async fn take(
     Ok(accepted(config, order_id, task.as_deref(), wait))
 }
 
-/// The order as it goes on the queue: the body unchanged, and what the reserved members say.
+/// The order for the queue: the body unchanged, and the values of the reserved members.
 fn read(
     ports: &impl ApiPorts,
     config: &ApiConfig,
@@ -144,7 +144,7 @@ fn priority(value: &str) -> Result<Priority, Problem> {
     }
 }
 
-/// The task as it is now or, where the caller waits, once it is settled or the wait is over.
+/// The present task or, if the caller waits, the task once it is settled or the wait is over.
 async fn present(ports: &impl ApiPorts, order_id: OrderId, wait: Option<Wait>) -> Result<Option<Arc<Task>>, PortError> {
     match wait {
         Some(wait) => ports.store().settled(order_id, wait.ms()).await,
@@ -152,8 +152,8 @@ async fn present(ports: &impl ApiPorts, order_id: OrderId, wait: Option<Wait>) -
     }
 }
 
-/// The task of an order that was just queued, once it is settled or the wait is over. A port that fails here is no
-/// failure of the request: the order was accepted, whether or not it can be watched.
+/// The task of an order that was just queued, once it is settled or the wait is over. A failing port does not fail the
+/// request: the order was accepted, whether or not it can be watched.
 async fn watch(
     ports: &impl ApiPorts,
     order_id: OrderId,
@@ -166,7 +166,7 @@ async fn watch(
         Ok::<_, PortError>((task, stored))
     };
     match watched.await {
-        // Another document under the same key was on its way at the same time, and was first.
+        // Another document under the same key came at the same time, and was first.
         Ok((_, Some(stored))) if *stored.fingerprint != *fingerprint => Err(Problem::KeyReused { order_id }),
         Ok((task, _)) => Ok(task),
         Err(error) => {
@@ -176,8 +176,8 @@ async fn watch(
     }
 }
 
-/// 200 with the task for a caller who waited until it was settled; 202 for all others. A task in `Error` is settled: it
-/// waits for an operator and will not go on by itself.
+/// 200 with the task for a caller that waited until it was settled; 202 for all others. A task in `Error` is settled:
+/// it waits for an operator and does not go on by itself.
 fn accepted(config: &ApiConfig, order_id: OrderId, task: Option<&Task>, wait: Option<Wait>) -> Response<Bytes> {
     let response = match (task, wait) {
         (Some(task), Some(wait)) if task.process_state.is_settled() => {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_document_that_lost_its_key_to_another_does_not_get_the_others_task() {
+    fn a_waiting_caller_whose_document_lost_its_key_does_not_get_the_task_of_the_other() {
         let fake = Fake::default();
         assert_eq!(fake.post("/orders", &[KEY], ORDER).status, 202);
         fake.settles_as(ProcessState::Processed);
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_wait_learns_too_that_the_key_went_to_another_document_meanwhile() {
+    fn a_caller_without_a_wait_also_learns_that_the_key_went_to_another_document() {
         let fake = Fake::default();
         fake.another_gets_the_key(r#"{"Item":"other"}"#);
         let answer = fake.post("/orders", &[KEY], ORDER);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_gets_the_task_once_it_is_settled() {
+    fn a_waiting_caller_gets_the_task_once_it_is_settled() {
         for state in [ProcessState::Processed, ProcessState::Compensated, ProcessState::Error] {
             let fake = Fake::default();
             fake.settles_as(state);
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_in_vain_gets_202_with_the_state_at_the_end() {
+    fn a_caller_whose_wait_ends_unsettled_gets_202_with_the_state() {
         let fake = Fake::default();
         let wait = ("Prefer", "wait=1");
         let answer = fake.post("/orders", &[wait], ORDER);
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn who_posts_again_may_wait_too() {
+    fn a_repeated_post_may_wait_too() {
         let fake = Fake::default();
         fake.post("/orders", &[KEY], ORDER);
         fake.submission_runs(ProcessState::Processing);

@@ -1,25 +1,26 @@
-//! The header `Prefer` (RFC 7240), of which the API knows `wait`.
+//! The header `Prefer` (RFC 7240); the API supports `wait`.
 
 use domain::limits::WAIT_S_MAX;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 
 use crate::problem::Problem;
 
-/// How long the caller is willing to wait for an order to settle, in whole seconds.
+/// The longest time for which the caller waits for an order to settle, in whole seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wait {
     s: u64,
 }
 
 impl Wait {
-    /// The preference `wait`, if there is one; of several the first, as the RFC says. Other preferences are ignored.
+    /// The preference `wait`, if there is one; the first of several, as the RFC requires. Other preferences are
+    /// ignored.
     ///
     /// # Errors
-    /// [`Problem::Invalid`] when its value is not a whole number up to [`WAIT_S_MAX`].
+    /// [`Problem::Invalid`] if its value is not a whole number up to [`WAIT_S_MAX`].
     pub(crate) fn asked(headers: &HeaderMap) -> Result<Option<Self>, Problem> {
         let preferences = headers.get_all("prefer").iter().flat_map(|value| outside_quotes(value.as_bytes(), b','));
         for preference in preferences {
-            // Parameters follow after a semicolon; `wait` has none that mean anything.
+            // Parameters follow after a semicolon; `wait` defines none.
             let Some(named) = outside_quotes(preference, b';').next() else {
                 continue;
             };
@@ -41,7 +42,7 @@ impl Wait {
         self.s * 1_000
     }
 
-    /// Says in the answer that the preference was followed.
+    /// Confirms in the answer that the preference was applied.
     pub(crate) fn applied(self, mut response: Response<bytes::Bytes>) -> Response<bytes::Bytes> {
         let applied = HeaderValue::try_from(format!("wait={}", self.s)).expect("a word and digits make a header");
         response.headers_mut().insert(HeaderName::from_static("preference-applied"), applied);
@@ -61,7 +62,7 @@ fn seconds(value: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok().filter(|&s| s <= WAIT_S_MAX)
 }
 
-/// The parts of a text between separators, where one within a quoted string does not count.
+/// The parts of a text between separators. A separator within a quoted string does not count.
 fn outside_quotes(text: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     let (mut quoted, mut escaped) = (false, false);
     text.split(move |&byte| {

@@ -1,4 +1,4 @@
-//! Every way in which a request can go wrong, and the one place that writes it down (RFC 9457).
+//! All failures of a request, and their problem documents (RFC 9457).
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -22,7 +22,7 @@ use crate::reply;
 /// When a caller may try again after a 503, in seconds.
 const RETRY_AFTER_S: u64 = 1;
 
-/// Why a request was not done. The text of each is the `detail` of its problem document.
+/// Why a request failed. Its text is the `detail` of its problem document.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("there is nothing at this path")]
@@ -44,7 +44,7 @@ pub(crate) enum Problem {
     #[error("{name} {fault}")]
     Invalid {
         place: Position,
-        /// The member, header or parameter that is wrong.
+        /// The name of the wrong member, header or parameter.
         name: Cow<'static, str>,
         fault: Cow<'static, str>,
     },
@@ -70,7 +70,7 @@ pub(crate) enum Problem {
     },
 }
 
-/// Where in a request something is wrong.
+/// The part of a request that is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Position {
     /// A member of the body.
@@ -97,12 +97,12 @@ impl Problem {
         Self::Invalid { place: Position::Query, name: shortened(name.into()), fault: fault.into() }
     }
 
-    /// A read that could not be made; nothing was changed.
+    /// A failed read; nothing was changed.
     pub(crate) fn unread(error: PortError) -> Self {
         Self::Unavailable { advice: "this cannot be read at the moment; ask again", error }
     }
 
-    /// Tells the log what the caller is not told: why a port failed.
+    /// Logs the cause that the caller does not get: why a port failed.
     pub(crate) fn log(&self, caller: &str, path: &str) {
         let Self::Unavailable { error, .. } = self else { return };
         let cause = error.source().map(ToString::to_string).unwrap_or_default();
@@ -122,7 +122,7 @@ impl Problem {
         }
     }
 
-    /// The answer that tells of it.
+    /// Its answer.
     pub(crate) fn response(&self) -> Response<Bytes> {
         let (kind, status) = (self.kind(), self.status());
         let document = wire::Problem {
@@ -165,7 +165,7 @@ impl Problem {
         self.kind().status()
     }
 
-    /// What it shares with others of its type.
+    /// Its kind, with the values that all problems of its type share.
     pub(crate) const fn kind(&self) -> Kind {
         match self {
             Self::UnknownRoute => Kind::UnknownRoute,
@@ -193,7 +193,7 @@ impl Problem {
         if let Self::Invalid { name, .. } = self { Some(name) } else { None }
     }
 
-    /// The path of the order or job that it is about.
+    /// The path of its order or job.
     fn instance(&self) -> Option<String> {
         if let Self::KeyReused { order_id } | Self::StateForbids { order_id, .. } = self {
             Some(reply::order_path(*order_id))
@@ -220,7 +220,7 @@ impl From<JsonError> for Problem {
     }
 }
 
-/// A name is repeated to the caller who chose it, but not at any length.
+/// A name is returned to the caller that chose it, but shortened.
 fn shortened(name: Cow<'static, str>) -> Cow<'static, str> {
     match name.char_indices().nth(NAME_CHARS_MAX) {
         None => name,

@@ -1,17 +1,17 @@
-//! The kinds of problems: what their documents have in common, and the page on each that `type` leads to.
+//! The kinds of problems: the common part of their documents, and the page that `type` links to.
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
 
 use crate::reply;
 
-/// Where the pages are. The `type` of a problem is the path of its page, and stays as it is.
+/// The path of the pages. The `type` of a problem is the path of its page, and never changes.
 const PAGES: &str = "/problems/";
 
-/// Makes the kinds, so that none is without a page.
+/// Defines the kinds, each with its page.
 macro_rules! kinds {
     ($($kind:ident $status:ident $name:literal $title:literal $meaning:literal $advice:literal)+) => {
-        /// What all problems of one type share.
+        /// The common part of all problems of one type.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(crate) enum Kind {
             $(#[doc = $title] $kind,)+
@@ -36,7 +36,7 @@ macro_rules! kinds {
                 match self { $(Self::$kind => $title),+ }
             }
 
-            /// What it means, and what to do about it.
+            /// Its meaning, and the remedy.
             const fn words(self) -> (&'static str, &'static str) {
                 match self { $(Self::$kind => ($meaning, $advice)),+ }
             }
@@ -116,12 +116,12 @@ impl Kind {
         format!("{PAGES}{}", self.name())
     }
 
-    /// The kind whose `type` ends so.
+    /// The kind with this last part of its `type`.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
-    /// `GET /problems/{name}`: what it means and what to do, in words.
+    /// `GET /problems/{name}`: its meaning and the remedy, in words.
     pub(crate) fn page(self) -> Response<Bytes> {
         let (meaning, advice) = self.words();
         let status = self.status();

@@ -8,13 +8,13 @@ use serde::de::value::Error;
 
 use crate::problem::Problem;
 
-/// Entries on a page when the caller does not say.
+/// Default number of entries on a page.
 const PAGE_DEFAULT: usize = 50;
 
-/// The values of the parameters `names`, in their order; nothing for one that is not given.
+/// The values of the parameters `names`, in their order; `None` for an absent one.
 ///
 /// # Errors
-/// [`Problem::Invalid`] for a parameter that is none of `names`, is given twice, or is not percent-encoded UTF-8.
+/// [`Problem::Invalid`] for a parameter that is not in `names`, is repeated, or is not percent-encoded UTF-8.
 pub(crate) fn parameters<const N: usize>(query: &str, names: [&str; N]) -> Result<[Option<String>; N], Problem> {
     let mut values = [const { None }; N];
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -37,7 +37,7 @@ pub(crate) fn parameters<const N: usize>(query: &str, names: [&str; N]) -> Resul
 /// The value of the parameter `limit`: entries on a page.
 ///
 /// # Errors
-/// [`Problem::Invalid`] when it is not a whole number from 1 to [`PAGE_MAX`].
+/// [`Problem::Invalid`] if it is not a whole number from 1 to [`PAGE_MAX`].
 pub(crate) fn page_limit(text: Option<&str>) -> Result<usize, Problem> {
     let Some(text) = text else { return Ok(PAGE_DEFAULT) };
     let digits_only = text.bytes().all(|byte| byte.is_ascii_digit());
@@ -45,10 +45,10 @@ pub(crate) fn page_limit(text: Option<&str>) -> Result<usize, Problem> {
     limit.ok_or_else(|| Problem::parameter("limit", format!("must be a whole number from 1 to {PAGE_MAX}")))
 }
 
-/// A parameter that is a text.
+/// A text parameter.
 ///
 /// # Errors
-/// [`Problem::Invalid`] when it is empty or has more than `chars_max` characters.
+/// [`Problem::Invalid`] if it is empty or has more than `chars_max` characters.
 pub(crate) fn text(name: &'static str, text: Option<String>, chars_max: usize) -> Result<Option<String>, Problem> {
     let Some(text) = text else { return Ok(None) };
     if text.is_empty() {
@@ -60,10 +60,10 @@ pub(crate) fn text(name: &'static str, text: Option<String>, chars_max: usize) -
     }
 }
 
-/// A parameter that is a time.
+/// A time parameter.
 ///
 /// # Errors
-/// [`Problem::Invalid`] when it is no RFC 3339 time.
+/// [`Problem::Invalid`] if it is not an RFC 3339 time.
 pub(crate) fn time(name: &'static str, text: Option<String>) -> Result<Option<Timestamp>, Problem> {
     let Some(text) = text else { return Ok(None) };
     let fault = "must be a time such as 2026-11-20T17:26:43.007Z (a plus in it has to be written %2B)";
@@ -71,7 +71,7 @@ pub(crate) fn time(name: &'static str, text: Option<String>) -> Result<Option<Ti
     at.map(Some).map_err(|_| Problem::parameter(name, fault))
 }
 
-/// A text without its percent-encoding; a plus is a space, as forms have it.
+/// A text without its percent-encoding; a plus is a space, as in forms.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     let mut plain = Vec::with_capacity(text.len());

@@ -1,4 +1,4 @@
-//! What can be asked: an order, its document, the health of this process.
+//! The reads: an order, its document, the health of this process.
 
 use bytes::Bytes;
 use domain::id::OrderId;
@@ -12,8 +12,8 @@ use crate::problem::Problem;
 use crate::view::{text, whole};
 use crate::{etag, prefer::Wait, reply};
 
-/// `GET /orders/{id}`: the task with its steps. With `Prefer: wait` it waits until the task is settled, and shows it as it
-/// is at the end.
+/// `GET /orders/{id}`: the task with its steps. With `Prefer: wait` it waits until the task is settled, and shows its
+/// state at the end.
 pub(crate) async fn order(
     ports: &impl ApiPorts,
     config: &ApiConfig,
@@ -21,7 +21,7 @@ pub(crate) async fn order(
     headers: &HeaderMap,
 ) -> Result<Response<Bytes>, Problem> {
     let wait = Wait::asked(headers)?;
-    // An id that no order can have names none.
+    // An invalid id is the id of no order.
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = match wait {
         Some(wait) => ports.store().settled(order_id, wait.ms()).await,
@@ -36,7 +36,7 @@ pub(crate) async fn order(
     })
 }
 
-/// `GET /orders/{id}/document`: what the application sent, without what is not to be seen of it.
+/// `GET /orders/{id}/document`: the application's document, redacted.
 pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str) -> Result<Response<Bytes>, Problem> {
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let order = ports.store().order(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
@@ -54,8 +54,8 @@ pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str
     Ok(reply::json(StatusCode::OK, &view))
 }
 
-/// `GET /health`: this process answers. Whether the ports do is seen elsewhere, so that an outage of the store does not
-/// make a platform restart what is well.
+/// `GET /health`: this process answers. The state of the ports is shown elsewhere, so that an outage of the store does
+/// not make a platform restart a healthy process.
 pub(crate) fn health() -> Response<Bytes> {
     reply::json(StatusCode::OK, &wire::Health { status: text("ok"), version: Some(text(env!("CARGO_PKG_VERSION"))) })
 }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_redacted_is_not_shown_of_outputs_to_whoever_posts_either() {
+    fn redacted_outputs_are_not_shown_to_the_submitter_either() {
         let fake = Fake::default();
         fake.config(ApiConfig::default().redacting(["Iban"]));
         let mut task = task_in("a", ProcessState::Processed);

@@ -1,4 +1,4 @@
-//! How answers are put on the wire.
+//! The form of answers.
 
 use bytes::Bytes;
 use domain::id::OrderId;
@@ -6,12 +6,12 @@ use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LOCATION};
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 
-/// The path under which an order is read.
+/// The path of an order.
 pub(crate) fn order_path(order_id: OrderId) -> String {
     format!("/orders/{order_id}")
 }
 
-/// The path under which a job is read.
+/// The path of a job.
 pub(crate) fn job_path(job_id: &str) -> String {
     format!("/bulk/{job_id}")
 }
@@ -21,12 +21,12 @@ pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response<Bytes>
     written(status, "application/json", body)
 }
 
-/// An answer with words for people.
+/// An answer with a text for people.
 pub(crate) fn text(words: String) -> Response<Bytes> {
     fixed("text/plain; charset=utf-8", words.into())
 }
 
-/// An answer that is the same until the program is another one.
+/// An answer that changes only with the program.
 pub(crate) fn fixed(content_type: &'static str, body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
@@ -40,16 +40,16 @@ pub(crate) fn problem(status: StatusCode, document: &impl Serialize) -> Response
     written(status, "application/problem+json", document)
 }
 
-/// Adds where the order or job is read.
+/// Adds the path of the order or job.
 pub(crate) fn located(mut response: Response<Bytes>, path: String) -> Response<Bytes> {
     let path = HeaderValue::try_from(path).expect("hexadecimal digits and hyphens make a header");
     response.headers_mut().insert(LOCATION, path);
     response
 }
 
-/// The answer to a HEAD: all of it but the body.
+/// The answer to a HEAD: everything but the body.
 pub(crate) fn without_body(mut response: Response<Bytes>) -> Response<Bytes> {
-    // The length of a 304 would be that of the 200 in its place, and nobody has made that one.
+    // The length of a 304 would be that of the corresponding 200, which was not made.
     if response.status() != StatusCode::NOT_MODIFIED {
         let length = HeaderValue::from(response.body().len());
         response.headers_mut().insert(CONTENT_LENGTH, length);
@@ -64,7 +64,7 @@ fn written(status: StatusCode, content_type: &'static str, body: &impl Serialize
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    // An order's state may be another one a moment later.
+    // An order's state may change at any moment.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

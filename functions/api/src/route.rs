@@ -1,4 +1,4 @@
-//! Which of the API's calls a request is.
+//! The routes of the API.
 
 use domain::message::Action;
 use http::Method;
@@ -6,16 +6,16 @@ use http::Method;
 use crate::console::{self, File};
 use crate::problem_kind::Kind;
 
-/// What an operator can do to a job.
+/// An operator's actions on a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JobAction {
     /// Carry it out.
     Start,
-    /// Put nothing more on its way.
+    /// Begin no more orders.
     Cancel,
 }
 
-/// A path that the API knows. Ids are as the caller wrote them.
+/// A known path. Ids are as the caller wrote them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route<'a> {
     /// `/orders`
@@ -48,18 +48,18 @@ pub(crate) enum Route<'a> {
     Problem(Kind),
     /// `/health`
     Health,
-    /// `/`, and what the page there loads
+    /// `/`, and the files of its page
     Console(&'static File),
 }
 
-/// What is asked of a path.
+/// The method of a request, by its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
     Get,
     /// As `Get`, without the body.
     Head,
     Post,
-    /// None that any path takes.
+    /// A method that no path takes.
     Other,
 }
 

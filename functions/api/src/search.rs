@@ -1,8 +1,8 @@
-//! Searching orders by what no index of the store is about.
+//! The search for orders by values that no index of the store covers.
 //!
-//! The store's list is walked, newest first, and each task is looked at; its order is read only where the task cannot tell.
-//! The work of one call is bounded, so that a search through a million orders takes many calls, each of which says how far
-//! it came; none of them takes long.
+//! The search walks the store's list, newest first, and checks each task. It reads an order only if the task cannot
+//! decide. The work of one call is bounded. A search through a million orders takes many calls; each is short and
+//! reports how far it came.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,21 +22,21 @@ use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::{cursor, query};
 
-/// Tasks that one call reads; the page that reaches it is the last. A store without an index of a state reads many tasks to
-/// find a few.
+/// Tasks that one call reads; the page that reaches this number is the last. A store without an index by state reads
+/// many tasks to find a few.
 const READ_MAX: usize = 1_000;
-/// Pages of the store that one call reads; a store may give pages that are empty.
+/// Pages of the store that one call reads; a store may return empty pages.
 const PAGES_MAX: usize = 20;
 /// Orders that one call reads: each may have a document of 128 KiB.
 const ORDERS_MAX: usize = 200;
 /// Orders read at the same time.
 const ORDERS_AT_ONCE: usize = 16;
-/// How far out of its place an order may be in a list by time of submission: some wait in a queue for longer than others.
+/// How far an order may be out of order in a list by submission time: some wait in a queue for longer than others.
 const OUT_OF_PLACE_MS: u64 = 60 * 60 * 1_000;
 
-/// What is searched for; all of it has to be so.
+/// The conditions of a search; all must hold.
 pub(crate) struct Search {
-    /// Tells this search from others, in a cursor.
+    /// Identifies this search in a cursor.
     name: String,
     reason: Option<String>,
     step: Option<String>,
@@ -46,19 +46,19 @@ pub(crate) struct Search {
     finder: Option<Finder>,
 }
 
-/// What one call found.
+/// The result of one call.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) tasks: Vec<Arc<Task>>,
-    /// Where the store's list goes on.
+    /// The cursor of the store's list.
     pub(crate) next: Option<String>,
-    /// How many tasks were looked at.
+    /// The number of tasks that were checked.
     pub(crate) examined: usize,
-    /// When the order of the last of them was submitted, where the task tells that.
+    /// The submission time of the last of them, if its task has it.
     pub(crate) searched_back_to: Option<Timestamp>,
 }
 
-/// What a task alone says about being searched for.
+/// The decision about a task, without its order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Fits,
@@ -67,10 +67,10 @@ enum Verdict {
 }
 
 impl Search {
-    /// The search of these parameters: reason, step, since, until, correlation, field, value. Nothing where none is given.
+    /// The search of these parameters: reason, step, since, until, correlation, field, value. `None` without any.
     ///
     /// # Errors
-    /// [`Problem::Invalid`] for one that is wrong, or that asks for what is redacted.
+    /// [`Problem::Invalid`] for a wrong parameter, or one that searches a redacted value.
     pub(crate) fn read(given: [Option<String>; 7], redaction: &Redaction) -> Result<Option<Self>, Problem> {
         if given.iter().all(Option::is_none) {
             return Ok(None);
@@ -121,22 +121,23 @@ impl Search {
         self.since.is_none_or(|since| submitted_at >= since) && self.until.is_none_or(|until| submitted_at <= until)
     }
 
-    /// Whether no time is both.
+    /// Whether no time can meet both bounds.
     fn is_of_no_time(&self) -> bool {
         self.since.zip(self.until).is_some_and(|(since, until)| until < since)
     }
 
-    /// Whether a task is so old that none behind it is searched for, in a list by time of submission.
+    /// Whether a task is so old that every later task of a list by submission time is too old.
     fn is_behind(&self, task: &Task) -> bool {
         let bound = self.since.map(|since| since.minus_ms(OUT_OF_PLACE_MS));
         bound.zip(task.submitted_at()).is_some_and(|(bound, at)| at < bound)
     }
 }
 
-/// Walks on through the list of a state, or of all, until a page is full, the list is over, or enough was done for one call.
+/// Walks on through the list of a state, or of all orders, until a page is full, the list is over, or the call's work
+/// is done.
 ///
 /// # Errors
-/// [`Problem::Invalid`] when `after` is not of this list; [`Problem::Unavailable`].
+/// [`Problem::Invalid`] if `after` is not of this list; [`Problem::Unavailable`].
 pub(crate) async fn walk(
     ports: &impl ApiPorts,
     redaction: &Redaction,
@@ -153,7 +154,7 @@ pub(crate) async fn walk(
         read += page.read.max(page.tasks.len());
         let fitting = search.among(ports, redaction, &page, &mut orders_read).await?;
         if let Some(count) = cut(&page, &fitting, limit - found.tasks.len()) {
-            // The next page has to begin behind the last order of this one, and only the store can say where that is.
+            // The next page must begin after the last order of this one, and only the store has that cursor.
             page = cursor::page(ports, state, after.as_deref(), count).await?;
         }
         all_behind &= page.tasks.iter().all(|task| search.is_behind(task));
@@ -163,7 +164,7 @@ pub(crate) async fn walk(
             break;
         }
     }
-    // A whole call's worth of orders from long before: whoever goes on finds older ones only.
+    // A whole call read only orders from long before: later calls would find older ones only.
     let is_over = read >= READ_MAX && found.examined > 0 && all_behind && is_by_submission(state);
     if is_over || search.is_of_no_time() {
         found.next = None;
@@ -172,7 +173,7 @@ pub(crate) async fn walk(
 }
 
 impl Search {
-    /// The ids of the orders of a page that fit.
+    /// The ids of the orders of a page that meet the conditions.
     async fn among(
         &self,
         ports: &impl ApiPorts,
@@ -205,21 +206,21 @@ impl Found {
     }
 }
 
-/// How many tasks of a page to take, where more of them fit than there is room for.
+/// The number of tasks of a page to take, if more of them match than there is room for.
 fn cut(page: &Page, fitting: &HashSet<OrderId>, room: usize) -> Option<usize> {
     let mut places = page.tasks.iter().enumerate().filter(|(_, task)| fitting.contains(&task.order_id));
     let (last, _) = places.nth(room.checked_sub(1)?)?;
     places.next().map(|_| last + 1)
 }
 
-/// Whether an order waits for somebody because of this step.
+/// Whether an order waits for an operator because of this step.
 fn is_held_by(task: &Task, name: &str) -> bool {
     let reason = task.reason.as_ref().and_then(|reason| reason.step.as_deref());
     let in_error = |(_, step): (usize, &domain::task::Step)| step.process_state == StepState::Error;
     reason == Some(name) || task.step(name).is_some_and(in_error)
 }
 
-/// Whether every store lists this state by the time of submission. Some list the others by when they are due.
+/// Whether every store lists this state by submission time. Some stores list other states by due time.
 const fn is_by_submission(state: Option<ProcessState>) -> bool {
     match state {
         None | Some(ProcessState::Processed | ProcessState::Compensated) => true,
@@ -229,7 +230,7 @@ const fn is_by_submission(state: Option<ProcessState>) -> bool {
     }
 }
 
-/// `field` alone: it is there. `value` alone: something has it. Both: the field has it.
+/// `field` alone: it is present. `value` alone: some member has it. Both: the field has it.
 fn finder(field: Option<String>, value: Option<String>, redaction: &Redaction) -> Result<Option<Finder>, Problem> {
     let wrong = |fault: String| Problem::parameter("field", fault);
     for (name, text) in [("field", &field), ("value", &value)] {
@@ -252,7 +253,7 @@ fn finder(field: Option<String>, value: Option<String>, redaction: &Redaction) -
 fn name(given: &[Option<String>]) -> String {
     let mut hash = Sha256::new();
     for text in given {
-        // The length keeps two neighbours apart from one long text.
+        // The length separates two neighbours from one long text.
         hash.update(text.as_ref().map_or(u64::MAX, |text| text.len() as u64).to_be_bytes());
         hash.update(text.as_deref().unwrap_or_default());
     }

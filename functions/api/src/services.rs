@@ -1,4 +1,4 @@
-//! `GET /services`: the health of each remote service, without what only the agents need to know of it.
+//! `GET /services`: the health of each remote service, without the values that only the agents need.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ use crate::problem::Problem;
 use crate::reply;
 use crate::view::text;
 
-/// Every service that the API was told of, and every other one that ever failed, by name.
+/// Every configured service, and every other one that ever failed, by name.
 pub(crate) async fn services(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
     let records = ports.records().list(usize::MAX).await.map_err(Problem::unread)?;
     Ok(reply::json(StatusCode::OK, &ServiceList { services: views(&records, config) }))
 }
 
-/// The services of these records and those that the API was told of, by name.
+/// The services of these records and the configured ones, by name.
 pub(crate) fn views<'a>(records: &'a [ServiceHealth], config: &'a ApiConfig) -> Vec<wire::Service<'a>> {
     let mut services: BTreeMap<&str, wire::Service<'_>> =
         config.services().iter().map(|name| (&**name, never_failed(name))).collect();

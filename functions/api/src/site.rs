@@ -1,8 +1,8 @@
 //! Keeps other sites' pages from posting through a visitor's browser.
 //!
-//! The API takes JSON under the type of a form, since that is what `curl -d` says; but a page of any site may post a
-//! form anywhere without asking. A browser cannot help telling where such a request comes from, in `Sec-Fetch-Site` and
-//! `Origin`; programs send neither. A proxy in front of the API has to leave `Host` as the browser sent it.
+//! The API takes JSON under the type of a form, since `curl -d` sends that type; but a page of any site may post a
+//! form anywhere. A browser always reports the origin of such a request, in `Sec-Fetch-Site` and `Origin`; programs
+//! send neither. A proxy in front of the API must leave `Host` unchanged.
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
@@ -10,13 +10,13 @@ use http::uri::{Authority, Uri};
 
 use crate::problem::Problem;
 
-/// Refuses what a browser sends on behalf of another site's page. `authority` is that of the request's URI, where it has
-/// one; else `Host` counts.
+/// Refuses a browser's request on behalf of another site's page. `authority` is that of the request's URI, if it has
+/// one; otherwise `Host` counts.
 ///
 /// # Errors
 /// [`Problem::CrossSite`].
 pub(crate) fn check(headers: &HeaderMap, authority: Option<&Authority>) -> Result<(), Problem> {
-    // `none` is what a person does: an address typed in, a bookmark.
+    // `none` is an act of a person: a typed address, a bookmark.
     let is_own = |value: &[u8]| matches!(value, b"same-origin" | b"none");
     let fetched_from_here = headers.get_all("sec-fetch-site").iter().all(|value| is_own(value.as_bytes()));
     let host = match authority {
@@ -31,8 +31,8 @@ pub(crate) fn check(headers: &HeaderMap, authority: Option<&Authority>) -> Resul
     }
 }
 
-/// Whether an origin like `https://shop.example:8443` is served by this host. `null`, the origin of a page without one,
-/// is not.
+/// Whether this host serves an origin like `https://shop.example:8443`. `null`, the origin of a page without one, is
+/// not served.
 fn is_of_host(origin: &str, host: Option<&str>) -> bool {
     let (Ok(origin), Some(Ok(host))) = (origin.parse::<Uri>(), host.map(str::parse::<Authority>)) else {
         return false;

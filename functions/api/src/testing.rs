@@ -1,4 +1,4 @@
-//! What the tests of this crate share: ports in plain maps, and requests in one line.
+//! Shared by the tests of this crate: ports in plain maps, and requests in one line.
 
 mod store;
 
@@ -29,9 +29,9 @@ use crate::{ApiConfig, handle};
 
 /// A sample order.
 pub(crate) const ORDER: &str = r#"{"Item":"book","Total":12.50}"#;
-/// Who posts in these tests.
+/// The caller of these tests.
 pub(crate) const CALLER: &str = "shop";
-/// The one reply channel that the API knows.
+/// The only registered reply channel.
 pub(crate) const CHANNEL: &str = "shop-replies";
 
 /// A task of the shipped workflow in this state.
@@ -42,7 +42,7 @@ pub(crate) fn task_in(name: &str, state: ProcessState) -> Task {
     task
 }
 
-/// Who paused a task, and why.
+/// A pause of a task.
 pub(crate) fn pause() -> Pause {
     Pause {
         by: "ada".into(),
@@ -73,7 +73,7 @@ fn order_of(order_id: OrderId) -> Order {
     }
 }
 
-/// Ports in plain maps. What the API must never do panics.
+/// Ports in plain maps. A call that the API must never make panics.
 #[derive(Default)]
 pub(crate) struct Fake {
     orders: Mutex<BTreeMap<OrderId, Arc<Order>>>,
@@ -84,18 +84,18 @@ pub(crate) struct Fake {
     scheduled: Mutex<Vec<(SchedulerMessage, Priority)>>,
     /// Versioned records, and the records of dead letters.
     memory: Memory,
-    /// Writes of others that are still to come between a read of a job and its write.
+    /// Writes of other instances still to come between a read of a job and its write.
     rivals: AtomicU32,
     leases: Mutex<Vec<LeaseRecord>>,
-    /// Every page of a list says that there is another, which is the same.
+    /// Every page of a list has a next page, which is the same.
     endless: AtomicBool,
-    /// Tasks of whatever state that the store reads for a page, where it has no index of a state; 0 where it has.
+    /// Tasks of any state that the store reads for a page, without an index by state; 0 with one.
     no_index: AtomicUsize,
     /// Tasks read for lists.
     tasks_listed: AtomicUsize,
-    /// What `settled` was asked to wait, in milliseconds.
+    /// The waits of `settled`, in milliseconds.
     waits: Mutex<Vec<u64>>,
-    /// The state that an order gets while it is waited for.
+    /// The state that an order enters during a wait.
     settles_as: Mutex<Option<ProcessState>>,
     /// Operations that fail.
     down: Mutex<BTreeSet<&'static str>>,
@@ -103,15 +103,15 @@ pub(crate) struct Fake {
     orders_read: AtomicU64,
     /// The state of the service `payment`; open unless a test says otherwise.
     service: Mutex<Option<Breaker>>,
-    /// The API, where it is not the usual one.
+    /// The API's configuration, if it is not the usual one.
     config: Mutex<Option<ApiConfig>>,
 }
 
-/// An answer, read.
+/// A parsed answer.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) text: String,
-    /// The body as JSON; null where it is none.
+    /// The body as JSON; null if it is not JSON.
     pub(crate) body: Value,
     headers: http::HeaderMap,
 }
@@ -132,7 +132,7 @@ impl Answer {
         assert!(self.body["title"].is_string() && self.body["detail"].is_string(), "{}", self.text);
     }
 
-    /// Asserts that this is a problem document that names what is wrong, in `field` and in `detail`.
+    /// Asserts that this is a problem document that names the fault, in `field` and in `detail`.
     #[track_caller]
     pub(crate) fn names(&self, status: u16, name: &str, field: &str) {
         self.is_problem(status, name);
@@ -171,7 +171,7 @@ impl Fake {
         }
     }
 
-    /// From now on requests come to this API.
+    /// From now on requests are handled with this configuration.
     pub(crate) fn config(&self, config: ApiConfig) {
         *self.config.lock().unwrap() = Some(config);
     }
@@ -199,8 +199,8 @@ impl Fake {
         order_id
     }
 
-    /// Does what the submission does with all that is queued, and leaves the tasks in this state. Of two
-    /// orders with one id the first is kept.
+    /// Stores all queued orders like the submission, with tasks in this state. The first of two orders with one id is
+    /// kept.
     pub(crate) fn submission_runs(&self, state: ProcessState) {
         let (mut orders, mut tasks) = (self.orders.lock().unwrap(), self.tasks.lock().unwrap());
         for order in self.submitted.lock().unwrap().iter() {
@@ -221,7 +221,7 @@ impl Fake {
         *self.rival.lock().unwrap() = Some(Json::document(document.as_bytes()).unwrap());
     }
 
-    /// What is queued is stored, and what is stored gets into this state, while it is waited for.
+    /// During a wait, queued orders are stored, and stored tasks enter this state.
     pub(crate) fn settles_as(&self, state: ProcessState) {
         *self.settles_as.lock().unwrap() = Some(state);
     }
@@ -244,17 +244,17 @@ impl Fake {
         all.into_iter().chain(more).for_each(|operation| self.down(operation));
     }
 
-    /// What reached the submission queue.
+    /// The orders on the submission queue.
     pub(crate) fn submitted(&self) -> Vec<Order> {
         self.submitted.lock().unwrap().clone()
     }
 
-    /// What reached the scheduler queue.
+    /// The messages on the scheduler queue.
     pub(crate) fn scheduled(&self) -> Vec<SchedulerMessage> {
         self.scheduled.lock().unwrap().iter().map(|(message, _)| message.clone()).collect()
     }
 
-    /// The priorities that it came in.
+    /// Their priorities.
     pub(crate) fn priorities(&self) -> Vec<Priority> {
         self.scheduled.lock().unwrap().iter().map(|(_, priority)| *priority).collect()
     }
@@ -271,7 +271,7 @@ impl Fake {
         self.jobs_stored().remove(0)
     }
 
-    /// Puts a job into the store, in the place of one with its id.
+    /// Puts a job into the store, in place of the one with its id.
     pub(crate) fn stores_job(&self, job: &Job) {
         self.stores_record(job);
     }
@@ -281,27 +281,27 @@ impl Fake {
         assert_eq!(now(self.memory.put(Seen::version(before, self.now()), record)), Commit::Committed);
     }
 
-    /// The next writes of jobs, so many, come after somebody else's.
+    /// The next writes of jobs, this many, come after a write of another instance.
     pub(crate) fn others_write_the_job(&self, times: u32) {
         self.rivals.store(times, Ordering::Relaxed);
     }
 
-    /// Does what the settling of a dead letter does.
+    /// Stores the record of a settled dead letter.
     pub(crate) fn settles_dead_letter(&self, record: DeadLetterRecord) {
         now(self.memory.record(record));
     }
 
-    /// The leases that there are.
+    /// The stored leases.
     pub(crate) fn leases_are(&self, leases: impl IntoIterator<Item = LeaseRecord>) {
         *self.leases.lock().unwrap() = leases.into_iter().collect();
     }
 
-    /// Lets every list go on for ever.
+    /// Makes every list endless.
     pub(crate) fn list_never_ends(&self) {
         self.endless.store(true, Ordering::Relaxed);
     }
 
-    /// Lets the store find those of a state by reading all, so many for a page.
+    /// Makes the store read all tasks to find those of a state, this many for a page.
     pub(crate) fn has_no_index_of_states(&self, at_once: usize) {
         self.no_index.store(at_once, Ordering::Relaxed);
     }
@@ -316,12 +316,12 @@ impl Fake {
         self.orders_read.load(Ordering::Relaxed)
     }
 
-    /// What was asked to be waited, in milliseconds.
+    /// The requested waits, in milliseconds.
     pub(crate) fn waits(&self) -> Vec<u64> {
         self.waits.lock().unwrap().clone()
     }
 
-    /// Asserts that no queue got anything.
+    /// Asserts that no queue got a message.
     #[track_caller]
     pub(crate) fn queued_nothing(&self) {
         assert!(self.submitted().is_empty() && self.scheduled().is_empty());
@@ -329,7 +329,7 @@ impl Fake {
 
     fn reach(&self, operation: &'static str) -> Result<(), PortError> {
         match self.down.lock().unwrap().contains(operation) {
-            true => Err(PortError::unavailable(operation, "told to fail")),
+            true => Err(PortError::unavailable(operation, "scripted failure")),
             false => Ok(()),
         }
     }
@@ -360,11 +360,11 @@ impl Queues for Fake {
     }
 
     async fn to_agent(&self, _: &str, _: Request) -> Result<(), PortError> {
-        panic!("the door does not speak to agents")
+        panic!("the API does not call agents")
     }
 
     async fn return_to_agent(&self, _: &str, _: &Receipt, _: u64) -> Result<(), PortError> {
-        panic!("the door does not speak to agents")
+        panic!("the API does not call agents")
     }
 }
 
@@ -394,15 +394,15 @@ impl Records for Fake {
 
 impl Leases for Fake {
     async fn acquire(&self, _: &str, _: &str, _: Timestamp, _: u64) -> Result<Option<Lease>, PortError> {
-        panic!("the door only looks at leases")
+        panic!("the API only reads leases")
     }
 
     async fn renew(&self, _: &Lease, _: Timestamp, _: u64, _: &str) -> Result<Option<Lease>, PortError> {
-        panic!("the door only looks at leases")
+        panic!("the API only reads leases")
     }
 
     async fn release(&self, _: &Lease) -> Result<(), PortError> {
-        panic!("the door only looks at leases")
+        panic!("the API only reads leases")
     }
 
     async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
@@ -440,7 +440,7 @@ impl Fake {
     }
 }
 
-/// The answer of a port that has nothing to wait for.
+/// The answer of a port that never waits.
 fn now<T>(answer: impl Future<Output = Result<T, PortError>>) -> T {
     answer.now_or_never().unwrap().unwrap()
 }
@@ -451,7 +451,7 @@ impl Environment for Fake {
     }
 
     async fn sleep(&self, _: u64) {
-        panic!("the door waits through `settled` only")
+        panic!("the API waits through `settled` only")
     }
 
     fn random(&self) -> u64 {

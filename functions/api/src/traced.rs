@@ -1,9 +1,9 @@
-//! Which trace a request is part of.
+//! The trace of a request.
 
 use domain::trace::{TRACEPARENT, TraceParent};
 use http::HeaderMap;
 
-/// The span of the caller that sent the request. What is no such thing is none; and of two nobody knows which is right.
+/// The caller's span. Ignores a malformed `traceparent`, and ignores both if the header is repeated.
 pub(crate) fn traced(headers: &HeaderMap) -> Option<TraceParent> {
     let mut values = headers.get_all(TRACEPARENT).iter();
     let value = values.next().filter(|_| values.next().is_none())?;

@@ -1,4 +1,4 @@
-//! A task as callers see it: without what only the protocol needs, and without what is redacted.
+//! A task for callers: without the values that only the protocol needs, and redacted.
 
 use std::borrow::Cow;
 
@@ -66,7 +66,7 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
     }
 }
 
-/// A text that is written from where it stands.
+/// A borrowed text.
 pub(crate) const fn text(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use crate::testing::{pause, task_in};
 
-    /// A task in `Error` whose first step has every attribute that a step can have.
+    /// A task in `Error` whose first step has every attribute.
     fn failed() -> Task {
         let mut task = task_in("view", ProcessState::Error);
         let at = Timestamp::from_epoch_ms(1_795_195_603_007);
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_priority_is_always_shown_and_who_paused_it_while_it_is_paused() {
+    fn the_priority_is_always_shown_and_the_pause_while_it_lasts() {
         let mut task = failed();
         (task.priority, task.paused) = (Priority::High, Some(pause()));
         let shown = serde_json::to_value(whole(&task, &Redaction::default())).unwrap();

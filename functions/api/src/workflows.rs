@@ -1,4 +1,4 @@
-//! `GET /workflows`: which steps orders go through, version by version.
+//! `GET /workflows`: the steps of orders, version by version.
 
 use bytes::Bytes;
 use domain::workflow::{StepRule, Workflow, Workflows};
@@ -9,7 +9,7 @@ use crate::config::ApiConfig;
 use crate::reply;
 use crate::view::text;
 
-/// All versions of all workflows that the API was told of.
+/// All versions of all configured workflows.
 pub(crate) fn workflows(config: &ApiConfig) -> Response<Bytes> {
     let workflows = config.workflows().map(views).unwrap_or_default();
     reply::json(StatusCode::OK, &WorkflowList { workflows })

@@ -7,7 +7,7 @@ use crate::testing::{Answer, Fake, task_in};
 
 const PLAN: &str = r#"{"By":"ada","Reason":"payment is back","Selector":{}}"#;
 const COMMAND: &str = r#"{"By":"bob","Reason":"seen the number"}"#;
-/// The fake's present, which is also when its orders failed.
+/// The fake's present, and the time at which its orders failed.
 const NOW: &str = "2026-11-20T17:26:43.007Z";
 
 /// An order in `Error` for this reason, with this step.
@@ -19,7 +19,7 @@ fn failed(name: &str, code: &str, step: &str) -> Task {
     task
 }
 
-/// Three orders in `Error` and one that is well.
+/// Three orders in `Error` and one in another state.
 fn four_orders() -> Fake {
     let fake = Fake::default();
     fake.stores(failed("a", "exhausted", "charge-payment"));
@@ -144,7 +144,7 @@ fn a_plan_that_is_wrong_is_400_and_named() {
         (select(&format!(r#"{{"Step":"{}"}}"#, "x".repeat(NAME_CHARS_MAX + 1))), "Selector.Step"),
         (select(r#"{"FailedSince":"yesterday"}"#), "Selector.FailedSince"),
         (select(r#"{"FailedUntil":1795195603007}"#), "Selector.FailedUntil"),
-        // In UTC it is in the year 10000, which no record could hold: read again it would be another time.
+        // In UTC it is in the year 10000, which no record can hold: it would be read back as another time.
         (select(r#"{"FailedSince":"9999-12-31T23:59:59-00:01"}"#), "Selector.FailedSince"),
         (
             select(r#"{"FailedSince":"2026-11-20T18:00:00Z","FailedUntil":"2026-11-20T17:00:00Z"}"#),
@@ -192,7 +192,7 @@ fn a_job_is_cancelled_by_somebody_for_a_reason_and_then_stays_so() {
 }
 
 #[test]
-fn a_command_about_a_job_needs_who_and_why() {
+fn a_command_about_a_job_needs_operator_and_reason() {
     let (fake, path) = planned();
     for action in ["start", "cancel"] {
         let path = format!("{path}/{action}");
@@ -204,7 +204,7 @@ fn a_command_about_a_job_needs_who_and_why() {
 }
 
 #[test]
-fn who_loses_a_write_to_the_supervisor_reads_again_and_decides_again() {
+fn after_a_lost_write_to_the_supervisor_it_reads_and_decides_again() {
     let (fake, path) = planned();
     fake.others_write_the_job(3);
     let answer = fake.post(&format!("{path}/cancel"), &[], COMMAND);

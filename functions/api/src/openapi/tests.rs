@@ -18,12 +18,12 @@ fn paths(contract: &Value) -> impl Iterator<Item = (&str, &Value)> {
     contract["paths"].as_object().unwrap().iter().map(|(path, item)| (path.as_str(), item))
 }
 
-/// A path that a caller could ask.
+/// A path with values that a caller could send.
 fn filled_in(path: &str) -> String {
     path.replace("{id}", "0193-x").replace("{name}", "order-not-found")
 }
 
-/// What the contract calls the path of a route. The console is a page for people, and not part of it.
+/// The contract's path of a route. The console is a page for people, and not part of the contract.
 fn pattern(route: Route<'_>) -> Option<&'static str> {
     Some(match route {
         Route::Orders => "/orders",
@@ -147,7 +147,7 @@ fn every_parameter_of_the_contract_is_one_of_its_path() {
             };
             if parameter["in"] == "query" {
                 let name = parameter["name"].as_str().unwrap();
-                // Nothing is too long for all of them.
+                // This value is too long for every parameter.
                 let answer = fake.get(&format!("{}?{name}={}", filled_in(path), "x".repeat(9_000)));
                 answer.names(400, "invalid-parameter", name);
                 assert!(!answer.text.contains("is not a parameter"), "{}", answer.text);

@@ -1,4 +1,4 @@
-//! Orders that wait for an operator, grouped by what is wrong with them.
+//! Orders that wait for an operator, grouped by their error.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,10 +11,10 @@ use wire::Failure;
 
 use crate::view::{shown_error, text};
 
-/// Orders of a group that are named.
+/// Largest number of orders that a group names.
 const NAMED: usize = 5;
 
-/// Orders in `Error`, as far as they were taken: what of them is shown, and not their tasks.
+/// The orders in `Error` that were read: their displayed values, and not their tasks.
 #[derive(Default)]
 pub(super) struct Failures {
     groups: BTreeMap<(String, Option<String>), Group>,
@@ -23,16 +23,16 @@ pub(super) struct Failures {
 #[derive(Default)]
 struct Group {
     count: usize,
-    /// Since when the one waits that has waited longest.
+    /// Since when the longest waiting order waits.
     oldest_at: Option<Timestamp>,
-    /// The last ones and since when they wait, the last first, at most [`NAMED`].
+    /// The last orders and since when they wait, the last first, at most [`NAMED`].
     newest: Vec<(Timestamp, OrderId)>,
-    /// What the step of the first of these said.
+    /// The error of the step of the first of these.
     last_error: Option<StepError>,
 }
 
 impl Failures {
-    /// Takes one more.
+    /// Adds one order.
     pub(super) fn take(&mut self, task: &Task) {
         let code = task.reason.as_ref().map_or("", |reason| &*reason.code);
         let step = step_of(task);
@@ -40,7 +40,7 @@ impl Failures {
         group.take(since(task), task.order_id, || step.and_then(|name| task.step(name)?.1.last_error.clone()));
     }
 
-    /// The groups, the largest first; `at_least` tells whether there may be more orders.
+    /// The groups, the largest first; `at_least`: there may be more orders.
     pub(super) fn grouped(&self, at_least: bool) -> Vec<Failure<'_>> {
         let groups = self.groups.iter();
         let mut failures: Vec<_> =
@@ -79,7 +79,7 @@ fn shown<'a>(code: &'a str, step: Option<&'a str>, group: &'a Group, at_least: b
     })
 }
 
-/// The step that an order waits with: the one that is given up, or else the one that its reason names.
+/// The step that an order waits with: the one that is given up, otherwise the one that its reason names.
 fn step_of(task: &Task) -> Option<&str> {
     let given_up = task.steps.iter().find(|step| step.process_state == StepState::Error).map(|step| &*step.name);
     given_up.or_else(|| task.reason.as_ref()?.step.as_deref())

@@ -1,4 +1,4 @@
-//! What became of the orders of the last minutes, minute by minute.
+//! The orders of the last minutes by state, minute by minute.
 
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -7,7 +7,7 @@ use wire::Minute;
 const MINUTES: usize = 30;
 const MINUTE_MS: u64 = 60_000;
 
-/// The minutes that are shown: the present one and those before it.
+/// The displayed minutes: the present one and those before it.
 pub(super) struct Window {
     since: Timestamp,
 }
@@ -24,30 +24,30 @@ impl Window {
         self.since
     }
 
-    /// Whether the order of a task was submitted in these minutes. One that does not tell any more when it was has
-    /// changed so often that it is no recent one.
+    /// Whether the order of a task was submitted in these minutes. A task without a known submission time has changed
+    /// too often to be recent.
     fn has(&self, task: &Task) -> bool {
         task.submitted_at().is_some_and(|at| at >= self.since)
     }
 }
 
-/// The orders of the minutes that are shown, taken from the newest on.
+/// The orders of the displayed minutes, added from the newest on.
 pub(super) struct Newest {
     window: Window,
     /// Oldest first.
     minutes: Vec<Minute>,
-    /// Whether the last one that was taken is not of these minutes.
+    /// Whether the last added order is older than these minutes.
     is_behind: bool,
 }
 
 impl Newest {
-    /// None yet.
+    /// Without orders.
     pub(super) fn of(window: Window) -> Self {
         let begun = |minute: usize| empty(window.since.plus_ms(minute as u64 * MINUTE_MS));
         Self { minutes: (0..MINUTES).map(begun).collect(), window, is_behind: false }
     }
 
-    /// Counts the next one; gives whether there may be more of these minutes behind it.
+    /// Counts the next order; returns whether there may be more of these minutes after it.
     pub(super) fn take(&mut self, task: &Task) -> bool {
         self.is_behind = !self.window.has(task);
         let Some(at) = task.submitted_at() else {
@@ -61,12 +61,12 @@ impl Newest {
         !self.is_behind
     }
 
-    /// The minutes that they are of.
+    /// The minutes of the window.
     pub(super) const fn window(&self) -> &Window {
         &self.window
     }
 
-    /// Whether they are all of these minutes; `more` tells whether there are others behind them.
+    /// Whether the window is complete; `more`: there are other orders after these.
     pub(super) const fn is_whole(&self, more: bool) -> bool {
         !more || self.is_behind
     }

@@ -1,7 +1,7 @@
-//! `GET /overview`: what an operator looks at first, in one answer.
+//! `GET /overview`: the first view of an operator, in one answer.
 //!
-//! Whoever watches asks again and again, so what it takes is bounded however many orders there are: a state is counted up to
-//! a bound, and what is finished only as far as it is among the newest orders. The answer says where it stopped.
+//! A watching client asks again and again, so the work is bounded for any number of orders. Each state is counted up
+//! to a bound, and finished orders only among the newest ones. The answer says where the count stopped.
 
 mod failures;
 mod minutes;
@@ -21,23 +21,23 @@ use crate::{cursor, leases, reply, services};
 use failures::Failures;
 use minutes::{Newest, Window};
 
-/// Tasks read for one list; the page that reaches it is the last. A store without an index of a state reads many tasks to
-/// find a few.
+/// Tasks read for one list; the page that reaches this number is the last. A store without an index by state reads
+/// many tasks to find a few.
 const READ_MAX: usize = 1_000;
-/// Dead letters that are counted: one that nobody can read has a body of up to 160 KiB.
+/// Largest number of dead letters that are counted: an unreadable one has a body of up to 160 KiB.
 const DEAD_LETTERS_MAX: usize = 100;
-/// Pages of the store read for one list; a store may give pages that are empty.
+/// Pages of the store read for one list; a store may return empty pages.
 const PAGES_MAX: usize = 20;
 
-/// How far a list was walked, from its beginning.
+/// The progress of a walk through a list, from its beginning.
 struct Walked {
-    /// Tasks that were in it.
+    /// Tasks in it so far.
     count: usize,
-    /// Whether it goes on behind them.
+    /// Whether the list continues after them.
     more: bool,
 }
 
-/// How the orders stand, what is wrong with those that wait for an operator, and who looks after them.
+/// The orders by state, the errors of those that wait for an operator, and the supervisors.
 pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
     let now = ports.environment().now();
     let (mut failures, mut newest) = (Failures::default(), Newest::of(Window::until(now)));
@@ -95,7 +95,8 @@ async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {
     Ok([pending, processing, compensating])
 }
 
-/// Shows the first tasks of a list, until the last of a page was enough, or enough was read. No task is kept: each may have
+/// Visits the first tasks of a list, until the visitor has enough after a page, or enough was read. No task is kept:
+/// each may have outputs of many KiB.
 /// outputs of many KiB.
 async fn walk(
     ports: &impl ApiPorts,
@@ -122,7 +123,7 @@ fn count_of(state: ProcessState, walked: &Walked) -> Count {
     Count { state: state.into(), count: walked.count, at_least: walked.more, since: None }
 }
 
-/// The dead letters as a number; one more than the limit shows that there are more.
+/// The number of dead letters; one more than the limit shows that there are more.
 fn counted(dead_letters: &[DeadLetterRecord]) -> DeadLetterCount {
     DeadLetterCount {
         count: dead_letters.len().min(DEAD_LETTERS_MAX),

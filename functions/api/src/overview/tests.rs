@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use super::*;
 use crate::testing::{Answer, Fake, task_in};
 
-/// Puts an order into the store that was submitted so long ago.
+/// Stores an order that was submitted this long ago.
 fn order(fake: &Fake, name: &str, state: ProcessState, ago_ms: u64) {
     let mut task = task_in(name, state);
     task.history[0].at = fake.now().minus_ms(ago_ms);
     fake.stores(task);
 }
 
-/// A task in `Error` that waits since so long at a step.
+/// A task in `Error` that has waited this long at a step.
 fn failed(fake: &Fake, name: &str, code: &str, place: usize, ago_ms: u64) -> Task {
     let mut task = task_in(name, ProcessState::Error);
     let at = fake.now().minus_ms(ago_ms);
@@ -90,7 +90,7 @@ fn a_store_that_reads_thousands_to_find_none_is_asked_no_further() {
         let counted = counts(&answer);
         assert_eq!((counted[0], counted[4]), (("Pending", 0, true), ("Compensating", 0, true)), "none was seen");
         assert_eq!(counted[1], ("Processing", 1_000, true));
-        // Three lists of none, and two of which each task that is read counts.
+        // Three empty lists, and two lists in which each task that is read counts.
         assert_eq!(fake.tasks_listed(), 3 * of_a_list + 2 * 1_000, "{at_once}");
     }
 }
@@ -161,7 +161,7 @@ fn failures_are_grouped_by_cause_the_largest_first_with_the_last_error_and_the_l
 }
 
 #[test]
-fn services_leases_and_dead_letters_are_told_too() {
+fn services_leases_and_dead_letters_are_shown_too() {
     let fake = Fake::default();
     fake.leases_are([LeaseRecord {
         name: "supervisor/00".into(),

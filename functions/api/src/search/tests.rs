@@ -8,7 +8,7 @@ use super::*;
 use crate::ApiConfig;
 use crate::testing::{Answer, Fake, task_in};
 
-/// When the orders of these tests are submitted.
+/// The submission time of the orders of these tests.
 const SUBMITTED: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_007);
 
 /// A task in `Error` for this reason at this step.
@@ -24,7 +24,7 @@ fn submitted_at(mut task: Task, at: Timestamp) -> Task {
     task
 }
 
-/// So many orders in one state, numbered.
+/// This many orders in one state, numbered.
 fn with_orders(count: usize, state: ProcessState) -> Fake {
     let fake = Fake::default();
     for n in 0..count {

@@ -13,7 +13,7 @@ use super::Fake;
 
 impl Store for Fake {
     async fn insert(&self, _: Order, _: Task) -> Result<Inserted, PortError> {
-        panic!("the door never writes order state")
+        panic!("the API never writes order state")
     }
 
     async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
@@ -28,11 +28,11 @@ impl Store for Fake {
     }
 
     async fn commit(&self, _: &Task, _: Arc<Task>) -> Result<Commit, PortError> {
-        panic!("the door never writes order state")
+        panic!("the API never writes order state")
     }
 
     async fn due(&self, _: u8, _: Timestamp, _: Option<Due>, _: usize) -> Result<Vec<Due>, PortError> {
-        panic!("the door does not supervise")
+        panic!("the API does not supervise")
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
@@ -52,7 +52,7 @@ impl Store for Fake {
         }
         self.tasks_listed.fetch_add(page.read, Ordering::Relaxed);
         page.next = rest.next().and(last).map(|last| last.to_string());
-        // This id comes before all others, so that the next page is the first one again.
+        // This id sorts before all others, so that the next page is the first one again.
         let again = || self.endless.load(Ordering::Relaxed).then(|| "00000000-0000-0000-0000-000000000000".to_owned());
         page.next = page.next.or_else(again);
         Ok(page)
