@@ -1,4 +1,4 @@
-//! Queues as the platform has them: at least once, in no order, hidden while somebody is at work, with dead letters.
+//! Queues like the platform's: at least once, unordered, with visibility time-outs and dead letters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::observe;
 use super::shapes::AGENTS;
 use super::state::{Event, State};
 
-/// Deliveries of a request before it is a dead letter: one that is parked is delivered again and again.
+/// Deliveries of a request before it is a dead letter. Each parking costs one delivery.
 const REQUEST_RECEIVES_MAX: u32 = 1_000;
-/// A queue that cannot be reached comes back within so long, in milliseconds.
+/// The longest outage of a queue, in milliseconds.
 const AWAY_MS_MAX: u64 = 5 * 60_000;
-/// How late a late message is, in milliseconds.
+/// The delay of a late message, in milliseconds.
 const LATE_MS: (u64, u64) = (20 * 60_000, 3 * 3_600_000);
 
-/// The queues by number: submission, scheduler, one for each agent, and the dead letters of all of them.
+/// The queues by index: submission, scheduler, one for each agent, and one for all dead letters.
 pub const SUBMISSION: usize = 0;
 /// Wakes, replies and commands.
 pub const SCHEDULER: usize = 1;
@@ -35,14 +35,14 @@ pub const DEAD_LETTERS: usize = FIRST_AGENT + AGENTS.len();
 #[derive(Debug, Clone)]
 pub struct Message {
     body: Arc<str>,
-    /// Set on the queue of dead letters, unless even the frame is unreadable.
+    /// Set on the dead-letter queue, unless even the envelope is unreadable.
     dead_letter: Option<DeadLetter>,
     priority: Priority,
-    /// The order that it brings, on the submission queue and among its dead letters.
+    /// The order of a submission or of its dead letter.
     brings: Option<OrderId>,
     visible_at_ms: i64,
     receives: u32,
-    /// The invocations that were given it.
+    /// The invocations that received it.
     given_to: Vec<u32>,
 }
 
@@ -67,32 +67,32 @@ impl Default for QueueSet {
     }
 }
 
-/// A message as it is handed out.
+/// A delivered message.
 #[derive(Debug, Clone)]
 pub struct Given {
-    /// Towards the queue.
+    /// The receipt.
     pub receipt: Receipt,
-    /// How often it was handed out, this time included.
+    /// The number of deliveries, including this one.
     pub receives: u32,
-    /// Its body.
+    /// The body.
     pub body: Arc<str>,
-    /// The dead letter, where it is one.
+    /// The dead letter, if it is one.
     pub dead_letter: Option<DeadLetter>,
-    /// Invocations that had it before.
+    /// The earlier invocations.
     pub earlier: Vec<u32>,
-    /// When it was given, in milliseconds since the world began.
+    /// The delivery time, in milliseconds since the start of the world.
     pub given_ms: i64,
 }
 
 impl Given {
-    /// As a handler gets it.
+    /// The form for a handler.
     #[must_use]
     pub fn delivery<M: DeserializeOwned>(&self) -> Delivery<M> {
         let body = decode(self.body.as_bytes());
         Delivery { receipt: self.receipt.clone(), receive_count: self.receives, parent: None, body }
     }
 
-    /// As the handler of dead letters gets it.
+    /// The form for the handler of dead letters.
     #[must_use]
     pub fn dead_letter(&self) -> Delivery<DeadLetter> {
         let problem = || Undecodable { problem: "no frame".into() };
@@ -106,19 +106,19 @@ impl Given {
 }
 
 impl QueueSet {
-    /// Messages on all queues.
+    /// The number of messages on all queues.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.queues.iter().map(|queue| queue.messages.len() as u64).sum()
     }
 
-    /// Whether there is no message on any queue.
+    /// Whether all queues are empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// When the last message that is kept back comes, in milliseconds since the world began.
+    /// The time at which the last late message arrives, in milliseconds since the start of the world.
     #[must_use]
     pub fn last_visible_at_ms(&self) -> i64 {
         let all = self.queues.iter().flat_map(|queue| queue.messages.values());
@@ -127,13 +127,13 @@ impl QueueSet {
 }
 
 impl State {
-    /// Whether a queue cannot be reached.
+    /// Whether a queue is unreachable.
     #[must_use]
     pub fn is_queue_away(&self, queue: usize) -> bool {
         !self.is_calm && self.now_ms < self.queues.queues[queue].away_until_ms
     }
 
-    /// A queue cannot be reached for a while.
+    /// Starts an outage of a queue.
     pub fn take_queue_away(&mut self) {
         let queue = self.rng.place(DEAD_LETTERS);
         let ms = self.rng.between(5_000, AWAY_MS_MAX);
@@ -142,7 +142,7 @@ impl State {
         self.after(ms, Event::Pump(queue));
     }
 
-    /// A handler sends a message: once, twice, now or late.
+    /// Sends a message: once or twice, now or late.
     pub fn send(&mut self, queue: usize, body: &Arc<str>, priority: Priority, delay_ms: u64, brings: Option<OrderId>) {
         let mut delays_ms = vec![delay_ms];
         if self.strikes(Fault::Delayed) {
@@ -182,7 +182,7 @@ impl State {
         self.at(visible_at_ms.saturating_add_unsigned(poll_ms), Event::Pump(queue));
     }
 
-    /// What an invocation gets of a queue now, if anything.
+    /// Receives a batch for an invocation, if any message is visible.
     pub fn take(&mut self, queue: usize, invocation: u32, is_alive: impl Fn(u32) -> bool) -> Vec<Given> {
         if self.is_queue_away(queue) {
             return Vec::new();
@@ -222,15 +222,14 @@ impl State {
         given
     }
 
-    /// Whether something could be taken off a queue now.
+    /// Whether a message is visible now.
     #[must_use]
     pub fn has_ready(&self, queue: usize) -> bool {
         let is_ready = |message: &Message| message.visible_at_ms <= self.now_ms;
         !self.is_queue_away(queue) && self.queues.queues[queue].messages.values().any(is_ready)
     }
 
-    /// Messages of one priority that can be had now, those that waited longest first. Of four batches one is of the normal
-    /// priority, where both have something.
+    /// The visible messages of one priority, oldest first. One batch of four is of normal priority, if both have messages.
     fn ready(&mut self, queue: usize) -> Vec<u64> {
         let now_ms = self.now_ms;
         let queue = &mut self.queues.queues[queue];
@@ -249,7 +248,7 @@ impl State {
         ready.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Moves to the dead letters what was handed out too often, and what a throttled function never took.
+    /// Moves messages to the dead-letter queue: after too many deliveries, or after long throttling.
     fn bury_dead(&mut self, queue: usize) {
         if queue == DEAD_LETTERS {
             return;
@@ -307,7 +306,7 @@ impl State {
         if self.strikes(Fault::Redriven) {
             let late_ms = self.rng.between(LATE_MS.0, LATE_MS.1);
             let visible_at_ms = self.now_ms.saturating_add_unsigned(late_ms);
-            // What nobody can read shall not take another thousand deliveries.
+            // An unreadable message need not take another thousand deliveries.
             let receives = if of.is_none() && queue >= FIRST_AGENT { REQUEST_RECEIVES_MAX - 3 } else { 0 };
             self.push(queue, Message { visible_at_ms, receives, ..message.clone() });
         }
@@ -354,7 +353,7 @@ impl State {
         (*message.receives.to_string() == *receipt.handle).then_some(id)
     }
 
-    /// The host is told that a batch is done but for these, or is told nothing.
+    /// The host gets the failures of a batch, or no answer.
     pub fn settle(&mut self, queue: usize, done: Vec<Receipt>) -> Vec<Receipt> {
         if self.strikes(Fault::BatchAnswerLost) {
             return Vec::new();
@@ -366,7 +365,7 @@ impl State {
         done
     }
 
-    /// Puts a body that nobody can read on some queue.
+    /// Puts an unreadable body on a random queue.
     pub fn poison(&mut self) {
         const BODIES: [&str; 6] = [
             "",
@@ -394,7 +393,7 @@ impl State {
     }
 }
 
-/// Whether a message's order can tell what became of it. A command's cannot, and what nobody can read has none.
+/// Whether the order's record shows the outcome of a message. It does not for a command or an unreadable message.
 fn is_about_an_order(queue: usize, body: &str) -> bool {
     match queue {
         SUBMISSION => decode::<Order>(body.as_bytes()).is_ok(),
@@ -406,7 +405,7 @@ fn is_about_an_order(queue: usize, body: &str) -> bool {
     }
 }
 
-/// The message that brings an order.
+/// The submission of an order.
 #[must_use]
 pub fn text_of(order: &Order) -> Arc<str> {
     serde_json::to_string(order).unwrap_or_default().into()

@@ -1,4 +1,4 @@
-//! What is stored beside orders: leases, versioned records, and what became of dead letters.
+//! The other stores: leases, versioned records, and settled dead letters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::faults::Fault;
 use super::state::State;
 
-/// A record as JSON, and what conditions need.
+/// A record as JSON, with the version for conditions.
 #[derive(Debug)]
 struct Stored {
     version: u64,
@@ -19,20 +19,20 @@ struct Stored {
     record: Value,
 }
 
-/// What is stored beside orders.
+/// The other stores.
 #[derive(Debug, Default)]
 pub struct Records {
     leases: BTreeMap<Arc<str>, LeaseRecord>,
     records: BTreeMap<(RecordKind, Arc<str>), Stored>,
-    /// By message.
+    /// By message ID.
     pub dead_letters: BTreeMap<Arc<str>, DeadLetterRecord>,
 }
 
 impl Records {
-    /// A record, also one that has expired.
+    /// A record, even if expired.
     ///
     /// # Panics
-    /// When it is not of this kind.
+    /// If it is not of this kind.
     #[must_use]
     pub fn get<R: Record>(&self, key: &str) -> Option<R> {
         self.records.get(&(R::KIND, key.into())).map(read)
@@ -41,7 +41,7 @@ impl Records {
     /// All records of a kind.
     ///
     /// # Panics
-    /// When one of them is not of this kind.
+    /// If one of them is not of this kind.
     #[must_use]
     pub fn all<R: Record>(&self) -> Vec<R> {
         self.records.iter().filter(|((kind, _), _)| *kind == R::KIND).map(|(_, stored)| read(stored)).collect()
@@ -59,7 +59,7 @@ fn read<R: Record>(stored: &Stored) -> R {
 }
 
 impl State {
-    /// Takes a lease, if it is free by this clock, or if it is given wrongly.
+    /// Acquires a lease if it is free by this clock, or if the fault grants it.
     pub fn acquire(&mut self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Option<Lease> {
         let mut stored = self.records.leases.get(name).cloned();
         if stored.as_ref().is_some_and(|record| record.is_held(now)) && self.strikes(Fault::TwoLeaders) {
@@ -71,7 +71,7 @@ impl State {
         lease
     }
 
-    /// Extends a lease, if it is still held, or if that is answered wrongly.
+    /// Renews a lease if it is still held, or if the fault grants it.
     pub fn renew(&mut self, lease: &Lease, now: Timestamp, term_ms: u64, health: &str) -> Option<Lease> {
         match renewed(self.records.leases.get(&lease.name)?, lease, now, term_ms, health) {
             Some(record) => {
@@ -86,17 +86,17 @@ impl State {
         }
     }
 
-    /// Gives a lease back, if it is still held.
+    /// Releases a lease if it is still held.
     pub fn release(&mut self, lease: &Lease) {
         if let Some(record) = self.records.leases.get(&lease.name).and_then(|stored| released(stored, lease)) {
             self.records.leases.insert(record.name.clone(), record);
         }
     }
 
-    /// Writes a record, if its stored version is still the one that was seen.
+    /// Writes a record if the stored version is unchanged.
     ///
     /// # Panics
-    /// When the record is no JSON.
+    /// If the record is not JSON.
     pub fn put<R: Record>(&mut self, seen: Seen, record: &R) -> Commit {
         let key = (R::KIND, Arc::<str>::from(record.key()));
         let is_live = |stored: &&Stored| stored.expires_at.is_none_or(|at| at > seen.at);

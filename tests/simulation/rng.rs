@@ -1,11 +1,11 @@
-//! The only chance there is: one stream of random bits for each world, from its seed (SplitMix64).
+//! The only source of randomness: one stream for each world, from its seed (SplitMix64).
 
 /// A stream of random bits.
 #[derive(Debug, Clone)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The stream of a seed. Neighbouring seeds have nothing in common.
+    /// The stream of a seed. The streams of adjacent seeds are unrelated.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let mut rng = Self(seed ^ 0x5DEE_CE66_D1CE_4E5B);
@@ -21,7 +21,7 @@ impl Rng {
         bits ^ (bits >> 31)
     }
 
-    /// A number below `end`, or 0 where that is 0.
+    /// A number below `end`, or 0 if `end` is 0.
     pub fn below(&mut self, end: u64) -> u64 {
         let product = u128::from(self.bits()) * u128::from(end);
         u64::try_from(product >> 64).unwrap_or(0)
@@ -32,12 +32,12 @@ impl Rng {
         least + self.below(most.saturating_sub(least) + 1)
     }
 
-    /// A place in something of this length, which is not empty.
+    /// An index below this length, which is not 0.
     pub fn place(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }
 
-    /// Whether something happens that happens `times` times in 10,000.
+    /// True with a probability of `times` in 10,000.
     pub fn chance(&mut self, times: u64) -> bool {
         times > 0 && self.below(10_000) < times
     }

@@ -1,5 +1,4 @@
-//! The remote services: what really happens. A call is on its way by itself once it is made, whether or not anybody waits
-//! for its answer any more.
+//! The remote services and their true effects. A started call proceeds even if its caller no longer waits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -23,10 +22,10 @@ use super::ports::Who;
 use super::shapes::AGENTS;
 use super::state::{Event, Shared, State};
 
-/// How late a late call is, in milliseconds.
+/// The delay of a late call, in milliseconds.
 const LATE_MS: (u64, u64) = (5_000, 30 * 60_000);
 
-/// What happened at the services, and what is on its way to them.
+/// The effects of the services, and the calls in flight.
 #[derive(Debug, Default)]
 pub struct Remotes {
     calls: BTreeMap<u64, Under>,
@@ -37,25 +36,25 @@ pub struct Remotes {
     away_until_ms: [i64; AGENTS.len()],
     /// The documents that customers post, each with the channel it names.
     pub channels: BTreeMap<Arc<str>, Option<Arc<str>>>,
-    /// Keys whose agent could not write everything down that it wanted to.
+    /// Keys whose agent could not write its memo.
     pub unwritten: BTreeSet<Arc<str>>,
-    /// Orders that an operator resubmitted: their services keep the keys.
+    /// Resubmitted orders: their services keep the keys.
     vouched: BTreeSet<OrderId>,
-    /// Orders of which a service forgot a key because of its age.
+    /// Orders of which a service dropped an old key.
     forgotten: BTreeSet<OrderId>,
 }
 
-/// What a service knows of one step of one order.
+/// The state of one step of one order at its service.
 #[derive(Debug, Default)]
 struct Ledger {
     effects: u32,
     undos: u32,
-    /// Undone, or never to be done.
+    /// Undone, or blocked by an undo before it.
     is_closed: bool,
     character: Option<Character>,
 }
 
-/// What a service makes of a step, as its business is.
+/// The service's outcome for a step.
 #[derive(Debug, Clone, Copy)]
 struct Character {
     declines_until_ms: i64,
@@ -63,7 +62,7 @@ struct Character {
     says_too_much: bool,
 }
 
-/// A call on its way.
+/// A call in flight.
 #[derive(Debug)]
 struct Under {
     of: Try,
@@ -71,26 +70,26 @@ struct Under {
     key: Arc<str>,
     timeout_ms: u64,
     has_arrived: bool,
-    /// Until when its agent waits for it, in milliseconds since the world began; nothing once nobody waits.
+    /// The end of its agent's wait, in milliseconds since the start of the world; `None` if the agent no longer waits.
     alive_until_ms: Option<i64>,
     answer: Option<Said>,
     waiting: Option<Waker>,
 }
 
-/// What comes back.
+/// The answer.
 #[derive(Debug, Clone)]
 enum Said {
     Answers(Answer),
     Panics,
 }
 
-/// A client of a service, as an agent has it.
+/// An agent's client of a service.
 pub struct Remote {
     /// The world.
     pub shared: Shared,
     /// The agent's instance.
     pub who: Who,
-    /// The agent's place among the agents.
+    /// The index of the agent.
     pub agent: usize,
 }
 
@@ -112,7 +111,7 @@ impl Remote {
         let id = self.shared.lock().begin_call(&self.who, self.agent, of, call);
         match (AnswerOf { shared: self.shared.clone(), id }).await {
             Said::Answers(answer) => answer,
-            // Not `panic!`, so that nothing is printed: it is meant to be caught.
+            // Not `panic!`, which would print: this panic is caught.
             Said::Panics => resume_unwind(Box::new("a client panics on purpose")),
         }
     }
@@ -145,7 +144,7 @@ impl Drop for AnswerOf {
         let Some(under) = state.remotes.calls.get_mut(&self.id) else { return };
         let waiting = under.waiting.take();
         under.alive_until_ms = None;
-        // One that has not arrived yet goes on by itself.
+        // A call that has not arrived yet still proceeds.
         if under.has_arrived {
             state.remotes.calls.remove(&self.id);
         }
@@ -161,7 +160,7 @@ impl State {
         let known =
             |(step, output): (&Arc<str>, &Json)| (observe::index(step).unwrap_or(usize::MAX), observe::hash(output));
         let body = Body { document: observe::hash(call.order), outputs: call.outputs.iter().map(known).collect() };
-        // An agent with memos calls once at a time, as far as clocks agree.
+        // An agent with memos has one call of a key in flight, as far as clocks agree.
         let must_be_alone = self.setup.has_memo(agent) && self.setup.skew_ms == 0;
         let is_twin =
             |under: &&Under| under.key == key && under.alive_until_ms.is_some_and(|until| self.now_ms < until);
@@ -182,7 +181,7 @@ impl State {
         id
     }
 
-    /// A service cannot be reached for a while.
+    /// Starts an outage of a service.
     pub fn take_service_away(&mut self) {
         let agent = self.rng.place(AGENTS.len());
         let longest_ms = self.rng.pick(&[60_000, 10 * 60_000, 2 * 3_600_000]);
@@ -191,7 +190,7 @@ impl State {
         self.tell(&format!("service {} is away for {ms} ms", AGENTS[agent]));
     }
 
-    /// A call reaches its service, which does what it does and may answer.
+    /// A call reaches its service, which may answer.
     pub fn arrive(&mut self, id: u64) {
         let Some(under) = self.remotes.calls.get_mut(&id) else { return };
         under.has_arrived = true;
@@ -209,7 +208,7 @@ impl State {
         }
     }
 
-    /// What a service does at a call: what it says, and when that is there. Nothing where there is no answer.
+    /// The answer of a service and its arrival time; `None` without an answer.
     fn serve(&mut self, of: Try, agent: usize, key: &Arc<str>, timeout_ms: u64, back_ms: u64) -> Option<(Said, u64)> {
         let retry = |problem: &str| Said::Answers(Answer::retry(problem));
         if !self.is_calm && self.now_ms < self.remotes.away_until_ms[agent] {
@@ -256,8 +255,8 @@ impl State {
         character
     }
 
-    /// Keeps the contract: a key seen before gets the same answer and has no second effect, undoing what was never done
-    /// succeeds, and a forward call after its undo is refused.
+    /// Keeps the contract of a service. A known key gets the same answer and has no second effect. An undo without an
+    /// effect succeeds, and a forward call after its undo is refused.
     fn business(&mut self, of: Try, key: &Arc<str>) -> Answer {
         let character = self.character(of);
         let (world, now_ms) = (self.world.clone(), self.now_ms);
@@ -299,22 +298,22 @@ impl State {
         Answer::Done(Json::parse(text.as_bytes(), 2 * OUTPUT_BYTES_MAX).unwrap_or_else(|_| Json::of(&number)))
     }
 
-    /// The answer is there.
+    /// The answer arrives.
     pub fn answer(&mut self, id: u64) -> Option<Waker> {
         self.remotes.calls.get_mut(&id).and_then(|under| under.waiting.take())
     }
 }
 
-// ---- what services forget
+// ---- dropped keys
 
 impl State {
-    /// Whether no call for this key is still on its way to the service.
+    /// Whether no call for this key is in flight.
     fn is_quiet(&self, key: &str) -> bool {
         !self.remotes.calls.values().any(|under| &*under.key == key && !under.has_arrived)
     }
 
-    /// A service without lasting memory: what its agent has replied to it may forget, since the agent wrote that down
-    /// before, unless it could not.
+    /// A service without lasting memory may drop a key after the agent's reply. The agent wrote its memo before, unless
+    /// the write failed.
     pub(super) fn forget_what_is_replied(&mut self, of: Try) {
         let key_of = |direction| idempotency_key(of.order, &format!("s{}", of.step), direction);
         let forward = key_of(Direction::Forward);
@@ -338,7 +337,7 @@ impl State {
         }
     }
 
-    /// The agent of a step, by its place.
+    /// The index of a step's agent.
     fn agent_of(&self, of: Try) -> Option<usize> {
         let rule = self.rule_of(of)?;
         AGENTS.iter().position(|agent| **agent == *rule.agent)
@@ -350,7 +349,7 @@ impl State {
         workflow.steps.get(of.step)
     }
 
-    /// A service that keeps keys only for a while after the step's horizon.
+    /// A service that drops keys some time after the step's horizon.
     fn forget_at_the_horizon(&mut self, of: Try) {
         let Some(rule) = self.rule_of(of) else { return };
         let has_memo = self.agent_of(of).is_some_and(|agent| self.setup.has_memo(agent));
@@ -373,7 +372,7 @@ impl State {
         self.tell(&format!("the service forgets {key}, which is old"));
     }
 
-    /// An operator vouches for an order's services, if they remember it.
+    /// An operator vouches for an order's services, if they still have its keys.
     pub fn vouch(&mut self, order: OrderId) -> bool {
         let may = !self.remotes.forgotten.contains(&order);
         if may {
@@ -382,7 +381,7 @@ impl State {
         may
     }
 
-    /// Whether services forget in this world what is old.
+    /// Whether services drop old keys in this world.
     #[must_use]
     pub fn keys_expire(&self) -> bool {
         self.setup.shape.short_horizon && self.setup.plan.has(Fault::KeyExpired)

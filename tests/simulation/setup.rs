@@ -1,4 +1,4 @@
-//! What is the same for the whole life of one world: its size, its patience and its plan.
+//! The constants of one world: its size, its limits and its plan.
 
 use agent::{HealthPolicy, MemoPolicy, Policy};
 use domain::backoff::BackoffPolicy;
@@ -7,18 +7,18 @@ use super::faults::{Fault, Plan};
 use super::rng::Rng;
 use super::shapes::{AGENTS, Shape};
 
-/// What a world is made of.
+/// The setup of a world.
 #[derive(Debug, Clone)]
 pub struct Setup {
-    /// What goes wrong.
+    /// The faults.
     pub plan: Plan,
     /// The workflow.
     pub shape: &'static Shape,
     /// Orders that customers post.
     pub orders: usize,
-    /// When faults stop, in milliseconds since the world began.
+    /// The end of the faults, in milliseconds since the start of the world.
     pub calm_at_ms: i64,
-    /// Within how long the orders are posted, in milliseconds.
+    /// The time span of the posts, in milliseconds.
     pub posts_within_ms: u64,
     /// Shards of the index.
     pub shards: u8,
@@ -28,21 +28,21 @@ pub struct Setup {
     pub supervisors: usize,
     /// The time between two ticks, in milliseconds.
     pub tick_ms: u64,
-    /// How far a clock may be off, in milliseconds.
+    /// The largest clock error, in milliseconds.
     pub skew_ms: u64,
-    /// Longest usual time of a call of a port, there or back, in milliseconds.
+    /// The longest usual one-way time of a port call, in milliseconds.
     pub latency_ms: u64,
-    /// Longest usual time to or from a service, in milliseconds.
+    /// The longest usual one-way time to a service, in milliseconds.
     pub service_ms: u64,
-    /// How long a message that was received is hidden, in milliseconds.
+    /// The visibility time-out, in milliseconds.
     pub visibility_ms: u64,
     /// Deliveries of a message of the submission or scheduler queue before it is a dead letter.
     pub receives_max: u32,
     /// Largest batch.
     pub batch_max: usize,
-    /// How patient each agent is.
+    /// The settings of each agent.
     pub policies: Vec<Policy>,
-    /// When the second version of the workflow is deployed, if ever.
+    /// The deployment of the second workflow version, if any.
     pub deployed_at_ms: Option<i64>,
 }
 
@@ -86,7 +86,7 @@ impl Setup {
         }
     }
 
-    /// How patient an agent is, by its place among the agents.
+    /// The settings of an agent, by its index.
     #[must_use]
     pub fn has_memo(&self, agent: usize) -> bool {
         self.policies[agent].memo.is_some()

@@ -1,4 +1,4 @@
-//! The workflows that worlds run: a pool of shapes with small parameters, parsed once.
+//! The workflows of the worlds: a pool of shapes with small parameters, parsed once.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ pub const AGENTS: [&str; 3] = ["stock", "money", "truck"];
 /// Workflows in the pool.
 const POOL: u64 = 512;
 
-/// A workflow in two versions, of which the second is deployed later or never.
+/// A workflow in two versions; the second is deployed later or never.
 #[derive(Debug, Clone)]
 pub struct Shape {
     /// Before the deployment.
@@ -24,7 +24,7 @@ pub struct Shape {
     pub one: Arc<Workflow>,
     /// Version 2.
     pub two: Arc<Workflow>,
-    /// Whether steps may be tried for a short while only.
+    /// Whether the horizons are short.
     pub short_horizon: bool,
 }
 
@@ -43,7 +43,7 @@ impl Shape {
     }
 }
 
-/// What the auditor is told of a workflow.
+/// The auditor's rules of a workflow.
 #[must_use]
 pub fn flow(workflow: &Workflow) -> Flow {
     let after = workflow.steps.iter().map(|rule| rule.after.clone()).collect();
@@ -70,7 +70,7 @@ fn make(rng: &mut Rng) -> Shape {
     Shape { first, both, one, two, short_horizon }
 }
 
-/// For each step the places of those that it comes after.
+/// For each step the indexes of its predecessors.
 fn graph(rng: &mut Rng) -> Vec<Vec<usize>> {
     match rng.below(8) {
         0 => vec![vec![]],
@@ -100,7 +100,7 @@ fn text(rng: &mut Rng, version: u32, short_horizon: bool) -> String {
     if rng.chance(3_000) {
         let _ = writeln!(text, "doubt_after = \"{}\"", rng.pick(&["20s", "90s"]));
     }
-    // Patient workflows and hasty ones; a few have both kinds of steps.
+    // Workflows with long or short limits; a few have both.
     let times: &[(u32, &str)] = match rng.below(4) {
         0 => &[(400, "ms"), (1, "s"), (2, "s")],
         1 => &[(2, "s"), (5, "s"), (10, "s")],

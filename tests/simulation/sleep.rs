@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use super::state::Shared;
 
-/// Over when so much virtual time has passed since it was first polled.
+/// Ready when this much virtual time has passed since the first poll.
 pub struct Sleep {
     shared: Shared,
     ms: u64,
@@ -15,7 +15,7 @@ pub struct Sleep {
 }
 
 impl Sleep {
-    /// Of so many milliseconds.
+    /// A sleep of this many milliseconds.
     #[must_use]
     pub const fn new(shared: Shared, ms: u64) -> Self {
         Self { shared, ms, until_ms: None, timer: None }

@@ -1,6 +1,6 @@
-//! The world behind the ports: what is stored, queued and known, the events to come, and the onlookers.
+//! The world behind the ports: stores, queues, pending events, auditor and trace.
 //!
-//! One lock around all of it. Nobody waits for it, since a world runs on one thread; it is there because ports are shared.
+//! One lock guards all of it, since ports are shared. It is never contended: a world runs on one thread.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeSet, BinaryHeap};
@@ -24,41 +24,41 @@ use super::shapes::flow;
 use super::store::Tables;
 use super::trace::Trace;
 
-/// The time of day at which every world begins, in epoch milliseconds.
+/// The wall-clock time at the start of every world, in epoch milliseconds.
 pub const EPOCH_MS: i64 = 1_795_195_600_000;
 
-/// Something to come.
+/// A pending event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Somebody's sleep is over: place and generation among the timers.
+    /// A sleep is over: index and generation of the timer.
     Timer(u32, u32),
-    /// Somebody may take a batch off a queue.
+    /// A batch may be received from a queue.
     Pump(usize),
-    /// A paused invocation goes on.
+    /// A paused invocation resumes.
     Resume(u32),
-    /// An instance is there (again), by its place.
+    /// An instance has started, by its index.
     Started(usize),
-    /// An instance makes way for one of the present deployment.
+    /// An instance is replaced by one of the present deployment.
     Recycled(usize),
-    /// A supervisor's tick, by its number. Only the one that is due counts.
+    /// A supervisor's tick, by its number. Only the due tick counts.
     Tick(usize, i64),
     /// A customer posts.
     Post(usize),
-    /// An operator does something in the middle.
+    /// An operator acts during the run.
     Meddle(Meddling),
-    /// An outage or an intrusion begins.
+    /// An outage or an intrusion starts.
     Strike(Blow),
     /// A call reaches its service.
     Arrive(u64),
     /// The answer of a service reaches its caller.
     Answer(u64),
-    /// A service has kept a key for long enough: order, step, and whether it is that of the undo.
+    /// A service may drop a key: order, step, and whether it is the undo's key.
     Forget(OrderId, usize, bool),
-    /// The second version of the workflow is there.
+    /// The second version of the workflow is deployed.
     Deploy,
     /// Faults stop.
     Calm,
-    /// The next look at what ought to have ended.
+    /// The next check that all orders have ended.
     Look,
 }
 
@@ -88,25 +88,25 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
-/// Who waits for the time to pass.
+/// The sleeping tasks.
 #[derive(Default)]
 struct Timers {
-    /// Generation and who waits.
+    /// Generation and waker.
     slots: Vec<(u32, Option<Waker>)>,
     free: Vec<u32>,
 }
 
 /// The world behind the ports.
 pub struct State {
-    /// Milliseconds since the world began.
+    /// Milliseconds since the start of the world.
     pub now_ms: i64,
-    /// Chance.
+    /// The randomness.
     pub rng: Rng,
-    /// What does not change.
+    /// The constants.
     pub setup: Arc<Setup>,
-    /// How often each fault struck.
+    /// The count of each fault.
     pub counts: Counts,
-    /// Faults have stopped.
+    /// Whether the faults have stopped.
     pub is_calm: bool,
     /// The order database and the state store.
     pub tables: Tables,
@@ -116,11 +116,11 @@ pub struct State {
     pub records: Records,
     /// The remote services.
     pub remotes: Remotes,
-    /// Invocations that were told that a reply could not be sent.
+    /// Invocations whose reply could not be sent.
     pub unsent_by: BTreeSet<u32>,
-    /// Who complains.
+    /// The auditor.
     pub auditor: Auditor,
-    /// What happened.
+    /// The trace.
     pub trace: Trace,
     /// The world's own name in the trace.
     pub world: Arc<str>,
@@ -159,7 +159,7 @@ impl State {
         }
     }
 
-    /// Whether a fault strikes at this occasion; if so it is counted.
+    /// Whether a fault occurs now; if so, it is counted.
     pub fn strikes(&mut self, fault: Fault) -> bool {
         let rate = self.setup.plan.rate(fault);
         let strikes = !self.is_calm && self.rng.chance(rate);
@@ -169,26 +169,26 @@ impl State {
         strikes
     }
 
-    /// Plans an event, so many milliseconds from now.
+    /// Schedules an event this many milliseconds from now.
     pub fn after(&mut self, ms: u64, event: Event) {
         self.at(self.now_ms.saturating_add_unsigned(ms), event);
     }
 
-    /// Plans an event.
+    /// Schedules an event.
     pub fn at(&mut self, at_ms: i64, event: Event) {
         self.next_number += 1;
         let entry = Entry { at_ms: at_ms.max(self.now_ms), number: self.next_number, event };
         self.events.push(Reverse(entry));
     }
 
-    /// Moves the clock to the next event and gives it.
+    /// Advances the clock to the next event and returns it.
     pub fn next_event(&mut self) -> Option<Event> {
         let Reverse(entry) = self.events.pop()?;
         self.now_ms = entry.at_ms;
         Some(entry.event)
     }
 
-    /// Has somebody woken after a time. Gives what it takes to call that off.
+    /// Sets a timer; returns its handle for cancellation.
     pub(super) fn wake_after(&mut self, ms: u64, waker: Waker) -> (u32, u32) {
         let slot = match self.timers.free.pop() {
             Some(slot) => slot,
@@ -204,7 +204,7 @@ impl State {
         key
     }
 
-    /// Nobody waits on this timer any more; gives who did.
+    /// Cancels a timer; returns its waker.
     pub(super) fn end_timer(&mut self, (slot, generation): (u32, u32)) -> Option<Waker> {
         let (present, waiting) = self.timers.slots.get_mut(slot as usize)?;
         if *present != generation {
@@ -215,7 +215,7 @@ impl State {
         waiting.take()
     }
 
-    /// Puts another waker in place.
+    /// Replaces the waker.
     pub(super) fn change_timer(&mut self, (slot, generation): (u32, u32), waker: &Waker) {
         if let Some((present, waiting)) = self.timers.slots.get_mut(slot as usize)
             && *present == generation
@@ -225,19 +225,19 @@ impl State {
         }
     }
 
-    /// How long a call of a port is on its way, once.
+    /// Draws the one-way time of a port call.
     pub fn latency_ms(&mut self) -> u64 {
         let most = if self.rng.chance(30) { 3_000 } else { self.setup.latency_ms };
         self.rng.between(0, most)
     }
 
-    /// Something was seen: the auditor looks at it, and it is written down.
+    /// Records an observation, for the auditor and the trace.
     pub fn see(&mut self, actor: &Arc<str>, seen: &Seen) {
         self.trace.note(self.now_ms, actor, seen.order(), seen, || seen.to_string());
         self.auditor.see(self.now_ms, seen);
     }
 
-    /// Something happened that the auditor need not know.
+    /// Records an event in the trace only.
     pub fn note(
         &mut self,
         actor: &Arc<str>,
@@ -248,20 +248,20 @@ impl State {
         self.trace.note(self.now_ms, actor, order, what, words);
     }
 
-    /// The same, by the world itself.
+    /// The same, for the world itself.
     pub fn tell(&mut self, what: &str) {
         let world = self.world.clone();
         self.note(&world, None, what, || what.to_owned());
     }
 
-    /// The time of day of somebody whose clock is off by so much.
+    /// The wall-clock time of an instance with this clock error.
     #[must_use]
     pub fn clock(&self, skew_ms: i64) -> Timestamp {
         Timestamp::from_epoch_ms(EPOCH_MS + self.now_ms + skew_ms)
     }
 }
 
-/// The world, shared by all who live in it. Cloning copies a pointer.
+/// The shared world. Cloning copies a pointer.
 #[derive(Clone)]
 pub struct Shared(Arc<Mutex<State>>);
 
@@ -277,7 +277,7 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The state, once nobody else holds it.
+    /// The state, after all other references are dropped.
     #[must_use]
     pub fn into_inner(self) -> Option<State> {
         Arc::into_inner(self.0).map(|mutex| mutex.into_inner().unwrap_or_else(PoisonError::into_inner))

@@ -17,7 +17,7 @@ use super::state::State;
 
 /// Changes of an order's place in the index that are remembered.
 const WATCHES_KEPT: usize = 6;
-/// How far the index may lag, in milliseconds.
+/// The largest lag of the index, in milliseconds.
 const LAG_MS_MAX: u64 = 60_000;
 
 /// An order's place in the index, since a time.
@@ -33,30 +33,30 @@ pub struct Row {
     watched: Vec<Watched>,
 }
 
-/// What is stored of orders.
+/// The stored orders.
 #[derive(Debug, Default)]
 pub struct Tables {
     rows: BTreeMap<OrderId, Row>,
     arrivals: Vec<OrderId>,
-    /// Some order is to be looked after at another time than before.
+    /// The watch of some order has changed.
     pub is_watch_changed: bool,
-    /// Until when the store cannot be reached, in milliseconds since the world began.
+    /// The end of the store's outage, in milliseconds since the start of the world.
     pub away_until_ms: i64,
 }
 
 impl Tables {
-    /// What is stored of an order.
+    /// A stored order.
     #[must_use]
     pub fn row(&self, order_id: OrderId) -> Option<&Row> {
         self.rows.get(&order_id)
     }
 
-    /// All tasks, in the order in which they came.
+    /// All tasks, in the order of insertion.
     pub fn tasks(&self) -> impl Iterator<Item = &Arc<Task>> {
         self.arrivals.iter().filter_map(|order_id| self.rows.get(order_id).map(|row| &row.task))
     }
 
-    /// When the supervisor ought to look next at any order, by what the index may show.
+    /// The earliest watch that the index may show.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
         let present = self.rows.values().filter_map(|row| match (row.task.watch, row.task.watch_at) {
@@ -86,20 +86,20 @@ impl Row {
 }
 
 impl State {
-    /// Whether the store cannot be reached.
+    /// Whether the store is unreachable.
     #[must_use]
     pub const fn is_store_away(&self) -> bool {
         !self.is_calm && self.now_ms < self.tables.away_until_ms
     }
 
-    /// The store cannot be reached for a while.
+    /// Starts an outage of the store.
     pub fn take_store_away(&mut self) {
         let ms = self.rng.between(3_000, 6 * 60_000);
         self.tables.away_until_ms = self.now_ms.saturating_add_unsigned(ms);
         self.tell(&format!("the store is away for {ms} ms"));
     }
 
-    /// Order and task, once.
+    /// Inserts order and task, once.
     pub fn insert(&mut self, actor: &Arc<str>, order: &Order, task: &Task) -> Inserted {
         match self.tables.rows.get(&order.order_id) {
             Some(row) if row.order.fingerprint == order.fingerprint => Inserted::Same,
@@ -141,7 +141,7 @@ impl State {
         Commit::Committed
     }
 
-    /// The index, as it is or as it was a while ago.
+    /// The index, current or stale.
     pub fn due(&mut self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Vec<Due> {
         let lag_ms = if self.strikes(Fault::IndexStale) { self.rng.between(100, LAG_MS_MAX) } else { 0 };
         let as_of_ms = self.now_ms.saturating_sub_unsigned(lag_ms);
@@ -165,7 +165,7 @@ impl State {
     /// Tasks in a state, newest first.
     ///
     /// # Errors
-    /// [`ListError::Cursor`] when `after` is none of this list's.
+    /// [`ListError::Cursor`] if `after` is not a cursor of this list.
     pub fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
         let arrivals = &self.tables.arrivals;
         let end = match after {

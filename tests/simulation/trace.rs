@@ -1,4 +1,4 @@
-//! What happened, in order: always as a hash, and as lines where somebody wants to read them.
+//! The trace of a world: always a hash, and lines on request.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -10,13 +10,13 @@ use domain::id::OrderId;
 /// One line.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// When, in milliseconds since the world began.
+    /// The time, in milliseconds since the start of the world.
     pub at_ms: i64,
-    /// Who.
+    /// The actor.
     pub actor: Arc<str>,
-    /// The order that it is about, if it is about one.
+    /// The order, if any.
     pub order: Option<OrderId>,
-    /// What.
+    /// The event.
     pub what: String,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Line {
     }
 }
 
-/// What happened in one world.
+/// The trace of one world.
 #[derive(Debug)]
 pub struct Trace {
     hasher: DefaultHasher,
@@ -41,14 +41,14 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// An empty one, which keeps lines or does not.
+    /// An empty trace, with or without lines.
     #[must_use]
     pub fn new(keeps_lines: bool) -> Self {
         // Its keys are fixed, so that the same events give the same hash in every process.
         Self { hasher: DefaultHasher::new(), lines: keeps_lines.then(Vec::new) }
     }
 
-    /// Something happened.
+    /// Adds an event.
     pub fn note<T: Hash + ?Sized>(
         &mut self,
         at_ms: i64,
@@ -64,13 +64,13 @@ impl Trace {
         }
     }
 
-    /// The hash of all that happened so far.
+    /// The hash of all events so far.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.hasher.finish()
     }
 
-    /// The lines, where they are kept.
+    /// The lines, if kept.
     #[must_use]
     pub fn into_lines(self) -> Vec<Line> {
         self.lines.unwrap_or_default()

@@ -1,4 +1,4 @@
-//! One world: its events one after the other, until everything has come to an end.
+//! One world: its events in sequence, until every order has ended.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use super::state::{EPOCH_MS, Event, Shared, State};
 
 /// More events than any world needs.
 const EVENTS_MAX: u64 = 3_000_000;
-/// How long a new instance takes to start, in milliseconds.
+/// The start time of a new instance, in milliseconds.
 const START_MS: (u64, u64) = (20, 1_500);
-/// A supervisor that has nothing to look after looks all the same, after so long, in milliseconds.
+/// The longest pause of an idle supervisor, in milliseconds.
 const IDLE_TICK_MS: i64 = 30 * 60_000;
 
-/// What an invocation was begun for.
+/// The purpose of an invocation.
 pub(super) enum Job {
     Batch { slot: usize, queue: usize, given: Vec<Given> },
     Run { slot: Option<usize> },
@@ -40,13 +40,13 @@ pub struct World {
     pub(super) jobs: BTreeMap<u32, Job>,
     pub(super) customers: Customers,
     pub(super) calm: Calm,
-    /// When each supervisor runs next.
+    /// The next run of each supervisor.
     ticks_ms: Vec<i64>,
     is_over: bool,
 }
 
 impl World {
-    /// The world of a seed, with so many orders.
+    /// The world of a seed, with this number of orders.
     #[must_use]
     pub fn new(seed: u64, orders: usize, keeps_lines: bool) -> Self {
         let mut rng = Rng::new(seed);
@@ -73,7 +73,7 @@ impl World {
         }
     }
 
-    /// Runs it to its end, or to the first thing that is wrong.
+    /// Runs it to its end, or to the first violation.
     #[must_use]
     pub fn run(mut self) -> State {
         let mut events = 0;
@@ -194,7 +194,7 @@ impl World {
         self.replace(slot);
     }
 
-    /// The host deletes what is done, as far as it is told.
+    /// The host deletes the messages that the handler reports as done.
     fn settle(&self, invocation: u32, slot: usize, queue: usize, failed: &[Given], done: &[Given]) {
         let mut state = self.shared.lock();
         if state.unsent_by.remove(&invocation) {
@@ -227,7 +227,7 @@ impl World {
 
     // ---- instances
 
-    /// Gives what is on a queue to the instances that are free.
+    /// Delivers the messages of a queue to free instances.
     fn pump(&mut self, queue: usize) {
         for slot in 0..self.slots.len() {
             if self.slots[slot].role == Role::Takes(queue) {
@@ -281,7 +281,7 @@ impl World {
         }
     }
 
-    /// Another instance starts in this one's place.
+    /// Replaces an instance.
     fn replace(&mut self, slot: usize) {
         self.slots[slot] = self.slots[slot].successor(&self.shared, slot);
         self.slots[slot].is_starting = true;
@@ -290,7 +290,7 @@ impl World {
         state.after(ms, Event::Started(slot));
     }
 
-    /// All instances make way for new ones, one after the other.
+    /// Replaces all instances, one after the other.
     pub(super) fn recycle(&self, within_ms: u64) {
         let mut state = self.shared.lock();
         for slot in 0..self.slots.len() {
@@ -310,7 +310,7 @@ impl World {
 
     // ---- ticks
 
-    /// A supervisor runs at its next tick if anything may be due then: where nothing is, the tick would find nothing.
+    /// A supervisor runs at its next tick if an order may be due then; otherwise the tick would find nothing.
     fn plan_ticks(&mut self) {
         let mut state = self.shared.lock();
         if !std::mem::take(&mut state.tables.is_watch_changed) {
@@ -344,7 +344,7 @@ impl World {
         for run in 0..runs {
             let Some(slot) = slot else { return };
             let is_free = self.slots[slot].busy.is_none() && !self.slots[slot].is_starting;
-            // A run that lasts beyond the next tick is not waited for: the platform begins another.
+            // The next tick does not wait for a long run: the platform starts another.
             match (run, is_free) {
                 (0, true) => self.supervise(Some(slot), slot),
                 _ => self.supervise(None, slot),
@@ -378,7 +378,7 @@ impl World {
     }
 }
 
-/// The attempts that an agent is done with, each with the number of requests for it that it is not done with.
+/// The attempts with a finished request, each with the number of its failed requests.
 fn dismissed(failed: &[Given], done: &[Given]) -> BTreeMap<Try, usize> {
     let of = |given: &Given| {
         let Request { order_id, step, direction, attempt, .. } = decode(given.body.as_bytes()).ok()?;
@@ -396,7 +396,7 @@ impl State {
         self.records.all().iter().any(|job: &domain::bulk::Job| job.state.is_active())
     }
 
-    /// The next tick, not earlier than after so many periods, at which a supervisor may find something.
+    /// The next tick, after at least this many periods, at which a supervisor may find a due order.
     fn next_tick_ms(&self, periods: i64) -> i64 {
         let tick_ms = i64::try_from(self.setup.tick_ms).unwrap_or(1);
         let soonest_ms = self.now_ms + periods * tick_ms;
@@ -410,7 +410,7 @@ impl State {
         (wanted_ms + tick_ms - 1).div_euclid(tick_ms) * tick_ms
     }
 
-    /// What is to come: outages, intrusions, operators, the deployment, and the end of all faults.
+    /// The scheduled events: outages, intrusions, operators, the deployment, and the end of all faults.
     fn plan_events(&mut self, setup: &Setup) {
         let until_ms = setup.calm_at_ms.unsigned_abs();
         let blows = Blow::ALL.map(|blow| (blow.fault(), Event::Strike(blow)));
@@ -419,7 +419,7 @@ impl State {
             let most = setup.plan.rate(fault);
             let times = if most == 0 { 0 } else { self.rng.between(1, most) };
             for _ in 0..times {
-                // Most orders are under way early.
+                // Most orders are in progress early.
                 let latest_ms = if self.rng.chance(6_000) { until_ms.min(120_000) } else { until_ms };
                 let at_ms = self.rng.below(latest_ms);
                 self.after(at_ms, event);

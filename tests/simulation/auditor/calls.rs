@@ -7,7 +7,7 @@ use super::seen::{Body, Ending, Try, Way};
 use super::{Auditor, Finding, Flow, Invariant, must};
 
 impl Auditor {
-    /// A request is only for an attempt that is claimed, and leaves no more time than there is.
+    /// A request is for a claimed attempt only, and its budget does not exceed the remaining time.
     pub(super) fn requested(&mut self, of: Try, complete_by_ms: i64, budget_ms: u64, clock_ms: i64) -> Finding {
         let claim = self.dossier(of.order).claims.get_mut(&(of.step, of.attempt));
         let Some(claim) = claim.filter(|claim| (claim.way, claim.complete_by_ms) == (of.way, complete_by_ms)) else {
@@ -20,7 +20,7 @@ impl Auditor {
         })
     }
 
-    /// An agent that is over its deadline says nothing.
+    /// An agent sends nothing after the deadline.
     pub(super) fn replied(
         &mut self,
         of: Try,
@@ -41,7 +41,7 @@ impl Auditor {
         })
     }
 
-    /// A request whose reply could not be sent is not let go: nobody else would send it.
+    /// A request whose reply could not be sent is not deleted: the reply would be lost.
     pub(super) fn dismissed(&mut self, of: Try, by: u32, returned: usize) -> Finding {
         let unsent = self.dossier(of.order).unsent.remove(&(of.step, of.attempt, by)).unwrap_or(0);
         must(unsent <= returned, Invariant::SendBeforeAcknowledge, || {
@@ -59,8 +59,8 @@ impl Auditor {
         must(twins == 0, Invariant::OneEffect, || format!("{of} is called while {twins} such calls are under way"))
     }
 
-    /// A call carries the document as it was posted and what came of all that its step comes after; an undo also what
-    /// came of what it takes back, where that is known.
+    /// A call carries the posted document and the outputs of all preceding steps. An undo also carries its own step's
+    /// output, if known.
     pub(super) fn body_is_right(&mut self, of: Try, body: &Body) -> Finding {
         let Some(dossier) = self.dossiers.get(&of.order) else { return Ok(()) };
         must(dossier.document.is_none_or(|document| document == body.document), Invariant::Body, || {
@@ -107,7 +107,7 @@ impl Auditor {
         }
     }
 
-    /// What a step comes after has happened, at the services too.
+    /// The predecessors of a step are done, at the services too.
     fn effect_in_sequence(&mut self, of: Try) -> Finding {
         let Some(dossier) = self.dossiers.get(&of.order) else { return Ok(()) };
         let flow = dossier.last.as_ref().and_then(|last| self.rules.workflows.get(&last.workflow));
@@ -131,7 +131,7 @@ impl Auditor {
 }
 
 impl Flow {
-    /// All that a step comes after, near and far.
+    /// All predecessors of a step, direct and indirect.
     fn all_before(&self, step: usize) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut open = vec![step];

@@ -1,10 +1,10 @@
-//! Why an order stops or is undone: invariant 3 and rules 7, 8, 9 and 12.
+//! The causes of errors and compensations: invariant 3 and rules 7, 8, 9 and 12.
 
 use super::dossier::Dossier;
 use super::seen::{Ending, OrderState, Record, StepState, Try, Way};
 use super::{Finding, Flow, Invariant, must};
 
-/// What happened to one order, for who asks why it turns.
+/// One order's change, for the check of its cause.
 struct Causes<'a> {
     flow: &'a Flow,
     dossier: &'a Dossier,
@@ -13,7 +13,7 @@ struct Causes<'a> {
     clock_ms: i64,
 }
 
-/// An order that stops or turns round names a reason in that very version, and the reason is one that could be seen.
+/// An order that enters `Error` or `Compensating` names its reason in the same version, and the reason was observed.
 pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], clock_ms: i64) -> Finding {
     let [before, after] = records;
     let was_forward = matches!(before.state, OrderState::Pending | OrderState::Processing);
@@ -35,9 +35,9 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
             Some("compensation-failed") => {
                 causes.any(Way::Undo, |step| causes.is_exhausted(step) || causes.is_rejected(step))
             }
-            // Dead wakes cannot be seen from here; a dead letter about an attempt is looked at where its failure is counted.
+            // Dead wakes are not observable. A dead letter about an attempt is checked when its failure is counted.
             Some("dead-letter") | None => true,
-            // Nobody here sends longer chains of messages than a workflow allows.
+            // No chain of messages here is longer than a workflow allows.
             Some(_) => false,
         };
     must(is_so, Invariant::Movers, || format!("nothing happened that is a reason for this: {before}; and now: {after}"))
@@ -48,7 +48,7 @@ impl Causes<'_> {
         (0..self.before.steps.len()).any(|step| self.before.steps[step].way == way && is_cause(step))
     }
 
-    /// The step's horizon is over, or its last attempt expired that the workflow allows.
+    /// The step's horizon is over, or its last allowed attempt expired.
     fn is_exhausted(&self, index: usize) -> bool {
         let step = &self.before.steps[index];
         let is_last = step.state == StepState::Processing && step.failures + 1 >= self.flow.max_failures[index];
@@ -58,7 +58,7 @@ impl Causes<'_> {
         is_open && ((is_last && has_expired) || over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms))
     }
 
-    /// The attempt under way said no, or more than fits.
+    /// The current attempt was rejected, or its output is too large.
     fn is_rejected(&self, index: usize) -> bool {
         let step = &self.before.steps[index];
         let of = Try { order: self.before.order, step: index, way: step.way, attempt: step.attempt };

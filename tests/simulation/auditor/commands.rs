@@ -1,4 +1,4 @@
-//! What becomes of operators' commands: rule 12.
+//! Operators' commands: rule 12.
 
 use domain::id::OrderId;
 
@@ -7,14 +7,14 @@ use super::seen::OrderState;
 use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
-    /// An operator is told that a command is accepted: it is on the scheduler queue, or was.
+    /// An accepted command is on the scheduler queue, or was.
     pub(super) fn promised(&mut self, order: OrderId, action: &'static str) -> Finding {
         must(self.dossier(order).commands.contains(action), Invariant::Operator, || {
             format!("the {action} is accepted, and was never queued")
         })
     }
 
-    /// A command is let go: it was carried out, or the order has come since to where there is nothing for it to do.
+    /// A deleted command was carried out, or the order's state no longer allows it.
     pub(super) fn granted(&mut self, order: OrderId, action: &'static str, looked_at: u64) -> Finding {
         let dossier = self.dossier(order);
         let Some(last) = &dossier.last else { return Ok(()) };
@@ -26,8 +26,8 @@ impl Auditor {
 }
 
 impl Past {
-    /// Whether an order that is so has what an operator wished who saw that version, or cannot have it any more. An error
-    /// that came up later is not the one that was meant.
+    /// Whether an order in this state satisfies the command for the seen version, or can no longer satisfy it. A newer
+    /// error is not the one that the operator saw.
     fn meets(self, action: &str, looked_at: u64) -> bool {
         let has_ended = matches!(self.state, OrderState::Processed | OrderState::Compensated);
         let is_in_error = self.state == OrderState::Error;

@@ -1,4 +1,4 @@
-//! Who has an order, and what is let go: invariant 1 and rule 2.
+//! The custody of orders and messages: invariant 1 and rule 2.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use super::seen::OrderState;
 use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
-    /// An order that a customer is told of is somewhere, and it is the customer's: another document that was stored under
-    /// its key before it was posted can be known.
+    /// An accepted order is queued or stored, with the customer's document. Another document that was stored under the key
+    /// before the post would have been refused.
     pub(super) fn accepted(&mut self, order: OrderId, fingerprint: &Arc<str>, posted_ms: i64) -> Finding {
         let now_ms = self.at_ms;
         let dossier = self.dossier(order);
@@ -43,8 +43,8 @@ impl Auditor {
         })
     }
 
-    /// A message of the scheduler queue is let go: what was claimed because of it must have been requested, as
-    /// long as there is time. A repeat of the message also answers for what an earlier delivery claimed.
+    /// A scheduler message may be deleted only after the requests of its claims are queued, before their deadline. A
+    /// redelivery is also responsible for the claims of earlier deliveries.
     pub(super) fn acknowledged(
         &mut self,
         order: OrderId,
@@ -60,11 +60,11 @@ impl Auditor {
         }
         for (step, seen) in last.steps.iter().enumerate() {
             let Some(claim) = dossier.claims.get(&(step, seen.attempt)) else { continue };
-            // After the deadline a request would be of no use any more.
+            // After the deadline a request is useless.
             let is_open = seen.locked_by.is_some() && !claim.requested && clock_ms < claim.complete_by_ms;
             let is_own = claim.by == by && is_whole;
-            // What an earlier one claimed later, this one need not have seen. And where the order stood still when this one
-            // was given, nothing was to be repeated: whoever set it going again has to do that.
+            // This delivery need not have seen a later claim of an earlier one. If the order was stopped at the delivery,
+            // there was nothing to repeat: the later restart sends the requests.
             let stood_still = dossier.left_error_ms.is_some_and(|left_ms| left_ms >= given_ms);
             let is_inherited = earlier.contains(&claim.by) && claim.at_ms < given_ms && !stood_still;
             must(!(is_open && (is_own || is_inherited)), Invariant::SendBeforeAcknowledge, || {
