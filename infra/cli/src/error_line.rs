@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-/// The error and what led to it, in one line; a cause that the text before it tells already is not repeated.
+/// The error and its causes in one line. A cause that the line already contains is not repeated.
 #[must_use]
 pub fn one_line(error: &(dyn Error + 'static)) -> String {
     let mut line = error.to_string();

@@ -1,7 +1,7 @@
-//! The program `stepwarden`: its command line ([`args`]), and the commands for an API anywhere ([`commands`]), one on this
-//! machine or a deployed one. The crate `local` serves on this machine.
+//! The program `stepwarden`: its command line ([`args`]), and the commands for a local or deployed API ([`commands`]). The
+//! crate `local` serves on this machine.
 //!
-//! What must never be here: a decision about an order. A command asks the API, which decides.
+//! Never here: a decision about an order. A command asks the API, which decides.
 
 pub mod args;
 pub mod commands;

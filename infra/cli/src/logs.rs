@@ -1,4 +1,4 @@
-//! Where the log goes: to stderr, as much as `RUST_LOG` says.
+//! Logging to stderr, at the level of `RUST_LOG`.
 
 use std::io::IsTerminal;
 
@@ -8,20 +8,19 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer as _, fmt};
 
-/// For `serve`: what happens to the program, not what happens to each order, which is told under the target `orders`.
+/// For `serve`: the program's events. The orders' history has its own target, `orders`.
 pub const SERVE: &str = "warn,stepwarden=info,local=info";
-/// For the demo and the outage: their own lines tell the story, and trouble is part of it.
+/// For the demo and the outage: they print their own lines, and expect failures.
 pub const SHOW: &str = "off";
 
-/// Starts logging, and making traces where there is a collector to send them to. `wanted` is the value of `RUST_LOG`. Without
-/// it, or if it cannot be read, `usual` holds.
+/// Starts logging, and tracing if there is a collector. `wanted` is the value of `RUST_LOG`; the default is `usual`.
 pub fn start(wanted: Option<&str>, usual: &str, traces: Option<Layer>) {
     let wanted = wanted.and_then(|wanted| wanted.parse().ok());
     let filter: Targets = wanted.unwrap_or_else(|| usual.parse().expect("a level for each target"));
     let lines = fmt::layer().with_ansi(std::io::stderr().is_terminal()).with_writer(std::io::stderr);
     // Tests may have started it before.
     let _ = match traces {
-        // Without traces the filter is one for everything: what it does not want costs nothing.
+        // Without traces, one global filter makes suppressed events free.
         None => tracing_subscriber::registry().with(lines).with(filter).try_init(),
         Some(traces) => {
             let traces = traces.with_filter(filter_fn(Layer::wants));

@@ -1,4 +1,4 @@
-//! The program `stepwarden`: gives the command line to `local`, which serves, or to a command; no more than wiring.
+//! The program `stepwarden`: dispatches the command line to `local`, which serves, or to a command. Wiring only.
 
 use std::error::Error;
 use std::io::{self, IsTerminal};
@@ -76,7 +76,7 @@ async fn outage(args: &OutageArgs) -> Result<ExitCode, Failed> {
     Ok(status(shown.await?.transpose()?))
 }
 
-/// A signal ends a show before it is over.
+/// A signal interrupted the demo or the outage.
 fn status(ended: Option<Ending>) -> ExitCode {
     ended.map_or(ExitCode::FAILURE, ExitCode::from)
 }
@@ -91,7 +91,7 @@ async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Signals are not caught: nothing here is left half done when it ends at once.
+/// Signals are not caught: the command can end at any time.
 async fn remote(command: RemoteCommand, api: &ApiArgs) -> ExitCode {
     start_logs(logs::SHOW, None);
     let terminal = Terminal {
@@ -102,7 +102,7 @@ async fn remote(command: RemoteCommand, api: &ApiArgs) -> ExitCode {
     commands::run(command, api, Environment::read(variable), terminal, check_data).await.into()
 }
 
-/// What the engine says of its database, as the doctor tells it.
+/// The engine's check of its database, as a finding of the doctor.
 fn check_data(directory: &Path) -> Vec<DataFinding> {
     const CHECK: &str = "database";
     const RESTORE: &str =

@@ -1,4 +1,4 @@
-//! Spans that wait to be sent.
+//! The buffer of spans to export.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -8,16 +8,16 @@ use tokio::sync::Notify;
 
 use crate::span::Done;
 
-/// Most spans that wait; of about a kilobyte each. What comes when it is full is dropped.
+/// The most spans in the buffer, of about a kilobyte each. Further spans are dropped.
 pub(crate) const SPANS_MAX: usize = 8_192;
-/// Most spans in a request.
+/// The most spans in a request.
 pub(crate) const BATCH_MAX: usize = 512;
 
-/// Spans that wait to be sent.
+/// Spans to export.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     waiting: Mutex<Waiting>,
-    /// There is a batch.
+    /// Signals that a batch is full.
     pub(crate) is_much: Notify,
 }
 
@@ -42,14 +42,14 @@ impl Buffer {
         }
     }
 
-    /// The next spans, in their order; none where none wait.
+    /// The next spans, in order; empty if none wait.
     pub(crate) fn take(&self) -> Vec<Done> {
         let spans = &mut self.lock().spans;
         let count = spans.len().min(BATCH_MAX);
         spans.drain(..count).collect()
     }
 
-    /// Spans that were not sent go back to where they were, as far as there is room.
+    /// Puts unsent spans back to the front, as far as there is room.
     pub(crate) fn put_back(&self, spans: Vec<Done>) {
         let mut waiting = self.lock();
         let room = SPANS_MAX - waiting.spans.len();
@@ -59,12 +59,12 @@ impl Buffer {
         }
     }
 
-    /// Counts spans that nobody will have.
+    /// Counts dropped spans.
     pub(crate) fn give_up(&self, count: usize) {
         self.lock().dropped += count as u64;
     }
 
-    /// How many were dropped since this was asked last.
+    /// The number of dropped spans since the last call.
     pub(crate) fn dropped(&self) -> u64 {
         mem::take(&mut self.lock().dropped)
     }
@@ -73,7 +73,7 @@ impl Buffer {
         self.lock().spans.len()
     }
 
-    /// Whoever panicked with the lock left nothing half done.
+    /// A poisoned lock is safe: no change under it is partial.
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,10 +1,10 @@
-//! Time and chance.
+//! Time and randomness.
 
 #![expect(clippy::disallowed_methods, reason = "what happened is told by the time at which it did")]
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A moment, by the clock that people read, from which on time is taken by the one that never steps back.
+/// A wall-clock time, continued by the monotonic clock.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start {
     epoch_ns: u64,
@@ -29,7 +29,7 @@ impl Start {
     }
 }
 
-/// The id of a new span. Two that are the same would only confuse a reader of the trace. All zeros are no id.
+/// The ID of a new span. A duplicate would only confuse a reader of the trace. All zeros is not a valid ID.
 pub(crate) fn span_id() -> [u8; 8] {
     fastrand::u64(1..).to_be_bytes()
 }

@@ -1,4 +1,4 @@
-//! The way from the buffer to the collector.
+//! The export from the buffer to the collector.
 
 #![expect(clippy::disallowed_methods, reason = "the patience with a collector is no part of the protocol")]
 
@@ -21,15 +21,15 @@ use crate::settings::Settings;
 use crate::span::Done;
 use crate::{NotPosted, Transport};
 
-/// How long a collector that failed is left alone at first; it doubles with each failure.
+/// The first back-off after a failure; it doubles with each failure.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest that it is.
+/// The longest back-off.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// How long spans wait for company where they are sent all the time.
+/// The time to fill a batch in a continuous export.
 const GATHER: Duration = Duration::from_secs(1);
-/// How long the last ones may take, when the process is to end.
+/// The time-out of the last export before the process ends.
 const LAST: Duration = Duration::from_secs(2);
-/// Answers of a collector that may take the same later.
+/// Statuses after which a retry may succeed.
 const PASSING: [StatusCode; 5] = [
     StatusCode::REQUEST_TIMEOUT,
     StatusCode::TOO_MANY_REQUESTS,
@@ -49,15 +49,15 @@ struct Inner {
     way: Mutex<Way>,
 }
 
-/// How it went.
+/// The state of the export.
 #[derive(Debug, Default)]
 struct Way {
     failures: u32,
-    /// A collector that failed is left alone until then.
+    /// The end of the back-off.
     pause_until: Option<Instant>,
 }
 
-/// Why spans were not taken.
+/// The reason for not taking spans.
 #[derive(Debug, thiserror::Error)]
 enum NotTaken {
     #[error("no answer: {0}")]
@@ -73,25 +73,25 @@ enum NotTaken {
 }
 
 impl Traces {
-    /// Traces that go to the collector of these settings by this way.
+    /// Traces for the collector of these settings, over this transport.
     #[must_use]
     pub fn new(settings: Settings, transport: impl Transport + 'static) -> Self {
         let (transport, buffer) = (Box::new(transport), Arc::default());
         Self(Arc::new(Inner { settings, transport, buffer, way: Mutex::default() }))
     }
 
-    /// What `tracing` has to be given, once.
+    /// The layer for `tracing`, to be installed once.
     #[must_use]
     pub fn layer(&self) -> Layer {
         let Inner { settings, buffer, .. } = &*self.0;
         Layer { buffer: buffer.clone(), sampler: settings.sampler, messaging: settings.messaging.into() }
     }
 
-    /// Sends what waits, and takes no longer than that. A collector that failed a moment ago is left alone; what it did not
-    /// take waits for the next time, as far as there is room.
+    /// Exports the buffered spans within the time-out. During a back-off nothing is sent. Unsent spans stay in the buffer,
+    /// as far as there is room.
     pub async fn flush(&self, within: Duration) {
         let until = Instant::now() + within;
-        // Whoever else is at it sends all that there is.
+        // A concurrent export sends all spans.
         let Ok(mut way) = self.0.way.try_lock() else { return };
         while self.0.buffer.len() > 0 && !way.is_paused() {
             let left = until.saturating_duration_since(Instant::now());
@@ -103,7 +103,7 @@ impl Traces {
         self.0.tell_dropped();
     }
 
-    /// Sends what waits, all the time, until `stopped`; then what is left, within two seconds.
+    /// Exports continuously until `stopped`, then the remaining spans within two seconds.
     pub async fn run(&self, stopped: impl Future<Output = ()>) {
         pin!(stopped);
         loop {
@@ -163,7 +163,7 @@ impl Inner {
     }
 }
 
-/// Spans that go back to the buffer, unless they were sent, however this ends.
+/// Spans that go back to the buffer on drop, unless they were sent.
 struct Unsent<'a> {
     buffer: &'a Buffer,
     spans: Vec<Done>,
@@ -191,7 +191,7 @@ impl Way {
         let pause = PAUSE.saturating_mul(1_u32 << self.failures.min(6)).min(PAUSE_MAX);
         self.pause_until = Some(Instant::now() + pause);
         self.failures = self.failures.saturating_add(1);
-        // Not each time: whoever is away is away for long.
+        // Logged ever more rarely: an outage may be long.
         if self.failures.is_power_of_two() {
             tracing::warn!(failures = self.failures, "spans not taken by the collector of traces: {error}");
         }

@@ -1,4 +1,4 @@
-//! What a span or an event says of itself.
+//! The fields of spans and events.
 
 use std::fmt::{self, Write};
 
@@ -8,9 +8,9 @@ use tracing::field::{Field, Visit};
 
 use crate::span::{Attributes, Kind, Value, set};
 
-/// Longest text of an attribute, in bytes.
+/// The longest text of an attribute, in bytes.
 const TEXT_BYTES_MAX: usize = 400;
-/// How the names of fields that are metrics begin.
+/// The prefix of metric fields.
 const METRICS: [&str; 3] = ["monotonic_counter.", "histogram.", "gauge."];
 
 /// The fields of a span or of an event.
@@ -85,10 +85,10 @@ fn kind(text: &str) -> Kind {
     }
 }
 
-/// The text of a value, cut where it is too long. What is cut off is not even written.
+/// The text of a value, cut at the limit. Formatting stops there, too.
 fn bounded(value: &dyn fmt::Display) -> String {
     let mut text = Bounded(String::new());
-    // An error says that it was cut.
+    // An error means that the text was cut.
     let _ = write!(text, "{value}");
     text.0
 }

@@ -1,4 +1,4 @@
-//! What listens to `tracing` and makes spans of it.
+//! The `tracing` layer that records spans.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use crate::fields::Fields;
 use crate::sampler::Sampler;
 use crate::span::{Done, EVENTS_MAX, Event as Happened, Kind, Remote, Value, set};
 
-/// Makes spans of those under the target [`TRACES`]. The transitions of a task and what is told of orders become events of
-/// the span that they are in.
+/// Records the spans of the target [`TRACES`]. The transitions of a task and the log events of orders become events of
+/// their span.
 #[derive(Debug)]
 pub struct Layer {
     pub(crate) buffer: Arc<Buffer>,
     pub(crate) sampler: Sampler,
-    /// What carries the messages that consumers take.
+    /// The messaging system of the consumers.
     pub(crate) messaging: Arc<str>,
 }
 
-/// A span that is open.
+/// An open span.
 struct Open {
     context: TraceParent,
-    /// The one that the thread was in before it entered this one.
+    /// The previous span of the thread.
     before: Option<TraceParent>,
-    /// What is recorded of it, if it is.
+    /// The record, if the span is sampled.
     recorded: Option<Box<Recorded>>,
 }
 
@@ -40,13 +40,13 @@ struct Recorded {
 }
 
 impl Layer {
-    /// Whether it wants to hear of a place in the source.
+    /// Whether the layer is interested in a callsite.
     #[must_use]
     pub fn wants(metadata: &Metadata<'_>) -> bool {
         [TRACES, METRICS, ORDERS].contains(&metadata.target())
     }
 
-    /// A new span. One that is about no order is none.
+    /// A new span. Spans without an order are ignored.
     fn open(&self, name: &'static str, fields: Fields) -> Option<Open> {
         let Fields { order_id, name: own_name, kind, parent, link, error, message: _, mut attributes } = fields;
         let order_id = order_id?;
@@ -79,7 +79,7 @@ impl Layer {
 }
 
 impl Recorded {
-    /// What is said of the span later.
+    /// Fields recorded later.
     fn add(&mut self, fields: Fields) {
         let Fields { name, error, attributes, order_id: _, kind: _, parent: _, link: _, message: _ } = fields;
         for (name, value) in attributes {
@@ -88,7 +88,7 @@ impl Recorded {
         if let Some(name) = name {
             self.span.name = name.into();
         }
-        // The first error is the cause of all others.
+        // The first error is the cause of the others.
         self.span.error = self.span.error.take().or(error);
     }
 
@@ -100,7 +100,7 @@ impl Recorded {
     }
 }
 
-/// Does something with a span, if it is one of ours.
+/// Calls a function with a span, if this layer records it.
 fn with_open<S: for<'a> LookupSpan<'a>>(span: &SpanRef<'_, S>, work: impl FnOnce(&mut Open)) {
     if span.metadata().target() == TRACES
         && let Some(open) = span.extensions_mut().get_mut()

@@ -1,16 +1,15 @@
 //! Traces: the spans that `domain::trace` has for an order, sent to an OpenTelemetry collector (OTLP as JSON over HTTP).
 //!
-//! Off unless the environment names a collector ([`Settings::read`]). Then [`Traces`] gives a [`Layer`] to listen with;
-//! what it hears waits in a buffer that is bounded, until whoever runs the process has it sent: at the end of each
-//! invocation with [`Traces::flush`], or all the time with [`Traces::run`]. How a request gets to the collector is the
-//! host's own ([`Transport`]), so that nobody carries an HTTP client more than it has.
+//! Tracing is off unless the environment names a collector ([`Settings::read`]). Then [`Traces`] provides a [`Layer`],
+//! which records spans into a bounded buffer. The host exports them: at the end of each invocation with
+//! [`Traces::flush`], or continuously with [`Traces::run`]. The host also provides the [`Transport`], so that this crate
+//! needs no HTTP client.
 //!
-//! It is our own instead of the OpenTelemetry SDK: what we need of that is one way in and one way out, for which it would
-//! take half a megabyte of each bootstrap and some thirty crates, three times as much as all of this; and ids of traces,
-//! sampling by ids that are UUIDs, and sending before a process is frozen would be our own all the same.
+//! This crate replaces the OpenTelemetry SDK. The SDK would add half a megabyte to each bootstrap and about thirty crates.
+//! Trace IDs, sampling by UUIDs, and the export before a process is frozen would still be our own code.
 //!
-//! What must never happen here: a collector that is slow, away or wrong holds up an order or fills the memory. What cannot
-//! be sent in time is dropped and counted (`spans_dropped`).
+//! Never here: a slow, absent or faulty collector that holds up an order or fills the memory. Spans that cannot be sent in
+//! time are dropped and counted (`spans_dropped`).
 
 mod buffer;
 mod chance;
@@ -34,15 +33,14 @@ pub use export::Traces;
 pub use layer::Layer;
 pub use settings::{Reading, Settings};
 
-/// The way to the collector.
+/// The transport to the collector.
 pub trait Transport: Send + Sync {
-    /// Sends a request and gives the status of its answer. Takes as long as it likes: whoever calls drops what takes too
-    /// long.
+    /// Sends a request and returns the status of its answer. The caller applies the time-out.
     fn post(&self, request: Request<Bytes>) -> Posting<'_>;
 }
 
-/// A request on its way.
+/// A request in flight.
 pub type Posting<'a> = Pin<Box<dyn Future<Output = Result<StatusCode, NotPosted>> + Send + 'a>>;
 
-/// Why there is no answer.
+/// The cause of a missing answer.
 pub type NotPosted = Box<dyn Error + Send + Sync>;

@@ -1,17 +1,17 @@
-//! Spans as OTLP has them, in its JSON form: ids are hexadecimal, whole numbers of 64 bits are texts.
+//! Spans in OTLP's JSON form: IDs are hexadecimal, 64-bit integers are texts.
 
 use domain::trace::TraceParent;
 use serde::{Serialize, Serializer};
 
 use crate::span::{Done, Event as Happened, Remote, Value};
 
-/// What is known of the process: its name, and where it runs.
+/// The resource: the name of the process and its environment.
 pub(crate) type Resource = [(String, String)];
 
 /// A request's body.
 ///
 /// # Errors
-/// Where something has no JSON form, which nothing here is without.
+/// If a value has no JSON form; every value here has one.
 pub(crate) fn request(resource: &Resource, spans: &[Done]) -> serde_json::Result<Vec<u8>> {
     let scope_spans = [ScopeSpans { scope: SCOPE, spans: Each(spans) }];
     let resource = ResourceOf { attributes: Each(resource) };
@@ -19,13 +19,13 @@ pub(crate) fn request(resource: &Resource, spans: &[Done]) -> serde_json::Result
 }
 
 const SCOPE: Scope = Scope { name: "stepwarden", version: env!("CARGO_PKG_VERSION") };
-/// What went wrong; the other codes say that nobody looked, or that somebody did.
+/// The status code of an error; the other codes mean unset and ok.
 const ERROR: u8 = 2;
-/// Of the flags of a span or a link: its trace is recorded.
+/// Flag of a span or a link: the trace is sampled.
 const SAMPLED: u32 = 1;
-/// It is known whether the parent, or the linked span, is of another process.
+/// Flag: it is known whether the parent, or the linked span, is remote.
 const KNOWN: u32 = 0x100;
-/// It is.
+/// Flag: it is remote.
 const REMOTE: u32 = 0x200;
 
 #[derive(Serialize)]
@@ -58,10 +58,10 @@ struct Scope {
     version: &'static str,
 }
 
-/// A row of things, each in its wire form.
+/// A list of values in their wire form.
 struct Each<'a, T>(&'a [T]);
 
-/// What has a form of its own on the wire.
+/// A type with its own wire form.
 trait Wire {
     type Form<'a>: Serialize
     where

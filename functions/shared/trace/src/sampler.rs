@@ -1,28 +1,27 @@
-//! Which traces are recorded.
+//! The sampler.
 
 use domain::trace::TraceParent;
 
-/// So many bits at the end of an order's id are random, in both versions of it. The usual way of OpenTelemetry looks at
-/// more, two of which are always the same in a UUID, so that of half a share nothing would be left, and of three quarters
-/// everything.
+/// The number of random bits at the end of an order ID, in both UUID versions. The usual OpenTelemetry sampler reads more
+/// bits. Two of them are constant in a UUID, so a ratio of 0.5 would sample nothing and 0.75 everything.
 const BITS: u32 = 56;
 
-/// Which traces are recorded.
+/// The sampler: decides which traces are recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sampler {
-    /// Whether what a span was caused by decides before `root` does.
+    /// Whether the parent's decision precedes `root`.
     pub(crate) follows_parent: bool,
     pub(crate) root: Share,
 }
 
-/// Which share of the traces.
+/// The share of sampled traces.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Share {
     /// All.
     All,
     /// None.
     None,
-    /// From 0 to 1, by the order's id: whoever decides, decides the same.
+    /// A ratio from 0 to 1, by the order ID, so that all processes decide alike.
     Ratio(f64),
 }
 
@@ -33,7 +32,7 @@ impl Default for Sampler {
 }
 
 impl Sampler {
-    /// Whether a span is recorded that was caused by `cause`.
+    /// Whether a span with this cause is sampled.
     pub(crate) fn takes(&self, trace_id: &[u8; 16], cause: Option<TraceParent>) -> bool {
         match cause.filter(|_| self.follows_parent) {
             Some(cause) => cause.is_sampled(),

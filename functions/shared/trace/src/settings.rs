@@ -1,4 +1,4 @@
-//! What the environment says about traces, in OpenTelemetry's own variables.
+//! The settings of tracing, from OpenTelemetry's environment variables.
 //!
 //! | variable | means |
 //! | --- | --- |
@@ -11,8 +11,7 @@
 //! | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | `parentbased_always_on` (the usual one), `parentbased_always_off`, `parentbased_traceidratio`, `always_on`, `always_off`, `traceidratio`, and the share |
 //! | `OTEL_SDK_DISABLED=true`, `OTEL_TRACES_EXPORTER=none` | off, whatever else is said |
 //!
-//! Without either of the first two there are no traces. What cannot be read is told and does not count; it never keeps a
-//! process from starting.
+//! Without the first two, tracing is off. An unreadable value is logged and ignored; it never prevents a start.
 
 use std::time::Duration;
 
@@ -20,12 +19,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 
 use crate::sampler::{Sampler, Share};
 
-/// Where spans are posted to, under a base URL.
+/// The path of the export, under a base URL.
 const PATH: &str = "v1/traces";
-/// How long a request to the collector may take unless something is said.
+/// The default time-out of a request to the collector.
 const TIMEOUT_MS: u64 = 10_000;
 
-/// Where spans are sent, and which.
+/// The settings of the export and the sampler.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub(crate) endpoint: Uri,
@@ -34,22 +33,22 @@ pub struct Settings {
     /// Attributes of the process, its name among them.
     pub(crate) resource: Vec<(String, String)>,
     pub(crate) sampler: Sampler,
-    /// What carries the messages between the functions.
+    /// The messaging system between the functions.
     pub(crate) messaging: &'static str,
 }
 
-/// What was found in the environment.
+/// The result of reading the environment.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// The settings; none where traces are off.
+    /// The settings; `None` if tracing is off.
     pub settings: Option<Settings>,
-    /// What could not be read, in words for the log.
+    /// The unreadable values, as messages for the log.
     pub problems: Vec<String>,
 }
 
 impl Settings {
-    /// Reads the variables that `lookup` gives; one that is empty counts as unset. `service` is the name of the process
-    /// where the variables give none, `messaging` what carries the messages, such as `aws_sqs`.
+    /// Reads the variables with `lookup`; an empty one counts as unset. `service` is the default name of the process.
+    /// `messaging` is the messaging system, such as `aws_sqs`.
     #[must_use]
     pub fn read(lookup: impl Fn(&str) -> Option<String>, service: &str, messaging: &'static str) -> Reading {
         let mut reader = Reader { lookup: &lookup, problems: Vec::new() };
@@ -57,7 +56,7 @@ impl Settings {
         Reading { settings, problems: reader.problems }
     }
 
-    /// The same, but a request to the collector takes so many milliseconds at most.
+    /// The same with this longest time-out of a request, in milliseconds.
     #[must_use]
     pub fn within_ms(self, most_ms: u64) -> Self {
         Self { timeout: self.timeout.min(Duration::from_millis(most_ms)), ..self }

@@ -1,19 +1,19 @@
-//! A span that is over.
+//! A finished span.
 
 use std::borrow::Cow;
 
 use domain::trace::TraceParent;
 
-/// Most attributes of a span or an event; further ones are left out.
+/// The most attributes of a span or an event; further ones are dropped.
 pub(crate) const ATTRIBUTES_MAX: usize = 32;
-/// Most events of a span; further ones are left out.
+/// The most events of a span; further ones are dropped.
 pub(crate) const EVENTS_MAX: usize = 32;
 
-/// A span that is over.
+/// A finished span.
 #[derive(Debug, Clone)]
 pub(crate) struct Done {
     pub(crate) context: TraceParent,
-    /// The span that caused it, and whether that was in another process, or may have been.
+    /// The parent span, and whether it is or may be remote.
     pub(crate) parent: Option<([u8; 8], Remote)>,
     pub(crate) link: Option<TraceParent>,
     pub(crate) name: Cow<'static, str>,
@@ -25,11 +25,11 @@ pub(crate) struct Done {
     pub(crate) error: Option<String>,
 }
 
-/// Whether something came with a message.
+/// Whether a context came with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Remote(pub(crate) bool);
 
-/// What part a span has in a conversation. The numbers are those of the protocol.
+/// The kind of a span, with the numbers of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Kind {
     #[default]
@@ -39,7 +39,7 @@ pub(crate) enum Kind {
     Consumer = 5,
 }
 
-/// Something that happened in a span.
+/// An event in a span.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
     pub(crate) at_ns: u64,
@@ -59,7 +59,7 @@ pub(crate) enum Value {
     Yes(bool),
 }
 
-/// Sets an attribute; the last one of a name holds.
+/// Sets an attribute; the last value of a name wins.
 pub(crate) fn set(attributes: &mut Attributes, name: &'static str, value: Value) {
     if let Some((_, known)) = attributes.iter_mut().find(|(known, _)| *known == name) {
         *known = value;

@@ -1,4 +1,4 @@
-//! What becomes of spans, with a collector that does as the test says.
+//! The export of spans to a scripted collector.
 
 #![allow(clippy::disallowed_methods, reason = "a test has a clock of its own, which stands still until it is moved")]
 
@@ -20,7 +20,7 @@ use crate::{Posting, Settings, Traces, Transport};
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// What a collector does with a request.
+/// The collector's answer to a request.
 #[derive(Debug, Clone, Copy)]
 enum Does {
     Answers(u16),
@@ -28,7 +28,7 @@ enum Does {
     Hangs,
 }
 
-/// A collector, and what it was sent.
+/// A collector and its received requests.
 #[derive(Clone)]
 struct Collector {
     does: Arc<Mutex<Does>>,
@@ -81,7 +81,7 @@ fn traces(collector: &Collector, variables: &[(&str, &str)]) -> Traces {
     Traces::new(Settings::read(lookup, "tests", "aws_sqs").settings.unwrap().within_ms(1_000), collector.clone())
 }
 
-/// Lets spans happen that `traces` hears.
+/// Creates spans that `traces` records.
 fn happen(traces: &Traces, work: impl FnOnce()) {
     tracing::subscriber::with_default(tracing_subscriber::registry().with(traces.layer()), work);
 }
@@ -94,7 +94,7 @@ fn span_of(order_id: OrderId, parent: Option<TraceParent>) -> Span {
     trace_span!(target: TRACES, "one", otel.parent = parent.map(tracing::field::display), %order_id)
 }
 
-/// So many spans.
+/// This many spans.
 fn many(traces: &Traces, count: usize) {
     happen(traces, || (0..count).for_each(|_| drop(trace::found(order_id()))));
 }
@@ -163,7 +163,7 @@ async fn within_a_span_others_are_its_children_and_what_is_sent_carries_it_on() 
             let _inner = span_of(order_id(), None).entered();
             let inner_is = trace::current().unwrap();
             assert_ne!(inner_is.span_id(), outer_is.span_id());
-            // Of another order: another trace, whatever is around it or comes with it.
+            // Another order is another trace, whatever the parent or the message context.
             let _other = span_of(OrderId::from_idempotency_key("test", "other"), sent).entered();
             assert_ne!(trace::current().unwrap().trace_id(), outer_is.trace_id());
         }

@@ -1,4 +1,4 @@
-//! What every command works with: the API, stdout, stderr, and who sits in front of it.
+//! The context of every command: the API, stdout, stderr and the terminal.
 
 use std::io::{self, Write};
 
@@ -14,18 +14,18 @@ use crate::args::{ApiArgs, CommandArgs, Format};
 use crate::paint::Paint;
 use crate::remote::{Environment, Remote, clock};
 
-/// What is a terminal.
+/// Which streams are terminals.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
-    /// Somebody can answer.
+    /// Stdin is a terminal.
     pub stdin: bool,
-    /// Somebody looks at the results.
+    /// Stdout is a terminal.
     pub stdout: bool,
-    /// Somebody looks at what is said beside them.
+    /// Stderr is a terminal.
     pub stderr: bool,
 }
 
-/// One command's surroundings.
+/// The context of one command.
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) remote: Remote,
@@ -53,7 +53,7 @@ impl Context {
         matches!(self.format, Format::Json)
     }
 
-    /// Prints a text that ends its lines itself.
+    /// Prints a text that includes its line breaks.
     pub(super) fn print(&self, text: &str) -> Result<(), CommandError> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
@@ -65,17 +65,17 @@ impl Context {
         self.print(&format!("{text}\n"))
     }
 
-    /// Prints a value of JSON on a line of its own, as it was sent.
+    /// Prints a JSON value on its own line, unchanged.
     pub(super) fn raw(&self, value: &RawValue) -> Result<(), CommandError> {
         self.line(&value.get().replace(['\n', '\r'], " "))
     }
 
-    /// Says something beside the results.
+    /// Prints a note on stderr.
     pub(super) fn note(&self, text: &str) {
         eprintln!("stepwarden: {text}");
     }
 
-    /// Shows how something goes on, on stderr.
+    /// Shows the progress on stderr.
     pub(super) fn progress(&self) -> Progress {
         Progress::new(self.terminal.stderr)
     }
@@ -85,13 +85,13 @@ impl Context {
         Ok(Command { by: self.by(command)?.into(), reason: command.reason.clone().into() })
     }
 
-    /// Who acts.
+    /// The operator.
     pub(super) fn by(&self, command: &CommandArgs) -> Result<String, CommandError> {
         let by = command.by.as_ref().or(self.user.as_ref());
-        by.cloned().ok_or_else(|| CommandError::Usage("who are you? Give --by NAME; no login name is known".to_owned()))
+        by.cloned().ok_or_else(|| CommandError::Usage("the login name is unknown; give --by NAME".to_owned()))
     }
 
-    /// Whether to go on with what changes many. Without a terminal nobody can be asked, and `--yes` has to be given.
+    /// Asks for confirmation of a change of many orders. Without a terminal, `--yes` is required.
     ///
     /// # Errors
     /// [`CommandError::Usage`] without both.
@@ -101,15 +101,15 @@ impl Context {
         }
         self.can_ask(question)?;
         dialogue::yes(question, &mut io::stdin().lock(), &mut io::stderr())
-            .map_err(|error| CommandError::Usage(format!("nobody could be asked: {error}")))
+            .map_err(|error| CommandError::Usage(format!("the confirmation could not be read: {error}")))
     }
 
-    /// Fails where `may_go_on` would have nobody to ask, before anything is done.
+    /// Fails early if `may_go_on` could not ask.
     pub(super) fn can_ask(&self, what: &str) -> Result<(), CommandError> {
         if self.yes || (self.terminal.stdin && self.terminal.stderr) {
             return Ok(());
         }
-        Err(CommandError::Usage(format!("{what} There is no terminal to ask on: give --yes to do it")))
+        Err(CommandError::Usage(format!("{what} There is no terminal for a confirmation: give --yes")))
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) fn body(shape: &impl Serialize) -> String {
     serde_json::to_string(shape).expect("texts and numbers make JSON")
 }
 
-/// The header that makes an action hold for one version only.
+/// The header that binds a command to one version.
 pub(super) fn if_match(version: u64) -> HeaderValue {
     HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header")
 }

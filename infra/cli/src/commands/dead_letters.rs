@@ -1,4 +1,4 @@
-//! `stepwarden dead-letters`: what was delivered too often, and what became of it.
+//! `stepwarden dead-letters`: the settled dead letters and their outcomes.
 
 use serde_json::value::RawValue;
 use wire::{DeadLetter, DeadLetterList};
@@ -12,7 +12,7 @@ use crate::remote::RemoteError;
 use crate::show::table::{Cell, Table};
 use crate::show::time::from_now;
 
-/// Records that the API gives on one page at most.
+/// The most records on a page of the API.
 const PAGE_MAX: usize = 100;
 
 pub(super) async fn run(context: &Context, args: &DeadLettersArgs) -> Result<Exit, CommandError> {

@@ -1,17 +1,16 @@
-//! What passes between a command and a person on stderr: a question that is answered with yes or no, and the progress of
-//! the command.
+//! The dialogue with a person on stderr: confirmations and progress.
 
 use std::io::{self, BufRead, Write};
 
 use rustix::termios::tcgetwinsize;
 
-/// The width where the terminal does not tell its own.
+/// The default width of a terminal.
 const COLUMNS: usize = 80;
 
-/// Asks until the answer is one. No answer at all is a no.
+/// Asks until the answer is yes or no. The end of the input means no.
 ///
 /// # Errors
-/// When nothing can be shown or read.
+/// If the terminal cannot be read or written.
 pub(super) fn yes(question: &str, answers: &mut impl BufRead, screen: &mut impl Write) -> io::Result<bool> {
     loop {
         write!(screen, "{question} [y/N] ")?;
@@ -29,7 +28,7 @@ pub(super) fn yes(question: &str, answers: &mut impl BufRead, screen: &mut impl 
     }
 }
 
-/// Shows how something goes on. Dropping it clears the line.
+/// Shows progress on one line. Dropping it clears the line.
 #[derive(Debug)]
 pub(super) struct Progress {
     is_terminal: bool,
@@ -41,14 +40,14 @@ impl Progress {
         Self { is_terminal, shown: String::new() }
     }
 
-    /// Shows where it is. The same text again is not shown again.
+    /// Shows the progress, if the text has changed.
     pub(super) fn show(&mut self, text: &str) {
         if self.shown == text {
             return;
         }
         text.clone_into(&mut self.shown);
         let mut stderr = io::stderr();
-        // Nobody there to see it is no reason to stop.
+        // A write error does not stop the command.
         let _ = if self.is_terminal {
             write!(stderr, "\r\x1b[2K{}", cut(text, columns())).and_then(|()| stderr.flush())
         } else {
@@ -56,7 +55,7 @@ impl Progress {
         };
     }
 
-    /// Clears the line, so that something else can be printed.
+    /// Clears the line, for other output.
     pub(super) fn clear(&mut self) {
         if self.is_terminal && !self.shown.is_empty() {
             let mut stderr = io::stderr();
@@ -77,7 +76,7 @@ fn columns() -> usize {
     if width == 0 { COLUMNS } else { width }
 }
 
-/// So much of a text as fits into a line: one that wraps cannot be written over.
+/// Cuts a text to one line: a wrapped line cannot be overwritten.
 fn cut(text: &str, columns: usize) -> String {
     if text.chars().count() < columns {
         return text.to_owned();

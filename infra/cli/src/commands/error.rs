@@ -1,4 +1,4 @@
-//! Why a command did not succeed.
+//! The error of a command.
 
 use std::io;
 
@@ -8,16 +8,16 @@ use crate::exit::Exit;
 use crate::remote::RemoteError;
 use crate::show::table::plain;
 
-/// In words for people, and with the status for scripts.
+/// The error: a message for people, an exit status for scripts.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CommandError {
-    /// The API did not do it.
+    /// The API call failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
-    /// There is nowhere to print to. What was asked for is done by then.
-    #[error("done, but the answer could not be written: {0}")]
+    /// The output could not be written. The command itself is done.
+    #[error("done, but the output could not be written: {0}")]
     Output(#[from] io::Error),
-    /// The command line is wrong in a way that only shows when it is carried out.
+    /// The command line is wrong, which shows only at execution.
     #[error("{0}")]
     Usage(String),
     /// A file cannot be read.
@@ -27,27 +27,27 @@ pub(super) enum CommandError {
         #[source]
         source: io::Error,
     },
-    /// What was to be posted is no document of an order.
+    /// The file is not a valid document of an order.
     #[error("{file} is no order: it is {source}")]
     Document {
         file: String,
         #[source]
         source: JsonError,
     },
-    /// It may or may not have been accepted.
+    /// The order may have been accepted.
     #[error("it is not known whether the order was accepted: {source}")]
     Unknown {
-        /// With which it is safe to try again.
+        /// The key for a safe retry.
         key: String,
         #[source]
         source: RemoteError,
     },
-    /// What was asked for may or may not have been done.
+    /// The command may have been carried out.
     #[error("it is not known whether {what}: {source}")]
     Unsure {
-        /// In words: "ID was paused".
+        /// The command's effect, such as "ID was paused".
         what: String,
-        /// What to look at.
+        /// The command that shows it.
         look: String,
         #[source]
         source: RemoteError,
@@ -55,7 +55,7 @@ pub(super) enum CommandError {
 }
 
 impl CommandError {
-    /// The status to end with.
+    /// The exit status.
     pub(super) fn exit(&self) -> Exit {
         match self {
             Self::Remote(error) | Self::Unknown { source: error, .. } | Self::Unsure { source: error, .. } => {
@@ -67,7 +67,7 @@ impl CommandError {
         }
     }
 
-    /// Says it on stderr, and what to do. Whoever reads no further has seen enough.
+    /// Prints the error and the remedy on stderr.
     pub(super) fn tell(&self) {
         if self.exit() == Exit::OutputGone {
             return;
@@ -85,7 +85,7 @@ impl CommandError {
                 let again = format!("it is safe to submit it again with --key {key}");
                 Some(source.advice().map_or_else(|| again.clone(), |advice| format!("{advice}; {again}")))
             }
-            Self::Unsure { look, .. } => Some(format!("look at it with `{look}`")),
+            Self::Unsure { look, .. } => Some(format!("check with `{look}`")),
             Self::Output(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => None,
         }
     }

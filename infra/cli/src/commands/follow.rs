@@ -1,4 +1,4 @@
-//! One order, looked at again and again until something is true of it.
+//! Polls one order until a condition holds.
 
 use std::time::{Duration, Instant};
 
@@ -11,25 +11,25 @@ use super::query::encoded;
 use crate::exit::Exit;
 use crate::remote::{Answer, Call, RemoteError, clock};
 
-/// The pause between two looks: short after a change, longer while nothing happens.
+/// The poll period: short after a change, longer otherwise.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(1_000));
-/// How long an API that was there may be away in between, as it is while it is started anew.
+/// The tolerated downtime of the API in between, such as a restart.
 const AWAY: Duration = Duration::from_secs(30);
 
-/// An order as it was seen.
+/// An observed order.
 #[derive(Debug, Clone)]
 pub(super) struct Sight {
     pub(super) task: Task<'static>,
-    /// As the API said it.
+    /// The API's JSON.
     pub(super) answer: Answer,
 }
 
-/// How following an order ended.
+/// The outcome of polling.
 #[derive(Debug)]
 pub(super) enum Followed {
-    /// What was waited for is true.
+    /// The condition holds.
     Reached(Sight),
-    /// It is not true after the time that was given. There is no sight where the order was never there.
+    /// The time is over. `None` if the order never existed.
     TimedOut(Option<Sight>),
 }
 
@@ -38,13 +38,13 @@ pub(super) fn order_path(id: &str) -> String {
     format!("/orders/{}", encoded(id))
 }
 
-/// The order as it is now.
+/// The present order.
 pub(super) async fn look(context: &Context, id: &str) -> Result<Sight, RemoteError> {
     let answer = context.remote.call(&Call::get(order_path(id))).await?;
     Ok(Sight { task: answer.read()?, answer })
 }
 
-/// The same, or nothing where it is still of the version that was seen.
+/// The same, or `None` if the version is unchanged.
 pub(super) async fn look_again(context: &Context, id: &str, seen: Option<u64>) -> Result<Option<Sight>, RemoteError> {
     let mut call = Call::get(order_path(id));
     if let Some(version) = seen {
@@ -54,8 +54,8 @@ pub(super) async fn look_again(context: &Context, id: &str, seen: Option<u64>) -
     if answer.status == 304 { Ok(None) } else { Ok(Some(Sight { task: answer.read()?, answer })) }
 }
 
-/// Follows an order until `is_reached` of it, at most for `at_most`, and shows each change with `changed`. An order that
-/// is not there yet may come: it is stored a moment after it was accepted.
+/// Polls an order until `is_reached` holds, at most for `at_most`, and reports each change to `changed`. A missing order
+/// may still appear: it is stored a moment after its acceptance.
 pub(super) async fn follow(
     context: &Context,
     id: &str,
@@ -91,7 +91,7 @@ pub(super) async fn follow(
     }
 }
 
-/// An API that was there before and is away for a while is no reason to give up; anything else is.
+/// Tolerates a short downtime of an API that answered before; any other error ends the poll.
 pub(super) fn bear(error: RemoteError, heard_of: Instant, was_there: bool) -> Result<(), CommandError> {
     let is_patient = was_there && error.exit() == Exit::Away && !error.is_unknown_call() && heard_of.elapsed() < AWAY;
     if is_patient { Ok(()) } else { Err(error.into()) }

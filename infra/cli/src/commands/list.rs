@@ -1,4 +1,4 @@
-//! `stepwarden list`: orders that match, the newest first, page by page.
+//! `stepwarden list`: matching orders, newest first, page by page.
 
 use serde_json::value::RawValue;
 use wire::{OrderList, Task};
@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::remote::RemoteError;
 use crate::show::order;
 
-/// Orders that the API gives on one page at most.
+/// The most orders on a page of the API.
 const PAGE_MAX: usize = 100;
 
 pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, CommandError> {
@@ -30,7 +30,7 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
             }
         }
         cursor = page.next_cursor;
-        // A page may be short, and even empty, and have a next one: the API looks at so many orders at once.
+        // A page may be short or empty and still have a next one, since the API bounds its reads.
         if cursor.is_none() || shown >= most {
             break;
         }
@@ -40,12 +40,12 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
         context.print(&if table.is_empty() { "No orders.\n".to_owned() } else { table.text(context.paint) })?;
     }
     if cursor.is_some() && context.terminal.stderr {
-        context.note("there are more; --all or --limit N shows them");
+        context.note("there are more orders; --all or --limit N shows them");
     }
     Ok(Exit::Fine)
 }
 
-/// One page of the orders that match.
+/// One page of matching orders.
 pub(super) async fn page(
     context: &Context,
     filter: &[(&'static str, String)],

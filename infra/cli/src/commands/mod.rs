@@ -1,7 +1,7 @@
-//! The commands that talk to an API.
+//! The commands that call an API.
 //!
-//! Results go to stdout, everything else to stderr. How a command ended is its exit status ([`crate::exit`]). What must
-//! never be here: a decision about an order. A command asks the API, which decides.
+//! Results go to stdout, everything else to stderr. The outcome is the exit status ([`crate::exit`]). Never here: a
+//! decision about an order. A command asks the API, which decides.
 
 mod act;
 mod bulk;
@@ -33,8 +33,7 @@ pub use context::Terminal;
 pub use doctor::{DataCheck, DataFinding, DataState};
 use error::CommandError;
 
-/// Carries a command out and says on stderr what went wrong, if anything did. `check_data` looks at a data directory of
-/// `serve`, for the doctor.
+/// Carries out a command, and reports an error on stderr. `check_data` checks a data directory of `serve`, for the doctor.
 pub async fn run(
     command: RemoteCommand,
     api: &ApiArgs,
@@ -83,7 +82,7 @@ async fn carried_out(
     }
 }
 
-/// `stepwarden completions`: what a shell needs to complete the command line.
+/// `stepwarden completions`: prints a shell completion script.
 fn completions(args: &CompletionsArgs) -> Result<Exit, CommandError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "stepwarden", &mut script);

@@ -7,10 +7,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::args::FilterArgs;
 
-/// All that RFC 3986 does not leave as it is.
+/// All characters except the unreserved ones of RFC 3986.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// The parameters that stand for a filter, in the order in which they are sent.
+/// The query parameters of a filter, in order.
 pub(super) fn of_filter(filter: &FilterArgs, now: Timestamp) -> Vec<(&'static str, String)> {
     let FilterArgs { state, reason, step, since, until, correlation, field, value } = filter;
     let given = [
@@ -26,7 +26,7 @@ pub(super) fn of_filter(filter: &FilterArgs, now: Timestamp) -> Vec<(&'static st
     given.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// A JSON pointer; the name of a member of the document itself is one without its slash.
+/// A JSON pointer; a top-level member may be given without the slash.
 fn pointer(field: &str) -> String {
     if field.starts_with('/') || field.is_empty() { field.to_owned() } else { format!("/{field}") }
 }

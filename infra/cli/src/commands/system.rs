@@ -1,4 +1,4 @@
-//! `stepwarden services`, `leases` and `workflows`: the parts of an installation besides its orders.
+//! `stepwarden services`, `leases` and `workflows`.
 
 use domain::ports::Breaker;
 use domain::time::Timestamp;
@@ -80,7 +80,7 @@ pub(super) async fn workflows(context: &Context) -> Result<Exit, CommandError> {
     Ok(Exit::Fine)
 }
 
-/// The services, and when those that fail are tried next.
+/// The services, and the next probe of failing ones.
 pub(super) fn service_table(services: &[Service<'_>], now: Timestamp) -> Table {
     let mut table = Table::new(&["SERVICE", "STATE", "SINCE", "NEXT PROBE", "FAILURES IN A ROW"]);
     for service in services {
@@ -100,7 +100,7 @@ pub(super) fn service_table(services: &[Service<'_>], now: Timestamp) -> Table {
     table
 }
 
-/// The breaker's state, in words for those who do not know breakers.
+/// The state of the circuit breaker, in plain words.
 fn breaker_words(state: &OpenEnum<Breaker>) -> &str {
     match state {
         OpenEnum::Known(Breaker::Closed) => "well (Closed)",

@@ -15,17 +15,17 @@ use crate::exit::Exit;
 use crate::remote::clock;
 use crate::show::order;
 
-/// The pause between two looks.
+/// The poll period.
 const PAUSE: Duration = Duration::from_millis(500);
-/// With few orders somebody can see what happens, so the looks come faster.
+/// The poll period for few orders, whose changes a person can follow.
 const PAUSE_FEW: Duration = Duration::from_millis(100);
 const FEW: usize = 3;
-/// How long an order that is not there may come: it is stored a moment after it was accepted.
+/// The time within which a missing order may appear: it is stored a moment after its acceptance.
 const MISSING_MAX: Duration = Duration::from_secs(10);
 /// Orders that are looked at in one list, and of those that left it in one turn.
 const LISTED_MAX: usize = 100;
 
-/// What was seen so far.
+/// The orders seen so far.
 struct Board<'a> {
     context: &'a Context,
     began: Instant,
@@ -33,7 +33,7 @@ struct Board<'a> {
     seen: BTreeMap<String, Seen>,
 }
 
-/// An order as it was last seen.
+/// The last observed state of an order.
 #[derive(Clone, Copy)]
 struct Seen {
     version: u64,
@@ -48,7 +48,7 @@ pub(super) async fn run(context: &Context, args: &WatchArgs) -> Result<Exit, Com
 }
 
 impl Board<'_> {
-    /// Watches the orders of these ids.
+    /// Watches the orders with these IDs.
     async fn these(&mut self, ids: &[String], follow: bool) -> Result<Exit, CommandError> {
         loop {
             for id in ids {
@@ -65,7 +65,7 @@ impl Board<'_> {
         }
     }
 
-    /// Watches the newest orders that match, and those that did when they were seen first.
+    /// Watches the newest matching orders, and orders that matched when first seen.
     async fn matching(&mut self, args: &WatchArgs) -> Result<Exit, CommandError> {
         let filter = query::of_filter(&args.filter, self.context.now());
         loop {
@@ -73,7 +73,7 @@ impl Board<'_> {
             match list::page(self.context, &filter, LISTED_MAX, None).await {
                 Ok(page) => {
                     self.heard_of = clock::instant();
-                    // The oldest first, as they came.
+                    // Oldest first.
                     for raw in page.orders.iter().rev() {
                         let task = list::read(raw)?;
                         if self.is_news(&task) {

@@ -1,4 +1,4 @@
-//! How a call proves who makes it.
+//! Authentication of calls.
 
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
@@ -12,12 +12,12 @@ use super::sign::{SignError, sign};
 use super::target::Target;
 use crate::args::AuthMode;
 
-/// The caller's proof.
+/// The authentication of a caller.
 #[derive(Debug)]
 pub(super) enum Auth {
-    /// None: an API on this machine asks for none.
+    /// None: a local API has no authentication.
     None,
-    /// A token, as it goes into the header.
+    /// A token, as in the header.
     Bearer(HeaderValue),
     /// A signature with AWS credentials.
     Iam(Box<Iam>),
@@ -28,17 +28,17 @@ pub(super) struct Iam {
     region: String,
     profile: Option<String>,
     environment: Environment,
-    /// Fetched at the first call, and again shortly before they end.
+    /// Fetched at the first call, and again shortly before they expire.
     keys: Mutex<Option<Keys>>,
 }
 
-/// The caller cannot prove anything.
+/// The caller cannot authenticate.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// `--auth bearer` without a token.
     #[error("--auth bearer takes the token from STEPWARDEN_TOKEN, which is not set")]
     NoToken,
-    /// It would be readable on its way, and could be used by whoever reads it.
+    /// Without TLS, others could read and use it.
     #[error("{what} is not sent to {to} without TLS; give an https:// URL")]
     InTheClear {
         /// A token, or a signature.
@@ -46,11 +46,11 @@ pub enum AuthError {
         /// The host.
         to: String,
     },
-    /// What is in the variable cannot be in a header.
+    /// The variable's value is not valid in a header.
     #[error("STEPWARDEN_TOKEN is not a token: it has characters that a header cannot have")]
     BadToken,
     /// `--auth iam` and no region.
-    #[error("--auth iam needs a region: the URL names none; give --region or set AWS_REGION")]
+    #[error("--auth iam needs a region, and the URL has none; give --region or set AWS_REGION")]
     NoRegion,
     /// There are no AWS credentials.
     #[error(transparent)]
@@ -61,7 +61,7 @@ pub enum AuthError {
 }
 
 impl Auth {
-    /// The way that was asked for; without one, a signature where the URL is one of API Gateway, else nothing.
+    /// The requested mode. By default `iam` for an API Gateway URL, otherwise `none`.
     pub(super) fn choose(
         mode: Option<AuthMode>,
         target: &Target,
@@ -90,7 +90,7 @@ impl Auth {
         }
     }
 
-    /// Adds the proof to a request that has everything else.
+    /// Authenticates an otherwise complete request.
     pub(super) async fn prove(&self, request: &mut Request<Bytes>) -> Result<(), AuthError> {
         match self {
             Self::None => Ok(()),
@@ -102,7 +102,7 @@ impl Auth {
         }
     }
 
-    /// The way, for advice.
+    /// The mode, for advice.
     pub(super) const fn mode(&self) -> AuthMode {
         match self {
             Self::None => AuthMode::None,
@@ -112,7 +112,7 @@ impl Auth {
     }
 }
 
-/// What others could use does not go over a network that they may read.
+/// Secrets are not sent over a network without TLS.
 fn not_in_the_clear(what: &'static str, target: &Target) -> Result<(), AuthError> {
     if target.is_secure() || target.is_local() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The clock of the commands: they are clients of the API and live by the time of whoever sits in front of them.
+//! The clock of the commands, which are clients of the API.
 
 #![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
 
@@ -27,7 +27,7 @@ pub(crate) async fn pause(wait: Duration) {
     tokio::time::sleep(wait).await;
 }
 
-/// The output of `work`, or nothing when it takes longer.
+/// The output of `work`, or `None` after the time-out.
 pub(crate) async fn within<T>(at_most: Duration, work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(at_most, work).await.ok()
 }

@@ -1,5 +1,5 @@
-//! The caller's AWS credentials: from the environment, else from the `aws` command line tool, which knows profiles,
-//! single sign-on and roles.
+//! The caller's AWS credentials, from the environment or the `aws` command line tool. The tool supports profiles, single
+//! sign-on and roles.
 
 use std::fmt;
 use std::process::Stdio;
@@ -10,26 +10,26 @@ use tokio::process::Command;
 use super::environment::Environment;
 use domain::time::Timestamp;
 
-/// Keys are fetched again this long before they expire, so that a request is not signed with keys that end on its way.
+/// Keys are refreshed this long before they expire, so that they stay valid during a request.
 const RENEW_BEFORE_MS: u64 = 60_000;
 
-/// Access keys, with a session token where they are temporary.
+/// Access keys, with a session token if they are temporary.
 #[derive(Clone, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub(super) struct Keys {
-    /// Names the keys.
+    /// The ID of the keys.
     pub(super) access_key_id: String,
-    /// What signatures are made with.
+    /// The signing key.
     pub(super) secret_access_key: String,
-    /// Goes with temporary keys.
+    /// The token of temporary keys.
     #[serde(default)]
     pub(super) session_token: Option<String>,
-    /// When they end, where that is known.
+    /// Their expiry, if known.
     #[serde(default, rename = "Expiration")]
     pub(super) expires_at: Option<Expiry>,
 }
 
-/// When keys end, as the tool writes it.
+/// The expiry, as the tool writes it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Expiry(String);
@@ -37,7 +37,7 @@ pub(super) struct Expiry(String);
 /// There are no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
-    /// One of the two variables is there and the other is not.
+    /// Only one of the two variables is set.
     #[error("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY go together; only one of them is set")]
     Half,
     /// The tool is not installed.
@@ -49,8 +49,8 @@ pub enum CredentialsError {
     /// The tool has none.
     #[error("no AWS credentials: `aws configure export-credentials` says: {0}")]
     Tool(String),
-    /// What it says cannot be read.
-    #[error("`aws configure export-credentials` says something else than expected: {0}")]
+    /// Its output cannot be parsed.
+    #[error("unexpected output of `aws configure export-credentials`: {0}")]
     Unreadable(#[from] serde_json::Error),
     /// It cannot be started.
     #[error("cannot run the `aws` command line tool: {0}")]
@@ -65,7 +65,7 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// Whether they end within a minute of `now`. Keys whose end is not known, or cannot be read, are taken to last.
+    /// Whether they expire within a minute of `now`. Keys without a readable expiry count as lasting.
     #[must_use]
     pub(super) fn end_soon(&self, now: Timestamp) -> bool {
         let end = self
@@ -76,10 +76,10 @@ impl Keys {
     }
 }
 
-/// The keys in the environment, unless a profile is asked for; else what the `aws` tool gives.
+/// The keys in the environment, unless a profile is given; otherwise the keys from the `aws` tool.
 ///
 /// # Errors
-/// [`CredentialsError`], whose text says where was looked.
+/// [`CredentialsError`]; its message names the searched places.
 pub(super) async fn find(environment: &Environment, profile: Option<&str>) -> Result<Keys, CredentialsError> {
     if profile.is_none() {
         let keys = (&environment.access_key_id, &environment.secret_access_key);
@@ -103,7 +103,7 @@ async fn from_tool(profile: Option<&str>) -> Result<Keys, CredentialsError> {
     let mut command = Command::new("aws");
     command.args(["configure", "export-credentials", "--format", "process"]).stdin(Stdio::null()).kill_on_drop(true);
     if let Some(profile) = profile {
-        // A profile that was asked for counts more than keys that happen to be in the environment.
+        // An explicit profile takes precedence over keys in the environment.
         command.args(["--profile", profile]).env_remove("AWS_ACCESS_KEY_ID").env_remove("AWS_SECRET_ACCESS_KEY");
         command.env_remove("AWS_SESSION_TOKEN");
     }

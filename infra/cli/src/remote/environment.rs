@@ -1,6 +1,6 @@
-//! What the environment says to the commands that talk to an API. Read once, in `main`.
+//! The environment variables of the commands that call an API. Read once, in `main`.
 
-/// The variables. One that is empty counts as not set.
+/// The variables. An empty one counts as not set.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     /// `AWS_ACCESS_KEY_ID`
@@ -15,14 +15,14 @@ pub struct Environment {
     pub sqs_endpoint: Option<String>,
     /// `STEPWARDEN_TOKEN`, for `--auth bearer`
     pub token: Option<String>,
-    /// The login name: `USER`, else `LOGNAME`, else what the system calls the user of this process
+    /// The login name: `USER`, else `LOGNAME`, else the system's name of the process's user
     pub user: Option<String>,
     /// Whether `NO_COLOR` is set
     pub no_colour: bool,
 }
 
 impl Environment {
-    /// Reads them with `variable`, which gives the value of a name.
+    /// Reads them with `variable`, which returns the value of a name.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         let read = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         Self {

@@ -1,4 +1,4 @@
-//! A call that did not succeed: what to say, what to do, and the status to end with.
+//! A failed call: the message, the remedy and the exit status.
 
 use crate::args::AuthMode;
 use crate::exit::Exit;
@@ -6,57 +6,57 @@ use crate::exit::Exit;
 use super::auth::AuthError;
 use super::problem::Problem;
 
-/// Why there is no success. The text is one line.
+/// The cause of a failed call. The message is one line.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// Nobody answered.
+    /// No answer.
     #[error("no answer from {url}: {why}")]
     NoAnswer {
         /// The base URL of the API.
         url: String,
-        /// In words, from the innermost cause.
+        /// The innermost cause.
         why: String,
-        /// Whether no connection came up, so that nobody can have seen the request.
+        /// Whether no connection was established, so that the server cannot have seen the request.
         is_unsent: bool,
-        /// Whether the API is to be on this machine.
+        /// Whether the API is on this machine.
         is_local: bool,
     },
-    /// The server says no.
+    /// The server refused the call.
     #[error("{problem}")]
     Problem {
-        /// What it says.
+        /// Its problem.
         problem: Box<Problem>,
-        /// How the call proved who made it.
+        /// The authentication of the call.
         auth: AuthMode,
-        /// Whether an earlier try may have been carried out, so that a refusal may be due to that.
+        /// Whether an earlier try may have been carried out and may have caused the refusal.
         is_repeat: bool,
     },
-    /// The answer is not what this program knows.
-    #[error("{url} answers something else than this program knows: {why}")]
+    /// The answer cannot be parsed.
+    #[error("unexpected answer of {url}: {why}")]
     Unreadable {
-        /// What was called.
+        /// The called URL.
         url: String,
-        /// In words.
+        /// The error.
         why: String,
     },
-    /// No request can be made of what was given.
+    /// The request is not valid.
     #[error("{url} cannot be called: {why}")]
     Request {
-        /// What was to be called.
+        /// The URL.
         url: String,
-        /// In words.
+        /// The error.
         why: String,
     },
-    /// The caller cannot prove who it is.
+    /// The caller cannot authenticate.
     #[error(transparent)]
     Auth(#[from] AuthError),
     /// There are no root certificates.
-    #[error("no root certificates to check the API's name with: {0}")]
+    #[error("the system has no root certificates for TLS: {0}")]
     Tls(#[source] std::io::Error),
 }
 
 impl RemoteError {
-    /// The status to end with.
+    /// The exit status.
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
@@ -72,7 +72,7 @@ impl RemoteError {
         }
     }
 
-    /// What to do next, where there is something to do.
+    /// The remedy, if any.
     #[must_use]
     pub fn advice(&self) -> Option<String> {
         match self {
@@ -80,10 +80,10 @@ impl RemoteError {
                 Some("is `stepwarden serve` running? Give --api URL (or STEPWARDEN_API) if it is elsewhere".to_owned())
             }
             Self::NoAnswer { is_local: false, .. } => {
-                Some("is --api right, and is there a way to it from here?".to_owned())
+                Some("is --api right, and is it reachable from here?".to_owned())
             }
             Self::Problem { problem, auth, .. } => problem.advice(*auth),
-            Self::Unreadable { .. } => Some("is --api the URL of a Stepwarden?".to_owned()),
+            Self::Unreadable { .. } => Some("is --api the URL of a Stepwarden API?".to_owned()),
             Self::Auth(AuthError::Credentials(_)) => Some(
                 "log in (`aws sso login`, `aws configure`), or give --profile, or --auth none for an API that asks for no \
                  signature"
@@ -94,28 +94,28 @@ impl RemoteError {
         }
     }
 
-    /// Whether what was asked for may have been done all the same.
+    /// Whether the request may have been carried out nevertheless.
     #[must_use]
     pub fn may_be_done(&self) -> bool {
         match self {
             Self::NoAnswer { is_unsent, .. } => !is_unsent,
-            // A repeat that was not let in says nothing about the try before it.
+            // An unauthorised repeat says nothing about the earlier try.
             Self::Problem { problem, is_repeat, .. } => {
                 problem.status >= 500 || (*is_repeat && matches!(problem.status, 401 | 403 | 408 | 429))
             }
-            // Whatever answers there says that it was a success.
+            // The status reports a success.
             Self::Unreadable { .. } => true,
             Self::Request { .. } | Self::Auth(_) | Self::Tls(_) => false,
         }
     }
 
-    /// Whether it was refused (409, 412) after an earlier try whose answer was lost: that one may be the cause.
+    /// Whether it was refused (409, 412) after an earlier try with a lost answer, which may be the cause.
     #[must_use]
     pub fn is_refused_repeat(&self) -> bool {
         matches!(self, Self::Problem { problem, is_repeat: true, .. } if matches!(problem.status, 409 | 412))
     }
 
-    /// The problem, where the server said one.
+    /// The server's problem, if any.
     #[must_use]
     pub fn problem(&self) -> Option<&Problem> {
         if let Self::Problem { problem, .. } = self { Some(problem) } else { None }

@@ -1,7 +1,6 @@
-//! The API as the commands see it: a URL, a proof of who calls, patience, and answers that are either a success or told
-//! in words.
+//! The API client of the commands: URL, authentication, time-outs and retries.
 //!
-//! It knows HTTP and nothing of orders. What must never be here: a repeat of a call that could have a second effect.
+//! It knows HTTP and nothing of orders. Never here: a retry of a call that could have a second effect.
 
 mod auth;
 pub(crate) mod clock;
@@ -26,20 +25,20 @@ pub use error::RemoteError;
 pub use problem::Problem;
 pub use target::{NotATarget, Target};
 
-/// Times that a call is made at most.
+/// The most tries of a call.
 const TRIES_MAX: u32 = 4;
-/// The wait before the first repeat, where the server names none; it doubles.
+/// The back-off before the first retry, if the server sends no `Retry-After`; it doubles.
 const PAUSE: Duration = Duration::from_millis(300);
-/// The longest wait that a server's `Retry-After` is followed for.
+/// The longest `Retry-After` that is followed.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// An API and a caller of it.
+/// An API and its caller.
 #[derive(Debug)]
 pub struct Remote {
     target: Target,
     client: Client,
     auth: Auth,
-    /// How long one answer may take.
+    /// The time-out of one answer.
     answer_within: Duration,
 }
 
@@ -47,13 +46,13 @@ pub struct Remote {
 #[derive(Debug, Clone)]
 pub struct Call {
     method: Method,
-    /// With the query, if there is one.
+    /// The path, with the query if any.
     path: String,
     headers: HeaderMap,
     body: Bytes,
-    /// What `Prefer: wait` lets the server take, beyond its usual time.
+    /// The additional time of `Prefer: wait`.
     wait: Duration,
-    /// Whether it may be made again where it is not known whether it was done.
+    /// Whether a retry is safe if the outcome is unknown.
     is_repeatable: bool,
 }
 
@@ -62,36 +61,36 @@ pub struct Call {
 pub struct Answer {
     /// 2xx, or 304.
     pub status: u16,
-    /// Its headers.
+    /// The headers.
     pub headers: HeaderMap,
-    /// Its body.
+    /// The body.
     pub body: Bytes,
-    /// What was called, for messages.
+    /// The called URL, for messages.
     url: String,
 }
 
 impl Call {
-    /// `GET`, which may always be made again.
+    /// `GET`; a retry is always safe.
     #[must_use]
     pub fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path.into(), Bytes::new(), true)
     }
 
-    /// `POST` of a JSON body that may be made again: the server sees that it had it already, or takes no harm from it.
+    /// `POST` of a JSON body that is idempotent, so a retry is safe.
     #[must_use]
     pub fn post(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
         Self::new(Method::POST, path.into(), body.into(), true)
             .with(HeaderName::from_static("content-type"), HeaderValue::from_static("application/json"))
     }
 
-    /// The same, made once: a second one would have an effect of its own.
+    /// The same without retries, since it is not idempotent.
     #[must_use]
     pub const fn unrepeated(mut self) -> Self {
         self.is_repeatable = false;
         self
     }
 
-    /// Any other, made once; the server may take so many seconds longer than usual.
+    /// Any other call, without retries; the server may take this many seconds longer.
     pub(crate) fn once(method: Method, path: String, headers: HeaderMap, body: Bytes, wait_s: u64) -> Self {
         Self { headers, wait: Duration::from_secs(wait_s), ..Self::new(method, path, body, false) }
     }
@@ -107,7 +106,7 @@ impl Call {
         self
     }
 
-    /// The same, and the server may wait so many whole seconds for the order to settle.
+    /// The same; the server may wait this many seconds for the order to settle.
     #[must_use]
     pub fn waiting(mut self, wait_s: u64) -> Self {
         self.wait = Duration::from_secs(wait_s);
@@ -117,10 +116,10 @@ impl Call {
 }
 
 impl Remote {
-    /// The API that the command line names.
+    /// The API of the command line.
     ///
     /// # Errors
-    /// [`RemoteError`] where the caller cannot prove who it is, or TLS cannot be had.
+    /// [`RemoteError`] if the caller cannot authenticate, or TLS is unavailable.
     pub fn new(args: &ApiArgs, environment: Environment) -> Result<Self, RemoteError> {
         let ApiArgs { auth, region, profile, timeout, .. } = args;
         let target = args.target();
@@ -135,20 +134,20 @@ impl Remote {
         &self.target
     }
 
-    /// How callers prove who they are, for advice.
+    /// The authentication mode, for advice.
     #[must_use]
     pub const fn auth_mode(&self) -> AuthMode {
         self.auth.mode()
     }
 
-    /// Makes a call, and makes it again where that is safe and the server is busy or the answer was lost.
+    /// Makes a call. Retries it if that is safe and the server is busy or the answer was lost.
     ///
     /// # Errors
     /// [`RemoteError`] for everything but a success (2xx, or 304).
     pub async fn call(&self, call: &Call) -> Result<Answer, RemoteError> {
         let began = clock::instant();
         let mut tries = 0;
-        // Whether somebody may have seen an earlier try.
+        // Whether the server may have seen an earlier try.
         let mut is_repeat = false;
         loop {
             tries += 1;
@@ -156,7 +155,7 @@ impl Remote {
             if let Err(RemoteError::NoAnswer { is_unsent, .. }) = &mut outcome {
                 *is_unsent &= !is_repeat;
             }
-            // Who waited that long is told, and not kept waiting as long again.
+            // After a time-out the error is reported; a second wait of that length would be too long.
             let is_late = began.elapsed() >= self.answer_within;
             let may_repeat = call.is_repeatable && tries < TRIES_MAX && !is_late;
             let pause = match &outcome {
@@ -166,7 +165,7 @@ impl Remote {
                 }
                 Ok(_) | Err(_) => None,
             };
-            // Who is told that it asks too much was not heard.
+            // A throttled request was not carried out.
             let may_be_seen = outcome.as_ref().map_or(true, |answer| answer.status().as_u16() != 429);
             match pause {
                 Some(pause) => {
@@ -181,15 +180,15 @@ impl Remote {
     /// `GET`, read as `T`.
     ///
     /// # Errors
-    /// [`RemoteError`], also where the answer is no `T`.
+    /// [`RemoteError`], also if the answer is not a `T`.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RemoteError> {
         self.call(&Call::get(path)).await?.read()
     }
 
-    /// Makes a call once and gives whatever is answered.
+    /// Makes a call once and returns any answer.
     ///
     /// # Errors
-    /// [`RemoteError`] where there is no answer.
+    /// [`RemoteError`] if there is no answer.
     pub async fn exchange(&self, call: &Call) -> Result<Response<Bytes>, RemoteError> {
         let url = self.target.url(&call.path);
         let request = Request::builder().method(call.method.clone()).uri(&url).body(call.body.clone());
@@ -225,23 +224,23 @@ impl Remote {
 }
 
 impl Answer {
-    /// Its body as `T`.
+    /// The body as `T`.
     ///
     /// # Errors
-    /// [`RemoteError::Unreadable`] where it is something else.
+    /// [`RemoteError::Unreadable`] if it is not a `T`.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, RemoteError> {
         serde_json::from_slice(&self.body)
             .map_err(|error| RemoteError::Unreadable { url: self.url.clone(), why: error.to_string() })
     }
 
-    /// Its body as text in one line, as it was sent otherwise: in JSON, line breaks are white space wherever they are.
+    /// The body as one line, otherwise unchanged. In JSON, line breaks are white space.
     #[must_use]
     pub fn line(&self) -> String {
         String::from_utf8_lossy(&self.body).replace(['\n', '\r'], " ")
     }
 }
 
-/// Whether the server asks to come again.
+/// Whether the server asks for a retry.
 fn is_busy(call: &Call, status: u16) -> bool {
     matches!(status, 429 | 503) || (matches!(status, 502 | 504) && call.method == Method::GET)
 }

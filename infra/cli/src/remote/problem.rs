@@ -1,5 +1,4 @@
-//! An answer that is no success, in words: an RFC 9457 problem of the API, what API Gateway says in its place, or
-//! something else altogether.
+//! The message of a failed answer: an RFC 9457 problem of the API, an error of API Gateway, or another body.
 
 use std::borrow::Cow;
 
@@ -11,22 +10,22 @@ use serde::Deserialize;
 use crate::args::AuthMode;
 use crate::exit::Exit;
 
-/// What went wrong, as the server says it.
+/// The error, as the server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The HTTP status.
     pub status: u16,
-    /// The last part of its `type`, such as `order-not-found`; empty where the answer is not the API's own.
+    /// The last segment of its `type`, such as `order-not-found`; empty if the answer is not from the API.
     pub kind: String,
-    /// What is wrong, in words.
+    /// The error message.
     pub detail: String,
-    /// The member, header or parameter at fault.
+    /// The wrong member, header or parameter.
     pub field: Option<String>,
-    /// How long to wait before a repeat, in seconds.
+    /// The wait before a retry, in seconds.
     pub retry_after_s: Option<u64>,
-    /// What was called.
+    /// The method.
     pub method: Method,
-    /// Its path.
+    /// The path.
     pub path: String,
 }
 
@@ -39,7 +38,7 @@ struct GatewayError {
 }
 
 impl Problem {
-    /// Reads it off an answer.
+    /// Parses an answer.
     pub(super) fn of(method: Method, path: &str, answer: &Response<Bytes>) -> Self {
         let document: wire::Problem<'static> = serde_json::from_slice(answer.body()).unwrap_or_default();
         let GatewayError { message } = serde_json::from_slice(answer.body()).unwrap_or_default();
@@ -59,20 +58,20 @@ impl Problem {
         }
     }
 
-    /// Whether the server does not know this call at all: it is no Stepwarden, or an older one.
+    /// Whether the server does not know this call: it is not Stepwarden, or an older version.
     #[must_use]
     pub fn is_unknown_call(&self) -> bool {
         let has_no_such_thing = matches!(self.kind.as_str(), "order-not-found" | "job-not-found");
         (self.status == 404 && !has_no_such_thing) || self.status == 405
     }
 
-    /// Whether the server knows the call but not this parameter of its query: it is older than this program.
+    /// Whether the server does not know this query parameter: it is an older version.
     #[must_use]
     pub fn is_unknown_parameter(&self) -> bool {
         self.kind == "invalid-parameter" && self.detail.contains("is not a parameter of this path")
     }
 
-    /// The status that a command ends with because of it.
+    /// The exit status of the command.
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self.status {
@@ -85,28 +84,27 @@ impl Problem {
         }
     }
 
-    /// What to do next, where there is something to do.
+    /// The remedy, if any.
     #[must_use]
     pub fn advice(&self, auth: AuthMode) -> Option<String> {
         let advice = match (self.status, self.kind.as_str()) {
             (401, _) => not_known(auth),
             (403, _) => not_allowed(auth),
             (404, "order-not-found") => {
-                "was it accepted just now? Then it is there in a moment: `stepwarden get ID --wait`".to_owned()
+                "was it accepted just now? It is stored in a moment: `stepwarden get ID --wait`".to_owned()
             }
             (404, "job-not-found") => "`stepwarden bulk list` shows the jobs".to_owned(),
-            (404 | 405, _) => format!(
-                "is --api right? If it is, what runs there is older than this program ({})",
-                env!("CARGO_PKG_VERSION")
-            ),
+            (404 | 405, _) => {
+                format!("is --api right? If it is, the API is older than this program ({})", env!("CARGO_PKG_VERSION"))
+            }
             (400, "invalid-parameter") if self.is_unknown_parameter() => {
-                format!("what runs there is older than this program ({})", env!("CARGO_PKG_VERSION"))
+                format!("the API is older than this program ({})", env!("CARGO_PKG_VERSION"))
             }
             (409, "state-conflict") => "look at it with `stepwarden get ID`".to_owned(),
             (409, "job-state-conflict") => "look at it with `stepwarden bulk status JOB`".to_owned(),
-            (412, _) => "look at it again, then give the version that you saw with --if-version".to_owned(),
-            (422, _) => "give another --key, or none, for another order".to_owned(),
-            (429, _) => "too many requests at the moment; try again in a while".to_owned(),
+            (412, _) => "look at the order again, then give its version with --if-version".to_owned(),
+            (422, _) => "for another order, give another --key or none".to_owned(),
+            (429, _) => "too many requests; try again later".to_owned(),
             (500..=599, _) => "try again; if it lasts, `stepwarden doctor` looks for the cause".to_owned(),
             _ => return None,
         };
@@ -125,7 +123,7 @@ impl std::fmt::Display for Problem {
     }
 }
 
-/// What an answer says that is neither.
+/// The message of another body.
 fn other_words(answer: &Response<Bytes>) -> String {
     let text = String::from_utf8_lossy(answer.body());
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -137,10 +135,10 @@ fn other_words(answer: &Response<Bytes>) -> String {
 
 fn not_known(auth: AuthMode) -> String {
     match auth {
-        AuthMode::None => "the API wants to know who calls: give --auth iam or --auth bearer".to_owned(),
-        AuthMode::Bearer => "the token in STEPWARDEN_TOKEN is not taken; it may have expired".to_owned(),
+        AuthMode::None => "the API requires authentication: give --auth iam or --auth bearer".to_owned(),
+        AuthMode::Bearer => "the token in STEPWARDEN_TOKEN is not accepted; it may have expired".to_owned(),
         AuthMode::Iam => {
-            "the AWS credentials are not taken; they may have expired, or --profile is another's".to_owned()
+            "the AWS credentials are not accepted; they may have expired, or --profile may be wrong".to_owned()
         }
     }
 }
@@ -148,7 +146,7 @@ fn not_known(auth: AuthMode) -> String {
 fn not_allowed(auth: AuthMode) -> String {
     match auth {
         AuthMode::None => {
-            "the API wants to know who calls: give --auth iam (with AWS credentials) or --auth bearer (with a token)"
+            "the API requires authentication: give --auth iam (with AWS credentials) or --auth bearer (with a token)"
                 .to_owned()
         }
         AuthMode::Bearer => "the token needs the scope of the parameter JwtScope to post and read orders, and that of \

@@ -1,4 +1,4 @@
-//! Signatures of AWS (version 4), as API Gateway asks for them.
+//! AWS Signature Version 4, for API Gateway.
 
 use std::time::SystemTime;
 
@@ -13,9 +13,9 @@ use http::Request;
 
 use super::credentials::Keys;
 
-/// What an HTTP API is called in a signature.
+/// The service name of an HTTP API in a signature.
 const SERVICE: &str = "execute-api";
-/// Where the keys are from, for the signer's own messages.
+/// The source of the keys, for the signer's messages.
 const PROVIDER: &str = "stepwarden";
 
 /// A request could not be signed.
@@ -23,11 +23,10 @@ const PROVIDER: &str = "stepwarden";
 #[error("cannot sign the request: {0}")]
 pub struct SignError(#[from] SigningError);
 
-/// Adds a signature for this region, made at `now`, to a request that already has all its headers. The host is signed
-/// too; it is taken from the URL.
+/// Signs a request for this region at `now`; the request has all its other headers. The host is signed too, from the URL.
 ///
 /// # Errors
-/// [`SignError`] where a header or the URL is not what can be signed.
+/// [`SignError`] if a header or the URL cannot be signed.
 pub(super) fn sign(request: &mut Request<Bytes>, keys: &Keys, region: &str, now: SystemTime) -> Result<(), SignError> {
     sign_for(SERVICE, request, keys, region, now)
 }
@@ -43,12 +42,12 @@ fn sign_for(
     let identity: Identity =
         Credentials::new(access_key_id, secret_access_key, session_token.clone(), None, PROVIDER).into();
     let mut settings = SigningSettings::default();
-    // Not asked for by API Gateway, but it costs nothing and shows a body that was changed on the way.
+    // API Gateway does not require it, but it detects a body that was changed on the way.
     settings.payload_checksum_kind = PayloadChecksumKind::XAmzSha256;
     let params = SigningParams::builder().identity(&identity).region(region).name(service).time(now).settings(settings);
     let params = params.build().expect("all that it needs is given").into();
     let url = request.uri().to_string();
-    // A value that is not visible ASCII could not be put into a signature; the API takes none in any header.
+    // A signature takes visible ASCII only, and so does the API in every header.
     let headers = request.headers().iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
     let signable = SignableRequest::new(request.method().as_str(), url, headers, SignableBody::Bytes(request.body()))?;
     let (instructions, _) = sign_request(signable, &params)?.into_parts();

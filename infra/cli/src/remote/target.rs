@@ -1,18 +1,18 @@
-//! Where the API is, taken apart once.
+//! The parsed URL of the API.
 
 use http::Uri;
 use http::uri::{Authority, Scheme};
 
-/// An `http` or `https` URL, with a path that every call is under.
+/// An `http` or `https` URL, with a base path for every call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     scheme: Scheme,
     authority: Authority,
-    /// Without a slash at its end; often empty.
+    /// Without a trailing slash; often empty.
     base: String,
 }
 
-/// The text is no URL that an API can have.
+/// The text is not a valid URL of an API.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text} is not the URL of an API: it begins with http:// or https://, names a host and has no query")]
 pub struct NotATarget {
@@ -20,17 +20,17 @@ pub struct NotATarget {
 }
 
 impl Default for Target {
-    /// That of `stepwarden serve` without options.
+    /// The default URL of `stepwarden serve`.
     fn default() -> Self {
         Self { scheme: Scheme::HTTP, authority: Authority::from_static("127.0.0.1:3000"), base: String::new() }
     }
 }
 
 impl Target {
-    /// Takes a URL such as `http://127.0.0.1:3000` or `https://abc.execute-api.eu-central-1.amazonaws.com`.
+    /// Parses a URL such as `http://127.0.0.1:3000` or `https://abc.execute-api.eu-central-1.amazonaws.com`.
     ///
     /// # Errors
-    /// [`NotATarget`], whose text says what is expected.
+    /// [`NotATarget`]; its message shows the expected form.
     pub fn parse(text: &str) -> Result<Self, NotATarget> {
         let wrong = || NotATarget { text: text.to_owned() };
         let uri: Uri = text.trim().parse().map_err(|_| wrong())?;
@@ -44,25 +44,25 @@ impl Target {
         Ok(Self { scheme, authority, base: path.path().trim_end_matches('/').to_owned() })
     }
 
-    /// The URL of a path, with its query if it has one.
+    /// The URL of a path and query.
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("{}://{}{}{path}", self.scheme, self.authority, self.base)
     }
 
-    /// Whether calls go over TLS.
+    /// Whether calls use TLS.
     #[must_use]
     pub fn is_secure(&self) -> bool {
         self.scheme == Scheme::HTTPS
     }
 
-    /// The host and the port, if it names one.
+    /// The host, and the port if any.
     #[must_use]
     pub fn authority(&self) -> &str {
         self.authority.as_str()
     }
 
-    /// Whether it is this machine, so that nothing travels over a network.
+    /// Whether it is this machine, so that no data leaves it.
     #[must_use]
     pub fn is_local(&self) -> bool {
         let host = self.authority.host();
@@ -70,7 +70,7 @@ impl Target {
         host.eq_ignore_ascii_case("localhost") || bare.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
 
-    /// The region, where it is an API behind API Gateway under its own name: `{id}.execute-api.{region}.amazonaws.com`.
+    /// The region in an API Gateway URL: `{id}.execute-api.{region}.amazonaws.com`.
     #[must_use]
     pub fn region(&self) -> Option<&str> {
         let labels: Vec<&str> = self.authority.host().split('.').collect();

@@ -114,7 +114,7 @@ fn an_order_whose_repeat_is_not_let_in_or_whose_answer_nobody_can_read_may_be_ac
     }
     let stub = Stub::start(|_, _| answer("200 OK", "", "<html>welcome</html>"));
     let lost = run(program(&["submit", "--key", "k-3", "--api", &stub.url]), "{}").with_status(5);
-    lost.says(&["not known whether the order was accepted", "is --api the URL of a Stepwarden?", "--key k-3"]);
+    lost.says(&["not known whether the order was accepted", "is --api the URL of a Stepwarden API?", "--key k-3"]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn an_order_whose_answer_cannot_be_written_is_accepted_and_its_key_is_told() {
         let ended = run(command, "{}").with_status(8);
         ended.says(&[
             "accepted as 01934b2e-1c5a-7d3f-8a21-5f0c9f4be011, with the key k-9",
-            "done, but the answer could not be written",
+            "done, but the output could not be written",
         ]);
     }
 }

@@ -57,7 +57,7 @@ fn each_refusal_has_its_status_and_says_what_to_do() {
             2,
             "older than this program",
         ),
-        ("200 OK", "<html>", &[], 5, "is --api the URL of a Stepwarden?"),
+        ("200 OK", "<html>", &[], 5, "is --api the URL of a Stepwarden API?"),
     ] {
         let body = body.to_owned();
         let stub = Stub::start(move |_, _| answer(status, "", &body));

@@ -1,7 +1,7 @@
-//! Opening the page in a browser without telling its address to anybody else.
+//! Opens the page in a browser without revealing its address.
 //!
-//! The command line of a process can be read by every user of the machine, and the address has the token in it. So the
-//! browser is given a file that only its owner can read, and that leads on.
+//! Every user of the machine can read the command line of a process, and the address contains the token. So the browser
+//! opens a file that only its owner can read, which redirects to the page.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use std::process::Stdio;
 use tempfile::NamedTempFile;
 use tokio::process::Command;
 
-/// Opens a URL in the browser; where there is none, the printed address is enough. The file is removed with the value.
+/// Opens a URL in the browser; without a browser the printed address is enough. Dropping the value removes the file.
 pub(super) async fn open(url: &str) -> Option<NamedTempFile> {
     let opened = async {
         let file = leading_to(url).ok()?;
@@ -20,12 +20,12 @@ pub(super) async fn open(url: &str) -> Option<NamedTempFile> {
     };
     let file = opened.await;
     if file.is_none() {
-        eprintln!("stepwarden: no browser could be opened; go to the address by hand");
+        eprintln!("stepwarden: no browser could be opened; open the address by hand");
     }
     file
 }
 
-/// A page, for its owner alone, that leads to a URL of letters, digits and slashes.
+/// A page that redirects to a URL of letters, digits and slashes; only the owner can read it.
 fn leading_to(url: &str) -> std::io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new().prefix("stepwarden-console-").suffix(".html").tempfile()?;
     writeln!(

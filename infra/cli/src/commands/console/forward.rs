@@ -1,4 +1,4 @@
-//! A request of the page, made to the API in the caller's name.
+//! Forwards a request of the page to the API, with the caller's credentials.
 
 use bytes::Bytes;
 use http::header::{
@@ -33,10 +33,10 @@ const KEPT_BACK: [HeaderName; 8] = [
     UPGRADE,
     HeaderName::from_static("keep-alive"),
 ];
-/// The longest that the API waits for an order when it is asked to.
+/// The longest `Prefer: wait` of the API.
 const WAIT_S: u64 = 20;
 
-/// Makes the request to `path` at the API, and gives its answer, or a problem of its own where there is none.
+/// Sends the request to `path` of the API, and returns its answer, or a problem if there is none.
 pub(super) async fn forward(remote: &Remote, path: String, request: Request<Bytes>) -> Response<Bytes> {
     let (head, body) = request.into_parts();
     if body.len() > api::BODY_BYTES_MAX {

@@ -1,9 +1,9 @@
-//! Who may use the console: whoever knows its address, in a browser that goes there by itself.
+//! Access control of the console: only a browser with the printed address gets in.
 //!
-//! Others on this machine can reach the port, and so can any page in the operator's browser. Three things keep them out.
-//! The first part of every path is a random token, which only the printed address has. `Host` must be this machine's own
-//! name: a page that has its name resolve to this machine sends its own. And a browser must not say that another page
-//! sent the request, but for the first look at the page itself: the file that `--open` gives it is another page.
+//! Other users of this machine can reach the port, and so can any page in the operator's browser. Three checks keep them
+//! out. The first segment of every path is a random token. `Host` must be a name of this machine, against DNS rebinding.
+//! The browser must not report another page as the origin of a request. Only the first load of the page is exempt, since
+//! the file of `--open` is another page.
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, LOCATION, ORIGIN, REFERRER_POLICY};
@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 
 use crate::commands::error::CommandError;
 
-/// What is expected of a request.
+/// The checks of a request.
 #[derive(Debug)]
 pub(super) struct Guard {
     /// The two names of this machine, with the port.
@@ -19,16 +19,16 @@ pub(super) struct Guard {
     token: String,
 }
 
-/// What becomes of a request.
+/// The result of the checks.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// It goes to the API, to this path with its query.
+    /// Forwarded to the API, to this path and query.
     Admitted(String),
-    /// It does not.
+    /// Refused.
     Answered(Response<Bytes>),
 }
 
-/// A token that nobody guesses: 128 random bits.
+/// An unguessable token: 128 random bits.
 pub(super) fn token() -> Result<String, CommandError> {
     #[expect(clippy::disallowed_methods, reason = "a secret of this process; no part of the protocol")]
     let random = [getrandom::u64(), getrandom::u64()];
@@ -68,7 +68,7 @@ impl Guard {
         }
     }
 
-    /// The name under which this machine was called, if it is one of its own.
+    /// The requested name, if it is one of this machine.
     fn own_host(&self, headers: &HeaderMap) -> Option<&str> {
         let mut hosts = headers.get_all(HOST).iter();
         let host = hosts.next()?.to_str().ok()?;
@@ -76,7 +76,7 @@ impl Guard {
         own.filter(|_| hosts.next().is_none()).map(String::as_str)
     }
 
-    /// What comes behind the token: nothing, or a path with its slash.
+    /// The path after the token: empty, or with its slash.
     fn behind_token<'a>(&self, path: &'a str) -> Option<&'a str> {
         let (first, rest) = path.split_at(path.find('/').unwrap_or(path.len()));
         is_same(first.as_bytes(), self.token.as_bytes()).then_some(rest)

@@ -1,8 +1,8 @@
-//! `stepwarden console`: the console's page on this machine, for an API anywhere. Every request of the page goes to the
-//! API with the caller's proof; the page itself comes from there too.
+//! `stepwarden console`: serves the console on this machine, for any API. Every request of the page goes to the API with
+//! the caller's credentials; the page itself comes from the API too.
 //!
-//! What must never be here: a way for anybody but the person who started it to act with that person's credentials
-//! ([`guard`] keeps other users of the machine and other pages of the browser out).
+//! Never here: a way for other people to use these credentials. [`guard`] keeps other users of the machine and other pages
+//! of the browser out.
 
 mod browser;
 mod forward;
@@ -24,7 +24,7 @@ use crate::exit::Exit;
 use crate::remote::Remote;
 use guard::{Guard, Verdict};
 
-/// How long requests under way may go on after a stop, in milliseconds.
+/// The grace of requests in flight after a stop, in milliseconds.
 const GRACE_MS: u64 = 500;
 
 /// Serves until the process is told to stop.
@@ -38,7 +38,7 @@ pub(super) async fn run(context: Context, args: &ConsoleArgs) -> Result<Exit, Co
     context
         .line(&format!("stepwarden: the console for {where_to} is at {url}"))
         .map_err(|error| not_started(&error))?;
-    context.note("whoever has this address can act in your name; Ctrl-C ends it");
+    context.note("anyone with this address can act in your name; Ctrl-C ends it");
     let remote = Arc::new(context.remote);
     let handle = move |request| {
         let (guard, remote) = (guard.clone(), remote.clone());
@@ -46,7 +46,7 @@ pub(super) async fn run(context: Context, args: &ConsoleArgs) -> Result<Exit, Co
     };
     let server = Server::start(listener, api::BODY_BYTES_MAX, GRACE_MS, handle).map_err(|error| not_started(&error))?;
     let waiting = async {
-        // Kept to the end: a browser that starts slowly reads it late.
+        // Kept to the end: a slow browser reads it late.
         let _file = if args.open { browser::open(&url).await } else { None };
         std::future::pending::<()>().await;
     };
