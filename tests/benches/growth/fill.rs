@@ -9,7 +9,7 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::order::Order;
-use domain::ports::{Environment, Inserted, PortError, Store};
+use domain::ports::{Environment, HasEnvironment, HasStore, Inserted, PortError, Store};
 use domain::task::{ProcessState, Reason, Task, Watch};
 use domain::time::Timestamp;
 use embedded::{Engine, Options};
@@ -121,7 +121,7 @@ async fn insert(
         let these = first..orders.min(first + TOGETHER);
         let inserts = these.map(|number| {
             let (order, task) = order_and_task(engine, number, &change, template);
-            engine.insert(order, task)
+            engine.store().insert(order, task)
         });
         for inserted in try_join_all(inserts).await? {
             assert_eq!(inserted, Inserted::New);
@@ -131,8 +131,8 @@ async fn insert(
 }
 
 fn order_and_task(engine: &Engine, number: u64, change: &impl Fn(u64, &mut Task), template: &Task) -> (Order, Task) {
-    let submitted_at = engine.now();
-    let order_id = OrderId::generate(submitted_at, [engine.random(), engine.random()]);
+    let submitted_at = engine.environment().now();
+    let order_id = OrderId::generate(submitted_at, [engine.environment().random(), engine.environment().random()]);
     let document = document(number);
     let document = Json::document(document.as_bytes()).unwrap_or_else(|error| unreachable!("{error}"));
     let order = Order {
@@ -145,7 +145,7 @@ fn order_and_task(engine: &Engine, number: u64, change: &impl Fn(u64, &mut Task)
         correlation_id: None,
         priority: None,
     };
-    let mut task = Task { order_id, nonce: engine.random(), ..template.clone() };
+    let mut task = Task { order_id, nonce: engine.environment().random(), ..template.clone() };
     change(number, &mut task);
     (order, task)
 }

@@ -16,7 +16,7 @@ use domain::limits::SHARDS;
 use domain::machine::{Decision, Event, Moment, decide};
 use domain::message::{Outcome, Priority, Reply, Request, SchedulerMessage, decode, idempotency_key};
 use domain::order::Order;
-use domain::ports::{Commit, Inserted, Store};
+use domain::ports::{Commit, HasStore, Inserted, Store};
 use domain::task::{Direction, Task};
 use domain::workflow::Workflows;
 use embedded::{Engine, Options};
@@ -141,7 +141,7 @@ fn commits(criterion: &mut Criterion) {
         let orders: Vec<Order> = orders.collect();
         let tasks: Vec<Task> =
             orders.iter().map(|order| Task::new(order, instance.workflows.current(), SHARDS, 1)).collect();
-        let inserts = orders.into_iter().zip(tasks.clone()).map(|(order, task)| engine.insert(order, task));
+        let inserts = orders.into_iter().zip(tasks.clone()).map(|(order, task)| engine.store().insert(order, task));
         for outcome in runtime.block_on(join_all(inserts)) {
             assert_eq!(outcome.expect("an insert"), Inserted::New);
         }
@@ -153,7 +153,7 @@ fn commits(criterion: &mut Criterion) {
             (task, Arc::new(after.expect("a claim")))
         });
         let changes: Vec<(Task, Arc<Task>)> = changes.collect();
-        let commits = changes.iter().map(|(before, after)| engine.commit(before, after.clone()));
+        let commits = changes.iter().map(|(before, after)| engine.store().commit(before, after.clone()));
         for outcome in runtime.block_on(join_all(commits)) {
             assert_eq!(outcome.expect("a commit"), Commit::Committed);
         }

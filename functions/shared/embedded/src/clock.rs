@@ -7,9 +7,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use domain::ports::Environment;
 use domain::time::Timestamp;
 
-use crate::engine::Engine;
+/// Time and randomness as the system gives them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct System;
 
-impl Environment for Engine {
+impl Environment for System {
     fn now(&self) -> Timestamp {
         // A clock that stands before 1970 counts as 1970.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -8,8 +8,8 @@ use domain::ports::PortError;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::core::lock;
 use crate::directory::OpenError;
+use crate::lock::lock;
 use crate::options::Options;
 use crate::rows::ReadError;
 use crate::schema::{self, VERSION};

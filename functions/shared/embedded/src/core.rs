@@ -1,7 +1,7 @@
-//! What the engine's callers and its writer share.
+//! What the parts of the engine and its writer share: the orders under way, the log, and the connections that read.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use domain::id::OrderId;
 use domain::ports::PortError;
@@ -9,16 +9,15 @@ use tokio::sync::oneshot;
 
 use crate::connections::Readers;
 use crate::live::{Entry, Live, Look};
+use crate::lock::lock;
 use crate::log::{Log, WriteError};
-use crate::queues::AllQueues;
 use crate::rows;
 
-/// What the engine's callers and its writer share. Locks are taken in this order: `state`, then a queue's.
+/// What the parts of the engine and its writer share. Locks are taken in this order: `state`, then that of one part.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) state: Mutex<State>,
     pub(crate) readers: Arc<Readers>,
-    pub(crate) queues: AllQueues,
     pub(crate) counters: Counters,
 }
 
@@ -35,12 +34,6 @@ pub(crate) struct Counters {
     pub(crate) transactions: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) failures: AtomicU64,
-}
-
-/// Locks. A thread that panicked while it held the lock left nothing half done: every critical section is a few
-/// assignments.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Core {

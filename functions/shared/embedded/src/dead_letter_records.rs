@@ -3,20 +3,19 @@
 use domain::ports::{DEAD_LETTERS_KEPT, DeadLetterRecord, DeadLetterRecords, PortError};
 use rusqlite::{Connection, params};
 
-use crate::core::lock;
-use crate::engine::Engine;
-use crate::log::Write;
-use crate::rows::{self, ReadError};
-use crate::writer::json;
+use crate::lock::lock;
+use crate::records::EngineRecords;
+use crate::rows::{self, ReadError, json};
+use crate::write::Write;
 
-impl DeadLetterRecords for Engine {
+impl DeadLetterRecords for EngineRecords {
     async fn record(&self, settled: DeadLetterRecord) -> Result<(), PortError> {
-        let durable = lock(&self.core().state).log.append_awaited(Write::DeadLetterRecord(settled));
+        let durable = lock(&self.core.state).log.append_awaited(Write::DeadLetterRecord(settled));
         durable.reached("letters.record").await
     }
 
     async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
-        self.core().readers.read("letters.letters", move |connection| read(connection, limit)).await
+        self.core.readers.read("letters.letters", move |connection| read(connection, limit)).await
     }
 }
 

@@ -1,118 +1,20 @@
-//! The dead letters of all queues, and their receiving end. All of them are on disk.
-//!
-//! A message that was delivered too often leaves its queue only when it is on disk as a dead letter; if the write fails
-//! it comes back, and is found dead again. There is no end behind this queue: a dead letter is delivered until it is deleted.
+//! The table of dead letters, of all queues.
 
 use std::sync::Arc;
 
-use domain::id::OrderId;
-use domain::message::{Delivery, Priority, Receipt, Undecodable};
-use domain::order::Order;
-use domain::ports::{DeadLetter, Environment, PortError, Source, SourceQueue};
+use domain::message::{Priority, Undecodable};
+use domain::ports::{DeadLetter, SourceQueue};
 use domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use serde::Serialize;
 
-use crate::core::{State, lock};
-use crate::engine::Engine;
-use crate::log::{Urgency, Write};
 use crate::messages;
-use crate::queue::{Arrival, Dead, Received};
+use crate::queue::Arrival;
 use crate::rows::{self, ReadError};
+use crate::write::{Burial, Remains};
 
 const RECEIVED_TOO_OFTEN: &str = "received-too-often";
 
-/// The receiving end of the dead letters of all queues.
-#[derive(Debug, Clone)]
-pub struct DeadLetters(pub(crate) Engine);
-
-/// A message on its way to the dead letters.
-#[derive(Debug)]
-pub(crate) struct Burial {
-    dead_letter_id: i64,
-    pub(crate) queue: SourceQueue,
-    pub(crate) message_id: i64,
-    receive_count: u32,
-    at: Timestamp,
-    remains: Remains,
-}
-
-/// Where a dead message's body is.
-#[derive(Debug)]
-enum Remains {
-    /// In the table of submissions; whose order it is, where that can be read.
-    Submission(Option<OrderId>),
-    /// In the table of commands.
-    Command,
-    /// Here: it was in memory only.
-    Body(String),
-}
-
-impl Source<DeadLetter> for DeadLetters {
-    async fn receive(&self, limit: usize) -> Vec<Delivery<DeadLetter>> {
-        loop {
-            match self.0.queues().dead_letters.receive(limit).await {
-                Received::Deliveries(deliveries) => return deliveries,
-                // After four thousand million deliveries. It is still on the disk.
-                Received::Dead(dead) => self.0.queues().dead_letters.finish(dead.message_id),
-            }
-        }
-    }
-
-    async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
-        let mut last = None;
-        {
-            let State { log, .. } = &mut *lock(&self.0.core().state);
-            for receipt in &receipts {
-                if let Some(dead_letter_id) = self.0.queues().dead_letters.delete(receipt) {
-                    last = Some(log.append_awaited(Write::RemoveDeadLetter { dead_letter_id }));
-                }
-            }
-        }
-        match last {
-            Some(durable) => durable.reached("source.delete").await,
-            None => Ok(()),
-        }
-    }
-}
-
-impl Engine {
-    /// Sends a message of the submission queue to the dead letters.
-    pub(crate) fn bury_submission(&self, dead: &Dead<Order>) {
-        let order_id = dead.body.as_ref().ok().map(|order| order.order_id);
-        self.bury(SourceQueue::Submission, dead, Remains::Submission(order_id));
-    }
-
-    /// Sends a message of the scheduler queue or of an agent's to the dead letters.
-    pub(crate) fn bury_message<M: Serialize>(&self, queue: SourceQueue, dead: &Dead<M>) {
-        let remains = match &dead.body {
-            _ if dead.is_stored => Remains::Command,
-            Ok(message) => Remains::Body(serde_json::to_string(message).unwrap_or_else(|error| error.to_string())),
-            Err(undecodable) => Remains::Body(undecodable.to_string()),
-        };
-        self.bury(queue, dead, remains);
-    }
-
-    fn bury<M>(&self, queue: SourceQueue, dead: &Dead<M>, remains: Remains) {
-        let &Dead { message_id, receive_count, .. } = dead;
-        let dead_letter_id = self.queues().dead_letters.reserve();
-        tracing::error!(?queue, message_id, receive_count, dead_letter_id, "a message is a dead letter");
-        let burial = Burial { dead_letter_id, queue, message_id, receive_count, at: self.now(), remains };
-        // Nobody waits, yet it goes at once: until it is on disk only this process knows of it. When the engine is closed
-        // a message that was on disk is still there, and another goes the way of all that is in memory.
-        let _ = lock(&self.core().state).log.append(Write::Bury(burial), Urgency::Awaited);
-    }
-}
-
 impl Burial {
-    /// The order that a submission was about.
-    pub(crate) const fn submission_of(&self) -> Option<OrderId> {
-        match self.remains {
-            Remains::Submission(order_id) => order_id,
-            Remains::Command | Remains::Body(_) => None,
-        }
-    }
-
     /// Writes the dead letter, and removes the message where it is on disk. Gives the dead letter; nothing where the message was
     /// gone already.
     pub(crate) fn write(&self, connection: &Connection) -> rusqlite::Result<Option<Arrival<DeadLetter>>> {

@@ -1,38 +1,53 @@
 //! The engine as a whole: opened, used through its ports, closed.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
-use domain::ports::{LeaseRecord, PortError};
-use tokio::sync::watch;
+use domain::ports::PortError;
 
+use crate::clock::System;
 use crate::connections::{self, Readers};
-use crate::core::{Core, Counters, State, lock};
+use crate::core::{Core, Counters, State};
 use crate::directory::{Directory, OpenError};
+use crate::events::EngineEvents;
+use crate::leases::EngineLeases;
 use crate::live::Live;
+use crate::lock::lock;
 use crate::log::Log;
-use crate::options::{Channel, Observer, Options};
-use crate::queues::AllQueues;
+use crate::options::Options;
+use crate::queues::{AllQueues, EngineQueues};
+use crate::records::{EngineRecords, Kept};
+use crate::store::EngineStore;
 use crate::writer::Writer;
 
-/// Every port on one data directory. Cloning copies a pointer.
+/// Every port on one data directory: a struct of parts, which share the log. Cloning copies a pointer.
 ///
 /// When the last clone goes, what is queued is still written; [`Engine::close`] does the same and says when it is done.
 #[derive(Debug, Clone)]
 pub struct Engine(Arc<Inner>);
 
 struct Inner {
+    store: EngineStore,
+    queues: EngineQueues,
+    records: EngineRecords,
+    events: EngineEvents,
+    leases: EngineLeases,
     core: Arc<Core>,
+    all_queues: Arc<AllQueues>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    leases: Mutex<BTreeMap<Arc<str>, LeaseRecord>>,
-    observer: Option<Observer>,
-    channels: BTreeMap<Arc<str>, Channel>,
-    channel_ms: u64,
-    waits_ended: watch::Sender<bool>,
 }
+
+domain::has_parts!([] Engine {
+    HasStore, Store = EngineStore, store: |engine| &engine.0.store;
+    HasQueues, Queues = EngineQueues, queues: |engine| &engine.0.queues;
+    HasEvents, Events = EngineEvents, events: |engine| &engine.0.events;
+    HasLeases, Leases = EngineLeases, leases: |engine| &engine.0.leases;
+    HasRecords, Records = EngineRecords, records: |engine| &engine.0.records;
+    HasDeadLetterRecords, DeadLetterRecords = EngineRecords, dead_letter_records: |engine| &engine.0.records;
+    HasEnvironment, Environment = System, environment: |_engine| &System;
+});
 
 /// What an engine has done and what it holds. "Syncs per order" is `transactions` over orders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,37 +82,33 @@ impl Engine {
         let directory = Directory::take(directory)?;
         let connection = connections::open_writer(&directory.database, &options)?;
         let unreadable = |source| OpenError::Database { file: directory.database.clone(), source };
-        let queues = AllQueues::new(&connection, &options).map_err(unreadable)?;
+        let all_queues = Arc::new(AllQueues::new(&connection, &options).map_err(unreadable)?);
+        let kept = Arc::new(Kept::load(&connection).map_err(unreadable)?);
         let (sender, receiver) = mpsc::channel();
         let core = Arc::new(Core {
             state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender) }),
             readers: Arc::new(Readers::new(directory.database.clone(), &options)),
-            queues,
             counters: Counters::default(),
         });
-        let writer = Writer::new(core.clone(), connection, receiver, directory, &options);
+        let writer =
+            Writer::new(core.clone(), all_queues.clone(), kept.clone(), connection, receiver, directory, &options);
         let writer =
             thread::Builder::new().name("writer".to_owned()).spawn(|| writer.run()).map_err(OpenError::System)?;
         Ok(Self(Arc::new(Inner {
+            store: EngineStore::new(core.clone()),
+            queues: EngineQueues::new(core.clone(), all_queues.clone()),
+            records: EngineRecords::new(core.clone(), kept),
+            events: EngineEvents::new(core.clone(), options),
+            leases: EngineLeases::default(),
             core,
+            all_queues,
             writer: Mutex::new(Some(writer)),
-            leases: Mutex::default(),
-            observer: options.observer,
-            channels: options.channels,
-            channel_ms: options.channel_ms,
-            waits_ended: watch::Sender::new(false),
         })))
     }
 
     /// Ends every wait for an order to be settled, now and later: the order is given as it is.
     pub fn end_waits(&self) {
-        self.0.waits_ended.send_replace(true);
-    }
-
-    /// Returns once waits have to end.
-    pub(crate) async fn waits_ended(&self) {
-        // The sender lives as long as this engine.
-        let _ = self.0.waits_ended.subscribe().wait_for(|ended| *ended).await;
+        self.0.store.end_waits();
     }
 
     /// Writes what is queued, moves it all into the database file, and lets go of the directory. Later writes fail.
@@ -127,7 +138,7 @@ impl Engine {
             let state = lock(&self.core().state);
             (state.log.waiting(), state.live.len())
         };
-        let queues = self.queues();
+        let queues = self.all_queues();
         Stats {
             transactions: transactions.load(Relaxed),
             writes: writes.load(Relaxed),
@@ -145,21 +156,8 @@ impl Engine {
         &self.0.core
     }
 
-    pub(crate) fn queues(&self) -> &AllQueues {
-        &self.0.core.queues
-    }
-
-    pub(crate) fn leases(&self) -> &Mutex<BTreeMap<Arc<str>, LeaseRecord>> {
-        &self.0.leases
-    }
-
-    pub(crate) fn observer(&self) -> Option<&Observer> {
-        self.0.observer.as_ref()
-    }
-
-    /// The reply channel of this name, and how long it may take, in milliseconds.
-    pub(crate) fn channel(&self, name: &str) -> Option<(&Channel, u64)> {
-        self.0.channels.get(name).map(|channel| (channel, self.0.channel_ms))
+    pub(crate) fn all_queues(&self) -> &AllQueues {
+        &self.0.all_queues
     }
 }
 

@@ -1,15 +1,21 @@
 //! Leases, in memory: one process owns the data directory, so a lease that outlived it would only be in the way.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
 use domain::lease::{acquired, released, renewed};
 use domain::ports::{Lease, LeaseRecord, Leases, PortError};
 use domain::time::Timestamp;
 
-use crate::core::lock;
-use crate::engine::Engine;
+use crate::lock::lock;
 
-impl Leases for Engine {
+/// The leases, by their names.
+#[derive(Debug, Default)]
+pub struct EngineLeases(Mutex<BTreeMap<Arc<str>, LeaseRecord>>);
+
+impl Leases for EngineLeases {
     async fn acquire(&self, name: &str, owner: &str, now: Timestamp, term_ms: u64) -> Result<Option<Lease>, PortError> {
-        let mut leases = lock(self.leases());
+        let mut leases = lock(&self.0);
         let Some(record) = acquired(leases.get(name), name, owner, now, term_ms) else { return Ok(None) };
         let lease = record.lease();
         leases.insert(record.name.clone(), record);
@@ -23,7 +29,7 @@ impl Leases for Engine {
         term_ms: u64,
         health: &str,
     ) -> Result<Option<Lease>, PortError> {
-        let mut leases = lock(self.leases());
+        let mut leases = lock(&self.0);
         let Some(stored) = leases.get_mut(&lease.name) else { return Ok(None) };
         let Some(record) = renewed(stored, lease, now, term_ms, health) else { return Ok(None) };
         *stored = record;
@@ -31,7 +37,7 @@ impl Leases for Engine {
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), PortError> {
-        if let Some(stored) = lock(self.leases()).get_mut(&lease.name)
+        if let Some(stored) = lock(&self.0).get_mut(&lease.name)
             && let Some(record) = released(stored, lease)
         {
             *stored = record;
@@ -40,6 +46,6 @@ impl Leases for Engine {
     }
 
     async fn all_leases(&self) -> Result<Vec<LeaseRecord>, PortError> {
-        Ok(lock(self.leases()).values().cloned().collect())
+        Ok(lock(&self.0).values().cloned().collect())
     }
 }

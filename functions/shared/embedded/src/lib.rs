@@ -44,8 +44,15 @@
 //!
 //! # Beside the orders
 //!
-//! Versioned records (healths, memos, jobs) are on disk only: the writer decides their conditions. Leases are only in
-//! memory: one process owns the directory.
+//! Versioned records (healths, memos, jobs) are on disk, and the writer decides their conditions. Healths are also in
+//! memory, as of the latest durable write, since agents ask for them while a call waits. Leases are only in memory: one
+//! process owns the directory.
+//!
+//! # How the files depend on each other
+//!
+//! An [`Engine`] is a struct of parts: store, queues, records, events, leases. The parts share one log, which knows none
+//! of them: a write is plain data (`write.rs`). The writer carries writes out with the SQL of each part. Receiving ends and
+//! recovery use the engine as a whole. No two files depend on each other in a circle.
 //!
 //! # What must never be here
 //!
@@ -63,6 +70,7 @@ mod events;
 mod index;
 mod leases;
 mod live;
+mod lock;
 mod log;
 mod messages;
 mod options;
@@ -73,13 +81,20 @@ mod records;
 mod recovery;
 mod rows;
 mod schema;
+mod sources;
 mod store;
+mod write;
 mod writer;
 
 pub use check::{Checked, check};
-pub use dead_letters::DeadLetters;
+pub use clock::System;
 pub use directory::OpenError;
 pub use engine::{Engine, Stats};
+pub use events::EngineEvents;
+pub use leases::EngineLeases;
 pub use options::{Channel, Observer, Options, QueueOptions, Sending};
-pub use queues::{Requests, Scheduler, Submissions};
+pub use queues::EngineQueues;
+pub use records::EngineRecords;
 pub use recovery::Recovered;
+pub use sources::{DeadLetters, Requests, Scheduler, Submissions};
+pub use store::EngineStore;

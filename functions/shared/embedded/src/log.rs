@@ -6,51 +6,10 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use domain::id::OrderId;
-use domain::message::{CloudEvent, Command, Priority};
-use domain::order::Order;
-use domain::ports::{DeadLetterRecord, PortError};
-use domain::task::Task;
-use domain::time::Timestamp;
-use domain::trace::TraceParent;
+use domain::ports::PortError;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
-use crate::dead_letters::Burial;
-use crate::records::RecordWrite;
-
-/// One thing to write.
-#[derive(Debug)]
-pub(crate) enum Write {
-    /// A version of a task, with its order when it is the first. `indexed`: a column that an index uses has changed.
-    Task { task: Arc<Task>, order: Option<Arc<Order>>, indexed: bool },
-    /// A submission message, and the span that sent it, which is not on disk.
-    Accept { message_id: i64, order: Order, parent: Option<TraceParent> },
-    /// A submission message that was handled.
-    Remove { message_id: i64, order_id: Option<OrderId> },
-    /// A command on the scheduler queue. `not_before` is `visible_at` on the clock that a restart leaves alone.
-    Command {
-        message_id: i64,
-        command: Command,
-        priority: Priority,
-        visible_at: Option<Instant>,
-        not_before: Timestamp,
-    },
-    /// A command that was handled.
-    RemoveCommand { message_id: i64 },
-    /// A message that no handler could deal with.
-    Bury(Burial),
-    /// A dead letter that was settled.
-    RemoveDeadLetter { dead_letter_id: i64 },
-    /// What became of a dead letter.
-    DeadLetterRecord(DeadLetterRecord),
-    /// A published event.
-    Event(CloudEvent),
-    /// A versioned record of any kind, if its condition holds.
-    Record(RecordWrite),
-    /// Nothing: it only takes everything before it to the disk.
-    Barrier,
-}
+use crate::write::Write;
 
 /// Whether anybody waits for a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

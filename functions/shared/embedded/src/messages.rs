@@ -6,7 +6,7 @@ use domain::time::Timestamp;
 use rusqlite::{Connection, params};
 
 use crate::priorities;
-use crate::writer::json;
+use crate::rows::json;
 
 /// Writes a submission message. True when its order is not stored yet.
 pub(crate) fn accept(connection: &Connection, message_id: i64, order: &Order) -> rusqlite::Result<bool> {

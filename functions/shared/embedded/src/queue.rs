@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use crate::clock::later;
-use crate::core::lock;
+use crate::lock::lock;
 use crate::options::QueueOptions;
 use crate::priorities::PriorityQueues;
 

@@ -1,22 +1,23 @@
-//! The queues between the functions, and their receiving ends.
+//! The queues between the functions, as they are sent to.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX};
-use domain::message::{Command, Delivery, Priority, Receipt, Request, SchedulerMessage};
+use domain::message::{Command, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, Environment, PortError, Queues, Source, SourceQueue};
+use domain::ports::{DeadLetter, Environment, PortError, Queues, SourceQueue};
 use domain::trace;
 use rusqlite::Connection;
-use serde::Serialize;
 
-use crate::core::{State, lock};
-use crate::dead_letters::{self, DeadLetters};
-use crate::engine::Engine;
-use crate::log::{Urgency, Write};
+use crate::clock::System;
+use crate::core::{Core, State};
+use crate::dead_letters;
+use crate::lock::lock;
+use crate::log::Urgency;
 use crate::options::{Options, QueueOptions};
-use crate::queue::{Queue, Received, delayed};
+use crate::queue::{Queue, delayed};
+use crate::write::Write;
 
 /// All queues.
 #[derive(Debug)]
@@ -81,12 +82,25 @@ impl AllQueues {
     }
 }
 
-impl Queues for Engine {
+/// The queues between the functions.
+#[derive(Debug)]
+pub struct EngineQueues {
+    core: Arc<Core>,
+    all: Arc<AllQueues>,
+}
+
+impl EngineQueues {
+    pub(crate) const fn new(core: Arc<Core>, all: Arc<AllQueues>) -> Self {
+        Self { core, all }
+    }
+}
+
+impl Queues for EngineQueues {
     async fn submit(&self, order: Order) -> Result<(), PortError> {
         let order_id = order.order_id;
         let durable = {
-            let State { live, log, .. } = &mut *lock(&self.core().state);
-            let message_id = self.queues().submissions.reserve();
+            let State { live, log, .. } = &mut *lock(&self.core.state);
+            let message_id = self.all.submissions.reserve();
             // It is put into the queue by the writer: nobody may handle what can still be lost.
             let parent = trace::current();
             match log.append(Write::Accept { message_id, order, parent }, Urgency::Awaited) {
@@ -111,7 +125,7 @@ impl Queues for Engine {
             // It follows from nothing that is stored, so it is stored itself.
             SchedulerMessage::Command(command) => self.command(command, priority, delay_ms).await,
             SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => {
-                self.queues().scheduler.push(message, priority, delay_ms);
+                self.all.scheduler.push(message, priority, delay_ms);
                 Ok(())
             }
         }
@@ -119,133 +133,24 @@ impl Queues for Engine {
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
         let priority = request.priority;
-        self.queues().agent(agent).push(request, priority, 0);
+        self.all.agent(agent).push(request, priority, 0);
         Ok(())
     }
 
     async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
         // A delivery that is not the message's last has nothing to hide: the later one decides.
-        self.queues().agent(agent).hide(receipt, delay_ms.min(COMPLETE_WITHIN_MS_MAX));
+        self.all.agent(agent).hide(receipt, delay_ms.min(COMPLETE_WITHIN_MS_MAX));
         Ok(())
     }
 }
 
-impl Engine {
-    /// The receiving end of the submission queue.
-    #[must_use]
-    pub fn submissions(&self) -> Submissions {
-        Submissions(self.clone())
-    }
-
-    /// The receiving end of the scheduler queue.
-    #[must_use]
-    pub fn scheduler(&self) -> Scheduler {
-        Scheduler(self.clone())
-    }
-
-    /// The receiving end of an agent's queue.
-    #[must_use]
-    pub fn requests(&self, agent: &str) -> Requests {
-        Requests { engine: self.clone(), agent: agent.into(), queue: self.queues().agent(agent) }
-    }
-
-    /// The receiving end of the dead letters of all queues.
-    #[must_use]
-    pub fn dead_letters(&self) -> DeadLetters {
-        DeadLetters(self.clone())
-    }
-
+impl EngineQueues {
     async fn command(&self, command: Command, priority: Priority, delay_ms: u64) -> Result<(), PortError> {
-        let message_id = self.queues().scheduler.reserve();
-        let not_before = self.now().plus_ms(delay_ms);
+        let message_id = self.all.scheduler.reserve();
+        let not_before = System.now().plus_ms(delay_ms);
         // As with submissions, the writer puts it into the queue.
         let write = Write::Command { message_id, command, priority, visible_at: delayed(delay_ms), not_before };
-        let durable = lock(&self.core().state).log.append_awaited(write);
+        let durable = lock(&self.core.state).log.append_awaited(write);
         durable.reached("queues.to_scheduler").await
-    }
-}
-
-/// The receiving end of the submission queue.
-#[derive(Debug, Clone)]
-pub struct Submissions(pub(crate) Engine);
-
-/// The receiving end of the scheduler queue.
-#[derive(Debug, Clone)]
-pub struct Scheduler(pub(crate) Engine);
-
-/// The receiving end of the queue of one agent.
-#[derive(Debug, Clone)]
-pub struct Requests {
-    engine: Engine,
-    agent: Arc<str>,
-    queue: Arc<Queue<Request>>,
-}
-
-impl Source<Order> for Submissions {
-    async fn receive(&self, limit: usize) -> Vec<Delivery<Order>> {
-        loop {
-            match self.0.queues().submissions.receive(limit).await {
-                Received::Deliveries(deliveries) => return deliveries,
-                Received::Dead(dead) => self.0.bury_submission(&dead),
-            }
-        }
-    }
-
-    async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
-        // Under the lock of the log: a transaction that fails voids the receipts in the same moment in which it forgets
-        // what was queued.
-        let log = &mut lock(&self.0.core().state).log;
-        for receipt in &receipts {
-            if let Some((message_id, body)) = self.0.queues().submissions.leave(receipt) {
-                let remove = Write::Remove { message_id, order_id: body.ok().map(|order| order.order_id) };
-                log.append(remove, Urgency::Lazy).map_err(|error| PortError::unavailable("source.delete", error))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Source<SchedulerMessage> for Scheduler {
-    async fn receive(&self, limit: usize) -> Vec<Delivery<SchedulerMessage>> {
-        receive(&self.0, &SourceQueue::Scheduler, &self.0.queues().scheduler, limit).await
-    }
-
-    async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
-        for receipt in &receipts {
-            if let Some(message_id) = self.0.queues().scheduler.delete(receipt) {
-                let write = Write::RemoveCommand { message_id };
-                let queued = lock(&self.0.core().state).log.append(write, Urgency::Lazy);
-                queued.map_err(|error| PortError::unavailable("source.delete", error))?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Source<Request> for Requests {
-    async fn receive(&self, limit: usize) -> Vec<Delivery<Request>> {
-        receive(&self.engine, &SourceQueue::Agent(self.agent.clone()), &self.queue, limit).await
-    }
-
-    async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
-        for receipt in &receipts {
-            // None of them is on disk, so nothing is left to do.
-            let _ = self.queue.delete(receipt);
-        }
-        Ok(())
-    }
-}
-
-async fn receive<M: Clone + Serialize>(
-    engine: &Engine,
-    name: &SourceQueue,
-    queue: &Queue<M>,
-    limit: usize,
-) -> Vec<Delivery<M>> {
-    loop {
-        match queue.receive(limit).await {
-            Received::Deliveries(deliveries) => return deliveries,
-            Received::Dead(dead) => engine.bury_message(name.clone(), &dead),
-        }
     }
 }

@@ -1,17 +1,20 @@
-//! Versioned records of all kinds, on disk only. The writer decides their conditions, since it alone knows the stored
-//! version. A kind needs no more here than its table.
+//! Versioned records of all kinds. The writer decides their conditions, since it alone knows the stored version. A kind
+//! needs no more here than its table.
+//!
+//! Records are read from disk. The health of services is also in memory, so that a call of an agent waits for no read.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 use domain::ports::{Commit, Listed, PortError, Record, RecordKind, Records, Seen, sorted, surplus};
 use domain::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::core::lock;
-use crate::engine::Engine;
-use crate::log::Write;
+use crate::core::Core;
+use crate::lock::lock;
 use crate::rows::{self, ReadError};
+use crate::write::{FindKeys, RecordWrite, Write};
 
 /// Expired records that go with each one that is written. More than one, so that they go faster than they come.
 const CLEANED_MAX: u32 = 4;
@@ -37,28 +40,56 @@ const fn table(kind: RecordKind) -> Table {
     }
 }
 
-/// Finds the keys of some records of a kind.
-type FindKeys = fn(&Connection) -> rusqlite::Result<Vec<String>>;
+/// The kind that is also kept in memory: an agent asks for it while a call waits.
+const KEPT: RecordKind = RecordKind::Service;
 
-/// A conditional write of a record.
+/// The versioned records, and the records of dead letters.
 #[derive(Debug)]
-pub(crate) struct RecordWrite {
-    kind: RecordKind,
-    key: String,
-    seen: Seen,
-    version: u64,
-    expires_at: Option<Timestamp>,
-    body: String,
-    /// Finds the records that are surplus after this write, where it may make one so.
-    surplus: Option<FindKeys>,
-    /// The outcome of the condition, valid once the write is durable.
-    is_conflict: Arc<AtomicBool>,
+pub struct EngineRecords {
+    pub(crate) core: Arc<Core>,
+    kept: Arc<Kept>,
 }
 
-impl Records for Engine {
+impl EngineRecords {
+    pub(crate) const fn new(core: Arc<Core>, kept: Arc<Kept>) -> Self {
+        Self { core, kept }
+    }
+}
+
+/// The records of the kind [`KEPT`], by their keys, as they are on disk. The writer brings them up to date.
+#[derive(Debug)]
+pub(crate) struct Kept(Mutex<BTreeMap<String, Arc<str>>>);
+
+impl Kept {
+    /// What is on disk.
+    pub(crate) fn load(connection: &Connection) -> rusqlite::Result<Self> {
+        let Table { name, key, .. } = table(KEPT);
+        let mut statement = connection.prepare(&format!("SELECT {key}, body FROM {name}"))?;
+        let bodies = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(Self(Mutex::new(bodies.collect::<rusqlite::Result<_>>()?)))
+    }
+
+    /// This write is durable.
+    pub(crate) fn written(&self, write: RecordWrite) {
+        let RecordWrite { kind, key, body, is_conflict, .. } = write;
+        if kind == KEPT && !is_conflict.load(Relaxed) {
+            lock(&self.0).insert(key, body.into());
+        }
+    }
+
+    fn get<R: Record>(&self, key: &str) -> Result<Option<R>, ReadError> {
+        let body = lock(&self.0).get(key).cloned();
+        body.map(|body| parsed(&body)).transpose()
+    }
+}
+
+impl Records for EngineRecords {
     async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
+        if R::KIND == KEPT {
+            return self.kept.get(key).map_err(|error| error.of(R::KIND.get()));
+        }
         let key = key.to_owned();
-        self.core().readers.read(R::KIND.get(), move |connection| read(connection, &key)).await
+        self.core.readers.read(R::KIND.get(), move |connection| read(connection, &key)).await
     }
 
     async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
@@ -75,14 +106,14 @@ impl Records for Engine {
             surplus: record.is_over().then_some(surplus_of::<R> as FindKeys),
             is_conflict: is_conflict.clone(),
         };
-        let durable = lock(&self.core().state).log.append_awaited(Write::Record(write));
+        let durable = lock(&self.core.state).log.append_awaited(Write::Record(write));
         durable.reached(operation).await?;
         Ok(if is_conflict.load(Relaxed) { Commit::Conflict } else { Commit::Committed })
     }
 
     async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
         let list = move |connection: &Connection| Ok(sorted(all(connection)?, limit));
-        self.core().readers.read(R::KIND.list(), list).await
+        self.core.readers.read(R::KIND.list(), list).await
     }
 }
 
@@ -92,8 +123,11 @@ fn read<R: Record>(connection: &Connection, key: &str) -> Result<Option<R>, Read
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query([key])?;
     let Some(row) = rows.next()? else { return Ok(None) };
-    let record = serde_json::from_str(rows::text(row, 0)?);
-    record.map(Some).map_err(|error| ReadError::corrupt(table.record, &error))
+    parsed(rows::text(row, 0)?).map(Some)
+}
+
+fn parsed<R: Record>(body: &str) -> Result<R, ReadError> {
+    serde_json::from_str(body).map_err(|error| ReadError::corrupt(table(R::KIND).record, &error))
 }
 
 /// All records of a kind. One of an unknown form is left out, so that the others are seen.

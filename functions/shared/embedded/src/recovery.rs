@@ -9,9 +9,11 @@ use domain::ports::{Environment, PortError};
 use domain::time::Timestamp;
 use rusqlite::Connection;
 
-use crate::core::{State, lock};
+use crate::clock::System;
+use crate::core::State;
 use crate::dead_letters;
 use crate::engine::Engine;
+use crate::lock::lock;
 use crate::priorities;
 use crate::queue::{Arrival, delayed};
 use crate::rows::{self, ReadError};
@@ -45,7 +47,7 @@ impl Engine {
             let submissions = engine.recover_submissions(connection)?;
             let commands = engine.recover_commands(connection)?;
             let wakes = engine.recover_wakes(connection)?;
-            let dead_letters = &engine.queues().dead_letters;
+            let dead_letters = &engine.all_queues().dead_letters;
             let dead_letters =
                 dead_letters::load(connection, DELIVERED_BEFORE, |dead_letter| dead_letters.put(dead_letter))?;
             Ok(Recovered { submissions, wakes, commands, dead_letters })
@@ -64,7 +66,7 @@ impl Engine {
                 self.vouch_for(order_id, &body);
             }
             let priority = body.as_ref().map_or(Priority::Normal, |order| order.priority.unwrap_or_default());
-            self.queues().submissions.put(again(row.get(0)?, body, priority, true));
+            self.all_queues().submissions.put(again(row.get(0)?, body, priority, true));
             count += 1;
         }
         Ok(count)
@@ -82,12 +84,12 @@ impl Engine {
         let mut statement =
             connection.prepare("SELECT message_id, lane, not_before, body FROM commands ORDER BY message_id")?;
         let mut rows = statement.query([])?;
-        let (mut count, now) = (0, self.now());
+        let (mut count, now) = (0, System.now());
         while let Some(row) = rows.next()? {
             let (message_id, priority) = (row.get(0)?, priorities::named(rows::text(row, 1)?));
             let delay_ms = now.ms_until(Timestamp::from_epoch_ms(row.get(2)?)).min(DELAY_MS_MAX);
             let body = decode::<SchedulerMessage>(rows::text(row, 3)?.as_bytes());
-            self.queues()
+            self.all_queues()
                 .scheduler
                 .put(Arrival { visible_at: delayed(delay_ms), ..again(message_id, body, priority, true) });
             count += 1;
@@ -105,7 +107,7 @@ impl Engine {
         while let Some(row) = rows.next()? {
             let wake = Wake { order_id: rows::order_id(row, 0)?, hops: 0 };
             let priority = priorities::named(rows::text(row, 1)?);
-            let queue = &self.queues().scheduler;
+            let queue = &self.all_queues().scheduler;
             queue.put(again(queue.reserve(), Ok(SchedulerMessage::Wake(wake)), priority, false));
             count += 1;
         }

@@ -1,4 +1,4 @@
-//! Orders and tasks as rows, read.
+//! Values in columns: orders and tasks read, and any value as the JSON that is stored.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use domain::task::Task;
 use domain::time::Timestamp;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
+use serde::Serialize;
 
 use crate::priorities;
 
@@ -89,4 +90,9 @@ pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, ReadE
             Err(ReadError::corrupt("a text", &"it is no text"))
         }
     }
+}
+
+/// A value as it is stored.
+pub(crate) fn json(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }

@@ -8,53 +8,78 @@ use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 use tokio::select;
+use tokio::sync::watch;
 use tokio::time::timeout_at;
 
 use crate::clock::later;
 use crate::core::Core;
-use crate::engine::Engine;
 use crate::index;
 use crate::live::{Entry, Seen, Settling};
-use crate::log::{Durable, Log, Urgency, Write};
+use crate::log::{Durable, Log, Urgency};
 use crate::rows::Stored;
+use crate::write::Write;
 
 /// How long a reader waits for an order that was accepted and is not stored yet, in milliseconds.
 const ARRIVAL_MS: u64 = 2_000;
 
-impl Store for Engine {
+/// The order database and the state store.
+#[derive(Debug)]
+pub struct EngineStore {
+    core: Arc<Core>,
+    waits_ended: watch::Sender<bool>,
+}
+
+impl EngineStore {
+    pub(crate) fn new(core: Arc<Core>) -> Self {
+        Self { core, waits_ended: watch::Sender::new(false) }
+    }
+
+    /// Ends every wait for an order to be settled, now and later.
+    pub(crate) fn end_waits(&self) {
+        self.waits_ended.send_replace(true);
+    }
+
+    /// Returns once waits have to end.
+    async fn waits_ended(&self) {
+        // The sender lives as long as this store.
+        let _ = self.waits_ended.subscribe().wait_for(|ended| *ended).await;
+    }
+}
+
+impl Store for EngineStore {
     async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
         let order_id = order.order_id;
         let insert = move |entry: &mut Entry, log: &mut Log| insert(entry, log, order.into(), task.into());
-        let (inserted, durable) = self.core().with("store.insert", order_id, insert).await?;
+        let (inserted, durable) = self.core.with("store.insert", order_id, insert).await?;
         durable.reached("store.insert").await?;
         Ok(inserted)
     }
 
     async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
-        read(self.core(), "store.order", order_id, Entry::see_order).await
+        read(&self.core, "store.order", order_id, Entry::see_order).await
     }
 
     async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
-        read(self.core(), "store.task", order_id, Entry::see_task).await
+        read(&self.core, "store.task", order_id, Entry::see_task).await
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
         let version_before = before.version;
         let commit = move |entry: &mut Entry, log: &mut Log| commit(entry, log, version_before, after);
-        let (commit, durable) = self.core().with("store.commit", before.order_id, commit).await?;
+        let (commit, durable) = self.core.with("store.commit", before.order_id, commit).await?;
         durable.reached("store.commit").await?;
         Ok(commit)
     }
 
     async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
         let due = move |connection: &rusqlite::Connection| index::due(connection, shard, now, after, limit);
-        self.core().readers.read("store.due", due).await
+        self.core.readers.read("store.due", due).await
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
         let before = after.map(|cursor| index::place(cursor, state).ok_or(ListError::Cursor)).transpose()?;
         let list = move |connection: &rusqlite::Connection| index::list(connection, state, before, limit);
-        Ok(self.core().readers.read("store.list", list).await?)
+        Ok(self.core.readers.read("store.list", list).await?)
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
@@ -64,7 +89,7 @@ impl Store for Engine {
         let until = later(wait_ms);
         loop {
             let settling = |entry: &mut Entry, log: &mut Log| entry.see_settled(log);
-            match self.core().with("store.settled", order_id, settling).await? {
+            match self.core.with("store.settled", order_id, settling).await? {
                 Settling::Now(task) => return Ok(Some(task)),
                 Settling::Absent => return Ok(None),
                 Settling::Later(settled) => select! {

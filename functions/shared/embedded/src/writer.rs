@@ -13,15 +13,19 @@ use domain::ports::DeadLetter;
 use domain::task::Task;
 use domain::time::Timestamp;
 use rusqlite::{Connection, params};
-use serde::Serialize;
 
 use crate::clock::instant;
-use crate::core::{Core, State, lock};
+use crate::core::{Core, State};
 use crate::directory::Directory;
-use crate::log::{Queued, Urgency, Write, WriteError};
+use crate::lock::lock;
+use crate::log::{Queued, Urgency, WriteError};
 use crate::options::Options;
 use crate::queue::Arrival;
-use crate::{dead_letters, messages, priorities};
+use crate::queues::AllQueues;
+use crate::records::Kept;
+use crate::rows::json;
+use crate::write::Write;
+use crate::{dead_letter_records, dead_letters, messages, priorities};
 
 /// Writes in one transaction.
 const BATCH_MAX: usize = 4_096;
@@ -32,6 +36,8 @@ const REDELIVERY_MS: u64 = 1_000;
 #[derive(Debug)]
 pub(crate) struct Writer {
     core: Arc<Core>,
+    queues: Arc<AllQueues>,
+    kept: Arc<Kept>,
     connection: Connection,
     receiver: Receiver<Queued>,
     /// Let go of when the last write is done.
@@ -44,6 +50,8 @@ pub(crate) struct Writer {
 impl Writer {
     pub(crate) fn new(
         core: Arc<Core>,
+        queues: Arc<AllQueues>,
+        kept: Arc<Kept>,
         connection: Connection,
         receiver: Receiver<Queued>,
         directory: Directory,
@@ -51,7 +59,7 @@ impl Writer {
     ) -> Self {
         let events_max = i64::try_from(options.events_max).unwrap_or(i64::MAX);
         let lazy = Duration::from_millis(options.lazy_ms);
-        Self { core, connection, receiver, _directory: directory, events_max, lazy }
+        Self { core, queues, kept, connection, receiver, _directory: directory, events_max, lazy }
     }
 
     /// Writes until the log is closed and everything in it is written.
@@ -114,7 +122,7 @@ impl Writer {
                 Write::RemoveCommand { message_id } => messages::remove_command(&transaction, *message_id)?,
                 Write::Bury(burial) => found.dead_letters.extend(burial.write(&transaction)?),
                 Write::RemoveDeadLetter { dead_letter_id } => dead_letters::remove(&transaction, *dead_letter_id)?,
-                Write::DeadLetterRecord(settled) => crate::dead_letter_records::write(&transaction, settled)?,
+                Write::DeadLetterRecord(settled) => dead_letter_records::write(&transaction, settled)?,
                 Write::Event(event) => publish(&transaction, event, self.events_max)?,
                 Write::Record(record) => record.apply(&transaction)?,
                 Write::Barrier => {}
@@ -126,7 +134,7 @@ impl Writer {
 
     /// A batch is durable: what follows from that in memory, and then the answers.
     fn committed(&self, batch: Vec<Queued>, found: Found) {
-        let Core { counters, queues, .. } = &*self.core;
+        let (counters, queues) = (&self.core.counters, &*self.queues);
         counters.transactions.fetch_add(1, Relaxed);
         counters.writes.fetch_add(batch.len() as u64, Relaxed);
         let waiters = {
@@ -154,7 +162,8 @@ impl Writer {
                         burial.submission_of().into_iter().for_each(|order_id| live.submission_over(order_id, log));
                     }
                     Write::RemoveDeadLetter { dead_letter_id } => queues.dead_letters.finish(dead_letter_id),
-                    Write::DeadLetterRecord(_) | Write::Event(_) | Write::Record(_) | Write::Barrier => {}
+                    Write::Record(record) => self.kept.written(record),
+                    Write::DeadLetterRecord(_) | Write::Event(_) | Write::Barrier => {}
                 }
             }
             found.dead_letters.into_iter().for_each(|dead_letter| queues.dead_letters.put(dead_letter));
@@ -178,7 +187,7 @@ impl Writer {
                     live.submission_over(order.order_id, log);
                 }
             }
-            self.core.queues.not_written(REDELIVERY_MS);
+            self.queues.not_written(REDELIVERY_MS);
             waiters
         };
         waiters.tell();
@@ -263,9 +272,4 @@ fn publish(connection: &Connection, event: &CloudEvent, events_max: i64) -> rusq
     let newest_to_go = connection.last_insert_rowid().saturating_sub(events_max);
     connection.prepare_cached("DELETE FROM events WHERE seq <= ?1")?.execute([newest_to_go])?;
     Ok(())
-}
-
-/// A value as it is stored.
-pub(crate) fn json(value: &impl Serialize) -> rusqlite::Result<String> {
-    serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }

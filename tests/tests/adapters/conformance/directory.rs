@@ -1,6 +1,6 @@
 //! The one-machine engine and its data directory: one owner, and a clear word when it cannot be used.
 
-use domain::ports::{PortErrorKind, Queues, Store};
+use domain::ports::{HasQueues, HasStore, PortErrorKind, Queues, Store};
 use embedded::{Engine, OpenError, Options};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -35,8 +35,8 @@ async fn a_closed_engine_takes_nothing_more() {
     let directory = directory();
     let engine = open(&directory);
     engine.close().await.unwrap();
-    assert_eq!(engine.submit(order(1)).await.unwrap_err().kind, PortErrorKind::Unavailable);
-    assert_eq!(engine.insert(order(1), task(&order(1))).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(engine.queues().submit(order(1)).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(engine.store().insert(order(1), task(&order(1))).await.unwrap_err().kind, PortErrorKind::Unavailable);
     engine.close().await.unwrap();
 }
 

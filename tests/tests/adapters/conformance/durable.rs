@@ -10,8 +10,8 @@ use domain::bulk::Job;
 use domain::message::{Priority, SchedulerMessage, decode};
 use domain::order::Order;
 use domain::ports::{
-    Commit, DeadLetter, DeadLetterRecords, Events, Memo, PortErrorKind, Queues, Records, Seen, Source, SourceQueue,
-    Store,
+    Commit, DeadLetter, DeadLetterRecords, Events, HasDeadLetterRecords, HasEvents, HasQueues, HasRecords, HasStore,
+    Memo, PortErrorKind, Queues, Records, Seen, Source, SourceQueue, Store,
 };
 use embedded::{Channel, Engine, Options, QueueOptions, Recovered};
 use futures_util::FutureExt;
@@ -74,9 +74,9 @@ async fn let_die<M>(source: &impl Source<M>) {
 async fn a_command_survives_a_kill_until_it_is_handled() {
     let directory = directory();
     let engine = open(&directory, options());
-    engine.to_scheduler(command(1), Priority::High, 0).await.unwrap();
-    engine.to_scheduler(command(2), Priority::Normal, 0).await.unwrap();
-    engine.to_scheduler(wake(3), Priority::Normal, 0).await.unwrap();
+    engine.queues().to_scheduler(command(1), Priority::High, 0).await.unwrap();
+    engine.queues().to_scheduler(command(2), Priority::Normal, 0).await.unwrap();
+    engine.queues().to_scheduler(wake(3), Priority::Normal, 0).await.unwrap();
     drop(engine);
 
     let (engine, recovered) = reopened(&directory, options()).await;
@@ -90,8 +90,8 @@ async fn a_command_survives_a_kill_until_it_is_handled() {
     let (engine, recovered) = reopened(&directory, options()).await;
     assert_eq!(recovered.commands, 1);
     // The ids of messages go on behind those on disk.
-    engine.to_scheduler(wake(4), Priority::Normal, 0).await.unwrap();
-    engine.to_scheduler(command(5), Priority::Normal, 0).await.unwrap();
+    engine.queues().to_scheduler(wake(4), Priority::Normal, 0).await.unwrap();
+    engine.queues().to_scheduler(command(5), Priority::Normal, 0).await.unwrap();
     let rest = engine.scheduler().receive(10).await;
     let bodies: Vec<_> = rest.iter().map(|delivery| delivery.body.clone().unwrap()).collect();
     assert_eq!(bodies, [command(2), wake(4), command(5)]);
@@ -104,7 +104,7 @@ async fn a_command_survives_a_kill_until_it_is_handled() {
 async fn a_command_that_waits_goes_on_waiting_after_a_restart() {
     let directory = directory();
     let engine = open(&directory, options());
-    engine.to_scheduler(command(1), Priority::Normal, 600_000).await.unwrap();
+    engine.queues().to_scheduler(command(1), Priority::Normal, 600_000).await.unwrap();
     drop(engine);
     let (engine, recovered) = reopened(&directory, options()).await;
     assert_eq!(recovered.commands, 1);
@@ -119,7 +119,7 @@ async fn a_command_is_not_delivered_before_it_is_durable() {
     let engine = open(&directory, Options { busy_ms: 60_000, ..options() });
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let mut sent = Box::pin(engine.to_scheduler(command(1), Priority::Normal, 0));
+    let mut sent = Box::pin(engine.queues().to_scheduler(command(1), Priority::Normal, 0));
     assert!((&mut sent).now_or_never().is_none());
     assert!(is_empty(&engine.scheduler()));
     other.execute_batch("COMMIT").unwrap();
@@ -131,12 +131,12 @@ async fn a_command_is_not_delivered_before_it_is_durable() {
 async fn a_command_that_could_not_be_written_is_refused_and_one_whose_deletion_is_lost_comes_again() {
     let directory = directory();
     let engine = open(&directory, options());
-    engine.to_scheduler(command(1), Priority::Normal, 0).await.unwrap();
+    engine.queues().to_scheduler(command(1), Priority::Normal, 0).await.unwrap();
     let handled = engine.scheduler().receive(10).await;
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     engine.scheduler().delete(receipts(&handled)).await.unwrap();
-    let refused = engine.to_scheduler(command(2), Priority::Normal, 0).await.unwrap_err();
+    let refused = engine.queues().to_scheduler(command(2), Priority::Normal, 0).await.unwrap_err();
     other.execute_batch("COMMIT").unwrap();
     assert_eq!((refused.operation, refused.kind), ("queues.to_scheduler", PortErrorKind::Unavailable));
     let again = engine.scheduler().receive(10).await;
@@ -149,7 +149,7 @@ async fn a_command_that_could_not_be_written_is_refused_and_one_whose_deletion_i
 /// The dead letters, by the names of their queues. They stay where they are.
 async fn dead_letters(engine: &Engine) -> Vec<DeadLetter> {
     // Their writes are queued before this one.
-    engine.publish(event(9)).await.unwrap();
+    engine.events().publish(event(9)).await.unwrap();
     let deliveries = engine.dead_letters().receive(10).await;
     let mut dead_letters: Vec<_> = deliveries.into_iter().map(|delivery| delivery.body.unwrap()).collect();
     dead_letters.sort_by_key(|dead_letter| format!("{:?}", dead_letter.queue));
@@ -160,9 +160,9 @@ async fn dead_letters(engine: &Engine) -> Vec<DeadLetter> {
 async fn dead_letters_are_delivered_again_after_a_restart_until_they_are_deleted() {
     let directory = directory();
     let engine = open(&directory, deadly());
-    engine.submit(order(1)).await.unwrap();
-    engine.to_scheduler(command(2), Priority::Normal, 0).await.unwrap();
-    engine.to_agent("payment", request(3)).await.unwrap();
+    engine.queues().submit(order(1)).await.unwrap();
+    engine.queues().to_scheduler(command(2), Priority::Normal, 0).await.unwrap();
+    engine.queues().to_agent("payment", request(3)).await.unwrap();
     let_die(&engine.submissions()).await;
     let_die(&engine.scheduler()).await;
     let_die(&engine.requests("payment")).await;
@@ -193,14 +193,14 @@ async fn a_message_whose_way_to_the_dead_letters_fails_is_not_lost() {
     let directory = directory();
     let quick = QueueOptions { visibility_ms: 0, ..ONCE };
     let engine = open(&directory, Options { requests: quick, ..deadly() });
-    engine.to_agent("payment", request(1)).await.unwrap();
+    engine.queues().to_agent("payment", request(1)).await.unwrap();
     let payment = engine.requests("payment");
     assert_eq!(payment.receive(10).await.len(), 1);
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(is_empty(&payment));
     // It is queued behind the burial, and fails with it.
-    engine.publish(event(1)).await.unwrap_err();
+    engine.events().publish(event(1)).await.unwrap_err();
     other.execute_batch("COMMIT").unwrap();
     assert_eq!((engine.stats().requests, engine.stats().dead_letters), (1, 0));
     // It comes back after a while, and is found dead again.
@@ -234,16 +234,16 @@ async fn a_command_that_nobody_can_read_is_a_dead_letter_with_its_body() {
 async fn memos_jobs_and_records_of_dead_letters_survive_a_restart() {
     let directory = directory();
     let engine = open(&directory, options());
-    engine.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap();
-    engine.put(Seen::version(0, NOON), &job("j", 5)).await.unwrap();
-    engine.record(dead_letter(1, 9)).await.unwrap();
+    engine.records().put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap();
+    engine.records().put(Seen::version(0, NOON), &job("j", 5)).await.unwrap();
+    engine.dead_letter_records().record(dead_letter(1, 9)).await.unwrap();
     drop(engine);
     let engine = open(&directory, options());
-    assert_eq!(engine.get::<Memo>("k").await.unwrap(), Some(memo("k", 1)));
-    assert_eq!(engine.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Commit::Conflict);
-    assert_eq!(Records::list::<Job>(&engine, usize::MAX).await.unwrap(), [job("j", 5)]);
-    assert_eq!(engine.put(Seen::version(0, NOON), &job("j", 5)).await.unwrap(), Commit::Conflict);
-    assert_eq!(engine.newest(10).await.unwrap(), [dead_letter(1, 9)]);
+    assert_eq!(engine.records().get::<Memo>("k").await.unwrap(), Some(memo("k", 1)));
+    assert_eq!(engine.records().put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Commit::Conflict);
+    assert_eq!(engine.records().list::<Job>(usize::MAX).await.unwrap(), [job("j", 5)]);
+    assert_eq!(engine.records().put(Seen::version(0, NOON), &job("j", 5)).await.unwrap(), Commit::Conflict);
+    assert_eq!(engine.dead_letter_records().newest(10).await.unwrap(), [dead_letter(1, 9)]);
 }
 
 #[tokio::test]
@@ -251,18 +251,18 @@ async fn a_job_is_not_shown_before_it_is_durable_nor_after_it_was_lost() {
     let directory = directory();
     let engine = open(&directory, options());
     let first = job("j", 0);
-    engine.put(Seen::version(0, NOON), &first).await.unwrap();
+    engine.records().put(Seen::version(0, NOON), &first).await.unwrap();
     let second = first.start("somebody", "looks right", NOON).unwrap();
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let mut lost = Box::pin(engine.put(Seen::version(1, NOON), &second));
+    let mut lost = Box::pin(engine.records().put(Seen::version(1, NOON), &second));
     assert!((&mut lost).now_or_never().is_none());
-    assert_eq!(engine.get::<Job>("j").await.unwrap(), Some(first.clone()));
+    assert_eq!(engine.records().get::<Job>("j").await.unwrap(), Some(first.clone()));
     assert_eq!(lost.await.unwrap_err().kind, PortErrorKind::Unavailable);
     other.execute_batch("COMMIT").unwrap();
-    assert_eq!(Records::list::<Job>(&engine, usize::MAX).await.unwrap(), [first]);
-    assert_eq!(engine.put(Seen::version(1, NOON), &second).await.unwrap(), Commit::Committed);
-    assert_eq!(engine.get::<Job>("j").await.unwrap(), Some(second));
+    assert_eq!(engine.records().list::<Job>(usize::MAX).await.unwrap(), [first]);
+    assert_eq!(engine.records().put(Seen::version(1, NOON), &second).await.unwrap(), Commit::Committed);
+    assert_eq!(engine.records().get::<Job>("j").await.unwrap(), Some(second));
 }
 
 #[tokio::test]
@@ -271,10 +271,13 @@ async fn a_memo_that_could_not_be_written_is_not_there() {
     let engine = open(&directory, options());
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    assert_eq!(engine.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(
+        engine.records().put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap_err().kind,
+        PortErrorKind::Unavailable
+    );
     other.execute_batch("COMMIT").unwrap();
-    assert_eq!(engine.get::<Memo>("k").await.unwrap(), None);
-    assert_eq!(engine.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Commit::Committed);
+    assert_eq!(engine.records().get::<Memo>("k").await.unwrap(), None);
+    assert_eq!(engine.records().put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Commit::Committed);
 }
 
 #[tokio::test]
@@ -283,14 +286,15 @@ async fn expired_memos_go_as_others_come() {
     let engine = open(&directory, options());
     let names: Vec<String> = (0..200).map(|n| format!("old-{n}")).collect();
     let answers =
-        join_all(names.iter().map(async |name| engine.put(Seen::version(0, NOON), &memo(name, 1)).await)).await;
+        join_all(names.iter().map(async |name| engine.records().put(Seen::version(0, NOON), &memo(name, 1)).await))
+            .await;
     assert!(answers.iter().all(|answer| matches!(answer, Ok(Commit::Committed))));
     let other = other_program(&directory);
     assert_eq!(count(&other, "SELECT count(*) FROM memos"), 200);
     let later = memo("old-0", 1).expires_at;
     for n in 0..60 {
         let new = Memo { expires_at: later.plus_ms(60_000), ..memo(&format!("new-{n}"), 1) };
-        assert_eq!(engine.put(Seen::version(0, later), &new).await.unwrap(), Commit::Committed);
+        assert_eq!(engine.records().put(Seen::version(0, later), &new).await.unwrap(), Commit::Committed);
     }
     assert_eq!(count(&other, "SELECT count(*) FROM memos"), 60);
 }
@@ -302,8 +306,9 @@ async fn writes_of_memos_share_a_transaction() {
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let names: Vec<String> = (0..50).map(|n| format!("k{n}")).collect();
-    let mut all =
-        Box::pin(join_all(names.iter().map(async |name| engine.put(Seen::version(0, NOON), &memo(name, 1)).await)));
+    let mut all = Box::pin(join_all(
+        names.iter().map(async |name| engine.records().put(Seen::version(0, NOON), &memo(name, 1)).await),
+    ));
     assert!((&mut all).now_or_never().is_none());
     other.execute_batch("COMMIT").unwrap();
     all.await;
@@ -315,13 +320,13 @@ async fn an_order_keeps_its_priority_and_is_woken_in_it_after_a_restart() {
     let directory = directory();
     let engine = open(&directory, options());
     let urgent = Order { priority: Some(Priority::High), ..order(2) };
-    stored(&engine, 1).await;
-    engine.insert(urgent.clone(), task(&urgent)).await.unwrap();
-    engine.submit(order(3)).await.unwrap();
-    engine.submit(Order { priority: Some(Priority::High), ..order(4) }).await.unwrap();
+    stored(engine.store(), 1).await;
+    engine.store().insert(urgent.clone(), task(&urgent)).await.unwrap();
+    engine.queues().submit(order(3)).await.unwrap();
+    engine.queues().submit(Order { priority: Some(Priority::High), ..order(4) }).await.unwrap();
     drop(engine);
     let (engine, _) = reopened(&directory, options()).await;
-    assert_eq!(*engine.order(urgent.order_id).await.unwrap().unwrap(), urgent);
+    assert_eq!(*engine.store().order(urgent.order_id).await.unwrap().unwrap(), urgent);
     let first = engine.scheduler().receive(10).await;
     assert_eq!((first.len(), &first[0].body), (1, &Ok(wake(2))));
     let first = engine.submissions().receive(10).await;
@@ -336,7 +341,7 @@ fn with_channel(channel: Channel) -> Options {
 async fn an_event_that_a_channel_did_not_take_can_be_sent_again() {
     let directory = directory();
     let channel: Channel = Arc::new(|_| Box::pin(async { Err("the shop is closed".into()) }));
-    let failed = open(&directory, with_channel(channel)).notify("shop", event(1)).await.unwrap_err();
+    let failed = open(&directory, with_channel(channel)).events().notify("shop", event(1)).await.unwrap_err();
     assert_eq!((failed.operation, failed.kind), ("events.notify", PortErrorKind::Unavailable));
     assert_eq!(failed.source.unwrap().to_string(), "the shop is closed");
 }
@@ -345,6 +350,6 @@ async fn an_event_that_a_channel_did_not_take_can_be_sent_again() {
 async fn a_channel_that_never_answers_holds_nobody_up() {
     let directory = directory();
     let channel: Channel = Arc::new(|_| Box::pin(pending()));
-    let failed = open(&directory, with_channel(channel)).notify("shop", event(1)).await.unwrap_err();
+    let failed = open(&directory, with_channel(channel)).events().notify("shop", event(1)).await.unwrap_err();
     assert_eq!(failed.kind, PortErrorKind::Unavailable);
 }

@@ -9,7 +9,8 @@ use domain::limits::SHARDS;
 use domain::message::{Delivery, Priority, Receipt, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Commit, Environment, Events, Inserted, PortErrorKind, Queues, Records, Seen, ServiceHealth, Source, Store,
+    Commit, Environment, Events, HasEnvironment, HasEvents, HasQueues, HasRecords, HasStore, Inserted, PortErrorKind,
+    Queues, Records, Seen, ServiceHealth, Source, Store,
 };
 use domain::task::{ProcessState, Task, Watch};
 use embedded::{Engine, Options, QueueOptions, Recovered};
@@ -54,7 +55,7 @@ async fn submission(engine: &Engine) -> (Arc<Task>, Vec<Receipt>) {
     let deliveries = engine.submissions().receive(10).await;
     let [accepted]: [Order; 1] = bodies(&deliveries).try_into().unwrap();
     let first = task(&accepted);
-    assert_eq!(engine.insert(accepted, first.clone()).await.unwrap(), Inserted::New);
+    assert_eq!(engine.store().insert(accepted, first.clone()).await.unwrap(), Inserted::New);
     (Arc::new(first), receipts(&deliveries))
 }
 
@@ -62,29 +63,29 @@ async fn submission(engine: &Engine) -> (Arc<Task>, Vec<Receipt>) {
 async fn what_was_committed_is_there_after_a_drop_without_close() {
     let directory = directory();
     let engine = open(&directory);
-    let first = stored(&engine, 1).await;
-    let second = committed(&engine, &first, next_in(&first, ProcessState::Processing)).await;
-    stored(&engine, 2).await;
+    let first = stored(engine.store(), 1).await;
+    let second = committed(engine.store(), &first, next_in(&first, ProcessState::Processing)).await;
+    stored(engine.store(), 2).await;
     drop(engine);
 
     let engine = open(&directory);
-    assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), second);
-    assert_eq!(*engine.order(first.order_id).await.unwrap().unwrap(), order(1));
-    assert_eq!(engine.insert(order(2), task(&order(2))).await.unwrap(), Inserted::Same);
+    assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), second);
+    assert_eq!(*engine.store().order(first.order_id).await.unwrap().unwrap(), order(1));
+    assert_eq!(engine.store().insert(order(2), task(&order(2))).await.unwrap(), Inserted::Same);
     let other = order_with(2, r#"{"Item":"none"}"#);
-    assert_eq!(engine.insert(other.clone(), task(&other)).await.unwrap(), Inserted::Different);
+    assert_eq!(engine.store().insert(other.clone(), task(&other)).await.unwrap(), Inserted::Different);
     // A write whose answer was lost with the process, tried again, and one that was never sent.
-    assert_eq!(engine.commit(&first, second.clone()).await.unwrap(), Commit::Committed);
-    assert_eq!(engine.commit(&first, next(&first, |task| task.nonce += 9)).await.unwrap(), Commit::Conflict);
-    assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), second);
+    assert_eq!(engine.store().commit(&first, second.clone()).await.unwrap(), Commit::Committed);
+    assert_eq!(engine.store().commit(&first, next(&first, |task| task.nonce += 9)).await.unwrap(), Commit::Conflict);
+    assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), second);
 }
 
 #[tokio::test]
 async fn another_program_can_read_the_tasks_while_the_engine_runs() {
     let directory = directory();
     let engine = open(&directory);
-    let first = stored(&engine, 1).await;
-    committed(&engine, &first, next_in(&first, ProcessState::Processing)).await;
+    let first = stored(engine.store(), 1).await;
+    committed(engine.store(), &first, next_in(&first, ProcessState::Processing)).await;
     let sql = "SELECT process_state || ' ' || json_extract(body, '$.ProcessState') || ' ' || version FROM tasks";
     let seen: String = other_program(&directory).query_row(sql, [], |row| row.get(0)).unwrap();
     assert_eq!(seen, "Processing Processing 2");
@@ -96,16 +97,16 @@ async fn recovery_wakes_what_is_under_way_and_delivers_what_was_accepted() {
     let engine = open(&directory);
     let (mut under_way, mut others) = (Vec::new(), Vec::new());
     for n in 0..5 {
-        under_way.push(stored(&engine, n).await.order_id);
+        under_way.push(stored(engine.store(), n).await.order_id);
     }
     for n in 5..8 {
-        others.push(stored(&engine, n).await);
+        others.push(stored(engine.store(), n).await);
     }
-    committed(&engine, &others[0], next_in(&others[0], ProcessState::Processed)).await;
+    committed(engine.store(), &others[0], next_in(&others[0], ProcessState::Processed)).await;
     let operators = Some(Watch::Error(others[1].order_id.shard(SHARDS)));
-    committed(&engine, &others[1], next(&others[1], |task| task.watch = operators)).await;
-    committed(&engine, &others[2], next_in(&others[2], ProcessState::Compensated)).await;
-    engine.submit(order(9)).await.unwrap();
+    committed(engine.store(), &others[1], next(&others[1], |task| task.watch = operators)).await;
+    committed(engine.store(), &others[2], next_in(&others[2], ProcessState::Compensated)).await;
+    engine.queues().submit(order(9)).await.unwrap();
     engine.close().await.unwrap();
     drop(engine);
 
@@ -128,16 +129,16 @@ async fn recovery_wakes_what_is_under_way_and_delivers_what_was_accepted() {
 async fn a_submission_is_on_disk_until_it_is_deleted() {
     let directory = directory();
     let engine = open(&directory);
-    engine.submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1)).await.unwrap();
     let (first, _) = submission(&engine).await;
     drop(engine);
 
     // The insert is there, and the message comes again.
     let engine = open(&directory);
     assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 1, wakes: 1, ..Recovered::default() });
-    assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), first);
+    assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), first);
     let again = engine.submissions().receive(10).await;
-    assert_eq!(engine.insert(order(1), task(&order(1))).await.unwrap(), Inserted::Same);
+    assert_eq!(engine.store().insert(order(1), task(&order(1))).await.unwrap(), Inserted::Same);
     engine.submissions().delete(receipts(&again)).await.unwrap();
     drop(engine);
 
@@ -149,13 +150,13 @@ async fn a_submission_is_on_disk_until_it_is_deleted() {
 async fn an_order_of_three_steps_costs_five_syncs() {
     let directory = directory();
     let engine = open(&directory);
-    engine.submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1)).await.unwrap();
     let (mut last, receipts) = submission(&engine).await;
     // The claim, two results with the next claim, the end.
     for (n, state) in [ProcessState::Processing; 3].into_iter().chain([ProcessState::Processed]).enumerate() {
-        let before = engine.task(last.order_id).await.unwrap().unwrap();
+        let before = engine.store().task(last.order_id).await.unwrap().unwrap();
         assert_eq!(before, last);
-        last = committed(&engine, &before, next_in(&before, state)).await;
+        last = committed(engine.store(), &before, next_in(&before, state)).await;
         if n == 0 {
             engine.submissions().delete(receipts.clone()).await.unwrap();
         }
@@ -174,14 +175,16 @@ async fn commits_that_arrive_together_share_a_transaction() {
     let engine = Engine::open(directory.path(), Options { busy_ms: 60_000, ..options() }).unwrap();
     let mut tasks = Vec::new();
     for n in 0..ORDERS {
-        tasks.push(stored(&engine, n).await);
+        tasks.push(stored(engine.store(), n).await);
     }
     let before = engine.stats();
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let commits = tasks.into_iter().map(|first| {
         let engine = engine.clone();
-        tokio::spawn(async move { engine.commit(&first, next_in(&first, ProcessState::Processing)).await.unwrap() })
+        tokio::spawn(
+            async move { engine.store().commit(&first, next_in(&first, ProcessState::Processing)).await.unwrap() },
+        )
     });
     let commits: Vec<_> = commits.collect();
     while engine.stats().waiting < ORDERS as usize {
@@ -201,14 +204,14 @@ async fn commits_that_arrive_together_share_a_transaction() {
 async fn a_state_is_not_shown_before_it_is_durable() {
     let directory = directory();
     let engine = Engine::open(directory.path(), Options { busy_ms: 60_000, ..options() }).unwrap();
-    let first = stored(&engine, 1).await;
+    let first = stored(engine.store(), 1).await;
     let second = next_in(&first, ProcessState::Processed);
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let mut commit = Box::pin(engine.commit(&first, second.clone()));
-    let mut repeated = Box::pin(engine.commit(&first, second.clone()));
-    let mut read = Box::pin(engine.task(first.order_id));
-    let mut settled = Box::pin(engine.settled(first.order_id, PATIENT));
+    let mut commit = Box::pin(engine.store().commit(&first, second.clone()));
+    let mut repeated = Box::pin(engine.store().commit(&first, second.clone()));
+    let mut read = Box::pin(engine.store().task(first.order_id));
+    let mut settled = Box::pin(engine.store().settled(first.order_id, PATIENT));
     assert!((&mut commit).now_or_never().is_none());
     assert!((&mut repeated).now_or_never().is_none());
     assert!((&mut read).now_or_never().is_none());
@@ -224,30 +227,34 @@ async fn a_state_is_not_shown_before_it_is_durable() {
 async fn at_a_stop_a_wait_ends_with_the_order_as_it_is() {
     let directory = directory();
     let engine = open(&directory);
-    let first = stored(&engine, 1).await;
-    let mut settled = Box::pin(engine.settled(first.order_id, PATIENT));
+    let first = stored(engine.store(), 1).await;
+    let mut settled = Box::pin(engine.store().settled(first.order_id, PATIENT));
     assert!((&mut settled).now_or_never().is_none());
     engine.end_waits();
     assert_eq!(settled.await.unwrap().unwrap(), first);
-    assert_eq!(engine.settled(first.order_id, PATIENT).await.unwrap().unwrap(), first, "a later wait ends as well");
+    assert_eq!(
+        engine.store().settled(first.order_id, PATIENT).await.unwrap().unwrap(),
+        first,
+        "a later wait ends as well"
+    );
 }
 
 #[tokio::test]
 async fn after_a_failed_transaction_memory_is_what_the_disk_knows() {
     let directory = directory();
     let engine = open(&directory);
-    let first = stored(&engine, 1).await;
+    let first = stored(engine.store(), 1).await;
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let lost = next_in(&first, ProcessState::Processing);
-    assert_eq!(engine.commit(&first, lost.clone()).await.unwrap_err().kind, PortErrorKind::Unavailable);
-    assert_eq!(engine.submit(order(2)).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(engine.store().commit(&first, lost.clone()).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(engine.queues().submit(order(2)).await.unwrap_err().kind, PortErrorKind::Unavailable);
     other.execute_batch("COMMIT").unwrap();
 
-    assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), first);
-    assert_eq!(engine.task(order(2).order_id).await.unwrap(), None);
-    assert_eq!(engine.commit(&first, lost.clone()).await.unwrap(), Commit::Committed);
-    assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), lost);
+    assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), first);
+    assert_eq!(engine.store().task(order(2).order_id).await.unwrap(), None);
+    assert_eq!(engine.store().commit(&first, lost.clone()).await.unwrap(), Commit::Committed);
+    assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), lost);
     assert_eq!(engine.stats().failures, 2);
 }
 
@@ -257,17 +264,17 @@ async fn what_is_queued_behind_a_failed_transaction_fails_with_it() {
     const EVENTS: u32 = 5_000;
     let directory = directory();
     let engine = Engine::open(directory.path(), Options { busy_ms: 1_000, ..options() }).unwrap();
-    let first = stored(&engine, 1).await;
+    let first = stored(engine.store(), 1).await;
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     for n in 0..EVENTS {
-        assert!(engine.publish(event(n)).now_or_never().is_none());
+        assert!(engine.events().publish(event(n)).now_or_never().is_none());
     }
-    let lost = engine.commit(&first, next_in(&first, ProcessState::Processing)).await;
+    let lost = engine.store().commit(&first, next_in(&first, ProcessState::Processing)).await;
     other.execute_batch("COMMIT").unwrap();
     assert_eq!(lost.unwrap_err().kind, PortErrorKind::Unavailable);
     // The next write goes after all that the writer still has.
-    stored(&engine, 2).await;
+    stored(engine.store(), 2).await;
     assert_eq!(count(&other, "SELECT max(version) FROM tasks"), 1);
     assert_eq!(count(&other, "SELECT count(*) FROM events"), 0);
 }
@@ -279,17 +286,17 @@ async fn of_commits_that_meet_at_the_disk_one_wins() {
     let engine = open(&directory);
     let mut tasks = Vec::new();
     for n in 0..ORDERS {
-        tasks.push(stored(&engine, n).await);
+        tasks.push(stored(engine.store(), n).await);
     }
     drop(engine);
 
     let engine = open(&directory);
     for first in tasks {
         let tries: Vec<_> = (1..=4).map(|n| next(&first, |task| task.nonce += n)).collect();
-        let answers = join_all(tries.iter().map(|after| engine.commit(&first, after.clone()))).await;
+        let answers = join_all(tries.iter().map(|after| engine.store().commit(&first, after.clone()))).await;
         let winners = tries.iter().zip(answers).filter(|(_, answer)| matches!(answer, Ok(Commit::Committed)));
         let [winner]: [&Arc<Task>; 1] = winners.map(|(after, _)| after).collect::<Vec<_>>().try_into().unwrap();
-        assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), *winner);
+        assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), *winner);
     }
 }
 
@@ -297,7 +304,7 @@ async fn of_commits_that_meet_at_the_disk_one_wins() {
 async fn a_lost_insert_comes_back(is_deleted_before: bool) {
     let directory = directory();
     let engine = open(&directory);
-    engine.submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1)).await.unwrap();
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let (first, receipts) = submission(&engine).await;
@@ -305,7 +312,7 @@ async fn a_lost_insert_comes_back(is_deleted_before: bool) {
         engine.submissions().delete(receipts.clone()).await.unwrap();
     }
     let claim = next_in(&first, ProcessState::Processing);
-    assert_eq!(engine.commit(&first, claim.clone()).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(engine.store().commit(&first, claim.clone()).await.unwrap_err().kind, PortErrorKind::Unavailable);
     other.execute_batch("COMMIT").unwrap();
     if !is_deleted_before {
         // The handler goes on: it has seen nothing of it.
@@ -313,9 +320,9 @@ async fn a_lost_insert_comes_back(is_deleted_before: bool) {
     }
 
     // Who reads meanwhile waits for the order instead of finding none.
-    let (read, (again, new_receipts)) = join(engine.task(first.order_id), submission(&engine)).await;
+    let (read, (again, new_receipts)) = join(engine.store().task(first.order_id), submission(&engine)).await;
     assert_eq!((read.unwrap().unwrap(), &again), (first.clone(), &first));
-    assert_eq!(engine.commit(&first, claim.clone()).await.unwrap(), Commit::Committed);
+    assert_eq!(engine.store().commit(&first, claim.clone()).await.unwrap(), Commit::Committed);
     engine.submissions().delete(new_receipts).await.unwrap();
     engine.close().await.unwrap();
     assert_eq!(count(&other, "SELECT count(*) FROM messages"), 0);
@@ -336,9 +343,9 @@ async fn a_lost_insert_comes_back_when_the_deletion_is_lost_with_it() {
 async fn who_reads_an_accepted_order_waits_until_it_is_stored() {
     let directory = directory();
     let engine = open(&directory);
-    engine.submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1)).await.unwrap();
     let order_id = order(1).order_id;
-    let reads = join(engine.task(order_id), engine.order(order_id));
+    let reads = join(engine.store().task(order_id), engine.store().order(order_id));
     let ((read_task, read_order), (first, _)) = join(reads, submission(&engine)).await;
     assert_eq!(read_task.unwrap().unwrap(), first);
     assert_eq!(*read_order.unwrap().unwrap(), order(1));
@@ -348,13 +355,13 @@ async fn who_reads_an_accepted_order_waits_until_it_is_stored() {
 async fn who_waits_for_a_submission_that_stores_nothing_finds_nothing() {
     let directory = directory();
     let engine = open(&directory);
-    engine.submit(order(1)).await.unwrap();
+    engine.queues().submit(order(1)).await.unwrap();
     let deliveries = engine.submissions().receive(10).await;
     let refuse = async {
         engine.submissions().delete(receipts(&deliveries)).await.unwrap();
-        stored(&engine, 2).await
+        stored(engine.store(), 2).await
     };
-    let (found, _) = join(engine.settled(order(1).order_id, PATIENT), refuse).await;
+    let (found, _) = join(engine.store().settled(order(1).order_id, PATIENT), refuse).await;
     assert_eq!(found.unwrap(), None);
 }
 
@@ -363,10 +370,10 @@ async fn finished_orders_leave_the_memory() {
     let directory = directory();
     let engine = open(&directory);
     for n in 0..20 {
-        let first = stored(&engine, n).await;
-        let last = committed(&engine, &first, next_in(&first, ProcessState::Processed)).await;
+        let first = stored(engine.store(), n).await;
+        let last = committed(engine.store(), &first, next_in(&first, ProcessState::Processed)).await;
         assert_eq!(engine.stats().live, 0);
-        assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), last);
+        assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), last);
         assert_eq!(engine.stats().live, 0, "a read does not bring it back");
     }
 }
@@ -377,13 +384,13 @@ async fn orders_beyond_the_bound_are_read_from_the_disk_again() {
     let engine = Engine::open(directory.path(), Options { live_max: 8, ..options() }).unwrap();
     let mut tasks = Vec::new();
     for n in 0..40 {
-        tasks.push(stored(&engine, n).await);
+        tasks.push(stored(engine.store(), n).await);
         assert!(engine.stats().live <= 8 + 2, "{:?}", engine.stats());
     }
     for first in &tasks {
-        let second = committed(&engine, first, next_in(first, ProcessState::Processing)).await;
-        assert_eq!(engine.task(first.order_id).await.unwrap().unwrap(), second);
-        assert_eq!(engine.commit(first, next(first, |task| task.nonce += 9)).await.unwrap(), Commit::Conflict);
+        let second = committed(engine.store(), first, next_in(first, ProcessState::Processing)).await;
+        assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), second);
+        assert_eq!(engine.store().commit(first, next(first, |task| task.nonce += 9)).await.unwrap(), Commit::Conflict);
     }
 }
 
@@ -393,9 +400,9 @@ async fn what_nobody_can_handle_is_a_dead_letter_on_disk() {
     let queue = QueueOptions { receives_max: 2, visibility_ms: 1_000 };
     let options = Options { submissions: queue, scheduler: queue, requests: queue, ..options() };
     let engine = Engine::open(directory.path(), options).unwrap();
-    engine.submit(order(1)).await.unwrap();
-    engine.to_scheduler(wake(2), Priority::Normal, 0).await.unwrap();
-    engine.to_agent("payment", request(3)).await.unwrap();
+    engine.queues().submit(order(1)).await.unwrap();
+    engine.queues().to_scheduler(wake(2), Priority::Normal, 0).await.unwrap();
+    engine.queues().to_agent("payment", request(3)).await.unwrap();
     let (submissions, scheduler, requests) = (engine.submissions(), engine.scheduler(), engine.requests("payment"));
     for _ in 0..queue.receives_max {
         assert_eq!(submissions.receive(10).await.len(), 1);
@@ -409,7 +416,7 @@ async fn what_nobody_can_handle_is_a_dead_letter_on_disk() {
     assert!(scheduler.receive(10).now_or_never().is_none());
     assert!(requests.receive(10).now_or_never().is_none());
     // Whatever somebody waits for takes the others along.
-    stored(&engine, 4).await;
+    stored(engine.store(), 4).await;
     let stats = engine.stats();
     assert_eq!((stats.submissions, stats.scheduler, stats.requests, stats.live), (0, 0, 0, 1));
     engine.close().await.unwrap();
@@ -441,7 +448,7 @@ async fn a_published_event_is_on_disk_and_then_shown_and_the_oldest_go() {
     let options = Options { events_max: 3, observer: Some(observer), ..options() };
     let engine = Engine::open(directory.path(), options).unwrap();
     for n in 0..5 {
-        engine.publish(event(n)).await.unwrap();
+        engine.events().publish(event(n)).await.unwrap();
     }
     assert_eq!(*shown.lock().unwrap(), (0..5).map(event).collect::<Vec<_>>());
     let connection = other_program(&directory);
@@ -456,7 +463,37 @@ async fn an_open_breaker_is_still_open_after_a_restart() {
     let directory = directory();
     let engine = open(&directory);
     let open_breaker = tests::conformance::samples::health("payment", 1);
-    assert_eq!(engine.put(Seen::nothing(engine.now()), &open_breaker).await.unwrap(), Commit::Committed);
+    assert_eq!(
+        engine.records().put(Seen::nothing(engine.environment().now()), &open_breaker).await.unwrap(),
+        Commit::Committed
+    );
     drop(engine);
-    assert_eq!(open(&directory).get::<ServiceHealth>("payment").await.unwrap(), Some(open_breaker));
+    assert_eq!(open(&directory).records().get::<ServiceHealth>("payment").await.unwrap(), Some(open_breaker));
+}
+
+#[tokio::test]
+async fn the_health_of_a_service_is_read_from_memory_which_is_as_of_the_latest_durable_write() {
+    let directory = directory();
+    let engine = open(&directory);
+    let health = |version| tests::conformance::samples::health("payment", version);
+    let put = |seen, version| {
+        let (engine, after) = (engine.clone(), health(version));
+        async move { engine.records().put(Seen::version(seen, engine.environment().now()), &after).await }
+    };
+    let known = || async { engine.records().get::<ServiceHealth>("payment").await.unwrap() };
+
+    assert_eq!(put(0, 1).await.unwrap(), Commit::Committed);
+    assert_eq!(put(0, 7).await.unwrap(), Commit::Conflict);
+    assert_eq!(known().await, Some(health(1)), "a conflict changes nothing");
+
+    let other = other_program(&directory);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(put(1, 2).await.unwrap_err().kind, PortErrorKind::Unavailable);
+    other.execute_batch("COMMIT").unwrap();
+    assert_eq!(known().await, Some(health(1)), "neither does a transaction that fails");
+
+    other.execute("UPDATE services SET body = 'gone'", []).unwrap();
+    assert_eq!(known().await, Some(health(1)), "the disk is not asked");
+    assert_eq!(put(1, 2).await.unwrap(), Commit::Committed);
+    assert_eq!(known().await, Some(health(2)));
 }

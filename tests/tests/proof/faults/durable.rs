@@ -7,7 +7,7 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::limits::BATCH_MAX;
 use domain::limits::SHARDS;
-use domain::ports::{Queues, Source, Store};
+use domain::ports::{HasQueues, HasStore, Queues, Source, Store};
 use domain::task::{ProcessState, StepState, Task};
 use domain::workflow::Workflows;
 use embedded::{Engine, Options};
@@ -90,7 +90,7 @@ impl Machine {
                 }
             });
         }
-        let task = engine.settled(order_id, PATIENCE_MS).await.unwrap().expect("the task");
+        let task = engine.store().settled(order_id, PATIENCE_MS).await.unwrap().expect("the task");
         functions.shutdown().await;
         assert_eq!(task.process_state, ProcessState::Processed, "{task:#?}");
         assert!(task.steps.iter().all(|step| (step.attempt, step.failure_count) == (1, 0)), "{task:#?}");
@@ -107,12 +107,12 @@ async fn f03_killed_between_transaction_and_wake_the_stored_order_is_woken_by_th
     let engine = machine.starts().await;
     let order = samples::order(1);
     let order_id = order.order_id;
-    engine.submit(order.clone()).await.unwrap();
+    engine.queues().submit(order.clone()).await.unwrap();
     let first = Task::new(&order, machine.instance.workflows.current(), SHARDS, 1);
-    engine.insert(order, first).await.unwrap();
+    engine.store().insert(order, first).await.unwrap();
     Machine::dies(engine);
     let engine = machine.starts().await;
-    assert_eq!(engine.task(order_id).await.unwrap().unwrap().process_state, ProcessState::Pending);
+    assert_eq!(engine.store().task(order_id).await.unwrap().unwrap().process_state, ProcessState::Pending);
     machine.goes_on(&engine, order_id).await;
 }
 
@@ -122,7 +122,7 @@ async fn f03_killed_after_the_answer_and_before_the_transaction_the_order_is_sto
     let engine = machine.starts().await;
     let order = samples::order(1);
     let order_id = order.order_id;
-    engine.submit(order).await.unwrap();
+    engine.queues().submit(order).await.unwrap();
     Machine::dies(engine);
     let engine = machine.starts().await;
     machine.goes_on(&engine, order_id).await;
@@ -135,7 +135,7 @@ async fn claimed(machine: &Machine) -> (Engine, OrderId) {
     let order_id = order.order_id;
     submission::submit(&engine, &machine.instance, order).await.unwrap();
     machine.schedule(&engine).await;
-    assert_eq!(engine.task(order_id).await.unwrap().unwrap().steps[0].process_state, StepState::Processing);
+    assert_eq!(engine.store().task(order_id).await.unwrap().unwrap().steps[0].process_state, StepState::Processing);
     (engine, order_id)
 }
 
@@ -156,12 +156,12 @@ async fn f20_killed_between_a_replys_write_and_the_next_send_the_next_process_go
     let requests = engine.requests(AGENTS[0]).receive(BATCH_MAX).await;
     assert!(agent::handle(&engine, &machine.agent(AGENTS[0]), requests).await.0.is_empty());
     machine.schedule(&engine).await;
-    let task = engine.task(order_id).await.unwrap().unwrap();
+    let task = engine.store().task(order_id).await.unwrap().unwrap();
     let states: Vec<StepState> = task.steps.iter().map(|step| step.process_state).collect();
     assert_eq!(states, [StepState::Processed, StepState::Processing, StepState::Pending]);
     Machine::dies(engine);
     let engine = machine.starts().await;
-    assert_eq!(*engine.task(order_id).await.unwrap().unwrap(), *task);
+    assert_eq!(*engine.store().task(order_id).await.unwrap().unwrap(), *task);
     machine.goes_on(&engine, order_id).await;
     let calls = machine.remote.called().into_iter().filter(|called| called.step == "reserve-inventory").count();
     assert_eq!(calls, 1, "nobody asks again for what is written down");

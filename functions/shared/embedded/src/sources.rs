@@ -1,0 +1,190 @@
+//! The receiving ends of the queues.
+//!
+//! A message that was delivered too often leaves its queue only when it is on disk as a dead letter; if the write fails
+//! it comes back, and is found dead again. There is no end behind the dead letters: each is delivered until it is deleted.
+
+use std::sync::Arc;
+
+use domain::message::{Delivery, Receipt, Request, SchedulerMessage};
+use domain::order::Order;
+use domain::ports::{DeadLetter, Environment, PortError, Source, SourceQueue};
+use serde::Serialize;
+
+use crate::clock::System;
+use crate::core::State;
+use crate::engine::Engine;
+use crate::lock::lock;
+use crate::log::Urgency;
+use crate::queue::{Dead, Queue, Received};
+use crate::write::{Burial, Remains, Write};
+
+impl Engine {
+    /// The receiving end of the submission queue.
+    #[must_use]
+    pub fn submissions(&self) -> Submissions {
+        Submissions(self.clone())
+    }
+
+    /// The receiving end of the scheduler queue.
+    #[must_use]
+    pub fn scheduler(&self) -> Scheduler {
+        Scheduler(self.clone())
+    }
+
+    /// The receiving end of an agent's queue.
+    #[must_use]
+    pub fn requests(&self, agent: &str) -> Requests {
+        Requests { engine: self.clone(), agent: agent.into(), queue: self.all_queues().agent(agent) }
+    }
+
+    /// The receiving end of the dead letters of all queues.
+    #[must_use]
+    pub fn dead_letters(&self) -> DeadLetters {
+        DeadLetters(self.clone())
+    }
+}
+
+/// The receiving end of the submission queue.
+#[derive(Debug, Clone)]
+pub struct Submissions(Engine);
+
+/// The receiving end of the scheduler queue.
+#[derive(Debug, Clone)]
+pub struct Scheduler(Engine);
+
+/// The receiving end of the queue of one agent.
+#[derive(Debug, Clone)]
+pub struct Requests {
+    engine: Engine,
+    agent: Arc<str>,
+    queue: Arc<Queue<Request>>,
+}
+
+/// The receiving end of the dead letters of all queues.
+#[derive(Debug, Clone)]
+pub struct DeadLetters(Engine);
+
+impl Source<Order> for Submissions {
+    async fn receive(&self, limit: usize) -> Vec<Delivery<Order>> {
+        loop {
+            match self.0.all_queues().submissions.receive(limit).await {
+                Received::Deliveries(deliveries) => return deliveries,
+                Received::Dead(dead) => self.0.bury_submission(&dead),
+            }
+        }
+    }
+
+    async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
+        // Under the lock of the log: a transaction that fails voids the receipts in the same moment in which it forgets
+        // what was queued.
+        let log = &mut lock(&self.0.core().state).log;
+        for receipt in &receipts {
+            if let Some((message_id, body)) = self.0.all_queues().submissions.leave(receipt) {
+                let remove = Write::Remove { message_id, order_id: body.ok().map(|order| order.order_id) };
+                log.append(remove, Urgency::Lazy).map_err(|error| PortError::unavailable("source.delete", error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Source<SchedulerMessage> for Scheduler {
+    async fn receive(&self, limit: usize) -> Vec<Delivery<SchedulerMessage>> {
+        receive(&self.0, &SourceQueue::Scheduler, &self.0.all_queues().scheduler, limit).await
+    }
+
+    async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
+        for receipt in &receipts {
+            if let Some(message_id) = self.0.all_queues().scheduler.delete(receipt) {
+                let write = Write::RemoveCommand { message_id };
+                let queued = lock(&self.0.core().state).log.append(write, Urgency::Lazy);
+                queued.map_err(|error| PortError::unavailable("source.delete", error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Source<Request> for Requests {
+    async fn receive(&self, limit: usize) -> Vec<Delivery<Request>> {
+        receive(&self.engine, &SourceQueue::Agent(self.agent.clone()), &self.queue, limit).await
+    }
+
+    async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
+        for receipt in &receipts {
+            // None of them is on disk, so nothing is left to do.
+            let _ = self.queue.delete(receipt);
+        }
+        Ok(())
+    }
+}
+
+impl Source<DeadLetter> for DeadLetters {
+    async fn receive(&self, limit: usize) -> Vec<Delivery<DeadLetter>> {
+        loop {
+            match self.0.all_queues().dead_letters.receive(limit).await {
+                Received::Deliveries(deliveries) => return deliveries,
+                // After four thousand million deliveries. It is still on the disk.
+                Received::Dead(dead) => self.0.all_queues().dead_letters.finish(dead.message_id),
+            }
+        }
+    }
+
+    async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
+        let mut last = None;
+        {
+            let State { log, .. } = &mut *lock(&self.0.core().state);
+            for receipt in &receipts {
+                if let Some(dead_letter_id) = self.0.all_queues().dead_letters.delete(receipt) {
+                    last = Some(log.append_awaited(Write::RemoveDeadLetter { dead_letter_id }));
+                }
+            }
+        }
+        match last {
+            Some(durable) => durable.reached("source.delete").await,
+            None => Ok(()),
+        }
+    }
+}
+
+async fn receive<M: Clone + Serialize>(
+    engine: &Engine,
+    name: &SourceQueue,
+    queue: &Queue<M>,
+    limit: usize,
+) -> Vec<Delivery<M>> {
+    loop {
+        match queue.receive(limit).await {
+            Received::Deliveries(deliveries) => return deliveries,
+            Received::Dead(dead) => engine.bury_message(name.clone(), &dead),
+        }
+    }
+}
+
+impl Engine {
+    /// Sends a message of the submission queue to the dead letters.
+    fn bury_submission(&self, dead: &Dead<Order>) {
+        let order_id = dead.body.as_ref().ok().map(|order| order.order_id);
+        self.bury(SourceQueue::Submission, dead, Remains::Submission(order_id));
+    }
+
+    /// Sends a message of the scheduler queue or of an agent's to the dead letters.
+    fn bury_message<M: Serialize>(&self, queue: SourceQueue, dead: &Dead<M>) {
+        let remains = match &dead.body {
+            _ if dead.is_stored => Remains::Command,
+            Ok(message) => Remains::Body(serde_json::to_string(message).unwrap_or_else(|error| error.to_string())),
+            Err(undecodable) => Remains::Body(undecodable.to_string()),
+        };
+        self.bury(queue, dead, remains);
+    }
+
+    fn bury<M>(&self, queue: SourceQueue, dead: &Dead<M>, remains: Remains) {
+        let &Dead { message_id, receive_count, .. } = dead;
+        let dead_letter_id = self.all_queues().dead_letters.reserve();
+        tracing::error!(?queue, message_id, receive_count, dead_letter_id, "a message is a dead letter");
+        let burial = Burial { dead_letter_id, queue, message_id, receive_count, at: System.now(), remains };
+        // Nobody waits, yet it goes at once: until it is on disk only this process knows of it. When the engine is closed
+        // a message that was on disk is still there, and another goes the way of all that is in memory.
+        let _ = lock(&self.core().state).log.append(Write::Bury(burial), Urgency::Awaited);
+    }
+}

@@ -1,0 +1,97 @@
+//! What the writer is asked to do, as plain data: the parts of the engine queue writes, and each has the SQL of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use domain::id::OrderId;
+use domain::message::{CloudEvent, Command, Priority};
+use domain::order::Order;
+use domain::ports::{DeadLetterRecord, RecordKind, Seen, SourceQueue};
+use domain::task::Task;
+use domain::time::Timestamp;
+use domain::trace::TraceParent;
+use rusqlite::Connection;
+use tokio::time::Instant;
+
+/// One thing to write.
+#[derive(Debug)]
+pub(crate) enum Write {
+    /// A version of a task, with its order when it is the first. `indexed`: a column that an index uses has changed.
+    Task { task: Arc<Task>, order: Option<Arc<Order>>, indexed: bool },
+    /// A submission message, and the span that sent it, which is not on disk.
+    Accept { message_id: i64, order: Order, parent: Option<TraceParent> },
+    /// A submission message that was handled.
+    Remove { message_id: i64, order_id: Option<OrderId> },
+    /// A command on the scheduler queue. `not_before` is `visible_at` on the clock that a restart leaves alone.
+    Command {
+        message_id: i64,
+        command: Command,
+        priority: Priority,
+        visible_at: Option<Instant>,
+        not_before: Timestamp,
+    },
+    /// A command that was handled.
+    RemoveCommand { message_id: i64 },
+    /// A message that no handler could deal with.
+    Bury(Burial),
+    /// A dead letter that was settled.
+    RemoveDeadLetter { dead_letter_id: i64 },
+    /// What became of a dead letter.
+    DeadLetterRecord(DeadLetterRecord),
+    /// A published event.
+    Event(CloudEvent),
+    /// A versioned record of any kind, if its condition holds.
+    Record(RecordWrite),
+    /// Nothing: it only takes everything before it to the disk.
+    Barrier,
+}
+
+/// A message on its way to the dead letters.
+#[derive(Debug)]
+pub(crate) struct Burial {
+    pub(crate) dead_letter_id: i64,
+    pub(crate) queue: SourceQueue,
+    pub(crate) message_id: i64,
+    pub(crate) receive_count: u32,
+    pub(crate) at: Timestamp,
+    pub(crate) remains: Remains,
+}
+
+/// Where a dead message's body is.
+#[derive(Debug)]
+pub(crate) enum Remains {
+    /// In the table of submissions; whose order it is, where that can be read.
+    Submission(Option<OrderId>),
+    /// In the table of commands.
+    Command,
+    /// Here: it was in memory only.
+    Body(String),
+}
+
+impl Burial {
+    /// The order that a submission was about.
+    pub(crate) const fn submission_of(&self) -> Option<OrderId> {
+        match self.remains {
+            Remains::Submission(order_id) => order_id,
+            Remains::Command | Remains::Body(_) => None,
+        }
+    }
+}
+
+/// A conditional write of a record.
+#[derive(Debug)]
+pub(crate) struct RecordWrite {
+    pub(crate) kind: RecordKind,
+    pub(crate) key: String,
+    pub(crate) seen: Seen,
+    pub(crate) version: u64,
+    pub(crate) expires_at: Option<Timestamp>,
+    pub(crate) body: String,
+    /// Finds the records that are surplus after this write, where it may make one so.
+    pub(crate) surplus: Option<FindKeys>,
+    /// The outcome of the condition, valid once the write is durable.
+    pub(crate) is_conflict: Arc<AtomicBool>,
+}
+
+/// Finds the keys of some records of a kind.
+pub(crate) type FindKeys = fn(&Connection) -> rusqlite::Result<Vec<String>>;
