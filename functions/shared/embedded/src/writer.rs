@@ -12,7 +12,7 @@ use domain::order::Order;
 use domain::ports::DeadLetter;
 use domain::task::Task;
 use domain::time::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, TransactionBehavior, params};
 
 use crate::clock::instant;
 use crate::core::{Core, State};
@@ -96,7 +96,8 @@ impl Writer {
 
     /// Writes a batch and syncs.
     fn apply(&mut self, batch: &[Queued]) -> rusqlite::Result<Found> {
-        let transaction = self.connection.transaction()?;
+        // SQLite waits for another program only at the beginning, not between a read and the write that follows it.
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut tasks = last_versions(batch);
         let mut found = Found::default();
         for Queued { write, .. } in batch {
