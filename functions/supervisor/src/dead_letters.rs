@@ -106,16 +106,16 @@ async fn settle(
     let message_id = &*dead_letter.message_id;
     match outcome {
         DeadLetterOutcome::Stored | DeadLetterOutcome::Held => {
-            tracing::warn!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}")
+            tracing::warn!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}");
         }
         DeadLetterOutcome::LostCommand => {
             tracing::warn!(message_id, ?order_id, "an operator's command was lost: {words}")
         }
         DeadLetterOutcome::Stale | DeadLetterOutcome::NoOrder => {
-            tracing::info!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}")
+            tracing::info!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}");
         }
         DeadLetterOutcome::Unreadable => {
-            tracing::error!(message_id, queue = ?dead_letter.queue, "dead letter: {words}")
+            tracing::error!(message_id, queue = ?dead_letter.queue, "dead letter: {words}");
         }
     }
     let body = (outcome == DeadLetterOutcome::Unreadable).then(|| kept(dead_letter.body));

@@ -148,7 +148,7 @@ pub async fn messages_of_high_priority_overtake_the_others_at_every_queue(world:
     for (n, priority) in [(1, Priority::Normal), (2, Priority::High), (3, Priority::Normal), (4, Priority::High)] {
         queues.submit(Order { priority: Some(priority), ..order(n) }).await.unwrap();
         queues.to_scheduler(wake(n), priority, 0).await.unwrap();
-        queues.to_agent("payment", Request { priority: priority, ..request(n) }).await.unwrap();
+        queues.to_agent("payment", Request { priority, ..request(n) }).await.unwrap();
     }
     queues.submit(order(5)).await.unwrap();
     let (submissions, scheduler, payment) = (world.submissions(), world.scheduler(), world.requests("payment"));

@@ -52,15 +52,15 @@ fn signature(asked: &Asked, signed: &str, region: &str) -> String {
         .collect();
     pairs.sort();
     let headers: String = signed.split(';').map(|name| format!("{name}:{}\n", asked.header(name).unwrap())).collect();
-    let body = hex::encode(&Sha256::digest(asked.body.as_bytes()));
+    let body = hex::encode(Sha256::digest(asked.body.as_bytes()));
     let request = format!("{}\n{path}\n{}\n{headers}\n{signed}\n{body}", asked.method, pairs.join("&"));
     let time = asked.header("x-amz-date").unwrap();
     let scope = format!("{}/{region}/execute-api/aws4_request", &time[..8]);
-    let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex::encode(&Sha256::digest(request.as_bytes())));
+    let text = format!("AWS4-HMAC-SHA256\n{time}\n{scope}\n{}", hex::encode(Sha256::digest(request.as_bytes())));
     let key = [&time[..8], region, "execute-api", "aws4_request"]
         .iter()
         .fold(format!("AWS4{SECRET}").into_bytes(), |key, part| hmac(&key, part.as_bytes()));
-    hex::encode(&hmac(&key, text.as_bytes()))
+    hex::encode(hmac(&key, text.as_bytes()))
 }
 
 /// 200 to what is signed as it should be, else 403.

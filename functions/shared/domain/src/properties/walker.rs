@@ -280,10 +280,7 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
             assert_eq!(is_done, is_now(StepState::Processed), "{} in {happened:?}", a.name);
             told_once(is_now(StepState::Error), What::GivenUp(attempt(a)));
             let has_failed = a.failure_count > b.failure_count;
-            let tells = |what: &What| match what {
-                What::Expired(of) | What::ExpiredLast(of) | What::Rejected(of) => of.step == a.name,
-                _ => false,
-            };
+            let tells = |what: &What| matches!(what, What::Expired(of) | What::ExpiredLast(of) | What::Rejected(of) if of.step == a.name);
             let is_dead_letter = a.last_error.as_ref().is_some_and(|error| *error.code == *reason::DEAD_LETTER);
             let is_told = happened.iter().filter(|what| tells(what)).count();
             assert_eq!(is_told, usize::from(has_failed && !is_dead_letter), "{} in {happened:?}", a.name);
