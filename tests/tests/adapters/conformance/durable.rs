@@ -249,7 +249,8 @@ async fn memos_jobs_and_records_of_dead_letters_survive_a_restart() {
 #[tokio::test]
 async fn a_job_is_not_shown_before_it_is_durable_nor_after_it_was_lost() {
     let directory = directory();
-    let engine = open(&directory, options());
+    // Time enough for a slow machine to ask while the write waits.
+    let engine = open(&directory, Options { busy_ms: 1_000, ..options() });
     let first = job("j", 0);
     engine.records().put(Seen::version(0, NOON), &first).await.unwrap();
     let second = first.start("somebody", "looks right", NOON).unwrap();

@@ -248,7 +248,7 @@ fn read_step(text: &str, earlier: &[Transition]) -> Option<What> {
     match number {
         Some(number) => Some(kind(Attempt { step: step.into(), direction, number })),
         // Earlier versions omitted attempt and direction of an expiry: they are those of the last claim.
-        None if verb == EXPIRED => earlier.iter().rev().find_map(|line| {
+        None if verb == EXPIRED && direction == Direction::Forward => earlier.iter().rev().find_map(|line| {
             let What::Claimed(attempt) = &line.what else { return None };
             (*attempt.step == *step).then(|| What::Expired(attempt.clone()))
         }),
