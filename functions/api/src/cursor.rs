@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_that_somebody_made_up_or_changed_is_refused() {
+    fn a_forged_or_changed_cursor_is_refused() {
         let sealed = seal("Error", "position");
         for at in 0..sealed.len() {
             let other = if sealed.as_bytes()[at] == b'A' { "B" } else { "A" };

@@ -24,7 +24,7 @@ use domain::workflow::Workflows;
 use futures_util::FutureExt;
 use memory::Memory;
 
-/// What the world holds.
+/// The stored records, the queues, and the log.
 #[derive(Default)]
 pub(crate) struct World {
     pub(crate) now: Timestamp,
@@ -51,7 +51,7 @@ pub(crate) struct World {
     random: u64,
 }
 
-/// One instance's way into the world, with a clock of its own.
+/// The ports of one instance, with a clock of its own.
 #[derive(Clone)]
 pub(crate) struct Ports {
     world: Arc<Mutex<World>>,
@@ -94,7 +94,7 @@ impl Ports {
         Self { world: Arc::new(Mutex::new(world)), memory: Memory::default(), skew_ms: 0 }
     }
 
-    /// The same world with a clock that is off.
+    /// The same ports with a clock that is off.
     pub(crate) fn skewed(&self, skew_ms: i64) -> Self {
         Self { skew_ms, ..self.clone() }
     }

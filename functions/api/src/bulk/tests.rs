@@ -176,7 +176,7 @@ fn a_planned_job_is_started_once() {
 }
 
 #[test]
-fn a_job_is_cancelled_by_somebody_for_a_reason_and_then_stays_so() {
+fn a_job_is_cancelled_with_operator_and_reason_and_stays_cancelled() {
     for started in [false, true] {
         let (fake, path) = planned();
         if started {

@@ -1,8 +1,8 @@
-//! `GET /`: the operator's console, a page and what it loads, all of it part of this program.
+//! `GET /`: the operator's console, a page and its files, all of them part of this program.
 //!
-//! The page asks this API and no other host, and its addresses are relative, so that it works behind a stage or a proxy
-//! that puts something in front of the path. What must never be here: data of an order. The page gets it as any other
-//! caller does.
+//!
+//! The page calls this API and no other host. Its addresses are relative, so that it works behind a stage or a proxy
+//! that adds a prefix to the path. What must never be here: data of an order. The page gets it like any other caller.
 
 use bytes::Bytes;
 use http::header::{
@@ -13,12 +13,12 @@ use http::{HeaderMap, HeaderValue, Response};
 use crate::etag;
 use crate::problem::Problem;
 
-/// What the browser may do for the page: load what is served here, talk to this API, and nothing else.
+/// The browser's permissions for the page: load the files served here, and call this API.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// Every answer has these, besides its type and its tag. `no-cache`: the browser asks each time whether there is a newer
-/// one, so that a page never meets the scripts of another version for long.
+/// The headers of every answer, besides its type and its tag. `no-cache`: the browser asks each time whether there is
+/// a newer version, so that page and scripts of two versions do not stay together.
 const HEADERS: [(HeaderName, &str); 5] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -72,7 +72,7 @@ pub(crate) fn file(path: &str) -> Option<&'static File> {
     FILES.iter().find(|file| file.path == path)
 }
 
-/// `GET` of a file, or word that the browser has it already.
+/// `GET` of a file; 304 if the browser has it already.
 pub(crate) fn answer(file: &File, headers: &HeaderMap) -> Result<Response<Bytes>, Problem> {
     let mut response = Response::new(Bytes::from_static(file.text.as_bytes()));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(file.content_type));
@@ -83,7 +83,7 @@ pub(crate) fn answer(file: &File, headers: &HeaderMap) -> Result<Response<Bytes>
     Ok(response)
 }
 
-/// A number that another text does not have (FNV-1a, 64 bits). It guards against mix-ups, not against forgery.
+/// A number that differs between texts (FNV-1a, 64 bits). It guards against mix-ups, not against forgery.
 fn digest(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }

@@ -16,7 +16,7 @@ pub use crate::priority::Priority;
 /// A message on the scheduler queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SchedulerMessage {
-    /// Look at the task and claim what is ready.
+    /// Look at the task and claim the steps that are ready.
     Wake(Wake),
     /// An agent's answer.
     Reply(Reply),
@@ -36,7 +36,7 @@ impl SchedulerMessage {
     }
 }
 
-/// Look at the task and claim what is ready.
+/// Look at the task and claim the steps that are ready.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Wake {

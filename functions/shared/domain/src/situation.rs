@@ -24,7 +24,7 @@ pub struct Situation {
     pub waits: bool,
 }
 
-/// What a reason code means, and what an operator does about an order that is in `Error` for it.
+/// The meaning of a reason code, and the remedy for an order that is in `Error` for it.
 #[must_use]
 pub fn explain(code: &str) -> (&'static str, &'static str) {
     match code {

@@ -25,7 +25,7 @@ impl Timestamp {
         self.0
     }
 
-    /// This time and `ms` later; the end of time where that would overflow.
+    /// This time and `ms` later; the end of time on an overflow.
     #[must_use]
     pub fn plus_ms(self, ms: u64) -> Self {
         Self(self.0.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))

@@ -248,7 +248,7 @@ fn a_job_ends_although_an_order_never_answers_and_another_never_gets_its_command
 }
 
 #[test]
-fn canaries_that_somebody_else_saw_to_are_replaced_before_the_others_go() {
+fn canaries_handled_by_another_operator_are_replaced_before_the_others_go() {
     let ports = Ports::new();
     let ids = failed(&ports, 0..10);
     start(&ports, spec());
@@ -266,7 +266,7 @@ fn canaries_that_somebody_else_saw_to_are_replaced_before_the_others_go() {
 }
 
 #[test]
-fn an_order_that_somebody_else_saw_to_is_passed_over() {
+fn an_order_handled_by_another_operator_is_passed_over() {
     let ports = Ports::new();
     let ids = failed(&ports, 0..6);
     start(&ports, Spec { canary: 0, rate_per_second: 1, ..spec() });
@@ -328,7 +328,7 @@ fn a_cancel_in_the_middle_of_a_step_wins_or_comes_after_it() {
         let ended = run_for(&mut ticking, polls);
         let seen = job(&ports);
         let cancelled = seen.cancel("ann", "wrong selector", ports.now()).unwrap();
-        // The world refuses a command that the stored job does not list.
+        // The fake queue refuses a command that the stored job does not list.
         ports.replace_job(&cancelled);
         if ended.is_none() {
             run(ticking).unwrap();

@@ -18,7 +18,7 @@ pub(super) type MakeScripted<'w> = Box<dyn Fn() -> Scripted<'w> + Send + Sync + 
 /// More than any batch of a test needs.
 const POLLS_MAX: u32 = 10_000;
 
-/// One instance of the agent. All instances of a world share its ports.
+/// One instance of the agent. All instances of a test share its ports.
 pub(crate) struct Instance<'w> {
     pub(super) world: &'w World,
     pub(super) agent: Agent<MakeScripted<'w>>,

@@ -28,7 +28,7 @@ use script::{Behaviour, Meanwhile, Scripted};
 /// The start of every test.
 pub(crate) const START: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 
-/// A world whose service follows `behaviour` at every call, by the time in milliseconds since the start.
+/// Ports with a service that follows `behaviour` at every call, by the time in milliseconds since the start.
 pub(crate) fn world_where(behaviour: impl Fn(u64) -> Act + Send + Sync + 'static) -> World {
     World { behaviour: Some(Behaviour(Box::new(behaviour))), ..World::new([]) }
 }

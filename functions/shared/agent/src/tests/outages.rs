@@ -23,7 +23,7 @@ fn patient() -> Request {
     Request { attempt: 1, complete_by: START.plus_ms(60_000), budget_ms: 60_000, ..request() }
 }
 
-/// A world whose breaker was opened at 0 ms, until 4,000 ms, by three calls of one instance.
+/// Ports with a breaker that three calls of one instance opened at 0 ms, until 4,000 ms.
 fn with_open_breaker(then: impl IntoIterator<Item = Act>) -> World {
     let world = World::new(repeat_n(Act::Answer(retry()), 3).chain(then)).with_policy(sensitive);
     assert!(world.instance().handle_one(patient()), "parked");

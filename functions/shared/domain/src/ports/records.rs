@@ -28,7 +28,7 @@ pub trait Records: Send + Sync {
     /// one wins. Answers only once the record cannot be lost any more.
     ///
     /// # Errors
-    /// [`PortError`] when it is not known whether the write happened; read again.
+    /// [`PortError`] if it is not known whether the write happened; read again.
     fn put<R: Record>(&self, seen: Seen, record: &R) -> impl Future<Output = Result<Commit, PortError>> + Send;
 
     /// The first `limit` records of a kind in the order of [`Record::compare`]. A record that is over may be missing if
