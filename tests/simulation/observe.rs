@@ -6,7 +6,7 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::Outcome;
-use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch};
+use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What};
 
 use super::auditor::seen;
 use super::auditor::seen::{Ending, Kind, OrderState, Record, StepSeen, Try, Way};
@@ -83,15 +83,12 @@ pub fn record(task: &Task) -> Record {
         order: task.order_id,
         version: task.version,
         workflow: task.workflow_version,
-        state: match task.process_state {
-            ProcessState::Pending => OrderState::Pending,
-            ProcessState::Processing => OrderState::Processing,
-            ProcessState::Processed => OrderState::Processed,
-            ProcessState::Error => OrderState::Error,
-            ProcessState::Compensating => OrderState::Compensating,
-            ProcessState::Compensated => OrderState::Compensated,
-        },
+        state: state(task.process_state),
         reason: task.reason.as_ref().map(|reason| (reason.code.clone(), reason.since_version)),
+        entered: task.history.iter().rev().find_map(|line| {
+            let What::Entered { state: entered } = line.what else { return None };
+            Some(state(entered))
+        }),
         paused: task.paused.is_some(),
         watch_ms: match (task.watch, task.watch_at) {
             (Some(Watch::Due(_)), Some(at)) => Some(at.epoch_ms()),
@@ -99,6 +96,17 @@ pub fn record(task: &Task) -> Record {
         },
         unsent: task.unsent.iter().map(|notice| (kind(notice.kind), notice.version)).collect(),
         steps: task.steps.iter().map(step).collect(),
+    }
+}
+
+const fn state(state: ProcessState) -> OrderState {
+    match state {
+        ProcessState::Pending => OrderState::Pending,
+        ProcessState::Processing => OrderState::Processing,
+        ProcessState::Processed => OrderState::Processed,
+        ProcessState::Error => OrderState::Error,
+        ProcessState::Compensating => OrderState::Compensating,
+        ProcessState::Compensated => OrderState::Compensated,
     }
 }
 

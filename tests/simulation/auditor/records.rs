@@ -1,4 +1,4 @@
-//! Writes of records: invariants 2, 3, 4, 6, 7, 8 and 10, and rules 12 and 14.
+//! Writes of records: invariants 2, 3, 4, 6, 7, 8 and 10, and rules 3, 12 and 14.
 
 use std::sync::Arc;
 
@@ -100,8 +100,18 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
     }
     has_cause(flow, dossier, [before, after], clock_ms)?;
     ended_well(dossier, after)?;
+    recorded(before, after)?;
     watched(flow, after)?;
     has_alert(dossier, after)
+}
+
+/// The history names the state in which the order stops or ends.
+fn recorded(before: &Record, after: &Record) -> Finding {
+    let has_stopped = matches!(after.state, OrderState::Processed | OrderState::Error | OrderState::Compensated);
+    let is_needed = has_stopped && before.state != after.state;
+    must(!is_needed || after.entered == Some(after.state), Invariant::History, || {
+        format!("the history does not have the change of state: {after}")
+    })
 }
 
 fn absorbing(before: &Record, after: &Record) -> Finding {

@@ -115,6 +115,8 @@ pub struct Record {
     pub state: OrderState,
     /// Code of the reason of an error or a compensation, and the version in which it arose.
     pub reason: Option<(Arc<str>, u64)>,
+    /// The last state that the history says the order entered.
+    pub entered: Option<OrderState>,
     /// Whether an operator paused it.
     pub paused: bool,
     /// The time at which the supervisor looks at it, in epoch milliseconds.

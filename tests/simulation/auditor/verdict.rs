@@ -44,6 +44,8 @@ pub enum Invariant {
     Watched,
     /// Rules 1 and 3: each change adds 1 to the version; workflow and document never change.
     Record,
+    /// Rule 3: the history has each change of state that stops or ends an order.
+    History,
     /// Rule 4: every call under a key has the same body: the posted document and the outputs of the steps before.
     Body,
     /// The state machine never panics.
@@ -73,6 +75,7 @@ impl Invariant {
             Self::Operator => "rule 12",
             Self::Watched => "rule 14",
             Self::Record => "record",
+            Self::History => "rule 3",
             Self::Body => "body",
             Self::Panic => "panic",
         }

@@ -91,6 +91,7 @@ impl History {
             workflow: 1,
             state: OrderState::Pending,
             reason: None,
+            entered: None,
             paused: false,
             watch_ms: Some(0),
             unsent: Vec::new(),
@@ -169,8 +170,12 @@ impl History {
 
     /// Writes the next version of the record.
     pub(crate) fn write(&mut self, change: impl FnOnce(&mut Record)) {
+        let before = self.record.state;
         self.record.version += 1;
         change(&mut self.record);
+        if self.record.state != before {
+            self.record.entered = Some(self.record.state);
+        }
         let (record, clock_ms) = (self.record.clone(), self.now_ms);
         self.see(Seen::Written { record, by: 1, clock_ms });
     }

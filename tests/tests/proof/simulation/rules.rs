@@ -13,6 +13,19 @@ fn acknowledged_by(by: u32, earlier: Vec<u32>, given_ms: i64, clock_ms: i64) -> 
 }
 
 #[test]
+fn rule_3_a_history_without_the_end_of_its_order() {
+    let mut history = History::half();
+    history.claim(1);
+    history.succeed(1);
+    complains(Invariant::History, history, |history| {
+        history.write(|record| finish(&mut record.steps[1]));
+        // The next write does not see this as a change of state.
+        history.record.state = OrderState::Processed;
+        history.write(|record| record.unsent = vec![(Kind::Processed, record.version)]);
+    });
+}
+
+#[test]
 fn rule_12_a_command_that_nothing_comes_of() {
     let commanded = |mut history: History, action| {
         let looked_at = history.record.version;
