@@ -1,5 +1,5 @@
-//! Walks through every state of the protocol within bounds, and says what it found. Exit status 1: a property does not hold,
-//! or the time was over before everything was seen.
+//! Explores every state of the protocol within bounds, and reports the result. Exit status 1: a property does not hold, or
+//! the time was over before all states were explored.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -15,19 +15,19 @@ use tests::model::report::{check, text};
 /// Model check of the protocol
 #[derive(Parser)]
 struct Args {
-    /// How much to check: seconds, a minute, half an hour
+    /// Size of the check: seconds, a minute, half an hour
     #[arg(long, value_enum, default_value_t = Config::Small)]
     config: Config,
     /// Only the worlds with this in their name
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// Check the checker instead: every world that is broken on purpose must be found to be
+    /// Check the checker: every seeded bug must be found
     #[arg(long)]
     broken: bool,
     /// Threads of the checker
     #[arg(long, default_value_t = 2, value_name = "N")]
     threads: usize,
-    /// Most minutes that one world may take
+    /// The most minutes for one world
     #[arg(long, default_value_t = 30, value_name = "N")]
     minutes: u64,
 }

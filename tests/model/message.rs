@@ -30,18 +30,18 @@ impl fmt::Debug for Attempt {
     }
 }
 
-/// How an agent answers.
+/// The outcome in an agent's reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Answer {
-    /// The service did it, or had done it already.
+    /// The service carried out the call, now or earlier.
     Done,
-    /// The service said no for good.
+    /// The service rejected the call.
     Failed,
-    /// The attempt is given back, without a call.
+    /// The attempt is deferred, without a call.
     Deferred,
 }
 
-/// What an operator commands.
+/// The kind of an operator's command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CommandKind {
     /// Try the failed step again.

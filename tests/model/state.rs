@@ -12,7 +12,7 @@ pub const IN_FLIGHT: usize = 6;
 /// Room for the messages that one decision sends.
 pub const OUTGOING: usize = 3;
 
-/// All there is.
+/// The whole state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct State {
     /// The orders; those beyond the bounds are never touched.
@@ -21,28 +21,28 @@ pub struct State {
     pub schedulers: [Worker; ACTORS_MAX],
     /// What the supervisors are at, sorted.
     pub supervisors: [Worker; ACTORS_MAX],
-    /// What was found to be wrong. Nothing happens any more after it.
+    /// The violation, if any. It ends the exploration of this branch.
     pub breach: Option<Breach>,
 }
 
-/// Everything about one order.
+/// The state of one order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OrderState {
     /// As stored.
     pub task: Option<Task>,
     /// In flight.
     pub messages: Bag<IN_FLIGHT>,
-    /// What the remote services did.
+    /// The effects of the remote services.
     pub services: [Service; STEPS],
     /// The highest alert that the event bus got, by its number.
     pub told: u8,
     /// Commands that the operator still has.
     pub commands: [u8; 4],
-    /// How often an agent may still give an attempt back.
+    /// The remaining deferrals.
     pub deferrals: u8,
 }
 
-/// What a remote service did for a step.
+/// The effects of a remote service for a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Service {
     /// Effects of carrying it out.
@@ -54,10 +54,10 @@ pub struct Service {
     pub refused: bool,
 }
 
-/// What an instance is at.
+/// The state of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum Worker {
-    /// Nothing.
+    /// Idle.
     #[default]
     Idle,
     /// It has read the task.

@@ -1,9 +1,9 @@
 //! Stepwarden's tests beyond one crate: end to end, conformance, kill, faults, and the proof.
 //!
-//! `tests/README.md` says what is promised, on which assumptions, how each part is run, and what the simulation does not
-//! see. [`simulation`], [`model`], [`conformance`] and [`fuzzing`] say how they work.
+//! `tests/README.md` lists the promises, the assumptions, the commands, and the limits of the simulation. [`simulation`],
+//! [`model`], [`conformance`] and [`fuzzing`] explain themselves.
 //!
-//! What must never be here: code that ships.
+//! Never here: code that ships.
 
 #[path = "../benches/kit/mod.rs"]
 pub mod bench;

@@ -1,4 +1,4 @@
-//! All of Stepwarden on one machine, as `stepwarden serve` runs it, in this process and in a directory of its own.
+//! All of Stepwarden as in `stepwarden serve`, in this process, with its own data directory.
 
 #![expect(clippy::disallowed_methods, reason = "a test looks again after a while")]
 
@@ -13,9 +13,9 @@ use tempfile::TempDir;
 
 use crate::socket::{self, Answer};
 
-/// How long the supervisor pauses between its runs.
+/// The pause between two runs of the supervisor.
 const SUPERVISE_EVERY: Duration = Duration::from_millis(50);
-/// How often something is looked for before it is given up, and the pause between looks in milliseconds: 20 s in all.
+/// The number of polls and their period in milliseconds: 20 s in all.
 const LOOKS_MAX: u32 = 2_000;
 const LOOK_AGAIN_MS: u64 = 10;
 
@@ -27,7 +27,7 @@ pub struct Machine {
     directory: TempDir,
 }
 
-/// What the machine has stored and what is under way: the same before and after something that must leave no trace.
+/// The stored and in-flight data: equal before and after an action without effects.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Trace {
     /// Id, version and state of every task.
@@ -73,7 +73,7 @@ impl Machine {
         self.engine.close().await.expect("closed");
     }
 
-    /// Sends one request on a connection of its own.
+    /// Sends one request on its own connection.
     pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         socket::ask(self.running.address(), method, path, headers, body).await
     }
@@ -96,7 +96,7 @@ impl Machine {
         self.ask("GET", path, &[], "").await
     }
 
-    /// An order that is waited for until it is settled, and its id.
+    /// Posts an order and waits until it is settled; returns it with its ID.
     ///
     /// # Panics
     /// When it is not settled within 20 s.
@@ -106,10 +106,10 @@ impl Machine {
         (answer.text_of("OrderID"), answer)
     }
 
-    /// The order once it is as it should be.
+    /// Waits until the order meets a condition.
     ///
     /// # Panics
-    /// When it does not come to that within 20 s.
+    /// If the condition does not hold within 20 s.
     pub async fn until(&self, order_id: &str, is: impl Fn(&serde_json::Value) -> bool) -> serde_json::Value {
         let mut last = serde_json::Value::Null;
         for _ in 0..LOOKS_MAX {
@@ -122,13 +122,13 @@ impl Machine {
         panic!("it did not come to that: {last:#}");
     }
 
-    /// What happened at the stand-ins.
+    /// The effects of the stand-ins.
     #[must_use]
     pub fn effects(&self) -> Effects {
         self.running.stand_ins().map(StandIns::effects).unwrap_or_default()
     }
 
-    /// The database file, opened by another reader.
+    /// The database file, opened by a second reader.
     ///
     /// # Panics
     /// When it cannot be opened.
@@ -138,10 +138,10 @@ impl Machine {
         Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("the database")
     }
 
-    /// What there is, once no message is under way any more.
+    /// The data, as soon as no message is in flight.
     ///
     /// # Panics
-    /// When there is no end of messages.
+    /// If messages never end.
     pub async fn trace(&self) -> Trace {
         for _ in 0..LOOKS_MAX {
             let Stats { submissions, scheduler, requests, .. } = self.engine.stats();

@@ -1,4 +1,4 @@
-//! The side of the platform that a Lambda function sees: hands out invocations one after the other, and takes the answers.
+//! The Lambda runtime API for one function: delivers invocations one after the other, and takes the answers.
 
 #![allow(clippy::disallowed_methods, reason = "the platform has a clock of its own")]
 
@@ -16,9 +16,9 @@ use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Longest answer that the platform takes, in bytes.
+/// The longest accepted answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 6 * 1024 * 1024;
-/// Where a function asks for work and answers it.
+/// The path of invocations.
 const INVOCATION: &str = "/2018-06-01/runtime/invocation/";
 
 /// A platform for one function, on a free port of this machine.
@@ -31,7 +31,7 @@ pub struct RuntimeApi {
     answered: Mutex<UnboundedReceiver<Answered>>,
 }
 
-/// How an invocation ended.
+/// The outcome of an invocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
     /// The function's answer.
@@ -47,7 +47,7 @@ struct Invocation {
     deadline_ms: u128,
 }
 
-/// What the server shares with the test.
+/// The state shared by the server and the test.
 #[derive(Debug)]
 struct Platform {
     waiting: Mutex<UnboundedReceiver<Invocation>>,
@@ -89,7 +89,7 @@ impl RuntimeApi {
         self.server.address()
     }
 
-    /// Waits until the function asks for work, and says when it did. Each time that it asks is told once.
+    /// Waits until the function asks for work, and returns the time. Each request is reported once.
     ///
     /// # Errors
     /// When the platform is gone.
@@ -97,7 +97,7 @@ impl RuntimeApi {
         self.asked.lock().await.recv().await.ok_or_else(gone)
     }
 
-    /// Gives the function an invocation that it has to answer within `left_ms`.
+    /// Sends the function an invocation with a time-out of `left_ms`.
     ///
     /// # Errors
     /// When the platform is gone.
@@ -116,7 +116,7 @@ impl RuntimeApi {
         self.answered.lock().await.recv().await.ok_or_else(gone)
     }
 
-    /// Gives the function an invocation, and waits for its answer.
+    /// Sends the function an invocation, and waits for its answer.
     ///
     /// # Errors
     /// When the platform is gone.
@@ -132,7 +132,7 @@ fn gone() -> io::Error {
 
 async fn serve(platform: Arc<Platform>, request: Request<Bytes>) -> Result<Response<Bytes>, HangUp> {
     let path = request.uri().path().strip_prefix(INVOCATION).unwrap_or_default().to_owned();
-    // Whoever waits for what happens may have seen enough.
+    // The test may no longer listen.
     match (request.method(), path.rsplit('/').next()) {
         (&Method::GET, Some("next")) => {
             let _ = platform.asked.send(Instant::now());
@@ -154,7 +154,7 @@ async fn serve(platform: Arc<Platform>, request: Request<Bytes>) -> Result<Respo
 fn next(invocation: Invocation) -> http::Result<Response<Bytes>> {
     let Invocation { id, payload, deadline_ms } = invocation;
     Response::builder()
-        // As long as those of Lambda: it stands in many lines of a log, which are paid by the byte.
+        // As long as Lambda's IDs: log lines contain it and are billed by the byte.
         .header("lambda-runtime-aws-request-id", format!("8476a536-e9f4-11e8-9739-{id:012}"))
         .header("lambda-runtime-deadline-ms", deadline_ms.to_string())
         .header("lambda-runtime-invoked-function-arn", "arn:aws:lambda:eu-central-1:1:function:function-under-test")

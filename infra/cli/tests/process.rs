@@ -267,7 +267,7 @@ fn a_small_outage_meets_every_bar_and_says_so() {
         ("orders lost", "0 of 90   ok"),
         ("effects not exactly once", "0   ok"),
         ("busiest second after recovery", "to 1   ok"),
-        ("every bar was met", ""),
+        ("every limit was met", ""),
     ] {
         let row = said.lines().find(|line| line.starts_with(what));
         assert!(row.is_some_and(|row| row.contains(value)), "{what}: {said}");

@@ -1,4 +1,4 @@
-//! Runs a handler to its end. Time passes only while everybody in it waits.
+//! Runs a handler to its end. Time passes only while all its tasks wait.
 
 use std::future::Future;
 use std::pin::pin;
@@ -11,8 +11,7 @@ use domain::ports::Environment;
 use memory::Memory;
 use memory::faulty::Faulty;
 
-/// Runs a future to its end, and moves the clock whenever all that is left is to wait. `None`: it died at a port, and was
-/// dropped where it stood.
+/// Runs a future to its end, and advances the clock while it can only wait. `None`: it died at a port and was dropped.
 ///
 /// # Panics
 /// When it waits for what will never come.

@@ -1,4 +1,4 @@
-//! What must be true at the end of every test, whatever went wrong on the way.
+//! The checks at the end of every test, whatever the faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use domain::task::{Direction, ProcessState, StepState, Task};
 use super::{World, now};
 use memory::faulty::Record;
 
-/// Nothing is under way any more after so long, in milliseconds.
+/// The time after which nothing is in flight, in milliseconds.
 const LONG_MS: u64 = 8 * 24 * 60 * 60 * 1_000;
 
-/// How an order ended.
+/// The outcome of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Whole.
+    /// Processed.
     Processed,
-    /// Undone whole.
+    /// Compensated.
     Compensated,
-    /// With an operator, for the reason of this code, and an alert.
+    /// In `Error` with this reason code, and an alert.
     Error(&'static str),
 }
 
 impl World {
-    /// Lets time pass, from one thing that is due to the next, until nothing is under way.
+    /// Advances the clock from one due event to the next, until nothing is in flight.
     ///
     /// # Panics
     /// When that does not come.
@@ -39,13 +39,13 @@ impl World {
             let Some(next) = dues.chain(self.memory.next_message_at()).min() else {
                 return;
             };
-            // What was due already has had its turn; it comes again a moment later.
+            // Overdue events have had their turn; they come again a moment later.
             self.memory.advance(self.memory.now().ms_until(next).max(100));
         }
         panic!("it does not come to an end: {:#?}", self.tasks());
     }
 
-    /// Runs to the end, and checks that the order ended so and that nothing was done twice, here or with any other order.
+    /// Runs to the end, and checks this outcome, and that no order has a duplicate effect.
     ///
     /// # Panics
     /// Where that is not so.
@@ -62,7 +62,7 @@ impl World {
         self.check_ends(orders);
         let (tasks, effects) = (self.tasks(), self.settled_effects());
         let record = self.ports.record();
-        // Everything that was ever sent comes once more: at once, and long after.
+        // Every message ever sent is redelivered: at once, and long after.
         for pause_ms in [0, LONG_MS] {
             self.memory.advance(pause_ms);
             self.send_again(&record);
@@ -101,7 +101,7 @@ impl World {
         check_versions(&self.ports.record().tasks);
     }
 
-    /// The ids of the alerts about an order: a repeat has the same.
+    /// The IDs of the alerts about an order: a repeat has the same ID.
     #[must_use]
     pub fn alerts(&self, order_id: OrderId) -> BTreeSet<Arc<str>> {
         let subject = order_id.to_string();
@@ -134,7 +134,7 @@ impl World {
         for message in &record.to_scheduler {
             match message {
                 SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => self.tell_scheduler(message.clone()),
-                // A command that is wished again is another command.
+                // A repeated command is another command.
                 SchedulerMessage::Command(_) => {}
             }
         }

@@ -41,7 +41,7 @@ pub use remote::{Act, Called, Remote};
 /// The agents that workflows of a [`World`] may name.
 pub const AGENTS: [&str; 3] = Workflows::SHIPPED_AGENTS;
 
-/// Three steps in a row with more patience than a message takes to come again.
+/// Three steps in a row with longer limits than a redelivery takes.
 pub const PATIENT: &str = r#"
 name = "order"
 version = 1
@@ -75,7 +75,7 @@ pub const EXPIRED_MS: u64 = 10 * 60_000 + 2_000;
 /// The longest back-off of the supervisor, and more, in milliseconds.
 pub const BACKED_OFF_MS: u64 = 120_000;
 
-/// Deliveries of a request before it becomes a dead letter: one that is parked is delivered again and again.
+/// Deliveries of a request before it becomes a dead letter. Each parking costs one delivery.
 const REQUEST_RECEIVES_MAX: u32 = 1_000;
 
 /// Everything but AWS.
@@ -88,31 +88,31 @@ pub struct World {
     pub remote: Remote,
     /// What the handlers know of workflows.
     pub workflows: Workflows,
-    /// How patient the agents are.
+    /// The settings of the agents.
     pub policy: Policy,
     /// Shards of the index that the supervisor goes through.
     pub shards: u8,
 }
 
-/// What became of a batch.
+/// The outcome of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ran {
     /// There was no message.
     Idle,
-    /// So many messages were done and let go, and so many are left to come again.
+    /// The numbers of deleted messages and of messages left for redelivery.
     Handled {
         /// Let go.
         done: usize,
         /// Left.
         failed: usize,
     },
-    /// The handler died; all its messages will come again.
+    /// The handler died; all its messages will be redelivered.
     Died,
 }
 
 /// One message, done.
 pub const ONE_DONE: Ran = Ran::Handled { done: 1, failed: 0 };
-/// One message that comes again.
+/// One message left for redelivery.
 pub const ONE_FAILED: Ran = Ran::Handled { done: 0, failed: 1 };
 
 impl Default for World {
@@ -227,7 +227,7 @@ impl World {
         self.feed(&self.memory.dead_letters(), |batch| supervisor::dead_letters(&self.ports, &instance, batch))
     }
 
-    /// Feeds all handlers until no message is to be had at this time.
+    /// Feeds all handlers until no message is visible now.
     ///
     /// # Panics
     /// When there is no end of messages.
@@ -259,7 +259,7 @@ impl World {
         Some(drive(&self.memory, &self.ports, paused).expect("it does not die"))
     }
 
-    /// Lets messages that were not let go come again.
+    /// Makes undeleted messages visible again.
     pub fn until_redelivery(&self) {
         self.memory.advance(VISIBILITY_MS);
     }

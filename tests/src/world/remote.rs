@@ -1,4 +1,4 @@
-//! A remote service that does what a test says, and good work where it says nothing.
+//! A scripted remote service; by default it succeeds.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::pending;
@@ -13,14 +13,14 @@ use domain::time::Timestamp;
 
 use memory::Memory;
 
-/// One call as the service saw it.
+/// One received call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Called {
     /// Whose step.
     pub order_id: OrderId,
     /// The step's name.
     pub step: String,
-    /// Carry out, or take back.
+    /// Forward or undo.
     pub direction: Direction,
     /// The idempotency key.
     pub key: String,
@@ -32,12 +32,12 @@ pub struct Called {
     pub at: Timestamp,
 }
 
-/// What it does at one call.
+/// The scripted act for one call.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// Answers this, and does nothing.
     Answers(Answer),
-    /// Carries it out; so much time passes before the answer, in milliseconds.
+    /// Carries it out; the answer takes this many milliseconds.
     Late(u64),
     /// Carries it out, and the answer is lost on its way: the agent cannot know what happened.
     LosesAnswer,
@@ -72,7 +72,7 @@ struct State {
 }
 
 impl Remote {
-    /// Services that recognise repeated keys for ever.
+    /// Services that keep their keys for ever.
     #[must_use]
     pub fn new(memory: Memory) -> Self {
         Self { memory, state: Arc::default() }
@@ -93,7 +93,7 @@ impl Remote {
         self.state().acts.entry((step.to_owned(), direction.name())).or_default().push_back(act);
     }
 
-    /// Says no for good at the next call.
+    /// Rejects the next call.
     pub fn declines(&self, step: &str, direction: Direction) {
         self.next(step, direction, Act::Answers(Answer::fail("no", "for good")));
     }
@@ -103,7 +103,7 @@ impl Remote {
         self.state().habits.insert(step.to_owned(), act);
     }
 
-    /// Does good work for this step again.
+    /// Succeeds for this step again.
     pub fn recovers(&self, step: &str) {
         self.state().habits.remove(step);
     }

@@ -1,7 +1,6 @@
-//! `stepwarden demo`: posts sample orders to an API that serves, shows the way of each as it happens, and checks that
-//! every one ended as it should, in its state and at the services.
+//! `stepwarden demo`: posts sample orders to an API, shows their progress, and checks their states and effects.
 //!
-//! It is a client like any other: it knows the API and what the stand-ins tell, and nothing of what runs behind.
+//! It is an ordinary client: it knows the API and the stand-ins' effects, and nothing of the functions.
 
 #![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
 
@@ -27,13 +26,13 @@ use sample::SAMPLES;
 /// The demo could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {
-    /// The stand-ins do not tell what they did.
-    #[error("the stand-ins do not tell their effects: {0}")]
+    /// The stand-ins' effects cannot be read.
+    #[error("the effects of the stand-ins cannot be read: {0}")]
     Effects(#[from] ClientError),
-    /// They tell it in other words than expected.
-    #[error("the stand-ins do not tell their effects: {0}")]
+    /// The stand-ins' effects cannot be parsed.
+    #[error("the effects of the stand-ins cannot be read: {0}")]
     Unreadable(#[from] serde_json::Error),
-    /// There is nowhere to print to.
+    /// The output cannot be written.
     #[error("cannot print: {0}")]
     Output(#[from] io::Error),
 }

@@ -1,4 +1,4 @@
-//! What the demo prints: a line for each change, a line for each end, and the table.
+//! The output of the demo: a line for each change, a line for each end, and the table.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::paint::Paint;
 use crate::standin::{Effects, Service};
 use crate::step::words;
 
-/// An order of the demo with everything that is known of it at the end.
+/// An order of the demo with its final data.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) sample: Sample,
@@ -21,7 +21,7 @@ pub(super) struct Ended {
     pub(super) faults: Vec<String>,
 }
 
-/// What comes first.
+/// The opening lines.
 pub(super) fn opening(api_url: &str) -> String {
     format!(
         "{} orders go to {api_url}/orders; the stand-ins for inventory, payment and shipping make trouble\n\
@@ -30,7 +30,7 @@ pub(super) fn opening(api_url: &str) -> String {
     )
 }
 
-/// A line for a change that was seen.
+/// The line of a change.
 pub(super) fn change(paint: Paint, sight: &Sight) -> String {
     let Sight { place, at, shown } = sight;
     let mut line = head(paint, *at, *place);
@@ -41,7 +41,7 @@ pub(super) fn change(paint: Paint, sight: &Sight) -> String {
     line.trim_end().to_owned()
 }
 
-/// A line for the end of an order.
+/// The line of an order's end.
 pub(super) fn end(paint: Paint, at: Duration, place: usize, followed: &Result<Followed, FollowError>) -> String {
     let mut line = head(paint, at, place);
     match followed {
@@ -58,7 +58,7 @@ pub(super) fn end(paint: Paint, at: Duration, place: usize, followed: &Result<Fo
     line
 }
 
-/// How long each step took. Most steps are done faster than anybody can look.
+/// The times of the steps. Most steps end between two polls.
 fn times(steps: &[Step<'_>]) -> String {
     let times = steps.iter().filter_map(|step| Some(format!("{} {} ms", step.agent, step.took_ms()?)));
     times.collect::<Vec<_>>().join(", ")
@@ -69,7 +69,7 @@ fn head(paint: Paint, at: Duration, place: usize) -> String {
     format!("{}  #{:<2} {title:<24}  ", paint.dim(format_args!("{:>6.3}s", at.as_secs_f64())), place + 1)
 }
 
-/// The table of all orders, and what is to be said below it.
+/// The table of all orders, and the summary.
 pub(super) fn table(paint: Paint, ended: &[Ended], effects: &Effects) -> String {
     let mut text = String::new();
     let title = format!(
@@ -104,7 +104,7 @@ pub(super) fn table(paint: Paint, ended: &[Ended], effects: &Effects) -> String 
     text
 }
 
-/// The sentence at the end, and every fault.
+/// The summary, and every fault.
 pub(super) fn summary(paint: Paint, ended: &[Ended], effects: &Effects, took: Duration) -> String {
     let mut text = String::new();
     for (place, Ended { sample, faults, .. }) in ended.iter().enumerate() {

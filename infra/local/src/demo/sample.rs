@@ -1,4 +1,4 @@
-//! The sample orders: what each asks of the stand-ins, and how it should end.
+//! The sample orders: their stand-in behaviour and their expected outcome.
 
 use domain::task::ProcessState;
 
@@ -10,13 +10,13 @@ const ORDER: &str = include_str!("../../../examples/order.json");
 /// One sample order.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sample {
-    /// What is special about it, in a few words.
+    /// A short title.
     pub(super) title: &'static str,
     /// Its member `StandIn`, if it has one.
     stand_in: Option<&'static str>,
-    /// The service that says no for good, if one does.
+    /// The service that rejects it, if any.
     declined_by: Option<Service>,
-    /// How often it is posted, with the same key.
+    /// The number of posts with the same key.
     pub(super) posts: usize,
 }
 
@@ -57,12 +57,12 @@ pub(super) const SAMPLES: [Sample; 10] = [
     },
 ];
 
-/// How often a step should have had an effect at its service.
+/// The expected effects of a step at its service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Expected {
     /// Carried out.
     pub(super) forward: u64,
-    /// Taken back.
+    /// Undone.
     pub(super) undo: u64,
 }
 
@@ -76,7 +76,7 @@ impl Sample {
         }
     }
 
-    /// The state that it should end in.
+    /// The expected end state.
     pub(super) const fn ends(&self) -> ProcessState {
         match self.declined_by {
             None => ProcessState::Processed,
@@ -84,7 +84,7 @@ impl Sample {
         }
     }
 
-    /// What should have happened at a service: each effect once, and what came before a refusal taken back once.
+    /// The expected effects at a service: each once, and each undone once if a later step is rejected.
     pub(super) fn expects(&self, service: Service) -> Expected {
         match self.declined_by {
             None => Expected { forward: 1, undo: 0 },

@@ -1,4 +1,4 @@
-//! Whether an order ended as it should: its state, and what happened at the services.
+//! The check of an order: its state and its effects at the services.
 
 use domain::message::idempotency_key;
 use domain::task::Direction;
@@ -8,7 +8,7 @@ use super::follow::Followed;
 use super::sample::{Expected, Sample};
 use crate::standin::{Effects, KeyEffects, Service};
 
-/// What is wrong with an order; empty if nothing is.
+/// The faults of an order.
 pub(super) fn faults(sample: &Sample, followed: &Followed, effects: &Effects) -> Vec<String> {
     let mut faults = Vec::new();
     let (ends, ended) = (sample.ends(), &followed.last.process_state);
@@ -18,7 +18,7 @@ pub(super) fn faults(sample: &Sample, followed: &Followed, effects: &Effects) ->
     }
     for step in &followed.last.steps {
         let Some(service) = Service::named(&step.agent) else {
-            faults.push(format!("{} is a service that nobody knows", step.agent));
+            faults.push(format!("{} is an unknown service", step.agent));
             continue;
         };
         let Expected { forward, undo } = sample.expects(service);
@@ -33,7 +33,7 @@ pub(super) fn faults(sample: &Sample, followed: &Followed, effects: &Effects) ->
     faults
 }
 
-/// What the stand-ins tell about one step of an order.
+/// The stand-ins' record of one step of an order.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Told {
     pub(super) forward: KeyEffects,

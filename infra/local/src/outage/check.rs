@@ -1,4 +1,4 @@
-//! What became of the orders, as the API and the stand-ins tell it.
+//! The outcomes of the orders, from the API and the stand-ins.
 
 #![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
 
@@ -16,23 +16,23 @@ use wire::Task;
 use crate::client::Client;
 use crate::standin::{Effects, Service};
 
-/// Orders looked at, at the same time.
+/// Orders checked concurrently.
 const LOOKS_AT_ONCE: usize = 16;
-/// The pause before another look at an order that is not settled, in milliseconds.
+/// The poll period of an unsettled order, in milliseconds.
 const LOOK_AGAIN_MS: u64 = 100;
 
-/// What became of the orders.
+/// The outcomes of the orders.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Became {
-    /// Those that ended `Processed`.
+    /// Orders that ended `Processed`.
     pub(super) processed: u64,
     /// Failures counted in all steps of all orders.
     pub(super) failure_counts: u64,
-    /// Attempts of all steps of all orders beyond the first: they were given back without counting, or failed.
+    /// Further attempts of all steps of all orders: deferred or failed.
     pub(super) attempts_more: u64,
     /// When the last step of all ended.
     pub(super) last_done_at: Option<Timestamp>,
-    /// Steps that were not carried out exactly once, and effects that belong to no order.
+    /// Steps without exactly one effect, and effects of unknown orders.
     pub(super) effects_wrong: u64,
 }
 

@@ -1,4 +1,4 @@
-//! `stepwarden outage`: lets payment fail under load and judges what that costs.
+//! `stepwarden outage`: takes payment down under load and measures the cost.
 //!
 //! Like the demo it is a client of the API that serves, and it holds the switch of the stand-ins. It knows nothing of what
 //! runs between the two.
@@ -38,7 +38,7 @@ use verdict::Measured;
 /// The pause between two looks at whether all is done, in milliseconds.
 const LOOK_EVERY_MS: u64 = 50;
 
-/// What goes on.
+/// The phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Normal,
@@ -60,7 +60,7 @@ impl Phase {
 /// to `out`. Says whether every bar was met.
 ///
 /// # Errors
-/// Where there is nowhere to print to, or no port for the naive client's stand-in.
+/// If the output cannot be written, or the naive client's stand-in finds no port.
 pub async fn run(
     api_url: &str,
     stand_ins: &StandIns,
@@ -103,7 +103,7 @@ struct Outage<'a> {
     phase: Mutex<Phase>,
 }
 
-/// What was measured of Stepwarden itself.
+/// The measurements of Stepwarden itself.
 #[derive(Debug)]
 struct Ours {
     normal_per_s: f64,
@@ -148,18 +148,18 @@ impl Outage<'_> {
         let began = Instant::now();
         let orders = self.poster.post(self.plan.orders, self.plan.every, "outage").await;
         tokio::time::sleep_until(began + self.plan.down).await;
-        // What came before does not belong to any second after the recovery.
+        // Earlier calls do not count for the seconds after the recovery.
         let _ = self.stand_ins.take_peak(Service::Payment);
         self.stand_ins.set_down(Service::Payment, false);
         orders
     }
 
-    /// What became of all orders, and since when payment is back.
+    /// The outcomes of all orders, and the time of the recovery.
     async fn recovery(&self, orders: &[OrderId]) -> (Became, Timestamp) {
         self.enter(Phase::Recovery);
         let recovered_at = wall_clock();
         let patience_ends = Instant::now() + self.plan.patience();
-        // The last step's effects tell when it is time to ask the API, without a thousand questions before.
+        // The effects of the last step show the end without a thousand API calls.
         while self.shipped() < orders.len() as u64 && Instant::now() < patience_ends {
             tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
         }
@@ -176,7 +176,7 @@ impl Outage<'_> {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Orders whose last step was carried out.
+    /// Orders whose last step is carried out.
     fn shipped(&self) -> u64 {
         self.stand_ins.totals(Service::Shipping).effects
     }
@@ -203,7 +203,7 @@ impl Ours {
     }
 }
 
-/// What `GET /services` says of payment.
+/// The state of payment in `GET /services`.
 async fn health_of_payment(client: &Client, api_url: &str) -> String {
     let Ok(answer) = client.get(&format!("{api_url}/services")).await else {
         return "?".to_owned();

@@ -1,14 +1,14 @@
-//! What is done when.
+//! The plan of the outage.
 
 use std::time::Duration;
 
-/// How many orders come when, and how long payment is down.
+/// The numbers of orders, their rate, and the length of the outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     pub(super) orders: u32,
     pub(super) down: Duration,
     pub(super) normal: Duration,
-    /// From one order to the next.
+    /// The time between two orders.
     pub(super) every: Duration,
 }
 
@@ -23,11 +23,11 @@ pub struct TooMany {
 }
 
 impl Plan {
-    /// Payment is down for `down` while `orders` orders come, after a time of normal orders. Without a rate the orders just
-    /// fill the outage.
+    /// Payment is down for `down` while `orders` orders come, after a phase of normal orders. By default the orders spread
+    /// over the outage.
     ///
     /// # Errors
-    /// [`TooMany`] where they are more than that.
+    /// [`TooMany`] if the orders do not fit into the outage.
     pub fn new(orders: u32, down: Duration, normal: Duration, rate: Option<u32>) -> Result<Self, TooMany> {
         let every = rate.map_or(down / orders, |rate| Duration::from_secs(1) / rate);
         let takes = every * orders;
@@ -42,12 +42,11 @@ impl Plan {
         self.every.as_secs_f64().recip()
     }
 
-    /// The most of those who waited that payment is to get in a second: nine tenths of its normal rate. Permits are given
-    /// out by seconds, and the last of one may be used in the same second as all of the next: even then it is less than
-    /// twice the normal rate, and with as many new orders beside them it is usually as well.
+    /// The most waiting orders released per second: nine tenths of payment's normal rate. Permits are issued by seconds,
+    /// and those of two adjacent seconds may be used in one. Even then the calls stay below twice the normal rate.
     #[must_use]
     pub fn release_max(&self) -> u32 {
-        // Bounded by the arguments: at most 100,000 orders in a second.
+        // Bounded by the arguments: at most 100,000 orders per second.
         (self.rate_per_s() * 0.9) as u32 + u32::from(self.rate_per_s() < 2.0)
     }
 
@@ -56,8 +55,8 @@ impl Plan {
         u32::try_from(self.normal.as_nanos() / self.every.as_nanos().max(1)).unwrap_or(u32::MAX).max(1)
     }
 
-    /// When to give up waiting for the last order, counted from the recovery: four times as long as the release takes at
-    /// its full rate, and time for it to begin.
+    /// The longest wait for the last order after the recovery: four times the release at its full rate, plus time for the
+    /// release to start.
     pub(super) fn patience(&self) -> Duration {
         Duration::from_secs(60) + self.every * self.orders * 4
     }

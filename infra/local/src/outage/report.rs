@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::verdict::{Measured, thousands};
 use crate::paint::Paint;
 
-/// What comes first.
+/// The opening lines.
 pub(super) fn opening(plan: &Plan, api_url: &str) -> String {
     let &Plan { orders, down, normal, .. } = plan;
     format!(
@@ -22,7 +22,7 @@ pub(super) fn opening(plan: &Plan, api_url: &str) -> String {
     )
 }
 
-/// Where everything stands.
+/// The state of one second.
 #[derive(Debug, Clone)]
 pub(super) struct Second {
     pub(super) at: Duration,
@@ -30,7 +30,7 @@ pub(super) struct Second {
     pub(super) posted: u64,
     pub(super) processed: u64,
     pub(super) payment_calls: u64,
-    /// As `GET /services` calls it.
+    /// The state from `GET /services`.
     pub(super) payment_is: String,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn table(paint: Paint, measured: &Measured) -> String {
         }
         text.push('\n');
     }
-    let verdict = if measured.is_good() { "every bar was met" } else { "not every bar was met" };
+    let verdict = if measured.is_good() { "every limit was met" } else { "a limit was missed" };
     let _ = writeln!(text, "{}", paint.verdict(measured.is_good(), verdict));
     text
 }

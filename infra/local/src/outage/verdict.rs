@@ -1,13 +1,13 @@
-//! What the outage cost, and whether that is little enough.
+//! The cost of the outage, and its limits.
 
-/// What was measured.
+/// The measured values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Measured {
-    /// Calls that payment got in a second before the outage.
+    /// Calls to payment per second before the outage.
     pub(super) normal_per_s: f64,
-    /// Calls that reached payment while it was down.
+    /// Calls to payment during the outage.
     pub(super) calls: u64,
-    /// The same, of the naive client.
+    /// The same for the naive client.
     pub(super) calls_naive: u64,
     /// Failures counted in all steps of all orders.
     pub(super) failure_counts: u64,
@@ -15,21 +15,21 @@ pub(super) struct Measured {
     pub(super) attempts_more: u64,
     /// Orders answered 202.
     pub(super) accepted: u64,
-    /// Orders that were not.
+    /// Orders answered otherwise.
     pub(super) refused: u64,
     /// Orders that ended `Processed`.
     pub(super) processed: u64,
-    /// Steps that were not carried out exactly once, and effects that belong to no order.
+    /// Steps without exactly one effect, and effects of unknown orders.
     pub(super) effects_wrong: u64,
-    /// From the recovery to the end of the last order, in milliseconds; nothing if no order ended.
+    /// From the recovery to the end of the last order, in milliseconds; `None` if no order ended.
     pub(super) last_done_ms: Option<u64>,
-    /// The most calls that payment got in any second after its recovery.
+    /// The most calls to payment in any second after its recovery.
     pub(super) busiest_second: u64,
 }
 
-/// Of the naive client's calls, in percent.
+/// The limit of calls, in percent of the naive client's.
 const SHARE_MAX_PERCENT: f64 = 1.0;
-/// Of the normal rate.
+/// The limit of the busiest second, as a multiple of the normal rate.
 const BUSIEST_MAX: f64 = 2.0;
 
 /// One line of the table at the end.
@@ -37,17 +37,17 @@ const BUSIEST_MAX: f64 = 2.0;
 pub(super) struct Row {
     pub(super) what: &'static str,
     pub(super) value: String,
-    /// What it has to be, and whether it is; nothing for what is only told.
+    /// The limit, and whether it is met; `None` for a plain figure.
     pub(super) bar: Option<(&'static str, bool)>,
 }
 
 impl Measured {
-    /// Calls during the outage, of those of the naive client, in percent. With nothing to compare with it is all of them.
+    /// Calls during the outage, in percent of the naive client's; 100 if that made none.
     fn share_percent(&self) -> f64 {
         if self.calls_naive == 0 { 100.0 } else { self.calls as f64 * 100.0 / self.calls_naive as f64 }
     }
 
-    /// The busiest second, of the normal rate.
+    /// The busiest second, as a multiple of the normal rate.
     fn busiest_to_normal(&self) -> f64 {
         if self.normal_per_s > 0.0 { self.busiest_second as f64 / self.normal_per_s } else { f64::INFINITY }
     }
@@ -56,7 +56,7 @@ impl Measured {
         self.accepted.saturating_sub(self.processed)
     }
 
-    /// All that is told, and judged.
+    /// All rows of the table.
     pub(super) fn rows(&self) -> Vec<Row> {
         let (share, busiest) = (self.share_percent(), self.busiest_to_normal());
         let told = |what, value| Row { what, value, bar: None };
@@ -67,8 +67,8 @@ impl Measured {
             told("the same, of a naive client", thousands(self.calls_naive)),
             judged("share", format!("{share:.4} %"), "at most 1 %", share <= SHARE_MAX_PERCENT),
             judged("failure counts spent", thousands(self.failure_counts), "0", self.failure_counts == 0),
-            told("attempts given back, or made again", thousands(self.attempts_more)),
-            judged("orders refused at the door", thousands(self.refused), "0", self.refused == 0),
+            told("attempts deferred or repeated", thousands(self.attempts_more)),
+            judged("orders refused by the API", thousands(self.refused), "0", self.refused == 0),
             judged(
                 "orders lost",
                 format!("{} of {}", thousands(self.lost()), thousands(self.accepted)),
@@ -87,13 +87,13 @@ impl Measured {
         ]
     }
 
-    /// Whether every bar was met.
+    /// Whether every limit is met.
     pub(super) fn is_good(&self) -> bool {
         self.rows().iter().all(|row| row.bar.is_none_or(|(_, is_met)| is_met))
     }
 }
 
-/// A number that people can read.
+/// A number with thousands separators.
 pub(super) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -141,7 +141,7 @@ mod tests {
             (Measured { calls: 21, ..GOOD }, "share"),
             (Measured { calls_naive: 0, ..GOOD }, "share"),
             (Measured { failure_counts: 1, ..GOOD }, "failure counts spent"),
-            (Measured { refused: 1, ..GOOD }, "orders refused at the door"),
+            (Measured { refused: 1, ..GOOD }, "orders refused by the API"),
             (Measured { processed: 2_499, ..GOOD }, "orders lost"),
             (Measured { accepted: 0, processed: 0, ..GOOD }, "orders lost"),
             (Measured { effects_wrong: 1, ..GOOD }, "effects not exactly once"),
