@@ -1,16 +1,16 @@
-//! What can happen in the checked world.
+//! The actions of the checked world.
 
 use super::message::{Answer, Attempt, CommandKind, Message};
 use super::task::Late;
 
-/// One thing that happens.
+/// An action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each field is what its name says")]
 pub enum Action {
     /// A submission function stores the order with its task. It may be killed before it wakes the scheduler, and before it
     /// acknowledges its message.
     Store { order: u8, wakes: bool, acknowledges: bool },
-    /// The operator commands something.
+    /// The operator sends a command.
     Command { order: u8, command: CommandKind },
     /// A scheduler receives a message and reads the task.
     Receive { order: u8, message: Message },
@@ -20,9 +20,9 @@ pub enum Action {
     DeadLetter { order: u8, message: Message },
     /// An instance decides and writes; if somebody wrote since it read, it reads again.
     Decide { by: Who, redelivered: bool, late: Late, then: Then },
-    /// It goes on after it has decided.
+    /// An instance continues after its decision.
     Send { by: Who, then: Then },
-    /// It strikes out the alert that it sent (or cannot), and lets its message go.
+    /// It deletes the sent alert from the task (or fails to), and acknowledges its message.
     Strike { by: Who, can: bool },
     /// It dies.
     Die { by: Who },
@@ -34,7 +34,7 @@ pub enum Action {
     Tick,
 }
 
-/// What an instance does once it has written.
+/// The continuation of an instance after its write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// Nothing yet.
@@ -43,13 +43,13 @@ pub enum Then {
     LetGo,
     /// It sends what follows, but the event bus does not take the alert; it lets its message go.
     LetGoMuted,
-    /// It is killed before it sends anything.
+    /// It is killed before its first send.
     DieBeforeSending,
-    /// It is killed before it lets its message go. What was not sent any more is covered by what is lost.
+    /// It is killed before it acknowledges its message. Unsent messages are covered by lost ones.
     DieAfterSending,
 }
 
-/// An instance, by its place.
+/// An instance, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     /// One of the schedulers.
@@ -58,7 +58,7 @@ pub enum Who {
     Supervisor(u8),
 }
 
-/// How an instance writes and sends.
+/// The write behaviour of instances: as shipped, or with a seeded bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Commit {
     /// As it ships: a write on top of what was read, or none; then it sends.

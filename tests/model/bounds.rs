@@ -1,13 +1,13 @@
-//! How large a world is checked.
+//! The bounds of the checked world.
 
 use domain::workflow::Workflow;
 
 /// Steps of an order.
 pub const STEPS: usize = 2;
-/// Orders, schedulers and supervisors there can be, each.
+/// The most orders, schedulers and supervisors, each.
 pub const ACTORS_MAX: usize = 2;
 
-/// What the clocks of the instances show.
+/// The clocks of the instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clocks {
     /// Anything, at each look: every deadline may seem to be over or not, to any instance, at any time. The service (or
@@ -18,7 +18,7 @@ pub enum Clocks {
     One,
 }
 
-/// How finely the work of an instance is cut into actions.
+/// The granularity of an instance's actions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
     /// To read, to decide and write, to send and acknowledge: each by itself.
@@ -29,22 +29,22 @@ pub enum Detail {
     Coarse,
 }
 
-/// How the two steps of an order hang together.
+/// The dependency of an order's two steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// The second comes after the first.
+    /// The second step depends on the first.
     Chain,
-    /// They run side by side.
+    /// The steps run in parallel.
     Wide,
 }
 
-/// How large a world is checked. Everything that is not bounded here is not bounded at all: each message may be delivered
-/// again and again, in any order, as late as it likes, or be lost; each instance may die at any time.
+/// The bounds of the checked world. Everything else is unbounded: each message may be redelivered in any order and with any
+/// delay, or be lost; each instance may die at any time.
 #[derive(Debug, Clone)]
 pub struct Bounds {
     /// For the report.
     pub name: &'static str,
-    /// How the steps hang together.
+    /// The dependency of the steps.
     pub shape: Shape,
     /// 1 or 2.
     pub orders: usize,
@@ -54,28 +54,28 @@ pub struct Bounds {
     pub supervisors: usize,
     /// Failures at which a step is given up, in each direction.
     pub attempts: u32,
-    /// Messages in flight at once, for each order. With more of them a message has to be lost first.
+    /// The most messages in flight for each order. Beyond it, a message has to be lost first.
     pub in_flight_max: usize,
-    /// How often an operator commands what, for each order: resubmit, cancel, pause, resume.
+    /// An operator's commands for each order: resubmit, cancel, pause, resume.
     pub commands: [u8; 4],
-    /// How often an agent gives an attempt back, for each order.
+    /// An agent's deferrals for each order.
     pub deferrals: u8,
-    /// Whether the service may refuse to carry a step out.
+    /// Whether the service may reject a step.
     pub declines: bool,
-    /// Whether the service may refuse to take a step back.
+    /// Whether the service may reject an undo.
     pub undo_declines: bool,
     /// Whether messages may become dead letters, which a supervisor settles.
     pub dead_letters: bool,
-    /// What the clocks show.
+    /// The clocks.
     pub clocks: Clocks,
-    /// How finely work is cut into actions.
+    /// The granularity of actions.
     pub detail: Detail,
-    /// Whether it is checked from every state that the orders end once the faults stop.
+    /// Whether the check includes that orders end, from every state, once the faults stop.
     pub drains: bool,
 }
 
 impl Bounds {
-    /// One order with one instance of everything: the least that is of interest.
+    /// One order with one instance of each function: the smallest meaningful world.
     pub const ONE: Self = Self {
         name: "one order",
         shape: Shape::Chain,
@@ -97,7 +97,7 @@ impl Bounds {
     /// The workflow of the orders: between them the steps have every combination of remedies.
     ///
     /// # Panics
-    /// When the text of this function is no workflow.
+    /// If the text in this function is not a valid workflow.
     #[must_use]
     pub fn workflow(&self) -> Workflow {
         let after = match self.shape {
@@ -135,7 +135,7 @@ impl Bounds {
     }
 }
 
-/// One order, coarse: what most worlds are made of.
+/// One order, coarse: the basis of most worlds.
 const COARSE: Bounds = Bounds { detail: Detail::Coarse, ..Bounds::ONE };
 /// Two of all instances. That every order ends is checked in the smaller worlds, which costs as much again.
 const TWO_OF_ALL: Bounds = Bounds { schedulers: 2, supervisors: 2, drains: false, ..COARSE };

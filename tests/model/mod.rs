@@ -1,30 +1,28 @@
-//! The protocol, checked in every state that it can get into.
+//! The model check: the protocol in every reachable state.
 //!
-//! A world of one or two orders of two steps each, with schedulers, supervisors, agents, services, an operator, and the
-//! messages between them, is walked through exhaustively with the model checker `stateright`: every order of events, every
-//! message delivered again, late, out of order or never, every instance killed between any two of its actions. Whatever an
-//! instance decides, it asks of [`domain::machine::decide`], the function that ships, and the requests are made by
-//! `domain::machine::request`; nothing of the protocol is written down here a second time but its invariants
-//! ([`audit`], `properties`).
+//! A world has one or two orders of two steps each, schedulers, supervisors, agents, services, an operator, and the
+//! messages between them. The model checker `stateright` explores it exhaustively: every order of events, every message
+//! redelivered, late, out of order or lost, every instance killed between any two actions. Every decision comes from
+//! [`domain::machine::decide`], the function that ships, and every request from `domain::machine::request`. The model
+//! itself has only the invariants ([`audit`], `properties`).
 //!
-//! **What is left out of a state** ([`task`]): words, nonces, history, hops, priorities, outputs and status messages, since
-//! they decide nothing; times, but for those of the one clock ([`bounds::Clocks`]); versions. Whether a conditional write is
-//! won is known without them: an instance has read the task, and either somebody has written since or not
-//! ([`state::Seen`]). Which of two schedulers is at something makes no difference, so they are kept sorted.
+//! **Left out of a state** ([`task`]): texts, nonces, history, hops, priorities, outputs and status messages, since no
+//! decision depends on them; times, except those of the one clock ([`bounds::Clocks`]); versions. The outcome of a
+//! conditional write needs no version: after an instance's read, another instance has written or not ([`state::Seen`]).
+//! Schedulers are interchangeable, so they are kept sorted.
 //!
-//! **What is bounded** ([`bounds::Bounds`]): orders, steps, instances, attempts, messages in flight at once, operators'
-//! commands and agents' deferrals. Faults are not: any message may be lost or delivered again any number of times (it stays
-//! in flight until it is acknowledged or lost, and is known to be redelivered or not, as the queue likes), and any instance
-//! may die any number of times.
+//! **Bounded** ([`bounds::Bounds`]): orders, steps, instances, attempts, messages in flight, operators' commands and agents'
+//! deferrals. Faults are unbounded: any message may be lost or redelivered any number of times, and any instance may die
+//! any number of times. A message stays in flight until it is acknowledged or lost. Its redelivery may be marked or not.
 //!
-//! **What is not modelled**: the inside of an agent (its retries, breaker and memo), leases, the horizon and the doubt of
-//! the supervisor, the hop limit, batches, and dead submissions. Those are the simulation's.
+//! **Not modelled**: the inside of an agent (retries, circuit breaker, memo), leases, the horizon and the doubt of the
+//! supervisor, the hop limit, batches, and dead submissions. The simulation covers them.
 //!
-//! **Two orders.** A decision looks at one task and writes one task, and a message names one order, so orders meet only in
-//! the instances, which are busy with one thing at a time here. That two orders come to nothing that one alone does not
-//! come to is checked as well (`two_orders_come_to_what_each_comes_to_alone`), so that the large runs need only one.
+//! **Two orders.** A decision reads and writes one task, and a message names one order. So orders meet only in the
+//! instances, which handle one message at a time here. A test checks that two orders reach no state that one alone does
+//! not reach (`two_orders_come_to_what_each_comes_to_alone`). So the large runs need only one order.
 //!
-//! **The checker is checked** ([`broken`]): with a condition dropped somewhere, each invariant is found to be broken.
+//! **The checker is checked** ([`broken`]): with a dropped condition, each invariant is found broken.
 
 pub mod action;
 pub mod audit;

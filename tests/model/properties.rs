@@ -1,4 +1,4 @@
-//! The invariants, as far as the model can show them, and what has to be possible so that they say something.
+//! The invariants within the model, and the reachable states that make them meaningful.
 
 use domain::task::ProcessState;
 use stateright::Property;
@@ -62,7 +62,7 @@ fn invariants() -> Vec<Property<Protocol>> {
     ]
 }
 
-/// An invariant of states that never come up says nothing.
+/// An invariant of unreachable states is meaningless.
 fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
     let mut all = vec![
         Property::sometimes("an order is Processed", |_, state: &State| any(state, ProcessState::Processed)),
@@ -112,7 +112,7 @@ fn is_in(order: &OrderState, wanted: ProcessState) -> bool {
     order.task.is_some_and(|task| task.state == wanted)
 }
 
-/// As the services know it, not as the task says.
+/// By the services' effects, not by the task.
 fn is_all_undone(order: &OrderState) -> bool {
     let claimed = |task: Task| task.steps.map(|step| step.attempt > 0);
     let Some(claimed) = order.task.map(claimed).filter(|_| is_in(order, ProcessState::Compensated)) else {

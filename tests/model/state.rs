@@ -45,9 +45,9 @@ pub struct OrderState {
 /// The effects of a remote service for a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Service {
-    /// Effects of carrying it out.
+    /// Forward effects.
     pub forward: u8,
-    /// Effects of taking it back.
+    /// Undo effects.
     pub undo: u8,
     /// Whether it refused to carry it out, and says so again under the same key. Kept only with the one clock; where clocks
     /// show anything the service may think better of it.

@@ -57,7 +57,7 @@ impl Phase {
 }
 
 /// Goes through an outage with the API at `api_url`, whose agents call `stand_ins`, and then with a naive client; prints
-/// to `out`. Says whether every bar was met.
+/// to `out`. Returns whether every limit was met.
 ///
 /// # Errors
 /// If the output cannot be written, or the naive client's stand-in finds no port.
