@@ -3,18 +3,18 @@
 //! Each service has one record behind [`domain::ports::Records`]. It is a circuit breaker:
 //!
 //! - **Closed**: requests go through. Failures in a row open it. An instance counts them and adds them to the record
-//! in batches. So a healthy service costs no write, an occasional failure costs none either, and a burst of failures
-//! costs one or two.
+//!   in batches. So a healthy service costs no write, an occasional failure costs none either, and a burst of failures
+//!   costs one or two.
 //! - **Open** until a time that the back-off draws: all requests are parked, new ones too. No call is made and no
-//! failure is counted.
+//!   failure is counted.
 //! - **Half-open**: the first instance that finds the time over, and wins the conditional write, makes one call, the
-//! probe. All others wait. A lost probe is over at its own time, and another follows.
+//!   probe. All others wait. A lost probe is over at its own time, and another follows.
 //! - If the service answers the probe, the breaker closes and the back-off is reset. If not, the breaker opens for the
-//! next wait. A permanent refusal is an answer: a service that can refuse is alive.
+//!   next wait. A permanent refusal is an answer: a service that can refuse is alive.
 //! - **Release**: once closed, new requests flow at once. Parked requests, possibly thousands, take permits from the
-//! record. The first interval has a fixed number, and each next one has twice as many, up to a maximum rate. That rate
-//! is kept until no request had to wait for some intervals. Then the record is a plain closed one again, and the
-//! writes end.
+//!   record. The first interval has a fixed number, and each next one has twice as many, up to a maximum rate. That rate
+//!   is kept until no request had to wait for some intervals. Then the record is a plain closed one again, and the
+//!   writes end.
 //!
 //! `machine` and `release` compute the next record, and are pure. `shared` reads it (at most once a second), writes
 //! it, and keeps the state of one instance.

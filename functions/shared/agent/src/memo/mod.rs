@@ -20,8 +20,8 @@
 //!
 //! - the mark: the forward call finds it and is refused.
 //! - the claim: the undo finds a call in flight, waits until it has ended or timed out, and only then marks. If it
-//! marked and called at once, the forward call could take effect after the undo, and would not be undone again. The
-//! wait is short: no forward request is sent any more for a step that is being undone.
+//!   marked and called at once, the forward call could take effect after the undo, and would not be undone again. The
+//!   wait is short: no forward request is sent any more for a step that is being undone.
 //!
 //! One case remains: the agent gives up a forward call, and the service carries it out later still. It looks the same
 //! as a call that never happened. The scheduler's rule 9 makes it unlikely by waiting for `CompleteBy`.
