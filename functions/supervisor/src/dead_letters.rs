@@ -109,7 +109,7 @@ async fn settle(
             tracing::warn!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}");
         }
         DeadLetterOutcome::LostCommand => {
-            tracing::warn!(message_id, ?order_id, "an operator's command was lost: {words}")
+            tracing::warn!(message_id, ?order_id, "an operator's command was lost: {words}");
         }
         DeadLetterOutcome::Stale | DeadLetterOutcome::NoOrder => {
             tracing::info!(message_id, ?order_id, fate = outcome.name(), "dead letter: {words}");
