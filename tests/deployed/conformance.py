@@ -16,7 +16,7 @@ ENDPOINT = "STEPWARDEN_DYNAMODB_URL"
 def suite_passes(emulator: Emulator) -> str:
     """The same suite that `cargo test` runs on a DynamoDB of its own."""
     before = tables(emulator)
-    command = ["cargo", "test", "--locked", "--workspace", "--test", "conformance_dynamodb"]
+    command = ["cargo", "test", "--locked", "--workspace", "--test", "adapters", "conformance::dynamodb"]
     done = run(command, env={**client_environment(emulator.url), ENDPOINT: emulator.url})
     counted = re.search(r"test result: ok\. (\d+) passed", done.stdout)
     expect(counted is not None and int(counted[1]) > 0, f"tests ran:\n{done.stdout[-2000:]}")
