@@ -1,4 +1,4 @@
-//! The ways out: events on EventBridge, status messages on the reply channels' queues.
+//! The outgoing notices: events on EventBridge, and status messages on the queues of the reply channels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::sdk_error::port_error;
 const PUBLISH: &str = "events.publish";
 const NOTIFY: &str = "events.notify";
 
-/// The `Source` of our events, which rules look for.
+/// The `Source` of our events. EventBridge rules match on it.
 const SOURCE: &str = "stepwarden";
-/// How the URL of a FIFO queue ends.
+/// The suffix of a FIFO queue's URL.
 const FIFO: &str = ".fifo";
 
 /// The event bus and the reply channels.
@@ -65,7 +65,7 @@ impl Events for Bus {
     }
 }
 
-/// One event, as it goes into a request.
+/// One event of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
     kind: Arc<str>,
@@ -82,7 +82,7 @@ pub(crate) struct EventCarrier {
 impl Carrier for EventCarrier {
     type Entry = Event;
     const OPERATION: &'static str = "eventbridge.put";
-    /// What every target of a rule takes.
+    /// The limit of every target of a rule.
     const BYTES_MAX: usize = 256 * 1024;
 
     fn bytes(event: &Event) -> usize {
@@ -104,7 +104,7 @@ impl Carrier for EventCarrier {
     }
 }
 
-/// The answer has one result for each entry, in their order.
+/// The answer has one result for each entry, in the order of the entries.
 fn outcomes(answer: &PutEventsOutput) -> Vec<SendOutcome> {
     answer.entries().iter().map(outcome_of).collect()
 }

@@ -1,4 +1,4 @@
-//! The SDK clients of a function, with one pool of connections and short patience.
+//! The SDK clients of a function. They share one connection pool and have short time-outs.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use crate::config::Access;
 use crate::http_client::Pool;
 pub use crate::http_client::TlsError;
 
-/// How long one attempt of a request may take. All of ours are answered in milliseconds when all is well.
+/// The time-out of one attempt of a request. A healthy service answers all our requests in milliseconds.
 const ATTEMPT: Duration = Duration::from_secs(3);
-/// How long a request may take with all its attempts and the waits between them.
+/// The time-out of a request with all its attempts and the back-off between them.
 const OPERATION: Duration = Duration::from_secs(10);
-/// Attempts of a request. Whoever handles a message comes back to it anyway.
+/// Attempts of a request. SQS delivers the message again after the last one.
 const ATTEMPTS_MAX: u32 = 3;
-/// The longest first wait between two attempts; it doubles, and a random part of it is waited.
+/// The longest first back-off between two attempts. It doubles each time, with jitter.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);
-/// The longest such wait.
+/// The longest back-off between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(1);
 
 /// The SDK clients of a function.
@@ -35,10 +35,10 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Makes them. No connection is made yet.
+    /// Creates the clients. It opens no connection yet.
     ///
     /// # Errors
-    /// [`TlsError`] where an endpoint needs TLS, as those of AWS do, and the system has no root certificates.
+    /// [`TlsError`] if an endpoint needs TLS, as AWS's endpoints do, and the system has no root certificates.
     pub fn new(access: &Access) -> Result<Self, TlsError> {
         let urls = [&access.dynamodb_url, &access.sqs_url, &access.eventbridge_url];
         let pool = if urls.into_iter().all(is_plain) { Pool::plain() } else { Pool::tls()? };
@@ -54,7 +54,7 @@ impl Clients {
 /// A client for DynamoDB alone.
 ///
 /// # Errors
-/// [`TlsError`] where the endpoint needs TLS and the system has no root certificates.
+/// [`TlsError`] if the endpoint needs TLS and the system has no root certificates.
 pub fn dynamodb_alone(access: &Access) -> Result<aws_sdk_dynamodb::Client, TlsError> {
     let pool = if is_plain(&access.dynamodb_url) { Pool::plain() } else { Pool::tls()? };
     Ok(dynamodb(access, SharedHttpClient::new(pool)))
@@ -64,7 +64,7 @@ fn is_plain(url: &Option<std::sync::Arc<str>>) -> bool {
     url.as_deref().is_some_and(|url| url.starts_with("http:"))
 }
 
-/// The builders of the three clients have the same methods and no type in common.
+/// The builders of the three clients have the same methods but no common trait.
 macro_rules! client {
     ($sdk:ident, $access:expr, $pool:expr, $url:expr) => {{
         let config = $sdk::config::Builder::new()
@@ -76,7 +76,7 @@ macro_rules! client {
             .http_client($pool)
             .retry_config(retries())
             .timeout_config(timeouts())
-            // Answers are small, and the attempt's time-out covers one that stalls.
+            // Answers are small, and the time-out of the attempt covers a stalled one.
             .stalled_stream_protection($sdk::config::StalledStreamProtectionConfig::disabled());
         let config = match $url {
             Some(url) => config.endpoint_url(&**url),

@@ -9,23 +9,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use domain::ports::Environment;
 use domain::time::Timestamp;
 
-/// The time of the system. A clock that stands before 1970 counts as 1970.
+/// The system time. A clock before 1970 counts as 1970.
 pub(crate) fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Waits.
 pub(crate) async fn sleep(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-/// The output of `work`, or nothing when it takes longer than `ms`.
+/// The output of `work`, or `None` if it takes longer than `ms`.
 pub(crate) async fn within<T>(ms: u64, work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(Duration::from_millis(ms), work).await.ok()
 }
 
-/// The system gives no random bits, which no system in service does.
+/// The system provides no random bits. A system in service always provides them.
 #[derive(Debug, thiserror::Error)]
 #[error("the system gives no random bits: {0}")]
 pub struct NoRandomness(getrandom::Error);

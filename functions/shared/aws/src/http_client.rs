@@ -1,8 +1,8 @@
-//! The HTTP client that all SDK clients of a process share: HTTP/1.1, connections kept, and TLS only where an endpoint
-//! asks for it.
+//! The HTTP client that all SDK clients of a process share. It uses HTTP/1.1, keeps connections, and uses TLS only for
+//! endpoints that need it.
 //!
-//! It is our own, since the SDK's brings HTTP/2, proxies and a second pool, which a function never uses and would carry
-//! in its size and its start.
+//! It replaces the SDK's own client. That client brings HTTP/2, proxies and a second pool. A function never uses them,
+//! and they add to its size and its start time.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ use hyper_util::client::legacy::connect::HttpConnector as TcpConnector;
 use hyper_util::client::legacy::{Builder, Client, Error as ClientError, ResponseFuture};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-/// How long a connection may take to come up, without its TLS handshake; the attempt's time-out covers that.
+/// The time-out of a new connection, without its TLS handshake. The time-out of the attempt covers the handshake.
 const CONNECT: Duration = Duration::from_secs(1);
-/// How long an unused connection is kept. Below the time after which AWS drops one; what was dropped while the function
-/// was frozen is noticed at its next use, and the request made again.
+/// The idle time after which the pool drops a connection. It is shorter than AWS's own limit. A connection that was
+/// dropped while the function was frozen fails at its next use, and the request is repeated.
 const POOL_IDLE: Duration = Duration::from_secs(20);
-/// Unused connections kept for each host: a batch of ten with its reads and writes uses no more.
+/// Idle connections kept for each host. A batch of ten records uses no more for its reads and writes.
 const POOL_IDLE_MAX: usize = 16;
 
-/// As much of an answer of which only the status matters is read, in bytes.
+/// The part of an answer that is read when only its status matters, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// The system's root certificates cannot be used.
@@ -51,16 +51,16 @@ pub(crate) enum Pool {
 }
 
 impl Pool {
-    /// A pool that makes no TLS: the root certificates are not read.
+    /// A pool without TLS. It does not read the root certificates.
     pub(crate) fn plain() -> Self {
         Self::Plain(pooled().build(tcp()))
     }
 
-    /// A pool that makes TLS where a URL begins with `https`. The root certificates are read now: what is done before
-    /// the first request is done faster on Lambda.
+    /// A pool that uses TLS for `https` URLs. It reads the root certificates now, because Lambda runs initialisation
+    /// faster than a first request.
     ///
     /// # Errors
-    /// [`TlsError`] where the system has no root certificates.
+    /// [`TlsError`] if the system has no root certificates.
     pub(crate) fn tls() -> Result<Self, TlsError> {
         let mut connector = tcp();
         connector.enforce_http(false);
@@ -79,15 +79,15 @@ impl Pool {
 }
 
 impl Pool {
-    /// Posts something whose answer matters only by its status. A short body is read, so that the connection can be used
-    /// again.
+    /// Posts a request whose answer matters only by its status. It reads a short body, so that the connection can be
+    /// reused.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// [`ClientError`] if there is no answer.
     pub(crate) async fn post(&self, request: http::Request<Bytes>) -> Result<StatusCode, ClientError> {
         let response = self.request(request.map(SdkBody::from)).await?;
         let status = response.status();
-        // What comes after the status is of no account, not even that it breaks off.
+        // The body does not matter, and neither does an error in it.
         let _ = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
         Ok(status)
     }
@@ -114,8 +114,8 @@ impl HttpConnector for Pool {
     }
 }
 
-/// What the SDK is told of a request without an answer. Everything here may be tried again: the SDK signs and sends anew,
-/// and every request that we make may arrive twice.
+/// The SDK's error for a request without an answer. Every such error is retryable: the SDK signs and sends again, and
+/// each of our requests may arrive twice.
 fn unanswered(error: ClientError) -> ConnectorError {
     let is_io = error.is_connect() || has_source::<std::io::Error>(&error);
     if is_io {
@@ -153,16 +153,16 @@ mod tests {
     use crate::clients::Clients;
     use crate::testing::access;
 
-    /// What a server does with a connection on which one request was answered.
+    /// The server's behaviour on a connection after its first answer.
     #[derive(Clone, Copy)]
     enum Then {
-        /// It closes it.
+        /// The server closes the connection.
         Close,
-        /// It takes another request on it, and closes it without an answer.
+        /// The server takes another request on it, and closes it without an answer.
         Swallow,
     }
 
-    /// Takes one request off the connection. False where there is none.
+    /// Reads one request from the connection. Returns false if there is none.
     async fn request(stream: &mut TcpStream) -> bool {
         let mut read = Vec::new();
         loop {
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// Sends so many requests one after the other, and says how many the server saw.
+    /// Sends `count` requests one after the other, and returns the number that the server saw.
     async fn sent(count: u32, then: Then) -> u32 {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

@@ -1,10 +1,12 @@
-//! The ports on DynamoDB, SQS and EventBridge, and what the functions share on Lambda.
+//! The ports on DynamoDB, SQS and EventBridge, and the code that the functions share on Lambda.
 //!
-//! A function's `main` reads its [`config`], makes its [`ports`], and hands its handler to one of [`lambda`]'s loops. The
-//! ports are the state store ([`dynamo`]), the [`queues`] and the [`bus`]; [`telemetry`] writes what happened.
+//! A function's `main` reads its [`config`], creates its [`ports`], and passes its handler to one of [`lambda`]'s
+//! loops. The ports are the state store ([`dynamo`]), the [`queues`] and the [`bus`]; [`telemetry`] writes logs and
+//! metrics.
 //!
-//! What must never be here: a decision about an order; that is made in `domain`. And nothing waits for something that only
-//! the next invocation brings, since between two of them the process stands still.
+//! Must never be here:
+//! - a decision about an order: `domain` makes it;
+//! - a wait for something that only the next invocation brings: the process is frozen between two invocations.
 
 mod batching;
 pub mod bus;

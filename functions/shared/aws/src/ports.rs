@@ -1,4 +1,4 @@
-//! All ports of a function on AWS: one struct of parts.
+//! All ports of a function on AWS, in one struct of parts.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::environment::Random;
 pub use crate::environment::{NoRandomness, System};
 use crate::queues::Sqs;
 
-/// All ports. A handler's signature says which of them it uses, and the function's role which of them it may.
+/// All ports. A handler's signature names the ports that it uses. The function's role limits the ports that it may use.
 #[derive(Debug)]
 pub struct Ports {
     dynamo: Dynamo,
@@ -26,19 +26,19 @@ pub struct Ports {
 /// The ports cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum PortsError {
-    /// No root certificates.
+    /// The system has no root certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// No random bits.
+    /// The system provides no random bits.
     #[error(transparent)]
     Randomness(#[from] NoRandomness),
 }
 
 impl Ports {
-    /// The ports of this configuration. No connection is made yet.
+    /// Creates the ports of this configuration. It opens no connection yet.
     ///
     /// # Errors
-    /// [`PortsError`], which has nothing to do with the configuration.
+    /// [`PortsError`] has no relation to the configuration.
     pub fn new(config: &Config) -> Result<Self, PortsError> {
         let Clients { dynamodb, sqs, eventbridge } = Clients::new(&config.access)?;
         let random = Arc::new(Random::seeded()?);
@@ -49,10 +49,11 @@ impl Ports {
         Ok(Self { dynamo, sqs, bus, system: System::new(random) })
     }
 
-    /// Who this process is, of all that run at the same time.
+    /// The identity of this process among all running ones.
     ///
     /// # Errors
-    /// [`WorkflowError`] when a shipped workflow is wrong; a test of `domain` makes sure that none is.
+    /// [`WorkflowError`] when a shipped workflow is wrong. A test of `domain` checks that every shipped workflow is
+    /// right.
     pub fn instance(&self, config: &Config, function: Function) -> Result<Instance, WorkflowError> {
         config.instance(&function.to_string(), self.system.random())
     }

@@ -1,6 +1,6 @@
-//! What is known, while a record is handled, to everything that handles it: its trace, and its company.
+//! The context of one record while its handler runs: its trace, and the work in flight beside it.
 //!
-//! The ports' methods say nothing of either, since an order's fate does not depend on them.
+//! The ports' methods do not carry this context, because the outcome of an order does not depend on it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,30 +9,30 @@ tokio::task_local! {
     static CURRENT: Scope;
 }
 
-/// The surroundings of one record, or of one request.
+/// The context of one record, or of one request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Scope {
-    /// The X-Ray header that whatever is sent on behalf of the record carries on.
+    /// The X-Ray header of the record's trace. Every message sent for the record carries it.
     pub(crate) trace_header: Option<Arc<str>>,
-    /// Who else may send something soon.
+    /// The in-flight work that may send a message soon.
     pub(crate) company: Company,
 }
 
-/// Counts those of an invocation that are still at work and may send something. Cloning it counts the same ones.
+/// Counts the in-flight work of an invocation that may send a message. A clone shares the count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Company(Arc<AtomicUsize>);
 
-/// One of them; it is counted until this is dropped.
+/// One unit of in-flight work. It counts until its drop.
 #[derive(Debug)]
 pub(crate) struct Member(Company);
 
 impl Scope {
-    /// The surroundings of whatever is running. Outside of any, there is no trace and nobody else.
+    /// The context of the running task. Outside any context, there is no trace and no in-flight work.
     pub(crate) fn current() -> Self {
         CURRENT.try_with(Self::clone).unwrap_or_default()
     }
 
-    /// Does `work` in these surroundings, as one more member of the company.
+    /// Runs `work` in this context, and counts it as in flight.
     pub(crate) async fn run<T>(self, work: impl Future<Output = T>) -> T {
         let _member = self.company.join();
         CURRENT.scope(self, work).await
@@ -40,18 +40,18 @@ impl Scope {
 }
 
 impl Company {
-    /// A crowd of at least so many, of whom nobody tells when they are done.
+    /// A fixed in-flight count, for work whose completion is not reported.
     pub(crate) fn of(size: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(size)))
     }
 
-    /// Counts one more.
+    /// Counts one more unit of work.
     pub(crate) fn join(&self) -> Member {
         self.0.fetch_add(1, Relaxed);
         Member(self.clone())
     }
 
-    /// How many there are.
+    /// The in-flight count.
     pub(crate) fn size(&self) -> usize {
         self.0.load(Relaxed)
     }

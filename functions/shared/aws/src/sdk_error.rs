@@ -1,4 +1,4 @@
-//! What an error of the SDK means for whoever uses a port.
+//! Maps an SDK error to the error of a port.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use domain::ports::PortError;
 
-/// Codes that come as a client's fault and are over after a while.
+/// Error codes that count as the client's fault, but pass after a while.
 const PASSING: [&str; 12] = [
     "ThrottlingException",
     "Throttling",
@@ -23,8 +23,8 @@ const PASSING: [&str; 12] = [
     "ExpiredToken",
 ];
 
-/// The port's error for an SDK's. Refused is what AWS understood and does not want: no right, no such queue or table, a
-/// value that it does not take. All else may go better the next time.
+/// The port's error for an SDK error. Refused means that AWS understood the request and rejects it. Examples are a
+/// missing permission, an unknown queue or table, or an invalid value. Every other error may succeed on a retry.
 pub(crate) fn port_error<E>(operation: &'static str, error: &SdkError<E, HttpResponse>) -> PortError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,
@@ -43,13 +43,13 @@ where
     if is_refused { PortError::refused(operation, text) } else { PortError::unavailable(operation, text) }
 }
 
-/// An error with everything that led to it, in one line.
+/// An error with its whole chain of sources, in one line.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let words = cause.to_string();
-        // Some errors repeat in their text what their source says.
+        // Some errors repeat the text of their source.
         if !text.ends_with(&words) {
             text.push_str(": ");
             text.push_str(&words);

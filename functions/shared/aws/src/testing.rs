@@ -1,4 +1,4 @@
-//! An AWS for tests, on a free port of this machine: answers each request with what the test says, and remembers it.
+//! A fake AWS for tests, on a free port of this machine. It answers as the test defines, and records each request.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
@@ -19,10 +19,10 @@ use crate::clients::Clients;
 use crate::config::Access;
 use crate::environment::Random;
 
-/// What it answers: a status and a body.
+/// An answer: a status and a body.
 pub(crate) type Said = (u16, Value);
 
-/// A server that plays AWS.
+/// A server that stands in for AWS.
 pub(crate) struct FakeAws {
     url: Arc<str>,
     requests: Arc<Mutex<Vec<(String, Value)>>>,
@@ -30,7 +30,7 @@ pub(crate) struct FakeAws {
 }
 
 impl FakeAws {
-    /// Answers each request with what `answer` says to its operation and body.
+    /// Answers each request with the result of `answer` for its operation and body.
     pub(crate) async fn start(answer: impl Fn(&str, &Value) -> Said + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap()).into();
@@ -47,7 +47,7 @@ impl FakeAws {
         Self { url, requests, serving }
     }
 
-    /// An SQS and an EventBridge that take everything.
+    /// An SQS and an EventBridge that accept every entry.
     pub(crate) async fn that_takes_everything() -> Self {
         Self::start(|_, body| (200, all_taken(body))).await
     }
@@ -56,7 +56,7 @@ impl FakeAws {
         Clients::new(&access(&self.url)).unwrap()
     }
 
-    /// The requests so far: operation and body.
+    /// The recorded requests: operation and body.
     pub(crate) fn requests(&self) -> Vec<(String, Value)> {
         self.requests.lock().unwrap().clone()
     }
@@ -83,7 +83,7 @@ async fn respond(
     Ok(response.body(Full::new(said.to_string().into())).unwrap())
 }
 
-/// The answer of a service that took all entries of a request.
+/// The answer of a service that accepted all entries of a request.
 pub(crate) fn all_taken(body: &Value) -> Value {
     let entries = body["Entries"].as_array().cloned().unwrap_or_default();
     let taken = entries.iter().map(|entry| json!({"Id": entry["Id"], "MessageId": "m", "MD5OfMessageBody": "x"}));
@@ -93,7 +93,7 @@ pub(crate) fn all_taken(body: &Value) -> Value {
     })
 }
 
-/// Access to what answers at a URL.
+/// The access to a server at this URL.
 pub(crate) fn access(url: &str) -> Access {
     let url: Option<Arc<str>> = Some(url.into());
     Access {

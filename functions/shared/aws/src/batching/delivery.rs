@@ -1,16 +1,16 @@
-//! One request and its repeats, until the fate of each entry is known.
+//! One request and its retries, until the outcome of each entry is known.
 
 use domain::ports::PortError;
 
 use super::{Carrier, SendOutcome, Waiting};
 use crate::environment::{Random, sleep};
 
-/// Requests for one batch: the first, and those for entries that were not taken at first.
+/// The maximum number of requests for one batch: the first one, and the retries for entries that were not taken.
 const ROUNDS_MAX: u32 = 4;
-/// The longest first wait before a repeat, in milliseconds; it doubles, and a random part of it is waited.
+/// The longest first back-off before a retry, in milliseconds. It doubles each time, with jitter.
 const WAIT_MS: u64 = 50;
 
-/// Sends a batch, sends again those of its entries that were not taken, and tells everybody their entry's fate.
+/// Sends a batch, retries the entries that were not taken, and reports to each sender the outcome of its entry.
 pub(super) async fn deliver<C: Carrier>(carrier: &C, random: &Random, target: &str, mut batch: Vec<Waiting<C::Entry>>) {
     for round in 1.. {
         let entries: Vec<&C::Entry> = batch.iter().map(|waiting| &waiting.entry).collect();
@@ -41,12 +41,12 @@ pub(super) async fn deliver<C: Carrier>(carrier: &C, random: &Random, target: &s
 
 impl<E> Waiting<E> {
     fn tell(self, outcome: Result<(), PortError>) {
-        // Whoever has gone away in the meantime, because its time is up, is delivered its message again.
+        // A sender may have timed out in the meantime. Its message is then delivered again.
         let _ = self.teller.send(outcome);
     }
 }
 
-/// The same error once more, for another entry of the same request.
+/// A copy of the error for another entry of the same request.
 fn same(error: &PortError) -> PortError {
     let source = error.source.as_ref().map(|source| source.to_string().into());
     PortError { operation: error.operation, kind: error.kind, source }

@@ -1,8 +1,8 @@
-//! Sending in batches what the records that are handled at the same time send one by one.
+//! Batches the messages that concurrent records send one by one.
 //!
-//! Whoever sends waits for the fate of its own entry. What comes to the same target before the batch goes, goes with it.
-//! A batch goes as soon as everybody who is ready to send has done so; where others of the same invocation are still at
-//! work it waits for them a moment, since ten records that are read together come to their messages almost together.
+//! Each sender waits for the outcome of its own entry. Entries to the same target share a batch if they come before it
+//! is sent. The batch is sent once every ready sender has added its entry. If other work of the same invocation is in
+//! flight, the batch waits a moment for it. Ten records that are read together send their messages almost together.
 
 mod delivery;
 mod split;
@@ -23,22 +23,22 @@ use crate::scope::{Company, Scope};
 use delivery::deliver;
 use split::split;
 
-/// How long a batch waits for others that are still at work, in milliseconds.
+/// The time that a batch waits for other work in flight, in milliseconds.
 const LINGER_MS: u64 = 2;
 
-/// How entries of one kind are sent.
+/// Sends entries of one kind.
 pub(crate) trait Carrier: Send + Sync + 'static {
-    /// What is sent.
+    /// One entry of a request.
     type Entry: Send + Sync + 'static;
-    /// What is tried, for errors.
+    /// The name of the operation, for errors.
     const OPERATION: &'static str;
-    /// Most bytes that one request may carry.
+    /// The maximum number of bytes in one request.
     const BYTES_MAX: usize;
 
-    /// The bytes of an entry, as the request's limit counts them.
+    /// The size of an entry in bytes, as the request's limit counts it.
     fn bytes(entry: &Self::Entry) -> usize;
 
-    /// Sends entries with one request, and gives the fate of each, in their order.
+    /// Sends entries with one request. Returns the outcome of each, in their order.
     fn carry(
         &self,
         target: &str,
@@ -46,18 +46,18 @@ pub(crate) trait Carrier: Send + Sync + 'static {
     ) -> impl Future<Output = Result<Vec<SendOutcome>, PortError>> + Send;
 }
 
-/// What became of one entry of a request.
+/// The outcome of one entry of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SendOutcome {
-    /// It was taken.
+    /// The entry was taken.
     Taken,
-    /// It was not taken this time.
+    /// The entry was not taken this time.
     NotNow(String),
-    /// It will never be taken.
+    /// The entry will never be taken.
     Refused(String),
 }
 
-/// Gathers entries by target, and sends them. Cloning it shares them.
+/// Collects entries by target, and sends them. A clone shares them.
 pub(crate) struct Batcher<C: Carrier>(Arc<Inner<C>>);
 
 struct Inner<C: Carrier> {
@@ -66,15 +66,15 @@ struct Inner<C: Carrier> {
     piles: Mutex<HashMap<Arc<str>, Pile<C::Entry>>>,
 }
 
-/// What waits for the next batch to one target. It is there as long as somebody is going to send it.
+/// The entries of the next batch to one target. A pile exists while a task is going to send it.
 struct Pile<E> {
     entries: Vec<Waiting<E>>,
     company: Company,
-    /// There is no use in waiting any longer.
+    /// Notified when a longer wait has no use.
     complete: Arc<Notify>,
 }
 
-/// One entry and whoever waits for its fate.
+/// One entry, and the channel for its outcome.
 struct Waiting<E> {
     entry: E,
     teller: oneshot::Sender<Result<(), PortError>>,
@@ -85,10 +85,10 @@ impl<C: Carrier> Batcher<C> {
         Self(Arc::new(Inner { carrier, random, piles: Mutex::default() }))
     }
 
-    /// Sends one entry, together with others if there are any.
+    /// Sends one entry, in a batch with others if there are any.
     ///
     /// # Errors
-    /// [`PortError`] when it was not taken, or nobody knows whether it was.
+    /// [`PortError`] if the entry was not taken, or if its outcome is unknown.
     pub(crate) async fn send(&self, target: &Arc<str>, entry: C::Entry) -> Result<(), PortError> {
         let bytes = C::bytes(&entry);
         if bytes > C::BYTES_MAX {
@@ -105,7 +105,8 @@ impl<C: Carrier> Batcher<C> {
 }
 
 impl<C: Carrier> Inner<C> {
-    /// Lays an entry on its target's pile. Whoever lays down the first has to see to it that the pile is sent.
+    /// Adds an entry to its target's pile. For the first entry it returns the signal; the caller must then send the
+    /// pile.
     fn put(&self, target: &Arc<str>, waiting: Waiting<C::Entry>) -> Option<Arc<Notify>> {
         let mut piles = self.piles.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(pile) = piles.get_mut(target) {
@@ -122,7 +123,7 @@ impl<C: Carrier> Inner<C> {
     }
 
     async fn send_pile(&self, target: &Arc<str>, complete: &Notify) {
-        // Everybody who is ready has a turn.
+        // Lets every ready sender add its entry.
         tokio::task::yield_now().await;
         if !self.is_complete(target) {
             within(LINGER_MS, complete.notified()).await;
@@ -136,7 +137,7 @@ impl<C: Carrier> Inner<C> {
         self.piles.lock().unwrap_or_else(PoisonError::into_inner).get(target).is_none_or(Pile::is_complete)
     }
 
-    /// Takes the pile away; the next entry for this target begins another.
+    /// Removes the pile. The next entry for this target begins another.
     fn take(&self, target: &str) -> Vec<Waiting<C::Entry>> {
         let mut piles = self.piles.lock().unwrap_or_else(PoisonError::into_inner);
         piles.remove(target).map(|mut pile| mem::take(&mut pile.entries)).unwrap_or_default()
@@ -144,7 +145,7 @@ impl<C: Carrier> Inner<C> {
 }
 
 impl<E> Pile<E> {
-    /// Whether a request is full, or nobody is left who might send something.
+    /// Whether a request is full, or no other work in flight can send a message.
     fn is_complete(&self) -> bool {
         self.entries.len() >= BATCH_MAX.min(self.company.size())
     }

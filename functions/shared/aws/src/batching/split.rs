@@ -1,7 +1,7 @@
-//! Cutting a row of entries into requests.
+//! Splits a sequence of entries into requests.
 
-/// Cuts entries, in their order, into batches of at most `count_max` entries and `bytes_max` bytes. An entry that has
-/// more bytes than that by itself makes a batch alone.
+/// Splits entries, in their order, into batches of at most `count_max` entries and `bytes_max` bytes. An entry above
+/// `bytes_max` is a batch by itself.
 pub(super) fn split<E>(
     entries: impl IntoIterator<Item = E>,
     count_max: usize,

@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use super::*;
 use crate::testing::random;
 
-/// An entry that is as long as it says, and is treated as its name says.
+/// An entry with its name and its length. The name defines its outcome.
 type Entry = (&'static str, usize);
 
-/// Remembers the names of each request, and takes all entries but those that are called otherwise.
+/// Records the names of each request, and takes every entry except those with a special name.
 #[derive(Default)]
 struct Fake {
     requests: Mutex<Vec<Vec<&'static str>>>,
@@ -54,7 +54,7 @@ impl Case {
         Self { batcher: Batcher::new(fake.clone(), random()), fake }
     }
 
-    /// Sends entries at the same time, each from a record of its own.
+    /// Sends entries at the same time, each from its own record.
     async fn send(&self, target: &str, entries: impl IntoIterator<Item = Entry>) -> Vec<Result<(), String>> {
         let (target, company) = (target.into(), Company::default());
         let sending = entries.into_iter().map(|entry| {

@@ -1,4 +1,4 @@
-//! What a function is told by its environment, read once and checked as a whole.
+//! The configuration of a function: the environment, read once and checked as a whole.
 
 mod reader;
 #[cfg(test)]
@@ -22,30 +22,31 @@ use serde::Deserialize;
 use crate::dynamo::Tables;
 use reader::Reader;
 
-/// A supervisor that finds an attempt expired so much too late, in milliseconds, gives it its whole time again before it
-/// counts a failure: the machines' clocks may differ. Runs come once a minute, so nothing is that late by itself.
+/// The lateness at which a supervisor doubts an expired attempt, in milliseconds. It then gives the attempt its whole
+/// time again before it counts a failure, because the machines' clocks may differ. The supervisor runs once a minute,
+/// so no attempt is this late in normal operation.
 const DOUBT_AFTER_MS: u64 = 90_000;
 pub use reader::{BadConfig, BadVariable};
 
-/// Which of the functions is configured. Each needs what all need, and some need more.
+/// The function that is configured. All functions share some variables, and some functions need more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Function {
     /// The API.
     Api,
-    /// Takes accepted orders.
+    /// Takes accepted orders off the submission queue.
     Submission,
     /// Advances tasks.
     Scheduler,
     /// Calls a remote service.
     Agents,
-    /// Looks after what is overdue.
+    /// Handles overdue work.
     Supervisor,
 }
 
 /// The configuration of one function.
 #[derive(Debug)]
 pub struct Config {
-    /// How AWS is reached.
+    /// The access to AWS.
     pub access: Access,
     /// The names of the tables.
     pub tables: Tables,
@@ -53,30 +54,31 @@ pub struct Config {
     pub queues: QueueUrls,
     /// The name of the event bus.
     pub event_bus: Arc<str>,
-    /// The queues behind the reply channels, by the name that an order may give (rule 10).
+    /// The queues of the reply channels, by the name that an order may give (rule 10).
     pub reply_channels: BTreeMap<Arc<str>, Arc<str>>,
-    /// Shards of the index `watch`.
+    /// The number of shards of the index `watch`.
     pub shards: u8,
-    /// What an agent needs besides; set for [`Function::Agents`] alone.
+    /// The extra settings of an agent; set only for [`Function::Agents`].
     pub agent: Option<AgentConfig>,
-    /// The names of members whose values the API does not show.
+    /// The names of members whose values the API hides.
     pub redacted: Vec<Arc<str>>,
-    /// Whose dead letters a queue holds, by the queue's ARN; empty except for [`Function::Supervisor`].
+    /// The source queue of each dead-letter queue, by the dead-letter queue's ARN. Empty except for
+    /// [`Function::Supervisor`].
     pub dead_letter_queues: BTreeMap<Arc<str>, SourceQueue>,
 }
 
-/// How AWS is reached.
+/// The access to AWS.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// Where the tables and queues are.
+    /// The region of the tables and queues.
     pub region: Arc<str>,
-    /// The keys that Lambda gives to a function. They hold for as long as it lets the process live.
+    /// The keys that Lambda gives to a function. They are valid for the life of the process.
     pub credentials: Credentials,
-    /// Where DynamoDB is, if not where AWS has it.
+    /// The URL of DynamoDB, if it is not AWS's own.
     pub dynamodb_url: Option<Arc<str>>,
-    /// Where SQS is, if not where AWS has it.
+    /// The URL of SQS, if it is not AWS's own.
     pub sqs_url: Option<Arc<str>>,
-    /// Where EventBridge is, if not where AWS has it.
+    /// The URL of EventBridge, if it is not AWS's own.
     pub eventbridge_url: Option<Arc<str>>,
 }
 
@@ -84,9 +86,9 @@ pub struct Access {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QueuePair {
-    /// Of orders that are in no hurry.
+    /// The queue of normal priority.
     pub normal: Arc<str>,
-    /// Of those that go before them.
+    /// The queue of high priority.
     pub high: Arc<str>,
 }
 
@@ -101,30 +103,30 @@ pub struct QueueUrls {
     pub agents: BTreeMap<Arc<str>, QueuePair>,
 }
 
-/// What an agent needs besides.
+/// The extra settings of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentConfig {
-    /// Its name in workflows.
+    /// The agent's name in workflows.
     pub name: Arc<str>,
     /// The base URL of its service.
     pub url: Arc<str>,
-    /// Whether its service needs the agent's memory, since it does not recognise repeated idempotency keys.
+    /// Whether the service needs the agent's memos, because it does not recognise repeated idempotency keys.
     pub memo: bool,
 }
 
 impl Config {
-    /// Reads the environment of the process; nothing else does.
+    /// Reads the environment of the process. No other code reads it.
     ///
     /// # Errors
-    /// [`BadConfig`], which names every variable that is missing or bad, and says what to do.
+    /// [`BadConfig`] names every missing or bad variable, with advice to fix it.
     pub fn from_env(function: Function) -> Result<Self, BadConfig> {
         Self::read(function, environment)
     }
 
-    /// Reads the variables that `lookup` gives. One that is empty, or blank, counts as unset.
+    /// Reads the variables that `lookup` returns. An empty or blank variable counts as unset.
     ///
     /// # Errors
-    /// [`BadConfig`], which names every variable that is missing or bad, and says what to do.
+    /// [`BadConfig`] names every missing or bad variable, with advice to fix it.
     pub fn read(function: Function, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, BadConfig> {
         let mut reader = Reader::new(&lookup);
         reader.expects_lambda();
@@ -153,19 +155,20 @@ impl Config {
         })
     }
 
-    /// Who this process is, of all that run at the same time: the function's name and some random digits.
+    /// The identity of this process among all running ones: the function's name and some random digits.
     ///
     /// # Errors
-    /// [`WorkflowError`] when a shipped workflow is wrong; a test of `domain` makes sure that none is.
+    /// [`WorkflowError`] when a shipped workflow is wrong. A test of `domain` checks that every shipped workflow is
+    /// right.
     pub fn instance(&self, function: &str, random: u64) -> Result<Instance, WorkflowError> {
-        // Short, since every claim stores it.
+        // The name is short, because every claim stores it.
         let name = format!("{function}-{:08x}", random >> 32).into();
         Ok(Instance { name, workflows: Workflows::shipped()?.doubting_after(DOUBT_AFTER_MS), shards: self.shards })
     }
 }
 
 impl Access {
-    /// Reads what Lambda gives to every function, and where AWS is if not at its usual place.
+    /// Reads the variables that Lambda gives to every function, and the URLs that replace AWS's own.
     fn read(reader: &mut Reader<'_>) -> Self {
         let region = reader.text("AWS_REGION", "Lambda sets it; elsewhere give a region such as eu-central-1");
         let key_id = reader.text("AWS_ACCESS_KEY_ID", "Lambda sets it; elsewhere give an access key");
@@ -183,11 +186,11 @@ impl Access {
         }
     }
 
-    /// Reads no more than this from the environment, for a program that is not one of the [`Function`]s: its own
-    /// variables come with what to do where one is missing, and go out in the same order.
+    /// Reads only these settings, for a program that is not one of the [`Function`]s. The caller passes its own
+    /// variables, each with the advice for a missing one. Their values come back in the same order.
     ///
     /// # Errors
-    /// [`BadConfig`], which names every variable that is missing or bad, and says what to do.
+    /// [`BadConfig`] names every missing or bad variable, with advice to fix it.
     pub fn from_env_with<const N: usize>(
         own: [(&'static str, &'static str); N],
     ) -> Result<(Self, [Arc<str>; N]), BadConfig> {
@@ -207,7 +210,7 @@ impl Access {
 }
 
 impl QueuePair {
-    /// The URL of one of the two.
+    /// The URL of the queue of this priority.
     #[must_use]
     pub const fn get(&self, priority: Priority) -> &Arc<str> {
         match priority {
@@ -226,7 +229,7 @@ impl QueueUrls {
         Self { submission, scheduler, agents }
     }
 
-    /// The priority of the queue with this ARN. A queue that is not known is nobody's fast priority.
+    /// The priority of the queue with this ARN. An unknown queue counts as normal priority.
     #[must_use]
     pub fn priority_of(&self, arn: &str) -> Priority {
         let name = arn.rsplit(':').next().unwrap_or_default();
@@ -308,7 +311,7 @@ fn reply_channels(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, Arc<str>> {
     channels
 }
 
-/// Names of members, separated by commas.
+/// The names of members, separated by commas.
 fn redacted(reader: &mut Reader<'_>) -> Vec<Arc<str>> {
     const VARIABLE: &str = "REDACT";
     let Some(names) = reader.optional(VARIABLE) else {

@@ -1,4 +1,4 @@
-//! Reading variables and gathering all that is wrong with them.
+//! Reads variables and collects all their problems.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,16 +15,16 @@ const OF_LAMBDA: [&str; 4] = [
     "AWS_LAMBDA_FUNCTION_MEMORY_SIZE",
 ];
 
-/// All that is wrong with the environment, at least one thing.
+/// All problems of the environment. There is at least one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct BadConfig(pub Vec<BadVariable>);
 
 /// One variable that is missing or bad.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadVariable {
-    /// Its name.
+    /// The variable's name.
     pub name: &'static str,
-    /// What is wrong, and what to do.
+    /// The problem, and advice to fix it.
     pub problem: String,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for BadConfig {
     }
 }
 
-/// Looks up variables and remembers what is wrong. What it gives for a bad one is only there to go on reading.
+/// Reads variables and collects their problems. For a bad variable it returns a placeholder, so that reading goes on.
 pub(super) struct Reader<'a> {
     lookup: &'a dyn Fn(&str) -> Option<String>,
     bad: Vec<BadVariable>,
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         Self { lookup, bad: Vec::new() }
     }
 
-    /// The configuration, if all that went into it was good.
+    /// Returns the configuration if no variable has a problem.
     pub(super) fn finish<T>(self, config: T) -> Result<T, BadConfig> {
         if self.bad.is_empty() { Ok(config) } else { Err(BadConfig(self.bad)) }
     }
@@ -58,14 +58,14 @@ impl<'a> Reader<'a> {
         self.bad.push(BadVariable { name, problem: problem.into() });
     }
 
-    /// Blames a variable that should be there, unless it was blamed already.
+    /// Reports a missing variable, unless it is already reported.
     pub(super) fn missing(&mut self, name: &'static str, advice: &str) {
         if !self.bad.iter().any(|bad| bad.name == name) {
             self.blame(name, format!("is not set: {advice}"));
         }
     }
 
-    /// What the runtime's own library would otherwise panic without.
+    /// Checks the variables without which the runtime library panics.
     pub(super) fn expects_lambda(&mut self) {
         for name in OF_LAMBDA {
             if self.optional(name).is_none() {
@@ -74,7 +74,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A variable's text without the blanks around it; nothing where there is none left.
+    /// A variable's text without surrounding blanks; `None` if it is empty.
     pub(super) fn optional(&self, name: &str) -> Option<Arc<str>> {
         let text = (self.lookup)(name)?;
         let text = text.trim();
@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value of a variable that holds JSON; nothing where it is not set or bad.
+    /// The value of a variable that holds JSON; `None` if it is unset or bad.
     pub(super) fn json<T: DeserializeOwned>(&mut self, name: &'static str, advice: &str) -> Option<T> {
         let text = self.optional(name)?;
         match serde_json::from_str(&text) {

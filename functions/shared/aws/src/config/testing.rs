@@ -2,7 +2,7 @@
 
 use super::{QueuePair, QueueUrls};
 
-/// The queues of the shipped agents, at an address that nobody answers.
+/// The queues of the shipped agents, at an address without a server.
 pub(crate) fn queue_urls() -> QueueUrls {
     let queue_pair = |name: &str| QueuePair {
         normal: format!("http://127.0.0.1:1/1/{name}").into(),

@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use super::*;
 
-/// A good environment. Tests change one thing of it.
+/// A valid environment. Each test changes one part of it.
 fn good() -> HashMap<&'static str, &'static str> {
     HashMap::from([
         ("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:9001"),
@@ -37,7 +37,7 @@ fn read(function: Function, variables: &HashMap<&str, &str>) -> Result<Config, B
     Config::read(function, |name| variables.get(name).map(|&value| value.to_owned()))
 }
 
-/// What is wrong, as the names of the variables.
+/// The names of the missing or bad variables.
 fn blamed(function: Function, variables: &HashMap<&str, &str>) -> Vec<&'static str> {
     read(function, variables).unwrap_err().0.into_iter().map(|bad| bad.name).collect()
 }

@@ -1,6 +1,7 @@
-//! A change of a task as the expressions of one `UpdateItem`: only the paths that differ, on the conditions of rule 1.
+//! A change of a task as the expressions of one `UpdateItem`. It writes only the paths that differ, on the conditions
+//! of rule 1.
 //!
-//! What this version does not know of an item stays as it is.
+//! Attributes that this version does not know stay as they are.
 
 use std::collections::HashMap;
 
@@ -18,11 +19,11 @@ pub(super) struct Change {
     pub(super) values: HashMap<String, AttributeValue>,
 }
 
-/// Longest update expression made of single members, in bytes. DynamoDB takes 4,096: a change of very many steps at once
-/// writes them whole.
+/// The longest update expression of single members, in bytes. DynamoDB allows 4,096. A change of very many steps at
+/// once writes whole steps instead.
 const UPDATE_BYTES_MAX: usize = 3_500;
 
-/// What turns the item of `before` into that of `after`, if nobody else was there in between.
+/// The update that turns the item of `before` into that of `after`, if no other write came in between.
 pub(super) fn change(before: &Task, after: &Task) -> Change {
     let (item_before, item_after) = (task_item(before), task_item(after));
     let mut change = Draft::new(&item_before, &item_after, Steps::ByMember);
@@ -33,10 +34,10 @@ pub(super) fn change(before: &Task, after: &Task) -> Change {
     change.end()
 }
 
-/// How changed steps are written.
+/// The form in which changed steps are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Steps {
-    /// Each changed member by itself.
+    /// Each changed member separately.
     ByMember,
     /// Each changed step as a whole.
     Whole,
@@ -94,8 +95,8 @@ impl Draft {
         }
     }
 
-    /// The version that was seen and, of every step that this change claims, that it is as it was seen: pending and
-    /// nobody's, unless the same change made it so.
+    /// The conditions of the write. The version is the one that was read. Each step that this change claims still has
+    /// the state and the holder that were read.
     fn condition(&mut self, before: &Task, after: &Task) {
         let (version, seen) = (self.name("Version"), self.value(number(before.version)));
         self.conditions.push(format!("{version}={seen}"));
@@ -133,7 +134,7 @@ impl Draft {
         Change { update, condition, names: names.collect(), values: values.collect() }
     }
 
-    /// The placeholder of a name: many of ours are reserved words.
+    /// The placeholder of a name. Many of our names are reserved words.
     fn name(&mut self, name: &str) -> String {
         let place = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
@@ -152,7 +153,7 @@ impl Draft {
     }
 }
 
-/// Names of members that differ, sorted, so that the same change is always the same request.
+/// The names of members that differ. They are sorted, so that the same change is always the same request.
 fn names_of<'a>(before: &'a Item, after: &'a Item) -> Vec<&'a str> {
     let either = before.keys().chain(after.keys().filter(|name| !before.contains_key(*name)));
     let mut names: Vec<_> = either.map(String::as_str).filter(|name| before.get(*name) != after.get(*name)).collect();

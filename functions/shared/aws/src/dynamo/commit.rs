@@ -1,4 +1,4 @@
-//! Replacing a task's version: one conditional `UpdateItem`.
+//! Replaces a task's version: one conditional `UpdateItem`.
 
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::types::ReturnValuesOnConditionCheckFailure;
@@ -14,13 +14,13 @@ use crate::sdk_error::{chain, port_error};
 const OPERATION: &str = "store.commit";
 
 impl Dynamo {
-    /// Writes what `after` changes of `before`, if the stored version is still that of `before` (rule 1).
+    /// Writes the difference between `before` and `after`, if the stored version is still that of `before` (rule 1).
     ///
-    /// Where the condition fails, DynamoDB tells what is stored. If that is the version and nonce of `after`, an earlier
-    /// try of the same write was first, whose answer was lost (rule 3). If somebody has gone on from there in the
-    /// meantime, the nonce is theirs, and this says [`Commit::Conflict`] of a write that happened: the caller reads again
-    /// and decides on what it finds, and what was to be sent after the write is left to whoever went on, or to the
-    /// supervisor.
+    /// If the condition fails, DynamoDB returns the stored item. If its version and nonce are those of `after`, an
+    /// earlier attempt of the same write succeeded, and its answer was lost (rule 3). Another writer may have changed
+    /// the task again in the meantime, with its own nonce. Then this returns [`Commit::Conflict`] for a write that
+    /// happened. The caller reads again and decides on the new state. The later writer or the supervisor sends the
+    /// messages that should follow the write.
     pub(super) async fn replace(&self, before: &Task, after: &Task) -> Result<Commit, PortError> {
         let Change { update, condition, names, values } = change(before, after);
         let request = self
@@ -43,7 +43,7 @@ impl Dynamo {
                     let is_own = failed.item().is_some_and(|stored| is_version(stored, after));
                     return Ok(if is_own { Commit::Committed } else { Commit::Conflict });
                 }
-                // A repeated insert of this order is under way.
+                // A repeated insert of this order is in flight.
                 Some(UpdateItemError::TransactionConflictException(_)) => {
                     if !pauses.pause().await {
                         return Err(PortError::unavailable(OPERATION, chain(&error)));
@@ -55,7 +55,7 @@ impl Dynamo {
     }
 }
 
-/// Whether the stored task is this version, written by the same change.
+/// Whether the stored task has this version and was written by the same change.
 fn is_version(stored: &Item, task: &Task) -> bool {
     version_of(stored).is_ok_and(|version| version == (task.version, task.nonce))
 }

@@ -1,4 +1,4 @@
-//! What became of dead letters. They are kept for a time and not by number.
+//! The outcomes of dead letters. They are kept for a fixed time, in any number.
 
 use domain::ports::{DeadLetterRecord, DeadLetterRecords, PortError};
 
@@ -11,15 +11,15 @@ use crate::sdk_error::port_error;
 
 /// The key that all dead letters share.
 const KIND: &str = "letter";
-/// The attribute with the body of a dead letter that nobody can read.
+/// The attribute with the body of an undecodable dead letter.
 const BODY: &str = "Body";
-/// How long a record is kept, in milliseconds: 90 days.
+/// The retention time of a record, in milliseconds: 90 days.
 const KEPT_MS: u64 = 90 * 24 * 60 * 60 * 1_000;
 
 impl DeadLetterRecords for Dynamo {
     async fn record(&self, mut settled: DeadLetterRecord) -> Result<(), PortError> {
         const OPERATION: &str = "letters.record";
-        // By itself: written as JSON, a body full of odd characters would take several times its room.
+        // The body has its own attribute: as JSON, a body full of odd characters would take several times its size.
         let body = settled.body.take();
         let record = serde_json::to_string(&settled).map_err(|error| PortError::refused(OPERATION, error))?;
         let mut item = Item::from([
@@ -37,7 +37,7 @@ impl DeadLetterRecords for Dynamo {
         Ok(())
     }
 
-    /// Of those settled in the same millisecond DynamoDB decides which comes first.
+    /// DynamoDB decides the order of dead letters that were settled in the same millisecond.
     async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
         const OPERATION: &str = "letters.letters";
         let (mut dead_letters, mut start) = (Vec::<DeadLetterRecord>::new(), None);
@@ -57,7 +57,7 @@ impl DeadLetterRecords for Dynamo {
                 let body = item.remove(BODY).and_then(|body| body.as_s().ok().map(|body| body.as_str().into()));
                 match record_of::<DeadLetterRecord>(OPERATION, item) {
                     Ok(record) => dead_letters.push(DeadLetterRecord { body, ..record }),
-                    // A dead letter of another form is left out, so that the others are seen.
+                    // A dead letter of an unknown form is left out, so that the others are visible.
                     Err(error) => tracing::error!("a settled letter cannot be read: {}", told(&error)),
                 }
             }

@@ -1,4 +1,4 @@
-//! The index `watch`, as the supervisor reads it.
+//! The supervisor's reads of the index `watch`.
 
 use domain::id::OrderId;
 use domain::ports::{Due, PortError};
@@ -13,8 +13,8 @@ use crate::sdk_error::port_error;
 const OPERATION: &str = "store.due";
 
 impl Dynamo {
-    /// Orders of a shard that are due by `now`, those due longest first; among those due at the same time DynamoDB has an
-    /// order of its own, which a page goes on with.
+    /// The orders of a shard that are due by `now`, the longest due first. DynamoDB orders those that are due at the
+    /// same time, and the next page continues in that order.
     pub(super) async fn query_due(
         &self,
         shard: u8,
@@ -52,13 +52,13 @@ impl Dynamo {
     }
 }
 
-/// Time and order of an entry of an index of orders or tasks.
+/// The time and the order id of an index entry of orders or tasks.
 pub(super) fn entry(index: &Index, item: Item) -> Result<(Timestamp, OrderId), Unreadable> {
     let mut reader = Reader::new(item);
     Ok((reader.time(index.range.name)?, reader.word("OrderID", |id| id.parse().ok())?))
 }
 
-/// The key of an entry, to go on behind it, whether it is still there or not.
+/// The key of an entry, for reading on after it. The entry need not exist any more.
 pub(super) fn entry_key(index: &Index, hash: &str, at: Timestamp, order_id: OrderId) -> Item {
     Item::from([
         (index.hash.name.to_owned(), text(hash)),
@@ -67,7 +67,7 @@ pub(super) fn entry_key(index: &Index, hash: &str, at: Timestamp, order_id: Orde
     ])
 }
 
-/// A limit as DynamoDB takes it, which reads 1 MB at once at most.
+/// A limit in DynamoDB's type. DynamoDB itself reads at most 1 MB at once.
 pub(super) fn limit_of(limit: usize) -> i32 {
     i32::try_from(limit).unwrap_or(i32::MAX)
 }

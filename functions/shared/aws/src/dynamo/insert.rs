@@ -1,4 +1,4 @@
-//! Writing order and task together: one transaction of two conditional puts.
+//! Writes order and task together: one transaction of two conditional puts.
 
 use std::io::{self, Write};
 
@@ -15,24 +15,24 @@ use super::record::{Item, order_item, task_item, text};
 use crate::sdk_error::{chain, port_error};
 
 const OPERATION: &str = "store.insert";
-/// Length of the request's token, in characters; 36 are allowed.
+/// The length of the request's token, in characters. DynamoDB allows 36.
 const TOKEN_CHARS: usize = 32;
 
-/// What becomes of a transaction that was not carried out.
+/// The meaning of a cancelled transaction.
 enum Cancelled<'a> {
-    /// There is an order of this id; the item where DynamoDB showed it.
+    /// An order of this id exists. The item is present if DynamoDB returned it.
     Stored(Option<&'a Item>),
-    /// Others are in the way, or too many.
+    /// Another write is in the way, or the rate is too high.
     Later,
-    /// It will never be carried out.
+    /// The transaction can never succeed.
     Never,
 }
 
 impl Dynamo {
     /// Writes both, or finds an order of this id.
     ///
-    /// A try whose answer was lost is recognised twice over: within ten minutes by its token, which DynamoDB answers with
-    /// success, and after that by the order that is stored (F04).
+    /// A repeated attempt after a lost answer is recognised in two ways. For ten minutes DynamoDB recognises its token
+    /// and answers with success. After that the stored order shows it (F04).
     pub(super) async fn put_both(&self, order: &Order, task: &Task) -> Result<Inserted, PortError> {
         let token = token([&self.tables().orders, &self.tables().tasks], order, task)?;
         let mut pauses = Pauses::new();
@@ -48,9 +48,9 @@ impl Dynamo {
                 Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
                     meaning(cancelled.cancellation_reasons())
                 }
-                // The same try is under way.
+                // The same attempt is in flight.
                 Some(TransactWriteItemsError::TransactionInProgressException(_)) => Cancelled::Later,
-                // The same try by another version of this program, which writes the same in another form.
+                // Another version of this program makes the same attempt, and writes it in another form.
                 Some(TransactWriteItemsError::IdempotentParameterMismatchException(_)) => Cancelled::Stored(None),
                 _ => return Err(port_error(OPERATION, &error)),
             };
@@ -63,7 +63,7 @@ impl Dynamo {
         }
     }
 
-    /// The put of an item that may not be there yet.
+    /// The put of an item that must not exist yet.
     fn put_new(&self, table: &str, item: Item) -> Result<TransactWriteItem, PortError> {
         let put = Put::builder()
             .table_name(table)
@@ -75,7 +75,7 @@ impl Dynamo {
         Ok(TransactWriteItem::builder().put(put).build())
     }
 
-    /// Whether the stored order is this one.
+    /// Compares the stored order with this one.
     async fn compare(&self, order: &Order, stored: Option<&Item>) -> Result<Inserted, PortError> {
         let fingerprint = match stored.and_then(|item| item.get("Fingerprint")?.as_s().ok()) {
             Some(shown) => Some(shown.clone()),
@@ -84,7 +84,7 @@ impl Dynamo {
         match fingerprint {
             Some(fingerprint) if *fingerprint == *order.fingerprint => Ok(Inserted::Same),
             Some(_) => Ok(Inserted::Different),
-            // Either somebody deleted it just now, or there is a task without an order.
+            // Either the order was deleted just now, or a task exists without its order.
             None => Err(PortError::unavailable(OPERATION, format!("{}: a task without its order", order.order_id))),
         }
     }
@@ -102,7 +102,7 @@ impl Dynamo {
     }
 }
 
-/// What the reasons come to, one for each of the two puts. That an order is there decides, whatever else there was.
+/// The meaning of the two reasons, one for each put. An existing order overrides every other reason.
 fn meaning(reasons: &[CancellationReason]) -> Cancelled<'_> {
     const FAILED: &str = "ConditionalCheckFailed";
     const LATER: [&str; 5] = [
@@ -123,8 +123,8 @@ fn meaning(reasons: &[CancellationReason]) -> Cancelled<'_> {
     if codes.iter().any(|code| code == FAILED) { Cancelled::Stored(None) } else { Cancelled::Never }
 }
 
-/// The name of this very write: the same for each try of it, and another for anything else. DynamoDB knows it for the
-/// whole account, so the tables belong to it.
+/// The token of this write: the same for each attempt of it, and different for every other write. DynamoDB compares
+/// tokens in the whole account, so the token covers the tables' names.
 fn token(tables: [&str; 2], order: &Order, task: &Task) -> Result<String, PortError> {
     let mut hash = Hash(Sha256::new());
     serde_json::to_writer(&mut hash, &(tables, order, task)).map_err(|error| PortError::refused(OPERATION, error))?;
@@ -136,7 +136,7 @@ fn token(tables: [&str; 2], order: &Order, task: &Task) -> Result<String, PortEr
     Ok(token)
 }
 
-/// Hashes what is written to it, so that a large document is not copied for it.
+/// Hashes the bytes written to it, so that a large document is not copied.
 struct Hash(Sha256);
 
 impl Write for Hash {
@@ -188,7 +188,7 @@ mod tests {
         let of = |tables, order: &Order, task: &Task| token(tables, order, task).unwrap();
         let first = of(["o", "t"], &order, &task);
         assert_eq!((first.len(), of(["o", "t"], &order, &task)), (TOKEN_CHARS, first.clone()));
-        // In another deployment of the account, in other words, and by another delivery.
+        // The cases: another deployment of the account, another wording of the document, and another delivery.
         let reworded = Order { document: Json::document(b"{ \"Total\":1}").unwrap(), ..order.clone() };
         let others = [
             of(["o2", "t"], &order, &task),

@@ -1,7 +1,8 @@
-//! All jobs of operators: few, all under one key, so that a list sees every write.
+//! All jobs of operators. There are few, and they share one key, so that a list sees every write.
 //!
-//! A job lists the orders that it found and those under way, some 1,100 entries of 150 bytes at most, so its item stays
-//! below 200 KB. One beyond DynamoDB's 400 KB would be refused at every write, and stand still where it is.
+//! A job lists the orders that it found and those in flight: about 1,100 entries of at most 150 bytes. Its item
+//! therefore stays below 200 KB. DynamoDB would refuse every write of an item beyond 400 KB, and the job would make no
+//! progress.
 
 use domain::ports::{OVER_KEPT, PortError, RecordKind};
 
@@ -10,11 +11,11 @@ use super::record::{Item, Reader, Unreadable, number, text};
 use super::records::{JOB, key_of};
 use crate::sdk_error::port_error;
 
-/// Jobs deleted after one write.
+/// The maximum number of jobs deleted after one write.
 const FORGOTTEN_MAX: usize = 10;
 
 impl Dynamo {
-    /// All items, or what a projection shows of them.
+    /// All items, or the projected attributes of each.
     pub(super) async fn all_jobs(
         &self,
         operation: &'static str,
@@ -40,7 +41,7 @@ impl Dynamo {
         }
     }
 
-    /// Deletes the oldest ended jobs beyond those that are kept.
+    /// Deletes the oldest ended jobs beyond the number to keep.
     pub(super) async fn forget_ended_jobs(&self, operation: &'static str) -> Result<(), PortError> {
         let mut ended = Vec::new();
         for item in self.all_jobs(operation, Some("JobID, PlannedAt, EndedAt, Version")).await? {

@@ -11,12 +11,12 @@ use super::record::{Item, Reader, Unreadable, number, text, time};
 use super::records::ttl;
 use crate::sdk_error::port_error;
 
-/// How long an item outlives its lease: its epoch should go on counting, and nobody who was frozen for so long can be
-/// taken for its holder.
+/// The time that an item outlives its lease. The epoch must keep counting, so that a process frozen for less than this
+/// time cannot be mistaken for the holder.
 const KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
-/// Records read at most; there is one for each shard, and a few more.
+/// The maximum number of records read. There is one for each shard, and a few more.
 const ALL_MAX: usize = 1_000;
-/// A term that is always over.
+/// A lease term that is always over.
 const GIVEN_BACK: Timestamp = Timestamp::from_epoch_ms(0);
 
 impl Leases for Dynamo {
@@ -49,7 +49,7 @@ impl Leases for Dynamo {
             Ok(taken) => held(taken.attributes.unwrap_or_default()),
             Err(error) => match error.as_service_error() {
                 Some(UpdateItemError::ConditionalCheckFailedException(failed)) => {
-                    // An earlier try of this call may have taken it, whose answer was lost.
+                    // An earlier attempt of this call may have taken the lease, and its answer was lost.
                     let held = held(failed.item.clone().unwrap_or_default());
                     let is_own = |held: &Held| *held.owner == *owner && held.expires_at == expires_at;
                     return Ok(held.ok().filter(is_own).map(|held| lease(held.epoch)));
@@ -121,7 +121,7 @@ impl Dynamo {
         request.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
     }
 
-    /// An update of a lease that somebody believes to hold.
+    /// An update of a lease that its caller believes to hold.
     fn update_held(&self, lease: &Lease) -> UpdateItemFluentBuilder {
         self.update_lease(&lease.name)
             .expression_attribute_names("#epoch", "Epoch")
@@ -142,7 +142,7 @@ async fn if_held(operation: &'static str, request: UpdateItemFluentBuilder) -> R
     }
 }
 
-/// What an item says of its lease.
+/// The lease in an item.
 struct Held {
     owner: String,
     epoch: u64,

@@ -1,5 +1,5 @@
-//! Counting capacity units as DynamoDB bills them, request by request. For tests and for those who want to know what an
-//! order costs: a client without a meter asks for no figures.
+//! Counts capacity units as DynamoDB bills them, for each request. It serves tests and measurements of an order's cost.
+//! A client without a meter does not ask DynamoDB for these figures.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,10 +19,11 @@ use aws_sdk_dynamodb::operation::transact_write_items::{TransactWriteItemsInput,
 use aws_sdk_dynamodb::operation::update_item::{UpdateItemInput, UpdateItemOutput};
 use aws_sdk_dynamodb::types::{ConsumedCapacity, ReturnConsumedCapacity};
 
-/// What one request took of one table. DynamoDB does not tell it of requests whose condition failed.
+/// The units that one request consumed of one table. DynamoDB does not report them for a request with a failed
+/// condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Consumed {
-    /// Which request, like `UpdateItem`.
+    /// The operation, like `UpdateItem`.
     pub operation: &'static str,
     /// The table.
     pub table: String,
@@ -34,7 +35,7 @@ pub struct Consumed {
     pub read_units: f64,
 }
 
-/// An interceptor of a DynamoDB client that tells what each request took.
+/// An interceptor of a DynamoDB client that reports the consumed units of each request.
 ///
 /// ```
 /// # use aws::dynamo::Meter;
@@ -45,7 +46,7 @@ pub struct Consumed {
 pub struct Meter(Arc<dyn Fn(Consumed) + Send + Sync>);
 
 impl Meter {
-    /// Tells `tell`.
+    /// Reports to `tell`.
     pub fn new(tell: impl Fn(Consumed) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }

@@ -1,12 +1,13 @@
-//! The state store on DynamoDB: orders, tasks, leases, health of the services, memos, jobs, and what became of dead
-//! dead letters.
+//! The state store on DynamoDB: orders, tasks, leases, health of the services, memos, jobs, and the outcomes of dead
+//! letters.
 //!
-//! Every write that may race is one conditional write, and what decides it stands in its condition, so that nothing here
-//! reads first and writes then. A condition that does not hold is an answer, not an error. Whether a write whose answer
-//! was lost happened is told by the nonce that it left behind (rule 3).
+//! Every write that may race is one conditional write. Its condition holds the whole decision, so that no code here
+//! reads first and writes afterwards. A failed condition is an answer, not an error. If the answer of a write is lost,
+//! the write's nonce shows whether it happened (rule 3).
 //!
-//! What must never happen here: a transaction that was turned away because of others counts as an answer; a record of an
-//! unknown form is taken for one that is known.
+//! Must never happen here:
+//! - a transaction that was cancelled because of others counts as an answer;
+//! - a record of an unknown form counts as one of a known form.
 
 mod change;
 mod commit;
@@ -33,7 +34,7 @@ use domain::time::Timestamp;
 pub use meter::{Consumed, Meter};
 pub use schema::{Attribute, Index, Kind, Projection, TABLES, Table, Tables};
 
-/// The ports of the state store on DynamoDB. Cloning copies a pointer.
+/// The ports of the state store on DynamoDB. A clone copies a pointer.
 #[derive(Debug, Clone)]
 pub struct Dynamo(Arc<Inner>);
 
@@ -41,19 +42,19 @@ pub struct Dynamo(Arc<Inner>);
 struct Inner {
     client: Client,
     tables: Tables,
-    /// Shards of the index `watch`.
+    /// The number of shards of the index `watch`.
     shards: u8,
     now: fn() -> Timestamp,
 }
 
 impl Dynamo {
-    /// On these tables. `shards` is the deployment's number of shards of the index `watch`.
+    /// The store on these tables. `shards` is the deployment's number of shards of the index `watch`.
     #[must_use]
     pub fn new(client: Client, tables: Tables, shards: u8) -> Self {
         Self(Arc::new(Inner { client, tables, shards, now: system_time }))
     }
 
-    /// The same with another clock. It only says at which month a list of orders begins.
+    /// Replaces the clock. The clock only defines the month at which a list of orders begins.
     #[must_use]
     pub fn with_clock(self, now: fn() -> Timestamp) -> Self {
         let Inner { client, tables, shards, .. } = &*self.0;
@@ -77,7 +78,7 @@ impl Dynamo {
     }
 }
 
-/// The adapter's own clock, which decides nothing about an order.
+/// The adapter's own clock. No decision about an order depends on it.
 fn system_time() -> Timestamp {
     let since_epoch = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     Timestamp::from_epoch_ms(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))

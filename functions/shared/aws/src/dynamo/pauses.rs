@@ -1,22 +1,22 @@
-//! Waiting a moment before the same write is tried again.
+//! Back-off before a retry of the same write.
 
 use std::time::Duration;
 
 use domain::ports::PortError;
 
-/// Waits that double, with jitter, of a bounded number. The SDK has its own for what it takes as worth a retry; these are
-/// for what it does not.
+/// A bounded number of waits that double, with jitter. The SDK has its own retries for the errors that it counts as
+/// retryable; these waits serve the others.
 #[derive(Debug)]
 pub(super) struct Pauses {
     left: u32,
     longest_ms: u64,
 }
 
-/// First wait at most, in milliseconds.
+/// The longest first wait, in milliseconds.
 const FIRST_MS: u64 = 20;
-/// Longest wait at most, in milliseconds.
+/// The longest wait, in milliseconds.
 const LONGEST_MS: u64 = 640;
-/// Waits before giving up: 1.9 s together at most.
+/// The number of waits before giving up: 1.9 s together at most.
 const PAUSES_MAX: u32 = 7;
 
 impl Pauses {
@@ -24,7 +24,7 @@ impl Pauses {
         Self { left: PAUSES_MAX, longest_ms: FIRST_MS }
     }
 
-    /// Waits; `false`: that was often enough.
+    /// Waits. Returns `false` if no wait is left.
     #[expect(clippy::disallowed_methods, reason = "an adapter's own retries of one call")]
     pub(super) async fn pause(&mut self) -> bool {
         if self.left == 0 {
@@ -39,13 +39,13 @@ impl Pauses {
     }
 }
 
-/// A number that nobody else draws, to recognise a write by.
+/// A random number that no other writer draws. It identifies a write.
 #[expect(clippy::disallowed_methods, reason = "an adapter's own nonces")]
 pub(super) fn nonce(operation: &'static str) -> Result<u64, PortError> {
     getrandom::u64().map_err(|error| PortError::unavailable(operation, error))
 }
 
-/// Without randomness there is no jitter, and no harm.
+/// Without randomness there is no jitter, which does no harm.
 #[expect(clippy::disallowed_methods, reason = "an adapter's own jitter")]
 fn random() -> u64 {
     getrandom::u64().unwrap_or(0)

@@ -14,15 +14,15 @@ use super::pauses::Pauses;
 use super::record::{self, Item, text};
 use crate::sdk_error::port_error;
 
-/// Keys of one `BatchGetItem`.
+/// The maximum number of keys in one `BatchGetItem`.
 pub(super) const KEYS_MAX: usize = 100;
 
-/// Whether a read sees every write that was answered before. One that does costs twice as much.
+/// Whether a read sees every earlier answered write. A consistent read costs twice as much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seeing {
-    /// It does.
+    /// The read is consistent.
     Everything,
-    /// It may miss the last moment.
+    /// The read may miss the latest writes.
     MostlyEverything,
 }
 
@@ -38,7 +38,7 @@ impl Dynamo {
         Ok(task.map(Arc::new))
     }
 
-    /// An order never changes: only where it is missing it matters whether the read may lag.
+    /// An order never changes. The consistency of the read therefore matters only for a missing order.
     pub(super) async fn read_order(
         &self,
         operation: &'static str,
@@ -70,8 +70,9 @@ impl Dynamo {
         Ok(found.item)
     }
 
-    /// The tasks of these orders, no order twice, at most [`KEYS_MAX`]. The answer may lag. A task of another form is left
-    /// out, so that the others are seen; who asks for it alone is told what is wrong with it.
+    /// The tasks of these orders. `order_ids` has at most [`KEYS_MAX`] ids and no duplicates. The answer may lag. It
+    /// leaves out a task of an unknown form, so that the others are visible. A read of that task alone reports its
+    /// error.
     pub(super) async fn read_tasks(
         &self,
         operation: &'static str,
@@ -93,7 +94,7 @@ impl Dynamo {
                     Err(error) => tracing::error!(?order_id, "a task cannot be read: {error}"),
                 }
             }
-            // What was too much for one answer, or for the table at the moment.
+            // The rest that exceeded one answer, or the table's current capacity.
             keys = found.unprocessed_keys.into_iter().flatten().flat_map(|(_, left)| left.keys).collect();
             if !keys.is_empty() && !pauses.pause().await {
                 return Err(PortError::unavailable(operation, "the table answers too slowly"));

@@ -1,9 +1,9 @@
-//! Versioned records: health of services, memos of agents, jobs of operators. Each is replaced as a whole, and only by a
-//! writer that saw its last version.
+//! Versioned records: health of services, memos of agents, jobs of operators. A write replaces the whole record, and
+//! succeeds only if its writer saw the last version.
 //!
-//! The record is kept as the JSON that the domain gives it. Beside it stand the attributes that conditions need and that
-//! people look for. Each write has a nonce of its own: two callers may want to write the very same, and only one of them
-//! may win, but a retry of one of them is told its own success (rule 3).
+//! The record is stored as the domain's JSON. Other attributes beside it serve conditions and people who search. Each
+//! write has its own nonce. Of two callers with the same content, only one may win; a retry of the winner must still
+//! report success (rule 3).
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
@@ -21,7 +21,8 @@ const RECORD: &str = "Record";
 const NONCE: &str = "Nonce";
 /// The key that all jobs share, so that a list sees every write.
 pub(super) const JOB: &str = "job";
-/// How long an item outlives its record: the clock of a reader may be behind, and what it still sees must still be there.
+/// The time that an item outlives its record. A reader's clock may be behind, and the item must exist while the reader
+/// counts it as valid.
 const KEPT_MS: u64 = 60 * 60 * 1_000;
 
 impl Records for Dynamo {
@@ -35,7 +36,7 @@ impl Records for Dynamo {
     async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
         let commit = self.put_record(seen, record).await?;
         if commit == Commit::Committed && record.is_over() && R::KIND == RecordKind::Job {
-            // The job is written, whatever becomes of the others: the next one that ends tries again.
+            // The job is written in any case. If the deletion fails, the next job that ends tries again.
             if let Err(error) = self.forget_ended_jobs(R::KIND.put()).await {
                 tracing::warn!("ended jobs are not deleted: {}", told(&error));
             }
@@ -47,11 +48,11 @@ impl Records for Dynamo {
         let operation = R::KIND.list();
         let items = match R::KIND {
             RecordKind::Job => self.all_jobs(operation, None).await?,
-            // The whole table: it has one item for each agent of the workflows.
+            // Reads the whole table. It has one item for each agent of the workflows.
             RecordKind::Service | RecordKind::Memo => self.scan(operation, self.table_of(R::KIND)).await?,
         };
         let records = items.into_iter().map(|item| record_of::<R>(operation, item));
-        // A record of another form is left alone: nobody can go on with it, and the others must go on.
+        // A record of an unknown form is skipped, so that it does not block the others.
         let read = |record: Result<R, PortError>| {
             record.inspect_err(|error| tracing::error!("a record cannot be read: {}", told(error))).ok()
         };
@@ -96,7 +97,7 @@ impl Dynamo {
         }
     }
 
-    /// All items of a small table, with every write that was answered before.
+    /// All items of a small table, by a consistent read.
     async fn scan(&self, operation: &'static str, table: &str) -> Result<Vec<Item>, PortError> {
         let (mut all, mut start) = (Vec::new(), None);
         loop {
@@ -136,7 +137,7 @@ fn value_of(shown: Shown) -> AttributeValue {
     }
 }
 
-/// The condition of a write, and the values that it names. A record that had expired at the look counts as absent.
+/// The condition of a write, and its values. A record that had expired at the time of the read counts as absent.
 fn condition(seen: Seen, expires: bool) -> (&'static str, Vec<(&'static str, AttributeValue)>) {
     let version = (":seen", number(seen.version));
     let now = (":now", number(seen.at.epoch_ms()));
@@ -148,7 +149,7 @@ fn condition(seen: Seen, expires: bool) -> (&'static str, Vec<(&'static str, Att
     }
 }
 
-/// The record of an item.
+/// The record in an item.
 pub(super) fn record_of<R: DeserializeOwned>(operation: &'static str, item: Item) -> Result<R, PortError> {
     let mut reader = Reader::new(item);
     let record = reader.text(RECORD).map_err(|error| PortError::refused(operation, error))?;
@@ -156,12 +157,12 @@ pub(super) fn record_of<R: DeserializeOwned>(operation: &'static str, item: Item
     record.map_err(|error| PortError::refused(operation, error))
 }
 
-/// What is wrong with a record, for a log: the text of the error itself names only the operation.
+/// The problem of a record, for a log. The text of the error itself names only the operation.
 pub(super) fn told(error: &PortError) -> String {
     chain(error)
 }
 
-/// A time after which DynamoDB may delete an item: epoch seconds, rounded up.
+/// The time after which DynamoDB may delete an item: epoch seconds, rounded up.
 pub(super) fn ttl(at: Timestamp) -> AttributeValue {
     number(at.plus_ms(999).epoch_ms().div_euclid(1_000))
 }

@@ -1,6 +1,6 @@
-//! The tables as data: the template makes them so, and tests create theirs from here.
+//! The tables as data. The template creates the same tables, and tests create theirs from here.
 //!
-//! All are billed on demand. Attributes that are not keys need no schema.
+//! All tables are billed on demand. Attributes that are not keys need no schema.
 
 /// The names of the tables in one deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Tables {
     pub memos: String,
     /// Jobs of operators.
     pub jobs: String,
-    /// What became of dead letters.
+    /// The outcomes of dead letters.
     pub dead_letters: String,
 }
 
@@ -41,41 +41,41 @@ impl Tables {
 /// A table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Table {
-    /// The environment variable that holds its name.
+    /// The environment variable with the table's name.
     pub variable: &'static str,
     /// The partition key.
     pub hash: Attribute,
     /// The sort key.
     pub range: Option<Attribute>,
-    /// The attribute with the time, in epoch seconds, after which DynamoDB may delete an item.
+    /// The attribute with the expiry time, in epoch seconds. DynamoDB may delete an item after it.
     pub ttl: Option<&'static str>,
-    /// Its global secondary indexes.
+    /// The table's global secondary indexes.
     pub indexes: &'static [Index],
 }
 
-/// A global secondary index. One whose keys only some items have is sparse, and costs the others nothing.
+/// A global secondary index. An index is sparse if only some items have its keys; it costs nothing for the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Index {
-    /// Its name.
+    /// The index's name.
     pub name: &'static str,
     /// The partition key.
     pub hash: Attribute,
     /// The sort key.
     pub range: Attribute,
-    /// What an entry shows.
+    /// The attributes in an entry.
     pub projection: Projection,
 }
 
 /// A key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attribute {
-    /// Its name.
+    /// The attribute's name.
     pub name: &'static str,
-    /// What it holds.
+    /// The attribute's type.
     pub kind: Kind,
 }
 
-/// What a key holds.
+/// The type of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `S`.
@@ -84,7 +84,7 @@ pub enum Kind {
     Number,
 }
 
-/// What an entry of an index shows.
+/// The attributes in an entry of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Projection {
     /// `KEYS_ONLY`.
@@ -93,16 +93,16 @@ pub enum Projection {
     All,
 }
 
-/// The tasks that are due for the supervisor or the operator (rule 14). Finished tasks are not in it.
+/// The tasks that are due for the supervisor or the operator (rule 14). It excludes finished tasks.
 pub(super) const WATCH: Index =
     Index { name: "watch", hash: text("Watch"), range: number("WatchAt"), projection: Projection::Keys };
-/// Tasks in `Error`, which in `watch` may stand among those under way as long as a notice about them is not sent.
+/// The tasks in `Error`. In `watch` such a task may stand among those in flight until a notice about it is sent.
 pub(super) const FAILED: Index =
     Index { name: "failed", hash: text("Failed"), range: number("FailedAt"), projection: Projection::Keys };
-/// Orders by the time they came.
+/// The orders by the time of their submission.
 pub(super) const RECENT: Index =
     Index { name: "recent", hash: text("Recent"), range: number("SubmittedAt"), projection: Projection::Keys };
-/// Dead letters by the time they were settled.
+/// The dead letters by the time of their settlement.
 pub(super) const SETTLED: Index =
     Index { name: "settled", hash: text("Kind"), range: number("SettledAt"), projection: Projection::All };
 

@@ -1,4 +1,4 @@
-//! Waiting until a task is settled, by looking at it again and again.
+//! Polls a task until it is settled.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use super::Dynamo;
 use super::read::Seeing;
 
 const OPERATION: &str = "store.settled";
-/// First pause between two looks, in milliseconds; each is half as long again as the one before.
+/// The first pause between two reads, in milliseconds. Each pause is half as long again as the one before.
 const FIRST_PAUSE_MS: u64 = 25;
-/// Longest pause, in milliseconds. A wait of 20 s comes to some 45 looks of half a read unit each.
+/// The longest pause, in milliseconds. A wait of 20 s needs about 45 reads of half a read unit each.
 const LONGEST_PAUSE_MS: u64 = 500;
 
 impl Dynamo {
-    /// The task once it is settled, or as it is after `wait_ms`.
+    /// The task once it is settled, or its state after `wait_ms`.
     ///
-    /// Nobody knows here which orders lie on the submission queue, so who asks for an order that is not stored waits for
-    /// it all the time that is given, accepted or not.
+    /// This code cannot see the submission queue. A wait for an order that is not stored therefore takes all of
+    /// `wait_ms`, whether the order was accepted or not.
     #[expect(clippy::disallowed_methods, reason = "an adapter's own way to wait for a store that does not call back")]
     pub(super) async fn poll_settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
         let until = Instant::now() + Duration::from_millis(wait_ms);

@@ -1,4 +1,4 @@
-//! What is known of an invocation besides its event.
+//! The metadata of an invocation beside its event.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use lambda_runtime::Context;
 use crate::environment::now;
 use crate::scope::{Company, Scope};
 
-/// How long before its deadline an invocation is answered, whatever is done by then, in milliseconds. After the deadline
-/// the platform kills the process, and everything of the batch is delivered again.
+/// The answer of an invocation leaves this long before its deadline, finished or not, in milliseconds. After the
+/// deadline the platform kills the process, and the whole batch is delivered again.
 const MARGIN_MS: u64 = 500;
 
 /// One invocation.
 #[derive(Debug, Clone)]
 pub struct Invocation {
-    /// As the platform's logs name it.
+    /// The request id in the platform's logs.
     pub request_id: Arc<str>,
     trace_header: Option<Arc<str>>,
     deadline: Timestamp,
@@ -30,20 +30,21 @@ impl Invocation {
         }
     }
 
-    /// How long there is to answer, in milliseconds.
+    /// The time left to answer, in milliseconds.
     #[must_use]
     pub fn left_ms(&self) -> u64 {
         now().ms_until(self.deadline).saturating_sub(MARGIN_MS)
     }
 
-    /// How long there is for what comes after the work and before the answer, in milliseconds: half of what is left at
-    /// all, whether or not the work has used up what it had.
+    /// The time limit for the work between the handler and the answer, in milliseconds. It is half of all the time
+    /// left, even if the handler used up its own time.
     #[must_use]
     pub fn rest_ms(&self) -> u64 {
         now().ms_until(self.deadline) / 2
     }
 
-    /// The surroundings of a piece of work of this invocation, which carries on `trace_header` if it has one of its own.
+    /// The context of one piece of work of this invocation. It carries on `trace_header`, or else the trace of the
+    /// invocation.
     pub(super) fn scope(&self, trace_header: Option<Arc<str>>, company: Company) -> Scope {
         Scope { trace_header: trace_header.or_else(|| self.trace_header.clone()), company }
     }
@@ -51,7 +52,7 @@ impl Invocation {
 
 #[cfg(test)]
 impl Invocation {
-    /// With so much time until its deadline.
+    /// An invocation with this much time until its deadline.
     pub(super) fn for_test(left_ms: u64) -> Self {
         let deadline = now().plus_ms(left_ms);
         Self { request_id: "request-1".into(), trace_header: Some("Root=of-the-invocation".into()), deadline }

@@ -1,6 +1,7 @@
-//! What the functions share on Lambda: taking invocations, and turning events into what a handler takes.
+//! The code that the functions share on Lambda. It takes invocations, and turns events into a handler's input.
 //!
-//! Each function's `main` calls one of [`queue`], [`supervisor`] and [`http_api`], which return when the process is to end.
+//! Each function's `main` calls one of [`queue`], [`supervisor`] and [`http_api`]. They return when the process must
+//! end.
 
 mod http_api;
 mod invocation;
@@ -23,7 +24,7 @@ pub use supervisor::supervisor;
 
 use crate::telemetry;
 
-/// How a function's `main` ends: an error, such as a variable that is not set, is the last line of the log.
+/// The end of a function's `main`. An error, such as an unset variable, becomes the last line of the log.
 #[must_use]
 pub fn ended(how: Result<(), Error>) -> ExitCode {
     let code = match how {

@@ -1,4 +1,4 @@
-//! Functions behind a queue.
+//! Functions with a queue as their source.
 
 use std::panic::AssertUnwindSafe;
 
@@ -19,12 +19,14 @@ use crate::config::QueueUrls;
 use crate::environment::within;
 use crate::scope::Company;
 
-/// Runs a function behind a queue: gives each record of a batch to `handle` as a delivery of its own, all at the same
-/// time, and tells the platform which are to be delivered again: those that `handle` reports, those whose handling
-/// panicked, and those that are not done shortly before the invocation's deadline.
+/// Runs a function behind a queue. It passes each record of a batch to `handle` as a separate delivery, all at the same
+/// time. It then reports the failed records to the platform, which delivers them again. A record fails in three cases:
+/// - `handle` reports it;
+/// - its handling panics;
+/// - its handling is not done shortly before the invocation's deadline.
 ///
 /// # Errors
-/// When the platform cannot be reached.
+/// Fails if the platform cannot be reached.
 pub async fn queue<M, Handle, Handling>(queues: &QueueUrls, handle: Handle) -> Result<(), Error>
 where
     M: DeserializeOwned,
@@ -36,7 +38,7 @@ where
 }
 
 /// # Errors
-/// When the event is no batch of a queue: all of it, whatever it is, is then delivered again.
+/// Fails if the event is no batch of a queue. The platform then delivers the whole event again.
 async fn batch<M, Handle, Handling>(
     payload: &RawValue,
     invocation: &Invocation,
@@ -52,7 +54,7 @@ where
     Ok(each(&event.records, invocation, |record| handle(vec![record.delivery(queues)])).await)
 }
 
-/// Handles the records of a batch at the same time, each in its own surroundings.
+/// Handles the records of a batch at the same time, each in its own context.
 pub(super) async fn each<'a, Handle, Handling>(
     records: &'a [SqsRecord<'a>],
     invocation: &Invocation,
@@ -115,7 +117,7 @@ mod tests {
         event(&records)
     }
 
-    /// Everything fails that the handler does not know.
+    /// The result for a delivery that the handler does not know: the delivery fails.
     fn failed(delivery: &Delivery<u32>) -> Failures {
         Failures(vec![delivery.receipt.clone()])
     }

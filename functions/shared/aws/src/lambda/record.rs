@@ -1,4 +1,4 @@
-//! A batch of an SQS queue as the platform gives it, and the answer to it.
+//! A batch of an SQS queue as the platform passes it, and the answer to it.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::config::QueueUrls;
 use crate::environment::now;
 use crate::queues::handle_in;
 
-/// What the event of a queue is, for errors.
+/// The name of a queue's event in errors.
 pub(super) const SQS_EVENT: &str = "a batch of an SQS queue";
 
 /// The event of a queue.
@@ -23,7 +23,7 @@ pub(super) struct SqsEvent<'a> {
     pub(super) records: Vec<SqsRecord<'a>>,
 }
 
-/// One message of it.
+/// One message of the event.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct SqsRecord<'a> {
@@ -41,7 +41,7 @@ pub(super) struct SqsRecord<'a> {
     pub(super) queue_arn: Cow<'a, str>,
 }
 
-/// What SQS knows of a message. Numbers come as texts.
+/// SQS's own attributes of a message. Numbers are texts.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Attributes<'a> {
@@ -53,7 +53,7 @@ struct Attributes<'a> {
     trace_header: Option<Cow<'a, str>>,
 }
 
-/// What its sender said beside the body, as far as it matters here.
+/// The sender's attributes beside the body that this crate reads.
 #[derive(Debug, Default, Deserialize)]
 struct MessageAttributes {
     #[serde(default)]
@@ -67,7 +67,7 @@ struct MessageAttribute {
     string_value: Option<String>,
 }
 
-/// The answer to a batch: what is to be delivered again.
+/// The answer to a batch: the messages that SQS must deliver again.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Answer {
@@ -81,12 +81,12 @@ struct Failed {
 }
 
 impl SqsRecord<'_> {
-    /// The message, decoded by itself: a bad body fails this record alone.
+    /// The message, decoded separately: a bad body fails only this record.
     pub(super) fn delivery<M: DeserializeOwned>(&self, queues: &QueueUrls) -> Delivery<M> {
         self.with(handle_in(queues.priority_of(&self.queue_arn), &self.receipt_handle), decode(self.body.as_bytes()))
     }
 
-    /// A delivery of something that was made from the message, on a queue where nothing is ever given back.
+    /// A delivery of a value made from the message, on a queue where no handler changes a visibility timeout.
     pub(super) fn delivery_of<M>(&self, message: M) -> Delivery<M> {
         self.with(self.receipt_handle.as_ref().into(), Ok(message))
     }
@@ -96,37 +96,37 @@ impl SqsRecord<'_> {
         Delivery { receipt, receive_count: self.receive_count(), parent: self.parent(), body }
     }
 
-    /// How often it was delivered, this time included.
+    /// The number of deliveries, this one included.
     pub(super) fn receive_count(&self) -> u32 {
         let count = self.attributes.approximate_receive_count.as_deref();
         count.and_then(|count| count.parse().ok()).unwrap_or(1)
     }
 
-    /// When it was sent; now, where SQS does not say.
+    /// The time at which the message was sent, or now if SQS does not report it.
     pub(super) fn sent_at(&self) -> Timestamp {
         let sent = self.attributes.sent_timestamp.as_deref();
         sent.and_then(|sent| sent.parse().ok()).map_or_else(now, Timestamp::from_epoch_ms)
     }
 
-    /// The span that sent it. What is no such thing is none.
+    /// The span that sent the message. A malformed value counts as none.
     fn parent(&self) -> Option<TraceParent> {
         self.message_attributes.as_ref()?.traceparent.as_ref()?.string_value.as_deref()?.parse().ok()
     }
 
-    /// The trace that it carries on.
+    /// The trace header that the message carries on.
     pub(super) fn trace_header(&self) -> Option<Arc<str>> {
         self.attributes.trace_header.as_deref().map(Into::into)
     }
 }
 
 impl Answer {
-    /// These messages are to be delivered again, all others may be deleted.
+    /// Reports these messages as failed. SQS deletes all others.
     pub(super) fn failed(message_ids: impl IntoIterator<Item = String>) -> Self {
         let failed = message_ids.into_iter().map(|item_identifier| Failed { item_identifier });
         Self { batch_item_failures: failed.collect() }
     }
 
-    /// How many.
+    /// The number of failed messages.
     pub(super) const fn len(&self) -> usize {
         self.batch_item_failures.len()
     }

@@ -1,4 +1,4 @@
-//! Taking invocations from the platform, one after the other, until the process is told to end.
+//! Takes invocations from the platform, one after the other, until the process must end.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use tracing::Instrument;
 use super::invocation::Invocation;
 use crate::telemetry;
 
-/// Answers invocations with `handle`, until SIGTERM: then the invocation under way is answered, and no other taken.
+/// Answers invocations with `handle` until SIGTERM. Then it answers the invocation in flight and takes no other.
 ///
-/// The platform sends SIGTERM only to functions with an extension, and only between invocations; there is nothing that
-/// would have to be saved then, so we bring no extension of our own for it.
+/// The platform sends SIGTERM only to functions with an extension, and only between invocations. There is nothing to
+/// save at that point, so we bring no extension for it.
 ///
 /// # Errors
-/// When the platform cannot be reached. An error of `handle` fails its invocation alone.
+/// Fails if the platform cannot be reached. An error of `handle` fails only its own invocation.
 pub async fn serve<Handle, Handling, Answer>(handle: Handle) -> Result<(), Error>
 where
     Handle: Fn(Box<RawValue>, Invocation) -> Handling,
@@ -54,7 +54,7 @@ where
     }
 }
 
-/// Writes the metrics of an invocation at its end, however that comes: after its answer the process may stand still.
+/// Writes the metrics at every end of an invocation, because the process may be frozen after its answer.
 struct Flush;
 
 impl Drop for Flush {
@@ -63,10 +63,10 @@ impl Drop for Flush {
     }
 }
 
-/// Notes whether there is an invocation whose answer the platform does not have yet.
+/// Tracks whether an invocation is in flight, until the platform has its answer.
 struct Watch(Arc<watch::Sender<bool>>);
 
-/// A service that is watched.
+/// A service with a tracked in-flight state.
 struct Watched<S> {
     inner: S,
     busy: Arc<watch::Sender<bool>>,
@@ -95,7 +95,7 @@ impl<S: Service<LambdaInvocation>> Service<LambdaInvocation> for Watched<S> {
     }
 }
 
-/// An invocation under way, until the platform has its answer.
+/// An invocation in flight, until the platform has its answer.
 struct Busy<F> {
     answering: Pin<Box<F>>,
     busy: Arc<watch::Sender<bool>>,

@@ -1,4 +1,4 @@
-//! The supervisor function, which is called by a schedule and by the dead-letter queues.
+//! The supervisor function. A schedule and the dead-letter queues invoke it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use super::runtime::serve;
 use crate::environment::within;
 use crate::scope::Company;
 
-/// Of the time that an invocation has, the part in which a run begins something new, in percent. In the rest what it has
-/// begun can end.
+/// The share of an invocation's time in which a run may begin new work, in percent. The work in flight ends in the
+/// rest.
 const BEGINNING_PERCENT: u64 = 75;
 
-/// Runs the supervisor: gives the dead letters of a dead-letter queue to `dead_letters`, and makes a run with `run` for any other
-/// event. A run is told for how many milliseconds it may begin something new.
+/// Runs the supervisor. It passes the dead letters of a dead-letter queue to `dead_letters`, and calls `run` for any
+/// other event. The argument of `run` is the time in which it may begin new work, in milliseconds.
 ///
 /// # Errors
-/// When the platform cannot be reached. A run's error fails its invocation, so that it is seen as such.
+/// Fails if the platform cannot be reached. A run's error fails its invocation, which makes the error visible.
 pub async fn supervisor<Run, Running, Settle, Settling>(
     queues: &BTreeMap<Arc<str>, SourceQueue>,
     run: Run,
@@ -45,7 +45,7 @@ where
         .await
 }
 
-/// Of an event, all that tells a batch of a queue from a schedule's.
+/// The part of an event that distinguishes a queue's batch from a schedule's event.
 #[derive(Deserialize)]
 struct Kind<'a> {
     #[serde(rename = "Records", default, borrow)]
@@ -75,7 +75,7 @@ where
         return Ok(Some(each(&event.records, invocation, settle).await));
     }
     let left_ms = invocation.left_ms();
-    // A run looks after many orders at once, and what it sends may as well go together.
+    // A run handles many orders at once, so its messages can share requests.
     let scope = invocation.scope(None, Company::of(BATCH_MAX));
     match within(left_ms, scope.run(run(left_ms * BEGINNING_PERCENT / 100))).await {
         Some(ended) => ended.map(|()| None),
@@ -83,7 +83,7 @@ where
     }
 }
 
-/// What was given up, and by which queue; nothing where the queue is not known.
+/// The dead letter and its source queue; `None` if the queue is unknown.
 fn dead_letter(record: &SqsRecord<'_>, queues: &BTreeMap<Arc<str>, SourceQueue>) -> Option<Delivery<DeadLetter>> {
     let queue = queues.get(&*record.queue_arn)?.clone();
     Some(record.delivery_of(DeadLetter {
@@ -95,7 +95,7 @@ fn dead_letter(record: &SqsRecord<'_>, queues: &BTreeMap<Arc<str>, SourceQueue>)
     }))
 }
 
-/// A dead letter of a queue that is not known stays where it is, until somebody has mended the configuration.
+/// A dead letter of an unknown queue stays in its queue until an operator corrects the configuration.
 async fn unknown(record: &SqsRecord<'_>) -> Failures {
     tracing::error!(queue = &*record.queue_arn, "DEAD_LETTER_QUEUES does not name this queue: its letter stays there");
     Failures(vec![record.delivery_of(()).receipt])
@@ -117,7 +117,7 @@ mod tests {
         ])
     }
 
-    /// What happened: the times of runs, and the dead letters.
+    /// A record of the calls: the times of runs, and the dead letters.
     #[derive(Default)]
     struct Seen {
         runs: Mutex<Vec<u64>>,

@@ -1,4 +1,4 @@
-//! Messages on their way to SQS, up to ten in a request.
+//! Sends messages to SQS, up to ten in a request.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use serde::Serialize;
 use crate::batching::{Carrier, SendOutcome};
 use crate::sdk_error::port_error;
 
-/// The type of an attribute that is a text.
+/// The type of a text attribute.
 const TEXT: &str = "String";
-/// What an attribute with a [`TraceParent`] counts for, in bytes: name, type and value.
+/// The counted size of an attribute with a [`TraceParent`], in bytes: name, type and value.
 const PARENT_BYTES: usize = TRACEPARENT.len() + TEXT.len() + 55;
 
-/// One message, as it goes into a request.
+/// One message of a request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Message {
     body: String,
@@ -31,41 +31,41 @@ pub(crate) struct Message {
     ordering: Option<Ordering>,
 }
 
-/// What a FIFO queue asks for.
+/// The extra members that a FIFO queue needs.
 #[derive(Debug, Clone)]
 pub(crate) struct Ordering {
-    /// Messages of one group stay in their order.
+    /// SQS keeps the order of messages of one group.
     pub(crate) group: Arc<str>,
-    /// A repeat under this id is not taken again within five minutes.
+    /// SQS drops a duplicate of this id for five minutes.
     pub(crate) id: Arc<str>,
 }
 
 impl Message {
-    /// A message whose body is this as JSON.
+    /// A message with `content` as JSON in its body.
     ///
     /// # Errors
-    /// Where it has no JSON form.
+    /// Fails if `content` has no JSON form.
     pub(crate) fn of(content: &impl Serialize) -> Result<Self, serde_json::Error> {
         Ok(Self { body: sendable(serde_json::to_string(content)?), ..Self::default() })
     }
 
-    /// Delivered after so many seconds.
+    /// Sets the delivery delay, in seconds.
     pub(crate) fn delayed(self, delay_s: u64) -> Self {
-        // Without a delay of its own a message has that of its queue, which a FIFO queue insists on.
+        // A message without its own delay has its queue's delay. A FIFO queue allows no other delay.
         Self { delay_s: i32::try_from(delay_s).ok().filter(|&delay_s| delay_s > 0), ..self }
     }
 
-    /// Carrying on a trace.
+    /// Sets the trace header that the message carries on.
     pub(crate) fn traced(self, trace_header: Option<Arc<str>>) -> Self {
         Self { trace_header, ..self }
     }
 
-    /// Sent by a span.
+    /// Sets the span that sends the message.
     pub(crate) fn from(self, parent: Option<TraceParent>) -> Self {
         Self { parent, ..self }
     }
 
-    /// For a FIFO queue.
+    /// Sets the ordering for a FIFO queue.
     pub(crate) fn ordered(self, ordering: Ordering) -> Self {
         Self { ordering: Some(ordering), ..self }
     }
@@ -87,8 +87,8 @@ impl Message {
     }
 }
 
-/// JSON in which stands no character that SQS would refuse a whole message for. JSON has them in strings alone, where
-/// they may as well be written as escapes.
+/// Escapes the characters for which SQS refuses a whole message. In JSON they occur only inside strings, where an
+/// escape means the same.
 fn sendable(json: String) -> String {
     const REFUSED: [(char, &str); 2] = [('\u{FFFE}', "\\uFFFE"), ('\u{FFFF}', "\\uFFFF")];
     REFUSED.into_iter().fold(
@@ -117,7 +117,7 @@ impl Carrier for SqsCarrier {
     const BYTES_MAX: usize = 1024 * 1024;
 
     fn bytes(message: &Message) -> usize {
-        // System attributes are not counted, others are.
+        // SQS does not count system attributes, but counts others.
         message.body.len() + message.parent.map_or(0, |_| PARENT_BYTES)
     }
 
@@ -129,7 +129,7 @@ impl Carrier for SqsCarrier {
     }
 }
 
-/// The fate of each of so many entries.
+/// The outcome of each of `count` entries.
 fn outcomes(answer: &SendMessageBatchOutput, count: usize) -> Vec<SendOutcome> {
     let mut outcomes = vec![SendOutcome::NotNow("SQS says nothing of it".to_owned()); count];
     for taken in answer.successful() {
@@ -147,7 +147,7 @@ fn outcomes(answer: &SendMessageBatchOutput, count: usize) -> Vec<SendOutcome> {
 
 fn outcome_of(failed: &BatchResultErrorEntry) -> SendOutcome {
     let problem = format!("{}: {}", failed.code(), failed.message().unwrap_or("no reason given"));
-    // Being throttled counts as the sender's fault, and is over after a while.
+    // SQS reports throttling as the sender's fault, but it passes after a while.
     let is_throttle = ["Throttl", "LimitExceeded", "OverLimit"].iter().any(|word| failed.code().contains(word));
     if failed.sender_fault() && !is_throttle { SendOutcome::Refused(problem) } else { SendOutcome::NotNow(problem) }
 }

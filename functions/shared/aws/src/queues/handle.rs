@@ -1,5 +1,5 @@
-//! The handle of a delivery, as a handler keeps it: SQS's own, and before it the priority, without which nobody could say to
-//! which queue it belongs.
+//! The handle of a delivery, as a handler keeps it: the priority, then SQS's own handle. The priority identifies the
+//! queue of the delivery.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use domain::message::Priority;
 const HIGH: &str = "high";
 const NORMAL: &str = "normal";
 
-/// The handle of a delivery that came in this priority.
+/// The handle of a delivery from the queue of this priority.
 pub(crate) fn handle_in(priority: Priority, receipt_handle: &str) -> Arc<str> {
     let priority = match priority {
         Priority::High => HIGH,
@@ -17,7 +17,7 @@ pub(crate) fn handle_in(priority: Priority, receipt_handle: &str) -> Arc<str> {
     format!("{priority} {receipt_handle}").into()
 }
 
-/// The priority, and SQS's own handle.
+/// Splits a handle into the priority and SQS's own handle.
 pub(super) fn parse(handle: &str) -> Option<(Priority, &str)> {
     let (priority, receipt_handle) = handle.split_once(' ')?;
     match priority {

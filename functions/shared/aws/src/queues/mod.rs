@@ -27,10 +27,10 @@ const TO_SCHEDULER: &str = "queues.to_scheduler";
 const TO_AGENT: &str = "queues.to_agent";
 const RETURN_TO_AGENT: &str = "queues.return_to_agent";
 
-/// Longest time that SQS delays a message, in seconds.
+/// The longest delivery delay that SQS allows, in seconds.
 const DELAY_S_MAX: u64 = 15 * 60;
-/// Longest time for which a message is hidden again, in seconds. SQS allows 12 hours since it was received, of which a
-/// function may have used a quarter of an hour.
+/// The longest new visibility timeout, in seconds. SQS allows 12 hours from the receipt of a message, and a function
+/// may already have used 15 minutes.
 const HIDDEN_S_MAX: u64 = 12 * 60 * 60 - 15 * 60;
 
 /// The queues on SQS.
@@ -47,7 +47,7 @@ impl Sqs {
         Self { client, sender, urls }
     }
 
-    /// Sends to any queue, together with what else goes there.
+    /// The sender to any queue. It batches messages to the same queue.
     pub(crate) const fn sender(&self) -> &Batcher<SqsCarrier> {
         &self.sender
     }
@@ -105,7 +105,7 @@ impl Queues for Sqs {
     }
 }
 
-/// Whole seconds, never less than asked for, except where SQS takes no more.
+/// Rounds up to whole seconds, at most `max_s`.
 fn seconds(ms: u64, max_s: u64) -> u64 {
     ms.div_ceil(1_000).min(max_s)
 }

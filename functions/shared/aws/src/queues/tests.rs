@@ -48,7 +48,7 @@ fn receipt(handle: Arc<str>) -> Receipt {
     Receipt { message_id: "m".into(), handle }
 }
 
-/// The only request that was made.
+/// The only recorded request.
 fn only(fake: &FakeAws) -> (String, Value) {
     let mut requests = fake.requests();
     assert_eq!(requests.len(), 1, "{requests:?}");
@@ -84,7 +84,7 @@ async fn each_message_of_a_request_carries_the_span_that_sent_it_and_none_where_
     let sqs = &sqs;
     let sending = [parent(1), None, parent(3)].map(|parent| {
         let work = async move {
-            // As a span does around it, for as long as it is its turn.
+            // A span sets its parent in the same way around each poll.
             let before = trace::set_current(parent);
             let mut sending = pin!(sqs.to_scheduler(wake("a"), Priority::High, 0));
             let first = futures_util::poll!(sending.as_mut());
@@ -197,7 +197,7 @@ async fn a_queue_that_nobody_serves_is_unavailable() {
     let fake = FakeAws::that_takes_everything().await;
     let sqs = sqs(&fake);
     drop(fake);
-    // The listener goes with its task.
+    // The listener ends with its task.
     tokio::task::yield_now().await;
     let error = sqs.to_scheduler(wake("a"), Priority::Normal, 0).await.unwrap_err();
     assert_eq!(error.kind, PortErrorKind::Unavailable);

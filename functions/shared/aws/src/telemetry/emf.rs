@@ -1,7 +1,7 @@
-//! Metrics as CloudWatch's embedded metric format has them.
+//! Metrics in CloudWatch's embedded metric format.
 //!
-//! A metric is the member of a line that the line's `_aws` names. A histogram is an array of its values, which is what
-//! the published format has for them.
+//! A metric is a member of a line, and the line's `_aws` member names it. A histogram is an array of its values, as the
+//! published format defines.
 
 use domain::time::Timestamp;
 use serde_json::{Map, Value, json};
@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::sums::{Dimensions, Sum, Sums};
 
 const FUNCTION: &str = "Function";
-/// Most metrics in one line; the format allows no more.
+/// The maximum number of metrics in one line. The format allows no more.
 const METRICS_MAX: usize = 100;
 
-/// The lines for these metrics, each with its end.
+/// The lines for these metrics, each with its newline.
 pub(super) fn lines(namespace: &str, function: &str, at: Timestamp, sums: Sums) -> Vec<Vec<u8>> {
     let mut lines = Vec::new();
     for (dimensions, metrics) in sums.by_dimensions {
@@ -23,7 +23,7 @@ pub(super) fn lines(namespace: &str, function: &str, at: Timestamp, sums: Sums) 
 }
 
 fn line(namespace: &str, function: &str, at: Timestamp, dimensions: &Dimensions, metrics: &[(&str, Sum)]) -> Vec<u8> {
-    // Each metric counts for the function as a whole, and for each of its dimensions.
+    // Each metric counts for the whole function, and for each of its dimensions.
     let alone = std::iter::once(json!([FUNCTION]));
     let sets: Vec<Value> = alone.chain(dimensions.iter().map(|(name, _)| json!([FUNCTION, name]))).collect();
     let named: Vec<Value> = metrics.iter().map(|(name, sum)| json!({"Name": name, "Unit": unit(name, sum)})).collect();
@@ -38,7 +38,7 @@ fn line(namespace: &str, function: &str, at: Timestamp, dimensions: &Dimensions,
     line
 }
 
-/// The unit is the last word of the name.
+/// The unit comes from the last word of the name.
 fn unit(name: &str, sum: &Sum) -> &'static str {
     match (name.rsplit('_').next(), sum) {
         (Some("ms"), _) => "Milliseconds",

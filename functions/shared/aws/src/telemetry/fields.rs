@@ -1,4 +1,4 @@
-//! What an event or a span says of itself.
+//! The fields of an event or a span.
 
 use std::fmt::{self, Write};
 
@@ -7,21 +7,21 @@ use tracing::field::{Field, Visit};
 
 use super::sums::{DIMENSIONS, Dimensions};
 
-/// Longest text of a field, in characters.
+/// The maximum length of a field's text, in characters.
 const TEXT_CHARS_MAX: usize = 1_000;
 
 const COUNTER: &str = "monotonic_counter.";
 const HISTOGRAM: &str = "histogram.";
 const GAUGE: &str = "gauge.";
 
-/// How the values of a metric go together.
+/// The aggregation of a metric's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// They are added.
+    /// The values are added.
     Counter,
-    /// Each counts for itself.
+    /// Each value counts separately.
     Histogram,
-    /// The last one counts.
+    /// The last value holds.
     Gauge,
 }
 
@@ -46,7 +46,7 @@ fn metric(name: &'static str) -> Option<(Kind, &'static str)> {
 /// Fields by name, in their order.
 pub(super) type Named = Vec<(&'static str, Value)>;
 
-/// Sets a field; the last one of a name holds.
+/// Sets a field. The last value of a name holds.
 pub(super) fn set(fields: &mut Named, name: &'static str, value: Value) {
     match fields.iter_mut().find(|(known, _)| *known == name) {
         Some((_, known)) => *known = value,
@@ -60,7 +60,7 @@ pub(super) struct Fields {
     pub(super) message: String,
     pub(super) named: Named,
     pub(super) metrics: Vec<Metric>,
-    /// Whether only the metrics and their dimensions are wanted.
+    /// Whether the caller needs only the metrics and their dimensions.
     metrics_only: bool,
 }
 
@@ -70,7 +70,7 @@ impl Fields {
         Self { metrics_only: true, ..Self::default() }
     }
 
-    /// Those that are dimensions of the event's metrics.
+    /// The fields that are dimensions of the event's metrics.
     pub(super) fn dimensions(&self) -> Dimensions {
         let dimension = |&(field, name): &(&'static str, &'static str)| {
             let (_, value) = self.named.iter().find(|(known, _)| *known == field)?;
@@ -133,7 +133,7 @@ impl Visit for Fields {
     }
 }
 
-/// The text of a value, cut where it is too long. What is cut off is not even written.
+/// The text of a value, cut at the limit. The rest is not even formatted.
 fn bounded(value: &dyn fmt::Display) -> String {
     let mut text = Bounded { text: String::new(), left: TEXT_CHARS_MAX };
     match write!(text, "{value}") {

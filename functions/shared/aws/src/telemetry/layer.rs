@@ -1,4 +1,4 @@
-//! What listens to `tracing`.
+//! The subscriber layer for `tracing`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use super::{Telemetry, line, lock};
 /// Turns events into log lines and metrics.
 pub(super) struct Listener(Arc<Telemetry>);
 
-/// What a span says of itself.
+/// The fields of a span.
 struct Said(Named);
 
 impl Listener {
@@ -27,8 +27,8 @@ impl Listener {
 }
 
 impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
-    /// Whether to listen to a place in the source depends on nothing else, so it is asked once for each: those that
-    /// nobody listens to cost nothing from then on.
+    /// The decision to listen depends on the place in the source alone, so `tracing` asks once for each place. An
+    /// ignored place costs nothing from then on.
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
         if self.0.levels.listen(metadata) { Interest::always() } else { Interest::never() }
     }
@@ -80,7 +80,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Listener {
     }
 }
 
-/// The fields of the spans that the event is in; the innermost of a name holds.
+/// The fields of the spans around the event. The innermost span's value of a name holds.
 fn said<S: Subscriber + for<'a> LookupSpan<'a>>(event: &Event<'_>, context: &Context<'_, S>) -> Named {
     let mut all = Named::new();
     for span in context.event_scope(event).into_iter().flat_map(|scope| scope.from_root()) {
@@ -93,7 +93,7 @@ fn said<S: Subscriber + for<'a> LookupSpan<'a>>(event: &Event<'_>, context: &Con
     all
 }
 
-/// Those of the event itself and, where it names neither agent nor service, the agent whose request it is about.
+/// The dimensions of the event itself. If the event names neither agent nor service, the agent of its span is added.
 fn dimensions(fields: &Fields, said: &Named) -> Dimensions {
     let mut dimensions = fields.dimensions();
     let is_named = dimensions.iter().any(|(name, _)| [AGENT.1, SERVICE.1].contains(name));

@@ -1,4 +1,4 @@
-//! Which events become log lines.
+//! Selects the events that become log lines.
 
 use domain::observe::METRICS;
 use domain::trace::TRACES;
@@ -7,25 +7,25 @@ use tracing::{Level, Metadata};
 
 use super::fields::is_metric;
 
-/// Where nothing is said.
+/// The default level.
 const USUAL: LevelFilter = LevelFilter::INFO;
-/// Beginnings of the targets of libraries that tell requests and responses in full below [`LIBRARIES_MAX`]. Whatever is
-/// asked for, they are not listened to there: orders have no place in a log.
+/// Target prefixes of libraries that log requests and responses in full below [`LIBRARIES_MAX`]. The listener ignores
+/// those levels under every setting, because orders have no place in a log.
 const LIBRARIES: [&str; 6] = ["aws_", "lambda_", "hyper", "h2", "rustls", "tower"];
-/// What libraries may tell.
+/// The most verbose level that libraries may log.
 const LIBRARIES_MAX: LevelFilter = LevelFilter::WARN;
 
-/// The levels that are wanted: one for all, others for some targets.
+/// The configured levels: one default, and others for some targets.
 pub(super) struct Levels {
     usual: LevelFilter,
-    /// The longest, and so the most particular, first.
+    /// The longest target, and so the most specific one, comes first.
     targets: Vec<(String, LevelFilter)>,
-    /// Whether somebody makes traces.
+    /// Whether traces are enabled.
     traces: bool,
 }
 
 impl Levels {
-    /// Reads `level` and `target=level`, parted by commas. What cannot be read does not count.
+    /// Parses `level` and `target=level`, separated by commas. The parser ignores malformed entries.
     pub(super) fn parse(text: &str, traces: bool) -> Self {
         let mut levels = Self { usual: USUAL, targets: Vec::new(), traces };
         for directive in text.split(',') {
@@ -50,8 +50,9 @@ impl Levels {
         *metadata.level() <= level
     }
 
-    /// Whether anything is to be done about an event or a span at all. Spans are wanted at every level: their fields are
-    /// what makes the lines within them worth reading. So are metrics. What is for traces alone is wanted for them alone.
+    /// Whether the listener needs an event or a span at all. It needs spans at every level: their fields give context
+    /// to the log lines within them. It also needs every metric. It needs events for traces only while traces are
+    /// enabled.
     pub(super) fn listen(&self, metadata: &Metadata<'_>) -> bool {
         if metadata.target() == TRACES {
             return self.traces;
@@ -68,7 +69,7 @@ impl Levels {
 }
 
 fn level(text: &str) -> Option<LevelFilter> {
-    // None at all would be read as a level, too.
+    // An empty text would also parse as a level.
     Some(text.trim()).filter(|text| !text.is_empty())?.parse().ok()
 }
 
@@ -76,12 +77,12 @@ fn is_library(target: &str) -> bool {
     LIBRARIES.iter().any(|begin| target.starts_with(begin))
 }
 
-/// Whether a target is this module or one in it.
+/// Whether a target is this module or one inside it.
 fn is_within(target: &str, module: &str) -> bool {
     target.strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
 }
 
-/// The level as it is written.
+/// The level's name in a log line.
 pub(super) const fn name(level: &Level) -> &'static str {
     match *level {
         Level::ERROR => "ERROR",

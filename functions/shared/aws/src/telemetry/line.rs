@@ -7,11 +7,11 @@ use tracing::Metadata;
 use super::fields::{Named, set};
 use super::levels;
 
-/// The members that every line has. The first two are those by which Lambda tells time and level of a line of JSON.
+/// The members of every line. Lambda reads the time and the level of a JSON line from the first two.
 const EVERY: [&str; 5] = ["timestamp", "level", "target", "message", "function"];
 
-/// A line with its end: what every line has, then what the spans said, then what the event says. The event has the last
-/// word.
+/// A line with its newline: first the fixed members, then the spans' fields, then the event's fields. An event's field
+/// overrides a span's field.
 pub(super) fn of(
     function: &str,
     at: Timestamp,
@@ -25,7 +25,7 @@ pub(super) fn of(
     }
     fields.retain(|(name, _)| !EVERY.contains(name));
     let mut line = Vec::with_capacity(256);
-    // JSON can be written of whatever is here, and memory does not refuse.
+    // Every value here has a JSON form, and a write to memory does not fail.
     let _ = write(&mut line, function, at, metadata, message, &fields);
     line.push(b'\n');
     line

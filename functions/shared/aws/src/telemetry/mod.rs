@@ -1,15 +1,18 @@
-//! Logs and metrics: what the functions tell through `tracing`, as lines of JSON on stdout, which Lambda keeps as their log.
-//! And traces, where a collector is named.
+//! Logs and metrics: the functions emit them through `tracing`, and they become lines of JSON on stdout. Lambda keeps
+//! stdout as the function's log. Traces are exported if a collector is configured.
 //!
-//! Events become log lines, as far as their level is wanted: time, level, target, message, function, and the fields of the
-//! event and of the spans that it is in, side by side. Fields called `monotonic_counter.<name>`, `histogram.<name>` and
-//! `gauge.<name>` become metrics instead, whatever the level: they are summed up, and [`flush`] writes the sums at the end
-//! of each invocation as lines in CloudWatch's embedded metric format, of which CloudWatch makes the metrics.
+//! An event of an enabled level becomes a log line. The line has time, level, target, message, function, and the fields
+//! of the event and of its spans, side by side. Fields called `monotonic_counter.<name>`, `histogram.<name>` and
+//! `gauge.<name>` become metrics instead, at every level. Their values are summed up, and [`flush`] writes the sums at
+//! the end of each invocation. The sums are lines in CloudWatch's embedded metric format, and CloudWatch extracts the
+//! metrics from them.
 //!
-//! What must never happen here: telemetry fails or holds up the work; a line contains anything of an order's document or
-//! of an output. The second is promised by whoever writes an event. What is done about it here: libraries that tell whole
-//! requests at their lower levels are not listened to there, long texts are cut, and of a panic only what was written in
-//! the source is told.
+//! Must never happen here:
+//! - telemetry fails or delays the work;
+//! - a line contains any part of an order's document or of an output.
+//!
+//! The author of an event is responsible for the second rule. This module helps in three ways. It ignores the verbose
+//! levels of libraries that log whole requests. It cuts long texts. It reports only the source text of a panic.
 #![doc = ""]
 #![doc = include_str!("metrics.md")]
 
@@ -42,14 +45,14 @@ use output::{Output, Stdout};
 pub use settings::Settings;
 use sums::{Dimensions, Sums};
 
-/// Set by the first [`start`] that was first.
+/// The first successful [`start`] sets it.
 static STARTED: OnceLock<Arc<Telemetry>> = OnceLock::new();
 
-/// Starts logs and metrics of the process, and traces where a collector is named. To be called first in `main`.
+/// Starts logs and metrics of the process, and traces if a collector is configured. Call it first in `main`.
 ///
-/// `function` becomes the dimension `Function`. `RUST_LOG`, else `LOG_LEVEL`, has the levels, `METRICS_NAMESPACE` the
-/// namespace (see [`Settings`]); for traces see [`trace::Settings`]. Never fails: where somebody else has started telemetry
-/// of their own it does nothing.
+/// `function` becomes the dimension `Function`. `RUST_LOG`, or else `LOG_LEVEL`, sets the levels; `METRICS_NAMESPACE`
+/// sets the namespace (see [`Settings`]). For traces see [`trace::Settings`]. It never fails, and does nothing if
+/// another subscriber is already set.
 pub fn start(function: &'static str) {
     let (traces, problems) = traces::from_environment(function);
     let settings = Settings::from_environment();
@@ -60,16 +63,17 @@ pub fn start(function: &'static str) {
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
 }
 
-/// Writes the metrics since the last time. To be called after each invocation: until the next one the process is frozen,
-/// and may not be thawed again.
+/// Writes the metrics since the last flush. Call it after each invocation: the process is frozen until the next one,
+/// and may never be thawed.
 pub fn flush() {
     if let Some(telemetry) = STARTED.get() {
         telemetry.flush();
     }
 }
 
-/// Sends the spans since the last time to the collector, if there is one. To be called, as [`flush`] is, before an
-/// invocation is answered that has `left_ms` until it must be; takes no longer, and never longer than a second.
+/// Sends the spans since the last call to the collector, if there is one. Call it, like [`flush`], before the answer of
+/// an invocation. `left_ms` is the time left until that answer is due. The call takes at most this time, and at most
+/// one second.
 pub async fn send_traces(left_ms: u64) {
     if let Some(traces) = STARTED.get().and_then(|telemetry| telemetry.traces.as_ref()) {
         traces.flush(traces::patience(left_ms)).await;
@@ -88,7 +92,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Telemetry of `function` that writes to `output`.
+    /// Telemetry of `function` with `output` as its destination.
     pub fn new(
         function: &'static str,
         settings: Settings,
@@ -98,7 +102,7 @@ impl Telemetry {
         Self::with_traces(function, settings, now, output, None)
     }
 
-    /// The same, with traces.
+    /// Like [`Self::new`], with traces.
     pub fn with_traces(
         function: &'static str,
         settings: Settings,
@@ -112,19 +116,19 @@ impl Telemetry {
         Arc::new(Self { function, namespace, levels, now, output, sums, traces })
     }
 
-    /// What `tracing` has to be given.
+    /// The subscriber for `tracing`.
     pub fn subscriber(self: &Arc<Self>) -> impl Subscriber + Send + Sync + use<> {
         let traces = self.traces.as_ref().map(Traces::layer);
         tracing_subscriber::registry().with(Listener::new(self.clone())).with(traces)
     }
 
-    /// Writes the metrics since the last time.
+    /// Writes the metrics since the last flush.
     pub fn flush(&self) {
         let sums = std::mem::take(&mut *lock(&self.sums));
         self.write(sums);
     }
 
-    /// Adds to the metrics. What would become too much to keep is written at once.
+    /// Adds to the metrics. Metrics that reach the limit are written at once.
     fn count(&self, dimensions: Dimensions, metrics: &[Metric]) {
         let full = lock(&self.sums).add(dimensions, metrics);
         if let Some(full) = full {
@@ -141,7 +145,7 @@ impl Telemetry {
     }
 }
 
-/// Whoever panicked with a lock did not leave anything half done in it that would matter here.
+/// Ignores poisoning: a panic under the lock leaves no harmful partial state here.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Where the lines go. A line that cannot be written is lost, and nothing else happens.
+//! The output of the log lines. A line that cannot be written is lost; the loss has no other effect.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -6,15 +6,15 @@ use std::os::fd::AsFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How long a line may wait for a reader, in nanoseconds. Once one has waited in vain, the next ones do not wait.
+/// The longest time that a line waits for its reader, in nanoseconds. After one wait in vain, later lines do not wait.
 const WAIT_NS_MAX: i64 = 100_000_000;
-/// A pipe that takes anything takes so many bytes without waiting for its reader.
+/// A writable pipe takes this many bytes without waiting for its reader.
 const PART_BYTES_MAX: usize = 4_096;
 
-/// Lines to somewhere.
+/// Writes whole lines to one destination.
 pub(super) struct Output {
     to: Box<dyn Write + Send>,
-    /// Whether the last line that was begun has no end.
+    /// True while the last line that was begun has no end.
     is_torn: bool,
 }
 
@@ -23,7 +23,7 @@ impl Output {
         Self { to: Box::new(to), is_torn: false }
     }
 
-    /// Writes a line with its end.
+    /// Writes one complete line, newline included.
     pub(super) fn write_line(&mut self, line: &[u8]) {
         if self.is_torn && self.write(b"\n") == 0 {
             return;
@@ -32,7 +32,7 @@ impl Output {
         self.is_torn = (1..line.len()).contains(&written);
     }
 
-    /// How much of it could be written.
+    /// Returns the number of bytes that it wrote.
     fn write(&mut self, bytes: &[u8]) -> usize {
         let mut written = 0;
         while written < bytes.len() {
@@ -47,9 +47,9 @@ impl Output {
     }
 }
 
-/// The process's stdout, without a buffer, and without waiting for a reader that does not read.
+/// The process's stdout. It has no buffer and never waits for a reader that does not read.
 pub(super) struct Stdout {
-    /// None where there is no stdout.
+    /// `None` if the process has no stdout.
     file: Option<File>,
     is_stuck: bool,
 }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_line_is_written_whole_in_several_parts() {
-        /// Takes three bytes at once, now and then none.
+        /// Accepts three bytes at once, and sometimes none.
         struct Few(Vec<u8>, io::PipeWriter);
         impl Write for Few {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

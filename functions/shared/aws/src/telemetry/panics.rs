@@ -2,7 +2,7 @@
 
 use std::panic::{self, PanicHookInfo};
 
-/// Tells of panics here instead of on stderr.
+/// Reports panics here instead of on stderr.
 pub(super) fn tell() {
     panic::set_hook(Box::new(|info| {
         let location = info.location().map(ToString::to_string).unwrap_or_default();
@@ -10,8 +10,7 @@ pub(super) fn tell() {
     }));
 }
 
-/// What was written in the source. A text that was put together while the program ran may have something of an order in
-/// it.
+/// The text as written in the source. A text formatted at run time may contain part of an order.
 fn words<'a>(info: &'a PanicHookInfo<'_>) -> &'a str {
     info.payload().downcast_ref::<&'static str>().copied().unwrap_or("the text is not shown")
 }

@@ -1,16 +1,17 @@
-//! What the environment says about telemetry. It is read apart from the configuration, since the log has to be there
-//! before the configuration can be wrong.
+//! The telemetry settings in the environment. They are read apart from the configuration, because the log must exist
+//! before the configuration can be reported as bad.
 
-/// Where the metrics are when nothing is said.
+/// The default namespace of the metrics.
 const NAMESPACE: &str = "Stepwarden";
 
-/// What can be said about telemetry.
+/// The telemetry settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// What becomes a log line, such as `info` or `warn,agents=debug`; what cannot be read in it does not count, and
-    /// without a level for all it is `info`.
+    /// The levels of log lines, such as `info` or `warn,agents=debug`. The parser ignores malformed entries. The
+    /// default level is `info`.
     pub levels: String,
-    /// CloudWatch's namespace of the metrics. Each deployment has its own, or those of one account would be taken together.
+    /// CloudWatch's namespace of the metrics. Each deployment needs its own; otherwise the metrics of one account are
+    /// mixed.
     pub namespace: String,
 }
 
@@ -21,7 +22,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// `RUST_LOG`, else `LOG_LEVEL`, and `METRICS_NAMESPACE`. A variable that is empty counts as unset.
+    /// Reads `RUST_LOG`, or else `LOG_LEVEL`, and `METRICS_NAMESPACE`. An empty variable counts as unset.
     pub(super) fn from_environment() -> Self {
         #[expect(clippy::disallowed_methods, reason = "the log has to be there before the configuration can be wrong")]
         let said = |name| std::env::var(name).ok().filter(|value| !value.is_empty());

@@ -1,34 +1,34 @@
-//! Metrics between two writings.
+//! The metrics between two flushes.
 
 use std::collections::BTreeMap;
 
 use super::fields::{Kind, Metric};
 
-/// The field and the dimension of whose request it is.
+/// The field and the dimension that name the agent of a request.
 pub(super) const AGENT: (&str, &str) = ("agent", "Agent");
-/// The field and the dimension of which remote service it is about.
+/// The field and the dimension that name a remote service.
 pub(super) const SERVICE: (&str, &str) = ("service", "Service");
-/// Fields of an event that become dimensions of its metrics. Whoever writes such a field beside a metric takes care that
-/// it has few values: each is a metric of its own, and costs as much.
+/// Fields of an event that become dimensions of its metrics. Such a field must have few values: each value is a
+/// separate metric and costs as much.
 pub(super) const DIMENSIONS: [(&str, &str); 6] =
     [AGENT, SERVICE, ("step", "Step"), ("workflow", "Workflow"), ("reason", "Reason"), ("fate", "Fate")];
 
-/// Dimensions and their values, but for the function.
+/// Dimensions and their values, except the function.
 pub(super) type Dimensions = Vec<(&'static str, String)>;
 
-/// Most series kept.
+/// The maximum number of series kept.
 const SERIES_MAX: usize = 200;
-/// Most values of a histogram in one line; the format allows no more.
+/// The maximum number of values of a histogram in one line. The format allows no more.
 pub(super) const VALUES_MAX: usize = 100;
 
-/// The metrics since the last writing, by their dimensions.
+/// The metrics since the last flush, by their dimensions.
 #[derive(Default)]
 pub(super) struct Sums {
     pub(super) by_dimensions: BTreeMap<Dimensions, BTreeMap<&'static str, Sum>>,
     series: usize,
 }
 
-/// What the values of one metric come to.
+/// The aggregated values of one metric.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Sum {
     Count(f64),
@@ -37,7 +37,7 @@ pub(super) enum Sum {
 }
 
 impl Sums {
-    /// Adds values, and gives all of it away when that makes it full.
+    /// Adds values. Returns all metrics when they are full, and starts empty.
     pub(super) fn add(&mut self, dimensions: Dimensions, metrics: &[Metric]) -> Option<Self> {
         let sums = self.by_dimensions.entry(dimensions).or_default();
         let mut is_full = false;
@@ -61,7 +61,7 @@ impl Sum {
         }
     }
 
-    /// Adds a value; whether that makes it full.
+    /// Adds a value and returns true when the metric is full.
     fn add(&mut self, value: f64) -> bool {
         match self {
             Self::Count(sum) => *sum += value,

@@ -1,4 +1,4 @@
-//! What is written for what is told.
+//! Tests of the output for each reported event.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tracing::{Level, debug, error, info, info_span, trace};
 
 use super::*;
 
-/// What was written.
+/// The written output.
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -28,7 +28,7 @@ fn settings(levels: &str) -> Settings {
     Settings { levels: levels.to_owned(), ..Settings::default() }
 }
 
-/// The lines written while `tell` runs, and those that flushing writes.
+/// The lines that `tell` writes while it runs, and the lines that the flush writes.
 fn written(levels: &str, tell: impl FnOnce()) -> (Vec<Value>, Vec<Value>) {
     let paper = Paper::default();
     let at = || Timestamp::from_epoch_ms(1_795_195_603_007);
@@ -59,7 +59,7 @@ fn metrics(tell: impl FnOnce()) -> Vec<Value> {
     metrics
 }
 
-/// The sets of dimensions that its metrics count for.
+/// The dimension sets of the line's metrics.
 fn sets(line: &Value) -> &Value {
     &line["_aws"]["CloudWatchMetrics"][0]["Dimensions"]
 }

@@ -1,4 +1,4 @@
-//! Traces of a function: where the environment says that they go, and how they get there.
+//! Traces of a function: their destination from the environment, and their export.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use trace::{NotPosted, Posting, Reading, Settings, Traces, Transport};
 
 use crate::http_client::Pool;
 
-/// How long a request to the collector may take at most, in milliseconds. An invocation is not answered before its spans
-/// are sent, since the process may stand still from then on; nobody shall wait longer for a collector than that.
+/// The longest time that a request to the collector may take, in milliseconds. An invocation sends its spans before its
+/// answer, because the process may be frozen afterwards. This limit bounds the delay of the answer.
 const EXPORT_MS_MAX: u64 = 1_000;
-/// What carries the messages between the functions.
+/// The messaging system between the functions.
 const MESSAGING: &str = "aws_sqs";
 
-/// The traces of this process, if the environment names a collector, and what could not be read there.
+/// The traces of this process, if the environment names a collector, and the problems of the trace settings.
 pub(super) fn from_environment(function: &str) -> (Option<Traces>, Vec<String>) {
     #[expect(clippy::disallowed_methods, reason = "traces have to be there before the configuration can be wrong")]
     let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -35,7 +35,7 @@ pub(super) fn from_environment(function: &str) -> (Option<Traces>, Vec<String>) 
     }
 }
 
-/// How long may be spent on sending spans by an invocation that has so much time left.
+/// The time limit for sending spans in an invocation that has `left_ms` left.
 pub(super) const fn patience(left_ms: u64) -> Duration {
     Duration::from_millis(if left_ms < EXPORT_MS_MAX { left_ms } else { EXPORT_MS_MAX })
 }
@@ -44,7 +44,7 @@ fn way_to(settings: &Settings) -> Result<Collector, crate::clients::TlsError> {
     Ok(Collector(if settings.is_tls() { Pool::tls()? } else { Pool::plain() }))
 }
 
-/// The collector, over the kind of connections that everything else here goes over.
+/// The collector. It uses the same kind of connection pool as the other clients here.
 struct Collector(Pool);
 
 impl Transport for Collector {

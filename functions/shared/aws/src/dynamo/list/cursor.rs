@@ -1,4 +1,4 @@
-//! The place between two pages of a list, as a text that callers carry and nobody reads.
+//! The cursor between two pages of a list, as an opaque text for callers.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -7,14 +7,14 @@ use domain::time::Timestamp;
 
 use super::partition::Position;
 
-/// The cursor behind an entry of the list of a state, or of any.
+/// The cursor after an entry of the list of one state, or of all states.
 pub(super) fn cursor(position: &Position, state: Option<ProcessState>) -> String {
     let Position { at, partition, order_id } = position;
     let list = state.map_or("Any", ProcessState::name);
     URL_SAFE_NO_PAD.encode(format!("{list} {} {partition} {order_id}", at.epoch_ms()))
 }
 
-/// The place that a cursor of this list stands for; `None` when this list did not make it.
+/// The position that a cursor of this list encodes; `None` if this list did not create it.
 pub(super) fn place_of(text: &str, state: Option<ProcessState>) -> Option<Position> {
     let content = String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?;
     let parts: [&str; 4] = content.split(' ').collect::<Vec<_>>().try_into().ok()?;
@@ -24,7 +24,7 @@ pub(super) fn place_of(text: &str, state: Option<ProcessState>) -> Option<Positi
         partition: partition.parse().ok()?,
         order_id: order_id.parse().ok()?,
     };
-    // Only the one spelling that `cursor` makes.
+    // Accepts only the spelling that `cursor` produces.
     (cursor(&position, state) == text).then_some(position)
 }
 

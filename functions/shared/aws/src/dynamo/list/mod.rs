@@ -1,14 +1,15 @@
-//! Lists of tasks, newest first, a page at a time.
+//! Lists of tasks, newest first, one page at a time.
 //!
-//! Where the newest begin depends on what a list is of:
+//! The kind of a list defines its index and its sort time:
 //!
-//! - those in `Error`: the index `failed`, by the time of the error, so that it costs what it shows;
-//! - those under way: the index `watch`, by the time at which somebody has to look;
-//! - all, and those that are finished: the index `recent`, by the time of the order, month after month back to the first
-//!   one in which there can be an order.
+//! - tasks in `Error`: the index `failed`, by the time of the error. Its cost depends only on the entries that it
+//!   shows;
+//! - tasks in flight: the index `watch`, by the time of their next check;
+//! - all tasks, and finished tasks: the index `recent`, by the time of the order. The walk goes back month by month to
+//!   the first month that can have an order.
 //!
-//! An index shows keys only, and may lag: the tasks are read, and those in another state left out. The work of one call is
-//! bounded, so a page may be short, or even empty, and still have a `next`.
+//! An index holds only keys, and may lag. The list therefore reads the tasks, and leaves out those in another state.
+//! The work of one call is bounded: a page may be short, or even empty, and still have a `next`.
 
 mod cursor;
 mod partition;
@@ -25,17 +26,17 @@ use super::Dynamo;
 use super::read::KEYS_MAX;
 
 const OPERATION: &str = "store.list";
-/// Rounds of tasks read for one page: 1,000 tasks.
+/// The maximum number of reads of tasks for one page: 1,000 tasks.
 const ROUNDS_MAX: usize = 10;
 
-/// What a list is of.
+/// The kind of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum List {
     /// Tasks in `Error`.
     Failed,
-    /// Tasks in a state in which somebody is looking after them.
+    /// Tasks in a state that the supervisor or an operator watches.
     Watched,
-    /// Tasks in any state, or in one that is final.
+    /// Tasks in any state, or in one final state.
     Recent,
 }
 
@@ -60,7 +61,7 @@ impl Dynamo {
         let mut page = Page::default();
         let mut walk = Walk::new(self, List::of(state), after, limit);
         for _ in 0..ROUNDS_MAX {
-            // In a list of one state nobody knows how many of the next ones are in it.
+            // In a list of one state, the number of matching entries is unknown.
             let wanted = if state.is_some() { KEYS_MAX } else { (limit - page.tasks.len()).min(KEYS_MAX) };
             let places = walk.take(wanted).await?;
             let ids: HashSet<_> = places.iter().map(|position| position.order_id).collect();
@@ -70,7 +71,7 @@ impl Dynamo {
                 if page.tasks.len() == limit {
                     return Ok(page);
                 }
-                // An entry that moved in the meantime may be there twice.
+                // An entry that moved in the meantime may occur twice.
                 let task = tasks.remove(&position.order_id);
                 page.tasks.extend(task.filter(|task| state.is_none_or(|state| task.process_state == state)));
                 page.next = Some(cursor(position, state));

@@ -1,4 +1,4 @@
-//! One partition of an index, read from its newest entry on.
+//! One partition of an index, read from its newest entry.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,8 @@ use crate::dynamo::record::{Item, text, time};
 use crate::dynamo::schema::Index;
 use crate::sdk_error::port_error;
 
-/// Where an entry stands in a list: newest first, and at the same time priority by priority, in the order that DynamoDB has in each.
+/// The position of an entry in a list. Newer entries come first, and the partitions follow in order at the same time.
+/// Inside a partition, DynamoDB's order holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) at: Timestamp,
@@ -21,45 +22,45 @@ pub(super) struct Position {
     pub(super) order_id: OrderId,
 }
 
-/// A partition that is being read.
+/// The state of reading one partition.
 #[derive(Debug)]
 pub(super) struct Partition {
     number: u8,
     hash: String,
-    /// Entries that were read and not taken.
+    /// Entries that are read but not taken.
     entries: VecDeque<(Timestamp, OrderId)>,
-    /// Nothing later than this.
+    /// The latest time of an entry.
     until: Option<Timestamp>,
     rest: Rest,
 }
 
-/// What comes behind the entries that were read.
+/// The part of the partition after the entries that are read.
 #[derive(Debug)]
 enum Rest {
-    /// All of the partition.
+    /// The whole partition.
     All,
-    /// What comes behind this key.
+    /// The part after this key.
     Behind(Item),
     /// Nothing.
     Nothing,
 }
 
 impl Partition {
-    /// A partition, from its newest entry or from behind the last one of the page before.
+    /// A partition, from its newest entry or from after the last entry of the previous page.
     pub(super) fn new(index: &Index, number: u8, hash: String, after: Option<&Position>) -> Self {
         let (until, rest) = match after {
             None => (None, Rest::All),
             Some(after) if number == after.partition => {
                 (Some(after.at), Rest::Behind(entry_key(index, &hash, after.at, after.order_id)))
             }
-            // Of the same time the earlier priorities were taken, and the later ones not.
+            // At the time of `after`, the entries of earlier partitions are taken, and those of later ones are not.
             Some(after) if number < after.partition => (Some(after.at.minus_ms(1)), Rest::All),
             Some(after) => (Some(after.at), Rest::All),
         };
         Self { number, hash, entries: VecDeque::new(), until, rest }
     }
 
-    /// The newest entry that was not taken, of those that were read.
+    /// The newest entry that is read but not taken.
     pub(super) fn head(&self) -> Option<Position> {
         self.entries.front().map(|&(at, order_id)| Position { at, partition: self.number, order_id })
     }
@@ -68,7 +69,7 @@ impl Partition {
         self.entries.pop_front();
     }
 
-    /// Reads on if all that was read is taken and there is more.
+    /// Reads more if all entries that are read are taken and the partition has more.
     pub(super) async fn fill(
         &mut self,
         dynamo: &Dynamo,

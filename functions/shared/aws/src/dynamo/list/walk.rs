@@ -10,31 +10,31 @@ use crate::dynamo::Dynamo;
 use crate::dynamo::record::{FAILED_SHARDS, FIRST_MONTH, RECENT_SHARDS, failed_key, recent_key, recent_month};
 use crate::dynamo::schema::{FAILED, Index, RECENT, WATCH};
 
-/// Fewest and most entries read of a partition at once.
+/// The minimum and the maximum number of entries in one read of a partition.
 const READ_AT_ONCE: (usize, usize) = (10, 100);
 
-/// A way through a list.
+/// A walk through a list.
 pub(super) struct Walk<'a> {
     dynamo: &'a Dynamo,
     table: &'a str,
     index: Index,
     partitions: Vec<Partition>,
-    /// In a list by months: the one that is walked through.
+    /// The current month, in a list by months.
     month: Option<i64>,
     at_once: usize,
 }
 
 impl<'a> Walk<'a> {
-    /// From the beginning, or from behind an entry. `limit` is how many entries the caller probably needs.
+    /// Starts at the beginning, or after an entry. `limit` is the number of entries that the caller probably needs.
     pub(super) fn new(dynamo: &'a Dynamo, list: List, after: Option<Position>, limit: usize) -> Self {
         let (table, index) = match list {
             List::Failed => (&dynamo.tables().tasks, FAILED),
             List::Watched => (&dynamo.tables().tasks, WATCH),
             List::Recent => (&dynamo.tables().orders, RECENT),
         };
-        // Clocks differ: the first orders of a month may come before it.
+        // Clocks differ: the first orders of a month may come before it begins.
         let newest = recent_month(dynamo.now()) + 1;
-        // Nor does a forged cursor begin later: there would be a query for each shard of each month from there on.
+        // A forged cursor cannot begin later. It would cost a query for each shard of each month from there on.
         let month = (list == List::Recent).then(|| after.map_or(newest, |after| recent_month(after.at).min(newest)));
         let keys: Vec<String> = match list {
             List::Failed => (0..FAILED_SHARDS).map(failed_key).collect(),
@@ -52,7 +52,7 @@ impl<'a> Walk<'a> {
         Self { dynamo, table, index, partitions, month, at_once }
     }
 
-    /// The next entries, so many unless there are no more.
+    /// The next `count` entries, or fewer at the end of the list.
     pub(super) async fn take(&mut self, count: usize) -> Result<Vec<Position>, PortError> {
         let mut places = Vec::with_capacity(count);
         while places.len() < count {
@@ -63,7 +63,7 @@ impl<'a> Walk<'a> {
         Ok(places)
     }
 
-    /// Whether there is no entry left.
+    /// Whether the list has no more entries.
     pub(super) async fn is_over(&mut self) -> Result<bool, PortError> {
         Ok(self.head().await?.is_none())
     }
@@ -75,7 +75,8 @@ impl<'a> Walk<'a> {
             try_join_all(fills.map(|partition| partition.fill(self.dynamo, self.table, &self.index, self.at_once)))
                 .await?;
             let heads = self.partitions.iter().filter_map(Partition::head);
-            // Of those at the same time the first priority's: what `max_by_key` gives is the last of the largest.
+            // The first partition wins at the same time. `max_by_key` returns the last of the largest, so the iteration
+            // is reversed.
             let newest = heads.rev().max_by_key(|position| position.at);
             match (newest, self.month) {
                 (None, Some(month)) if month > FIRST_MONTH => {

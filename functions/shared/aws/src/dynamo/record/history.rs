@@ -1,4 +1,4 @@
-//! The history as short lines, one for all that one instance did at one time:
+//! The history as short lines. One line holds all events of one instance at one time:
 //!
 //! ```text
 //! 1795195603007 shop submitted
@@ -7,9 +7,13 @@
 //! +9731 = Error because "no answer from payment"
 //! ```
 //!
-//! The time, in milliseconds since the epoch and then since the first line; who, where `=` is the one before and `~` stands
-//! for that one's name up to the last hyphen; and what, where a number in front is the step of that place, and no `#` at
-//! the end of such a line is `#1`. A text that would not be read as it was written stands in quotes, as JSON.
+//! A line has three parts:
+//!
+//! - the time, in milliseconds: first since the epoch, then since the first line;
+//! - the instance: `=` is the previous one, and `~` stands for its name up to the last hyphen;
+//! - the events: a number in front is the step at that place, and such an event without `#` at its end means `#1`.
+//!
+//! A text that would read back differently is quoted as JSON.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -20,10 +24,10 @@ use domain::time::Timestamp;
 
 use super::{Unreadable, text};
 
-/// What comes between a what and its why.
+/// The separator between an event and its reason.
 const BECAUSE: &str = " because ";
 
-/// A history as stored, of a task with these steps.
+/// The stored form of a history, for a task with these steps.
 pub(super) fn history_value(history: &[Transition], steps: &[Step]) -> AttributeValue {
     let mut lines: Vec<AttributeValue> = Vec::with_capacity(history.len());
     let mut before: Option<&Transition> = None;
@@ -47,11 +51,11 @@ pub(super) fn history_value(history: &[Transition], steps: &[Step]) -> Attribute
     AttributeValue::L(lines)
 }
 
-/// Time and who.
+/// Writes the time and the instance.
 fn begin(line: &mut String, first_at: Timestamp, before: Option<&Transition>, one: &Transition) {
     let written = match before {
         None => write!(line, "{} ", one.at.epoch_ms()),
-        // Wider than a time, so that no difference overflows.
+        // The type is wider than a time, so that no difference overflows.
         Some(_) => write!(line, "{:+} ", i128::from(one.at.epoch_ms()) - i128::from(first_at.epoch_ms())),
     };
     debug_assert!(written.is_ok(), "a string takes everything");
@@ -92,7 +96,7 @@ fn write_what(line: &mut String, one: &Transition, steps: &[Step]) {
     }
 }
 
-/// Writes what happened to a step, with the step's number for its name and without `#1`; `false` where there is no such
+/// Writes an event of a step, with the step's number for its name and without `#1`. Returns `false` if there is no such
 /// step.
 fn write_numbered(line: &mut String, what: &What, steps: &[Step]) -> bool {
     let Some((Attempt { step: name, direction, number }, verb)) = what.of_step() else { return false };
@@ -106,7 +110,7 @@ fn write_numbered(line: &mut String, what: &What, steps: &[Step]) -> bool {
     true
 }
 
-/// What a text with the number of a step stands for; `None` where it has none, or no such verb.
+/// The event of a text with a step's number; `None` if the number or the verb is unknown.
 fn read_numbered(plain: &str, steps: &[Step]) -> Option<What> {
     let (direction, rest) = match plain.strip_prefix(UNDO_OF) {
         Some(rest) => (Direction::Undo, rest),
@@ -121,7 +125,7 @@ fn read_numbered(plain: &str, steps: &[Step]) -> Option<What> {
     What::with_verb(verb, Attempt { step: step.name.clone(), direction, number })
 }
 
-/// Whether its end can be told from what comes after it.
+/// Whether a reader can find the end of the text.
 fn is_plain(what: &str) -> bool {
     let in_words = what.chars().all(|c| c.is_ascii_alphanumeric() || " #._-".contains(c));
     in_words && !what.is_empty() && what.trim() == what && !what.contains(BECAUSE.trim())
@@ -129,7 +133,7 @@ fn is_plain(what: &str) -> bool {
 
 const UNDO_OF: &str = "undo of ";
 
-/// The what that a plain text stands for. `None`: it is not plain, or there is no such step.
+/// The long form of a plain text; `None` if it is not plain, or if there is no such step.
 fn long(plain: &str, steps: &[Step]) -> Option<String> {
     let (undo_of, what) = plain.strip_prefix(UNDO_OF).map_or(("", plain), |what| (UNDO_OF, what));
     if !is_plain(plain) {
@@ -148,7 +152,7 @@ fn quote(line: &mut String, text: &str) {
     line.push_str(&serde_json::Value::from(text).to_string());
 }
 
-/// The history of stored lines, of a task with these steps.
+/// The history of stored lines, for a task with these steps.
 pub(super) fn history(lines: Vec<(String, AttributeValue)>, steps: &[Step]) -> Result<Vec<Transition>, Unreadable> {
     let mut history: Vec<Transition> = Vec::with_capacity(lines.len() * 2);
     for (place, line) in lines {
@@ -205,7 +209,7 @@ fn read_who<'a>(rest: &'a str, last: Option<&Arc<str>>) -> Option<(Arc<str>, &'a
     Some((who, after))
 }
 
-/// The quoted text that something begins with, and what comes after it.
+/// The quoted text at the beginning of `text`, and the rest after it.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<String>();
     let value = values.next()?.ok()?;

@@ -1,9 +1,9 @@
-//! The stored form of orders and tasks, apart from the domain's types: names are the pattern's own words, times
-//! are epoch milliseconds, what is not there has no attribute.
+//! The stored form of orders and tasks, apart from the domain's types. Names are the pattern's own words, and times are
+//! epoch milliseconds. A missing value has no attribute.
 //!
-//! DynamoDB bills a write by the whole item, one unit for each started kilobyte. A task has to stay below the first one
-//! on a healthy order's way through three steps, so each byte of a name counts three times here; [`history`] and
-//! [`step`] say what they leave out.
+//! DynamoDB bills a write by the whole item, one unit for each started kilobyte. The task of a healthy order of three
+//! steps must stay below the first kilobyte. Each byte of a name counts three times there. [`history`] and [`step`]
+//! describe the parts that they leave out.
 
 mod history;
 mod order;
@@ -46,7 +46,7 @@ pub(super) fn bytes(bytes: &[u8]) -> AttributeValue {
     AttributeValue::B(Blob::new(bytes))
 }
 
-/// Puts in what is there.
+/// Adds an attribute if it has a value.
 fn put_if(item: &mut Item, name: &str, value: Option<AttributeValue>) {
     if let Some(value) = value {
         item.insert(name.to_owned(), value);

@@ -8,12 +8,12 @@ use domain::time::Timestamp;
 use super::{Item, Reader, Unreadable, put, put_if, text, time};
 use crate::dynamo::schema::RECENT;
 
-/// Shards of a month of the index `recent`: a key takes 1,000 writes in a second.
+/// The shards of a month in the index `recent`. One key takes 1,000 writes per second.
 pub(in crate::dynamo) const RECENT_SHARDS: u8 = 4;
-/// No order is older than this: January 2026, in months since year 0. Where a clock says otherwise it counts as of then.
+/// The month of the oldest possible order: January 2026, in months since year 0. An earlier clock counts as this month.
 pub(in crate::dynamo) const FIRST_MONTH: i64 = 2026 * 12;
 
-/// The item of an order. The document is copied once, since the request must own it.
+/// The item of an order. The document is copied once, because the request must own it.
 pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
     let mut item = Item::with_capacity(9);
     put(&mut item, "OrderID", text(order.order_id.to_string()));
@@ -29,7 +29,7 @@ pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
     item
 }
 
-/// The order of an item.
+/// The order in an item.
 pub(in crate::dynamo) fn order(item: Item) -> Result<Order, Unreadable> {
     let mut reader = Reader::new(item);
     let document = reader.text("Document")?;
@@ -46,9 +46,9 @@ pub(in crate::dynamo) fn order(item: Item) -> Result<Order, Unreadable> {
     })
 }
 
-/// The month of the index `recent` that a time belongs to, in months since year 0; never before the first one.
+/// The month of a time in the index `recent`, in months since year 0. It is never before the first month.
 pub(in crate::dynamo) fn recent_month(at: Timestamp) -> i64 {
-    // The display of a time is its calendar.
+    // The text of a time begins with its calendar date.
     let text = at.to_string();
     let month = text.get(..7).and_then(|month| month.split_once('-')).and_then(|(year, month)| {
         let (year, month): (i64, i64) = (year.parse().ok()?, month.parse().ok()?);
@@ -57,7 +57,7 @@ pub(in crate::dynamo) fn recent_month(at: Timestamp) -> i64 {
     month.unwrap_or(FIRST_MONTH).max(FIRST_MONTH)
 }
 
-/// The key of a shard of a month, like `2026-11#3`; none before the first month.
+/// The key of a shard of a month, like `2026-11#3`. It is never before the first month.
 pub(in crate::dynamo) fn recent_key(month: i64, shard: u8) -> String {
     format!("{:04}-{:02}#{shard}", month.div_euclid(12), month.rem_euclid(12) + 1)
 }

@@ -1,4 +1,4 @@
-//! Reading attributes. What nobody asks for is left alone: a later version may have written it.
+//! Reads attributes. It ignores unknown attributes, because a later version may have written them.
 
 use std::str::FromStr;
 
@@ -7,7 +7,7 @@ use domain::time::Timestamp;
 
 use super::Item;
 
-/// What is stored has a form that this version does not know. No retry will help.
+/// The stored item has a form that this version does not know. A retry does not help.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place} is stored in a form that cannot be read: {problem}")]
 pub(in crate::dynamo) struct Unreadable {
@@ -21,11 +21,11 @@ impl Unreadable {
     }
 }
 
-/// The attributes of an item or of a map inside one, which are taken out one after the other.
+/// The attributes of an item, or of a map inside one. The reader takes them out one after the other.
 #[derive(Debug)]
 pub(in crate::dynamo) struct Reader {
     item: Item,
-    /// Where the map is, with the dot that its members' names follow.
+    /// The path of the map, with the dot before its members' names.
     place: String,
 }
 
@@ -34,7 +34,7 @@ impl Reader {
         Self { item, place: String::new() }
     }
 
-    /// A map inside this item.
+    /// The reader of a map inside this item.
     pub(super) fn inside(value: AttributeValue, place: String) -> Result<Self, Unreadable> {
         let found = kind(&value);
         let AttributeValue::M(item) = value else {
@@ -43,7 +43,7 @@ impl Reader {
         Ok(Self { item, place: place + "." })
     }
 
-    /// The attribute, if it is there; null counts as not there.
+    /// The attribute, if it exists. Null counts as missing.
     pub(super) fn value_if(&mut self, name: &str) -> Option<AttributeValue> {
         self.item.remove(name).filter(|value| !value.is_null())
     }
@@ -79,7 +79,7 @@ impl Reader {
         }
     }
 
-    /// The elements of a list, each with its place; none if the list is not there.
+    /// The elements of a list, each with its path. A missing list has no elements.
     pub(super) fn elements(&mut self, name: &str) -> Result<Vec<(String, AttributeValue)>, Unreadable> {
         match self.value_if(name) {
             None => Ok(Vec::new()),
@@ -108,7 +108,7 @@ impl Reader {
         self.time_if(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// Eight bytes, as a nonce is stored.
+    /// A nonce, stored as eight bytes.
     pub(in crate::dynamo) fn nonce(&mut self, name: &str) -> Result<u64, Unreadable> {
         match self.value_if(name) {
             Some(AttributeValue::B(blob)) => match <[u8; 8]>::try_from(blob.as_ref()) {
@@ -120,7 +120,7 @@ impl Reader {
         }
     }
 
-    /// A text that stands for a value.
+    /// A text that encodes a value.
     pub(in crate::dynamo) fn word<T>(
         &mut self,
         name: &str,
@@ -130,7 +130,7 @@ impl Reader {
         meaning(&word).ok_or_else(|| self.wrong(name, format!("{word:?} is unknown")))
     }
 
-    /// The same where it may be missing.
+    /// Like `word`, for an attribute that may be missing.
     pub(super) fn word_if<T>(
         &mut self,
         name: &str,

@@ -1,4 +1,5 @@
-//! Why a task is in `Error`, what is owed about it, who paused it: what a healthy order does not have.
+//! The attributes that a healthy order lacks: the reason of `Error`, the notices still to send, and the operator who
+//! paused it.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::task::{Notice, NoticeKind, Pause, Reason};

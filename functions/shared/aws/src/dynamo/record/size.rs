@@ -1,5 +1,8 @@
-//! The size of an item as DynamoDB bills it, in bytes: names and texts in UTF-8, a number a byte for every two digits and
-//! one more, a list or map three and one for each member.
+//! The size of an item as DynamoDB bills it, in bytes:
+//!
+//! - a name or text: its length in UTF-8;
+//! - a number: one byte for every two digits, and one more;
+//! - a list or map: three bytes, and one for each member.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -22,7 +25,7 @@ fn value_bytes(value: &AttributeValue) -> usize {
     }
 }
 
-/// Whole numbers only: there are no others here.
+/// Counts whole numbers only, because a record has no others.
 fn number_bytes(number: &str) -> usize {
     let digits = number.trim_start_matches('-').trim_start_matches('0').trim_end_matches('0').len();
     digits.div_ceil(2) + 1 + usize::from(number.starts_with('-'))

@@ -1,4 +1,4 @@
-//! The record of one step. `Direction` is written while it is `Undo`; without it the step goes forward.
+//! The record of one step. `Direction` is stored only while it is `Undo`. A step without it goes forward.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) fn step_value(step: &Step) -> AttributeValue {
     put_if(&mut item, "Direction", direction);
     put_if(&mut item, "DoubtedAt", step.doubted_at.map(time));
     put_if(&mut item, "NotBefore", step.not_before.map(time));
-    // As its text, so that numbers keep their digits.
+    // The output is stored as text, so that numbers keep their digits.
     put_if(&mut item, "Output", step.output.as_ref().map(|output| text(output.text())));
     put_if(&mut item, "LastError", step.last_error.as_ref().map(error_value));
     put_if(&mut item, "StartedAt", step.started_at.map(time));
@@ -67,7 +67,7 @@ fn error(mut reader: Reader) -> Result<StepError, Unreadable> {
     })
 }
 
-/// The word for a step's state, as it is stored.
+/// The stored word for a step's state.
 pub(in crate::dynamo) const fn step_state(step: &Step) -> &'static str {
     state_name(step.process_state)
 }

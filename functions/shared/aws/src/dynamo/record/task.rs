@@ -44,7 +44,7 @@ pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
     item
 }
 
-/// The task of an item.
+/// The task in an item.
 pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
     let mut reader = Reader::new(item);
     let steps = reader.elements("Steps")?;
@@ -77,8 +77,8 @@ pub(in crate::dynamo) fn failed_key(shard: u8) -> String {
     format!("error#{shard:02}")
 }
 
-/// Since when a task is in `Error`, as far as its history still shows it. The same line in two histories gives the same
-/// time, so that a change of something else leaves the index alone.
+/// The time since which a task is in `Error`, as far as its history still shows it. The same line in two histories
+/// gives the same time, so that other changes do not touch the index.
 fn failed_at(task: &Task) -> Timestamp {
     let first = || task.history.first().map(|line| line.at);
     task.failed_at().or_else(first).or(task.watch_at).unwrap_or_default()

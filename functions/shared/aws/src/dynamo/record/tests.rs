@@ -1,4 +1,4 @@
-//! The records: what is written is read as it was, whatever it is, and takes little room.
+//! Tests of the records: each value is read as it was written, and takes little space.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::size::item_bytes;
 use super::*;
 
 const NOON: Timestamp = Timestamp::from_epoch_ms(1_795_176_000_000);
-/// DynamoDB bills a write by the started kilobyte.
+/// DynamoDB bills a write by each started kilobyte.
 const UNIT_BYTES: usize = 1_024;
 
 fn sample_order(submitter: &str) -> Order {
@@ -48,7 +48,7 @@ fn history_lines(item: &Item) -> Vec<&str> {
     item["History"].as_l().unwrap().iter().map(|line| line.as_s().unwrap().as_str()).collect()
 }
 
-/// Every version of an order of three steps that each need one attempt, each version written by another instance.
+/// Every version of an order of three steps with one attempt each. A different instance writes each version.
 fn healthy_way(submitter: &str) -> Vec<Task> {
     let workflows = Workflows::shipped().unwrap();
     let outputs = [
@@ -172,7 +172,7 @@ fn line(after_ms: u64, who: &str, what: &str, why: Option<&str>) -> Transition {
     }
 }
 
-/// A task with everything that a task can have, of fifty steps.
+/// A task of fifty steps with every possible attribute.
 fn crowded() -> Task {
     let states = [StepState::Pending, StepState::Processing, StepState::Processed, StepState::Error];
     let directions = [Direction::Forward, Direction::Undo];
@@ -325,7 +325,7 @@ fn a_history_of_any_texts_is_read_as_it_was_written() {
     for (n, text) in odd.iter().enumerate() {
         for other in &odd {
             let why = [None, Some(text.as_str()), Some(other.as_str())][n % 3];
-            // In one line and in another, by the same and by another, after and before.
+            // The cases: one stored line and several, the same and another instance, and later and earlier times.
             task.history = vec![
                 line(5, text, other, why),
                 line(5, text, text, None),
@@ -338,7 +338,7 @@ fn a_history_of_any_texts_is_read_as_it_was_written() {
     }
 }
 
-/// Lines as earlier versions wrote them.
+/// Reads lines as earlier versions wrote them.
 #[test]
 fn a_history_of_an_earlier_version_is_read_as_typed_values() {
     let lines = [

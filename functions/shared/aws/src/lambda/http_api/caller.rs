@@ -1,11 +1,11 @@
-//! Who sent a request, as the API's authorizer knows it.
+//! The caller of a request, as the API's authorizer identifies it.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What the authorizer found out.
+/// The authorizer's result.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Authorizer {
@@ -25,14 +25,14 @@ struct Jwt {
     claims: Option<BTreeMap<String, Value>>,
 }
 
-/// The caller where nobody asked who it is.
+/// The caller of a request without an authorizer.
 pub(super) fn anonymous() -> String {
     "anonymous".to_owned()
 }
 
 impl Authorizer {
-    /// A name that stays the same for the same application, since its idempotency keys are kept under it: the ARN of a
-    /// user or role, or the subject of a token.
+    /// A stable name for the application, because its idempotency keys are stored under it. It is the ARN of a user or
+    /// role, or the subject of a token.
     pub(super) fn caller(&self) -> String {
         let arn = self.iam.as_ref().and_then(|iam| iam.user_arn.as_deref()).filter(|arn| !arn.is_empty());
         arn.map(without_session).or_else(|| self.subject()).unwrap_or_else(anonymous)
@@ -45,8 +45,8 @@ impl Authorizer {
     }
 }
 
-/// The ARN without the name of the session: each process of an application that takes a role has a session of its own, and
-/// what one posted the next one may have to post again.
+/// The ARN without the session name. Each process of an application that assumes a role has its own session. One
+/// process may have to repeat the post of another.
 fn without_session(arn: &str) -> String {
     match arn.split_once(":assumed-role/") {
         Some((account, role)) => {

@@ -20,11 +20,12 @@ use crate::scope::Company;
 use request::Event;
 use response::{Answer, problem};
 
-/// Runs a function behind an HTTP API (payload format 2.0): gives each request to `handle`, with the caller as the API's
-/// authorizer knows it. A panic is answered 500, and what is not done shortly before the invocation's deadline 503.
+/// Runs a function behind an HTTP API (payload format 2.0). It passes each request to `handle`, with the caller from
+/// the API's authorizer. A panic is answered with 500. A request that is not done shortly before the invocation's
+/// deadline is answered with 503.
 ///
 /// # Errors
-/// When the platform cannot be reached.
+/// Fails if the platform cannot be reached.
 pub async fn http_api<Handle, Handling>(handle: Handle) -> Result<(), Error>
 where
     Handle: Fn(String, Request<Bytes>) -> Handling,
@@ -75,7 +76,7 @@ mod tests {
         event
     }
 
-    /// What the handler saw, as it answers it: caller, method, URI, host, body.
+    /// Answers with the received request: caller, method, URI, host, body.
     async fn echo(caller: String, request: Request<Bytes>) -> Response<Bytes> {
         let host = request.headers()["host"].to_str().unwrap().to_owned();
         let said = format!("{caller} {} {} {host} {:?}", request.method(), request.uri(), request.body());

@@ -1,4 +1,4 @@
-//! A request as the HTTP API gives it, and as a handler takes it.
+//! A request as the HTTP API passes it, and its form for a handler.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use serde::Deserialize;
 
 use super::caller::Authorizer;
 
-/// The stage whose name does not stand in the path.
+/// The stage whose name is not in the path.
 const DEFAULT_STAGE: &str = "$default";
 
-/// A request in payload format 2.0, as far as it matters here.
+/// The members of a request in payload format 2.0 that this crate reads.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Event<'a> {
@@ -49,7 +49,7 @@ struct Line<'a> {
     method: Cow<'a, str>,
 }
 
-/// A request that no HTTP request can be made of, which an HTTP API does not send.
+/// A request that has no HTTP form. An HTTP API does not send one.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BadRequest {
     #[error("the request's body is not base64: {0}")]
@@ -59,7 +59,7 @@ pub(super) enum BadRequest {
 }
 
 impl Event<'_> {
-    /// Who sent it.
+    /// The caller that sent the request.
     pub(super) fn caller(&self) -> String {
         self.request_context.authorizer.as_ref().map_or_else(super::caller::anonymous, Authorizer::caller)
     }
@@ -79,7 +79,7 @@ impl Event<'_> {
         }
         let mut request = Request::builder().method(&*self.request_context.http.method).uri(uri).body(body)?;
         for (name, value) in &self.headers {
-            // What no header can hold was in none either.
+            // A value that is invalid in a header cannot come from a header.
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_bytes(value.as_bytes())) {
                 request.headers_mut().append(name, value);
             }
@@ -88,7 +88,7 @@ impl Event<'_> {
     }
 }
 
-/// The path as the API's own routes know it. A stage that has a name puts it before the path.
+/// The path as the API's own routes name it. A named stage puts its name before the path.
 fn without_stage<'a>(path: &'a str, stage: &str) -> &'a str {
     if stage.is_empty() || stage == DEFAULT_STAGE {
         return path;
@@ -100,7 +100,7 @@ fn without_stage<'a>(path: &'a str, stage: &str) -> &'a str {
     }
 }
 
-/// The API hands on a path that it has decoded, in which may stand what no URI has.
+/// The API passes a decoded path, which may contain characters that are invalid in a URI.
 fn escaped(path: &str) -> String {
     let path = escaped_where_needed(path, is_of_path);
     if path.starts_with('/') { path } else { format!("/{path}") }
@@ -112,7 +112,7 @@ fn escaped_where_needed(text: &str, may_stand: impl Fn(u8) -> bool) -> String {
         if may_stand(byte) {
             escaped.push(char::from(byte));
         } else {
-            // Writing to a string does not fail.
+            // A write to a string does not fail.
             let _ = write!(escaped, "%{byte:02X}");
         }
     }

@@ -1,4 +1,4 @@
-//! An answer as the HTTP API takes it.
+//! An answer in the HTTP API's format.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ impl Answer {
     }
 }
 
-/// The API takes one value for each header; several are written in one.
+/// The API takes one value for each header, so several values are joined into one.
 fn joined(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut joined: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in headers {
@@ -44,7 +44,7 @@ fn joined(headers: &HeaderMap) -> BTreeMap<String, String> {
     joined
 }
 
-/// An RFC 9457 problem for what the handler did not answer.
+/// An RFC 9457 problem for a request that the handler did not answer.
 pub(super) fn problem(status: StatusCode) -> Response<Bytes> {
     let title = status.canonical_reason().unwrap_or("Error");
     let body = format!(r#"{{"type":"about:blank","title":"{title}","status":{}}}"#, status.as_u16());
