@@ -1,26 +1,27 @@
-//! What an order waits for and what an operator can do about it, in words. Console, command line and alerts show these.
+//! The words for the situation of an order: its wait, and the operator's remedy. Console, command line and alerts show
+//! them.
 //!
-//! A situation follows from the task alone, without a clock, so that the same version is always described in the same
-//! way: the entity tag of an order is its version.
+//! A situation follows from the task alone, without a clock. So the same version always has the same description: the
+//! entity tag of an order is its version.
 
 use serde::Serialize;
 
 use crate::ports::{Breaker, ServiceHealth};
 use crate::task::{Direction, ProcessState, Reason, Step, StepState, Task, reason};
 
-/// How an order stands.
+/// The situation of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Situation {
-    /// In one sentence.
+    /// One sentence.
     pub head: String,
     /// Reasons and details.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// What an operator does about it; `None` once the order is finished.
+    /// The operator's remedy. `None` once the order is finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<&'static str>,
-    /// The order waits for an operator, for the end of a pause, or until a step may be tried again.
+    /// Whether the order waits: for an operator, for the end of a pause, or for the time of a step's next attempt.
     pub waits: bool,
 }
 
@@ -53,8 +54,8 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// What a failing service means for the orders that wait for it, and what an operator does about it. `None` while requests
-/// go through.
+/// The effect of a failing service on the orders that wait for it, and the operator's remedy. `None` while requests go
+/// through.
 #[must_use]
 pub fn outage(health: &ServiceHealth) -> Option<(String, String)> {
     let ServiceHealth { service, state, until, .. } = health;
@@ -117,7 +118,7 @@ fn in_error(reason: Option<&Reason>) -> Situation {
     }
 }
 
-/// An order whose steps run in this direction: its steps in flight and those that wait, or else the one that comes next.
+/// An order whose steps run in this direction: its steps in flight and its waiting steps, or else the next step.
 fn under_way(task: &Task, direction: Direction) -> Situation {
     let is_open = |step: &&Step| match direction {
         Direction::Forward => matches!(step.process_state, StepState::Pending | StepState::Processing),
@@ -173,7 +174,7 @@ fn of_step(step: &Step) -> String {
     }
 }
 
-/// Why an order was undone.
+/// Why an order was compensated.
 fn because(reason: Option<&Reason>) -> String {
     reason.map_or_else(String::new, |reason| format!("Reason: {}. {}", reason.code, upper(&sentence(&reason.message))))
 }
@@ -184,7 +185,7 @@ fn joined(parts: impl IntoIterator<Item = String>) -> String {
     parts.join(" ")
 }
 
-/// With a full stop at its end.
+/// The text with a full stop at its end.
 fn sentence(text: &str) -> String {
     match text {
         "" => String::new(),

@@ -1,4 +1,4 @@
-//! A look into a database file beside whoever has it, for people who wonder whether it is sound.
+//! Checks whether a database file is sound. Another process may use the file meanwhile.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,29 +8,29 @@ use rusqlite::{Connection, OpenFlags};
 use crate::directory::OpenError;
 use crate::schema::VERSION;
 
-/// Faults that are told of one file.
+/// The maximum number of faults that are reported for one file.
 const FAULTS_MAX: u32 = 10;
-/// How long a writer may keep the look waiting.
+/// How long the check waits for a writer.
 const BUSY: Duration = Duration::from_secs(5);
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
     /// The database file.
     pub file: PathBuf,
-    /// Its version of the schema. 0 for one that was never used.
+    /// Its schema version. 0 if the file was never used.
     pub schema: i64,
-    /// Whether this program would bring it up to a newer version at its next start.
+    /// Whether this program migrates it to a newer version at its next start.
     pub is_older: bool,
-    /// What SQLite finds wrong with it; nothing where it is sound.
+    /// The faults that SQLite reports. Empty if the file is sound.
     pub faults: Vec<String>,
 }
 
-/// Looks into the database of a data directory, and changes nothing. Reads the whole file once, which takes about a
+/// Checks the database of a data directory, and changes nothing. The check reads the whole file, which takes about one
 /// second for each gigabyte.
 ///
 /// # Errors
-/// [`OpenError::Database`] where it cannot be opened or read, [`OpenError::Newer`] where a later version of the program
+/// [`OpenError::Database`] if the file cannot be opened or read. [`OpenError::Newer`] if a later version of the program
 /// wrote it.
 pub fn check(directory: &Path) -> Result<Checked, OpenError> {
     let file = directory.join("stepwarden.db");

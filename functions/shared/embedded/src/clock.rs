@@ -1,4 +1,4 @@
-//! The time of the system, and random bits.
+//! The system clock, and random bits.
 
 #![expect(clippy::disallowed_methods, reason = "this is where time and randomness come from")]
 
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use domain::ports::Environment;
 use domain::time::Timestamp;
 
-/// Time and randomness as the system gives them.
+/// Time and randomness from the operating system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct System;
 
 impl Environment for System {
     fn now(&self) -> Timestamp {
-        // A clock that stands before 1970 counts as 1970.
+        // A time before 1970 counts as 1970.
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
@@ -27,12 +27,12 @@ impl Environment for System {
     }
 }
 
-/// The point `ms` from now on the clock of the queues and waits.
+/// The time `ms` from now, on the clock of the queues and waits.
 pub(crate) fn later(ms: u64) -> tokio::time::Instant {
     tokio::time::Instant::now() + Duration::from_millis(ms)
 }
 
-/// Now on the clock of the writer's thread.
+/// The present time on the clock of the writer's thread.
 pub(crate) fn instant() -> Instant {
     Instant::now()
 }

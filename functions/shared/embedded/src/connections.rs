@@ -1,4 +1,4 @@
-//! Connections to the database file: one that writes, a few that read beside it.
+//! Connections to the database file: one connection writes, and a few others read beside it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,10 @@ use crate::options::Options;
 use crate::rows::ReadError;
 use crate::schema::{self, VERSION};
 
-/// Pages that the WAL may grow by before they are moved to the file: 16 MiB, so that this is rare.
+/// The number of pages in the WAL at which SQLite moves them to the file. 16 MiB keep these moves rare.
 const CHECKPOINT_PAGES: u32 = 4_000;
 
-/// Opens the connection that writes, and brings the schema up to date.
+/// Opens the connection that writes, and migrates the schema.
 pub(crate) fn open_writer(file: &Path, options: &Options) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Database { file: file.to_owned(), source };
     let mut connection = Connection::open(file).map_err(failed)?;
@@ -38,16 +38,17 @@ fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Has what is in the file outlast a power failure from here on.
+/// Makes the present content of the file durable against a power failure.
 ///
-/// A process that was killed may have left a commit that the system has and the disk does not. It is seen now, so it will be
-/// acted on. A commit syncs the whole WAL, whoever reads beside; moving it to the file keeps it short.
+/// A killed process can leave a commit that the system cache holds and the disk does not. This process sees the commit
+/// and acts on it. A commit syncs the whole WAL, also while other connections read. Moving the WAL to the file keeps it
+/// short.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "user_version", VERSION)?;
     connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
 }
 
-/// Connections that read beside the writer. What they see is durable.
+/// Connections that read beside the writer. They see only durable state.
 #[derive(Debug)]
 pub(crate) struct Readers {
     file: PathBuf,
@@ -62,12 +63,12 @@ impl Readers {
         Self { file, busy_ms: options.busy_ms, permits, idle: Mutex::default() }
     }
 
-    /// The right to one reading connection.
+    /// The permit for one reading connection.
     pub(crate) async fn permit(&self, operation: &'static str) -> Result<OwnedSemaphorePermit, PortError> {
         self.permits.clone().acquire_owned().await.map_err(|closed| PortError::unavailable(operation, closed))
     }
 
-    /// Reads, on this thread.
+    /// Reads on this thread.
     pub(crate) fn read_here<R>(
         &self,
         _permit: OwnedSemaphorePermit,
@@ -83,7 +84,7 @@ impl Readers {
         found
     }
 
-    /// Reads, on a thread that may block.
+    /// Reads on a thread that may block.
     pub(crate) async fn read<R: Send + 'static>(
         self: &Arc<Self>,
         operation: &'static str,

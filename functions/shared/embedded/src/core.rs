@@ -1,4 +1,4 @@
-//! What the parts of the engine and its writer share: the orders under way, the log, and the connections that read.
+//! The state that the engine's parts and its writer share: orders in flight, the log, and the reading connections.
 
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use crate::lock::lock;
 use crate::log::{Log, WriteError};
 use crate::rows;
 
-/// What the parts of the engine and its writer share. Locks are taken in this order: `state`, then that of one part.
+/// The shared state. Locks are taken in this order: `state` first, then the lock of one part.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) state: Mutex<State>,
@@ -21,14 +21,14 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
 }
 
-/// What is decided upon in one moment.
+/// The state that one decision reads and changes under one lock.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) live: Live,
     pub(crate) log: Log,
 }
 
-/// What the writer has done so far.
+/// Counters of the writer's work.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) transactions: AtomicU64,
@@ -37,8 +37,8 @@ pub(crate) struct Counters {
 }
 
 impl Core {
-    /// Does something to the entry of an order, once it is known. When the disk has to be read for that, `act` runs
-    /// where it was read, so that nothing comes between, and also when the caller is gone by then.
+    /// Calls `act` on the entry of an order, once the entry is loaded. If the disk must be read first, `act` runs right
+    /// after the read, so that no other change comes between. `act` also runs if the caller is gone by then.
     pub(crate) async fn with<R, Act>(
         self: &Arc<Self>,
         operation: &'static str,
@@ -59,7 +59,7 @@ impl Core {
                 }
             };
             if let Some(loading) = look {
-                // It ends when the entry is loaded, and also when that failed.
+                // The sender ends when the entry is loaded, and also when the load fails.
                 let _ = loading.await;
                 continue;
             }
@@ -85,7 +85,7 @@ impl Core {
                         Err(error.of(operation))
                     }
                 };
-                // Who does not wait any more need not know.
+                // A receiver that no longer waits needs no answer.
                 let _ = sender.send(result);
             });
             return receiver.await.unwrap_or_else(|_| Err(PortError::unavailable(operation, WriteError::Closed)));

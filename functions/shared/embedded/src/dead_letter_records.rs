@@ -1,4 +1,4 @@
-//! What became of dead letters: a table of the newest records.
+//! The outcomes of dead letters: a table of the newest records.
 
 use domain::ports::{DEAD_LETTERS_KEPT, DeadLetterRecord, DeadLetterRecords, PortError};
 use rusqlite::{Connection, params};
@@ -31,7 +31,7 @@ fn read(connection: &Connection, limit: usize) -> Result<Vec<DeadLetterRecord>, 
     Ok(found)
 }
 
-/// Writes a record, in the place of one of the same message, and forgets the oldest beyond those that are kept.
+/// Writes a record, replaces the record of the same message, and deletes the oldest records above the limit.
 pub(crate) fn write(connection: &Connection, settled: &DeadLetterRecord) -> rusqlite::Result<()> {
     const WRITE: &str = "INSERT OR REPLACE INTO letters (message_id, settled_at, body) VALUES (?1, ?2, ?3)";
     const TRIM: &str = "DELETE FROM letters WHERE (settled_at, seq) <= \

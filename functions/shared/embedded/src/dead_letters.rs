@@ -1,4 +1,4 @@
-//! The table of dead letters, of all queues.
+//! The table of dead letters of all queues.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use crate::write::{Burial, Remains};
 const RECEIVED_TOO_OFTEN: &str = "received-too-often";
 
 impl Burial {
-    /// Writes the dead letter, and removes the message where it is on disk. Gives the dead letter; nothing where the message was
-    /// gone already.
+    /// Writes the dead letter, and deletes the message if it is on disk. Returns the dead letter, or `None` if the
+    /// message was already gone.
     pub(crate) fn write(&self, connection: &Connection) -> rusqlite::Result<Option<Arrival<DeadLetter>>> {
         const SUBMISSION: &str = "SELECT body FROM messages WHERE message_id = ?1";
         const COMMAND: &str = "SELECT body FROM commands WHERE message_id = ?1";
@@ -49,19 +49,18 @@ impl Burial {
     }
 }
 
-/// Deletes a dead letter.
 pub(crate) fn remove(connection: &Connection, dead_letter_id: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM dead_letters WHERE letter_id = ?1")?.execute([dead_letter_id])?;
     Ok(())
 }
 
-/// The number that no dead letter has had yet.
+/// The next unused number of a dead letter.
 pub(crate) fn next_id(connection: &Connection) -> rusqlite::Result<i64> {
     const SQL: &str = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'dead_letters'), 0) + 1";
     connection.query_row(SQL, [], |row| row.get(0))
 }
 
-/// All dead letters that are on disk, given to `take` one by one.
+/// Passes all dead letters on disk to `take`, one by one.
 pub(crate) fn load(
     connection: &Connection,
     delivered_before: u32,
@@ -96,7 +95,7 @@ fn arrival(dead_letter_id: i64, body: Result<DeadLetter, Undecodable>, receive_c
     Arrival { message_id, body, priority, is_stored: true, receive_count, visible_at: None, parent: None }
 }
 
-/// A message's id on its queue, which begins anew with each start, and the dead letter's number, which no other has.
+/// Combines the message's id and the dead letter's number. The id restarts with each start; the number is unique.
 fn public_id(message_id: i64, dead_letter_id: i64) -> Arc<str> {
     format!("{message_id}-{dead_letter_id}").into()
 }

@@ -1,24 +1,24 @@
-//! The data directory: made where it is missing, and owned by one process at a time.
+//! The data directory. The engine creates it if it is missing. One process owns it at a time.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The engine could not take its data directory. Each message is one line that names what to look at.
+/// The engine could not open its data directory. Each error text is one line and names the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Another process has it.
+    /// Another process owns it.
     #[error("the data directory {} is in use by another process", directory.display())]
     Locked {
         /// The data directory.
         directory: PathBuf,
     },
-    /// It cannot be made or written.
+    /// It cannot be created or written.
     #[error("the data directory {} cannot be written: {source}", directory.display())]
     NotWritable {
         /// The data directory.
         directory: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A later version of the program wrote it.
@@ -36,10 +36,10 @@ pub enum OpenError {
     Database {
         /// The database file.
         file: PathBuf,
-        /// What SQLite says.
+        /// SQLite's error.
         source: rusqlite::Error,
     },
-    /// The system gives no thread or no random bits.
+    /// The system provides no thread or no random bits.
     #[error("cannot start: {0}")]
     System(#[source] io::Error),
 }
@@ -47,9 +47,9 @@ pub enum OpenError {
 /// A data directory that this process owns.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    /// The database in it.
+    /// The database in the directory.
     pub(crate) database: PathBuf,
-    /// Held as long as the directory is owned; the system lets go of it when the process dies, however it dies.
+    /// The lock on the directory. The system releases it when the process ends, even after a crash.
     _lock: File,
 }
 

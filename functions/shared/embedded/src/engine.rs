@@ -1,4 +1,4 @@
-//! The engine as a whole: opened, used through its ports, closed.
+//! The engine as a whole: it is opened, used through its ports, and closed.
 
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,9 +22,10 @@ use crate::records::{EngineRecords, Kept};
 use crate::store::EngineStore;
 use crate::writer::Writer;
 
-/// Every port on one data directory: a struct of parts, which share the log. Cloning copies a pointer.
+/// Every port on one data directory: a struct of parts that share the log. Cloning copies a pointer.
 ///
-/// When the last clone goes, what is queued is still written; [`Engine::close`] does the same and says when it is done.
+/// Dropping the last clone still writes the queued writes. [`Engine::close`] does the same and returns when they are
+/// durable.
 #[derive(Debug, Clone)]
 pub struct Engine(Arc<Inner>);
 
@@ -49,12 +50,12 @@ domain::has_parts!([] Engine {
     HasEnvironment, Environment = System, environment: |_engine| &System;
 });
 
-/// What an engine has done and what it holds. "Syncs per order" is `transactions` over orders.
+/// The counters of an engine. "Syncs per order" is `transactions` divided by the number of orders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Transactions committed, each with one sync of the disk.
     pub transactions: u64,
-    /// Writes that they carried.
+    /// Writes in these transactions.
     pub writes: u64,
     /// Transactions that failed.
     pub failures: u64,
@@ -62,22 +63,22 @@ pub struct Stats {
     pub waiting: usize,
     /// Orders in memory.
     pub live: usize,
-    /// Messages on the submission queue, those being handled included.
+    /// Messages on the submission queue, including those in flight.
     pub submissions: usize,
-    /// Messages on the scheduler queue, those being handled included.
+    /// Messages on the scheduler queue, including those in flight.
     pub scheduler: usize,
-    /// Messages on all agents' queues, those being handled included.
+    /// Messages on all agents' queues, including those in flight.
     pub requests: usize,
     /// Dead letters that are not settled.
     pub dead_letters: usize,
 }
 
 impl Engine {
-    /// Takes a data directory, which is made when it is missing, and starts the writer. Nothing is delivered from before
-    /// until [`Engine::recover`].
+    /// Opens a data directory, creates it if it is missing, and starts the writer. Earlier messages are delivered only
+    /// after [`Engine::recover`].
     ///
     /// # Errors
-    /// [`OpenError`] when another process has the directory, it cannot be written, or its file is not ours to read.
+    /// [`OpenError`] if another process owns the directory, if it cannot be written, or if its file cannot be used.
     pub fn open(directory: &Path, options: Options) -> Result<Self, OpenError> {
         let directory = Directory::take(directory)?;
         let connection = connections::open_writer(&directory.database, &options)?;
@@ -106,15 +107,15 @@ impl Engine {
         })))
     }
 
-    /// Ends every wait for an order to be settled, now and later: the order is given as it is.
+    /// Ends every present and later wait for an order to be settled. The caller then gets the order as it is.
     pub fn end_waits(&self) {
         self.0.store.end_waits();
     }
 
-    /// Writes what is queued, moves it all into the database file, and lets go of the directory. Later writes fail.
+    /// Writes the queued writes, moves them into the database file, and releases the directory. Later writes fail.
     ///
     /// # Errors
-    /// [`PortError`] when the writer came to grief before.
+    /// [`PortError`] if the writer failed before.
     pub async fn close(&self) -> Result<(), PortError> {
         lock(&self.core().state).log.close();
         let writer = lock(&self.0.writer).take();
@@ -130,7 +131,7 @@ impl Engine {
         }
     }
 
-    /// What it has done and what it holds.
+    /// The counters of this engine.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let Counters { transactions, writes, failures } = &self.core().counters;

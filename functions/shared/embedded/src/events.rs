@@ -1,4 +1,5 @@
-//! The ways out: the event bus, which is a table of the newest events and an observer, and the reply channels.
+//! Events that leave the engine. The event bus is a table of the newest events and an observer. Reply channels are the
+//! other way out.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +20,7 @@ pub struct EngineEvents {
     core: Arc<Core>,
     observer: Option<Observer>,
     channels: BTreeMap<Arc<str>, Channel>,
-    /// How long a channel may take, in milliseconds.
+    /// Time limit of a channel for one event, in milliseconds.
     channel_ms: u64,
 }
 
@@ -36,7 +37,7 @@ impl fmt::Debug for EngineEvents {
     }
 }
 
-/// The order names a reply channel that nobody registered.
+/// The order names a reply channel that is not registered.
 #[derive(Debug, thiserror::Error)]
 #[error("no reply channel is registered under the name {0:?}")]
 struct UnknownChannel(String);

@@ -1,4 +1,4 @@
-//! The two indexes: what is due, and the orders of a state.
+//! The two indexes: due orders, and orders by state.
 
 use domain::ports::{Due, Page};
 use domain::task::{ProcessState, Watch};
@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 
 use crate::rows::{self, ReadError};
 
-/// Orders of a shard that are due by `now`, those due longest first, after an entry.
+/// Orders of a shard that are due by `now`, the longest due first, after a given entry.
 pub(crate) fn due(
     connection: &Connection,
     shard: u8,
@@ -29,7 +29,7 @@ pub(crate) fn due(
     Ok(found)
 }
 
-/// Tasks of a state, or of any, newest first, before a place.
+/// Tasks of one state or of any state, newest first, before a given position.
 pub(crate) fn list(
     connection: &Connection,
     state: Option<ProcessState>,
@@ -39,7 +39,7 @@ pub(crate) fn list(
     const IN_STATE: &str =
         "SELECT seq, body FROM tasks WHERE process_state = ?3 AND seq < ?1 ORDER BY seq DESC LIMIT ?2";
     const IN_ANY: &str = "SELECT seq, body FROM tasks WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2";
-    // One more than asked for tells whether there is a page after this one.
+    // The extra row shows whether another page follows.
     let (before, one_more) = (before.unwrap_or(i64::MAX), sql_limit(limit.saturating_add(1)));
     let mut statement = connection.prepare_cached(if state.is_some() { IN_STATE } else { IN_ANY })?;
     let mut rows = match state {
@@ -59,16 +59,16 @@ pub(crate) fn list(
     Ok(page)
 }
 
-/// A place in a list, in a form that says of which list.
+/// A position in a list, encoded together with the name of the list.
 fn cursor(seq: i64, state: Option<ProcessState>) -> String {
     format!("{}.{seq}", state.map_or("Any", ProcessState::name))
 }
 
-/// The place that a cursor of this list stands for; `None` when this list did not make it.
+/// The position that a cursor of this list stands for. `None` if this list did not make the cursor.
 pub(crate) fn place(text: &str, state: Option<ProcessState>) -> Option<i64> {
     let (_, seq) = text.split_once('.')?;
     let seq = seq.parse().ok().filter(|seq| *seq > 0)?;
-    // Only the one spelling that `cursor` makes.
+    // Only the spelling that `cursor` produces is valid.
     (cursor(seq, state) == text).then_some(seq)
 }
 

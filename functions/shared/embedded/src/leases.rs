@@ -1,4 +1,4 @@
-//! Leases, in memory: one process owns the data directory, so a lease that outlived it would only be in the way.
+//! Leases, in memory. One process owns the data directory, so a lease must not outlive the process.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,8 @@
-//! The orders that are under way, as of the latest queued write.
+//! The orders in flight, as of the latest queued write.
 //!
-//! A conditional write is decided on an entry of this map, so an entry must never be older than the disk. Hence: while
-//! an entry is loaded nobody else can load or change it, and an entry goes only when the disk has all that it knows.
+//! A conditional write is decided on an entry of this map, so an entry must never be older than the disk. Therefore one
+//! caller at a time loads an entry, and no other caller changes it meanwhile. An entry is removed only when the disk
+//! has all of its state.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry as Position;
@@ -15,62 +16,62 @@ use tokio::sync::oneshot;
 use crate::log::{Durable, Log};
 use crate::rows::Stored;
 
-/// What is known of one order.
+/// The known state of one order.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
     knowledge: Knowledge,
-    /// Order and task; nothing as long as the order is not inserted.
+    /// Order and task. `None` until the order is inserted.
     pub(crate) stored: Option<Stored>,
-    /// The write that made the task what it is; 0 when it was read from the disk.
+    /// The write that made this version of the task. 0 if the task was read from the disk.
     pub(crate) written: u64,
-    /// The write that inserted the order; 0 when it was read from the disk.
+    /// The write that inserted the order. 0 if the order was read from the disk.
     pub(crate) inserted: u64,
-    /// A submission message vouches for the insert, so nobody needs to wait until it is durable.
+    /// A durable submission message backs the insert, so a reader need not wait until the insert is durable.
     pub(crate) lazy: bool,
     /// Messages of this order on the submission queue.
     submissions: u32,
-    /// Those who wait until the order is inserted.
+    /// Callers that wait until the order is inserted.
     arrivals: Vec<oneshot::Sender<()>>,
-    /// Those who wait until the task is settled.
+    /// Callers that wait until the task is settled.
     watchers: Vec<oneshot::Sender<Arc<Task>>>,
 }
 
-/// How far `stored` can be believed.
+/// Whether `stored` is known.
 #[derive(Debug, Default)]
 enum Knowledge {
-    /// The disk has to be read first.
+    /// The disk must be read first.
     #[default]
     Unknown,
-    /// The disk is being read; these want to know when that is over.
+    /// One caller reads the disk. These callers wait for the end of the read.
     Loading(Vec<oneshot::Sender<()>>),
-    /// It is the truth.
+    /// `stored` is correct.
     Known,
 }
 
-/// What a reader finds.
+/// The result of a read.
 #[derive(Debug)]
 pub(crate) enum Seen<T> {
-    /// It is there; to be told once it is durable.
+    /// The state exists. The caller may use it once the write is durable.
     Stored(T, Durable),
-    /// It was accepted and is not stored yet; look again when this ends.
+    /// The order was accepted and is not stored yet. The caller looks again when this wait ends.
     Arriving(oneshot::Receiver<()>),
-    /// There is none.
+    /// The order does not exist.
     Absent,
 }
 
-/// What one finds who waits for the task to be settled.
+/// The result of a wait for a settled task.
 #[derive(Debug)]
 pub(crate) enum Settling {
-    /// It is, and it is durable.
+    /// The task is settled and durable.
     Now(Arc<Task>),
-    /// This will give it; when it ends without, look again.
+    /// The receiver gets the task. If it ends without a task, the caller looks again.
     Later(oneshot::Receiver<Arc<Task>>),
-    /// There is none.
+    /// The order does not exist.
     Absent,
 }
 
 impl Entry {
-    /// The order, durable or vouched for by a durable submission.
+    /// The order, if it is durable or backed by a durable submission.
     pub(crate) fn see_order(&mut self, log: &mut Log) -> Seen<Arc<Order>> {
         match &self.stored {
             Some(stored) if self.lazy => Seen::Stored(stored.order.clone(), Durable::ALREADY),
@@ -79,7 +80,7 @@ impl Entry {
         }
     }
 
-    /// The task, durable or in its first version and vouched for by a durable submission.
+    /// The task, if it is durable, or is a first version that a durable submission backs.
     pub(crate) fn see_task(&mut self, log: &mut Log) -> Seen<Arc<Task>> {
         match &self.stored {
             Some(stored) if self.lazy && self.written == self.inserted => {
@@ -100,7 +101,7 @@ impl Entry {
         Seen::Arriving(receiver)
     }
 
-    /// The task if it is settled, or the promise to give it when it is.
+    /// The task if it is settled, or a receiver that gets the task once it is settled.
     pub(crate) fn see_settled(&mut self, log: &Log) -> Settling {
         match &self.stored {
             Some(Stored { task, .. }) if task.process_state.is_settled() && log.is_durable(self.written) => {
@@ -115,17 +116,17 @@ impl Entry {
         Settling::Later(receiver)
     }
 
-    /// A submission message of this order is on the disk, so its insert may be lazy.
+    /// A submission message of this order is on disk, so its insert may be lazy.
     pub(crate) const fn is_vouched_for(&self) -> bool {
         self.submissions > 0
     }
 
-    /// The order was inserted: those who wait for that may look.
+    /// The order was inserted: wakes the callers that wait for it.
     pub(crate) fn arrive(&mut self) {
         self.arrivals.clear();
     }
 
-    /// Nothing is queued for it and nobody waits: the disk knows all of it.
+    /// No write is queued for it and no caller waits, so the disk has all of its state.
     fn is_idle(&self, log: &Log) -> bool {
         let nobody_waits = self.watchers.iter().all(oneshot::Sender::is_closed)
             && self.arrivals.iter().all(oneshot::Sender::is_closed);
@@ -135,30 +136,30 @@ impl Entry {
             && nobody_waits
     }
 
-    /// Nothing will happen to it, or not before an operator acts, or there is nothing.
+    /// The order does not exist, or does not change before an operator acts, or does not change at all.
     fn is_over(&self) -> bool {
         self.stored.as_ref().is_none_or(|Stored { task, .. }| matches!(task.watch, None | Some(Watch::Error(_))))
     }
 }
 
-/// What a look into the map finds.
+/// The result of a lookup in the map.
 #[derive(Debug)]
 pub(crate) enum Look {
-    /// The entry is the truth.
+    /// The entry is loaded.
     Known,
-    /// Somebody reads the disk; look again when this ends.
+    /// Another caller reads the disk. This caller looks again when this wait ends.
     Loading(oneshot::Receiver<()>),
-    /// The disk has to be read.
+    /// The disk must be read.
     Missing,
 }
 
-/// The orders that are under way.
+/// The orders in flight.
 #[derive(Debug)]
 pub(crate) struct Live {
     entries: HashMap<OrderId, Entry>,
-    /// Entries beyond which those go that need not stay.
+    /// The number of entries above which idle entries are removed.
     entries_max: usize,
-    /// Size at which to look for such entries. Above `entries_max` when the last look found few.
+    /// The size at which the next removal runs. It is above `entries_max` if the last removal found few entries.
     sweep_at: usize,
 }
 
@@ -183,7 +184,7 @@ impl Live {
         }
     }
 
-    /// Takes it upon the caller to read the disk, unless somebody else did or it is known.
+    /// Assigns the disk read to the caller, unless another caller reads already or the entry is loaded.
     pub(crate) fn begin_load(&mut self, order_id: OrderId, log: &Log) -> bool {
         self.make_room(log);
         let entry = self.entries.entry(order_id).or_default();
@@ -194,14 +195,14 @@ impl Live {
         unknown
     }
 
-    /// What the disk says. Those who wait for it look again.
+    /// Stores the result of the disk read, and wakes the waiting callers.
     pub(crate) fn loaded(&mut self, order_id: OrderId, stored: Option<Stored>) {
         let entry = self.entries.entry(order_id).or_default();
         (entry.stored, entry.written, entry.inserted, entry.lazy) = (stored, 0, 0, false);
         entry.knowledge = Knowledge::Known;
     }
 
-    /// The disk could not be read. Those who wait for it try themselves.
+    /// The disk could not be read. Each waiting caller tries the read itself.
     pub(crate) fn not_loaded(&mut self, order_id: OrderId, log: &Log) {
         if let Some(entry) = self.entries.get_mut(&order_id) {
             entry.knowledge = Knowledge::Unknown;
@@ -209,7 +210,7 @@ impl Live {
         self.let_go(order_id, log);
     }
 
-    /// Does something to a known entry, and lets it go when nothing is left to do with it.
+    /// Calls `act` on a loaded entry, and removes the entry if no more work is left for it.
     pub(crate) fn act<R>(
         &mut self,
         order_id: OrderId,
@@ -227,8 +228,8 @@ impl Live {
         self.entries.entry(order_id).or_default().submissions += 1;
     }
 
-    /// The submission message is durable, and the disk had no such order then. As it was held here since before that,
-    /// and is still unknown, nobody inserted it in the meantime.
+    /// The submission message is durable, and the disk had no such order then. The entry was here since before that. It
+    /// is still unknown, so the order was not inserted in the meantime.
     pub(crate) fn is_new(&mut self, order_id: OrderId) {
         if let Some(entry) = self.entries.get_mut(&order_id)
             && matches!(entry.knowledge, Knowledge::Unknown)
@@ -237,14 +238,14 @@ impl Live {
         }
     }
 
-    /// A submission message of this order is gone.
+    /// A submission message of this order was deleted.
     pub(crate) fn submission_over(&mut self, order_id: OrderId, log: &Log) {
         let Some(entry) = self.entries.get_mut(&order_id) else {
             return;
         };
         entry.submissions = entry.submissions.saturating_sub(1);
         if entry.submissions == 0 && entry.stored.is_none() {
-            // It will never come: whoever waits finds that out by looking again.
+            // The order never comes. A waiting caller learns this when it looks again.
             entry.arrivals.clear();
             entry.watchers.clear();
         }
@@ -258,15 +259,15 @@ impl Live {
         };
         if task.process_state.is_settled() {
             for watcher in entry.watchers.drain(..) {
-                // Who does not wait any more need not know.
+                // A receiver that no longer waits needs no answer.
                 let _ = watcher.send(task.clone());
             }
         }
         self.let_go(task.order_id, log);
     }
 
-    /// Forgets everything that may be ahead of the disk. Who waits, and which submissions are queued, stays known. An
-    /// entry that is being loaded is not ahead: nothing can be queued for it.
+    /// Discards all state that may be ahead of the disk. Waiting callers and queued submissions stay known. An entry
+    /// that is being loaded is not ahead, since no write can be queued for it.
     pub(crate) fn forget(&mut self) {
         self.entries.retain(|_, entry| {
             if !matches!(entry.knowledge, Knowledge::Loading(_)) {
@@ -278,7 +279,7 @@ impl Live {
         });
     }
 
-    /// Lets an entry go that is over.
+    /// Removes an entry that has no more work.
     fn let_go(&mut self, order_id: OrderId, log: &Log) {
         if let Position::Occupied(place) = self.entries.entry(order_id)
             && place.get().is_over()
@@ -288,8 +289,8 @@ impl Live {
         }
     }
 
-    /// Lets idle entries go when there are too many. A look costs a pass over all, so there is one only after another
-    /// eighth has come.
+    /// Removes idle entries if there are too many. A removal costs a pass over all entries. So the next one runs only
+    /// after the map grew by an eighth.
     fn make_room(&mut self, log: &Log) {
         if self.entries.len() < self.sweep_at {
             return;

@@ -1,7 +1,7 @@
-//! The way to the writer: what is queued, how far it is durable, and who waits for that.
+//! The log of the writer: queued writes, the last durable write, and the callers that wait for it.
 //!
 //! The log is part of the engine's state and shares its lock. So the order of the writes is the order of the decisions
-//! that made them, and who waits registers in the same moment in which the write is seen.
+//! that made them. A caller registers its wait under the same lock under which it sees the write.
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -11,28 +11,28 @@ use tokio::sync::oneshot;
 
 use crate::write::Write;
 
-/// Whether anybody waits for a write.
+/// Whether a caller waits for a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Urgency {
-    /// Somebody does: it goes at once.
+    /// A caller waits: the write starts a transaction at once.
     Awaited,
-    /// Nobody does: it goes with the next that somebody waits for.
+    /// No caller waits: the write joins the next awaited write.
     Lazy,
 }
 
-/// A write on its way.
+/// A queued write.
 #[derive(Debug)]
 pub(crate) struct Queued {
-    /// Its place; counted from 1.
+    /// Its sequence number, counted from 1.
     pub(crate) seq: u64,
     pub(crate) urgency: Urgency,
     pub(crate) write: Write,
 }
 
-/// Why a write did not happen, or is not known to have.
+/// Why a write failed, or has an unknown outcome.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum WriteError {
-    /// The transaction failed, its own or one before it.
+    /// Its transaction or an earlier one failed.
     #[error("the transaction failed: {0}")]
     Failed(Arc<rusqlite::Error>),
     /// The engine is closed.
@@ -40,13 +40,13 @@ pub(crate) enum WriteError {
     Closed,
 }
 
-/// What is queued and how far it is durable.
+/// The queued writes and the last durable write.
 #[derive(Debug)]
 pub(crate) struct Log {
     sender: Option<Sender<Queued>>,
     last: u64,
     durable: u64,
-    /// At most those of two transactions: the one that is being written and the one that gathers.
+    /// At most the writes of two transactions: the one in progress and the next one.
     waiters: Vec<(u64, oneshot::Sender<Result<(), WriteError>>)>,
 }
 
@@ -55,7 +55,7 @@ impl Log {
         Self { sender: Some(sender), last: 0, durable: 0, waiters: Vec::new() }
     }
 
-    /// Queues a write and gives its place.
+    /// Queues a write and returns its sequence number.
     pub(crate) fn append(&mut self, write: Write, urgency: Urgency) -> Result<u64, WriteError> {
         let sender = self.sender.as_ref().ok_or(WriteError::Closed)?;
         let seq = self.last + 1;
@@ -64,7 +64,7 @@ impl Log {
         Ok(seq)
     }
 
-    /// Queues a write to wait for.
+    /// Queues an awaited write.
     pub(crate) fn append_awaited(&mut self, write: Write) -> Durable {
         match self.append(write, Urgency::Awaited) {
             Ok(seq) => self.wait(seq),
@@ -76,7 +76,8 @@ impl Log {
         seq <= self.durable
     }
 
-    /// What ends when the write at this place is durable. It must have been queued as awaited, or one behind it.
+    /// A receiver that ends when the write with this number is durable. This write, or a later one, must be queued as
+    /// awaited.
     pub(crate) fn wait(&mut self, seq: u64) -> Durable {
         if self.is_durable(seq) {
             return Durable(Wait::Over);
@@ -86,19 +87,19 @@ impl Log {
         Durable(Wait::Until(receiver))
     }
 
-    /// Everything up to this place is durable; gives those who wait for that.
+    /// All writes up to this number are durable. Returns the callers that wait for them.
     pub(crate) fn committed(&mut self, seq: u64) -> Waiters {
         self.durable = seq;
         Waiters { senders: self.waiters.extract_if(.., |(wanted, _)| *wanted <= seq).collect(), outcome: Ok(()) }
     }
 
-    /// Nothing beyond what is durable will become so; gives those who wait for it.
+    /// The writes that are not durable yet have failed. Returns the callers that wait for them.
     pub(crate) fn failed(&mut self, error: WriteError) -> Waiters {
         self.durable = self.last;
         Waiters { senders: std::mem::take(&mut self.waiters), outcome: Err(error) }
     }
 
-    /// Lets the writer finish what is queued, and takes no more.
+    /// Closes the log: the writer finishes the queued writes, and new writes are refused.
     pub(crate) fn close(&mut self) {
         self.sender = None;
     }
@@ -108,7 +109,7 @@ impl Log {
     }
 }
 
-/// Those who wait for a transaction, to be told outside of the lock.
+/// The callers that wait for a transaction. They are notified outside of the lock.
 #[must_use]
 pub(crate) struct Waiters {
     senders: Vec<(u64, oneshot::Sender<Result<(), WriteError>>)>,
@@ -118,13 +119,13 @@ pub(crate) struct Waiters {
 impl Waiters {
     pub(crate) fn tell(self) {
         for (_, sender) in self.senders {
-            // Who does not wait any more need not know.
+            // A receiver that no longer waits needs no answer.
             let _ = sender.send(self.outcome.clone());
         }
     }
 }
 
-/// A write that may be durable already, or will be, or will not.
+/// A write with an open outcome: it is durable already, becomes durable, or fails.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Durable(Wait);
@@ -140,7 +141,7 @@ impl Durable {
     /// Nothing to wait for.
     pub(crate) const ALREADY: Self = Self(Wait::Over);
 
-    /// It was not even queued.
+    /// The write was not queued.
     pub(crate) const fn never(error: WriteError) -> Self {
         Self(Wait::Never(error))
     }

@@ -1,4 +1,4 @@
-//! The messages that are on disk, written: submissions, and operators' commands.
+//! The SQL of the messages on disk: submissions and operators' commands.
 
 use domain::message::{Command, Priority, SchedulerMessage};
 use domain::order::Order;
@@ -8,7 +8,7 @@ use rusqlite::{Connection, params};
 use crate::priorities;
 use crate::rows::json;
 
-/// Writes a submission message. True when its order is not stored yet.
+/// Writes a submission message. Returns true if its order is not stored yet.
 pub(crate) fn accept(connection: &Connection, message_id: i64, order: &Order) -> rusqlite::Result<bool> {
     const INSERT: &str = "INSERT INTO messages (message_id, order_id, body) VALUES (?1, ?2, ?3)";
     const IS_NEW: &str = "SELECT NOT EXISTS (SELECT 1 FROM orders WHERE order_id = ?1)";
@@ -17,13 +17,11 @@ pub(crate) fn accept(connection: &Connection, message_id: i64, order: &Order) ->
     connection.prepare_cached(IS_NEW)?.query_row([order_id], |row| row.get(0))
 }
 
-/// Deletes a submission message.
 pub(crate) fn remove(connection: &Connection, message_id: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM messages WHERE message_id = ?1")?.execute([message_id])?;
     Ok(())
 }
 
-/// Writes a command.
 pub(crate) fn command(
     connection: &Connection,
     message_id: i64,
@@ -38,7 +36,6 @@ pub(crate) fn command(
     Ok(())
 }
 
-/// Deletes a command.
 pub(crate) fn remove_command(connection: &Connection, message_id: i64) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM commands WHERE message_id = ?1")?.execute([message_id])?;
     Ok(())

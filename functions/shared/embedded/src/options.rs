@@ -1,4 +1,4 @@
-//! What can be set about an engine. The defaults fit a machine of its own for some ten thousand orders under way.
+//! The options of an engine. The defaults fit a dedicated machine with about ten thousand orders in flight.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -8,54 +8,54 @@ use std::sync::Arc;
 
 use domain::message::CloudEvent;
 
-/// Is told every event that was published, once it is on disk.
+/// Receives every published event, once it is on disk.
 pub type Observer = Arc<dyn Fn(&CloudEvent) + Send + Sync>;
 
-/// Takes an event for whoever listens on a reply channel. An error means that it is not known to have been taken: the
-/// event is sent again.
+/// Takes an event for the listeners of a reply channel. After an error the delivery is unknown, and the event is sent
+/// again.
 pub type Channel = Arc<dyn Fn(CloudEvent) -> Sending + Send + Sync>;
 
-/// An event on its way into a reply channel.
+/// The delivery of an event to a reply channel.
 pub type Sending = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send>>;
 
-/// What can be set about an engine.
+/// The options of an engine.
 #[derive(Clone)]
 pub struct Options {
-    /// The submission queue. A record that failed comes back soon, long before its step's time is over, and often enough to
-    /// outlast a disk that is full for some minutes.
+    /// The submission queue. A failed record is delivered again soon, long before its step's time is over. It has
+    /// enough deliveries to outlast a disk that is full for some minutes.
     pub submissions: QueueOptions,
-    /// The scheduler queue, likewise.
+    /// The scheduler queue, with the same defaults.
     pub scheduler: QueueOptions,
-    /// The queue of each agent. A request that is parked is received again and again, so it takes many receives.
+    /// The queue of each agent. A parked request is received again and again, so it needs many receives.
     pub requests: QueueOptions,
-    /// Orders kept in memory beyond those that are needed there.
+    /// Orders kept in memory beyond those in use.
     pub live_max: usize,
-    /// Connections that read.
+    /// The number of reading connections.
     pub readers_max: usize,
-    /// Events kept on disk; the oldest go first.
+    /// The number of events kept on disk. The oldest are deleted first.
     pub events_max: u64,
-    /// How long to wait for the file while another program holds it, in milliseconds.
+    /// How long to wait while another program locks the file, in milliseconds.
     pub busy_ms: u64,
     /// Page cache of the writing connection, in KiB.
     pub cache_kib: u32,
-    /// How long a write that nobody waits for may wait for one to share a transaction with, in milliseconds.
+    /// How long a lazy write waits for another write to share a transaction with, in milliseconds.
     pub lazy_ms: u64,
-    /// Told every published event.
+    /// The observer of all published events.
     pub observer: Option<Observer>,
-    /// How long a dead letter that was received is hidden, in milliseconds. It is delivered until it is deleted.
+    /// How long a received dead letter is hidden, in milliseconds. It is delivered until it is deleted.
     pub dead_letter_visibility_ms: u64,
-    /// The reply channels by the names that orders give.
+    /// The reply channels, by the names that orders give.
     pub channels: BTreeMap<Arc<str>, Channel>,
-    /// How long a reply channel may take for an event, in milliseconds: who waits for it has an order to go on with.
+    /// Time limit of a reply channel for one event, in milliseconds. The caller must continue with its order.
     pub channel_ms: u64,
 }
 
-/// What can be set about a queue.
+/// The options of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueOptions {
     /// Deliveries after which a message becomes a dead letter.
     pub receives_max: u32,
-    /// How long a message that was received is hidden, in milliseconds.
+    /// How long a received message is hidden, in milliseconds (visibility time-out).
     pub visibility_ms: u64,
 }
 

@@ -1,21 +1,22 @@
-//! The two priorities of a queue, and whose turn it is.
+//! The two priorities of a queue, and the choice between them.
 //!
-//! A batch comes from one priority. The high priority goes first, but after three batches of it in a row the fourth is of the
-//! normal priority, if that has something: so of four batches one at least is left to it, and nobody starves.
+//! A batch comes from one priority. The high priority goes first. After three batches of the high priority in a row,
+//! the fourth comes from the normal priority if it has a message. So at least one of four batches is left to the normal
+//! priority, and it does not starve.
 
 use std::collections::VecDeque;
 
 use domain::message::Priority;
 
-/// Batches of the high priority in a row, after which it is the other's turn.
+/// Batches of the high priority in a row before a batch of the normal priority.
 const HIGH_IN_A_ROW_MAX: u32 = 3;
 
-/// The visible messages of a queue by their ids, in their order within each priority.
+/// The ids of a queue's visible messages, in order within each priority.
 #[derive(Debug, Default)]
 pub(crate) struct PriorityQueues {
     normal: VecDeque<i64>,
     high: VecDeque<i64>,
-    /// Batches of the high priority since the last of the normal one, as far as they count.
+    /// Batches of the high priority since the last normal one. The count is limited.
     high_in_a_row: u32,
 }
 
@@ -31,7 +32,7 @@ impl PriorityQueues {
         self.normal.is_empty() && self.high.is_empty()
     }
 
-    /// The priority that the next batch comes from; nothing if both are empty.
+    /// The priority of the next batch. `None` if both are empty.
     pub(crate) fn next(&self) -> Option<Priority> {
         match (self.normal.is_empty(), self.high.is_empty()) {
             (true, true) => None,
@@ -42,7 +43,7 @@ impl PriorityQueues {
         }
     }
 
-    /// A batch of this priority was handed out.
+    /// Records that a batch of this priority was delivered.
     pub(crate) fn handed_out(&mut self, priority: Priority) {
         self.high_in_a_row = match priority {
             Priority::Normal => 0,
@@ -59,7 +60,7 @@ pub(crate) const fn name(priority: Priority) -> &'static str {
     }
 }
 
-/// The priority of this name. What nobody knows goes with the others.
+/// The priority of this name. An unknown name means the normal priority.
 pub(crate) fn named(name: &str) -> Priority {
     if name == self::name(Priority::High) { Priority::High } else { Priority::Normal }
 }
@@ -68,7 +69,7 @@ pub(crate) fn named(name: &str) -> Priority {
 mod tests {
     use super::*;
 
-    /// The priorities of the next batches, of one message each: `N` or `H`, `-` where both priorities are empty.
+    /// The priorities of the next batches, with one message each: `N` or `H`, or `-` if both priorities are empty.
     fn batches(priorities: &mut PriorityQueues, count: usize) -> String {
         let mut batch = || match priorities.next() {
             Some(priority) => {
@@ -91,7 +92,7 @@ mod tests {
     fn a_priority_that_is_alone_has_every_batch() {
         let mut priorities = PriorityQueues { high: (0..6).collect(), ..PriorityQueues::default() };
         assert_eq!(batches(&mut priorities, 6), "HHHHHH");
-        // What comes to the normal priority now has waited its turn already.
+        // The normal priority has waited for its turn already.
         priorities.normal.extend(10..14);
         priorities.high.extend(20..22);
         assert_eq!(batches(&mut priorities, 7), "NHHNNN-");

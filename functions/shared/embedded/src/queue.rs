@@ -1,8 +1,7 @@
-//! A queue in memory, with two priorities, visibility time-outs, delays, receive counts and an end for messages that nobody
-//! can handle.
+//! A queue in memory. It has two priorities, visibility time-outs, delays, receive counts and a limit of deliveries.
 //!
-//! There is no task and no timer behind it: a receiver that waits does so until a message arrives or the earliest
-//! hidden one becomes visible, whichever comes first.
+//! The queue has no task and no timer. A waiting receiver wakes when a message arrives or when the earliest hidden
+//! message becomes visible, whichever comes first.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
@@ -23,7 +22,7 @@ use crate::priorities::PriorityQueues;
 pub(crate) struct Queue<M> {
     options: QueueOptions,
     messages: Mutex<Messages<M>>,
-    /// There is something new to deliver, or something to wait for earlier than before.
+    /// Signals a new visible message, or an earlier time to wait for.
     news: Notify,
 }
 
@@ -34,7 +33,7 @@ struct Messages<M> {
     held: HashMap<i64, Held<M>>,
     /// Visible messages.
     ready: PriorityQueues,
-    /// Hidden messages by the time at which they become visible.
+    /// Hidden messages, by the time at which they become visible.
     hidden: BTreeSet<(Instant, i64)>,
 }
 
@@ -42,12 +41,12 @@ struct Messages<M> {
 struct Held<M> {
     body: Result<M, Undecodable>,
     priority: Priority,
-    /// It is on the disk too.
+    /// Whether the message is also on disk.
     is_stored: bool,
     name: Arc<str>,
     parent: Option<TraceParent>,
     receive_count: u32,
-    /// Of the last delivery. Only its receipt is good; 0 when none is.
+    /// The receipt of the last delivery. Only this receipt is valid; 0 means that no receipt is valid.
     handle: u64,
     place: Position,
 }
@@ -56,29 +55,29 @@ struct Held<M> {
 enum Position {
     Ready,
     Hidden(Instant),
-    /// Handled, or given up; goes when that is durable.
+    /// Handled, or delivered too often. The message is removed once that is durable.
     Leaving,
 }
 
-/// A message that comes to a queue.
+/// A message to enqueue.
 #[derive(Debug)]
 pub(crate) struct Arrival<M> {
-    /// An id that was reserved for it.
+    /// The id that was reserved for it.
     pub(crate) message_id: i64,
     pub(crate) body: Result<M, Undecodable>,
     pub(crate) priority: Priority,
-    /// It is on the disk too: it stays until it is gone from there.
+    /// Whether the message is also on disk. It then stays in the queue until it is deleted from the disk.
     pub(crate) is_stored: bool,
-    /// How often it was delivered before, as far as anybody knows.
+    /// The known number of earlier deliveries.
     pub(crate) receive_count: u32,
-    /// When it is to be delivered at the earliest, where it is not at once.
+    /// The earliest time of delivery. `None` means at once.
     pub(crate) visible_at: Option<Instant>,
     /// The span that sent it.
     pub(crate) parent: Option<TraceParent>,
 }
 
 impl<M> Arrival<M> {
-    /// A new message that is on the disk too.
+    /// A new message that is also on disk.
     pub(crate) const fn stored(
         message_id: i64,
         message: M,
@@ -90,17 +89,17 @@ impl<M> Arrival<M> {
     }
 }
 
-/// When a message with this delay is to be delivered, where it is not at once.
+/// The earliest delivery of a message with this delay. `None` means at once.
 pub(crate) fn delayed(delay_ms: u64) -> Option<Instant> {
     (delay_ms > 0).then(|| later(delay_ms))
 }
 
-/// What a receiver finds.
+/// The result of a receive.
 #[derive(Debug)]
 pub(crate) enum Received<M> {
     /// Messages to handle.
     Deliveries(Vec<Delivery<M>>),
-    /// A message that was delivered too often. It is leaving: [`Queue::finish`] takes it out.
+    /// A message that was delivered too often. It leaves the queue: [`Queue::finish`] removes it.
     Dead(Dead<M>),
 }
 
@@ -114,7 +113,7 @@ pub(crate) struct Dead<M> {
 }
 
 impl<M: Clone> Queue<M> {
-    /// An empty queue whose messages are counted from `first_id`.
+    /// An empty queue. Its message ids start with `first_id`.
     pub(crate) fn new(options: QueueOptions, first_id: i64) -> Self {
         let messages = Messages {
             next_id: first_id,
@@ -126,12 +125,12 @@ impl<M: Clone> Queue<M> {
         Self { options, messages: Mutex::new(messages), news: Notify::new() }
     }
 
-    /// An id for a message that will be put in later.
+    /// Reserves an id for a later message.
     pub(crate) fn reserve(&self) -> i64 {
         lock(&self.messages).reserve()
     }
 
-    /// Puts a message in that is only here, to be delivered after `delay_ms`.
+    /// Enqueues a message that is only in memory. It is delivered after `delay_ms`.
     pub(crate) fn push(&self, message: M, priority: Priority, delay_ms: u64) {
         let mut messages = lock(&self.messages);
         let message_id = messages.reserve();
@@ -141,7 +140,7 @@ impl<M: Clone> Queue<M> {
         self.insert(&mut messages, arrival);
     }
 
-    /// Puts a message in under a reserved id.
+    /// Enqueues a message under a reserved id.
     pub(crate) fn put(&self, arrival: Arrival<M>) {
         self.insert(&mut lock(&self.messages), arrival);
     }
@@ -163,14 +162,14 @@ impl<M: Clone> Queue<M> {
         }
     }
 
-    /// The next messages, at most `limit`; waits until there is one.
+    /// The next messages, at most `limit`. Waits until there is one.
     pub(crate) async fn receive(&self, limit: usize) -> Received<M> {
         loop {
             let visible_at = {
                 let mut messages = lock(&self.messages);
                 let first_before = messages.first_hidden();
                 if let Some(received) = messages.take(limit, self.options) {
-                    // Others who wait may go on with the rest, or have to wait for a time that is new to them.
+                    // Other waiting receivers take the rest, or wait for the new earliest time.
                     if !messages.ready.is_empty() || messages.first_hidden() != first_before {
                         self.news.notify_one();
                     }
@@ -180,15 +179,15 @@ impl<M: Clone> Queue<M> {
             };
             let news = self.news.notified();
             match visible_at {
-                // Whether there was news or the time is up: look.
+                // After a signal or the time-out, the receiver looks again.
                 Some(at) => drop(timeout_at(at, news).await),
                 None => news.await,
             }
         }
     }
 
-    /// Hides a message for `delay_ms` from now instead of what is left of its visibility time-out. False when the
-    /// delivery is not the message's last.
+    /// Hides a message for `delay_ms` from now, in place of the rest of its visibility time-out. Returns false if the
+    /// receipt is not from the message's last delivery.
     pub(crate) fn hide(&self, receipt: &Receipt, delay_ms: u64) -> bool {
         let mut messages = lock(&self.messages);
         let Some(id) = messages.find(receipt) else { return false };
@@ -199,8 +198,8 @@ impl<M: Clone> Queue<M> {
         true
     }
 
-    /// Takes a message out of delivery. It stays until [`Queue::finish`], or comes back when its way to the disk fails.
-    /// `None` when the delivery is not the message's last.
+    /// Stops the delivery of a message. It stays until [`Queue::finish`], or comes back if its write to the disk fails.
+    /// Returns `None` if the receipt is not from the message's last delivery.
     pub(crate) fn leave(&self, receipt: &Receipt) -> Option<(i64, Result<M, Undecodable>)> {
         let mut messages = lock(&self.messages);
         let id = messages.find(receipt)?;
@@ -208,15 +207,15 @@ impl<M: Clone> Queue<M> {
         messages.held.get(&id).map(|held| (id, held.body.clone()))
     }
 
-    /// Takes a message out for good.
+    /// Removes a message.
     pub(crate) fn finish(&self, message_id: i64) {
         let mut messages = lock(&self.messages);
         messages.unplace(message_id);
         messages.held.remove(&message_id);
     }
 
-    /// Takes out a message that was handled; nothing when the delivery is not the message's last. One that is on the
-    /// disk too is only leaving: gives its id, to be finished when it is gone from there.
+    /// Removes a handled message. Does nothing if the receipt is not from the message's last delivery. A message that
+    /// is also on disk is only marked: its id is returned. The caller finishes it once it is deleted from the disk.
     pub(crate) fn delete(&self, receipt: &Receipt) -> Option<i64> {
         let mut messages = lock(&self.messages);
         let id = messages.find(receipt)?;
@@ -228,26 +227,27 @@ impl<M: Clone> Queue<M> {
         None
     }
 
-    /// What is leaving comes back after `delay_ms`: the disk did not take it.
+    /// Makes leaving messages visible again after `delay_ms`, since the write to the disk failed.
     pub(crate) fn come_back(&self, delay_ms: u64) {
         let mut messages = lock(&self.messages);
         messages.hide_all(|held| held.place == Position::Leaving, delay_ms);
         self.news.notify_one();
     }
 
-    /// Everything that is handed out or leaving comes back after `delay_ms`, and the receipts that are out are void.
+    /// Makes all messages in flight and all leaving messages visible again after `delay_ms`. Their receipts become
+    /// void.
     pub(crate) fn redeliver(&self, delay_ms: u64) {
         let mut messages = lock(&self.messages);
         for held in messages.held.values_mut().filter(|held| held.handle != 0) {
             held.handle = 0;
-            // It was not the message's fault. The next delivery still counts as a redelivery.
+            // The message did not cause the failure. The next delivery still counts as a redelivery.
             held.receive_count = (held.receive_count - 1).max(1);
         }
         messages.hide_all(|held| held.place != Position::Ready, delay_ms);
         self.news.notify_one();
     }
 
-    /// Messages in it, whether visible, hidden or leaving.
+    /// The number of messages, whether visible, hidden or leaving.
     pub(crate) fn len(&self) -> usize {
         lock(&self.messages).held.len()
     }
@@ -263,7 +263,7 @@ impl<M: Clone> Messages<M> {
         self.hidden.first().map(|&(at, _)| at)
     }
 
-    /// The message of which this is the last delivery.
+    /// The message with this receipt of its last delivery.
     fn find(&self, receipt: &Receipt) -> Option<i64> {
         let id = receipt.message_id.parse().ok()?;
         let handle: u64 = receipt.handle.parse().ok()?;
@@ -278,7 +278,7 @@ impl<M: Clone> Messages<M> {
         }
     }
 
-    /// Hides a message that is nowhere. True when it is now the first to become visible.
+    /// Hides a message that is in no list. Returns true if it is now the first to become visible.
     fn hide(&mut self, id: i64, until: Instant) -> bool {
         let Some(held) = self.held.get_mut(&id) else {
             return false;
@@ -301,20 +301,20 @@ impl<M: Clone> Messages<M> {
         }
     }
 
-    /// Takes a message from its place, so that it is nowhere.
+    /// Removes a message from its list, so that it is in no list.
     fn unplace(&mut self, id: i64) {
         let Some(held) = self.held.get_mut(&id) else { return };
         match std::mem::replace(&mut held.place, Position::Leaving) {
             Position::Hidden(until) => {
                 self.hidden.remove(&(until, id));
             }
-            // A visible message that goes is rare: only then is there a queue to search.
+            // A visible message is rarely removed. Only then must a list be searched.
             Position::Ready => self.ready.priority(held.priority).retain(|&ready| ready != id),
             Position::Leaving => {}
         }
     }
 
-    /// Visible messages, hidden from now on; or one that was delivered too often.
+    /// Visible messages, hidden from now on, or one message that was delivered too often.
     fn take(&mut self, limit: usize, options: QueueOptions) -> Option<Received<M>> {
         if self.ready.is_empty() && self.hidden.is_empty() {
             return None;
@@ -338,7 +338,7 @@ impl<M: Clone> Messages<M> {
                     let (is_stored, receive_count, body) = (held.is_stored, held.receive_count, held.body.clone());
                     return Some(Received::Dead(Dead { message_id: id, is_stored, receive_count, body }));
                 }
-                // It is the first that the priority's next receiver finds.
+                // It is the first message for the priority's next receiver.
                 self.ready.priority(priority).push_front(id);
                 break;
             }
@@ -375,7 +375,7 @@ mod tests {
         }
     }
 
-    /// A receiver that waits already when the next line runs.
+    /// A receiver that already waits when the next line runs.
     async fn waiting(queue: &Arc<Queue<u32>>, limit: usize) -> tokio::task::JoinHandle<Vec<u32>> {
         let queue = queue.clone();
         let receiver = tokio::spawn(async move { receive(&queue, limit).await });
@@ -388,7 +388,7 @@ mod tests {
         let queue = queue();
         let (first, second) = (waiting(&queue, 10).await, waiting(&queue, 10).await);
         queue.push(7, Priority::Normal, 0);
-        // One of them has it and never deletes it; the other waited before there was anything to wait for.
+        // One receiver holds the message and never deletes it. The other receiver waited before any message arrived.
         assert_eq!((first.await.unwrap(), second.await.unwrap()), (vec![7], vec![7]));
     }
 

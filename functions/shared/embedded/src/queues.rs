@@ -1,4 +1,4 @@
-//! The queues between the functions, as they are sent to.
+//! The sending ends of the queues between the functions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -22,18 +22,18 @@ use crate::write::Write;
 /// All queues.
 #[derive(Debug)]
 pub(crate) struct AllQueues {
-    /// On disk too.
+    /// Its messages are also on disk.
     pub(crate) submissions: Queue<Order>,
-    /// The commands in it are on disk too.
+    /// The commands in it are also on disk.
     pub(crate) scheduler: Queue<SchedulerMessage>,
     requests: RwLock<BTreeMap<Arc<str>, Arc<Queue<Request>>>>,
     request_options: QueueOptions,
-    /// On disk too.
+    /// Its messages are also on disk.
     pub(crate) dead_letters: Queue<DeadLetter>,
 }
 
 impl AllQueues {
-    /// Empty queues, whose ids go on behind those on disk.
+    /// Empty queues. Their ids continue after those on disk.
     pub(crate) fn new(connection: &Connection, options: &Options) -> rusqlite::Result<Self> {
         let next = |table: &str| {
             let sql = format!("SELECT coalesce(max(message_id), 0) + 1 FROM {table}");
@@ -49,7 +49,7 @@ impl AllQueues {
         })
     }
 
-    /// The queue of an agent, made at its first use.
+    /// The queue of an agent. It is created at its first use.
     pub(crate) fn agent(&self, agent: &str) -> Arc<Queue<Request>> {
         let known = self.requests.read().unwrap_or_else(PoisonError::into_inner).get(agent).cloned();
         known.unwrap_or_else(|| {
@@ -63,7 +63,7 @@ impl AllQueues {
         self.requests.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// A message is a dead letter now, on disk.
+    /// A message is now a dead letter on disk.
     pub(crate) fn buried(&self, queue: &SourceQueue, message_id: i64) {
         match queue {
             SourceQueue::Submission => self.submissions.finish(message_id),
@@ -72,9 +72,9 @@ impl AllQueues {
         }
     }
 
-    /// What the disk did not take comes back after `delay_ms`.
+    /// Messages of a failed transaction become visible again after `delay_ms`.
     pub(crate) fn not_written(&self, delay_ms: u64) {
-        // The handlers of submissions go on without waiting for their writes, so all that they were given comes back.
+        // Submission handlers do not wait for their writes, so all their messages in flight come back.
         self.submissions.redeliver(delay_ms);
         self.scheduler.come_back(delay_ms);
         self.dead_letters.come_back(delay_ms);
@@ -101,7 +101,7 @@ impl Queues for EngineQueues {
         let durable = {
             let State { live, log, .. } = &mut *lock(&self.core.state);
             let message_id = self.all.submissions.reserve();
-            // It is put into the queue by the writer: nobody may handle what can still be lost.
+            // The writer enqueues it once it is durable: a handler must not handle a message that can still be lost.
             let parent = trace::current();
             match log.append(Write::Accept { message_id, order, parent }, Urgency::Awaited) {
                 Ok(seq) => {
@@ -122,7 +122,7 @@ impl Queues for EngineQueues {
     ) -> Result<(), PortError> {
         let delay_ms = delay_ms.min(DELAY_MS_MAX);
         match message {
-            // It follows from nothing that is stored, so it is stored itself.
+            // A command follows from no stored state, so the command itself is stored.
             SchedulerMessage::Command(command) => self.command(command, priority, delay_ms).await,
             SchedulerMessage::Wake(_) | SchedulerMessage::Reply(_) => {
                 self.all.scheduler.push(message, priority, delay_ms);
@@ -138,7 +138,7 @@ impl Queues for EngineQueues {
     }
 
     async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
-        // A delivery that is not the message's last has nothing to hide: the later one decides.
+        // An old receipt changes nothing: the later delivery decides.
         self.all.agent(agent).hide(receipt, delay_ms.min(COMPLETE_WITHIN_MS_MAX));
         Ok(())
     }
@@ -148,7 +148,7 @@ impl EngineQueues {
     async fn command(&self, command: Command, priority: Priority, delay_ms: u64) -> Result<(), PortError> {
         let message_id = self.all.scheduler.reserve();
         let not_before = System.now().plus_ms(delay_ms);
-        // As with submissions, the writer puts it into the queue.
+        // The writer enqueues it, as it does with submissions.
         let write = Write::Command { message_id, command, priority, visible_at: delayed(delay_ms), not_before };
         let durable = lock(&self.core.state).log.append_awaited(write);
         durable.reached("queues.to_scheduler").await

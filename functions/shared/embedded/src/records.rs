@@ -1,7 +1,7 @@
-//! Versioned records of all kinds. The writer decides their conditions, since it alone knows the stored version. A kind
-//! needs no more here than its table.
+//! Versioned records of all kinds. The writer decides their conditions, since only the writer knows the stored version.
+//! A kind needs only its table here.
 //!
-//! Records are read from disk. The health of services is also in memory, so that a call of an agent waits for no read.
+//! Records are read from disk. Service health is also in memory, so that an agent's call waits for no read.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -16,17 +16,17 @@ use crate::lock::lock;
 use crate::rows::{self, ReadError};
 use crate::write::{FindKeys, RecordWrite, Write};
 
-/// Expired records that go with each one that is written. More than one, so that they go faster than they come.
+/// Expired records that are deleted with each written record. More than one, so that deletion is faster than growth.
 const CLEANED_MAX: u32 = 4;
 
-/// The table of a kind of records.
+/// The table of one kind of record.
 struct Table {
     name: &'static str,
-    /// The column of the key.
+    /// The key column.
     key: &'static str,
     /// Whether it has the column `expires_at`.
     expires: bool,
-    /// What a record is called in errors.
+    /// The name of the record in errors.
     record: &'static str,
 }
 
@@ -40,10 +40,10 @@ const fn table(kind: RecordKind) -> Table {
     }
 }
 
-/// The kind that is also kept in memory: an agent asks for it while a call waits.
+/// The kind that is also kept in memory, since an agent reads it during a call.
 const KEPT: RecordKind = RecordKind::Service;
 
-/// The versioned records, and the records of dead letters.
+/// The versioned records and the records of dead letters.
 #[derive(Debug)]
 pub struct EngineRecords {
     pub(crate) core: Arc<Core>,
@@ -56,12 +56,12 @@ impl EngineRecords {
     }
 }
 
-/// The records of the kind [`KEPT`], by their keys, as they are on disk. The writer brings them up to date.
+/// The records of the kind [`KEPT`], by their keys, as they are on disk. The writer updates them.
 #[derive(Debug)]
 pub(crate) struct Kept(Mutex<BTreeMap<String, Arc<str>>>);
 
 impl Kept {
-    /// What is on disk.
+    /// The records on disk.
     pub(crate) fn load(connection: &Connection) -> rusqlite::Result<Self> {
         let Table { name, key, .. } = table(KEPT);
         let mut statement = connection.prepare(&format!("SELECT {key}, body FROM {name}"))?;
@@ -130,7 +130,7 @@ fn parsed<R: Record>(body: &str) -> Result<R, ReadError> {
     serde_json::from_str(body).map_err(|error| ReadError::corrupt(table(R::KIND).record, &error))
 }
 
-/// All records of a kind. One of an unknown form is left out, so that the others are seen.
+/// All records of a kind. A record with an unknown form is left out, so that the others remain visible.
 fn all<R: Record>(connection: &Connection) -> rusqlite::Result<Vec<R>> {
     let table = table(R::KIND);
     let mut statement = connection.prepare_cached(&format!("SELECT body FROM {}", table.name))?;
@@ -150,7 +150,7 @@ fn surplus_of<R: Record>(connection: &Connection) -> rusqlite::Result<Vec<String
 }
 
 impl RecordWrite {
-    /// Writes the record if its condition holds, and deletes a few that are not needed any more.
+    /// Writes the record if its condition holds, and deletes a few expired or surplus records.
     pub(crate) fn apply(&self, connection: &Connection) -> rusqlite::Result<()> {
         let Self { kind, key, seen, version, expires_at, body, surplus, is_conflict } = self;
         let Table { name, key: column, expires, .. } = table(*kind);
@@ -181,7 +181,7 @@ impl RecordWrite {
         Ok(())
     }
 
-    /// The version on disk; 0 if there is no record, or only one that has expired.
+    /// The version on disk. 0 if the record is missing or has expired.
     fn stored_version(&self, connection: &Connection) -> rusqlite::Result<u64> {
         let Table { name, key, expires, .. } = table(self.kind);
         let expires_at = if expires { "expires_at" } else { "NULL" };

@@ -1,5 +1,4 @@
-//! What there is to go on with after a start: submissions, commands and dead letters, which are on disk, and a wake for
-//! every order that is under way.
+//! Recovery after a start. Submissions, commands and dead letters are on disk; every order in flight gets a wake.
 
 use domain::id::OrderId;
 use domain::limits::DELAY_MS_MAX;
@@ -18,29 +17,29 @@ use crate::priorities;
 use crate::queue::{Arrival, delayed};
 use crate::rows::{self, ReadError};
 
-/// How much there was to go on with.
+/// The recovered work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Orders that were accepted and not known to be stored.
+    /// Orders that were accepted and may not be stored.
     pub submissions: usize,
-    /// Orders that are under way.
+    /// Orders in flight.
     pub wakes: usize,
-    /// Operators' commands that are not known to have been carried out.
+    /// Operators' commands that may not have been carried out.
     pub commands: usize,
     /// Dead letters that are not settled.
     pub dead_letters: usize,
 }
 
-/// Nobody knows whether a message was delivered before the restart, so it is taken for a redelivery: the handler then
-/// sends again what an attempt under way needs (rule 2).
+/// A message may have been delivered before the restart, so it counts as a redelivery. The handler then sends the
+/// messages of an attempt in flight again (rule 2).
 const DELIVERED_BEFORE: u32 = 1;
 
 impl Engine {
-    /// Puts into the queues what was there, or follows from what is stored. To be called once, after [`Engine::open`]
-    /// and before anything else.
+    /// Fills the queues with the messages on disk and the messages that follow from stored state. Call it once, after
+    /// [`Engine::open`] and before any other call.
     ///
     /// # Errors
-    /// [`PortError`] when the database cannot be read.
+    /// [`PortError`] if the database cannot be read.
     pub async fn recover(&self) -> Result<Recovered, PortError> {
         let engine = self.clone();
         let recover = move |connection: &Connection| {
@@ -72,7 +71,7 @@ impl Engine {
         Ok(count)
     }
 
-    /// A message without a body will not insert its order, so nobody should wait for that.
+    /// A message without a readable body does not insert its order, so a reader must not wait for it.
     fn vouch_for(&self, order_id: OrderId, body: &Result<Order, Undecodable>) {
         if body.is_ok() {
             let State { live, log, .. } = &mut *lock(&self.core().state);
@@ -98,7 +97,7 @@ impl Engine {
     }
 
     fn recover_wakes(&self, connection: &Connection) -> Result<usize, ReadError> {
-        // All shards of the supervisor's priority: '$' is the character after '#'.
+        // All shards of the supervisor's index: '$' is the character after '#'.
         const SQL: &str = "SELECT order_id, coalesce(body ->> '$.Priority', 'normal') FROM tasks \
                            WHERE watch >= 'due#' AND watch < 'due$'";
         let mut statement = connection.prepare(SQL)?;

@@ -1,4 +1,4 @@
-//! Values in columns: orders and tasks read, and any value as the JSON that is stored.
+//! Values in columns: reads orders and tasks, and writes any value as JSON.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use serde::Serialize;
 
 use crate::priorities;
 
-/// Something could not be read.
+/// The reason why a read failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// The file cannot be read now.
     #[error("the database cannot be read")]
     Database(#[from] rusqlite::Error),
-    /// What is there is none of ours.
+    /// The content is invalid.
     #[error("{what} is stored in a form that cannot be read: {problem}")]
     Corrupt { what: &'static str, problem: String },
 }
 
 impl ReadError {
-    /// As the error of a port: only what is corrupt will not mend itself.
+    /// Converts to the error of a port. Only corrupt content is a permanent error.
     pub(crate) fn of(self, operation: &'static str) -> PortError {
         match self {
             Self::Database(_) => PortError::unavailable(operation, self),
@@ -40,14 +40,14 @@ impl ReadError {
     }
 }
 
-/// An order and its task, which are never one without the other.
+/// An order and its task. One never exists without the other.
 #[derive(Debug, Clone)]
 pub(crate) struct Stored {
     pub(crate) order: Arc<Order>,
     pub(crate) task: Arc<Task>,
 }
 
-/// Order and task of this id.
+/// The order and the task with this id.
 pub(crate) fn stored(connection: &Connection, order_id: OrderId) -> Result<Option<Stored>, ReadError> {
     const SQL: &str = "SELECT document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, priority, body \
                        FROM orders JOIN tasks USING (order_id) WHERE order_id = ?1";
@@ -82,7 +82,7 @@ pub(crate) fn order_id(row: &Row<'_>, column: usize) -> Result<OrderId, ReadErro
     text(row, column)?.parse().map_err(|error| ReadError::corrupt("an order id", &error))
 }
 
-/// The text in a column, not copied.
+/// The text in a column, without a copy.
 pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, ReadError> {
     match row.get_ref(column)? {
         ValueRef::Text(bytes) => std::str::from_utf8(bytes).map_err(|error| ReadError::corrupt("a text", &error)),
@@ -92,7 +92,7 @@ pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, ReadE
     }
 }
 
-/// A value as it is stored.
+/// The stored form of a value.
 pub(crate) fn json(value: &impl Serialize) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
 }

@@ -1,16 +1,16 @@
-//! The tables of the database file, as the steps that made them. A file tells how many of them it has been through.
+//! The tables of the database file, as a list of migrations. The file records the number of applied migrations.
 
 use rusqlite::Connection;
 
-/// Each step with those before it makes a version of the schema. A step that was released is never changed.
+/// The migrations. Each one makes the next version of the schema. A released migration never changes.
 const STEPS: [&str; 2] = [FIRST, SURROUNDINGS];
 
-/// The newest version, kept in the file.
+/// The newest schema version. The file stores its own version.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
 
-/// `seq` counts the orders as they came, so that the newest come first without a sort. `body` is the whole task as
-/// JSON; the columns beside it are those that an index or a condition needs. The indexes are written only when their
-/// columns change, which for a healthy order is when it starts and when it ends.
+/// `seq` counts the orders as they arrive, so that a list of the newest orders needs no sort. `body` is the whole task
+/// as JSON. The columns beside it are those that an index or a condition needs. An index is written only when its
+/// columns change. For a healthy order, that is at its start and at its end.
 const FIRST: &str = "
 CREATE TABLE orders (
     order_id TEXT NOT NULL PRIMARY KEY,
@@ -57,8 +57,8 @@ CREATE TABLE services (
 );
 ";
 
-/// Lanes, commands, memos, jobs, and what became of dead letters. The number of a dead letter is never used again, since
-/// what became of it is kept under it.
+/// Priorities, commands, memos, jobs, and the outcomes of dead letters. The number of a dead letter is never used
+/// again, since its outcome is stored under this number.
 const SURROUNDINGS: &str = "
 ALTER TABLE orders ADD COLUMN priority TEXT;
 CREATE TABLE commands (
@@ -100,8 +100,8 @@ CREATE TABLE jobs (
 );
 ";
 
-/// Takes the file through the steps that it has not been through, all of them or none, and gives the version that it
-/// has then. A file of a later version is left alone.
+/// Applies the missing migrations, all of them or none, and returns the resulting version. A file with a later version
+/// stays unchanged.
 pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<i64> {
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if found >= VERSION {
@@ -136,7 +136,7 @@ mod tests {
             "o has noneshop"
         );
         assert_eq!(text("SELECT letter_id || queue || receive_count || at FROM dead_letters"), "7scheduler105");
-        // The numbers go on from there, even when the dead letter is gone.
+        // The numbers continue after it, also after the dead letter is deleted.
         connection.execute_batch("DELETE FROM dead_letters").unwrap();
         assert_eq!(text("SELECT CAST(seq AS TEXT) FROM sqlite_sequence WHERE name = 'dead_letters'"), "7");
     }

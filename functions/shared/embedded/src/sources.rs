@@ -1,7 +1,8 @@
 //! The receiving ends of the queues.
 //!
-//! A message that was delivered too often leaves its queue only when it is on disk as a dead letter; if the write fails
-//! it comes back, and is found dead again. There is no end behind the dead letters: each is delivered until it is deleted.
+//! A message that was delivered too often leaves its queue only when it is on disk as a dead letter. If the write
+//! fails, the message comes back, and the next receive finds it again. The dead letters have no delivery limit: each
+//! dead letter is delivered until it is deleted.
 
 use std::sync::Arc;
 
@@ -75,8 +76,8 @@ impl Source<Order> for Submissions {
     }
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
-        // Under the lock of the log: a transaction that fails voids the receipts in the same moment in which it forgets
-        // what was queued.
+        // This runs under the lock of the log. A failed transaction voids the receipts and discards the queued writes
+        // under the same lock.
         let log = &mut lock(&self.0.core().state).log;
         for receipt in &receipts {
             if let Some((message_id, body)) = self.0.all_queues().submissions.leave(receipt) {
@@ -112,7 +113,7 @@ impl Source<Request> for Requests {
 
     async fn delete(&self, receipts: Vec<Receipt>) -> Result<(), PortError> {
         for receipt in &receipts {
-            // None of them is on disk, so nothing is left to do.
+            // None of these messages is on disk, so no write is needed.
             let _ = self.queue.delete(receipt);
         }
         Ok(())
@@ -124,7 +125,7 @@ impl Source<DeadLetter> for DeadLetters {
         loop {
             match self.0.all_queues().dead_letters.receive(limit).await {
                 Received::Deliveries(deliveries) => return deliveries,
-                // After four thousand million deliveries. It is still on the disk.
+                // This takes about four billion deliveries. The dead letter is still on disk.
                 Received::Dead(dead) => self.0.all_queues().dead_letters.finish(dead.message_id),
             }
         }
@@ -162,13 +163,13 @@ async fn receive<M: Clone + Serialize>(
 }
 
 impl Engine {
-    /// Sends a message of the submission queue to the dead letters.
+    /// Moves a message of the submission queue to the dead letters.
     fn bury_submission(&self, dead: &Dead<Order>) {
         let order_id = dead.body.as_ref().ok().map(|order| order.order_id);
         self.bury(SourceQueue::Submission, dead, Remains::Submission(order_id));
     }
 
-    /// Sends a message of the scheduler queue or of an agent's to the dead letters.
+    /// Moves a message of the scheduler queue or of an agent's queue to the dead letters.
     fn bury_message<M: Serialize>(&self, queue: SourceQueue, dead: &Dead<M>) {
         let remains = match &dead.body {
             _ if dead.is_stored => Remains::Command,
@@ -183,8 +184,8 @@ impl Engine {
         let dead_letter_id = self.all_queues().dead_letters.reserve();
         tracing::error!(?queue, message_id, receive_count, dead_letter_id, "a message is a dead letter");
         let burial = Burial { dead_letter_id, queue, message_id, receive_count, at: System.now(), remains };
-        // Nobody waits, yet it goes at once: until it is on disk only this process knows of it. When the engine is closed
-        // a message that was on disk is still there, and another goes the way of all that is in memory.
+        // No caller waits, but the write is not lazy: until it is on disk, the message may exist only in memory. If the
+        // engine is closed, a message on disk stays there. A message in memory is lost, as all state in memory is.
         let _ = lock(&self.core().state).log.append(Write::Bury(burial), Urgency::Awaited);
     }
 }

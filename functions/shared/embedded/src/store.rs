@@ -34,12 +34,12 @@ impl EngineStore {
         Self { core, waits_ended: watch::Sender::new(false) }
     }
 
-    /// Ends every wait for an order to be settled, now and later.
+    /// Ends every present and later wait for an order to be settled.
     pub(crate) fn end_waits(&self) {
         self.waits_ended.send_replace(true);
     }
 
-    /// Returns once waits have to end.
+    /// Returns once waits must end.
     async fn waits_ended(&self) {
         // The sender lives as long as this store.
         let _ = self.waits_ended.subscribe().wait_for(|ended| *ended).await;
@@ -105,7 +105,7 @@ impl Store for EngineStore {
     }
 }
 
-/// Reads what `see` sees, once that is durable; waits a little for an order that is on its way.
+/// Returns the result of `see` once it is durable. Waits briefly for an accepted order that is not stored yet.
 async fn read<T: Send + 'static>(
     core: &Arc<Core>,
     operation: &'static str,
@@ -130,13 +130,13 @@ async fn read<T: Send + 'static>(
     }
 }
 
-/// Inserts into a known entry. Lazy when a durable submission message vouches for it: if the write is lost, that
-/// message comes again.
+/// Inserts into a loaded entry. The insert is lazy if a durable submission message backs it: if the write is lost, the
+/// message is delivered again.
 fn insert(entry: &mut Entry, log: &mut Log, order: Arc<Order>, task: Arc<Task>) -> (Inserted, Durable) {
     let vouched_for = entry.is_vouched_for();
     if let Some(stored) = &entry.stored {
         let same = stored.order.fingerprint == order.fingerprint;
-        // Where the insert was lazy only a write that is awaited takes it along.
+        // A lazy insert needs an awaited write to become durable.
         let is_safe = vouched_for || log.is_durable(entry.inserted);
         let durable = if is_safe { Durable::ALREADY } else { log.append_awaited(Write::Barrier) };
         return (if same { Inserted::Same } else { Inserted::Different }, durable);
@@ -153,7 +153,7 @@ fn insert(entry: &mut Entry, log: &mut Log, order: Arc<Order>, task: Arc<Task>) 
     (Inserted::New, if vouched_for { Durable::ALREADY } else { log.wait(seq) })
 }
 
-/// Replaces the task of a known entry, if its version is still `version_before`.
+/// Replaces the task of a loaded entry, if its version is still `version_before`.
 fn commit(entry: &mut Entry, log: &mut Log, version_before: u64, after: Arc<Task>) -> (Commit, Durable) {
     let Some(Stored { task, .. }) = &mut entry.stored else {
         return (Commit::Conflict, Durable::ALREADY);

@@ -1,4 +1,4 @@
-//! What the writer is asked to do, as plain data: the parts of the engine queue writes, and each has the SQL of its own.
+//! The writes, as plain data. The parts of the engine queue writes, and each part has its own SQL.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,16 +13,16 @@ use domain::trace::TraceParent;
 use rusqlite::Connection;
 use tokio::time::Instant;
 
-/// One thing to write.
+/// One write.
 #[derive(Debug)]
 pub(crate) enum Write {
-    /// A version of a task, with its order when it is the first. `indexed`: a column that an index uses has changed.
+    /// A version of a task. The first version includes the order. `indexed`: a column of an index has changed.
     Task { task: Arc<Task>, order: Option<Arc<Order>>, indexed: bool },
-    /// A submission message, and the span that sent it, which is not on disk.
+    /// A submission message, and the span that sent it. The span is not on disk.
     Accept { message_id: i64, order: Order, parent: Option<TraceParent> },
     /// A submission message that was handled.
     Remove { message_id: i64, order_id: Option<OrderId> },
-    /// A command on the scheduler queue. `not_before` is `visible_at` on the clock that a restart leaves alone.
+    /// A command on the scheduler queue. `not_before` is `visible_at` as wall-clock time, which survives a restart.
     Command {
         message_id: i64,
         command: Command,
@@ -32,21 +32,21 @@ pub(crate) enum Write {
     },
     /// A command that was handled.
     RemoveCommand { message_id: i64 },
-    /// A message that no handler could deal with.
+    /// A message that was delivered too often.
     Bury(Burial),
     /// A dead letter that was settled.
     RemoveDeadLetter { dead_letter_id: i64 },
-    /// What became of a dead letter.
+    /// The outcome of a dead letter.
     DeadLetterRecord(DeadLetterRecord),
     /// A published event.
     Event(CloudEvent),
     /// A versioned record of any kind, if its condition holds.
     Record(RecordWrite),
-    /// Nothing: it only takes everything before it to the disk.
+    /// No change: it only makes all writes before it durable.
     Barrier,
 }
 
-/// A message on its way to the dead letters.
+/// A message that becomes a dead letter.
 #[derive(Debug)]
 pub(crate) struct Burial {
     pub(crate) dead_letter_id: i64,
@@ -57,19 +57,19 @@ pub(crate) struct Burial {
     pub(crate) remains: Remains,
 }
 
-/// Where a dead message's body is.
+/// The location of a dead message's body.
 #[derive(Debug)]
 pub(crate) enum Remains {
-    /// In the table of submissions; whose order it is, where that can be read.
+    /// In the table of submissions. The order id is known if the body is readable.
     Submission(Option<OrderId>),
     /// In the table of commands.
     Command,
-    /// Here: it was in memory only.
+    /// Here: the message was only in memory.
     Body(String),
 }
 
 impl Burial {
-    /// The order that a submission was about.
+    /// The order of a submission.
     pub(crate) const fn submission_of(&self) -> Option<OrderId> {
         match self.remains {
             Remains::Submission(order_id) => order_id,
@@ -87,11 +87,11 @@ pub(crate) struct RecordWrite {
     pub(crate) version: u64,
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) body: String,
-    /// Finds the records that are surplus after this write, where it may make one so.
+    /// Finds the records that are surplus after this write, if the write can make a record surplus.
     pub(crate) surplus: Option<FindKeys>,
-    /// The outcome of the condition, valid once the write is durable.
+    /// The outcome of the condition. It is valid once the write is durable.
     pub(crate) is_conflict: Arc<AtomicBool>,
 }
 
-/// Finds the keys of some records of a kind.
+/// Finds the keys of some records of one kind.
 pub(crate) type FindKeys = fn(&Connection) -> rusqlite::Result<Vec<String>>;

@@ -1,4 +1,5 @@
-//! The writer: the one thread that changes the database file. It commits what arrives together in one transaction.
+//! The writer: the one thread that changes the database file. It commits writes that arrive together in one
+//! transaction.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,9 +28,9 @@ use crate::rows::json;
 use crate::write::Write;
 use crate::{dead_letter_records, dead_letters, messages, priorities};
 
-/// Writes in one transaction.
+/// The maximum number of writes in one transaction.
 const BATCH_MAX: usize = 4_096;
-/// How long messages stay hidden after a failed transaction, in milliseconds: the disk needs a moment.
+/// How long messages stay hidden after a failed transaction, in milliseconds. The disk needs time to recover.
 const REDELIVERY_MS: u64 = 1_000;
 
 /// The writer and what it owns.
@@ -40,10 +41,10 @@ pub(crate) struct Writer {
     kept: Arc<Kept>,
     connection: Connection,
     receiver: Receiver<Queued>,
-    /// Let go of when the last write is done.
+    /// The lock on the directory, released after the last write.
     _directory: Directory,
     events_max: i64,
-    /// How long a lazy write waits for one that it can ride with.
+    /// How long a lazy write waits for a write to join, in milliseconds.
     lazy: Duration,
 }
 
@@ -62,7 +63,7 @@ impl Writer {
         Self { core, queues, kept, connection, receiver, _directory: directory, events_max, lazy }
     }
 
-    /// Writes until the log is closed and everything in it is written.
+    /// Writes until the log is closed and empty.
     pub(crate) fn run(mut self) {
         while let Some(batch) = self.gather() {
             match self.apply(&batch) {
@@ -75,7 +76,7 @@ impl Writer {
         }
     }
 
-    /// What has arrived, once there is a write among it that somebody waits for, or lazy ones have waited long enough.
+    /// The queued writes, once a caller waits for one of them or lazy writes have waited long enough.
     fn gather(&self) -> Option<Vec<Queued>> {
         let first = self.receiver.recv().ok()?;
         let mut awaited = first.urgency == Urgency::Awaited;
@@ -96,7 +97,7 @@ impl Writer {
 
     /// Writes a batch and syncs.
     fn apply(&mut self, batch: &[Queued]) -> rusqlite::Result<Found> {
-        // SQLite waits for another program only at the beginning, not between a read and the write that follows it.
+        // SQLite waits for another program only at the start of a transaction, not between a read and the next write.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut tasks = last_versions(batch);
         let mut found = Found::default();
@@ -106,7 +107,7 @@ impl Writer {
                     if let Some(order) = order {
                         insert_order(&transaction, order)?;
                     }
-                    // Where there are several versions the last is written in the place of the first.
+                    // Of several versions in the batch, the last is written in place of the first.
                     if let Some(last) = tasks.remove(&task.order_id) {
                         last.write(&transaction)?;
                     }
@@ -133,7 +134,7 @@ impl Writer {
         Ok(found)
     }
 
-    /// A batch is durable: what follows from that in memory, and then the answers.
+    /// A batch is durable: updates the memory, and then wakes the callers.
     fn committed(&self, batch: Vec<Queued>, found: Found) {
         let (counters, queues) = (&self.core.counters, &*self.queues);
         counters.transactions.fetch_add(1, Relaxed);
@@ -173,13 +174,13 @@ impl Writer {
         waiters.tell();
     }
 
-    /// A batch is lost, and with it everything that is queued behind it: memory goes back to what the disk knows.
+    /// A batch is lost, and all writes behind it are lost too. The memory returns to the state on disk.
     fn failed(&self, mut batch: Vec<Queued>, error: rusqlite::Error) {
         tracing::error!("a transaction failed: {error}");
         self.core.counters.failures.fetch_add(1, Relaxed);
         let waiters = {
             let State { live, log } = &mut *lock(&self.core.state);
-            // Writes are queued under this lock, so this is all of them.
+            // Writes are queued under this lock, so these are all of them.
             batch.extend(self.receiver.try_iter());
             let waiters = log.failed(WriteError::Failed(Arc::new(error)));
             live.forget();
@@ -195,12 +196,12 @@ impl Writer {
     }
 }
 
-/// What a transaction has found out.
+/// The results of a transaction.
 #[derive(Debug, Default)]
 struct Found {
     /// Orders that were accepted and are not stored.
     new: Vec<OrderId>,
-    /// Messages that are dead letters now.
+    /// Messages that are now dead letters.
     dead_letters: Vec<Arrival<DeadLetter>>,
 }
 
@@ -230,7 +231,7 @@ impl Last<'_> {
                               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         const UPDATE: &str = "UPDATE tasks SET version = ?1, body = ?2, process_state = ?3, watch = ?4, watch_at = ?5 \
                               WHERE order_id = ?6 AND version < ?1";
-        // An index is touched when a column that it uses is named, whether the value changes or not.
+        // SQLite touches an index if the statement names its column, even if the value stays the same.
         const UPDATE_BODY: &str = "UPDATE tasks SET version = ?1, body = ?2 WHERE order_id = ?3 AND version < ?1";
         let Self { task, is_new, indexed } = self;
         let (order_id, body) = (task.order_id.to_string(), json(task)?);
@@ -261,8 +262,8 @@ fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> 
     Ok(())
 }
 
-/// The condition was decided in memory. If the disk knows better somebody else wrote to the file: nothing of this
-/// transaction may stand, and memory has to be read again.
+/// The condition was decided in memory. If the disk disagrees, another program wrote to the file. The whole transaction
+/// must fail, and the memory must be read again.
 fn one(changed: usize) -> rusqlite::Result<()> {
     if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
 }

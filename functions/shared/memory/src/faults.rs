@@ -1,4 +1,4 @@
-//! What goes wrong on purpose, so that a test can say when.
+//! Injected faults. A test decides when they happen.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -6,21 +6,21 @@ use domain::ports::PortError;
 
 use super::{Memory, State};
 
-/// How a call of a port goes wrong. The caller cannot tell one from the other.
+/// How a call of a port fails. The caller cannot distinguish the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It was never carried out.
+    /// The call was not carried out.
     NotDone,
-    /// It was carried out, and the answer got lost.
+    /// The call was carried out, and the answer is lost.
     AnswerLost,
 }
 
-/// Made by a test.
+/// The cause of an injected error.
 #[derive(Debug, thiserror::Error)]
 #[error("a fault made by a test: {0:?}")]
 struct OnPurpose(Fault);
 
-/// What is to go wrong.
+/// The faults to inject.
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     next: BTreeMap<&'static str, VecDeque<Fault>>,
@@ -29,27 +29,27 @@ pub(super) struct Faults {
 }
 
 impl Memory {
-    /// The next call of an operation, like `store.commit`, goes wrong. Several faults go one after the other.
+    /// The next call of an operation, such as `store.commit`, fails. Several faults apply in order.
     pub fn fails_next(&self, operation: &'static str, fault: Fault) {
         self.change(|state| state.faults.next.entry(operation).or_default().push_back(fault));
     }
 
-    /// From now on every operation whose name begins so is out of order: `store.` is all of the store.
+    /// From now on, every operation whose name starts with this prefix fails: `store.` means the whole store.
     pub fn is_down(&self, operations: &'static str) {
         self.change(|state| state.faults.down.insert(operations));
     }
 
-    /// What was out of order works again.
+    /// Ends the failure of this prefix.
     pub fn is_up(&self, operations: &'static str) {
         self.change(|state| state.faults.down.remove(operations));
     }
 
-    /// From now on everybody gets and keeps every lease.
+    /// From now on, every caller gets and keeps every lease.
     pub fn break_leases(&self) {
         self.change(|state| state.faults.leases_broken = true);
     }
 
-    /// Carries out an operation, unless it is to go wrong.
+    /// Carries out an operation, unless a fault applies.
     pub(super) fn work<R>(&self, operation: &'static str, work: impl FnOnce(&mut State) -> R) -> Result<R, PortError> {
         self.change(|state| match state.faults.take(operation) {
             Some(fault @ Fault::NotDone) => Err(PortError::unavailable(operation, OnPurpose(fault))),

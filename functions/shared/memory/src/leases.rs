@@ -11,7 +11,7 @@ impl Leases for Memory {
         self.work("leases.acquire", |state| {
             let mut stored = state.leases.get(name).cloned();
             if state.faults.leases_broken {
-                // The term of any holder counts for nothing.
+                // The term of any holder is ignored.
                 stored.iter_mut().for_each(|record| record.expires_at = None);
             }
             let record = acquired(stored.as_ref(), name, owner, now, term_ms)?;

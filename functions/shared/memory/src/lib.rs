@@ -1,7 +1,7 @@
-//! Every port in memory, on a clock that stands still until somebody moves it.
+//! Every port in memory, on a clock that moves only when a caller advances it.
 //!
-//! One lock and one bell: each change rings the bell, and whoever waits looks again. That is slow and easy to be sure
-//! of. It is the yardstick for the other adapters, and the world of the simulation.
+//! The design is one lock and one bell: each change rings the bell, and every waiting caller looks again. That is slow
+//! and simple to verify. This crate is the reference for the other adapters, and the simulation runs on it.
 
 mod faults;
 pub mod faulty;
@@ -41,7 +41,7 @@ struct Inner {
 struct State {
     now: Timestamp,
     random: u64,
-    /// Oldest first, as they were inserted.
+    /// In the order of insertion, oldest first.
     arrivals: Vec<OrderId>,
     orders: BTreeMap<OrderId, (Arc<Order>, Arc<Task>)>,
     submissions: MemoryQueue<Order>,
@@ -57,19 +57,19 @@ struct State {
     published: Vec<CloudEvent>,
     notified: Vec<(String, CloudEvent)>,
     faults: Faults,
-    /// A look has changed something.
+    /// Whether a read has changed the state.
     rings: bool,
 }
 
 impl Default for Memory {
-    /// Nothing stored, at the beginning of time.
+    /// Empty, at the beginning of time.
     fn default() -> Self {
         Self::new(Timestamp::default(), 0)
     }
 }
 
 impl Memory {
-    /// Nothing stored, at a time of day, with the randomness of a seed.
+    /// Empty, at the given time, with randomness from a seed.
     #[must_use]
     pub fn new(now: Timestamp, seed: u64) -> Self {
         let state = State {
@@ -94,7 +94,7 @@ impl Memory {
         Self(Arc::new(Inner { state: Mutex::new(state), bell: Notify::new() }))
     }
 
-    /// Moves the clock on; whoever waited for that goes on.
+    /// Advances the clock and wakes the callers that wait for it.
     pub fn advance(&self, ms: u64) {
         self.change(|state| state.now = state.now.plus_ms(ms));
     }
@@ -104,18 +104,18 @@ impl Memory {
         self.change(|state| state.channels.insert(name.to_owned()));
     }
 
-    /// Takes a reply channel away.
+    /// Removes a reply channel.
     pub fn unregister_channel(&self, name: &str) {
         self.change(|state| state.channels.remove(name));
     }
 
-    /// What was put on the event bus, oldest first.
+    /// The events on the event bus, oldest first.
     #[must_use]
     pub fn published(&self) -> Vec<CloudEvent> {
         self.state().published.clone()
     }
 
-    /// What was sent to reply channels, with the channel's name, oldest first.
+    /// The events sent to reply channels, with the channel's name, oldest first.
     #[must_use]
     pub fn notified(&self) -> Vec<(String, CloudEvent)> {
         self.state().notified.clone()
@@ -125,17 +125,17 @@ impl Memory {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something and rings the bell.
+    /// Changes the state and rings the bell.
     fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
         let result = change(&mut self.state());
         self.0.bell.notify_waiters();
         result
     }
 
-    /// Looks now and after every change until there is something to see.
+    /// Looks now and after every change until `look` returns a result.
     async fn until<R>(&self, mut look: impl FnMut(&mut State) -> Option<R>) -> R {
         loop {
-            // Made before the look, so that a change after the look is heard.
+            // Created before the look, so that a change after the look is noticed.
             let bell = self.0.bell.notified();
             let (found, rings) = {
                 let state = &mut *self.state();

@@ -6,7 +6,7 @@ use domain::time::Timestamp;
 
 use super::Memory;
 
-/// The order names a reply channel that nobody registered.
+/// The order names a reply channel that is not registered.
 #[derive(Debug, thiserror::Error)]
 #[error("no reply channel is registered under the name {0:?}")]
 struct UnknownChannel(String);

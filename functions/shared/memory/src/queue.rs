@@ -9,11 +9,11 @@ use domain::time::Timestamp;
 
 use super::{Memory, State};
 
-/// How long a message that was received is hidden, in milliseconds.
+/// How long a received message is hidden, in milliseconds (visibility time-out).
 pub const VISIBILITY_MS: u64 = 60_000;
 /// Deliveries after which a message becomes a dead letter.
 pub const RECEIVES_MAX: u32 = 10;
-/// Batches of the high priority in a row, after which it is the other's turn.
+/// Batches of the high priority in a row before a batch of the normal priority.
 const HIGH_IN_A_ROW_MAX: u32 = 3;
 
 /// A queue of one kind of message.
@@ -47,14 +47,15 @@ impl<M: Clone> MemoryQueue<M> {
         self.held.insert(self.last_id, Held { body, priority, visible_at, receive_count: 0 });
     }
 
-    /// Takes out what was delivered too often.
+    /// Removes the messages that were delivered too often.
     fn dead(&mut self, now: Timestamp) -> Vec<(u64, Held<M>)> {
         let is_dead = |held: &Held<M>| held.visible_at <= now && held.receive_count >= self.receives_max;
         let dead: Vec<u64> = self.held.iter().filter(|(_, held)| is_dead(held)).map(|(id, _)| *id).collect();
         dead.into_iter().filter_map(|id| Some((id, self.held.remove(&id)?))).collect()
     }
 
-    /// The priority of the next batch: the high one, but not more than three times in a row if the other has something.
+    /// The priority of the next batch. The high priority goes first, but at most three times in a row if the normal
+    /// queue has a message.
     fn next_priority(&self, now: Timestamp) -> Option<Priority> {
         let has = |priority| self.held.values().any(|held| held.priority == priority && held.visible_at <= now);
         match (has(Priority::Normal), has(Priority::High)) {
@@ -146,7 +147,7 @@ impl State {
 
     fn bury<M>(&mut self, queue: SourceQueue, message_id: u64, dead: &Held<M>, text: Text<M>) {
         let body = text(&dead.body).unwrap_or_else(|error| error.to_string());
-        // A message's id is one only on its queue; the dead letter's number makes it one among all dead letters.
+        // A message's id is unique only on its queue. The dead letter's number makes it unique among all dead letters.
         let message_id = format!("{message_id}-{}", self.dead_letters.last_id + 1);
         let (receive_count, at) = (dead.receive_count, self.now);
         let dead_letter = DeadLetter { queue, message_id: message_id.into(), body: body.into(), receive_count, at };
@@ -257,13 +258,13 @@ impl Source<DeadLetter> for DeadLetters {
 }
 
 impl Memory {
-    /// From now on a request of an agent that has none yet takes so many deliveries before it becomes a dead letter. One
-    /// that is parked is delivered again and again.
+    /// From now on, a request becomes a dead letter after this number of deliveries. This applies to agents without a
+    /// queue so far. A parked request is delivered again and again.
     pub fn allow_request_receives(&self, receives_max: u32) {
         self.change(|state| state.request_receives_max = receives_max);
     }
 
-    /// Puts a dead letter with the others that were given up, whatever is in it.
+    /// Adds a dead letter with any body.
     pub fn leave_dead_letter(&self, queue: SourceQueue, body: &str) {
         self.change(|state| {
             let message_id = format!("left-{}", state.dead_letters.last_id + 1).into();
@@ -274,7 +275,7 @@ impl Memory {
         });
     }
 
-    /// When the next message can be received, if any is left on any queue; dead letters count as well.
+    /// The earliest time at which a message can be received from any queue, including the dead letters.
     #[must_use]
     pub fn next_message_at(&self) -> Option<Timestamp> {
         let state = self.state();

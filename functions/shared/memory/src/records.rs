@@ -8,7 +8,7 @@ use domain::time::Timestamp;
 
 use super::{Memory, State};
 
-/// A record as it is stored: its JSON, and what conditions need.
+/// A stored record: its JSON, and the data for conditions.
 pub(super) struct Stored {
     version: u64,
     expires_at: Option<Timestamp>,
@@ -68,7 +68,7 @@ impl DeadLetterRecords for Memory {
         self.work("letters.record", |state| {
             state.dead_letter_records.retain(|record| record.message_id != settled.message_id);
             state.dead_letter_records.insert(0, settled);
-            // Stable: of those settled at the same time the last written stays first.
+            // The sort is stable: of records settled at the same time, the last written stays first.
             state.dead_letter_records.sort_by_key(|record| std::cmp::Reverse(record.settled_at));
             state.dead_letter_records.truncate(DEAD_LETTERS_KEPT);
         })

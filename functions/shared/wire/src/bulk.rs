@@ -1,4 +1,4 @@
-//! Bulk jobs: the plan that an operator posts, and the job that comes of it.
+//! Bulk jobs: the plan that an operator posts, and the resulting job.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub struct Plan<'a> {
     pub by: Cow<'a, str>,
     /// The operator's reason.
     pub reason: Cow<'a, str>,
-    /// The orders that are meant.
+    /// The selected orders.
     pub selector: Selector<'a>,
     /// Number of orders that go first.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ impl Plan<'_> {
         ["By", "Reason", "Selector", "Canary", "CanaryTimeoutMs", "RatePerSecond", "StopAtFailedPercent"];
 }
 
-/// The orders in `Error` that a job is about. A member that is missing does not matter.
+/// The orders in `Error` that a job covers. A missing member matches every order.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Selector<'a> {
@@ -50,10 +50,10 @@ pub struct Selector<'a> {
     /// Step of the order's reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Cow<'a, str>>,
-    /// The order came into `Error` at this time or later.
+    /// The order entered `Error` at this time or later.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_since: Option<Timestamp>,
-    /// The order came into `Error` at this time or earlier.
+    /// The order entered `Error` at this time or earlier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failed_until: Option<Timestamp>,
 }
@@ -70,7 +70,7 @@ pub struct Job<'a> {
     /// The job's id.
     #[serde(rename = "JobID")]
     pub id: Cow<'a, str>,
-    /// Increases with every change; it is the `ETag`, too.
+    /// Increases with every change. It is also the `ETag`.
     pub version: u64,
     /// State of the job.
     pub state: OpenEnum<JobState>,
@@ -81,7 +81,7 @@ pub struct Job<'a> {
     pub by: Cow<'a, str>,
     /// The operator's reason.
     pub reason: Cow<'a, str>,
-    /// The orders that are meant.
+    /// The selected orders.
     #[serde(default)]
     pub selector: Selector<'a>,
     /// Number of orders that go first.
@@ -103,13 +103,13 @@ pub struct Job<'a> {
     pub started_by: Option<Cow<'a, str>>,
     /// When it was planned.
     pub planned_at: Timestamp,
-    /// When it came into its state.
+    /// When it entered its state.
     #[serde(default)]
     pub since: Timestamp,
     /// Outcomes so far.
     #[serde(default)]
     pub tally: Tally,
-    /// Number of orders that were resubmitted and are not settled.
+    /// Number of orders that were resubmitted and are not settled yet.
     #[serde(default)]
     pub under_way: usize,
     /// Number of orders that were found and wait for their turn.
@@ -120,11 +120,11 @@ pub struct Job<'a> {
 /// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobState {
-    /// Counted; waits for its start.
+    /// Counted. The job waits for its start.
     Planned,
-    /// The canaries are under way.
+    /// The canaries are in flight.
     Canary,
-    /// The other orders follow.
+    /// The other orders are in flight.
     Running,
     /// Every order is settled.
     Done,
@@ -163,7 +163,7 @@ pub struct DryRun<'a> {
     pub matching: u64,
     /// Whether all orders in `Error` were examined.
     pub complete: bool,
-    /// The same for people.
+    /// The result in words.
     #[serde(default)]
     pub message: Cow<'a, str>,
 }
@@ -174,14 +174,14 @@ pub struct DryRun<'a> {
 pub struct Tally {
     /// Orders that were resubmitted.
     pub begun: u64,
-    /// Orders that ended well after it.
+    /// Orders that were processed after it.
     pub recovered: u64,
     /// Orders that failed again, or were not settled in time.
     pub failed_again: u64,
     /// Those of `failed_again` that were not settled in time.
     #[serde(skip_serializing_if = "is_zero")]
     pub late: u64,
-    /// Orders that changed by other means before their turn came.
+    /// Orders that changed in another way before their turn.
     pub passed_over: u64,
 }
 

@@ -1,13 +1,12 @@
-//! The shapes of the API's JSON: the answers that it gives and the bodies that it takes. Each shape stands here once.
+//! The shapes of the API's JSON: its answers and its request bodies. Each shape is defined here once.
 //!
-//! The API writes the answers and the clients read them with the same type. Texts are borrowed where they are written, so
-//! that an answer copies nothing of an order, and owned where they are read: `Task<'a>` is written, `Task<'static>` is
-//! read.
+//! The API writes the answers, and the clients read them with the same type. The API borrows texts, so an answer copies
+//! no text of an order. The clients own texts: the API writes `Task<'a>`, and a client reads `Task<'static>`.
 //!
-//! Client and server may be of different versions. Reading therefore ignores unknown members, gives a default to members
-//! that a command can do without, and keeps an unknown word as it is ([`OpenEnum`]).
+//! Client and server may have different versions. A reader therefore ignores unknown members and gives optional members
+//! a default. It keeps an unknown word as it is ([`OpenEnum`]).
 //!
-//! What must never be here: a rule about orders, or a decision about what a caller may see. `wire` depends on `domain`
+//! What must never be here: a rule about orders, or a decision about a caller's access. `wire` depends on `domain`
 //! alone.
 
 mod bulk;

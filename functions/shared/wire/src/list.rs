@@ -1,4 +1,4 @@
-//! What an operator can list besides orders and jobs: services, leases, workflows and dead letters; and the health check.
+//! The other lists for operators: services, leases, workflows and dead letters. The health check is here, too.
 
 use std::borrow::Cow;
 
@@ -46,10 +46,10 @@ pub struct Service<'a> {
     /// Number of failures since the last success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures_in_a_row: Option<u32>,
-    /// What its failing means for orders, in words; missing while requests go through.
+    /// The effect of its failure on orders, in words. Missing while requests go through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Cow<'a, str>>,
-    /// What an operator does about it.
+    /// The operator's remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<Cow<'a, str>>,
 }
@@ -74,7 +74,7 @@ pub struct Lease<'a> {
     /// Increases with every new owner.
     #[serde(default)]
     pub epoch: u64,
-    /// When it expires; missing once it was released.
+    /// When it expires. Missing once it was released.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Timestamp>,
     /// When the owner last renewed it.
@@ -104,7 +104,7 @@ pub struct Workflow<'a> {
     pub name: Cow<'a, str>,
     /// Its version.
     pub version: u32,
-    /// Whether new orders go through this one.
+    /// Whether new orders use this version.
     #[serde(default)]
     pub current: bool,
     /// Priority of orders that have none of their own.
@@ -129,13 +129,13 @@ pub struct WorkflowStep<'a> {
     /// Time that an attempt has, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub complete_within_ms: Option<u64>,
-    /// Failures at which the step is given up.
+    /// Failures after which the step is given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u32>,
-    /// What happens when the agent rejects it.
+    /// The policy if the agent rejects the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_rejected: Option<Cow<'a, str>>,
-    /// What happens when it is given up.
+    /// The policy if the step is given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exhausted: Option<Cow<'a, str>>,
     /// Time after which a deferred step is given up, in milliseconds.
@@ -149,7 +149,7 @@ pub struct WorkflowStep<'a> {
 pub struct DeadLetterList<Item> {
     /// The last settled first.
     pub dead_letters: Vec<Item>,
-    /// Where the next page begins; missing on the last page.
+    /// The start of the next page. Missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
 }
@@ -161,10 +161,10 @@ pub struct DeadLetter<'a> {
     /// Id of the message.
     #[serde(rename = "MessageID")]
     pub message_id: Cow<'a, str>,
-    /// The queue that gave it up: `Submission`, `Scheduler` or `Agent`. Missing where it is not known.
+    /// The queue that gave it up: `Submission`, `Scheduler` or `Agent`. Missing if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Cow<'a, str>>,
-    /// The agent, where the queue is one of an agent.
+    /// The agent, if the queue belongs to an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<Cow<'a, str>>,
     /// The order that the message was about.
@@ -180,9 +180,9 @@ pub struct DeadLetter<'a> {
     /// Its outcome.
     #[serde(rename = "Fate")]
     pub outcome: Cow<'a, str>,
-    /// The same for people.
+    /// The outcome in words.
     pub message: Cow<'a, str>,
-    /// Size of the kept body of an unreadable message. The body itself may hold anything and is not shown.
+    /// Size of the stored body of an unreadable message. The body may contain any data and is not shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body_bytes: Option<usize>,
 }

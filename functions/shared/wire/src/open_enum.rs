@@ -1,4 +1,4 @@
-//! Words of a list that may grow.
+//! Words from a list that may grow.
 
 use std::fmt;
 
@@ -6,11 +6,10 @@ use serde::de::value::{Error, StrDeserializer};
 use serde::de::{DeserializeOwned, IntoDeserializer};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A word that this program knows, or another one that a newer server sends. An unknown word is no reason to refuse the
-/// whole answer.
+/// A known word, or an unknown word from a newer server. An unknown word does not invalidate the whole answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum OpenEnum<T> {
-    /// The word has a meaning here.
+    /// The word is known.
     Known(T),
     /// The word as it was sent.
     Unknown(Box<str>),

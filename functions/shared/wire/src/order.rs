@@ -1,4 +1,4 @@
-//! Orders: an order's state, its document, and the commands that operators give.
+//! Orders: an order's state, its document, and the operators' commands.
 
 use std::borrow::Cow;
 
@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::OpenEnum;
 
-/// `GET /orders/{id}`, the answer to `POST /orders` once the order is settled, and an entry of [`OrderList`]: the state of
-/// an order and of its steps.
+/// The state of an order and of its steps: `GET /orders/{id}`, and an entry of [`OrderList`]. It is also the answer to
+/// `POST /orders` once the order is settled.
 ///
-/// `History` is read into a list. The API writes it from the task, without a list of its own.
+/// A reader gets `History` as a list. The API writes it from the task, without a list of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// The order's id.
     #[serde(rename = "OrderID")]
     pub order_id: OrderId,
-    /// Increases with every change; it is the `ETag`, too.
+    /// Increases with every change. It is also the `ETag`.
     pub version: u64,
     /// Name of the workflow.
     #[serde(default)]
@@ -37,28 +37,28 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// In the order of the workflow.
     #[serde(default)]
     pub steps: Vec<Step<'a>>,
-    /// Which index the task is in: the supervisor's or the operator's.
+    /// The index of the task: the supervisor's or the operator's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<OpenEnum<Watch>>,
-    /// When the supervisor looks, or since when the operator is needed. Epoch milliseconds, since it is a key.
+    /// When the supervisor looks, or since when the order waits for an operator. Epoch milliseconds, since it is a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch_at: Option<i64>,
-    /// The queue that its messages take.
+    /// The priority of its messages.
     #[serde(default)]
     pub priority: OpenEnum<Priority>,
     /// The pause that keeps new steps from starting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause<'a>>,
-    /// When the order was accepted. Missing once only the order itself knows it.
+    /// When the order was accepted. Missing if only the order document has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_at: Option<Timestamp>,
     /// When the task last changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated_at: Option<Timestamp>,
-    /// The commands that are allowed now: last segments of paths of the API. Missing in answers of earlier versions.
+    /// The commands that are allowed now, as last path segments of the API. Missing in answers of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actions: Option<Vec<Cow<'a, str>>>,
-    /// What the order waits for and what an operator can do about it. Missing in answers of earlier versions.
+    /// The order's wait and the operator's remedy. Missing in answers of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub situation: Option<Situation<'a>>,
     /// The last changes, oldest first. Missing in lists.
@@ -72,9 +72,9 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
 pub struct Reason<'a> {
     /// One of the codes of [`domain::task::reason`].
     pub code: Cow<'a, str>,
-    /// The same for people.
+    /// The reason in words.
     pub message: Cow<'a, str>,
-    /// The step at which it began.
+    /// The step that caused it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Cow<'a, str>>,
     /// Why the order was being compensated when its compensation failed.
@@ -92,11 +92,11 @@ pub struct Step<'a> {
     pub agent: Cow<'a, str>,
     /// State of the step in its present direction.
     pub process_state: OpenEnum<StepState>,
-    /// The scheduler instance that claimed it; null while it is not claimed.
+    /// The scheduler instance that claimed it. Null while it is not claimed.
     pub locked_by: Option<Cow<'a, str>>,
-    /// The time by which the attempt must be done; null while there is no attempt.
+    /// The time by which the attempt must be done. Null while there is no attempt.
     pub complete_by: Option<Timestamp>,
-    /// Attempts that failed since the step last started afresh.
+    /// Attempts that failed since the step's last fresh start.
     #[serde(default)]
     pub failure_count: u32,
     /// Number of the attempt, counted over the whole life of the order.
@@ -110,7 +110,7 @@ pub struct Step<'a> {
     /// The next attempt does not begin before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// What the agent answered, without its redacted values. Missing in lists.
+    /// The agent's output, without its redacted values. Missing in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Cow<'a, Json>>,
     /// The last failure, in either direction.
@@ -119,7 +119,7 @@ pub struct Step<'a> {
     /// When the present direction was first claimed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
-    /// When the present direction was done or given up.
+    /// When the present direction was completed or given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
 }
@@ -128,9 +128,9 @@ pub struct Step<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct StepError<'a> {
-    /// The code that the agent or the scheduler gave it.
+    /// The code from the agent or the scheduler.
     pub code: Cow<'a, str>,
-    /// The same for people.
+    /// The failure in words.
     pub message: Cow<'a, str>,
     /// The attempt that failed.
     pub attempt: u32,
@@ -154,16 +154,16 @@ pub struct Pause<'a> {
     pub version: u64,
 }
 
-/// How an order stands, in words.
+/// The situation of an order, in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Situation<'a> {
-    /// In one sentence.
+    /// One sentence.
     pub head: Cow<'a, str>,
     /// Reasons and details.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Cow<'a, str>>,
-    /// What an operator does about it; missing once the order is finished.
+    /// The operator's remedy. Missing once the order is finished.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<Cow<'a, str>>,
     /// Whether the order waits.
@@ -181,19 +181,19 @@ pub struct Transition<'a> {
     pub who: Cow<'a, str>,
     /// The change, in a few words.
     pub what: Cow<'a, str>,
-    /// The reason, where one was given.
+    /// The reason, if one was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Cow<'a, str>>,
-    /// The name of the change, one of those of [`domain::task::What::kind`]. Missing in answers of earlier versions.
+    /// The name of the change, as in [`domain::task::What::kind`]. Missing in answers of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<Cow<'a, str>>,
-    /// The step that it is about.
+    /// The step of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<Cow<'a, str>>,
     /// The direction of that step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<OpenEnum<Direction>>,
-    /// The attempt that it is about.
+    /// The attempt of the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// The state that the order entered.
@@ -210,7 +210,7 @@ pub struct Transition<'a> {
 pub struct OrderList<Item> {
     /// The newest first.
     pub orders: Vec<Item>,
-    /// Where the next page begins; missing on the last page.
+    /// The start of the next page. Missing on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// Of a search: the number of orders that were examined for this page.
@@ -241,15 +241,15 @@ pub struct Order<'a> {
     pub order_id: OrderId,
     /// When it was accepted.
     pub submitted_at: Timestamp,
-    /// The caller that posted it.
+    /// The caller that posted the order.
     pub submitter: Cow<'a, str>,
-    /// The caller's own name for it.
+    /// The caller's own name for the order.
     #[serde(rename = "CorrelationID", skip_serializing_if = "Option::is_none")]
     pub correlation_id: Option<Cow<'a, str>>,
-    /// The channel that gets its status messages.
+    /// The channel for its status messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reply_channel: Option<Cow<'a, str>>,
-    /// The priority, where the order has one of its own.
+    /// The priority, if the order names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<OpenEnum<Priority>>,
     /// The body.
@@ -285,7 +285,7 @@ pub struct Queued {
 }
 
 impl<History> Task<'_, History> {
-    /// Whether nothing changes any more unless an operator acts. An unknown state is not settled.
+    /// Whether the order changes only after an operator's command. An unknown state is not settled.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.process_state.known().is_some_and(ProcessState::is_settled)
@@ -293,7 +293,7 @@ impl<History> Task<'_, History> {
 }
 
 impl<'a> Task<'a> {
-    /// The last changes, oldest first; none in lists.
+    /// The last changes, oldest first. Empty in lists.
     #[must_use]
     pub fn history(&self) -> &[Transition<'a>] {
         self.history.as_deref().unwrap_or_default()
@@ -301,7 +301,7 @@ impl<'a> Task<'a> {
 }
 
 impl Transition<'_> {
-    /// The name of the change. An API of an earlier version tells it by its words alone.
+    /// The name of the change. An API of an earlier version sends only its words.
     #[must_use]
     pub fn name(&self) -> &str {
         self.kind.as_deref().unwrap_or_else(|| What::read(&self.what, self.why.as_deref(), &[]).kind())
@@ -309,7 +309,7 @@ impl Transition<'_> {
 }
 
 impl Step<'_> {
-    /// Duration of its present direction in milliseconds; nothing before it is finished.
+    /// Duration of its present direction in milliseconds. `None` before it is finished.
     #[must_use]
     pub fn took_ms(&self) -> Option<u64> {
         Some(self.started_at?.ms_until(self.finished_at?))

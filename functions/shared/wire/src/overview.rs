@@ -1,4 +1,4 @@
-//! `GET /overview`: the state of the whole in one answer.
+//! `GET /overview`: the state of the whole system in one answer.
 
 use std::borrow::Cow;
 
@@ -54,7 +54,7 @@ pub struct Count {
 pub struct Minute {
     /// Its beginning.
     pub at: Timestamp,
-    /// All of them; each is one of the others, too.
+    /// All orders of the minute. Each one is also counted by its state.
     pub accepted: u32,
     /// In `Processed`.
     pub processed: u32,
@@ -80,22 +80,22 @@ pub struct Failure<'a> {
     /// Whether there may be more.
     #[serde(default)]
     pub at_least: bool,
-    /// When the first of them came into `Error`.
+    /// When the first of them entered `Error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_at: Option<Timestamp>,
-    /// When the last of them came into `Error`.
+    /// When the last of them entered `Error`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub newest_at: Option<Timestamp>,
-    /// Last error of that step in the last of them.
+    /// The last error of that step in the newest of these orders.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<StepError<'a>>,
-    /// The last few of them.
+    /// The newest of these orders.
     #[serde(rename = "OrderIDs", default)]
     pub order_ids: Vec<OrderId>,
-    /// What the code means.
+    /// The meaning of the code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Cow<'a, str>>,
-    /// What an operator does about it.
+    /// The operator's remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<Cow<'a, str>>,
 }

@@ -1,4 +1,4 @@
-//! The answer to a request that was not done.
+//! The answer to a refused or failed request.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub struct Problem<'a> {
     pub status: u16,
     /// The problem in words.
     pub detail: Cow<'a, str>,
-    /// Path of the order or job that it is about.
+    /// Path of the order or job of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<Cow<'a, str>>,
     /// The member, header or parameter at fault.

@@ -1,5 +1,5 @@
-//! The shapes are those of the contract: every answer that `infra/contracts/openapi.json` shows is read and written again
-//! as it was, and each shape has the members that its schema has, and no others.
+//! The shapes match the contract. A test reads and writes every answer in `infra/contracts/openapi.json` and finds it
+//! unchanged. Another test compares the members of each shape with its schema.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ impl Shape {
         Self { members: members::<T>(), again: |value| serde_json::to_value(T::deserialize(value)?) }
     }
 
-    /// The shape of a schema of the contract; nothing for schemas that are words or documents.
+    /// The shape of a schema of the contract. `None` for schemas of words or documents.
     fn named(schema: &str) -> Option<Self> {
         Some(match schema {
             "Accepted" => Self::of::<Accepted>(),
@@ -72,7 +72,7 @@ impl Shape {
     }
 }
 
-/// The members that a struct asks its deserializer for.
+/// The members that a struct requests from its deserializer.
 fn members<T: DeserializeOwned>() -> &'static [&'static str] {
     struct Asked<'a>(&'a mut &'static [&'static str]);
 
@@ -111,7 +111,7 @@ fn each_shape_has_the_members_of_its_schema() {
         let Some(shape) = Shape::named(name) else { continue };
         let mut expected: BTreeSet<&str> =
             schema["properties"].as_object().unwrap().keys().map(|name| &**name).collect();
-        // What is listed leaves out what grows.
+        // A list leaves out members of unbounded size.
         match &**name {
             "ListedTask" => assert!(expected.insert("History")),
             "ListedStep" => assert!(expected.insert("Output")),
@@ -170,7 +170,7 @@ fn every_answer_that_the_contract_shows_is_read_and_written_again_as_it_was() {
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
 
-/// An order as a newer server may send it: with members and words that this version does not know.
+/// An order from a newer server: with members and words that this version does not know.
 #[test]
 fn an_answer_of_a_newer_server_is_read() {
     let text = r#"{

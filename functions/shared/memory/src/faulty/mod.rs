@@ -1,4 +1,4 @@
-//! The ports in memory, with faults where a test wants them, and a record of what went through.
+//! The ports in memory, with injected faults and a record of all writes and sends.
 
 mod ports;
 mod record;
@@ -18,22 +18,24 @@ use crate::Memory;
 
 pub use record::Record;
 
-/// What goes wrong with one call of a port.
+/// A fault of one call of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails, and nothing has happened.
+    /// The call fails, and it has no effect.
     Fails,
-    /// It happens, and the answer is lost.
+    /// The call takes effect, and the answer is lost.
     AnswerLost,
-    /// It happens, the client of the infrastructure hears nothing, tries again by itself, and gives the second answer.
+    /// The call takes effect, but the infrastructure's client gets no answer. The client retries by itself and returns
+    /// the second answer.
     TriedTwice,
-    /// A conditional write is lost, whoever may have won it. A call that has no condition happens as ever.
+    /// A conditional write is lost, whether or not another writer won. A call without a condition takes effect as
+    /// usual.
     Conflicts,
-    /// The caller dies at this call, before anything has happened: the call never comes back.
+    /// The caller dies at this call, before it takes effect: the call never returns.
     DiesBefore,
-    /// The caller dies at this call, after it has happened: the call never comes back.
+    /// The caller dies at this call, after it took effect: the call never returns.
     DiesAfter,
-    /// It waits for [`Faulty::release`], and happens then.
+    /// The call waits for [`Faulty::release`], and takes effect then.
     Waits,
 }
 
@@ -41,7 +43,7 @@ pub enum Fault {
 #[derive(Clone)]
 pub struct Faulty {
     memory: Memory,
-    /// How far this instance's clock is ahead, in milliseconds.
+    /// The lead of this instance's clock, in milliseconds.
     ahead_ms: i64,
     shared: Arc<Shared>,
 }
@@ -55,14 +57,14 @@ struct Shared {
     released: Notify,
     died: AtomicBool,
     sleepers: Mutex<Sleepers>,
-    /// What the index showed when it stopped to follow.
+    /// The content of the index when it was frozen.
     old_index: Mutex<Option<BTreeMap<u8, Vec<Due>>>>,
 }
 
 #[derive(Default)]
 struct Faults {
     of_operations: VecDeque<(&'static str, Fault)>,
-    /// So many calls from now, whichever it is.
+    /// The fault after this number of further calls, for any operation.
     after_calls: Option<(usize, Fault)>,
 }
 
@@ -73,62 +75,62 @@ struct Sleepers {
 }
 
 impl Faulty {
-    /// The same ports, with no faults as yet.
+    /// The same ports, without faults so far.
     #[must_use]
     pub fn new(memory: Memory) -> Self {
         Self { memory, ahead_ms: 0, shared: Arc::default() }
     }
 
-    /// The same ports as an instance sees them whose clock is ahead, or behind where this is negative.
+    /// The same ports for an instance with a fast clock, or a slow one if `ahead_ms` is negative.
     #[must_use]
     pub fn with_clock_ahead_ms(&self, ahead_ms: i64) -> Self {
         Self { ahead_ms, ..self.clone() }
     }
 
-    /// The next call of this operation, such as `store.commit`, goes wrong. Of several faults for one operation the first
-    /// named comes first.
+    /// The next call of this operation, such as `store.commit`, fails. Several faults for one operation apply in the
+    /// order in which they were added.
     pub fn next(&self, operation: &'static str, fault: Fault) {
         lock(&self.shared.faults).of_operations.push_back((operation, fault));
     }
 
-    /// The call after so many others goes wrong, whichever operation it is.
+    /// The call after this number of other calls fails, for any operation.
     pub fn after_calls(&self, calls: usize, fault: Fault) {
         lock(&self.shared.faults).after_calls = Some((calls, fault));
     }
 
-    /// Whether no fault is left that was asked for; forgets it otherwise.
+    /// Whether every injected fault was used. Clears the unused faults.
     pub fn has_struck(&self) -> bool {
         let left = std::mem::take(&mut *lock(&self.shared.faults));
         left.after_calls.is_none() && left.of_operations.is_empty()
     }
 
-    /// Lets the call go on that waits.
+    /// Releases the waiting call.
     pub fn release(&self) {
         self.shared.released.notify_one();
     }
 
-    /// Every call of a port that can fail, in the order in which they began, whatever became of it.
+    /// Every call of a port that can fail, in the order of their starts, with any outcome.
     #[must_use]
     pub fn calls(&self) -> Vec<&'static str> {
         lock(&self.shared.calls).clone()
     }
 
-    /// What has happened that can be seen from outside, in its order: writes and sends.
+    /// The externally visible effects, in order: writes and sends.
     #[must_use]
     pub fn done(&self) -> Vec<&'static str> {
         lock(&self.shared.done).clone()
     }
 
-    /// All that was written and sent so far.
+    /// All writes and sends so far.
     #[must_use]
     pub fn record(&self) -> Record {
         lock(&self.shared.record).clone()
     }
 
-    /// From now on the index `watch` shows what it shows now.
+    /// From now on, the index `watch` shows its present content.
     ///
     /// # Panics
-    /// When the store is out of order.
+    /// If the store fails.
     pub fn index_stands_still(&self) {
         let end_of_time = Timestamp::from_epoch_ms(i64::MAX);
         let shard = |shard| {
@@ -138,23 +140,23 @@ impl Faulty {
         *lock(&self.shared.old_index) = Some((0..SHARDS).map(shard).collect());
     }
 
-    /// The index follows again.
+    /// The index follows the store again.
     pub fn index_follows(&self) {
         *lock(&self.shared.old_index) = None;
     }
 
-    /// Whether a caller died since this was asked last.
+    /// Whether a caller died since the last call of this function.
     pub fn has_died(&self) -> bool {
         self.shared.died.swap(false, Ordering::Relaxed)
     }
 
-    /// When the next of those wakes up who sleep.
+    /// The earliest time at which a sleeper wakes up.
     #[must_use]
     pub fn next_to_wake(&self, now: Timestamp) -> Option<Timestamp> {
         lock(&self.shared.sleepers).until.values().filter(|&&until| until > now).min().copied()
     }
 
-    /// A call that changes what can be seen from outside.
+    /// A call with an externally visible effect.
     async fn through<T, Call>(&self, operation: &'static str, call: impl Fn() -> Call + Sync) -> Result<T, PortError>
     where
         Call: Future<Output = Result<T, PortError>> + Send,
@@ -162,7 +164,7 @@ impl Faulty {
         self.struck(self.fault(operation), operation, self.noted(operation, &call)).await
     }
 
-    /// A call that reads, or that changes what only its callers see.
+    /// A call that reads, or that changes only its caller's view.
     async fn silently_through<T, Call>(
         &self,
         operation: &'static str,
@@ -174,8 +176,8 @@ impl Faulty {
         self.struck(self.fault(operation), operation, call).await
     }
 
-    /// A call with a condition, which answers `lost` where that does not hold. Where it can be seen from outside, `call`
-    /// is [`Faulty::noted`].
+    /// A call with a condition. It returns `lost` if the condition does not hold. For an externally visible effect,
+    /// `call` is [`Faulty::noted`].
     async fn conditionally_through<T, Call>(
         &self,
         operation: &'static str,
@@ -191,7 +193,7 @@ impl Faulty {
         }
     }
 
-    /// A call that is written down as done each time that it happens.
+    /// A call that is recorded each time it takes effect.
     fn noted<'a, T, Call>(
         &'a self,
         operation: &'static str,

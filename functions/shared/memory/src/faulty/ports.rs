@@ -38,7 +38,7 @@ impl Store for Faulty {
         let call = || async {
             let commit = self.memory.commit(before, after.clone()).await?;
             let record = &mut lock(&self.shared.record).tasks;
-            // The repeat of a write is no second one.
+            // A repeated write is not a second write.
             if commit == Commit::Committed && !record.contains(&after) {
                 record.push(after.clone());
             }
@@ -60,7 +60,7 @@ impl Store for Faulty {
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        // Its own error is one of the caller's; what the infrastructure says goes the way of all others.
+        // A `ListError` is the caller's error. Errors of the infrastructure take the common path.
         self.silently_through("store.list", || async {
             match Store::list(&self.memory, state, after, limit).await {
                 Ok(page) => Ok(Ok(page)),
@@ -188,7 +188,7 @@ impl Environment for Faulty {
     }
 }
 
-/// Somebody who sleeps, until they are dropped.
+/// A sleeper, until it is dropped.
 struct Sleeper<'a> {
     shared: &'a Shared,
     id: u64,
