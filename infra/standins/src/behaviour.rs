@@ -1,13 +1,13 @@
-//! How a stand-in is told to behave: by the member `StandIn` of the order's document.
+//! The behaviour of a stand-in, from the member `StandIn` of the order's document.
 
 use serde::Deserialize;
 
 use crate::service::{Operation, Service};
 
-/// The longest that a stand-in takes for an answer, in milliseconds.
+/// The maximum delay of a stand-in's answer, in milliseconds.
 const SLOW_MS_MAX: u64 = 60_000;
 
-/// What the stand-ins read of a call's body `{OrderID, Order, Outputs}`.
+/// The members of a call's body `{OrderID, Order, Outputs}` that the stand-ins read.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct CallBody {
@@ -21,7 +21,7 @@ struct Document {
     stand_in: Told,
 }
 
-/// The member `StandIn`. A word that it does not know is refused: a typing error should not look like a good service.
+/// The member `StandIn`. An unknown word is refused, so that a typing error does not look like a good service.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Told {
@@ -43,31 +43,31 @@ struct BothWays {
     undo: Behaviour,
 }
 
-/// How to behave with one call.
+/// The behaviour for one call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "PascalCase", deny_unknown_fields)]
 pub struct Behaviour {
-    /// Calls with the same key that are answered 503 first.
+    /// The number of calls with the same key that are answered 503 first.
     pub flaky: u64,
-    /// Wait before the answer, in milliseconds.
+    /// The delay of the answer, in milliseconds.
     pub slow_ms: u64,
-    /// Calls with the same key that are carried out and not answered, after the flaky ones.
+    /// The number of calls with the same key that are carried out without an answer, after the flaky ones.
     pub lose_answers: u64,
     /// Every call is answered 503.
     pub down: bool,
-    /// Calls with the same key are answered 503 until so long after the first, in milliseconds.
+    /// How long calls with the same key are answered 503 after the first call, in milliseconds.
     pub down_ms: u64,
-    /// The code with which the call is refused for good.
+    /// The code of a permanent refusal.
     pub decline: Option<String>,
-    /// The idempotency key is not looked at: every call that is carried out is carried out anew.
+    /// The idempotency key is ignored: every call has a new effect.
     pub forget_keys: bool,
 }
 
 impl Behaviour {
-    /// What the body of a call tells a service.
+    /// Reads the behaviour for a service from the body of a call.
     ///
     /// # Errors
-    /// The decoder's, where the body is no call or `StandIn` says what no stand-in understands.
+    /// The decoder's error, if the body is no call or `StandIn` is invalid.
     pub fn told(body: &[u8], service: Service, operation: Operation) -> Result<Self, serde_json::Error> {
         let Told { inventory, payment, shipping } = serde_json::from_slice::<CallBody>(body)?.order.stand_in;
         let told = match service {

@@ -9,16 +9,16 @@ use crate::behaviour::Behaviour;
 use crate::entry::{Verdict, forward_key};
 use crate::service::{Operation, Service};
 
-/// Longest body that is looked at, in bytes: a call holds a document and the outputs of its steps, with room for what JSON
-/// puts around them.
+/// The maximum size of a body, in bytes. A call holds a document and the outputs of its steps, with room for the JSON
+/// around them.
 pub const CALL_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a request asks for.
+/// A decoded request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<'a> {
     /// Its `Idempotency-Key`.
     pub key: &'a str,
-    /// What its order says about this service.
+    /// The behaviour that its order sets for this service.
     pub behaviour: Behaviour,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Call<'a> {
     /// Reads a request to one operation of a service.
     ///
     /// # Errors
-    /// The answer to a request that is no call.
+    /// The answer to an invalid request.
     pub fn read(
         request: &'a Request<Bytes>,
         service: Service,
@@ -46,7 +46,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The answer to a call with this key; nothing where the caller is not to be told.
+/// The answer to a call with this key. `None` if the answer is lost.
 #[must_use]
 pub fn answer_to(verdict: Verdict, service: Service, operation: Operation, key: &str) -> Option<Response<Bytes>> {
     Some(match verdict {

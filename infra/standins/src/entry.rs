@@ -1,56 +1,56 @@
-//! What a service remembers of one key, and what it therefore does with a call. Pure: the time comes in as an argument.
+//! A service's state for one key, and its verdict on a call. Pure: the time comes in as an argument.
 
 use crate::behaviour::Behaviour;
 use crate::service::Operation;
 
-/// How an undo's key ends; what stands before is the key of what it undoes (rule 4).
+/// The suffix of an undo's key. The rest is the key of the forward call (rule 4).
 pub const UNDO_SUFFIX: &str = "/undo";
 
-/// What happened under one idempotency key. A call and its undo share one entry.
+/// The calls under one idempotency key. A call and its undo share one entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The call.
+    /// The forward call.
     pub forward: Side,
     /// Its undo.
     pub undo: Side,
-    /// After this no forward call is carried out any more, whether or not there was anything to undo.
+    /// Whether the undo was called. Then no forward call is carried out, even if the undo had no effect.
     pub closed: bool,
 }
 
-/// What happened in one direction.
+/// The calls in one direction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Side {
-    /// How often it was asked for.
+    /// The number of calls.
     pub calls: u64,
-    /// How often it was carried out; more than 1 only at a service that does not honour its keys.
+    /// The number of effects. It exceeds 1 only at a service that ignores its keys.
     pub effects: u64,
-    /// When it was asked for first, in milliseconds.
+    /// The time of the first call, in milliseconds.
     pub first_call_ms: u64,
 }
 
-/// What to answer.
+/// The answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Done, now or before.
     Done {
-        /// Whether an undo had anything to take back; always true for a forward call.
+        /// Whether an undo had an effect to compensate. Always true for a forward call.
         was_done: bool,
-        /// Which effect of its kind for this key the answer is about, from 1. Only a service that does not recognise its
-        /// keys comes beyond 1.
+        /// The number of this effect among the effects of its kind for this key, from 1. It exceeds 1 only at a service
+        /// that ignores its keys.
         time: u64,
     },
-    /// Done, and nobody will be told.
+    /// Done, and the answer is lost.
     Lost,
-    /// Not now.
+    /// Temporarily unavailable.
     Unavailable,
-    /// No, for good, with this code.
+    /// Refused permanently, with this code.
     Declined(String),
-    /// No, for good: it was undone before.
+    /// Refused permanently: it was compensated before.
     AlreadyUndone,
 }
 
 impl Entry {
-    /// Takes one call at `now_ms` of any clock that does not go back.
+    /// Handles one call at `now_ms`. The clock may be any that does not go back.
     pub fn call(&mut self, operation: Operation, behaviour: &Behaviour, now_ms: u64) -> Verdict {
         let side = match operation {
             Operation::Forward => &mut self.forward,
@@ -89,7 +89,7 @@ impl Entry {
         }
     }
 
-    /// How often anything was carried out.
+    /// The number of effects in both directions.
     #[must_use]
     pub const fn effects(&self) -> u64 {
         self.forward.effects + self.undo.effects
@@ -97,7 +97,7 @@ impl Entry {
 }
 
 impl Side {
-    /// Carries it out: the first time only, unless the service does not recognise that it was.
+    /// Carries out the call: only the first time, unless the service ignores its keys.
     const fn take_effect(&mut self, forgets: bool) {
         if forgets || self.effects == 0 {
             self.effects += 1;
@@ -105,7 +105,7 @@ impl Side {
     }
 }
 
-/// The key of the forward call that a key belongs to.
+/// The forward call's key for any key.
 #[must_use]
 pub fn forward_key(key: &str) -> &str {
     key.strip_suffix(UNDO_SUFFIX).unwrap_or(key)

@@ -1,11 +1,12 @@
-//! Stand-ins for the three remote services, told by each order how to behave.
+//! Stand-ins for the three remote services. Each order sets their behaviour.
 //!
-//! They behave as a good remote service does: `POST /{service}/{operation}` with an `Idempotency-Key`, the
-//! same key gives the same answer and no second effect, undoing nothing succeeds, and a forward call after its undo is
-//! refused. And they can be told to be worse than that, by an order for itself, in its member `StandIn`.
+//! By default they behave as a good remote service does. They answer `POST /{service}/{operation}` with an
+//! `Idempotency-Key`. The same key gives the same answer and no second effect. An undo without an effect to compensate
+//! succeeds. A forward call after its undo is refused. The member `StandIn` of an order makes them behave worse for
+//! this order.
 //!
-//! Here is what a service does with a call, which is the same everywhere. Where it remembers its keys differs: on one
-//! machine in memory, and in its Lambda function (feature `lambda`) in a table that all instances share.
+//! This crate handles a call in the same way everywhere. Only the storage of keys differs. On one machine the keys are
+//! in memory. In the Lambda function (feature `lambda`) they are in a table that all instances share.
 
 mod behaviour;
 mod call;

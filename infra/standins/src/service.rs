@@ -1,4 +1,4 @@
-//! The three remote services and what they answer.
+//! The three remote services and their answers.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub enum Service {
     Shipping,
 }
 
-/// Whether a call carries something out or takes it back.
+/// The direction of a call: forward or undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// `reserve`, `charge`, `ship`.
@@ -29,7 +29,7 @@ impl Service {
     /// All of them, in the order of the shipped workflow.
     pub const ALL: [Self; 3] = [Self::Inventory, Self::Payment, Self::Shipping];
 
-    /// Its name: that of its agent, its path at the stand-ins and its member in `StandIn`.
+    /// Its name: the name of its agent, its path at the stand-ins and its member in `StandIn`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,8 +60,8 @@ impl Service {
         }
     }
 
-    /// The JSON that answers a call with this forward key: the same for every repeat. `was_done` says of an undo whether
-    /// there was anything to take back.
+    /// The JSON answer to a call with this forward key. It is the same for every repeat. `was_done` says whether an
+    /// undo had an effect to compensate.
     #[must_use]
     pub fn receipt(self, forward_key: &str, operation: Operation, was_done: bool) -> String {
         let number = number_of(forward_key);
@@ -92,7 +92,7 @@ impl fmt::Display for Service {
     }
 }
 
-/// A number that looks random and is always the same for the same key (FNV-1a).
+/// A pseudo-random number that is always the same for the same key (FNV-1a).
 fn number_of(key: &str) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

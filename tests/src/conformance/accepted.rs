@@ -1,4 +1,4 @@
-//! [`Store`] and [`Queues`] together: who waits for an order that is accepted and not stored yet.
+//! [`Store`] and [`Queues`] together: a reader waits for an order that is accepted and not stored yet.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 

@@ -1,4 +1,4 @@
-//! [`DeadLetterRecords`]: what became of dead dead_letters.
+//! [`DeadLetterRecords`]: the outcomes of dead letters.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
@@ -43,7 +43,7 @@ pub async fn the_newest_thousand_records_are_kept(world: &impl StoreWorld) {
     for n in 0..1_005 {
         dead_letters.record(dead_letter(n, u64::from(n))).await.unwrap();
         if n == 500 {
-            // Replacing takes nobody's place.
+            // A replacement removes no other record.
             for _ in 0..20 {
                 dead_letters.record(dead_letter(n, u64::from(n))).await.unwrap();
             }

@@ -12,7 +12,7 @@ use futures_util::future::join;
 use super::World;
 use super::samples::{command, is_empty, order, receipts, request, wake};
 
-/// Receives what is there until it is received too often.
+/// Receives the messages of a source until they are dead letters.
 async fn let_die<M>(world: &impl World, source: &impl Source<M>) {
     for _ in 0..world.receives_max() {
         assert!(!source.receive(10).await.is_empty());
@@ -21,7 +21,7 @@ async fn let_die<M>(world: &impl World, source: &impl Source<M>) {
     assert!(is_empty(source));
 }
 
-/// Takes the next dead letters, so many.
+/// Receives this number of dead letters.
 async fn dead_letters(world: &impl World, count: usize) -> Vec<DeadLetter> {
     let (source, mut dead_letters) = (world.dead_letters(), Vec::new());
     while dead_letters.len() < count {
@@ -69,7 +69,7 @@ pub async fn a_dead_letter_is_delivered_until_it_is_deleted(world: &impl World) 
     let source = world.dead_letters();
     let first = source.receive(10).await;
     let mut last = Vec::new();
-    // There is no end behind this queue.
+    // This queue has no dead-letter queue behind it.
     for receive_count in 2..=world.receives_max() + 3 {
         world.pass(world.visibility_ms()).await;
         last = source.receive(10).await;
@@ -90,7 +90,7 @@ pub async fn no_two_dead_letters_have_the_same_id(world: &impl World) {
         let_die(world, &world.submissions()).await;
         queues.to_scheduler(wake(n), Priority::Normal, 0).await.unwrap();
         let_die(world, &world.scheduler()).await;
-        // What became of it is kept under its id when the dead letter is gone.
+        // The outcome stays under the dead letter's id after the dead letter is gone.
         while ids.len() < 2 * n as usize {
             let deliveries = source.receive(10).await;
             assert!(deliveries.iter().all(|delivery| ids.insert(delivery.body.clone().unwrap().message_id)));

@@ -1,4 +1,4 @@
-//! [`Records`] of jobs: each replaced only by who saw it last; the list; what is kept.
+//! [`Records`] of jobs: a replacement needs the last version. Also the list, and the limit of kept jobs.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
@@ -59,7 +59,7 @@ pub async fn jobs_are_listed_newest_first(world: &impl StoreWorld) {
     for (id, after_ms) in [("b", 20), ("c", 30), ("a", 10), ("d", 5)] {
         planned(jobs, id, after_ms).await;
     }
-    // A later write does not make it newer.
+    // A later write does not change the age of a job.
     let oldest = jobs.get::<Job>("d").await.unwrap().unwrap();
     jobs.put(Seen::version(1, NOON), &oldest.start("ann", "go", NOON.plus_ms(99)).unwrap()).await.unwrap();
     assert_eq!(ids(jobs).await, ["c", "b", "a", "d"].map(Arc::from));

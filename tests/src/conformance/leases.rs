@@ -1,4 +1,4 @@
-//! [`Leases`]: one holder at a time, as far as clocks agree.
+//! [`Leases`]: one holder at a time, as long as clocks agree.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 

@@ -1,4 +1,4 @@
-//! [`Records`] of memos: each replaced only by who saw it last, and forgotten in the end.
+//! [`Records`] of memos: a replacement needs the last version, and a memo expires.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
@@ -27,7 +27,7 @@ pub async fn a_memo_is_replaced_only_on_the_version_that_was_seen(world: &impl S
 }
 
 pub async fn the_same_memo_a_second_time_is_a_conflict(world: &impl StoreWorld) {
-    // Two instances that begin the same call write the same: only one of them may go on with it.
+    // Two instances that start the same call write the same memo. Only one of them may continue.
     let memos = world.ports().records();
     assert_eq!(memos.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Commit::Committed);
     assert_eq!(memos.put(Seen::version(0, NOON), &memo("k", 1)).await.unwrap(), Commit::Conflict);
@@ -54,7 +54,7 @@ pub async fn an_expired_memo_counts_as_none_whichever_version_was_seen(world: &i
     assert_eq!(memos.put(Seen::version(0, NOON), &first).await.unwrap(), Commit::Committed);
     let over = first.expires_at;
     assert_eq!(memos.get::<Memo>("k").await.unwrap(), Some(first));
-    // A store may have forgotten it by then, so it may not matter whether it has.
+    // A store may have deleted the expired memo by then. The result must be the same.
     assert_eq!(memos.put(Seen::version(1, over), &memo("k", 2)).await.unwrap(), Commit::Conflict);
     let anew = Memo { expires_at: over.plus_ms(10), ..memo("k", 1) };
     assert_eq!(memos.put(Seen::version(0, over), &anew).await.unwrap(), Commit::Committed);

@@ -1,8 +1,8 @@
-//! What every adapter of the ports must do, as one suite that runs on each of them.
+//! The conformance suite: one suite of requirements that runs on every adapter of the ports.
 //!
-//! [`conformance_suite!`](crate::conformance_suite) makes a test of each function here, in a file of `tests/` that says
-//! how to make a fresh [`World`]. Where the stores are one thing and the queues another,
-//! [`store_conformance_suite!`](crate::store_conformance_suite) makes those of a [`StoreWorld`] alone.
+//! [`conformance_suite!`](crate::conformance_suite) makes a test of each function here. A file of `tests/` invokes it
+//! and gives an expression for a fresh [`World`]. If the adapters have stores without queues,
+//! [`store_conformance_suite!`](crate::store_conformance_suite) makes the tests of a [`StoreWorld`] alone.
 
 pub mod accepted;
 pub mod dead_letter_records;
@@ -22,9 +22,9 @@ use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, HasDeadLetterRecords, HasEvents, HasLeases, HasQueues, HasRecords, HasStore, Source};
 
-/// One set of adapters of what stores, with nothing stored.
+/// One set of store adapters, with an empty store.
 pub trait StoreWorld {
-    /// What implements the ports.
+    /// The type that implements the ports.
     type Ports: HasStore + HasRecords + HasLeases + HasDeadLetterRecords;
 
     /// The ports.
@@ -34,7 +34,7 @@ pub trait StoreWorld {
     fn pass(&self, ms: u64) -> impl Future<Output = ()>;
 }
 
-/// One set of all adapters, with nothing stored and nothing queued.
+/// One set of all adapters, with an empty store and empty queues.
 pub trait World: StoreWorld<Ports: HasQueues + HasEvents> {
     /// The receiving end of the submission queue.
     fn submissions(&self) -> impl Source<Order>;
@@ -48,10 +48,10 @@ pub trait World: StoreWorld<Ports: HasQueues + HasEvents> {
     /// The receiving end of the dead letters of all queues.
     fn dead_letters(&self) -> impl Source<DeadLetter>;
 
-    /// What the reply channel `shop` has taken, oldest first. It is the only one that is registered.
+    /// The events that the reply channel `shop` has received, oldest first. Only this channel is registered.
     fn taken_by_shop(&self) -> Vec<CloudEvent>;
 
-    /// How long a message that was received from any queue is hidden, in milliseconds.
+    /// The visibility time-out of every queue, in milliseconds.
     fn visibility_ms(&self) -> u64;
 
     /// Deliveries after which a message of any queue becomes a dead letter.

@@ -68,7 +68,7 @@ pub async fn a_stale_receipt_deletes_nothing(world: &impl World) {
     assert_eq!(third[0].receive_count, 3);
     source.delete(receipts(&second)).await.unwrap();
     source.delete(receipts(&third)).await.unwrap();
-    // Twice is no harm.
+    // A second deletion has no effect.
     source.delete(receipts(&third)).await.unwrap();
     world.pass(world.visibility_ms()).await;
     assert!(is_empty(&source));
@@ -96,7 +96,8 @@ pub async fn a_request_that_is_returned_stays_hidden_as_long_as_asked(world: &im
     assert!(is_empty(&source));
     let (second, ()) = join(source.receive(10), world.pass(1_000)).await;
     assert_eq!((second.len(), second[0].receive_count), (1, 2));
-    // A receipt of before does not hide what another has now; nor does it for longer than the visibility.
+    // An old receipt does not hide a message in flight elsewhere. A receipt hides it no longer than the visibility
+    // time-out.
     queues.return_to_agent("inventory", &second[0].receipt, 2 * world.visibility_ms()).await.unwrap();
     queues.return_to_agent("inventory", &first[0].receipt, 0).await.unwrap();
     world.pass(world.visibility_ms()).await;
@@ -122,7 +123,7 @@ pub async fn a_message_that_is_received_too_often_does_not_come_again(world: &im
         let deliveries = source.receive(1).await;
         assert_eq!((order_ids(&deliveries), deliveries[0].receive_count), (vec![order(1).order_id], receive_count));
         if receive_count == 1 {
-            // Its neighbour is handled, and is not touched by what becomes of the other.
+            // Its neighbour is handled. The outcome of the other message does not affect it.
             let neighbour = source.receive(10).await;
             source.delete(receipts(&neighbour)).await.unwrap();
         }
@@ -153,7 +154,7 @@ pub async fn messages_of_high_priority_overtake_the_others_at_every_queue(world:
     queues.submit(order(5)).await.unwrap();
     let (submissions, scheduler, payment) = (world.submissions(), world.scheduler(), world.requests("payment"));
     let ids = |numbers: &[u32]| numbers.iter().map(|&n| order(n).order_id).collect::<Vec<_>>();
-    // Within a priority the order is kept, and a batch is of one priority.
+    // Messages of one priority keep their order, and a batch has one priority.
     for (from_api, others) in [(&[2, 4][..], &[2, 4][..]), (&[1, 3, 5], &[1, 3])] {
         let accepted = submissions.receive(10).await;
         assert_eq!(accepted.iter().map(|one| one.body.as_ref().unwrap().order_id).collect::<Vec<_>>(), ids(from_api));
@@ -207,7 +208,7 @@ pub async fn a_command_comes_in_its_priority_after_its_delay_and_goes_when_delet
     source.delete(receipts(&behind)).await.unwrap();
     let (again, ()) = join(source.receive(10), world.pass(world.visibility_ms())).await;
     assert_eq!((&again[0].body, again[0].receive_count), (&Ok(command(1)), 2));
-    // Only the last delivery's receipt counts.
+    // Only the last delivery's receipt is valid.
     source.delete(receipts(&first)).await.unwrap();
     let (last, ()) = join(source.receive(10), world.pass(world.visibility_ms())).await;
     assert_eq!(last[0].receive_count, 3);

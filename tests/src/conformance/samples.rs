@@ -1,4 +1,4 @@
-//! Orders, tasks and messages to test with.
+//! Sample orders, tasks and messages.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use futures_util::FutureExt;
 
-/// When the samples were submitted.
+/// The submission time of the samples.
 pub const NOON: Timestamp = Timestamp::from_epoch_ms(1_795_176_000_000);
 
 /// The `n`-th order.
@@ -31,7 +31,7 @@ pub fn order(n: u32) -> Order {
 /// The `n`-th order with this document.
 ///
 /// # Panics
-/// When the document is none.
+/// If the document is invalid.
 #[must_use]
 pub fn order_with(n: u32, document: &str) -> Order {
     let document = Json::document(document.as_bytes()).expect("a document");
@@ -50,7 +50,7 @@ pub fn order_with(n: u32, document: &str) -> Order {
 /// The first task of an order.
 ///
 /// # Panics
-/// When the shipped workflow is broken.
+/// If the shipped workflow is invalid.
 #[must_use]
 pub fn task(order: &Order) -> Task {
     let workflows = Workflows::shipped().expect("the shipped workflow");
@@ -77,10 +77,10 @@ pub fn next_in(before: &Task, state: ProcessState) -> Arc<Task> {
     })
 }
 
-/// Inserts the `n`-th order and gives its task.
+/// Inserts the `n`-th order and returns its task.
 ///
 /// # Panics
-/// When it was there, or the store fails.
+/// If the order exists already, or the store fails.
 pub async fn stored(store: &impl Store, n: u32) -> Arc<Task> {
     let order = order(n);
     let task = task(&order);
@@ -88,10 +88,10 @@ pub async fn stored(store: &impl Store, n: u32) -> Arc<Task> {
     Arc::new(task)
 }
 
-/// Commits the next version of a task and gives it.
+/// Commits the next version of a task and returns it.
 ///
 /// # Panics
-/// On a conflict, or when the store fails.
+/// On a conflict, or if the store fails.
 pub async fn committed(store: &impl Store, before: &Task, after: Arc<Task>) -> Arc<Task> {
     assert_eq!(store.commit(before, after.clone()).await.expect("commit"), Commit::Committed);
     after
@@ -151,17 +151,17 @@ pub fn command(n: u32) -> SchedulerMessage {
     })
 }
 
-/// A memo of a call that ended well, which expires a minute after noon.
+/// A memo of a successful call. It expires one minute after noon.
 #[must_use]
 pub fn memo(key: &str, version: u64) -> Memo {
     let state = MemoState::Completed(Outcome::Done(Json::of(&version)));
     Memo { key: key.into(), version, state, expires_at: NOON.plus_ms(60_000) }
 }
 
-/// A job that was planned so long after noon.
+/// A job that was planned at this offset after noon.
 ///
 /// # Panics
-/// When the sample is none.
+/// If the sample is invalid.
 #[must_use]
 pub fn job(id: &str, planned_after_ms: u64) -> Job {
     let spec: Spec = serde_json::from_str(r#"{"By":"night shift","Reason":"mended"}"#).expect("a job's specification");
@@ -169,7 +169,7 @@ pub fn job(id: &str, planned_after_ms: u64) -> Job {
     Job::plan(id.into(), spec, dry_run, NOON.plus_ms(planned_after_ms)).expect("a job")
 }
 
-/// What became of the `n`-th dead letter, so long after noon.
+/// The outcome of the `n`-th dead letter, at this offset after noon.
 #[must_use]
 pub fn dead_letter(n: u32, settled_after_ms: u64) -> DeadLetterRecord {
     DeadLetterRecord {
@@ -206,7 +206,7 @@ pub fn receipts<M>(deliveries: &[Delivery<M>]) -> Vec<Receipt> {
     deliveries.iter().map(|delivery| delivery.receipt.clone()).collect()
 }
 
-/// Whether there is nothing to receive at the moment.
+/// Whether the source has no visible message now.
 #[must_use]
 pub fn is_empty<M>(source: &impl Source<M>) -> bool {
     source.receive(10).now_or_never().is_none()

@@ -1,4 +1,4 @@
-//! [`Records`] of services: health records, each replaced only by who saw it last.
+//! [`Records`] of services: health records. A replacement needs the last version.
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 

@@ -19,7 +19,7 @@ pub async fn an_order_is_inserted_once(world: &impl StoreWorld) {
     let store = world.ports().store();
     let first = stored(store, 1).await;
     let changed = committed(store, &first, next_in(&first, ProcessState::Processing)).await;
-    // The same content in other words, as a client may send it again.
+    // The same content in another spelling, as a client may send it again.
     let again = order_with(1, r#"{"Total":12.50,"Item":"book-1"}"#);
     assert_eq!(store.insert(again.clone(), task(&again)).await.unwrap(), Inserted::Same);
     assert_eq!(store.order(again.order_id).await.unwrap().unwrap().document, order(1).document);
@@ -45,7 +45,7 @@ pub async fn order_and_task_come_together(world: &impl StoreWorld) {
 }
 
 pub async fn an_order_is_inserted_in_whatever_state_its_task_is(world: &impl StoreWorld) {
-    // A submission that nobody could handle is stored with a task that is in its second version already.
+    // A dead submission is stored with a task in its second version.
     let (store, order) = (world.ports().store(), order(1));
     let failed = next_in(&task(&order), ProcessState::Error);
     assert_eq!(store.insert(order.clone(), (*failed).clone()).await.unwrap(), Inserted::New);
@@ -74,7 +74,7 @@ pub async fn a_commit_replaces_the_version_that_it_saw(world: &impl StoreWorld) 
 pub async fn a_commit_on_an_older_version_is_a_conflict(world: &impl StoreWorld) {
     let store = world.ports().store();
     let first = stored(store, 1).await;
-    // Finished or not: a store may keep the two in different places.
+    // Finished or not: a store may keep the two in different tables.
     for state in [ProcessState::Processing, ProcessState::Processed] {
         let before = store.task(first.order_id).await.unwrap().unwrap();
         let now = committed(store, &before, next_in(&before, state)).await;
@@ -118,7 +118,7 @@ pub async fn of_two_commits_at_once_one_wins(world: &impl StoreWorld) {
     }
 }
 
-/// Everything that is due, in pages of `limit`.
+/// All due entries, in pages of `limit`.
 async fn all_due(store: &impl Store, shard: u8, now: Timestamp, limit: usize) -> Vec<Due> {
     let mut all = Vec::new();
     loop {
@@ -137,7 +137,7 @@ fn sorted(found: &[Due]) -> Vec<(Timestamp, OrderId)> {
     sorted
 }
 
-/// Numbers of orders of one shard.
+/// Numbers of orders in the same shard.
 fn of_one_shard() -> impl Iterator<Item = u32> {
     let shard = order(0).order_id.shard(SHARDS);
     (0..).filter(move |&n| order(n).order_id.shard(SHARDS) == shard)
@@ -147,7 +147,7 @@ pub async fn due_orders_come_longest_due_first_and_page_by_page(world: &impl Sto
     let store = world.ports().store();
     let shard = order(0).order_id.shard(SHARDS);
     let mut expected: Vec<(Timestamp, OrderId)> = Vec::new();
-    // Some at the same time: a page may end among them.
+    // Some have the same time: a page may end between them.
     for (n, at_ms) in of_one_shard().zip([50, 10, 30, 30, 30, 40, 20]) {
         let first = stored(store, n).await;
         let at = NOON.plus_ms(at_ms);
@@ -158,7 +158,7 @@ pub async fn due_orders_come_longest_due_first_and_page_by_page(world: &impl Sto
     for limit in [1, 2, 3, 100] {
         let found = all_due(store, shard, NOON.plus_ms(50), limit).await;
         assert!(found.is_sorted_by_key(|due| due.at), "{limit} a page: {found:?}");
-        // Those due at the same time come in any order, each once.
+        // Entries with the same time come in any order, each once.
         assert_eq!(sorted(&found), expected, "{limit} a page");
     }
     let early = all_due(store, shard, NOON.plus_ms(29), 2).await;
@@ -183,7 +183,7 @@ pub async fn a_watch_that_moved_is_due_at_its_new_time_only(world: &impl StoreWo
     let first = stored(store, 1).await;
     let (early, late) = (NOON.plus_ms(100), NOON.plus_ms(200));
     let second = committed(store, &first, next(&first, |task| task.watch_at = Some(early))).await;
-    // A change of something else leaves it where it is.
+    // A change of another field does not move the entry.
     let third = committed(store, &second, next(&second, |task| task.notify = true)).await;
     let shard = first.order_id.shard(SHARDS);
     let at_early = Due { at: early, order_id: first.order_id };
@@ -205,7 +205,7 @@ pub async fn a_finished_order_is_not_due(world: &impl StoreWorld) {
     }
 }
 
-/// Everything in a list, in pages of `limit`.
+/// All entries of a list, in pages of `limit`.
 async fn all_listed(store: &impl Store, state: Option<ProcessState>, limit: usize) -> Vec<OrderId> {
     let (mut all, mut after) = (Vec::new(), None::<String>);
     loop {

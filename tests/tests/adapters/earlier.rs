@@ -1,7 +1,7 @@
-//! Data that an earlier version wrote is read, and its open orders go on: `tests/fixtures` keeps one folder for each layout.
+//! Reads data of an earlier version and continues its open orders. `tests/fixtures` has one folder for each layout.
 //!
-//! The folder `0.1.0` was written by the version whose history lines were free text. It has orders in every state, an
-//! accepted order and a command that no handler had taken yet, jobs, memos, dead letters, and the health of a service.
+//! An earlier version wrote the folder `0.1.0`; its history lines were free text. It has orders in every state, jobs,
+//! memos, dead letters, and the health of a service. It also has an unhandled accepted order and an unhandled command.
 
 #![allow(clippy::disallowed_methods, reason = "a test reads files")]
 
@@ -27,7 +27,7 @@ fn fixture(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/0.1.0").join(file)
 }
 
-/// What the earlier version answered about its orders, by the name that the fixture gives each.
+/// The earlier version's answers about its orders, by their names in the fixture.
 fn answers() -> (BTreeMap<String, String>, BTreeMap<String, Value>) {
     let text = fs::read_to_string(fixture("answers.json")).unwrap();
     let mut all: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap();
@@ -35,7 +35,7 @@ fn answers() -> (BTreeMap<String, String>, BTreeMap<String, Value>) {
     (serde_json::from_value(take("ids")).unwrap(), serde_json::from_value(take("views")).unwrap())
 }
 
-/// Whether `now` says all that `before` said: additions are allowed, changes are not.
+/// Whether `now` contains all of `before`: additions are allowed, changes are not.
 fn says_at_least(before: &Value, now: &Value) -> bool {
     match (before, now) {
         (Value::Object(before), Value::Object(now)) => {
@@ -48,7 +48,7 @@ fn says_at_least(before: &Value, now: &Value) -> bool {
     }
 }
 
-/// The lines of a history as people read them.
+/// The texts of a history.
 fn lines(order: &Value) -> Vec<String> {
     let lines = order["History"].as_array().unwrap().iter();
     lines.map(|line| format!("{} {} {} {}", line["At"], line["Who"], line["What"], line["Why"])).collect()
@@ -85,7 +85,7 @@ async fn a_data_directory_of_an_earlier_version_reads_as_it_was() {
 async fn the_open_orders_of_an_earlier_version_go_on() {
     let (ids, _) = answers();
     let machine = machine().await;
-    // The accepted order and the command were on disk, and no handler had taken them.
+    // The accepted order and the command were on disk, and no handler had received them.
     machine.until(ACCEPTED, |order| order["ProcessState"] == "Processed").await;
     let undone = machine.until(&ids["deferred"], |order| order["ProcessState"] == "Compensated").await;
     assert_eq!(
@@ -105,7 +105,7 @@ async fn the_open_orders_of_an_earlier_version_go_on() {
     let accepted = machine.ask("POST", &format!("/orders/{}/resume", ids["paused"]), &[], COMMAND).await;
     assert_eq!(accepted.status, 202, "{accepted:?}");
     machine.until(&ids["paused"], |order| order["ProcessState"] == "Processed").await;
-    // The dead letter that nobody had settled is settled now.
+    // The unsettled dead letter is now settled.
     let settled = machine.get("/dead-letters").await.json();
     assert_eq!(settled["DeadLetters"][0]["Fate"], "Unreadable", "{settled:#}");
     machine.stop().await;

@@ -1,4 +1,5 @@
-//! What the functions tell on Lambda, by the real handlers: what is counted, and that nothing of an order is told.
+//! The functions' logs and metrics on Lambda, by the real handlers. Counts are correct, and no content of an order is
+//! logged.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -20,10 +21,10 @@ use serde_json::Value;
 use tests::conformance::samples::{self, NOON};
 use tests::world::{Act, BACKED_OFF_MS, EXPIRED_MS, End, ONE_DONE, ONE_FAILED, World, drive};
 
-/// Stands in documents and outputs, and in nothing else.
+/// A text in documents and outputs only.
 const SECRET: &str = "4111-1111-1111-1111";
 
-/// What was written.
+/// The written lines.
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -38,7 +39,7 @@ impl Write for Paper {
     }
 }
 
-/// All lines of a function's log while something happens.
+/// All lines of a function's log during some work.
 fn lines_of(levels: &str, happen: impl FnOnce()) -> Vec<Value> {
     let paper = Paper::default();
     let settings = Settings { levels: levels.to_owned(), ..Settings::default() };
@@ -49,7 +50,7 @@ fn lines_of(levels: &str, happen: impl FnOnce()) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
-/// The metrics of everything that happens, by name; of a histogram how many values it has.
+/// All metrics of some work, by name. For a histogram, the number of its values.
 fn metrics_of(happen: impl FnOnce()) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
     for line in lines_of("off", happen) {
@@ -84,7 +85,7 @@ fn assert_counted(metrics: &BTreeMap<String, f64>, expected: &[(&str, u32)]) {
     }
 }
 
-/// An order whose document, correlation id included, nobody may read in a log.
+/// An order whose document and correlation id must not appear in a log.
 fn secret_order(n: u32) -> Order {
     Order {
         correlation_id: Some(SECRET.into()),
@@ -93,7 +94,7 @@ fn secret_order(n: u32) -> Order {
     }
 }
 
-/// What the service did, with a secret of its own.
+/// The service's output, with a secret of its own.
 fn secret_output() -> Answer {
     Answer::Done(Json::document(format!(r#"{{"Card": "{SECRET}"}}"#).as_bytes()).unwrap())
 }
@@ -114,7 +115,7 @@ fn command(world: &World, order_id: OrderId, action: Action) {
     world.tell_scheduler(SchedulerMessage::Command(command));
 }
 
-/// A body that is no message, to each function that takes messages.
+/// An invalid body, for each function that takes messages.
 fn feed_nonsense(world: &World, body: &str) {
     let instance = world.instance("any");
     let submissions =
@@ -151,7 +152,7 @@ fn nothing_of_a_document_or_an_output_is_in_any_line_at_any_level() {
         assert_eq!(world.state(done), ProcessState::Processed);
         world.tell_scheduler(reply(done, Outcome::Done(Json::of(&SECRET))));
 
-        // The second one is asked again, panics, is refused, and is undone.
+        // The second order is retried, panics, is rejected, and is compensated.
         world.remote.next("reserve", Direction::Forward, Act::Answers(Answer::retry("busy")));
         world.remote.next("reserve", Direction::Forward, Act::Panics);
         world.remote.next("charge", Direction::Forward, Act::Answers(Answer::fail("declined", SECRET)));
@@ -162,7 +163,7 @@ fn nothing_of_a_document_or_an_output_is_in_any_line_at_any_level() {
         }
         assert_eq!(world.state(undone), ProcessState::Compensated);
 
-        // The third one is held, an operator acts, and its alert cannot be sent at first.
+        // The third order is held, and an operator acts. Its alert fails at first.
         world.remote.next("reserve", Direction::Undo, Act::Answers(Answer::fail("never", SECRET)));
         world.remote.next("ship", Direction::Forward, Act::Answers(Answer::fail(SECRET, SECRET)));
         world.ports.next("events.publish", Fault::Fails);
@@ -175,7 +176,7 @@ fn nothing_of_a_document_or_an_output_is_in_any_line_at_any_level() {
         command(&world, held, Action::Resume);
         world.run();
 
-        // The fourth one comes in by the API, is lost on its way, and dies as a dead letter.
+        // The fourth order comes in by the API, is lost on its way, and becomes a dead letter.
         let document = format!(r#"{{"Card": "{SECRET}", "ReplyChannel": "shop-replies"}}"#);
         assert_eq!(world.post_to_api("4", &document).unwrap().status, 202);
         assert_eq!(world.post_to_api("4", &document.replace("Card", "Other")).unwrap().status, 202);
@@ -244,7 +245,7 @@ fn a_healthy_order_is_counted_once_at_each_place() {
     assert!(metrics.contains_key("breaker_state"));
 }
 
-/// The lines of an order that is posted at the API and goes well, as a function has them: each in the spans of its
+/// The lines of a successful order that is posted at the API. As in a function, each line is in the spans of its
 /// invocation and its message.
 fn lines_of_a_healthy_order(levels: &str) -> Vec<Value> {
     let id = "0af76519-16cd-43dd-8448-eb211c80319c";
@@ -270,7 +271,7 @@ fn at_info_the_way_of_a_healthy_order_is_eight_lines_and_two_and_a_half_kilobyte
         .collect();
     let mut expected = vec!["order accepted".to_owned()];
     for step in ["reserve", "charge", "ship"] {
-        // A step is claimed in the write in which the one before it is done.
+        // One write completes a step and claims the next step.
         expected.extend([format!("step claimed {step} 1"), format!("step done {step} 1")]);
     }
     expected.push("order processed".to_owned());
@@ -329,7 +330,7 @@ fn a_commit_that_is_made_again_after_a_lost_answer_is_not_counted_twice() {
         assert_eq!(world.schedule(), ONE_DONE);
         world.run();
     });
-    // The first claim happened, and nobody can say that it did not: it is counted by nobody.
+    // The first claim happened, but its answer is lost. No instance counts it.
     assert_counted(&metrics, &[("attempts_claimed", 2), ("orders_processed", 1), ("records_failed", 1)]);
 }
 
@@ -383,7 +384,7 @@ fn an_accepted_order_that_could_not_be_stored_is_counted_as_submitted_held_and_a
 
 #[test]
 fn f58_an_order_is_carried_through_whatever_becomes_of_what_is_told() {
-    /// Breaks after so many bytes.
+    /// Fails after this number of bytes.
     struct Breaks(usize);
     impl Write for Breaks {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -421,7 +422,7 @@ fn a_function_tells_on_stdout_also_that_it_panicked_but_not_with_what() {
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
-    // What runs the test writes there too, before a line of ours.
+    // The test runner also writes there, before our lines.
     let lines: Vec<Value> =
         text.lines().filter_map(|line| serde_json::from_str(&line[line.find('{')?..]).ok()).collect();
     let told: Vec<_> = lines.iter().filter_map(|line| line["message"].as_str()).collect();
@@ -435,7 +436,7 @@ fn a_function_tells_on_stdout_also_that_it_panicked_but_not_with_what() {
     assert!(!text.contains(SECRET) && !String::from_utf8_lossy(&output.stderr).contains(SECRET));
 }
 
-/// What the main of a function does.
+/// The `main` of a function.
 #[test]
 #[ignore = "another test runs it, in a process of its own"]
 fn a_function_of_its_own() {

@@ -1,10 +1,10 @@
-//! The seeded bugs that the simulation has to find (`tests/run bugs`): each must still fit the code.
+//! The seeded bugs that the simulation must find (`tests/run bugs`): each patch must still fit the code.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Fewer would not say much about the checker.
+/// A smaller number would say little about the checker.
 const BUGS_MIN: usize = 30;
 
 struct Bug {
@@ -27,7 +27,7 @@ fn bugs() -> Vec<Bug> {
     patches.map(bug).collect()
 }
 
-/// What each hunk of a patch takes for granted, by the file that it changes: its context and what it takes away.
+/// The lines that each hunk of a patch expects, by file: its context and its removed lines.
 fn hunks(text: &str) -> BTreeMap<&str, Vec<Vec<&str>>> {
     let mut hunks: BTreeMap<&str, Vec<Vec<&str>>> = BTreeMap::new();
     let mut file = "";

@@ -1,4 +1,5 @@
-//! The proof, in small: the rules under every fault, the simulation, the model, the kept inputs of the fuzzers.
+//! The proof, in a reduced run: the rules under every fault, the simulation, the model, the stored inputs of the
+//! fuzzers.
 //! `tests/README.md` says what each part holds and how it is run at length.
 
 mod bugs;

@@ -1,5 +1,5 @@
-//! The documents keep what they promise: a number that code cites is a heading of the design, no link is dead, and the
-//! README stays short.
+//! Checks of the documents: a number that code cites is a heading of the design, every link works, and the README stays
+//! short.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tests::documents::{Number, anchors, cited, dead_links, defined, files, links
 const DESIGN: &str = "functions/README.md";
 const README_LINES_MAX: usize = 220;
 
-/// What a text cites that the design does not define.
+/// The citations of a text that the design does not define.
 fn missing(text: &str, design: &str) -> Vec<Number> {
     cited(text).difference(&defined(design)).copied().collect()
 }
@@ -18,7 +18,7 @@ fn missing(text: &str, design: &str) -> Vec<Number> {
 fn every_rule_fault_and_invariant_that_code_cites_is_a_heading_of_the_design() {
     let design = text_of(DESIGN);
     let sources = files(&["rs", "js", "py", "md"]);
-    // This file cites what there is not.
+    // This file cites undefined numbers.
     let others = sources.iter().filter(|(path, _)| *path != "tests/tests/repository/documents.rs");
     let missing: Vec<_> =
         others.map(|(path, text)| (path, missing(text, &design))).filter(|(_, of)| !of.is_empty()).collect();
@@ -84,7 +84,7 @@ fn a_link_to_a_missing_file_or_anchor_is_dead_and_code_has_no_links() {
                     <img src=\"gone.jpg\"> [`g`](also-gone.md) `[h](code.md)` [i](https://example.com/x)\n\n    [j](code.md)\n\n\
                     ```\n[k](code.md)\n```\n## Here\n";
     assert_eq!(links(document).len(), 8);
-    // The path is of a file that has no heading "Here".
+    // The path names a file without a heading "Here".
     let dead = dead_links("README.md", document);
     assert_eq!(
         dead,

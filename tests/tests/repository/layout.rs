@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tests::documents::files;
 
-/// The crates that a crate may depend on, by its folder. Of those that are not named here, any.
+/// The crates that a crate may depend on, by its folder. An unlisted crate may depend on any crate.
 const ALLOWED: [(&str, &[&str]); 12] = [
     ("functions/shared/domain", &[]),
     ("functions/shared/agent", &["domain"]),
@@ -23,7 +23,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
 /// Longest `main.rs` of a function, in lines.
 const MAIN_LINES_MAX: usize = 40;
 
-/// What a manifest names in its section `[dependencies]`.
+/// The names in a manifest's section `[dependencies]`.
 fn dependencies(manifest: &str) -> BTreeSet<&str> {
     let section = manifest.split("\n[").find(|section| section.starts_with("dependencies]")).unwrap_or_default();
     section

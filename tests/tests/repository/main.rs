@@ -1,4 +1,4 @@
-//! What is no code and must still be true: contracts, documents, the template.
+//! Checks of everything except code: contracts, documents, the template.
 
 mod contracts;
 mod documents;

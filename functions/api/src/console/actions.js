@@ -1,4 +1,5 @@
-// What an operator does to orders: asks who and why, says what will happen, sends it, and shows what came of it.
+// An operator's actions on orders. A dialog asks for name and reason and shows the consequences. Then the console sends
+// the command and shows its outcome.
 
 import { Problem, get, post } from "./api.js";
 import { open, whoAndWhy, wish } from "./dialog.js";
@@ -10,7 +11,7 @@ import { ACTIONS, allows, consequences, situation } from "./words.js";
 const LOOK_EVERY_MS = 400;
 const LOOK_FOR_MS = 20_000;
 
-/** The buttons for what the order's state allows. */
+/** The buttons for the actions that the order's state allows. */
 export function buttons(task, changed) {
   return Object.keys(ACTIONS)
     .filter((action) => allows(task, action))
@@ -28,7 +29,7 @@ export function buttons(task, changed) {
     );
 }
 
-/** Asks for one order. The action is meant for the version that is shown: 412 asks again. */
+/** Asks for one order. The action applies to the version on the page: after a 412 the dialog asks again. */
 export function actOnOne(action, task, changed) {
   const it = { phase: "ask", task, error: null, note: null };
   const submit = async (event) => {
@@ -123,7 +124,7 @@ function closing(close) {
   return h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", onclick: close }, "Close"));
 }
 
-/** Looks at the order until its history has the action. */
+/** Polls the order until its history has the action. */
 async function follow(it, action, who) {
   const lineOf = ({ At, Who, What, Why }) => JSON.stringify([At, Who, What, Why]);
   const seen = new Set((it.task.History ?? []).map(lineOf));
@@ -148,7 +149,7 @@ async function follow(it, action, who) {
     "The scheduler has it; the order's page shows it when it is carried out.";
 }
 
-/** Says what went wrong and what is to be done; where the order was changed meanwhile, looks at it again. */
+/** Shows the problem and its remedy. If the order changed meanwhile, loads it again. */
 async function explain(it, error, action) {
   if (!(error instanceof Problem)) throw error;
   const before = it.task;
@@ -166,14 +167,14 @@ async function explain(it, error, action) {
   }
 }
 
-/** A problem as a sentence, with what to do. */
+/** A problem and its remedy as a sentence. */
 export function inWords(error, unsure) {
   if (error.status === 401 || error.status === 403) return `You may not do this: ${error.message}.`;
   const known = error.status > 0 && error.status < 500;
   return known ? `Refused: ${error.message}.` : `${error.message}. ${unsure}`;
 }
 
-/** Asks for several orders at once, and sends one after the other, each for the version that was shown. */
+/** Asks for several orders at once. Sends one command after the other, each for the version on the page. */
 export function actOnMany(action, tasks, changed) {
   const fit = tasks.filter((task) => allows(task, action));
   const it = { phase: "ask", results: [] };
@@ -208,7 +209,7 @@ export function actOnMany(action, tasks, changed) {
   };
   const dialog = open({
     title: `${ACTIONS[action].label}: ${plural(fit.length, "order")}`,
-    // Who leaves it at that keeps the selection.
+    // A cancelled dialog keeps the selection.
     onclose: () => it.phase === "ask" || changed(),
     draw: () =>
       it.phase === "ask"

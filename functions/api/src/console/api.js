@@ -1,11 +1,11 @@
-// Talks to the API that served this page. Addresses are relative, so a stage or a proxy before the path does no harm.
+// Calls the API that served this page. Addresses are relative, so a stage or a proxy may precede the path.
 
 const PATIENCE_MS = 10_000;
-// Answers with a tag, by path: asked again, the API says 304 where nothing changed.
+// Answers with an entity tag, by path. For a repeated request the API answers 304 if the resource did not change.
 const known = new Map();
 const KNOWN_MAX = 50;
 
-/** The API answered with a problem. `status` 0: it did not answer at all. */
+/** The API answered with a problem. `status` 0: it did not answer. */
 export class Problem extends Error {
   constructor(status, document, tag) {
     super(document.detail ?? document.title ?? `the API answered ${status}`);
@@ -15,13 +15,13 @@ export class Problem extends Error {
     this.tag = tag ?? null;
   }
 
-  /** Nothing came back, or something before the API answered for it; the console cannot tell how things are. */
+  /** The API sent no answer, or a proxy answered for it. The console does not know the state of the API. */
   get isAway() {
     return this.status === 0 || this.status === 502 || this.status === 504;
   }
 }
 
-/** Reads `path`, such as `orders/1`. Gives the JSON; where it has a tag, `tagOf` knows it. */
+/** Reads `path`, such as `orders/1`. Returns the JSON. If it has an entity tag, `tagOf` returns the tag. */
 export async function get(path, signal) {
   const before = known.get(path);
   const headers = before ? { "If-None-Match": before.tag } : {};
@@ -37,7 +37,7 @@ export async function get(path, signal) {
   return body;
 }
 
-/** As `get`; nothing where there is no such thing, or this API has no such path. */
+/** As `get`. Returns nothing if the resource does not exist or this API has no such path. */
 export async function getIfThere(path, signal) {
   try {
     return await get(path, signal);
@@ -49,7 +49,7 @@ export async function getIfThere(path, signal) {
 
 const forGood = new Map();
 
-/** As `getIfThere`, for what never changes while this page is open: asked for once. */
+/** As `getIfThere`, for data that never changes while this page is open. It is requested once. */
 export async function getOnce(path, signal) {
   if (!forGood.has(path)) {
     const body = await getIfThere(path, signal);
@@ -60,14 +60,14 @@ export async function getOnce(path, signal) {
   return forGood.get(path);
 }
 
-/** Posts `body`. With `version` it is done to that version or not at all: 412. */
+/** Posts `body`. With `version`, the command applies to that version, or the API answers 412. */
 export async function post(path, body, version) {
   const headers = { "Content-Type": "application/json" };
   if (version !== undefined) headers["If-Match"] = `"${version}"`;
   return bodyOf(await call(path, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
-/** A path with a query; what is empty is left out. A blank is %20: to whoever signs or passes on a query, "+" is a plus. */
+/** A path with a query, without its empty members. A blank is %20: signers and proxies read "+" as a plus. */
 export function withQuery(path, parameters) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
   return query.size ? `${path}?${query.toString().replaceAll("+", "%20")}` : path;
@@ -95,7 +95,7 @@ async function bodyOf(response) {
   throw new Problem(response.status, body ?? {}, response.headers.get("ETag"));
 }
 
-/** A number that would lose digits, such as 1.10, is kept as it was written, where the browser can do that. */
+/** Keeps the spelling of a number that would lose digits, such as 1.10, if the browser supports that. */
 function exact(_name, value, context) {
   const written = context?.source;
   return typeof value === "number" && written && JSON.rawJSON && String(value) !== written

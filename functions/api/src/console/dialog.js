@@ -1,10 +1,10 @@
-// Dialogs, of the browser's own kind: it keeps the focus inside, closes at Esc, and gives the focus back.
+// Native dialogs of the browser: a dialog keeps the focus inside, closes at Esc, and returns the focus.
 
 import { byId, h, morph } from "./dom.js";
 
 const NAME = "stepwarden.by";
 
-/** Who acts, as it was given the last time. A browser may keep nothing; then it is asked again. */
+/** The operator's name from the last action. If the browser stores nothing, the dialog asks again. */
 export function rememberedName() {
   try {
     return localStorage.getItem(NAME) ?? "";
@@ -13,18 +13,18 @@ export function rememberedName() {
   }
 }
 
-/** Keeps who acts for the next time. */
+/** Stores the operator's name for the next action. */
 export function rememberName(name) {
   try {
     localStorage.setItem(NAME, name);
   } catch {
-    // Then it is asked again.
+    // The next dialog asks for the name again.
   }
 }
 
 /**
- * Opens a dialog. `draw()` gives what is in it, and is called again by the `redraw` that is returned; `onclose` is
- * called once it is closed, however that came.
+ * Opens a dialog. `draw()` returns its content. The returned `redraw` calls `draw()` again. `onclose` is called once
+ * the dialog is closed, for any cause.
  */
 export function open({ title, draw, onclose }) {
   const body = h("div", { class: "body" });
@@ -37,7 +37,7 @@ export function open({ title, draw, onclose }) {
   const opener = document.activeElement;
   dialog.addEventListener("close", () => {
     dialog.remove();
-    // The button that opened it may be gone with the state that allowed it.
+    // The button that opened the dialog may be gone after a change of state.
     if (!opener?.isConnected || opener === document.body) byId("head")?.focus();
     else opener.focus();
     onclose?.();
@@ -54,7 +54,7 @@ export function open({ title, draw, onclose }) {
   };
 }
 
-/** The fields of an operator's action: who and why. */
+/** The fields of an operator's action: name and reason. */
 export function whoAndWhy(reason) {
   return [
     h(
@@ -88,7 +88,7 @@ export function whoAndWhy(reason) {
   ];
 }
 
-/** What stands in those fields; the name is kept for the next time. */
+/** The values of those fields. The name is stored for the next action. */
 export function wish(form) {
   const By = form.elements.by.value.trim();
   const Reason = form.elements.reason.value.trim();

@@ -1,8 +1,8 @@
-// Elements are made here and nowhere else, from tags and texts: what an order holds is never read as markup.
+// All elements are made here, from tags and texts. The content of an order is never parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SVG_TAGS = new Set(["svg", "g", "rect", "path", "line", "circle", "title", "desc", "defs", "pattern"]);
-// Handlers and the state of fields are properties: attributes of these names would be inline script or a mere default.
+// Handlers and the state of fields are properties. As attributes they would be inline script or a mere default.
 const PROPERTIES = [
   "onclick",
   "onsubmit",
@@ -42,8 +42,8 @@ export function fragment(...children) {
 }
 
 /**
- * Makes the children of `element` those of `wanted`, and keeps every node that is the same: focus, selection, scroll
- * and what somebody is typing stay. Children with an `id` or a `data-key` are found again wherever they moved to.
+ * Makes the children of `element` equal to `wanted`, and keeps every unchanged node. So focus, selection, scroll and
+ * typed text stay. Children with an `id` or a `data-key` are found again after a move.
  */
 export function morph(element, wanted) {
   const nodes = [...wanted.childNodes];
@@ -88,12 +88,12 @@ function update(old, fresh) {
   for (const name of PROPERTIES) {
     if (name in fresh && old[name] !== fresh[name]) old[name] = fresh[name];
   }
-  // A field that somebody writes in is theirs.
+  // A field with the focus keeps the user's text.
   if (old.nodeName !== "TEXTAREA") morph(old, fresh);
 }
 
 function attributes(old, fresh) {
-  // Whether these are open is the reader's choice.
+  // The reader opens and closes these.
   const kept = old.nodeName === "DETAILS" || old.nodeName === "DIALOG" ? "open" : null;
   for (const { name } of [...old.attributes]) {
     if (name !== kept && !fresh.hasAttribute(name)) old.removeAttribute(name);
@@ -106,14 +106,14 @@ function attributes(old, fresh) {
   }
 }
 
-/** The element with this id, which the page has. */
+/** The element with this id. The page has it. */
 export function byId(id) {
   return document.getElementById(id);
 }
 
 let announced = 0;
 
-/** Tells a screen reader; the same words again are told again. */
+/** Announces a text to a screen reader. Repeated words are announced again. */
 export function announce(text) {
   announced += 1;
   byId("announce").textContent = text + (announced % 2 ? "" : "\u00a0");

@@ -1,4 +1,4 @@
-// Jobs: many orders resubmitted as one. A list, and one job with its plan, its start and its progress.
+// Jobs: many orders resubmitted as one job. This file has the list, and one job with its plan, start and progress.
 
 import { inWords } from "./actions.js";
 import { Problem, get, post, withQuery } from "./api.js";
@@ -9,7 +9,7 @@ import { share } from "./pictures.js";
 import { clock, when } from "./time.js";
 
 const SIGNS = { Planned: "○", Canary: "◐", Running: "◐", Done: "✓", Stopped: "!", Cancelled: "–" };
-// In whose colour a job's state is shown.
+// The colour of a job's state.
 const COLORS = {
   Planned: "Pending",
   Canary: "Processing",
@@ -150,7 +150,7 @@ function standing(one) {
   }
 }
 
-/** Which orders a job is about, in a few words. */
+/** The selection of a job in a few words. */
 export function selector({ ReasonCode, Step, FailedSince, FailedUntil }) {
   const words = [
     ReasonCode ?? "any reason",
@@ -248,7 +248,7 @@ function act(one, action, changed) {
     it.sending = true;
     dialog.redraw();
     try {
-      // Who starts it means this plan; who cancels means the job, however far it is.
+      // A start applies to this plan. A cancellation applies to the job in any state.
       await post(`bulk/${encodeURIComponent(one.JobID)}/${action}`, who, starting ? one.Version : undefined);
       announce(starting ? "The job is started." : "The job is cancelled.");
       dialog.close();

@@ -1,4 +1,4 @@
-// The dead letters: what was delivered too often, and what became of it.
+// The dead letters: messages that were delivered too often, and their outcomes.
 
 import { get, withQuery } from "./api.js";
 import { fragment, h } from "./dom.js";
@@ -54,7 +54,7 @@ export const letters = {
   },
 };
 
-/** Links to the first and the next page; the cursor is in the address, so a page can be sent to a colleague. */
+/** Links to the first and the next page. The cursor is in the address, so a link to the page can be shared. */
 export function pages(params, next, path) {
   const first = new URLSearchParams(params);
   first.delete("cursor");

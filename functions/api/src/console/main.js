@@ -1,5 +1,5 @@
-// Which view is shown, and keeping it up to date: asks again every two seconds, less often while nobody looks, and
-// says so when the API is away. What is shown changes in place, so that focus, scroll and what is typed stay.
+// Chooses the view and keeps it up to date. It polls every two seconds, and less often while the page is hidden. It
+// reports an API that does not answer. The view changes in place, so focus, scroll and typed text stay.
 
 import { Problem } from "./api.js";
 import { byId, fragment, h, morph, announce } from "./dom.js";
@@ -14,7 +14,7 @@ import { clock, tick } from "./time.js";
 
 const EVERY_MS = 2_000;
 const EVERY_HIDDEN_MS = 10_000;
-// While the API is away: soon at first, then as rarely as this.
+// The delays while the API is down: short at first, at most this long.
 const RETRY_MS_MAX = 10_000;
 
 const ROUTES = [
@@ -26,7 +26,7 @@ const ROUTES = [
   [/^jobs\/new$/, plan],
   [/^job\/([^/]+)$/, job],
 ];
-// The list that a view belongs to.
+// The list to which a view belongs.
 const BACK = { orders: "#/orders", order: "#/orders", letters: "#/dead-letters", jobs: "#/jobs", plan: "#/jobs" };
 const ORDER_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -61,9 +61,9 @@ function go(hash) {
   else location.hash = hash;
 }
 
-/** Opens what the address names. */
+/** Opens the view of the address. */
 function navigate() {
-  // A link to a part of the page is no view.
+  // A link to a part of the page opens no view.
   if (location.hash && !location.hash.startsWith("#/")) return;
   route = routeOf(location.hash);
   data = null;
@@ -93,7 +93,7 @@ function navigate() {
   refresh();
 }
 
-/** Asks now, and again after a while. */
+/** Polls now, and again after a delay. */
 async function refresh() {
   clearTimeout(timer);
   asking?.abort();
@@ -137,15 +137,15 @@ function show(content, title, isNew) {
   else morph(view, content);
   view.dataset.shown = location.hash || "#/";
   document.title = `${title} · Stepwarden`;
-  // A new page is read from its head. So is one from which what had the focus is gone, such as a button that its last
-  // state allowed.
+  // A reader starts a new page at its heading. The same holds if the focused element is gone, such as a button that the
+  // state no longer allows.
   if ((isNew && shownOnce) || !focused?.isConnected) byId("head")?.focus({ preventScroll: true });
   shownOnce = true;
 }
 
 let shownOnce = false;
 
-// ---- when the API does not answer, or says no
+// ---- the API does not answer, or refuses a request
 
 function failed(problem) {
   if (problem.isAway || problem.status >= 500 || problem.status === 429) {
@@ -153,7 +153,7 @@ function failed(problem) {
     return;
   }
   back();
-  // The view stays the same one: an order that was accepted a moment ago appears when it is stored.
+  // The view stays the same: an order that was just accepted appears once it is stored.
   data = null;
   const words = problem.status === 401 || problem.status === 403 ? "You may not see this." : problem.message;
   const more =

@@ -1,4 +1,4 @@
-// One order: how it stands in words, what can be done, its way, its steps, who did what, and what it holds.
+// One order: its situation, the allowed actions, its timeline, its steps, its history, and its document.
 
 import { buttons } from "./actions.js";
 import { get, getIfThere, getOnce } from "./api.js";
@@ -95,7 +95,7 @@ function lastError(step) {
 }
 
 function history(task) {
-  // Two lines may be of one time and one word: their places tell them apart.
+  // Two lines may have the same time and word. Their positions distinguish them.
   const rows = (task.History ?? []).map((line, place) => ({ ...line, place })).reverse();
   return table({
     caption: "What happened, the last first",
@@ -143,7 +143,7 @@ function fact(name, value) {
   return value === null || value === undefined ? null : h("div", {}, h("dt", {}, name), h("dd", {}, value));
 }
 
-// It may be wider than the page, so it can be scrolled, by keyboard too.
+// The content may be too wide, so it scrolls, also with the keyboard.
 function json(value, name) {
   return h("pre", { tabindex: "0", role: "region", "aria-label": name }, JSON.stringify(value, null, 2));
 }

@@ -1,4 +1,4 @@
-// The list of orders: filter, search, pages, and actions on those that are selected. All of it stands in the address.
+// The list of orders: filter, search, pages, and actions on selected orders. The address holds filter, search and page.
 
 import { actOnMany } from "./actions.js";
 import { get, getIfThere, getOnce, withQuery } from "./api.js";
@@ -11,7 +11,7 @@ import { ACTIONS, REASONS, STATES, allows, inBrief } from "./words.js";
 const PAGE = 50;
 const FILTERS = ["state", "reason", "step", "since", "until", "correlation", "field", "value"];
 
-// The orders that are ticked, by id, as long as this list is looked at.
+// The ids of the selected orders, as long as this list is open.
 let selected = new Set();
 let selectedIn = "";
 
@@ -46,7 +46,7 @@ export function stepNames(workflows) {
   return [...new Set((workflows?.Workflows ?? []).flatMap((workflow) => workflow.Steps.map((step) => step.Name)))];
 }
 
-/** A time of the address, in the form that a field for local times wants. */
+/** Converts a time of the address for a field with local times. */
 export function toLocal(iso) {
   const at = Date.parse(iso ?? "");
   if (Number.isNaN(at)) return "";
@@ -56,7 +56,7 @@ export function toLocal(iso) {
     .replace(/\.000$/, "");
 }
 
-/** The reverse; empty where nothing is filled in. */
+/** The reverse. Empty for an empty field. */
 export function fromLocal(value) {
   const at = Date.parse(value);
   return Number.isNaN(at) ? "" : new Date(at).toISOString();

@@ -1,4 +1,4 @@
-// The first page: what waits for a person, how much goes through, and how the services and supervisors are.
+// The first page: orders that wait for an operator, the throughput, and the state of services and supervisors.
 
 import { get, withQuery } from "./api.js";
 import { fragment, h } from "./dom.js";
@@ -43,7 +43,7 @@ export const overview = {
   },
 };
 
-/** The answer to the first question of the night. */
+/** The first answer for an operator on call. */
 function verdict({ Counts, Services, Leases, Failures }) {
   const inError = Counts.find(({ State }) => State === "Error");
   const bad = Services.filter(({ State }) => State !== "Closed").map(({ Service }) => Service);
@@ -183,7 +183,7 @@ function services(all) {
   );
 }
 
-/** One line for each supervisor; its leases, one for each shard, can be unfolded. */
+/** One line for each supervisor. Its leases, one for each shard, can be unfolded. */
 function supervisors(leases) {
   const owners = new Map();
   for (const lease of leases) owners.set(lease.Owner, [...(owners.get(lease.Owner) ?? []), lease]);

@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { relative } from "./time.js";
 import { STATES } from "./words.js";
 
-/** The state of an order or a step: a sign and a word. `undo` for a step that is taken back. */
+/** The state of an order or a step: a sign and a word. `undo` is for a step in compensation. */
 export function state(name, undo) {
   const sign = undo && name === "Processed" ? "↺" : (STATES.find(([known]) => known === name)?.[1] ?? "·");
   const word = undo ? ({ Processed: "Undone", Processing: "Undoing", Pending: "To undo" }[name] ?? name) : name;
@@ -17,8 +17,8 @@ export function state(name, undo) {
 }
 
 /**
- * A table that is a list of cards on a narrow screen. `columns`: `{name, cell(row), kind?, isName?}`; `key(row)` says
- * which row is which. The roles are written out because a browser forgets them where the table is shown as cards.
+ * A table that is a list of cards on a narrow screen. `columns`: `{name, cell(row), kind?, isName?}`; `key(row)`
+ * identifies a row. The roles are explicit, because a browser drops them if the table is shown as cards.
  */
 export function table({ caption, columns, rows, key, empty, hideCaption }) {
   if (!rows.length) return h("p", { class: "empty" }, empty);
@@ -63,15 +63,15 @@ export function table({ caption, columns, rows, key, empty, hideCaption }) {
   );
 }
 
-/** On a card a cell is one thing beside its name. */
+/** On a card, a cell is one element beside its name. */
 function boxed(content) {
   return Array.isArray(content) ? h("div", {}, content) : content;
 }
 
-// On a card there is no need to say that there is nothing.
+// A card leaves out an empty cell.
 const NOTHING = "–";
 
-/** A part of a page with a heading, which is its name. */
+/** A section of a page. Its heading is its name. */
 export function panel(id, title, ...content) {
   return h(
     "section",
@@ -81,17 +81,17 @@ export function panel(id, title, ...content) {
   );
 }
 
-/** The head of a page. Focus goes to it when a page is opened. */
+/** The head of a page. It gets the focus when a page opens. */
 export function heading(text, ...beside) {
   return h("div", { class: "head" }, h("h1", { tabindex: "-1", id: "head" }, text), beside);
 }
 
-/** A line that an operator should not overlook. `tone`: good, bad, wait, busy, undone. */
+/** A prominent line for the operator. `tone`: good, bad, wait, busy, undone. */
 export function notice(tone, ...content) {
   return h("div", { class: "notice", "data-tone": tone }, content);
 }
 
-/** A form's field under its label. `hint` is read with it. */
+/** A form's field under its label. A screen reader reads `hint` with it. */
 export function field({ id, label, hint, options, wide, ...attributes }) {
   const describedby = hint ? `${id}-hint` : null;
   const input = options
@@ -110,7 +110,7 @@ export function field({ id, label, hint, options, wide, ...attributes }) {
   );
 }
 
-/** `≥ 12` where the count was not brought to its end. */
+/** `≥ 12` if the count is incomplete. */
 export function count(number, atLeast) {
   return `${atLeast ? "≥ " : ""}${number.toLocaleString()}`;
 }
@@ -120,7 +120,7 @@ export function plural(number, word, atLeast) {
   return `${count(number, atLeast)} ${word}${number === 1 && !atLeast ? "" : "s"}`;
 }
 
-/** A link to an order, with the beginning of its id where the place is small. */
+/** A link to an order, with a shortened id for narrow spaces. */
 export function orderLink(id, isShort) {
   return h(
     "a",
@@ -134,7 +134,7 @@ export function orderLink(id, isShort) {
   );
 }
 
-/** How a service is, in words, with the time to the next probe counted down. */
+/** The state of a service in words, with a countdown to the next probe. */
 export function health(service) {
   if (service.State === "Closed")
     return h(
@@ -152,7 +152,7 @@ export function health(service) {
   );
 }
 
-/** When the next probe goes out. */
+/** The time of the next probe. */
 export function probe(service) {
   if (service.State === "HalfOpen") return "a probe is under way";
   if (service.State !== "Open" || !service.Until) return null;

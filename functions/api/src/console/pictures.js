@@ -1,5 +1,5 @@
-// Pictures of numbers as inline SVG. Each has a text that says the same, and colour is never all there is: what needs
-// an eye is hatched as well.
+// Charts as inline SVG. Each chart has a text with the same content. Colour is never the only sign: values that need
+// attention are also hatched.
 
 import { h } from "./dom.js";
 import { count, plural, table } from "./parts.js";
@@ -7,7 +7,7 @@ import { minute } from "./time.js";
 
 const HEIGHT = 120;
 
-/** A bar that is `share` (0 to 1) of its place. The number beside it says the same, so it is not read. */
+/** A bar of width `share` (0 to 1). The number beside it says the same, so a screen reader skips the bar. */
 export function bar(share, name) {
   const width = share > 0 ? Math.max(1.5, share * 100) : 0;
   return h(
@@ -50,7 +50,7 @@ const OUTCOMES = [
 ];
 const WORDS = { Processed: "processed", Compensated: "compensated", UnderWay: "under way", Error: "in Error" };
 
-/** The orders accepted in each of the last minutes, and what became of them. */
+/** The orders accepted in each of the last minutes, and their outcomes. */
 export function throughput(minutes, complete) {
   const highest = Math.max(1, ...minutes.map((one) => one.Accepted));
   const top = ceiling(highest);
@@ -129,7 +129,7 @@ function column(one, x, width, top) {
   return h("g", {}, h("title", {}, `${minute(one.At)}: ${plural(one.Accepted, "order")} (${words})`), parts);
 }
 
-/** Stripes over what needs an eye. */
+/** Stripes over values that need attention. */
 export function hatch() {
   return h(
     "pattern",

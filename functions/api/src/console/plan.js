@@ -1,4 +1,4 @@
-// Planning a job: which orders in Error are to be resubmitted, and how carefully. Sending it only counts them.
+// Plans a job: its selection of orders in Error, its canaries and its rate. A new plan only counts the orders.
 
 import { Problem, getOnce, post } from "./api.js";
 import { inWords } from "./actions.js";

@@ -1,4 +1,4 @@
-// Times as people read them: in the zone of this machine, with how long ago, and the exact one in the title.
+// Times for readers: in the zone of this machine, with the age. The title has the exact time.
 
 import { h } from "./dom.js";
 
@@ -7,12 +7,12 @@ const DAY = new Intl.DateTimeFormat([], { day: "numeric", month: "short" });
 const MINUTE = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const DAY_MS = 86_400_000;
 
-/** Epoch milliseconds of what the API gives: a text, or a number where it is a key. */
+/** Epoch milliseconds of an API time: a text, or a number if it is a key. */
 export function ms(time) {
   return typeof time === "number" ? time : Date.parse(time);
 }
 
-/** `12:03:20`, and the day where it is not today. */
+/** `12:03:20`, with the day if it is not today. */
 export function clock(time) {
   const at = new Date(ms(time));
   const day = at.toDateString() === new Date().toDateString() ? "" : `${DAY.format(at)}, `;
@@ -24,13 +24,13 @@ export function minute(time) {
   return MINUTE.format(new Date(ms(time)));
 }
 
-/** `12:03:20.007`, for what happens within one second. */
+/** `12:03:20.007`, for events within one second. */
 export function precise(time) {
   const at = new Date(ms(time));
   return `${clock(at.getTime())}.${String(at.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** A length of time: `340 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 days`. */
+/** A duration: `340 ms`, `4.2 s`, `3 min 20 s`, `2 h 5 min`, `3 days`. */
 export function length(duration_ms) {
   const length_ms = Math.max(0, duration_ms);
   if (length_ms < 1000) return `${Math.round(length_ms)} ms`;
@@ -46,7 +46,7 @@ function two(large, unit, small, smaller) {
   return small ? `${large} ${unit} ${small} ${smaller}` : `${large} ${unit}`;
 }
 
-/** How far a time is from now: `4 s ago`, `in 20 s`, `just now`. */
+/** The distance of a time from now: `4 s ago`, `in 20 s`, `just now`. */
 export function relative(time) {
   const away_ms = ms(time) - Date.now();
   if (Math.abs(away_ms) < 1000) return "just now";
@@ -55,7 +55,7 @@ export function relative(time) {
   return away_ms > 0 ? `in ${words}` : `${words} ago`;
 }
 
-/** A time with how long ago it is: `12:03:20 · 4 s ago`. `brief` leaves out the clock, `exact` gives milliseconds. */
+/** A time with its age: `12:03:20 · 4 s ago`. `brief` leaves out the clock, `exact` gives milliseconds. */
 export function when(time, kind) {
   if (time === null || time === undefined) return "–";
   const iso = new Date(ms(time)).toISOString();
@@ -67,7 +67,7 @@ export function when(time, kind) {
   return h("time", { datetime: iso, title: iso }, clock(time), " ", ago);
 }
 
-/** Brings every time on the page that is told from now up to date; called once a second. */
+/** Updates all relative times on the page. Called once a second. */
 export function tick(root) {
   for (const element of root.querySelectorAll("[data-tick]")) {
     const text = relative(element.dataset.at ?? element.getAttribute("datetime"));

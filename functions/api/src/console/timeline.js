@@ -1,11 +1,11 @@
-// An order's way as lanes of time: one for the order, one for each step, with attempts, waits, back-off and undo. Read
-// off the order's history, which has at most the last 50 transitions.
+// An order's history as rows on a time axis: one row for the order and one for each step. A row shows attempts, waits,
+// back-off and compensation. The order's history has at most the last 50 transitions.
 
 import { h } from "./dom.js";
 import { hatch } from "./pictures.js";
 import { clock, length, ms, precise } from "./time.js";
 
-// The end of an attempt by the kind of its line: its look, its words, and whether a wait follows.
+// The end of an attempt by the kind of its history line: its look, its words, and whether a wait follows.
 const ENDS = {
   Processed: ["done", "done", false],
   GivenUp: ["failed", "refused or given up", false],
@@ -13,7 +13,7 @@ const ENDS = {
   Expired: ["failed", "no answer in time", true],
 };
 const HEIGHT = 18;
-// Below this share of the picture a length could not be seen; above, long waits are drawn shorter than they are.
+// The smallest visible share of the picture, and the limit above which long waits are shortened.
 const SHARE_MIN = 0.012;
 const FLATTEN = 0.45;
 
@@ -78,7 +78,7 @@ function isOver(task) {
   return task.ProcessState === "Processed" || task.ProcessState === "Compensated";
 }
 
-/** The history as parts `{kind, from, to, text, attempt?}`, by step, and those of the order itself. */
+/** The history as parts `{kind, from, to, text, attempt?}`, by step, and the parts of the order itself. */
 export function read(task, now) {
   const history = task.History ?? [];
   const from = ms(task.SubmittedAt ?? history[0]?.At ?? now);
@@ -129,7 +129,7 @@ function ofStep(parts, open, { Kind, Step: name, Direction, Attempt: attempt }, 
   // A newer API may send other kinds.
   if (!(Kind in ENDS)) return;
   const [outcome, words, waits] = ENDS[Kind];
-  // Of many attempts put off one after the other only the last is kept, and its beginning is not.
+  // Of many deferred attempts in a row, the history keeps only the last, without its start.
   const began =
     before && before.kind !== "wait"
       ? before
@@ -149,7 +149,7 @@ function ofStep(parts, open, { Kind, Step: name, Direction, Attempt: attempt }, 
   else open.delete(name);
 }
 
-/** The order turned round while an attempt was under way or waited. */
+/** The order began its compensation while an attempt was in flight or waited. */
 function leave(parts, open, name, at) {
   const before = open.get(name);
   if (!before) return;
@@ -162,7 +162,7 @@ function leave(parts, open, name, at) {
   open.delete(name);
 }
 
-/** What is still under way or waits reaches up to now. */
+/** Parts in flight and waits extend to now. */
 function close(step, parts, before, to, now) {
   if (!before) return;
   const until =
@@ -172,7 +172,7 @@ function close(step, parts, before, to, now) {
   parts.push({ ...before, to, text, isOpen: true });
 }
 
-/** Where a time is, as a share from 0 to 1: between any two events at least a little, and long waits not too much. */
+/** The position of a time, as a share from 0 to 1. Every gap has a minimum, and a long wait has a maximum. */
 export function scale(times, from, to) {
   const points = [...new Set([from, ...times.filter((time) => time >= from && time <= to), to])].sort((a, b) => a - b);
   const all = Math.max(1, to - from);

@@ -1,9 +1,9 @@
-// The words of the console: states, actions and the consequences of an action. The API says what an order waits for and
-// what an operator can do about it.
+// The words of the console: states, actions and the consequences of an action. The API describes an order's wait and
+// the operator's remedy.
 
 import { clock } from "./time.js";
 
-/** The states in the order of an order's life, each with a sign, so that colour is never all there is. */
+/** The states in the order of an order's life. Each has a sign, so that colour is never the only sign. */
 export const STATES = [
   ["Pending", "○", "accepted, not begun"],
   ["Processing", "◐", "steps are carried out"],
@@ -16,7 +16,7 @@ export const STATES = [
 /** The codes of `Reason`. */
 export const REASONS = ["exhausted", "rejected", "compensation-failed", "dead-letter", "hop-limit", "cancelled"];
 
-/** What became of a dead letter, in words. */
+/** The outcomes of a dead letter, in words. */
 export const FATES = {
   Stored: "its order was not stored; it is now, in Error",
   Held: "its order needs it, and is in Error",
@@ -74,7 +74,7 @@ function local(text) {
   return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => clock(at));
 }
 
-/** The same in a few words, for a row of a list. */
+/** The situation in a few words, for a row of a list. */
 export function inBrief(task, services) {
   switch (task.ProcessState) {
     case "Processed":
@@ -99,7 +99,7 @@ function upper(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** What an action will do to this order: sentences, shown before it is confirmed. */
+/** The consequences of an action for this order: sentences, shown before the confirmation. */
 export function consequences(task, action) {
   switch (action) {
     case "resubmit":

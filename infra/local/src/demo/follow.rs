@@ -1,4 +1,4 @@
-//! One order of the demo, as an application sees it: posted, and watched until it is settled.
+//! One order of the demo, from an application's point of view: it posts the order and polls until the order is settled.
 
 #![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
 
@@ -13,26 +13,26 @@ use wire::{Accepted, Task};
 use super::sample::Sample;
 use crate::client::{Answer, Client, ClientError};
 
-/// The pause between two looks at an order. A real application would rather wait with `Prefer: wait`, but then it would
-/// not see the steps on the way.
+/// The pause between two polls of an order. A real application would use `Prefer: wait`, but it would not see the steps
+/// in between.
 const LOOK_EVERY_MS: u64 = 5;
-/// The pause between two posts: a person should be able to see what happens.
+/// The pause between two posts, so that a person can follow the output.
 const POST_EVERY_MS: u64 = 150;
-/// When an order that is not settled counts as lost.
+/// The time after which an unsettled order counts as lost.
 const SETTLED_MS_MAX: u64 = 25_000;
 
-/// What was seen of an order, and when.
+/// An observation of an order, with its time.
 #[derive(Debug, Clone)]
 pub(super) struct Sight {
-    /// Which sample, from 0.
+    /// The index of the sample, from 0.
     pub(super) place: usize,
-    /// Since the demo began.
+    /// The time since the start of the demo.
     pub(super) at: Duration,
-    /// How it looks.
+    /// The observed order.
     pub(super) shown: Task<'static>,
 }
 
-/// How it came out.
+/// The end of an order.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) order_id: OrderId,
@@ -41,7 +41,7 @@ pub(super) struct Followed {
     pub(super) took: Duration,
 }
 
-/// An order could not be followed to its end.
+/// The demo could not follow an order to its end.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FollowError {
     #[error(transparent)]
@@ -54,18 +54,19 @@ pub(super) enum FollowError {
     NotSettled,
 }
 
-/// Where the API is and when the demo began.
+/// The address of the API and the start of the demo.
 #[derive(Debug, Clone)]
 pub(super) struct Follower {
     pub(super) client: Client,
     pub(super) url: String,
     pub(super) began: Instant,
-    /// Makes the keys of this demo unlike those of an earlier one on the same data.
+    /// Makes the keys of this demo distinct from the keys of an earlier run on the same data.
     pub(super) run: String,
 }
 
 impl Follower {
-    /// Posts the sample at a place, after those at the places before, and tells every change that it sees, until the order is settled.
+    /// Posts the sample at a position, after the samples before it. Reports every observed change until the order is
+    /// settled.
     pub(super) async fn follow(
         self,
         place: usize,
@@ -82,7 +83,7 @@ impl Follower {
                 && shown.version > version_seen
             {
                 version_seen = shown.version;
-                // Whoever prints may be gone; the order is followed all the same.
+                // The printing task may be gone. The order is followed all the same.
                 let _ = sights.send(Sight { place, at: self.began.elapsed(), shown: shown.clone() });
                 if shown.is_settled() {
                     return Ok(Followed { order_id, last: shown, took: posted.elapsed() });
@@ -111,7 +112,7 @@ impl Follower {
         first.ok_or(FollowError::NotSettled)
     }
 
-    /// The order as it is; nothing while it is accepted and not stored yet.
+    /// The order as it is. `None` while it is accepted and not stored yet.
     async fn look(&self, url: &str) -> Result<Option<Task<'static>>, FollowError> {
         let answer = self.client.get(url).await?;
         match answer.status {

@@ -37,11 +37,11 @@ pub enum DemoError {
     Output(#[from] io::Error),
 }
 
-/// Runs the demo against the API at `api_url`, whose agents call the stand-ins at `stand_ins_url`; prints to `out`. Says
-/// whether every order ended as it should.
+/// Runs the demo against the API at `api_url`, whose agents call the stand-ins at `stand_ins_url`. Prints to `out`.
+/// Returns whether every order ended as expected.
 ///
 /// # Errors
-/// [`DemoError`] when it could not be carried out; an order that ends wrong is no error but [`Ending::Wrong`].
+/// [`DemoError`] if the demo could not be carried out. An order with a wrong end is no error but [`Ending::Wrong`].
 pub async fn run(api_url: &str, stand_ins_url: &str, paint: Paint, out: &mut impl Write) -> Result<Ending, DemoError> {
     writeln!(out, "{}", report::opening(api_url))?;
     let began = Instant::now();
@@ -57,7 +57,7 @@ pub async fn run(api_url: &str, stand_ins_url: &str, paint: Paint, out: &mut imp
     drop(sights);
     let mut all = SAMPLES.map(|_| Err(FollowError::NotSettled));
     loop {
-        // Changes first, so that the end of an order comes after the last of them.
+        // Changes come first, so that the end of an order follows its last change.
         tokio::select! {
             biased;
             Some(sight) = seen.recv() => writeln!(out, "{}", report::change(paint, &sight))?,

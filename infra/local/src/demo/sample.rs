@@ -62,7 +62,7 @@ pub(super) const SAMPLES: [Sample; 10] = [
 pub(super) struct Expected {
     /// Carried out.
     pub(super) forward: u64,
-    /// Undone.
+    /// Compensated.
     pub(super) undo: u64,
 }
 

@@ -28,7 +28,7 @@ pub(super) struct Became {
     pub(super) processed: u64,
     /// Failures counted in all steps of all orders.
     pub(super) failure_counts: u64,
-    /// Further attempts of all steps of all orders: deferred or failed.
+    /// Repeated attempts of all steps of all orders: deferred or failed.
     pub(super) attempts_more: u64,
     /// When the last step of all ended.
     pub(super) last_done_at: Option<Timestamp>,
@@ -36,7 +36,7 @@ pub(super) struct Became {
     pub(super) effects_wrong: u64,
 }
 
-/// Looks at every order, waiting for those that are not settled until `patience_ends`, and at the effects after that.
+/// Polls every order until it is settled, at most until `patience_ends`. Reads the effects after that.
 pub(super) async fn check(
     client: &Client,
     url: &str,
@@ -49,7 +49,7 @@ pub(super) async fn check(
     judge(&shown, &effects())
 }
 
-/// The order once it is settled, or as it is when the patience is over; nothing where there is no such order.
+/// The order once it is settled, or as it is at `patience_ends`. `None` if the order does not exist.
 async fn look(
     client: &Client,
     url: &str,

@@ -1,4 +1,4 @@
-//! A line each second while something goes on.
+//! Prints a line each second during some work.
 
 #![expect(clippy::disallowed_methods, reason = "a clock for people")]
 
@@ -9,17 +9,17 @@ use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 use tokio::{pin, select};
 
-/// Does `work`, and meanwhile prints what `line` says, each second.
+/// Runs `work`, and meanwhile prints the text of `line` each second.
 ///
 /// # Errors
-/// Where it cannot be printed; the work is dropped then.
+/// If the output cannot be written. The work is dropped then.
 pub(super) async fn each_second<T>(
     out: &mut impl Write,
     work: impl Future<Output = T>,
     mut line: impl AsyncFnMut() -> String,
 ) -> io::Result<T> {
     const SECOND: Duration = Duration::from_secs(1);
-    // Beside the work, which must not stand still while a line is made.
+    // The line is made in parallel, so that the work continues.
     let printing = async {
         let mut seconds = tokio::time::interval_at(tokio::time::Instant::now() + SECOND, SECOND);
         seconds.set_missed_tick_behavior(MissedTickBehavior::Skip);

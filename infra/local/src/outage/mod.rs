@@ -1,7 +1,7 @@
 //! `stepwarden outage`: takes payment down under load and measures the cost.
 //!
-//! Like the demo it is a client of the API that serves, and it holds the switch of the stand-ins. It knows nothing of what
-//! runs between the two.
+//! Like the demo, it is a client of the running API. It also controls the stand-ins. It knows nothing of the functions
+//! between them.
 
 #![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
 
@@ -35,7 +35,7 @@ use post::{Poster, Posts};
 use report::Second;
 use verdict::Measured;
 
-/// The pause between two looks at whether all is done, in milliseconds.
+/// The poll period for the end of all orders, in milliseconds.
 const LOOK_EVERY_MS: u64 = 50;
 
 /// The phase.
@@ -56,8 +56,8 @@ impl Phase {
     }
 }
 
-/// Goes through an outage with the API at `api_url`, whose agents call `stand_ins`, and then with a naive client; prints
-/// to `out`. Returns whether every limit was met.
+/// Runs an outage with the API at `api_url`, whose agents call `stand_ins`, and then with a naive client. Prints to
+/// `out`. Returns whether every limit was met.
 ///
 /// # Errors
 /// If the output cannot be written, or the naive client's stand-in finds no port.
@@ -132,7 +132,7 @@ impl Outage<'_> {
         }
     }
 
-    /// The orders of the time before, and how many calls they made at payment in a second.
+    /// Posts the orders before the outage. Returns them, and their calls to payment per second.
     async fn normal(&self) -> (Vec<OrderId>, f64) {
         let (began, before) = (Instant::now(), self.stand_ins.totals(Service::Payment).calls);
         let orders = self.poster.post(self.plan.orders_before(), self.plan.every, "normal").await;
@@ -141,7 +141,7 @@ impl Outage<'_> {
         (orders, calls as f64 / began.elapsed().as_secs_f64())
     }
 
-    /// The orders that come while payment is down. It is up again at the end.
+    /// Posts the orders of the outage. Payment is up again at the end.
     async fn outage(&self) -> Vec<OrderId> {
         self.enter(Phase::Outage);
         self.stand_ins.set_down(Service::Payment, true);

@@ -1,8 +1,8 @@
-//! The client that Stepwarden is compared with: it calls a service that is down again at once, and again.
+//! The naive client for comparison with Stepwarden: it retries a failing service at once, without back-off.
 //!
-//! It is really run, and its calls are counted where those of the agents are: at the stand-in. Its orders come at the same
-//! times, and payment is down as long. What is not the same favours it: it has the machine for itself, no more than
-//! [`CONNECTIONS_MAX`] connections, over which its orders take turns, and it stops when payment is back, where it would
+//! The client really runs. Its calls are counted at the stand-in, as the agents' calls are. Its orders come at the same
+//! times, and payment is down for the same time. Three differences favour it. It has the machine for itself. Its orders
+//! share at most [`CONNECTIONS_MAX`] connections. It stops at the recovery, and so saves one more call for each order.
 //! have called once more for each order.
 
 #![expect(clippy::disallowed_methods, reason = "a client with a clock of its own")]
@@ -23,13 +23,13 @@ use crate::client::Client;
 use crate::paint::Paint;
 use crate::standin::{KEYS_UNLIMITED, Service, StandIns};
 
-/// Connections at the same time. More make no more calls on a machine of few cores.
+/// Connections at the same time. More connections make no more calls on a machine with few cores.
 pub(super) const CONNECTIONS_MAX: usize = 256;
 
-/// Runs it for as long as the plan's outage, showing each second, and gives the calls that it made.
+/// Runs the client for the plan's outage and prints a line each second. Returns its number of calls.
 ///
 /// # Errors
-/// Where the stand-in finds no port, or there is nowhere to print to.
+/// If the stand-in finds no port, or the output cannot be written.
 pub(super) async fn calls(plan: &Plan, paint: Paint, out: &mut impl Write) -> io::Result<u64> {
     let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await?;
     stand_ins.set_down(Service::Payment, true);
@@ -47,11 +47,11 @@ pub(super) async fn calls(plan: &Plan, paint: Paint, out: &mut impl Write) -> io
     Ok(calls)
 }
 
-/// Lets the orders come, and each of them call, until the outage is over.
+/// Starts the orders, and each order calls until the outage is over.
 async fn insist(plan: &Plan, payment_url: String, began: Instant, posted: &AtomicU32) {
     let (client, turns) = (Client::new(), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
     let url: Arc<str> = format!("{payment_url}/charge").into();
-    // Dropped at the end, and all calls with it.
+    // Dropped at the end, together with all calls.
     let mut orders = JoinSet::new();
     for number in 0..plan.orders {
         tokio::time::sleep_until(began + plan.every * number).await;
@@ -67,7 +67,7 @@ async fn charge(client: Client, turns: Arc<Semaphore>, url: Arc<str>, key: Strin
         let Ok(_turn) = turns.acquire().await else { return };
         match client.post(&url, &[("idempotency-key", &key)], body.clone()).await {
             Ok(answer) if answer.status.is_success() => return,
-            // Again, at once: that is what makes it naive.
+            // The immediate retry makes the client naive.
             Ok(_) | Err(_) => {}
         }
     }

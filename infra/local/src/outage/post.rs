@@ -1,4 +1,4 @@
-//! Orders that come at a steady rate, whatever becomes of them.
+//! Posts orders at a steady rate, independent of their outcomes.
 
 #![expect(clippy::disallowed_methods, reason = "a client of the API with a clock of its own")]
 
@@ -17,29 +17,30 @@ use crate::client::Client;
 /// The order of the README.
 pub(super) const ORDER: &str = include_str!("../../../examples/order.json");
 
-/// Posts orders, and counts.
+/// Posts orders, and counts the answers.
 #[derive(Debug, Clone)]
 pub(super) struct Poster {
     pub(super) client: Client,
-    /// Of the API.
+    /// The address of the API.
     pub(super) url: Arc<str>,
-    /// Begins every idempotency key: makes them unlike those of an earlier run on the same data.
+    /// The prefix of every idempotency key. It makes the keys distinct from the keys of an earlier run on the same
+    /// data.
     pub(super) run: Arc<str>,
     pub(super) counts: Arc<Posts>,
 }
 
-/// What became of the posts so far.
+/// The outcomes of the posts so far.
 #[derive(Debug, Default)]
 pub(super) struct Posts {
     /// Answered 202.
     pub(super) accepted: AtomicU64,
-    /// Answered otherwise, or not at all.
+    /// Another answer, or none.
     pub(super) refused: AtomicU64,
 }
 
 impl Poster {
-    /// Posts `orders` orders, one each `every` from now on, and gives those that were accepted. An order is not kept from
-    /// coming because those before it are not answered yet.
+    /// Posts `orders` orders, one each `every` from now on, and returns the accepted orders. An order does not wait for
+    /// the answers to earlier orders.
     pub(super) async fn post(&self, orders: u32, every: Duration, phase: &str) -> Vec<OrderId> {
         let began = Instant::now();
         let mut posting = JoinSet::new();

@@ -12,25 +12,25 @@ use crate::call::{Call, answer_to, problem};
 use crate::service::Service;
 pub use table::{Table, TableError};
 
-/// The longest that the function takes for a slow answer, in milliseconds: an HTTP API waits 30 s.
+/// The maximum delay of a slow answer, in milliseconds. An HTTP API waits 30 s.
 const SLOW_MS_MAX: u64 = 25_000;
-/// Shortest token that is taken, in characters. It is all that keeps others out.
+/// The minimum length of a token, in characters. Only the token protects the route.
 pub const TOKEN_CHARS_MIN: usize = 16;
 
-/// The stand-ins, which answer under `.../{token}/{service}/{operation}`, whatever comes before.
+/// The stand-ins. They answer under `.../{token}/{service}/{operation}`, with any path before it.
 #[derive(Debug)]
 pub struct StandIns {
     token: Arc<str>,
     table: Table,
 }
 
-/// The token is too short to keep anybody out.
+/// The token is too short to protect the route.
 #[derive(Debug, thiserror::Error)]
 #[error("STANDINS_TOKEN must have at least {TOKEN_CHARS_MIN} characters")]
 pub struct ShortToken;
 
 impl StandIns {
-    /// Stand-ins that remember their keys in `table`.
+    /// Stand-ins that store their keys in `table`.
     ///
     /// # Errors
     /// [`ShortToken`].
@@ -41,7 +41,7 @@ impl StandIns {
         Ok(Self { token, table })
     }
 
-    /// Answers one request. An answer that is to be lost is a 504, which is what callers of an HTTP API see of it.
+    /// Answers one request. A lost answer is a 504, which is the view of an HTTP API's caller.
     pub async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let mut segments = request.uri().path().rsplit('/');
         let [Some(operation), Some(service), Some(token)] = [segments.next(), segments.next(), segments.next()] else {
@@ -74,7 +74,7 @@ fn not_found() -> Response<Bytes> {
     problem(StatusCode::NOT_FOUND, "not-found", "POST /{token}/{service}/{operation}")
 }
 
-/// Takes as long for any text of the same length, so that the token cannot be found out bit by bit.
+/// Compares in the same time for all texts of one length, so that the timing does not reveal the token.
 fn is_same(text: &str, token: &str) -> bool {
     let differences = text.bytes().zip(token.bytes()).fold(0, |differences, (a, b)| differences | (a ^ b));
     text.len() == token.len() && differences == 0

@@ -1,7 +1,7 @@
 //! The keys of the stand-ins in a DynamoDB table, one item for a key and its undo.
 //!
-//! Each call reads the item and replaces it on the condition that nobody else did so meanwhile. So a key has one effect
-//! however many instances are asked at the same time.
+//! Each call reads the item and replaces it, on the condition that no other call replaced it meanwhile. So a key has
+//! one effect, even with calls to many instances at the same time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ use crate::behaviour::Behaviour;
 use crate::entry::{Entry, Side, Verdict, forward_key};
 use crate::service::{Operation, Service};
 
-/// How long a key is remembered, in seconds: longer than any step may be tried.
+/// How long a key is stored, in seconds. It exceeds the maximum time of a step.
 const REMEMBERED_S: u64 = 8 * 24 * 60 * 60;
-/// Writes lost to others before a call is given up.
+/// The number of lost writes after which a call is given up.
 const CONFLICTS_MAX: u32 = 20;
 
 /// The table.
@@ -27,7 +27,7 @@ pub struct Table {
     name: Arc<str>,
 }
 
-/// A call could not be remembered, and was therefore not carried out.
+/// A call could not be stored, so it was not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// The item cannot be read.
@@ -36,19 +36,19 @@ pub enum TableError {
     /// The item cannot be written.
     #[error("the table cannot be written: {0}")]
     Write(String),
-    /// Too many others write the same item.
+    /// Too many other calls write the same item.
     #[error("{CONFLICTS_MAX} writes of this key were lost to others")]
     Crowded,
 }
 
 impl Table {
-    /// The table of this name, whose key is `Key`.
+    /// The table with this name. Its key is `Key`.
     #[must_use]
     pub const fn new(client: Client, name: Arc<str>) -> Self {
         Self { client, name }
     }
 
-    /// Takes one call with an idempotency key at `now_ms` since 1970.
+    /// Handles one call with an idempotency key at `now_ms` since 1970.
     ///
     /// # Errors
     /// [`TableError`].
@@ -75,7 +75,7 @@ impl Table {
         Err(TableError::Crowded)
     }
 
-    /// Writes an entry, if the stored version is still this one (0: there is none). False: somebody else was first.
+    /// Writes an entry if the stored version is still this one (0: no item). Returns false if another call was first.
     async fn replace(
         &self,
         key: &AttributeValue,

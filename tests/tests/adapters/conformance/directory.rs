@@ -1,4 +1,4 @@
-//! The one-machine engine and its data directory: one owner, and a clear word when it cannot be used.
+//! The one-machine engine and its data directory: one owner, and a clear error if the directory cannot be used.
 
 use domain::ports::{HasQueues, HasStore, PortErrorKind, Queues, Store};
 use embedded::{Engine, OpenError, Options};

@@ -1,5 +1,5 @@
-//! What the one-machine engine promises about what surrounds the orders: commands, dead letters, memos, jobs and reply
-//! channels, over a restart and when the disk fails.
+//! The one-machine engine's guarantees beyond the orders: commands, dead letters, memos, jobs and reply channels. The
+//! tests cover restarts and disk failures.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -22,7 +22,7 @@ use tests::conformance::samples::{
     NOON, command, dead_letter, event, is_empty, job, memo, order, receipts, request, stored, task, wake,
 };
 
-/// Lazy writes go with others, or at the end: a slow machine makes no difference.
+/// Lazy writes join others, or are written at the end: a slow machine makes no difference.
 const PATIENT: u64 = 60_000;
 const ONCE: QueueOptions = QueueOptions { receives_max: 1, visibility_ms: 1_000 };
 
@@ -30,7 +30,7 @@ fn options() -> Options {
     Options { lazy_ms: PATIENT, busy_ms: 50, ..Options::default() }
 }
 
-/// Every message dies after one delivery.
+/// Every message becomes a dead letter after one delivery.
 fn deadly() -> Options {
     Options { submissions: ONCE, scheduler: ONCE, requests: ONCE, dead_letter_visibility_ms: 1_000, ..options() }
 }
@@ -49,7 +49,7 @@ fn directory() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Another program that looks at the file, or holds it.
+/// Another program that reads the file, or locks it.
 fn other_program(directory: &TempDir) -> Connection {
     Connection::open(directory.path().join("stepwarden.db")).unwrap()
 }
@@ -63,7 +63,7 @@ async fn pass(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-/// Receives what is there once, and looks again when it is dead.
+/// Receives every message once, and receives again when the messages are dead.
 async fn let_die<M>(source: &impl Source<M>) {
     assert!(!source.receive(10).await.is_empty());
     pass(ONCE.visibility_ms).await;
@@ -89,7 +89,7 @@ async fn a_command_survives_a_kill_until_it_is_handled() {
 
     let (engine, recovered) = reopened(&directory, options()).await;
     assert_eq!(recovered.commands, 1);
-    // The ids of messages go on behind those on disk.
+    // The ids of messages continue after those on disk.
     engine.queues().to_scheduler(wake(4), Priority::Normal, 0).await.unwrap();
     engine.queues().to_scheduler(command(5), Priority::Normal, 0).await.unwrap();
     let rest = engine.scheduler().receive(10).await;
@@ -146,7 +146,7 @@ async fn a_command_that_could_not_be_written_is_refused_and_one_whose_deletion_i
     assert_eq!(count(&other, "SELECT count(*) FROM commands"), 0);
 }
 
-/// The dead letters, by the names of their queues. They stay where they are.
+/// The dead letters, by the names of their queues. They stay in their queue.
 async fn dead_letters(engine: &Engine) -> Vec<DeadLetter> {
     // Their writes are queued before this one.
     engine.events().publish(event(9)).await.unwrap();
@@ -199,11 +199,11 @@ async fn a_message_whose_way_to_the_dead_letters_fails_is_not_lost() {
     let other = other_program(&directory);
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     assert!(is_empty(&payment));
-    // It is queued behind the burial, and fails with it.
+    // The write is queued behind the burial, and fails with it.
     engine.events().publish(event(1)).await.unwrap_err();
     other.execute_batch("COMMIT").unwrap();
     assert_eq!((engine.stats().requests, engine.stats().dead_letters), (1, 0));
-    // It comes back after a while, and is found dead again.
+    // The message comes back after a delay, and the next receive finds it dead again.
     let source = engine.dead_letters();
     let dead_letters = tokio::select! {
         _ = payment.receive(10) => panic!("it was delivered once too often"),
@@ -249,7 +249,7 @@ async fn memos_jobs_and_records_of_dead_letters_survive_a_restart() {
 #[tokio::test]
 async fn a_job_is_not_shown_before_it_is_durable_nor_after_it_was_lost() {
     let directory = directory();
-    // Time enough for a slow machine to ask while the write waits.
+    // This leaves a slow machine enough time to ask during the write's wait.
     let engine = open(&directory, Options { busy_ms: 1_000, ..options() });
     let first = job("j", 0);
     engine.records().put(Seen::version(0, NOON), &first).await.unwrap();

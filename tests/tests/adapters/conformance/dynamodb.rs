@@ -1,4 +1,4 @@
-//! The conformance suite, as far as it needs no queue, on the ports on DynamoDB.
+//! The part of the conformance suite without queues, on the DynamoDB ports.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What the one-machine engine promises beyond the ports: what is on disk and when, recovery, and what it does when the
-//! disk fails.
+//! The one-machine engine's guarantees beyond the ports: the content of the disk, recovery, and its behaviour at disk
+//! failures.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use tests::conformance::samples::{
     committed, event, next, next_in, order, order_with, receipts, request, stored, task, wake,
 };
 
-/// Lazy writes go with others, or at the end: a slow machine makes no difference.
+/// Lazy writes join others, or are written at the end: a slow machine makes no difference.
 const PATIENT: u64 = 60_000;
 
 fn open(directory: &TempDir) -> Engine {
@@ -37,7 +37,7 @@ fn directory() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Another program that looks at the file, or holds it.
+/// Another program that reads the file, or locks it.
 fn other_program(directory: &TempDir) -> Connection {
     Connection::open(directory.path().join("stepwarden.db")).unwrap()
 }
@@ -50,7 +50,7 @@ fn bodies<M: Clone>(deliveries: &[Delivery<M>]) -> Vec<M> {
     deliveries.iter().map(|delivery| delivery.body.clone().unwrap()).collect()
 }
 
-/// Takes the one accepted order off the queue and inserts it, as the submission function does.
+/// Receives the one accepted order and inserts it, as the submission function does.
 async fn submission(engine: &Engine) -> (Arc<Task>, Vec<Receipt>) {
     let deliveries = engine.submissions().receive(10).await;
     let [accepted]: [Order; 1] = bodies(&deliveries).try_into().unwrap();
@@ -74,7 +74,7 @@ async fn what_was_committed_is_there_after_a_drop_without_close() {
     assert_eq!(engine.store().insert(order(2), task(&order(2))).await.unwrap(), Inserted::Same);
     let other = order_with(2, r#"{"Item":"none"}"#);
     assert_eq!(engine.store().insert(other.clone(), task(&other)).await.unwrap(), Inserted::Different);
-    // A write whose answer was lost with the process, tried again, and one that was never sent.
+    // One write lost its answer with the process and is tried again. The other was never sent.
     assert_eq!(engine.store().commit(&first, second.clone()).await.unwrap(), Commit::Committed);
     assert_eq!(engine.store().commit(&first, next(&first, |task| task.nonce += 9)).await.unwrap(), Commit::Conflict);
     assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), second);
@@ -133,7 +133,7 @@ async fn a_submission_is_on_disk_until_it_is_deleted() {
     let (first, _) = submission(&engine).await;
     drop(engine);
 
-    // The insert is there, and the message comes again.
+    // The insert is on disk, and the message is delivered again.
     let engine = open(&directory);
     assert_eq!(engine.recover().await.unwrap(), Recovered { submissions: 1, wakes: 1, ..Recovered::default() });
     assert_eq!(engine.store().task(first.order_id).await.unwrap().unwrap(), first);
@@ -194,7 +194,7 @@ async fn commits_that_arrive_together_share_a_transaction() {
     for commit in commits {
         assert_eq!(commit.await.unwrap(), Commit::Committed);
     }
-    // Those that the writer had when it met the lock, and all the others.
+    // The writes that the writer held at the lock, and all the others.
     let after = engine.stats();
     assert!(after.transactions - before.transactions <= 2, "{before:?} {after:?}");
     assert_eq!(after.writes - before.writes, u64::from(ORDERS));
@@ -260,7 +260,7 @@ async fn after_a_failed_transaction_memory_is_what_the_disk_knows() {
 
 #[tokio::test]
 async fn what_is_queued_behind_a_failed_transaction_fails_with_it() {
-    /// More than one transaction takes.
+    /// More than the limit of one transaction.
     const EVENTS: u32 = 5_000;
     let directory = directory();
     let engine = Engine::open(directory.path(), Options { busy_ms: 1_000, ..options() }).unwrap();
@@ -273,7 +273,7 @@ async fn what_is_queued_behind_a_failed_transaction_fails_with_it() {
     let lost = engine.store().commit(&first, next_in(&first, ProcessState::Processing)).await;
     other.execute_batch("COMMIT").unwrap();
     assert_eq!(lost.unwrap_err().kind, PortErrorKind::Unavailable);
-    // The next write goes after all that the writer still has.
+    // The next write follows all writes that the writer still holds.
     stored(engine.store(), 2).await;
     assert_eq!(count(&other, "SELECT max(version) FROM tasks"), 1);
     assert_eq!(count(&other, "SELECT count(*) FROM events"), 0);
@@ -300,7 +300,7 @@ async fn of_commits_that_meet_at_the_disk_one_wins() {
     }
 }
 
-/// A lazy insert is lost with the claim behind it. Deleted or not: the submission message brings it back.
+/// A lazy insert is lost together with the claim behind it. The submission message restores it, whether deleted or not.
 async fn a_lost_insert_comes_back(is_deleted_before: bool) {
     let directory = directory();
     let engine = open(&directory);
@@ -315,11 +315,11 @@ async fn a_lost_insert_comes_back(is_deleted_before: bool) {
     assert_eq!(engine.store().commit(&first, claim.clone()).await.unwrap_err().kind, PortErrorKind::Unavailable);
     other.execute_batch("COMMIT").unwrap();
     if !is_deleted_before {
-        // The handler goes on: it has seen nothing of it.
+        // The handler continues without notice of the failure.
         engine.submissions().delete(receipts).await.unwrap();
     }
 
-    // Who reads meanwhile waits for the order instead of finding none.
+    // A reader meanwhile waits for the order and does not miss it.
     let (read, (again, new_receipts)) = join(engine.store().task(first.order_id), submission(&engine)).await;
     assert_eq!((read.unwrap().unwrap(), &again), (first.clone(), &first));
     assert_eq!(engine.store().commit(&first, claim.clone()).await.unwrap(), Commit::Committed);
@@ -409,13 +409,13 @@ async fn what_nobody_can_handle_is_a_dead_letter_on_disk() {
         assert_eq!(scheduler.receive(10).await.len(), 1);
         assert_eq!(requests.receive(10).await.len(), 1);
     }
-    // It is found dead when somebody looks for the next message.
+    // The next receive finds it dead.
     #[expect(clippy::disallowed_methods, reason = "the engine's queues are on the clock of the runtime")]
     tokio::time::sleep(Duration::from_millis(queue.visibility_ms)).await;
     assert!(submissions.receive(10).now_or_never().is_none());
     assert!(scheduler.receive(10).now_or_never().is_none());
     assert!(requests.receive(10).now_or_never().is_none());
-    // Whatever somebody waits for takes the others along.
+    // Any awaited write takes the others along.
     stored(engine.store(), 4).await;
     let stats = engine.stats();
     assert_eq!((stats.submissions, stats.scheduler, stats.requests, stats.live), (0, 0, 0, 1));

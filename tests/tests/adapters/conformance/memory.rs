@@ -17,7 +17,7 @@ impl StoreWorld for InMemory {
     }
 
     async fn pass(&self, ms: u64) {
-        // Whoever begins to wait in the same moment does so before the clock moves.
+        // A caller that starts its wait at the same time does so before the clock moves.
         tokio::task::yield_now().await;
         self.0.advance(ms);
     }

@@ -1,4 +1,4 @@
-//! The conformance suite on each implementation of the ports, and what each of them promises besides.
+//! The conformance suite on each implementation of the ports, and the further guarantees of each.
 
 mod directory;
 mod durable;

@@ -1,4 +1,4 @@
-//! Replacing a task: what decides, and what is sent.
+//! Replacing a task: the conditions that decide, and the requests that are sent.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::way::{Happens, failure};
 
 const COMMIT: &str = "UpdateItem";
 
-/// The next version, in which the step of this place is claimed.
+/// The next version, with a claim of the step at this index.
 fn claimed(before: &Task, place: usize) -> Arc<Task> {
     next(before, |task| claim(&mut task.steps[place]))
 }
@@ -74,7 +74,7 @@ async fn errors_say_whether_it_helps_to_come_again() {
         Happens::Lost,
     ];
     for happens in passing {
-        // As often as the SDK tries.
+        // The SDK's maximum number of attempts.
         for _ in 0..10 {
             world.way.let_happen(COMMIT, happens.clone());
         }
@@ -96,7 +96,7 @@ async fn errors_say_whether_it_helps_to_come_again() {
 
 #[tokio::test]
 async fn a_claim_holds_only_on_a_step_that_is_pending_and_nobodys() {
-    // Whatever wrote there did not keep to the rules: the version is the one that was seen.
+    // The other writer broke the protocol: the version is still the one that was read.
     let meddled =
         [("LockedBy", AttributeValue::S("somebody".into())), ("ProcessState", AttributeValue::S("Processed".into()))];
     for (n, (name, value)) in (1..).zip(meddled) {
@@ -112,7 +112,7 @@ async fn a_claim_holds_only_on_a_step_that_is_pending_and_nobodys() {
             .await
             .unwrap();
         assert_eq!(world.store.commit(&first, claimed(&first, 1)).await.unwrap(), Commit::Conflict, "{name}");
-        // Another step is another matter.
+        // A claim of another step does not matter.
         assert_eq!(world.store.commit(&first, claimed(&first, 0)).await.unwrap(), Commit::Committed, "{name}");
     }
 }
@@ -164,6 +164,6 @@ async fn fifty_steps_are_claimed_and_done_at_once() {
     });
     let third = committed(&world.store, &second, all_done).await;
     assert_eq!(world.store.task(crowd.order_id).await.unwrap().unwrap(), third);
-    // And each of them is guarded.
+    // Each write has a condition.
     assert_eq!(world.store.commit(&crowd, claimed(&crowd, 49)).await.unwrap(), Commit::Conflict);
 }

@@ -1,4 +1,4 @@
-//! Writing order and task together, whatever is in the way.
+//! Writes order and task together, with any obstacle.
 
 use std::collections::BTreeSet;
 
@@ -61,7 +61,7 @@ async fn f04_a_retry_after_the_token_is_forgotten_finds_its_own_order() {
     world.store.insert(order(1), task(&order(1))).await.unwrap();
     let first = world.store.task(order(1).order_id).await.unwrap().unwrap();
     let second = committed(&world.store, &first, next(&first, |task| task.notify = true)).await;
-    // What DynamoDB says of it when ten minutes are over; it shows the order, or does not.
+    // DynamoDB's answer after ten minutes. It may or may not show the order.
     let shown = json!({ "Fingerprint": { "S": &*order(1).fingerprint } });
     let failed =
         |item| json!([{ "Code": "ConditionalCheckFailed", "Item": item }, { "Code": "ConditionalCheckFailed" }]);

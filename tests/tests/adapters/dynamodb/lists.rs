@@ -1,4 +1,4 @@
-//! Lists over several partitions, and what they read.
+//! Lists over several partitions, and their reads.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use super::way::Happens;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// Everything in a list, in pages of `limit`.
+/// All entries of a list, in pages of `limit`.
 async fn all(world: &World, state: Option<ProcessState>, limit: usize) -> Vec<OrderId> {
     let (mut all, mut after) = (Vec::new(), None::<String>);
     loop {
@@ -42,7 +42,7 @@ async fn stored_at(world: &World, n: u32, at: Timestamp) -> OrderId {
 async fn a_list_goes_back_over_months_in_which_nothing_came() {
     let world = World::new().await;
     let mut expected = Vec::new();
-    // Some at the same time, some months apart, one from before all time and one of a clock that is ahead.
+    // Some have the same time, some are months apart. One is before all time, and one has a clock that is ahead.
     let ages_days = [-12, 0, 0, 0, 1, 20, 21, 40, 200, 200, 300, 60_000];
     for (n, age_days) in (0..).zip(ages_days) {
         let at = match u64::try_from(age_days) {
@@ -66,8 +66,8 @@ async fn a_cursor_forged_for_a_time_far_ahead_costs_no_more_than_none() {
     let first = stored(&world.store, 1).await;
     assert_eq!(all(&world, None, 10).await, [first.order_id]);
     let without = world.count("Query");
-    // `Any 12000000000000 1 a158c9b9-d209-82c1-a2ee-53c940c8c838`: from the year 2350 it would be some fifteen thousand
-    // queries.
+    // `Any 12000000000000 1 a158c9b9-d209-82c1-a2ee-53c940c8c838`: from the year 2350, a list would need about fifteen
+    // thousand queries.
     let far = "QW55IDEyMDAwMDAwMDAwMDAwIDEgYTE1OGM5YjktZDIwOS04MmMxLWEyZWUtNTNjOTQwYzhjODM4";
     let page = world.store.list(None, Some(far), 10).await.unwrap();
     assert_eq!(page.tasks.iter().map(|task| task.order_id).collect::<Vec<_>>(), [first.order_id]);
@@ -106,7 +106,7 @@ async fn those_in_error_are_listed_by_the_time_of_the_error_whoever_looks_after_
         if n % 2 == 0 {
             continue;
         }
-        // The later it came the earlier it failed. Some still have a notice to be sent: they stand among the others.
+        // A later order failed earlier. Some orders still have an unsent notice, and they appear among the others.
         let at = NOON.plus_ms(u64::from(1_000 - n));
         let failed = next(&first, |task| {
             task.process_state = ProcessState::Error;
@@ -122,13 +122,13 @@ async fn those_in_error_are_listed_by_the_time_of_the_error_whoever_looks_after_
     for limit in [1, 3, 100] {
         assert_eq!(all(&world, Some(ProcessState::Error), limit).await, expected, "{limit} a page");
     }
-    // Those under way are not even read.
+    // Orders in flight are not read.
     let before = read_tasks(&world);
     world.store.list(Some(ProcessState::Error), None, 100).await.unwrap();
     assert_eq!(read_tasks(&world) - before, expected.len());
 }
 
-/// Tasks asked for in batches so far.
+/// The number of tasks requested in batches so far.
 fn read_tasks(world: &World) -> usize {
     let sent = world.way.sent().into_iter().filter(|sent| sent.operation == "BatchGetItem");
     let keys = sent.map(|sent| sent.body["RequestItems"][&world.local.tables.tasks]["Keys"].as_array().unwrap().len());
@@ -164,7 +164,7 @@ async fn a_page_that_finds_little_is_short_and_says_where_to_go_on() {
     let page = world.store.list(Some(ProcessState::Compensated), None, 10).await.unwrap();
     assert_eq!((page.tasks.len(), page.next.is_some()), (1, true));
     assert_eq!((page.read, read_tasks(&world) - before), (1_000, 1_000), "those of other states were read, too");
-    // All are watched but two, and those that wait are in the same index as those under way.
+    // All but two are watched. Waiting orders are in the same index as orders in flight.
     let page = world.store.list(Some(ProcessState::Processing), None, 10).await.unwrap();
     assert_eq!((page.tasks.len(), page.read, page.next.is_some()), (0, 1_000, true));
     assert_eq!(all(&world, Some(ProcessState::Compensated), 10).await, wanted);

@@ -1,5 +1,5 @@
-//! DynamoDB in the test's own process, with our tables in it; or, where `STEPWARDEN_DYNAMODB_URL` names one, another
-//! stand-in, in which each test has tables of its own.
+//! DynamoDB in the test's own process, with our tables in it. If `STEPWARDEN_DYNAMODB_URL` is set, it names another
+//! stand-in, in which each test has its own tables.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 /// A DynamoDB with empty tables.
 pub(crate) struct Local {
-    /// Where it listens.
+    /// Its address.
     pub(crate) url: String,
     /// Names of the tables.
     pub(crate) tables: Tables,
@@ -28,7 +28,7 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Starts one, and creates the tables.
+    /// Starts a DynamoDB and creates the tables.
     pub(crate) async fn start() -> Self {
         let (url, server) = match elsewhere() {
             Some(url) => (url, None),
@@ -48,7 +48,7 @@ impl Local {
         local
     }
 
-    /// How a client of it is configured: as that of a function.
+    /// The configuration of its client, as in a function.
     pub(crate) fn config(&self) -> Builder {
         self.client().config().to_builder()
     }
@@ -65,7 +65,7 @@ impl Local {
         aws::clients::dynamodb_alone(&access).unwrap()
     }
 
-    /// The ports on it, by a client of this configuration. Lists begin at the time of the samples.
+    /// The ports on it, with a client of this configuration. Lists begin at the time of the samples.
     pub(crate) fn ports(&self, config: Builder) -> Dynamo {
         Dynamo::new(Client::from_conf(config.build()), self.tables.clone(), SHARDS).with_clock(|| NOON)
     }
@@ -84,7 +84,7 @@ fn elsewhere() -> Option<String> {
     std::env::var("STEPWARDEN_DYNAMODB_URL").ok().filter(|url| !url.is_empty())
 }
 
-/// Names that no other test has.
+/// Names that are unique to each test.
 fn tables() -> Tables {
     static TESTS: AtomicU32 = AtomicU32::new(0);
     let test = format!("test-{}-{}", std::process::id(), TESTS.fetch_add(1, Ordering::Relaxed));

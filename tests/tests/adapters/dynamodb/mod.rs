@@ -1,4 +1,4 @@
-//! The ports on DynamoDB where things go wrong on the way, and what they cost.
+//! The DynamoDB ports with faults on the network, and their costs.
 
 mod commit;
 mod insert;
@@ -14,7 +14,7 @@ use aws::dynamo::Dynamo;
 use local::Local;
 use way::Way;
 
-/// A DynamoDB, the ports on it, and the way between them.
+/// A DynamoDB, its ports, and the network between them.
 struct World {
     store: Dynamo,
     way: Way,
@@ -28,7 +28,7 @@ impl World {
         Self { store: local.ports(config), way, local }
     }
 
-    /// Requests of an operation.
+    /// The number of requests of an operation.
     fn count(&self, operation: &str) -> usize {
         self.way.sent().iter().filter(|sent| sent.operation == operation).count()
     }

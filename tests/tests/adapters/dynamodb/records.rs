@@ -1,4 +1,4 @@
-//! What another version of this program may have written.
+//! Records that another version of this program may have written.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;

@@ -1,4 +1,4 @@
-//! What one order of three steps costs, through the handlers that Lambda runs.
+//! The cost of one order of three steps, through the handlers that Lambda runs.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,10 +16,10 @@ use tests::conformance::samples::{self, NOON};
 
 use super::local::Local;
 
-/// Write units that an order of three steps on its own may cost.
+/// The limit of write units for a single order of three steps.
 const WRITE_UNITS_MAX: f64 = 11.0;
 
-/// The store is DynamoDB; all else is in memory.
+/// The store is DynamoDB. All other ports are in memory.
 struct Ports {
     store: Dynamo,
     memory: Memory,
@@ -32,14 +32,14 @@ domain::has_parts!([] Ports {
     HasEnvironment, Environment = Memory, environment: |ports| &ports.memory;
 });
 
-/// The next batch of a queue, which is let go.
+/// The next batch of a queue. It is deleted from the queue.
 async fn next<M>(source: impl Source<M>) -> Vec<Delivery<M>> {
     let batch = source.receive(10).await;
     source.delete(samples::receipts(&batch)).await.unwrap();
     batch
 }
 
-/// The agent's answer, as long as a usual one.
+/// The agent's answer, with a typical length.
 fn done(request: &Request) -> SchedulerMessage {
     let output = match &*request.step {
         "reserve-inventory" => r#"{"ReservationID":"rsv-5b1d0fa35c0b1e77","Warehouse":"W3"}"#,
@@ -49,7 +49,7 @@ fn done(request: &Request) -> SchedulerMessage {
     SchedulerMessage::Reply(request.reply(Outcome::Done(Json::parse(output.as_bytes(), 100).unwrap())))
 }
 
-/// Carries the first sample order through, each message by another instance.
+/// Runs the first sample order to its end. Another instance handles each message.
 async fn carry_through(ports: &Ports) -> Arc<Task> {
     let workflows = Workflows::shipped().unwrap();
     let mut instances = 0_u32;

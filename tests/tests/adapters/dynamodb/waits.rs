@@ -28,6 +28,6 @@ async fn who_waits_for_an_order_that_never_comes_waits_as_long_as_was_said() {
     let begun = Instant::now();
     assert_eq!(world.store.settled(order(1).order_id, 200).await.unwrap(), None);
     assert!(begun.elapsed() >= Duration::from_millis(200));
-    // Looks grow rare: at 0, 25, 62, 118 and 200 ms at the most.
+    // The polls become rarer: at 0, 25, 62, 118 and 200 ms at the most.
     assert!(world.count("GetItem") <= 6, "{}", world.count("GetItem"));
 }

@@ -1,4 +1,4 @@
-//! The way to DynamoDB, on which a test lets things go wrong.
+//! The network to DynamoDB, with faults that a test injects.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -13,27 +13,27 @@ use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::body::SdkBody;
 use serde_json::{Value, json};
 
-/// What happens to one request.
+/// The fault of one request.
 #[derive(Debug, Clone)]
 pub(crate) enum Happens {
-    /// It is answered so, and never arrives.
+    /// The request gets this answer, and never arrives.
     Answer(u16, Value),
-    /// It is carried out, and its answer is lost.
+    /// The request is carried out, and its answer is lost.
     AnswerLost,
-    /// It never arrives.
+    /// The request never arrives.
     Lost,
 }
 
-/// A request as it was sent.
+/// A sent request.
 #[derive(Debug, Clone)]
 pub(crate) struct Sent {
-    /// Like `UpdateItem`.
+    /// The operation, such as `UpdateItem`.
     pub(crate) operation: String,
     /// Its body.
     pub(crate) body: Value,
 }
 
-/// A way to DynamoDB. Cloning it copies a pointer.
+/// A network to DynamoDB. Cloning it copies a pointer.
 #[derive(Debug, Clone)]
 pub(crate) struct Way {
     to: SharedHttpClient,
@@ -47,7 +47,7 @@ struct State {
 }
 
 impl Way {
-    /// The way of this configuration, and the configuration with it.
+    /// The network for this configuration, and the configuration with it.
     pub(crate) fn of(config: Builder) -> (Self, Builder) {
         let config: Config = config.build();
         let way = Self { to: config.http_client().expect("a client of its own"), state: Arc::default() };
@@ -55,17 +55,17 @@ impl Way {
         (way, builder)
     }
 
-    /// Lets this happen to the next request of this operation that nothing else happens to.
+    /// Applies this fault to the next request of this operation that has no fault yet.
     pub(crate) fn let_happen(&self, operation: &'static str, happens: Happens) {
         self.state.lock().unwrap().to_happen.push_back((operation, happens));
     }
 
-    /// What was sent, oldest first.
+    /// The sent requests, oldest first.
     pub(crate) fn sent(&self) -> Vec<Sent> {
         self.state.lock().unwrap().sent.clone()
     }
 
-    /// Whether everything happened that was to.
+    /// Whether every fault was used.
     pub(crate) fn is_used_up(&self) -> bool {
         self.state.lock().unwrap().to_happen.is_empty()
     }

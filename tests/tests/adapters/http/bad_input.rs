@@ -1,4 +1,4 @@
-//! What a caller gets wrong is told as a problem document, and leaves everything else as it was.
+//! A bad request gets a problem document and changes nothing.
 
 use domain::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX};
 use tests::machine::Machine;
@@ -7,7 +7,7 @@ use tests::socket::Answer;
 const ORDER: &str = r#"{"Item": "mug", "Total": 12.50}"#;
 const COMMAND: &str = r#"{"By": "ada", "Reason": "a test"}"#;
 
-/// What is asked, and what has to come of it.
+/// A request and its expected answer.
 struct Case<'a> {
     method: &'a str,
     path: &'a str,
@@ -47,7 +47,7 @@ fn get<'a>(path: &'a str, status: u16, kind: &'a str) -> Case<'a> {
     Case { method: "GET", path, headers: &[], body: "", status, kind, field: None }
 }
 
-/// Asks all of it of a machine that holds one finished order, and looks whether anything is different afterwards.
+/// Sends all requests to a machine with one finished order, and checks that nothing changed.
 async fn leaves_no_trace(machine: &Machine, cases: &[Case<'_>]) {
     machine.settled(ORDER).await;
     let before = machine.trace().await;

@@ -1,4 +1,4 @@
-//! What an operator can do over HTTP, and what comes of it.
+//! An operator's commands over HTTP, and their outcomes.
 
 use local::standin::Service;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn an_order_whose_undo_fails_is_held_with_an_alert_and_goes_on_when_it_is_
     assert_eq!(held["Reason"]["Earlier"]["Code"], "rejected");
     let listed = machine.get("/orders?state=Error").await.json();
     assert_eq!(listed["Orders"][0]["OrderID"], order_id);
-    // The alert follows the committed state, so it may come a moment after the answer.
+    // The alert follows the committed state, so it may come shortly after the answer.
     machine.trace().await;
     let alert: String = machine
         .database()
@@ -51,7 +51,7 @@ async fn an_order_that_cannot_be_mended_comes_back_to_the_operator_and_can_be_ca
     for (action, what) in [("resubmit", "resubmitted"), ("cancel", "cancelled")] {
         let accepted = machine.ask("POST", &format!("/orders/{order_id}/{action}"), &[], COMMAND).await;
         assert_eq!((accepted.status, accepted.text_of("ProcessState").as_str()), (202, "Error"), "{accepted:?}");
-        // Its version alone tells nothing: an alert that is known to be sent makes a new one, too.
+        // Its version alone is not enough: a sent alert also makes a new version.
         let is_told = |order: &Value| history(order).iter().any(|&(who, did, _)| (who, did) == ("ada", what));
         let is_back = |order: &Value| order["ProcessState"] == "Error" && is_told(order);
         let after = machine.until(&order_id, is_back).await;
@@ -74,7 +74,7 @@ async fn an_order_under_way_that_is_cancelled_starts_nothing_more_and_turns_roun
     let task = machine.until(&order_id, |order| order["ProcessState"] == "Compensating").await;
     assert_eq!(task["Reason"]["Code"], "cancelled");
     assert!(history(&task).contains(&("ada", "cancelled", Some("the bank is back"))), "{task:#}");
-    // The undo waits until the attempt that may still run is over for certain; what never began needs none.
+    // The undo waits until an attempt that may still run is certainly over. A step that never began needs no undo.
     let steps = &task["Steps"];
     assert_eq!((&steps[1]["Direction"], &steps[1]["ProcessState"]), (&json!("Undo"), &json!("Pending")));
     assert!(steps[1]["NotBefore"].is_string(), "{task:#}");

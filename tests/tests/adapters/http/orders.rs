@@ -23,7 +23,7 @@ fn ids_of(page: &Value) -> Vec<String> {
 #[tokio::test]
 async fn an_order_is_accepted_with_its_place_and_never_not_found_afterwards() {
     let machine = Machine::start().await;
-    // One after the other meets an idle machine, all at once a busy one.
+    // Sequential posts meet an idle machine, concurrent posts a busy one.
     for _ in 0..20 {
         is_accepted_and_found(&machine).await;
     }
@@ -92,7 +92,7 @@ async fn the_same_key_is_the_same_order_and_one_effect_however_often_it_is_poste
     assert_eq!((ids.len(), answers.iter().all(|answer| answer.status == 202)), (1, true), "{answers:?}");
     let order_id = ids.first().unwrap();
     machine.until(order_id, |order| order["ProcessState"] == "Processed").await;
-    // Written otherwise, it is the same document; quoted, it is the same key.
+    // Another spelling is the same document. A quoted key is the same key.
     let again = machine.post(&[("Idempotency-Key", "\"order-7\"")], "{\"Total\":12.50,\n \"Item\":\"mug\"}").await;
     assert_eq!(
         (again.status, again.text_of("OrderID"), again.text_of("ProcessState").as_str()),

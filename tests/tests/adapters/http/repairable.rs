@@ -1,4 +1,4 @@
-//! A payment service that declines until somebody mends it, and remembers what it was sent.
+//! A payment service that declines until a test repairs it. It records its calls.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a good answer says, with digits that no floating-point number has.
+/// The body of a good answer, with digits that no floating-point number has.
 pub(crate) const RECEIPT: &str = r#"{ "PaymentID": 12345678901234567890123, "Amount": 10000000000000000000000.10 }"#;
 
 pub(crate) struct Repairable {

@@ -1,4 +1,4 @@
-//! What an operator looks at, on orders that really went their way.
+//! The operator's views, on orders that really ran.
 
 use serde_json::{Value, json};
 use tests::machine::Machine;
@@ -33,7 +33,7 @@ async fn an_overview_tells_what_waits_and_why_and_who_looks_after_it() {
     assert_eq!((&failure["Count"], &failure["OrderIDs"]), (&json!(2), &json!([second, first])));
     assert_eq!(failure["LastError"]["Code"], "never");
     assert_eq!(overview["Services"], machine.get("/services").await.json()["Services"]);
-    // A run of the supervisor leaves word; its first one may not be through yet.
+    // A run of the supervisor reports at its end. The first run may not be over yet.
     let mut leases = overview["Leases"].clone();
     for _ in 0..1_000 {
         if leases != json!([]) {

@@ -1,4 +1,4 @@
-//! Connections: kept, shared by several requests, abused, and left.
+//! Connections: kept open, shared by several requests, abused, and abandoned.
 
 use serde_json::json;
 use tests::machine::Machine;
@@ -16,7 +16,7 @@ async fn one_connection_takes_one_request_after_the_other() {
         let answer = connection.answer(true).await.unwrap();
         assert_eq!((answer.status, answer.text_of("ProcessState").as_str()), (200, "Processed"));
     }
-    // What is refused for its content does not cost the connection.
+    // A request with refused content does not close the connection.
     connection.send(&request("POST", "/orders", &[], "{")).await.unwrap();
     assert_eq!(connection.answer(true).await.unwrap().status, 400);
     connection.send(&request("GET", "/health", &[], "")).await.unwrap();
@@ -76,7 +76,7 @@ async fn garbage_on_the_socket_ends_its_connection_and_nothing_else() {
         long_head.as_bytes(),
     ] {
         let mut connection = machine.connect().await;
-        // The end of it may meet a connection that is closed by then.
+        // The end of the request may meet a closed connection.
         let _ = connection.send(garbage).await;
         if let Ok(said) = connection.rest().await {
             assert!(said.is_empty() || said.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&said));
@@ -101,7 +101,7 @@ async fn who_leaves_in_the_middle_of_a_request_leaves_no_order() {
         connection.send(&whole[..length]).await.unwrap();
         drop(connection);
     }
-    // A later connection is served, so the earlier ones were not waited for.
+    // A later connection is served, so the server did not wait for the earlier ones.
     assert_eq!(machine.get("/health").await.status, 200);
     assert_eq!(machine.trace().await, before);
 }

@@ -1,4 +1,4 @@
-//! A function that does as its messages say.
+//! A function whose behaviour its messages set.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -12,10 +12,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tests::runtime_api::RuntimeApi;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Set in the process that is the function.
+/// Set in the process of the function.
 const IS_FUNCTION: &str = "STEPWARDEN_TEST_IS_FUNCTION";
 
-/// The process of the function; it goes when this is dropped.
+/// The process of the function. Dropping this kills it.
 pub(crate) struct Function {
     process: Child,
     stdout: BufReader<ChildStdout>,
@@ -26,7 +26,7 @@ impl Function {
         Self::that_is("this_is_the_function", platform, &[])
     }
 
-    /// One that makes traces, as these variables say.
+    /// A function that makes traces, configured by these variables.
     pub(crate) fn traced(platform: &RuntimeApi, variables: &[(&str, String)]) -> Self {
         Self::that_is("this_is_the_traced_function", platform, variables)
     }
@@ -41,7 +41,7 @@ impl Function {
         Self { process, stdout }
     }
 
-    /// Waits until it says a word, on a line of its own.
+    /// Waits until it prints a word on a line of its own.
     pub(crate) fn says(&mut self, word: &str) {
         let mut line = String::new();
         while self.stdout.read_line(&mut line).unwrap() > 0 {
@@ -70,7 +70,7 @@ impl Drop for Function {
     }
 }
 
-/// In a process of its own it is the function.
+/// In a process of its own, this test is the function.
 #[tokio::test]
 #[ignore = "the other tests start it"]
 async fn this_is_the_function() {
@@ -82,7 +82,7 @@ async fn this_is_the_function() {
     aws::lambda::queue(&queues, handle).await.unwrap();
 }
 
-/// In a process of its own it is a function that makes traces.
+/// In a process of its own, this test is a function that makes traces.
 #[tokio::test]
 #[ignore = "the other tests start it"]
 async fn this_is_the_traced_function() {
@@ -95,7 +95,7 @@ async fn this_is_the_traced_function() {
     aws::lambda::queue(&queues, super::traces::handle).await.unwrap();
 }
 
-/// Does with one record what its number says.
+/// Handles one record as its number says.
 async fn handle(batch: Vec<Delivery<u32>>) -> Failures {
     let [delivery] = batch.as_slice() else { panic!("each record comes by itself") };
     match delivery.body {

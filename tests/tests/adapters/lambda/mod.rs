@@ -1,7 +1,7 @@
-//! The functions' common part: a real process that takes invocations from a platform, answers them and ends; and an order
-//! that goes through all ports.
+//! The functions' common part. A real process takes invocations from a platform, answers them and ends. Another test
+//! runs an order through all ports.
 //!
-//! The function under test is this program itself, started once more to run one test, which is a function then.
+//! The function under test is this program itself. It starts once more to run one test, and that test is the function.
 
 #![allow(clippy::disallowed_methods, reason = "a test waits in its own time")]
 
@@ -16,7 +16,7 @@ use tests::runtime_api::{Answered, RuntimeApi};
 
 use function::Function;
 
-/// A time that no invocation of these tests comes near.
+/// A time far above the duration of any invocation here.
 const LONG_MS: u64 = 60_000;
 
 fn batch(bodies: &[&str]) -> Value {
@@ -30,7 +30,7 @@ fn batch(bodies: &[&str]) -> Value {
     json!({"Records": bodies.iter().map(record).collect::<Vec<_>>()})
 }
 
-/// The answer that says that these are to be delivered again.
+/// The answer that requests another delivery of these messages.
 fn failed(bodies: &[&str]) -> Answered {
     let failed = bodies.iter().map(|body| json!({"itemIdentifier": format!("id-{body}")}));
     Answered::Answer(json!({"batchItemFailures": failed.collect::<Vec<_>>()}))
@@ -68,7 +68,7 @@ async fn an_event_that_cannot_be_read_fails_as_a_whole() {
     assert_eq!(platform.invoke(&batch(&["1"]), LONG_MS).await.unwrap(), failed(&[]));
 }
 
-// The test blocks its thread while it listens to the function, which talks to the platform meanwhile.
+// The test blocks its thread while it reads the function's output. The function calls the platform meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn told_to_end_it_answers_what_it_has_and_takes_nothing_more() {
     let platform = RuntimeApi::start().await.unwrap();
@@ -81,7 +81,7 @@ async fn told_to_end_it_answers_what_it_has_and_takes_nothing_more() {
     assert!(function.ended_well());
 }
 
-// The test blocks its thread while it listens to the function, which talks to the platform meanwhile.
+// The test blocks its thread while it reads the function's output. The function calls the platform meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn told_to_end_while_it_waits_for_work_it_ends_at_once() {
     let platform = RuntimeApi::start().await.unwrap();

@@ -1,4 +1,4 @@
-//! One order through the handlers and all ports as a function has them, and what it sends.
+//! One order through the handlers and all ports, as in a function, and its messages.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -19,11 +19,11 @@ use tokio::net::TcpListener;
 
 use crate::dynamodb::local::Local;
 
-/// Messages that an order of three steps on its own may cost.
+/// The limit of messages for a single order of three steps.
 const MESSAGES_MAX: usize = 10;
 pub(crate) const AGENTS: [&str; 3] = ["inventory", "payment", "shipping"];
 
-/// SQS, as far as sending goes.
+/// The sending part of SQS.
 pub(crate) struct Queue {
     server: Server,
     state: Arc<Mutex<State>>,
@@ -33,7 +33,7 @@ pub(crate) struct Queue {
 struct State {
     requests: usize,
     messages: usize,
-    /// Bodies by queue, in the order of their sending, each with its attribute `traceparent` if it has one.
+    /// Bodies by queue, in sending order, each with its attribute `traceparent` if it has one.
     queues: BTreeMap<String, VecDeque<(String, Option<String>)>>,
 }
 
@@ -67,7 +67,7 @@ impl Queue {
 }
 
 impl Queue {
-    /// What has been sent and not delivered, with its attribute `traceparent`.
+    /// Sent messages without a delivery, with their attribute `traceparent`.
     pub(crate) fn waiting(&self) -> Vec<(String, Option<String>)> {
         self.state.lock().unwrap().queues.values().flatten().cloned().collect()
     }
@@ -88,7 +88,7 @@ impl State {
     }
 }
 
-/// The configuration of a function on these tables and queues.
+/// The configuration of a function with these tables and queues.
 pub(crate) async fn config(local: &Local, queue: &Queue) -> Config {
     let url = |name: &str| format!("{}/1/{name}", queue.url());
     let priorities = |name: &str| json!({"normal": url(name), "high": url(&format!("{name}-high"))});
@@ -118,7 +118,7 @@ pub(crate) async fn config(local: &Local, queue: &Queue) -> Config {
     Config::read(Function::Api, |name| variables.get(name).cloned()).unwrap()
 }
 
-/// Posts an order and hands messages to the handlers until there is none; tells messages and requests to SQS.
+/// Posts an order and runs the handlers until no message is left. Sends messages and requests to SQS.
 async fn carry_through(document: &str) -> (usize, usize) {
     let (local, queue) = (Local::start().await, Queue::start().await);
     let config = config(&local, &queue).await;

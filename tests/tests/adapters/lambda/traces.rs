@@ -1,4 +1,4 @@
-//! One order as one trace: through the handlers, the agents that ship, and all ports as a function has them.
+//! One order as one trace: through the handlers, the shipped agents, and all ports, as in a function.
 
 use std::io::{self, Write, sink};
 use std::sync::{Arc, Mutex};
@@ -29,7 +29,7 @@ use crate::dynamodb::local::Local;
 
 const CALLER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// All three services, which say yes, and the `traceparent` of each call.
+/// All three services. They accept every call and record its `traceparent`.
 struct Services {
     server: Server,
     seen: Arc<Mutex<Vec<Option<String>>>>,
@@ -58,16 +58,16 @@ fn traces_to(url: &str) -> Option<Traces> {
     traces
 }
 
-/// What an order left behind.
+/// The calls and messages of an order.
 struct Carried {
     order_id: String,
-    /// What the services saw.
+    /// The calls at the services.
     calls: Vec<Option<String>>,
-    /// The attributes of the messages, in the order of their sending.
+    /// The attributes of the messages, in sending order.
     attributes: Vec<Option<String>>,
 }
 
-/// Posts an order and hands messages to the handlers until there is none.
+/// Posts an order and runs the handlers until no message is left.
 async fn carry_through(traces: Option<Traces>, caller: Option<&str>) -> Carried {
     let (local, queue, services) = (Local::start().await, Queue::start().await, Services::start().await);
     let config = config(&local, &queue).await;
@@ -111,7 +111,7 @@ async fn carry_through(traces: Option<Traces>, caller: Option<&str>) -> Carried 
     Carried { order_id, calls, attributes }
 }
 
-/// The spans on the way from the first to this one.
+/// The spans on the path from the first span to this one.
 fn way<'a>(spans: &'a [Span], mut span: &'a Span) -> Vec<&'a str> {
     let mut names = vec![span.name()];
     while let Some(parent) = spans.iter().find(|parent| parent.text("spanId") == span.text("parentSpanId")) {
@@ -141,7 +141,7 @@ async fn an_order_is_one_trace_from_the_call_to_its_end_with_a_link_to_the_calle
     );
     assert_eq!(posted.attribute("http.response.status_code"), Some("202"));
 
-    // The last span of all has every other one before it: one chain.
+    // The last span has every other span before it: one chain.
     let last = spans.iter().find(|span| span.attribute("stepwarden.process_state") == Some("Processed")).unwrap();
     let step = |agent: &'static str| ["process scheduler", agent];
     let mut expected = vec!["POST /orders", "process submission"];
@@ -158,7 +158,7 @@ async fn an_order_is_one_trace_from_the_call_to_its_end_with_a_link_to_the_calle
         ["system", "destination.name", "operation.type"].map(|key| last.attribute(&format!("messaging.{key}")));
     assert_eq!(messaging, [Some("stepwarden"), Some("scheduler"), Some("process")]);
 
-    // Each call is the agent's child, and is what the service is told.
+    // Each call is a child of the agent's span, and the service receives this child.
     let calls: Vec<_> = spans.iter().filter(|span| span.whole["kind"] == 3).collect();
     let names: Vec<_> = calls.iter().map(|call| call.name()).collect();
     assert_eq!(names, ["POST reserve", "POST charge", "POST ship"]);
@@ -245,7 +245,7 @@ async fn spans_that_nobody_will_have_are_counted() {
     assert_eq!((&lines[1]["spans_dropped"], lines.len()), (&json!(3.0), 2), "{text}");
 }
 
-/// What was written.
+/// The written lines.
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 
@@ -306,14 +306,14 @@ async fn a_collector_that_never_answers_costs_an_invocation_a_second_once_and_no
     took.sort_unstable();
     assert!(took[2] < Duration::from_millis(900), "all but one are not held up: {took:?}");
     assert!(took[3] < Duration::from_millis(2_500), "{took:?}");
-    // Where the time is short it is not spent on spans.
+    // If the time is short, no time is spent on spans.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let began = Instant::now();
     platform.invoke(&record(ORDER, CALLER), 1_000).await.unwrap();
     assert!(began.elapsed() < Duration::from_millis(1_000), "{:?}", began.elapsed());
 }
 
-/// What the function does with one record.
+/// The function's handling of one record.
 pub(crate) async fn handle(batch: Vec<Delivery<domain::message::SchedulerMessage>>) -> domain::batch::Failures {
     let span = |record: &domain::batch::Record<domain::message::SchedulerMessage>| {
         domain::trace::handled("scheduler", record.message.order_id(), record)

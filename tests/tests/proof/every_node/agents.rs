@@ -23,14 +23,14 @@ fn serve_first(world: &World) {
     world.serve("inventory");
 }
 
-/// Agents that remember what they did.
+/// Agents that store memos.
 fn remembering() -> World {
     let mut world = world();
     world.policy.memo = Some(MemoPolicy::default());
     world
 }
 
-/// A world whose first service fails until the breaker is open, with the request parked.
+/// A world whose first service fails until the circuit breaker opens, with the request parked.
 fn open(mut world: World) -> World {
     world.policy.health.failures_to_open = 1;
     world.remote.always("reserve", Act::Answers(Answer::retry("down")));
@@ -44,7 +44,7 @@ fn open(mut world: World) -> World {
     world
 }
 
-/// An answer to try again in 5 seconds.
+/// An answer that asks for a retry in 5 seconds.
 fn busy() -> Act {
     Act::Answers(Answer::Retry { after_ms: Some(5_000), problem: "busy".to_owned() })
 }
@@ -54,7 +54,7 @@ fn order_id(world: &World) -> OrderId {
     world.tasks()[0].order_id
 }
 
-/// Time passes until a request can be had again.
+/// Advances the clock until a request can be received again.
 fn until_next_request(world: &World) {
     let next = world.memory.next_message_at().expect("a parked request");
     world.memory.advance(world.memory.now().ms_until(next));
@@ -175,7 +175,7 @@ fn breakers() -> Vec<Node> {
             let late = world.ports.record().to_agents.last().cloned().expect("the request");
             world.lose_scheduler_messages();
             world.ask_agent(&late.0, Request { attempt: late.1.attempt, ..late.1 });
-            // Its delivery was lost once, so it counts among those that waited.
+            // Its delivery was lost once, so it counts among the waiting requests.
             world.ports.next("services.health", Fault::DiesBefore);
             world.serve("inventory");
             world.ports.has_struck();

@@ -21,14 +21,14 @@ const DOCUMENT: &str = r#"{"Item":"book","Total":12.50,"ReplyChannel":"shop-repl
 const COMMAND: &str = r#"{"By":"ada","Reason":"a test"}"#;
 const JOB: &str = r#"{"By":"ada","Reason":"mended","Selector":{},"Canary":1}"#;
 
-/// One request of an application or an operator, and what its answer has to be.
+/// One request of an application or an operator, and its expected answer.
 #[derive(Clone)]
 struct Asked {
     method: &'static str,
     path: String,
     headers: Vec<(&'static str, &'static str)>,
     body: &'static str,
-    /// A repeat after a lost answer may find it done: then it is answered so as well.
+    /// A repeat after a lost answer may find the work done. Then this answer is also valid.
     answers: Vec<u16>,
 }
 
@@ -51,7 +51,7 @@ impl Asked {
         self
     }
 
-    /// `None`: the API died. Else the status and the body.
+    /// `None`: the API died. Otherwise the status and the body.
     fn send(&self, world: &World) -> Option<(u16, Value)> {
         let mut request = Request::builder().method(self.method).uri(&self.path);
         for (name, value) in &self.headers {
@@ -63,7 +63,7 @@ impl Asked {
         Some((response.status().as_u16(), serde_json::from_slice(response.body()).expect("JSON")))
     }
 
-    /// Whether there was a good answer; one that says that something is away is none.
+    /// Whether the answer was good. A report of an unavailable dependency is not good.
     fn is_answered(&self, world: &World) -> bool {
         match self.send(world) {
             None | Some((503, _)) => false,
@@ -83,17 +83,17 @@ fn node(what: &'static str, scene: fn() -> Scene) -> Node {
     Node { handler: HANDLER, what, scene }
 }
 
-/// `POST /orders` with a key, and the id that the order gets.
+/// `POST /orders` with a key, and the resulting order id.
 fn posted() -> (Asked, OrderId) {
     (Asked::post("/orders", DOCUMENT).with("Idempotency-Key", KEY), OrderId::from_idempotency_key(CALLER, KEY))
 }
 
 fn commanded(world: World, order_id: OrderId, word: &str) -> Scene {
-    // Once it is carried out the state may forbid it.
+    // Once the command is carried out, the state may forbid it.
     Asked::post(format!("/orders/{order_id}/{word}"), COMMAND).or(409).scene(world)
 }
 
-/// A job that is planned, with the path under which it is read.
+/// A planned job, with its path.
 fn planned() -> (World, Vec<OrderId>, String) {
     let (world, orders) = failed();
     let (status, body) = Asked::post("/bulk", JOB).send(&world).expect("an answer");
@@ -144,7 +144,7 @@ fn orders() -> Vec<Node> {
             let asked = asked.with("Prefer", "wait=1");
             asked.scene(world()).ends(order_id, End::Processed).checked(|world| assert_eq!(world.tasks().len(), 1))
         }),
-        // Without a key whoever asks again may get a second order; none is lost, and none is half done.
+        // A repeat without a key may create a second order. No order is lost, and none is incomplete.
         node("POST /orders without a key", || Asked::post("/orders", DOCUMENT).scene(world())),
     ]
 }
@@ -223,7 +223,7 @@ fn jobs() -> Vec<Node> {
     vec![
         node("POST /bulk", || {
             let (world, orders) = failed();
-            // A plan whose answer was lost is planned again: a job does nothing until it is started.
+            // A plan with a lost answer is planned again: a job does nothing until it is started.
             all_in_error(Asked { answers: vec![201], ..Asked::post("/bulk", JOB) }.scene(world), orders)
         }),
         node("GET /bulk", || {

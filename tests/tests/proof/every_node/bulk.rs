@@ -1,4 +1,4 @@
-//! The supervisor's steps of the jobs that resubmit many orders.
+//! The supervisor's steps of bulk jobs.
 
 use domain::bulk::{DryRun, Job, JobState, Spec};
 use domain::id::OrderId;
@@ -12,11 +12,11 @@ use super::node::{Node, Scene, with};
 
 const HANDLER: &str = "bulk jobs";
 const JOB: &str = "j1";
-/// How many orders stand in `Error`, and how many of them go first.
+/// The number of orders in `Error`, and the number of canaries.
 const ORDERS: u32 = 3;
 const CANARIES: u32 = 1;
 
-/// One run. What goes wrong in it is left to the next, which comes anyway.
+/// One run. A failed run is repeated by the next one.
 fn tick(world: &World) {
     let (instance, settings) = (world.instance("supervisor"), Settings::default());
     if let Some(Err(error)) = drive(&world.memory, &world.ports, supervisor::bulk(&world.ports, &instance, &settings)) {
@@ -24,7 +24,7 @@ fn tick(world: &World) {
     }
 }
 
-/// Orders that were refused, and whose service would take them now.
+/// Rejected orders, whose service would now accept them.
 pub(crate) fn failed() -> (World, Vec<OrderId>) {
     let world = with(&PATIENT.replace("on_rejected = \"compensate\"", "on_rejected = \"hold\""));
     let orders: Vec<OrderId> = (1..=ORDERS).map(|n| world.post(n)).collect();
@@ -38,7 +38,7 @@ pub(crate) fn failed() -> (World, Vec<OrderId>) {
     (world, orders)
 }
 
-/// Writes a job about all of them, in the state that `change` gives it.
+/// Writes a job for all of them, in the state that `change` sets.
 fn planned(world: &World, change: impl FnOnce(&Job) -> Job) {
     let spec: Spec = serde_json::from_str(r#"{"By":"ada","Reason":"mended","RatePerSecond":1}"#).expect("a job");
     let at = world.memory.now();
@@ -58,8 +58,7 @@ fn job(world: &World) -> Job {
     now(world.memory.get::<Job>(JOB)).expect("a store").expect("the job")
 }
 
-/// A scene of a run of the supervisor; after it the job is carried on until it is over, and each order was resubmitted
-/// exactly once.
+/// A scene of one supervisor run. After it, the job continues to its end, and each order was resubmitted exactly once.
 fn ticked(world: World, orders: Vec<OrderId>) -> Scene {
     let scene = Scene::asked(world, |world| {
         tick(world);

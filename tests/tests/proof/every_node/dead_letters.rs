@@ -1,4 +1,4 @@
-//! What settles dead letters.
+//! The settlement of dead letters.
 
 use domain::batch::Failures;
 use domain::json::Json;
@@ -16,8 +16,8 @@ fn leave(world: &World, queue: SourceQueue, message: &Json) {
     world.memory.leave_dead_letter(queue, message.text());
 }
 
-/// The dead letters are settled; in the end there is a record of one that says so, and operators were told of it where no
-/// order can tell them.
+/// The dead letters are settled. At the end one record has this outcome. Operators were alerted if no order can report
+/// it.
 fn settled(world: World, outcome: DeadLetterOutcome) -> Scene {
     let alert = match outcome {
         DeadLetterOutcome::LostCommand => Some("OrderNeedsOperator"),
@@ -35,14 +35,14 @@ fn settled(world: World, outcome: DeadLetterOutcome) -> Scene {
     })
 }
 
-/// How many dead letters of this kind operators were told of, repeats not counted.
+/// The number of dead letters of this kind with an alert to operators. Repeats do not count.
 fn told(world: &World, kind: &str) -> usize {
     let events = world.memory.published().into_iter();
     let ids = events.filter(|event| &*event.kind == kind && event.id.starts_with("dead-letter/")).map(|event| event.id);
     ids.collect::<std::collections::BTreeSet<_>>().len()
 }
 
-/// A dead letter that nobody can read is left.
+/// An unreadable dead letter is left.
 pub(crate) fn left_unreadable(world: &World) {
     world.memory.leave_dead_letter(SourceQueue::Scheduler, "{\"Wake\":");
 }

@@ -1,15 +1,16 @@
-//! Every handler, failed at every node, enumerated and not sampled: for each handler there are scenes, one for each thing
-//! that it does; each scene is played once as it should go, to see which calls of which ports it makes, and then once for
-//! each of these calls and each way in which it can go wrong: it fails; it happens and its answer is lost; the client of
-//! the infrastructure tries twice by itself; the condition of a write does not hold; the handler is killed before it; the
-//! handler is killed after it. Last, what was asked is asked a second time after it succeeded.
+//! Every handler fails at every node. The nodes are enumerated and not sampled.
 //!
-//! Each time the world is then driven to its end and looked at from outside: every order ended as it does without the
-//! fault, no step had two effects, whoever had to be called was called, nothing was lost, and when everything that was
-//! ever sent comes once more, nothing changes any more (`World::end_all`).
+//! Each handler has scenes, one for each of its tasks. A scene first runs without a fault, to record its calls of
+//! ports. Then it runs once for each of these calls and each fault: the call fails, or takes effect and loses its
+//! answer. The infrastructure's client retries by itself, or the condition of a write does not hold. The handler is
+//! killed before the call, or after it. Last, the request is repeated after its success.
 //!
-//! What a handler may call is written down in [`table::USES`]. A call that is not there, or one there that no scene makes,
-//! fails the test: so a new call of a port is not forgotten here. `-- --nocapture` shows the table.
+//! Each time, the world then runs to its end, and the test checks it from outside. Every order ended as without the
+//! fault. No step had two effects. Every required alert was sent, and no message was lost. A repeat of every message
+//! ever sent changes nothing (`World::end_all`).
+//!
+//! [`table::USES`] lists the calls of each handler. The test fails at an unlisted call, and at a listed call that no
+//! scene makes. So a new call of a port is not forgotten here. `-- --nocapture` shows the table.
 
 mod agents;
 mod api;

@@ -1,4 +1,4 @@
-//! One thing that a handler does, and how it is played.
+//! One task of a handler, and its scene.
 
 use domain::id::OrderId;
 use domain::message::{Action, Command, SchedulerMessage};
@@ -10,19 +10,19 @@ use tests::world::{End, World};
 
 /// The reply channel of the orders that name one.
 pub(crate) const CHANNEL: &str = "shop-replies";
-/// How often whoever asked asks again before it counts as refused.
+/// The number of repeats after which a request counts as refused.
 const ASKED_MAX: usize = 5;
 
-/// One thing that a handler does.
+/// One task of a handler.
 pub(crate) struct Node {
     pub(crate) handler: &'static str,
-    /// What it is that it does.
+    /// The name of the task.
     pub(crate) what: &'static str,
-    /// The world at the moment before.
+    /// The world just before the handler runs.
     pub(crate) scene: fn() -> Scene,
 }
 
-/// A world at the moment before a handler runs, and how it goes on.
+/// A world just before a handler runs, and the rest of the scene.
 pub(crate) struct Scene {
     pub(crate) world: World,
     act: Act,
@@ -31,32 +31,32 @@ pub(crate) struct Scene {
     check: Box<dyn Fn(&World)>,
 }
 
-/// How the handler is run.
+/// The trigger of the handler.
 enum Act {
-    /// By a queue, which gives it the message again until it is done.
+    /// A queue, which delivers the message again until it is handled.
     Fed(Box<dyn Fn(&World)>),
-    /// By somebody who asks, and asks again where there is no good answer (`false`).
+    /// A caller, which repeats the call after a bad answer (`false`).
     Asked(Box<dyn Fn(&World) -> bool>),
 }
 
-/// What happens to a scene.
+/// The fault of a scene.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Play {
-    /// All goes well.
+    /// No fault.
     Well,
-    /// This goes wrong at the call after so many others.
+    /// This fault at the call after this number of other calls.
     Struck(usize, Fault),
-    /// All goes well, and then what was asked is asked again.
+    /// No fault, and the request is repeated at the end.
     Twice,
 }
 
 impl Scene {
-    /// The handler takes a batch off its queue.
+    /// The handler takes a batch from its queue.
     pub(crate) fn fed<T>(world: World, run: impl Fn(&World) -> T + 'static) -> Self {
         Self::new(world, Act::Fed(Box::new(move |world| drop(run(world)))))
     }
 
-    /// Somebody calls the handler; the answer is whether it was a good one.
+    /// A caller calls the handler. The result is whether the answer was good.
     pub(crate) fn asked(world: World, ask: impl Fn(&World) -> bool + 'static) -> Self {
         Self::new(world, Act::Asked(Box::new(ask)))
     }
@@ -65,19 +65,19 @@ impl Scene {
         Self { world, act, finish: Box::new(|_| {}), ends: Vec::new(), check: Box::new(|_| {}) }
     }
 
-    /// In the end this order is so.
+    /// At the end this order has this state.
     pub(crate) fn ends(mut self, order_id: OrderId, end: End) -> Self {
         self.ends.push((order_id, end));
         self
     }
 
-    /// What happens after the handler ran, before all else goes on.
+    /// Steps between the handler's run and the rest of the scene.
     pub(crate) fn then(mut self, finish: impl Fn(&World) + 'static) -> Self {
         self.finish = Box::new(finish);
         self
     }
 
-    /// What else is so in the end.
+    /// A further check at the end.
     pub(crate) fn checked(mut self, check: impl Fn(&World) + 'static) -> Self {
         self.check = Box::new(check);
         self
@@ -85,7 +85,7 @@ impl Scene {
 }
 
 impl Node {
-    /// Plays the scene to its end, and gives the calls that the handler made when it ran for the first time.
+    /// Runs the scene to its end, and returns the handler's calls in its first run.
     pub(crate) fn play(&self, play: Play) -> Vec<&'static str> {
         let Scene { world, act, finish, ends, check } = (self.scene)();
         let before = world.ports.calls().len();
@@ -123,12 +123,12 @@ impl Node {
     }
 }
 
-/// A world whose reply channel is registered, and whose index has one shard.
+/// A world with a registered reply channel and one index shard.
 pub(crate) fn world() -> World {
     with(tests::world::PATIENT)
 }
 
-/// The same, with a supervisor that is slow to take a wake for lost, so that a message that failed comes again first.
+/// The same, with a supervisor that counts a wake as lost only late. So a failed message is delivered again first.
 pub(crate) fn unhurried() -> World {
     with(&format!("{}\n[supervision]\nwake_lost_after = \"1h\"\n", tests::world::PATIENT))
 }
@@ -146,7 +146,7 @@ pub(crate) fn order() -> Order {
     Order { reply_channel: Some(CHANNEL.into()), ..samples::order(1) }
 }
 
-/// An order that is stored, with its wake on the queue.
+/// A stored order, with its wake on the queue.
 pub(crate) fn stored(world: &World) -> OrderId {
     let order_id = world.post_order(order());
     world.submit();
@@ -160,7 +160,7 @@ pub(crate) fn claimed(world: &World) -> OrderId {
     order_id
 }
 
-/// A command of an operator who has just looked.
+/// A command of an operator who has just read the order.
 pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> SchedulerMessage {
     let version = Some(world.task(order_id).version);
     SchedulerMessage::Command(Command {
@@ -173,7 +173,7 @@ pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> Sched
     })
 }
 
-/// Has an agent answer and the scheduler hear of it, so many steps long.
+/// Runs agent and scheduler for this number of steps.
 pub(crate) fn steps_done(world: &World, agents: &[&str]) {
     for agent in agents {
         world.serve(agent);

@@ -12,7 +12,7 @@ use Direction::{Forward, Undo};
 
 const HANDLER: &str = "scheduler";
 
-/// One step, then two side by side, then one.
+/// One step, then two parallel steps, then one step.
 const DIAMOND: &str = r#"
 name = "order"
 version = 1
@@ -37,12 +37,12 @@ after = ["charge", "ship"]
 complete_within = "10m"
 "#;
 
-/// Orders stop where a service says no.
+/// Orders stop at a rejection.
 fn holding() -> World {
     with(&PATIENT.replace("on_rejected = \"compensate\"", "on_rejected = \"hold\""))
 }
 
-/// An order in `Error`, since its first step was refused.
+/// An order in `Error`, since its first step was rejected.
 pub(crate) fn held() -> (World, OrderId) {
     let world = holding();
     world.remote.declines("reserve", Forward);
@@ -216,7 +216,7 @@ fn commands() -> Vec<Node> {
             let world = world();
             let order_id = claimed(&world);
             steps_done(&world, &["inventory"]);
-            // Or it would be done before the command comes again.
+            // Otherwise it would be done before the next delivery of the command.
             world.lose_requests("payment");
             commanded(world, order_id, Action::Cancel).ends(order_id, End::Compensated)
         }),

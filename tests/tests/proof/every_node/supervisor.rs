@@ -1,4 +1,4 @@
-//! The supervisor's runs over what is due.
+//! The supervisor's runs over due orders.
 
 use domain::id::OrderId;
 use domain::limits::RESENDS_BEFORE_ALERT;
@@ -14,10 +14,10 @@ use Direction::Forward;
 
 const HANDLER: &str = "supervisor";
 
-/// After so long a wake counts as lost, and a notice is sent again.
+/// The time after which a wake counts as lost, and a notice is sent again.
 const LOST_MS: u64 = 31_000;
 
-/// One run. What goes wrong in it is left to the next, which comes anyway.
+/// One run. A failed run is repeated by the next one.
 fn sweep(world: &World) {
     let (instance, settings) = (world.instance("supervisor"), Settings::default());
     if let Some(Err(error)) = drive(&world.memory, &world.ports, supervisor::handle(&world.ports, &instance, &settings))
@@ -138,7 +138,7 @@ pub(crate) fn nodes() -> Vec<Node> {
             world.memory.advance(world.memory.now().ms_until(due));
             swept(world)
                 .then(|world| {
-                    // Past the lease of a run that was killed, and past the time after which an alert is sent again.
+                    // After the lease of the killed run, and after the time for a repeated alert.
                     for _ in 0..4 {
                         world.memory.advance(16_000);
                         world.supervise();

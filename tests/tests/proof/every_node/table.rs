@@ -1,4 +1,4 @@
-//! All nodes, failed one after the other, and the table of them.
+//! All nodes, each with every fault, and their table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,7 +10,7 @@ use memory::faulty::Fault;
 use super::node::{Node, Play};
 use super::{agents, api, bulk, dead_letters, scheduler, submission, supervisor};
 
-/// Each way in which a call can go wrong.
+/// Each fault of a call.
 const FAULTS: [Fault; 6] =
     [Fault::Fails, Fault::AnswerLost, Fault::TriedTwice, Fault::Conflicts, Fault::DiesBefore, Fault::DiesAfter];
 
@@ -18,10 +18,10 @@ const FAULTS: [Fault; 6] =
 const CONDITIONAL: [&str; 6] =
     ["store.commit", "services.set_health", "memos.set_memo", "jobs.set_job", "leases.acquire", "leases.renew"];
 
-/// Scenes in which a handler needs nothing of the world.
+/// Scenes in which a handler needs no part of the world.
 const NEED_NOTHING: [&str; 2] = ["GET /health", "a request after CompleteBy: silence"];
 
-/// What each handler calls.
+/// The calls of each handler.
 pub(crate) const USES: [(&str, &[&str]); 7] = [
     (
         "api",
@@ -107,7 +107,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// What came of one handler.
+/// The results of one handler.
 #[derive(Default)]
 struct Row {
     scenes: usize,
@@ -129,7 +129,7 @@ fn all() -> Vec<Node> {
     handlers.into_iter().flatten().collect()
 }
 
-/// Fails a scene at every call in every way.
+/// Runs a scene with every fault at every call.
 fn fail_everywhere(node: &Node, row: &mut Row) {
     let Node { handler, what, .. } = node;
     let calls = node.play(Play::Well);
@@ -141,7 +141,7 @@ fn fail_everywhere(node: &Node, row: &mut Row) {
     for (place, &call) in calls.iter().enumerate() {
         *row.met.entry(call).or_default() += 1;
         for fault in FAULTS.into_iter().filter(|fault| *fault != Fault::Conflicts || CONDITIONAL.contains(&call)) {
-            // Shown where the play fails.
+            // Printed where the scene fails.
             println!("{handler}, {what}: {fault:?} at call {place}, {call}");
             node.play(Play::Struck(place, fault));
             *row.by_fault.entry(format!("{fault:?}")).or_default() += 1;
@@ -190,8 +190,8 @@ fn every_method_of_every_port_is_called_by_some_handler() {
     assert_eq!(used, methods.iter().map(String::as_str).collect());
 }
 
-/// Like `store.commit`: the calls of the ports that can fail, read from their sources. `Environment` cannot, and the
-/// receiving end of a queue is the host's. A call about records is named by the kind of the record.
+/// Names such as `store.commit`: the calls of ports that can fail, read from their sources. `Environment` cannot fail,
+/// and the host owns the receiving end of a queue. A call about records has the name of the record's kind.
 fn methods_of_ports() -> BTreeSet<String> {
     let ports = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions/shared/domain/src/ports");
     let mut methods = BTreeSet::new();
@@ -217,7 +217,7 @@ fn calls(port: &str, method: &str) -> Vec<String> {
     match (port, method) {
         ("records", "get") => names(RecordKind::get).into(),
         ("records", "put") => names(RecordKind::put).into(),
-        // Memos are too many to be listed.
+        // The number of memos is too large for a list.
         ("records", "list") => names(RecordKind::list).into_iter().filter(|name| name != "memos.memos").collect(),
         ("deadletterrecords", "record") => vec!["letters.record".to_owned()],
         ("deadletterrecords", "newest") => vec!["letters.letters".to_owned()],

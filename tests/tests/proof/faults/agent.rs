@@ -11,7 +11,7 @@ use super::scenes::{DEATHS, at_every_call};
 
 use Direction::Forward;
 
-/// Agents that remember results, since the services do not recognise a repeated key.
+/// Agents with memos, since the services do not recognise a repeated key.
 fn with_memos() -> World {
     let mut world = World::new();
     world.policy.memo = Some(MemoPolicy::default());
@@ -19,12 +19,12 @@ fn with_memos() -> World {
     world
 }
 
-/// A service that wants to be left alone for a moment.
+/// A service that asks for a pause of its calls.
 fn busy() -> Act {
     Act::Answers(Answer::retry("429 Too Many Requests"))
 }
 
-/// So many orders, with their first requests on the queue.
+/// This number of orders, with their first requests on the queue.
 fn many_claimed(world: &World, orders: u32) -> Vec<domain::id::OrderId> {
     let ids = (1..=orders).map(|n| world.post(n)).collect();
     while world.submit() != Ran::Idle {}
@@ -178,10 +178,10 @@ fn f30_an_instance_that_has_just_started_finds_the_breaker_open_and_at_half_open
     let health = now(world.memory.get::<ServiceHealth>("inventory")).unwrap().unwrap();
     assert_eq!(health.state, Breaker::Open);
     let calls_before = world.remote.called().len();
-    // Another instance, and requests that were never tried.
+    // Another instance, and requests without an attempt so far.
     assert_eq!(world.serve("inventory"), Ran::Handled { done: 0, failed: BATCH_MAX });
     assert_eq!(world.remote.called().len(), calls_before, "parked without a call");
-    // Everybody is back when it may be tried again; the one who tries has to wait for its answer.
+    // All requests are visible when the probe is due. The probing request must wait for its answer.
     world.memory.advance(world.memory.now().ms_until(health.until) + 5_000);
     world.remote.always("reserve", Act::Hangs);
     world.serve("inventory");
@@ -222,7 +222,7 @@ fn f31_a_service_that_hangs_leaves_the_steps_of_other_services_alone() {
     world.end_all(&orders.iter().map(|&order_id| (order_id, End::Processed)).collect::<Vec<_>>());
 }
 
-/// An instance takes a request and waits at some call; another one takes the same request meanwhile.
+/// One instance takes a request and waits at some call. Meanwhile, another instance takes the same request.
 fn twins(world: World, call: usize) -> (World, bool) {
     let order_id = world.claimed();
     let [request] = world.lose_requests("inventory").try_into().unwrap();
@@ -278,7 +278,7 @@ fn f34_a_service_that_forgets_keys_sees_no_repeat_beyond_the_steps_horizon_and_t
     let rule = &world.workflows.current().steps[0];
     let supervision = world.workflows.current().supervision;
     let each_ms = rule.complete_within_ms + supervision.grace_ms + supervision.backoff.wait_ms_max();
-    // A run of the supervisor may come so much later, as this test drives it.
+    // In this test, a supervisor run may be late by this time.
     let horizon_ms = u64::from(rule.max_failures) * (each_ms + 60_000);
     world.remote.forget_keys_after(horizon_ms);
     world.remote.always("reserve", Act::Late(EXPIRED_MS));
@@ -295,7 +295,7 @@ fn f34_a_service_that_forgets_keys_sees_no_repeat_beyond_the_steps_horizon_and_t
 
 #[test]
 fn f24_to_f33_one_instance_takes_what_another_one_left_at_any_call_where_the_service_knows_no_keys() {
-    // Killed between the effect and its memo nobody can know whether it happened: that call alone is left out.
+    // After a kill between the effect and its memo, the outcome is unknown. That call alone is left out.
     let calls = |world: &World| world.remote.called().len();
     at_every_call(&DEATHS, |call, death| {
         let world = with_memos();
@@ -322,7 +322,7 @@ fn f30_an_outage_of_an_hour_costs_no_failure_cuts_no_chain_and_orders_go_on_by_t
     world.memory.allow_request_receives(1_000);
     world.remote.always("charge", busy());
     let orders: Vec<_> = (1..=20).map(|n| world.post(n)).collect();
-    // One instance for each service, as long as the outage lasts: what it counts by itself is not lost.
+    // One instance for each service during the outage, so that its own counts are not lost.
     let agents = ["inventory", "payment", "shipping"].map(|name| world.agent(name));
     let until = world.memory.now().plus_ms(HOUR_MS);
     while world.memory.now() < until {

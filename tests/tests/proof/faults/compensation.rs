@@ -11,20 +11,20 @@ use super::scenes::{DEATHS, at_every_call, command, two_steps_done};
 
 use Direction::{Forward, Undo};
 
-/// The steps that were undone, in their order.
+/// The compensated steps, in order.
 fn undone(world: &World) -> Vec<String> {
     let undos = world.remote.story().into_iter().filter(|(_, direction)| *direction == Undo);
     undos.map(|(step, _)| step).collect()
 }
 
-/// Has the operator cancel the order.
+/// The operator cancels the order.
 fn cancel(world: &World, order_id: OrderId) {
     world.tell_scheduler(command(world, order_id, Action::Cancel));
     assert_eq!(world.schedule(), ONE_DONE);
     assert_eq!(world.state(order_id), ProcessState::Compensating);
 }
 
-/// Services that know no keys, and agents that remember.
+/// Services that ignore keys, and agents with memos.
 fn with_memos() -> World {
     let mut world = World::new();
     world.policy.memo = Some(MemoPolicy::default());
@@ -42,9 +42,9 @@ fn f44_the_undo_of_what_was_never_done_succeeds_and_the_forward_call_that_comes_
         world.memory.advance(EXPIRED_MS);
         world.to_the_end();
         assert_eq!(world.state(order_id), ProcessState::Compensated);
-        // With a memo the agent knows by itself that nothing was ever done.
+        // With a memo, the agent knows by itself that the step had no effect.
         assert_eq!(world.remote.called().len(), usize::from(!with_memo));
-        // It comes late, and by its agent's clock in time.
+        // The message comes late, but in time by its agent's clock.
         request.complete_by = request.complete_by.plus_ms(2 * EXPIRED_MS);
         world.ask_agent("inventory", request);
         assert_eq!((world.serve("inventory"), world.schedule()), (ONE_DONE, ONE_DONE));
@@ -99,7 +99,7 @@ fn f46_an_undo_that_is_refused_is_never_taken_for_done() {
     world.ends(order_id, End::Error(reason::COMPENSATION_FAILED));
     assert!(world.ports.record().tasks.iter().all(|task| task.process_state != ProcessState::Compensated));
     assert_eq!(world.alerts(order_id).len(), 1);
-    // An operator who looks again and again does no harm.
+    // An operator's repeated commands do no harm.
     world.tell_scheduler(command(&world, order_id, Action::Resubmit));
     world.tell_scheduler(command(&world, order_id, Action::Resubmit));
     world.ends(order_id, End::Compensated);
@@ -126,7 +126,7 @@ fn f46_a_resubmit_that_is_killed_anywhere_is_carried_out_once_and_costs_no_failu
 
 #[test]
 fn f47_killed_anywhere_while_it_is_undone_it_goes_on_in_reverse_order() {
-    // The n-th run of the scheduler from the refusal on, and in it the n-th call.
+    // The n-th run of the scheduler after the rejection, and its n-th call.
     for run in 0..4 {
         at_every_call(&DEATHS, |call, death| {
             let world = World::new();
@@ -167,12 +167,12 @@ fn f47_an_agent_killed_anywhere_in_an_undo_undoes_once() {
 
 #[test]
 fn f48_a_step_whose_outcome_nobody_knows_is_undone_all_the_same() {
-    // It happened, and nobody was told; or it never happened.
+    // The call took effect and the answer was lost, or the call never took effect.
     for outcome in [Act::Late(EXPIRED_MS), Act::Answers(agent::Answer::retry("no connection"))] {
         let world = World::new();
         let order_id = two_steps_done(&world);
         world.remote.always("ship", outcome.clone());
-        // Each attempt ends without a word, and at the last one the order is undone.
+        // Each attempt ends without a reply. After the last attempt the order is compensated.
         for _ in 0..3 {
             world.serve("shipping");
             world.lose_requests("shipping");
@@ -200,7 +200,7 @@ fn f48_a_step_that_may_still_run_when_the_order_is_cancelled_is_undone_after_its
     let order_id = world.claimed();
     let complete_by = world.step(order_id, "reserve").complete_by.unwrap();
     cancel(&world, order_id);
-    // The request was on its way and is carried out; its answer is lost.
+    // The request was in flight and is carried out. Its answer is lost.
     assert_eq!(world.serve("inventory"), ONE_DONE);
     world.lose_scheduler_messages();
     world.to_the_end();
@@ -216,7 +216,7 @@ fn f48_a_scheduler_that_lost_the_answer_to_its_cancel_undoes_once() {
     at_every_call(&faults, |call, fault| {
         let world = World::new();
         let order_id = two_steps_done(&world);
-        // Nobody carries it out before the operator's command has come again.
+        // No agent carries it out before the operator's command is delivered again.
         world.lose_requests("shipping");
         world.tell_scheduler(command(&world, order_id, Action::Cancel));
         world.ports.after_calls(call, fault);

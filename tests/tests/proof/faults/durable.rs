@@ -1,4 +1,4 @@
-//! Faults that end a process, on the one-machine engine: what is on disk is enough to go on.
+//! Faults that end a process, on the one-machine engine: the state on disk is enough to continue.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use tests::conformance::samples::{self, NOON};
 use tests::world::{AGENTS, Remote};
 use tokio::task::JoinSet;
 
-/// Longer than anything here takes, in milliseconds.
+/// Longer than any duration here, in milliseconds.
 const PATIENCE_MS: u64 = 20_000;
 
-/// One machine's disk, and the services that go on while its process is dead.
+/// One machine's disk, and the services that continue while its process is dead.
 struct Machine {
     directory: TempDir,
     remote: Remote,
@@ -35,14 +35,14 @@ impl Machine {
         Self { directory, remote, instance: Instance { name: "one".into(), workflows, shards: SHARDS } }
     }
 
-    /// A process starts and finds what is on disk.
+    /// A process starts and recovers the state on disk.
     async fn starts(&self) -> Engine {
         let engine = Engine::open(self.directory.path(), Options::default()).unwrap();
         engine.recover().await.unwrap();
         engine
     }
 
-    /// The process dies: nothing that it holds in memory is left.
+    /// The process dies: its memory is lost.
     fn dies(engine: Engine) {
         drop(engine);
     }
@@ -52,13 +52,13 @@ impl Machine {
         Agent::new(name, Policy::default(), move || remote.clone()).unwrap()
     }
 
-    /// One batch of the scheduler queue; its messages stay where they are.
+    /// One batch of the scheduler queue. Its messages stay in the queue.
     async fn schedule(&self, engine: &Engine) {
         let batch = engine.scheduler().receive(BATCH_MAX).await;
         assert!(scheduler::handle(engine, &self.instance, batch).await.0.is_empty());
     }
 
-    /// Runs everything until the order is settled, and checks that it is done and was done once.
+    /// Runs all functions until the order is settled. Checks that each step was done exactly once.
     async fn goes_on(&self, engine: &Engine, order_id: OrderId) -> Task {
         let mut functions = JoinSet::new();
         let (ports, instance, queue) = (engine.clone(), self.instance.clone(), engine.submissions());
@@ -173,7 +173,7 @@ async fn f24_killed_between_the_effect_and_the_reply_the_next_process_asks_again
     let (engine, order_id) = claimed(&machine).await;
     let requests = engine.requests(AGENTS[0]).receive(BATCH_MAX).await;
     assert!(agent::handle(&engine, &machine.agent(AGENTS[0]), requests).await.0.is_empty());
-    // The reply is in memory, and dies with it.
+    // The reply is in memory and is lost with it.
     Machine::dies(engine);
     let engine = machine.starts().await;
     machine.goes_on(&engine, order_id).await;

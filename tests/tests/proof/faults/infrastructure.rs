@@ -1,4 +1,4 @@
-//! Infrastructure: F49 to F60, as far as it shows on one machine.
+//! Infrastructure: F49 to F60, as far as they appear on one machine.
 
 use agent::{Answer, OUTPUT_TOO_LARGE};
 use domain::json::Json;
@@ -20,7 +20,7 @@ use super::scenes::{at_every_call, command, done};
 
 const DAY_MS: u64 = 24 * 60 * 60_000;
 
-/// The platform takes a message again and again and never comes to start the function, until it gives it up.
+/// The platform receives a message again and again without a start of the function, until the message is a dead letter.
 fn throttled_to_death<M>(world: &World, source: &impl Source<M>) {
     for _ in 0..RECEIVES_MAX {
         assert!(source.receive(BATCH_MAX).now_or_never().is_some());
@@ -29,12 +29,12 @@ fn throttled_to_death<M>(world: &World, source: &impl Source<M>) {
     assert!(source.receive(BATCH_MAX).now_or_never().is_none(), "it is a dead letter");
 }
 
-/// What became of the dead letters, the last settled first.
+/// The outcomes of the dead letters, the last settled first.
 fn outcomes(world: &World) -> Vec<DeadLetterOutcome> {
     now(world.memory.newest(100)).unwrap().into_iter().map(|record| record.outcome).collect()
 }
 
-/// A world whose queues give up soon, also those of the agents.
+/// A world with few deliveries per message, also on the agents' queues.
 fn impatient_queues() -> World {
     let world = World::new();
     world.memory.allow_request_receives(RECEIVES_MAX);
@@ -89,7 +89,7 @@ fn f50_a_wake_that_is_throttled_to_death_is_not_missed() {
     let world = World::new();
     let order_id = world.stored();
     throttled_to_death(&world, &world.memory.scheduler());
-    // The supervisor has woken it long since.
+    // The supervisor has woken it already.
     assert_eq!(world.supervise().taken, 1);
     assert_eq!(world.schedule(), ONE_DONE);
     world.ends(order_id, End::Processed);
@@ -175,7 +175,7 @@ fn f52_a_success_that_comes_hours_late_is_taken_while_the_step_is_open() {
     let order_id = world.claimed();
     assert_eq!(world.serve("inventory"), ONE_DONE);
     let late = world.lose_scheduler_messages();
-    // Nobody looks for hours, and then the supervisor counts the attempt.
+    // No function runs for hours. Then the supervisor counts the attempt.
     world.memory.advance(5 * 60 * 60_000);
     assert_eq!(world.supervise().taken, 1);
     let wakes = world.lose_scheduler_messages();
@@ -192,7 +192,7 @@ fn f53_week_old_dead_letters_are_discarded_with_a_record_and_redriven_ones_do_no
     let order_id = world.claimed();
     let requests = world.memory.requests("inventory");
     throttled_to_death(&world, &requests);
-    // The order comes to its end without anybody who looks at dead letters.
+    // The order ends without any handling of dead letters.
     world.memory.advance(EXPIRED_MS);
     for _ in 0..10 {
         world.supervise();
@@ -208,7 +208,7 @@ fn f53_week_old_dead_letters_are_discarded_with_a_record_and_redriven_ones_do_no
     let [dead_letter] = now(world.memory.dead_letters().receive(BATCH_MAX)).try_into().unwrap();
     let dead_letter: Delivery<DeadLetter> = dead_letter;
     let request: Request = domain::message::decode(dead_letter.body.unwrap().body.as_bytes()).unwrap();
-    // Somebody moves it back to its queue; and the dead letter itself comes again.
+    // An operator moves it back to its queue, and the dead letter itself is delivered again.
     world.ask_agent("inventory", request);
     assert_eq!(world.serve("inventory"), ONE_DONE, "let go");
     world.until_redelivery();
@@ -295,7 +295,7 @@ fn f56_an_output_over_the_limit_is_refused_with_a_clear_failure_and_the_order_un
     }
 }
 
-/// A message of any queue whose body is none, and then its dead letter.
+/// A message of any queue with an invalid body, and then its dead letter.
 fn corrupt<M>(id: &str) -> Delivery<M> {
     let receipt = Receipt { message_id: id.into(), handle: id.into() };
     Delivery { receipt, receive_count: 1, parent: None, body: Err(Undecodable { problem: "no JSON".into() }) }

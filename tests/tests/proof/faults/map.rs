@@ -1,4 +1,4 @@
-//! That every fault of `functions/README.md` has tests, and where.
+//! Every fault of `functions/README.md` has tests, and this map names their places.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tests::documents::{Kind, defined, text_of};
 
-/// Folders or files, from the root of the repository, and the faults that have a test in them.
+/// Folders or files, from the root of the repository, and the faults with a test in them.
 const PROMISED: [(&str, &[RangeInclusive<u32>]); 13] = [
     ("tests/tests/proof/faults/submission.rs", &[1..=8]),
     ("tests/tests/proof/faults/scheduler.rs", &[9..=23]),
@@ -21,7 +21,7 @@ const PROMISED: [(&str, &[RangeInclusive<u32>]); 13] = [
     ("functions/supervisor", &[8..=8, 35..=43, 50..=50, 53..=53, 57..=57]),
     ("functions/shared/agent", &[24..=33, 44..=45, 47..=48, 56..=57]),
     ("functions/shared/domain", &[41..=41]),
-    // What the whole repository must have, wherever it is.
+    // The faults that tests anywhere in this folder must cover.
     ("tests", &[1..=20, 22..=48, 50..=53, 55..=58]),
 ];
 
@@ -58,7 +58,7 @@ fn sources(place: &Path) -> Vec<PathBuf> {
     files.into_iter().filter(is_source).chain(below).collect()
 }
 
-/// The faults that functions of this source are named after, if they are tests.
+/// The faults in the names of this source's test functions.
 fn faults_tested_in(source: &str) -> Vec<u32> {
     let lines: Vec<&str> = source.lines().map(str::trim).collect();
     let is_test = |line: &&str| line.starts_with("#[test]") || line.starts_with("#[tokio::test");

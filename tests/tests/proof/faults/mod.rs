@@ -1,9 +1,9 @@
-//! The faults that the system survives, each with tests named after it, on the real handlers over the ports in memory, or
-//! over the one-machine engine where the question is what is on disk (`durable`).
+//! The faults that the system survives. Each fault has tests named after it, with the real handlers on the ports in
+//! memory. Tests about the content of the disk use the one-machine engine (`durable`).
 //!
-//! Every test ends with `World::ends`: the order ended as it should; no step had two effects; no effect came after its
-//! undo; no call started too late; no attempt was claimed or counted twice; whoever had to be called was called; and when
-//! everything that was ever sent comes once more, at once and a week later, nothing changes any more.
+//! Every test ends with `World::ends`, which checks these rules. The order ended as expected. No step had two effects.
+//! No effect came after its undo. No call started too late. No attempt was claimed or counted twice. Every required
+//! alert was sent. A repeat of every message ever sent, at once and a week later, changes nothing.
 //!
 //! | faults | here | also next to the code |
 //! | --- | --- | --- |
@@ -15,9 +15,9 @@
 //! | F49 to F60 | `infrastructure` | F50, F53, F57 in `functions/supervisor`; F56, F57 in `functions/shared/agent` |
 //! | pairs | `pairs` | |
 //!
-//! What only AWS can do wrong is tested where AWS is: the cancellation reasons of F05, the partial batches of F11, and the
-//! retries of the SDK of F13 are here what they look like through the ports. F58 is in `tests/tests/adapters/telemetry.rs`. The
-//! table is held against the sources by a test in `map`.
+//! Faults that only AWS can cause are tested on AWS. The tests here use their form at the ports: the cancellation
+//! reasons of F05, the partial batches of F11, and the SDK's retries of F13. F58 is in
+//! `tests/tests/adapters/telemetry.rs`. A test in `map` compares the table with the sources.
 
 mod agent;
 mod compensation;

@@ -1,4 +1,4 @@
-//! Pairs of faults: a table of chosen ones, and one fault at each call of the whole way of an order.
+//! Pairs of faults: a table of chosen pairs, and one fault at each call of an order's whole run.
 
 use domain::message::Action;
 use domain::task::{Direction, ProcessState, reason};
@@ -10,30 +10,30 @@ use super::scenes::{at_every_call, command};
 
 use Direction::{Forward, Undo};
 
-/// Something that goes wrong with the order that is under way.
+/// A fault for the order in flight.
 #[derive(Debug, Clone, Copy)]
 enum Trouble {
-    /// The next call of this operation goes wrong.
+    /// The next call of this operation fails.
     At(&'static str, Fault),
-    /// Every message on the scheduler queue and on the first agent's queue is there twice.
+    /// Every message on the scheduler queue and on the first agent's queue is duplicated.
     Duplicates,
     /// The first agent's requests are lost.
     RequestsLost,
-    /// Whatever is on the scheduler queue is lost.
+    /// All messages on the scheduler queue are lost.
     RepliesLost,
-    /// So much time passes.
+    /// This time passes.
     Late(u64),
     /// The service does this at the next call for the first step.
     Service(fn() -> Act),
-    /// Two supervisors run at once, each at any time: leases hold nobody off.
+    /// Two supervisors run at once at any time: leases exclude no supervisor.
     TwoLeaders,
     /// The supervisor is killed at its second write.
     LeaderKilled,
     /// An operator cancels.
     Cancelled,
-    /// The service refuses the last step for good.
+    /// The service rejects the last step permanently.
     Refused,
-    /// Alerts and status messages cannot be sent for the time being.
+    /// Alerts and status messages cannot be sent for some time.
     Mute,
 }
 
@@ -173,7 +173,7 @@ fn two_leaders_and_a_late_success_of_an_attempt_that_both_of_them_saw_expire() {
     assert_eq!(world.step(order_id, "charge").attempt, 1);
 }
 
-/// An order on its way, with one fault at some call of any port on the whole way.
+/// An order in flight, with one fault at any call of any port.
 fn whole_way(call: usize, fault: Fault, prepare: impl Fn(&World), end: End) -> bool {
     let world = World::new();
     prepare(&world);

@@ -1,4 +1,4 @@
-//! Scenes that several faults have in common.
+//! Scenes that several faults share.
 
 use domain::id::OrderId;
 use domain::json::Json;
@@ -18,7 +18,8 @@ pub(crate) fn at_every_call(faults: &[Fault], play: impl Fn(usize, Fault) -> boo
     }
 }
 
-/// The requests of the first two attempts of the first step; the second one is under way, and both are off the queue.
+/// The requests of the first two attempts of the first step. The second attempt is in flight, and both are off the
+/// queue.
 pub(crate) fn two_attempts(world: &World) -> (OrderId, Request, Request) {
     let order_id = world.claimed();
     let [first] = world.lose_requests("inventory").try_into().unwrap();
@@ -31,7 +32,7 @@ pub(crate) fn two_attempts(world: &World) -> (OrderId, Request, Request) {
     (order_id, first, second)
 }
 
-/// The first two steps done and the third under way, with its request on the queue.
+/// The first two steps are done. The third is in flight, with its request on the queue.
 pub(crate) fn two_steps_done(world: &World) -> OrderId {
     let order_id = world.claimed();
     for agent in ["inventory", "payment"] {
@@ -49,7 +50,7 @@ pub(crate) fn failed(request: &Request) -> SchedulerMessage {
     SchedulerMessage::Reply(request.reply(Outcome::Failed(failure)))
 }
 
-/// A command of an operator who has just looked.
+/// A command of an operator who has just read the order.
 pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> SchedulerMessage {
     let version = Some(world.task(order_id).version);
     SchedulerMessage::Command(Command {

@@ -225,7 +225,7 @@ fn f17_a_late_success_of_an_attempt_while_the_next_one_runs_advances_the_step_on
     assert_eq!(world.schedule(), ONE_DONE);
     assert_eq!(world.step(order_id, "reserve").process_state, StepState::Processed);
     let after = world.task(order_id);
-    // The second attempt goes on, has the effect under the same key, and nobody needs its answer.
+    // The second attempt continues and has the effect under the same key. Its answer is not needed.
     world.ask_agent("inventory", second);
     assert_eq!((world.serve("inventory"), world.schedule()), (ONE_DONE, ONE_DONE));
     assert_eq!(world.task(order_id), after);

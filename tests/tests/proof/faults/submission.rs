@@ -56,7 +56,7 @@ fn f02_a_submission_that_arrives_twice_is_one_order() {
     let world = World::new();
     let order_id = world.post(1);
     world.post(1);
-    // At the same time, and again when the order is under way.
+    // At the same time, and again while the order is in flight.
     assert_eq!(world.submit(), Ran::Handled { done: 2, failed: 0 });
     assert_eq!(world.schedule(), Ran::Handled { done: 2, failed: 0 });
     world.post(1);

@@ -10,13 +10,13 @@ use tests::world::{AGENTS, BACKED_OFF_MS, EXPIRED_MS, End, ONE_DONE, ONE_FAILED,
 
 use super::scenes::at_every_call;
 
-/// One run of a supervisor of this name, on these ports. `None`: it died.
+/// One run of a supervisor with this name, on these ports. `None`: it died.
 fn sweep(world: &World, ports: &Faulty, name: &str) -> Option<Result<Report, domain::ports::PortError>> {
     let (instance, settings) = (world.instance(name), Settings::default());
     drive(&world.memory, ports, supervisor::handle(ports, &instance, &settings))
 }
 
-/// So many orders whose first attempt is over without a word.
+/// This number of orders, whose first attempt ended without a reply.
 fn expired(world: &World, orders: impl Iterator<Item = u32>) -> Vec<OrderId> {
     let ids = orders.map(|n| world.post(n)).collect();
     while world.submit() != Ran::Idle {}
@@ -35,7 +35,7 @@ fn all_processed(world: &World, orders: &[OrderId]) {
     assert!(orders.iter().all(|&order_id| failures(world, order_id) == 1), "each attempt is counted once");
 }
 
-/// Sample orders whose tasks are in the same shard.
+/// Sample orders with tasks in the same shard.
 fn of_one_shard(orders: usize) -> Vec<u32> {
     let shard = samples::order(0).order_id.shard(SHARDS);
     (0..).filter(|&n| samples::order(n).order_id.shard(SHARDS) == shard).take(orders).collect()
@@ -153,7 +153,7 @@ fn f39_the_shards_spread_the_key_of_the_index() {
 #[test]
 fn f40_killed_anywhere_in_a_page_the_next_run_goes_on_and_counts_nothing_twice() {
     let mut deepest = 0;
-    // Not at each of some hundred calls: at every seventh.
+    // Of about a hundred calls, every seventh.
     for call in (0..).step_by(7) {
         let world = World::new();
         let orders = expired(&world, of_one_shard(30).into_iter());
@@ -162,7 +162,7 @@ fn f40_killed_anywhere_in_a_page_the_next_run_goes_on_and_counts_nothing_twice()
         world.ports.has_struck();
         let counted = orders.iter().filter(|&&order_id| failures(&world, order_id) == 1).count();
         deepest = deepest.max(if ended.is_none() { counted } else { 0 });
-        // The dead leader's leases have to run out.
+        // The dead leader's leases must expire.
         world.memory.advance(Settings::default().term_ms);
         world.supervise();
         all_processed(&world, &orders);

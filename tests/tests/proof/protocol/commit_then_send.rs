@@ -1,4 +1,4 @@
-//! Rules 1 to 3: one claimant; commit, then send, then acknowledge; an answer that was lost.
+//! Rules 1 to 3: one claimant; commit, then send, then acknowledge; a lost answer.
 
 use std::pin::pin;
 
@@ -10,7 +10,7 @@ use tests::conformance::samples::wake;
 
 use tests::world::{ONE_DONE, ONE_FAILED, Ran, World, now};
 
-/// The request on the agent's queue is the one of the first attempt, and nothing was counted as a failure.
+/// The request on the agent's queue belongs to the first attempt, and no failure was counted.
 fn has_sent_the_first_attempt(world: &World, order_id: domain::id::OrderId) {
     let requests = world.lose_requests("inventory");
     assert_eq!(requests.iter().map(|request| request.attempt).collect::<Vec<_>>(), [1]);

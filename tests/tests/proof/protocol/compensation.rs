@@ -1,4 +1,4 @@
-//! Rules 8 and 9: an order that was refused is undone whole, backward.
+//! Rules 8 and 9: a rejected order is compensated completely, in reverse order.
 
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::task::{Direction, ProcessState, reason};
@@ -85,7 +85,7 @@ fn rule_9_the_undo_of_an_attempt_that_may_still_run_waits_for_its_complete_by() 
     }));
     assert_eq!(world.schedule(), ONE_DONE);
     assert_eq!(world.state(order_id), ProcessState::Compensating);
-    // The attempt goes on, and its success is no longer wanted.
+    // The attempt continues, and its success is no longer needed.
     assert_eq!((world.serve("inventory"), world.schedule()), (ONE_DONE, ONE_DONE));
     world.memory.advance(domain::ports::Environment::now(&world.memory).ms_until(complete_by) - 1);
     world.supervise();

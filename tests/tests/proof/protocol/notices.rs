@@ -1,4 +1,4 @@
-//! Rules 10 and 11: what the application and the operator are told, and when.
+//! Rules 10 and 11: the notices to the application and the operator, and their times.
 
 use domain::id::OrderId;
 use domain::message::CloudEvent;
@@ -48,7 +48,7 @@ fn rule_10_the_reply_channel_hears_of_each_state_after_it_is_committed_with_its_
     });
     let versions: Vec<u64> = versions.collect();
     assert!(versions[0] < versions[1], "the receiver keeps the highest: {versions:?}");
-    // The first write to a channel follows the claim, the last the end.
+    // The first write to a channel follows the claim, the last one follows the end.
     let done = world.ports.done();
     let last_notice = done.iter().rposition(|&what| what == "events.notify").unwrap();
     let commits = done[..last_notice].iter().filter(|&&what| what == "store.commit").count();
@@ -116,7 +116,7 @@ fn rule_11_an_alert_that_cannot_be_sent_is_sent_by_the_supervisor_later() {
     assert!(world.memory.published().is_empty());
     world.supervise();
     assert!(world.memory.published().is_empty(), "not before its time");
-    // Each pause is twice the one before.
+    // Each pause is twice the previous one.
     for (run, sent) in [(0, 0), (1, 1), (2, 1)] {
         world.memory.advance(RESEND_MS << run);
         world.supervise();

@@ -20,7 +20,7 @@ fn is_told_of(world: &World, order_id: OrderId, what: &str) -> bool {
     task.history.iter().any(is)
 }
 
-/// A held order: the undo of its payment was refused.
+/// A held order: the undo of its payment was rejected.
 fn held(world: &World) -> OrderId {
     let order_id = world.post(1);
     world.remote.declines("charge", Direction::Forward);

@@ -1,4 +1,4 @@
-//! Rule 5: which replies count.
+//! Rule 5: the replies that count.
 
 use domain::json::Json;
 use domain::message::{Failure, Outcome, Reply, Request, SchedulerMessage};
@@ -15,7 +15,7 @@ fn failed(request: &Request) -> SchedulerMessage {
     SchedulerMessage::Reply(request.reply(Outcome::Failed(failure)))
 }
 
-/// The requests of the first two attempts of the first step; the second one is under way.
+/// The requests of the first two attempts of the first step. The second attempt is in flight.
 fn two_attempts(world: &World) -> (domain::id::OrderId, Request, Request) {
     let order_id = world.claimed();
     let [first] = world.lose_requests("inventory").try_into().unwrap();
@@ -58,7 +58,7 @@ fn rule_5_a_reply_that_comes_twice_starts_the_next_step_once() {
     let [request] = world.lose_requests("inventory").try_into().unwrap();
     world.tell_scheduler(done(&request));
     world.tell_scheduler(done(&request));
-    // Both in one batch: they are handled at the same time.
+    // Both are in one batch, so they are handled at the same time.
     assert_eq!(world.schedule(), tests::world::Ran::Handled { done: 2, failed: 0 });
     assert_eq!(world.lose_requests("payment").len(), 1);
 }

@@ -1,4 +1,4 @@
-//! The auditor complains of every invariant that does not hold, and of nothing else.
+//! The auditor reports every broken invariant, and nothing else.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::histories::{
     DOCUMENT, HORIZON_MS, History, MARGIN_MS, WITHIN_MS, accepted, finish, free, order, step_of, undo_of,
 };
 
-/// A history that ends badly is complained of, with the right invariant and no other.
+/// The auditor reports a history with a bad end, with the right invariant and no other.
 #[track_caller]
 pub(crate) fn complains(of: Invariant, mut history: History, badly: impl FnOnce(&mut History)) {
     assert_eq!(history.complaints(), [], "up to here it is good");
@@ -92,7 +92,7 @@ fn invariant_1_an_accepted_order_that_nobody_has() {
 fn invariant_1_an_accepted_order_that_is_another_one() {
     let other = |posted_ms| Seen::Accepted { order: order(), fingerprint: "another".into(), posted_ms };
     let mut history = History::claimed();
-    // When it was posted nobody could know yet which of the two would be stored.
+    // At the time of the post, it was open which of the two would be stored.
     history.see(other(0));
     is_good(&history);
     complains(Invariant::Custody, history, |history| history.see(other(history.now_ms + 1)));
@@ -126,7 +126,7 @@ fn invariant_3_a_step_that_is_moved_on_by_nobody_who_may() {
         history.write(|record| finish(&mut record.steps[0]));
     });
     complains(Invariant::Movers, History::claimed(), |history| {
-        // Somebody said so whose service knows nothing of it.
+        // The agent reported success, but its service has no record of it.
         history.reply(step_of(0, 1), Ending::Done);
         history.write(|record| finish(&mut record.steps[0]));
     });
@@ -338,7 +338,7 @@ fn invariant_11_a_call_or_a_reply_after_its_time() {
         history.reply(step_of(0, 1), Ending::Deferred);
     });
     complains(Invariant::Deadline, History::claimed(), |history| {
-        // It was told that there was less time left.
+        // Its message gave it less time.
         let until_ms = history.now_ms + 500;
         history.see(Seen::Handed { of: step_of(0, 1), to: "agent".into(), until_ms });
         history.now_ms += 500;
@@ -404,7 +404,7 @@ fn invariant_15_what_is_never_told_and_messages_that_stay() {
         history.write(|record| record.unsent.clear());
         history.see(Seen::DrainIsDue { queued: 0 });
     });
-    // That it was carried out is told, that it was received never was.
+    // The status message Processed is sent, but Received never is.
     complains(Invariant::Drains, History::processed(), |history| {
         let version = history.record.version;
         history.write(|record| record.unsent.clear());

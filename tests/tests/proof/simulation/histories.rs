@@ -10,21 +10,21 @@ use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules};
 pub(crate) const GRACE_MS: i64 = 1_000;
 /// The margin of the agents, in milliseconds.
 pub(crate) const MARGIN_MS: i64 = 50;
-/// How long an attempt may take, in milliseconds.
+/// The maximum duration of an attempt, in milliseconds.
 pub(crate) const WITHIN_MS: i64 = 10_000;
 /// The fingerprint of the document.
 pub(crate) const FINGERPRINT: &str = "f";
 /// The hash of the document.
 pub(crate) const DOCUMENT: u64 = 7;
-/// The hash of what came of each step.
+/// The hash of each step's outcome.
 pub(crate) const OUTPUT: u64 = 11;
 /// How long a step may be tried, in milliseconds.
 pub(crate) const HORIZON_MS: i64 = 100_000;
 
-/// How many failures of a step are its last.
+/// The number of failures after which a step is given up.
 pub(crate) const FAILURES_MAX: u32 = 2;
 
-/// One order on its way through two steps, and the auditor who looks on. All clocks are right.
+/// One order in its two steps, and the auditor that observes it. All clocks are right.
 pub(crate) struct History {
     pub(crate) auditor: Auditor,
     pub(crate) now_ms: i64,
@@ -35,7 +35,7 @@ pub(crate) fn order() -> OrderId {
     OrderId::from_idempotency_key("test", "history")
 }
 
-/// A customer is told that the document posted at that time is accepted.
+/// The API tells a customer that the document posted at that time is accepted.
 pub(crate) fn accepted(posted_ms: i64) -> Seen {
     Seen::Accepted { order: order(), fingerprint: FINGERPRINT.into(), posted_ms }
 }
@@ -65,7 +65,7 @@ fn new_step() -> StepSeen {
 }
 
 impl History {
-    /// Nothing has happened yet.
+    /// The start, without any event.
     pub(crate) fn new() -> Self {
         Self::with(false)
     }
@@ -105,7 +105,7 @@ impl History {
         Self::new().store()
     }
 
-    /// Goes on until it is stored.
+    /// Continues until the order is stored.
     pub(crate) fn store(mut self) -> Self {
         let channel = Some(Arc::from("shop"));
         self.see(Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), document: DOCUMENT, channel });
@@ -144,7 +144,7 @@ impl History {
         history
     }
 
-    /// The first step is being undone, its undo claimed; the second was never begun.
+    /// The first step is being compensated, with a claimed undo. The second step never began.
     pub(crate) fn compensating() -> Self {
         let mut history = Self::half();
         history.see(Seen::Wished { order: order(), action: "Cancel" });
@@ -216,7 +216,7 @@ impl History {
         self.record.steps[step].complete_by_ms.expect("a claim")
     }
 
-    /// The service does it and the agent says so.
+    /// The service carries it out, and the agent replies.
     pub(crate) fn succeed(&mut self, step: usize) {
         let of = self.of(step);
         self.call(of, "key");
@@ -226,7 +226,7 @@ impl History {
     }
 
     pub(crate) fn call(&mut self, of: Try, key: &str) {
-        // The second step comes after the first, and an undo is told what it takes back.
+        // The second step follows the first. An undo receives the forward output.
         let needed = 0..of.step + usize::from(of.way == Way::Undo);
         let outputs = needed.filter_map(|step| Some((step, self.record.steps[step].output?))).collect();
         self.call_with(of, key, Body { document: DOCUMENT, outputs });
@@ -249,7 +249,7 @@ impl History {
         self.write(|record| finish(&mut record.steps[step]));
     }
 
-    /// A failure of the step is counted and the step free again.
+    /// A failure of the step is counted, and the step is free again.
     pub(crate) fn count(&mut self, step: usize, code: &str) {
         let now_ms = self.now_ms;
         self.write(|record| {
@@ -260,12 +260,12 @@ impl History {
         });
     }
 
-    /// Lets time pass until the attempt of a step is over, grace included.
+    /// Advances the clock until the attempt of a step is over, including the grace.
     pub(crate) fn expire(&mut self, step: usize) {
         self.now_ms = self.complete_by_ms(step) + GRACE_MS;
     }
 
-    /// What the auditor complains of.
+    /// The auditor's reports.
     pub(crate) fn complaints(&self) -> Vec<Invariant> {
         self.auditor.violations().iter().map(|violation| violation.invariant).collect()
     }

@@ -1,5 +1,5 @@
-//! The simulation, tried: worlds in which everything goes wrong hold, run again they are the same, and the auditor who says
-//! so complains where it has to.
+//! Tests of the simulation. Worlds with every fault keep the invariants, a repeated world has the same result, and the
+//! auditor reports broken invariants.
 
 mod auditor;
 mod histories;

@@ -87,7 +87,7 @@ fn rule_2_a_message_that_is_let_go_before_what_follows_from_it_is_sent() {
     complains(Invariant::SendBeforeAcknowledge, claimed(), |history| history.see(acknowledged(2, vec![1], 0)));
     let mut history = claimed();
     history.see(acknowledged(2, vec![], 0));
-    // It was given the message before the other claimed.
+    // The agent received the message before the other claim.
     history.see(acknowledged_by(2, vec![1], 0, 0));
     history.see(acknowledged(1, vec![], WITHIN_MS * 2));
     is_good(&history);

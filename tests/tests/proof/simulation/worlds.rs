@@ -7,19 +7,19 @@ use std::thread;
 use tests::simulation::faults::{Counts, Fault};
 use tests::simulation::{ORDERS, Outcome, run};
 
-/// Worlds of the reduced run; the whole one is a command.
+/// The number of worlds in the reduced run. A command runs all worlds.
 const SEEDS: u64 = 2_000;
-/// Of these so many are run again.
+/// The number of these worlds that run again.
 const AGAIN: u64 = 1_000;
 
-/// Seeds of worlds that once failed. In 121 and 1,545 an instance whose clock is late stands still between the delivery of a
-/// request and its first look at the clock: no code can know that, so what is left of the attempt's time counts from the
-/// look on, and what comes of it is harmless because of the key. In 20,037 a service was away for so long that the wakes of
-/// six steps, put off side by side again and again, were more with each and at last called a chain without end.
+/// Seeds of worlds that once failed. In 121 and 1,545 an instance's clock is late, and the instance stalls between the
+/// delivery of a request and its first look at the clock. No code can detect that, so the rest of the attempt's time
+/// counts from that look. The result is harmless because of the key. In 20,037 a service was down for a long time, and
+/// six parallel steps were deferred repeatedly. Their wakes multiplied and at last counted as an endless chain.
 const REGRESSIONS: [u64; 16] =
     [119, 121, 171, 328, 1_377, 1_545, 3_416, 5_286, 7_204, 11_909, 12_356, 16_876, 19_636, 20_037, 26_536, 78_483];
 
-/// What the worlds of the reduced run came to, by seed.
+/// The results of the reduced run's worlds, by seed.
 fn outcomes() -> &'static [Outcome] {
     static OUTCOMES: OnceLock<Vec<Outcome>> = OnceLock::new();
     OUTCOMES.get_or_init(|| run_all(SEEDS))

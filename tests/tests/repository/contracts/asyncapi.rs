@@ -1,4 +1,4 @@
-//! AsyncAPI: what it refers to is there, and what it says of queues and functions is what the template says.
+//! AsyncAPI: its references exist, and its queues and functions match the template.
 
 use std::collections::BTreeSet;
 
@@ -124,7 +124,7 @@ fn address(pattern: &str, resource: &str) -> String {
     pattern.replace("{lane}", priority).replace("{agent}", &agent.to_lowercase())
 }
 
-/// A queue's name, with the stack's as the channel writes it.
+/// A queue's name, with the stack's name as the channel writes it.
 fn name(of: &Value) -> String {
     let name = of["Fn::Sub"].as_str().unwrap_or_else(|| panic!("{of}"));
     name.replace("${AWS::StackName}", "{stack}")

@@ -1,4 +1,4 @@
-//! The numbers in the schemas are those of the code.
+//! The numbers in the schemas match the code.
 
 use domain::limits::{
     COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, DOCUMENT_BYTES_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX,

@@ -1,4 +1,4 @@
-//! Whatever the code can write, within its own limits, is as the schemas say.
+//! All data that the code can write within its limits is valid by the schemas.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use serde_json::Value;
 use super::read::{name_of, read, written};
 use super::schemas::Schemas;
 
-/// Always the same cases, and nothing left on disk.
+/// The cases are always the same, and no file is left on disk.
 fn cases() -> Config {
     Config { cases: 300, failure_persistence: None, rng_seed: RngSeed::Fixed(6), ..Config::default() }
 }
 
-/// A text of one to so many characters.
+/// A text of one to this number of characters.
 fn text(chars_max: usize) -> impl Strategy<Value = Arc<str>> {
     vec(any::<char>(), 1..=chars_max).prop_map(|chars| chars.into_iter().collect::<String>().into())
 }
@@ -40,7 +40,7 @@ fn value() -> impl Strategy<Value = Json> {
         Just(Value::Null),
         any::<bool>().prop_map(Value::from),
         any::<i64>().prop_map(Value::from),
-        // One that is the same after it was written and read.
+        // A value that stays the same after a write and a read.
         any::<i32>().prop_map(|quarters| Value::from(f64::from(quarters) / 4.0)),
         ".{0,12}".prop_map(Value::from),
     ];
@@ -134,7 +134,7 @@ fn order() -> impl Strategy<Value = Order> {
     )
 }
 
-/// A message is as its closed schema says, and is read again as it was.
+/// A message is valid by its closed schema, and a read returns it unchanged.
 fn holds(schemas: &Schemas, name: &str, message: &Value) -> Result<(), TestCaseError> {
     schemas.check(name, message).map_err(TestCaseError::fail)?;
     prop_assert_eq!(&read(name, message).map_err(TestCaseError::fail)?, message);

@@ -1,5 +1,5 @@
-//! Messages as they were written by each version: a queue holds them for days, so they stay readable for ever. A file
-//! here is never changed; a new form of a message gets files of its own in the folder of its version.
+//! Messages as each version wrote them. A queue holds them for days, so they stay readable for ever. A file here never
+//! changes. A new form of a message gets new files in the folder of its version.
 
 use serde_json::{Value, json};
 
@@ -43,10 +43,10 @@ fn a_member_that_is_not_known_is_ignored_wherever_the_schema_allows_one_and_refu
             members.insert("Later".to_owned(), json!({"New": [1]}));
             match read(&name, &later) {
                 Ok(after) => {
-                    // The data of an event is for its receivers; here it only passes through.
+                    // The data of an event is for its receivers. Here it only passes through.
                     let is_seen = schemas.allows(&name, &later) || place.starts_with("/data");
                     assert!(is_seen, "{file}: {place} may have no more members, but is read");
-                    // What the code does not look into it passes on.
+                    // The code passes on the data that it does not read.
                     assert!(after == before || after == later, "{file}: {place}");
                     ignored += 1;
                 }
@@ -60,7 +60,7 @@ fn a_member_that_is_not_known_is_ignored_wherever_the_schema_allows_one_and_refu
     assert!(ignored > 60 && refused > 10, "{ignored} and {refused}");
 }
 
-/// Whether everything that was written is in what was read; defaults may have come to it.
+/// Whether the read value contains the whole written value. Added defaults are allowed.
 fn includes(read: &Value, written: &Value) -> bool {
     match (read, written) {
         (Value::Object(read), Value::Object(written)) => {
@@ -70,7 +70,7 @@ fn includes(read: &Value, written: &Value) -> bool {
     }
 }
 
-/// The places of all objects in a value, itself included.
+/// The paths of all objects in a value, itself included.
 fn objects(value: &Value, place: &str) -> Vec<String> {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(members) => members.iter().map(|(name, inner)| (name.clone(), inner)).collect(),

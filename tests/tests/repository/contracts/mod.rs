@@ -1,5 +1,5 @@
-//! The contracts of messages in `infra/contracts`: what the code writes is as the schemas say, what the schemas allow is
-//! read, what was ever written stays readable, and AsyncAPI says of the queues what the template does.
+//! The contracts of messages in `infra/contracts`. Written messages are valid by the schemas, and the code reads all
+//! valid messages. Old messages stay readable. AsyncAPI describes the queues as the template does.
 
 #![allow(clippy::disallowed_methods, reason = "a test reads files")]
 

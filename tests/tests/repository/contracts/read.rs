@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What the code makes of a message of this name, written again; or why it refuses it.
+/// Reads a message of this name and writes it again. Returns the error if the code refuses it.
 pub(crate) fn read(name: &str, message: &Value) -> Result<Value, String> {
     match name {
         "submission" => again::<Order>(message),
@@ -32,7 +32,7 @@ pub(crate) fn written(message: &impl Serialize) -> Value {
     serde_json::from_str(&serde_json::to_string(message).unwrap()).unwrap()
 }
 
-/// The schema that a message of the scheduler queue is of.
+/// The schema of a message on the scheduler queue.
 pub(crate) fn name_of(message: &SchedulerMessage) -> &'static str {
     match message {
         SchedulerMessage::Wake(_) => "wake",
@@ -41,7 +41,7 @@ pub(crate) fn name_of(message: &SchedulerMessage) -> &'static str {
     }
 }
 
-/// The schema that an event of this type is of: `OrderNeedsOperator` is `order-needs-operator`.
+/// The schema of an event of this type: `OrderNeedsOperator` is `order-needs-operator`.
 pub(crate) fn name_of_event(kind: &str) -> String {
     let mut name = String::new();
     for dead_letter in kind.chars() {

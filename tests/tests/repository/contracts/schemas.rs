@@ -1,4 +1,4 @@
-//! The schemas, and what they say of a message.
+//! The schemas, and their verdicts on messages.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 
 use crate::template::cloudformation::root;
 
-/// Where the schemas are for the compiler, which wants an absolute place. Nobody looks there.
+/// The location of the schemas for the compiler, which needs an absolute URL. The URL is never fetched.
 const BASE: &str = "https://contracts.invalid/schemas/";
-/// Parts of others, and no message.
+/// Schemas that are parts of others, and no messages.
 const COMMON: &str = "common";
-/// An event in the frame that the bus puts around it.
+/// An event in the bus's envelope.
 pub(crate) const FRAME: &str = "bus-event";
 
 /// The folder of the contracts.
@@ -40,13 +40,13 @@ pub(crate) struct Schemas {
 }
 
 impl Schemas {
-    /// As they are: members that they do not name may be there.
+    /// The original schemas: they allow unnamed members.
     pub(crate) fn open() -> Self {
         Self::from(files("schemas"))
     }
 
-    /// Only the members that they name may be there: this is how what is written is held to them, or a new member would
-    /// go unnoticed.
+    /// Closed schemas: they allow only named members. Written messages are checked against them, so that a new member
+    /// is noticed.
     pub(crate) fn closed() -> Self {
         Self::from(files("schemas").into_iter().map(|(name, schema)| (name, closed(schema))).collect())
     }
@@ -70,19 +70,19 @@ impl Schemas {
         Self { compiled, places }
     }
 
-    /// What is wrong with a message, in words.
+    /// The faults of a message, in words.
     pub(crate) fn check(&self, name: &str, message: &Value) -> Result<(), String> {
         let place = *self.places.get(name).unwrap_or_else(|| panic!("there is no schema {name}"));
         self.compiled.validate(message, place).map_err(|error| format!("{name}: {error:#}\n{message:#}"))
     }
 
-    /// Whether it allows this message.
+    /// Whether the schema allows this message.
     pub(crate) fn allows(&self, name: &str, message: &Value) -> bool {
         self.check(name, message).is_ok()
     }
 }
 
-/// The schema with every object closed that names members.
+/// The schema, with every object closed that names members.
 fn closed(schema: Value) -> Value {
     match schema {
         Value::Object(members) => {
@@ -117,7 +117,7 @@ fn every_part_says_what_it_is() {
     }
 }
 
-/// Every schema of a member has words, its own or those of what it refers to.
+/// Every schema of a member has a description: its own, or that of its reference.
 fn said(schema: &Value, place: &str) {
     let Value::Object(members) = schema else { return };
     if let Some(properties) = members.get("properties").and_then(Value::as_object) {

@@ -1,4 +1,4 @@
-//! Messages with one thing wrong: what the schemas forbid the code refuses, and the reverse.
+//! Messages with one fault: the code refuses exactly the messages that the schemas forbid.
 
 use std::collections::BTreeSet;
 
@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::read::read;
 use super::schemas::{Schemas, files};
 
-/// What agents in other languages and operators send, and what the functions tell each other.
+/// Messages from operators and from agents in other languages, and messages between the functions.
 const CONSUMED: [&str; 5] = ["submission", "wake", "reply", "command", "request"];
 
 /// Where the code is content with more than a writer may write: lengths and ranges, which are cut or dropped later, and
 /// the spelling of times. Each is the place, and the value there.
 const LOOSE: [(&str, &str); 29] = [
-    // An attempt that never was: such a reply is dropped.
+    // An attempt that never existed: such a reply is dropped.
     ("reply/Attempt", "0"),
     ("request/Attempt", "0"),
     ("command/Version", "0"),
@@ -39,12 +39,12 @@ const LOOSE: [(&str, &str); 29] = [
     ("submission/Fingerprint", "any text"),
     ("submission/ReplyChannel", "any text"),
     ("submission/CorrelationID", "any text"),
-    // What may be missing may be null as well.
+    // An optional member may also be null.
     ("submission/ReplyChannel", "null"),
     ("submission/CorrelationID", "null"),
     ("submission/Priority", "null"),
     ("command/Version", "null"),
-    // A document is an object at the API; behind it nobody looks again.
+    // A document is an object at the API. Later functions do not check it again.
     ("submission/Document", "any value"),
     ("request/Order", "any value"),
 ];
@@ -82,7 +82,7 @@ fn is_loose(name: &str, place: &str, spoiler: Option<&Value>) -> bool {
     })
 }
 
-/// The places of all members, but not those within a document or an output.
+/// The paths of all members, but not those within a document or an output.
 fn places(value: &Value, place: &str) -> Vec<String> {
     let Value::Object(members) = value else { return Vec::new() };
     let mut found = Vec::new();
@@ -96,7 +96,7 @@ fn places(value: &Value, place: &str) -> Vec<String> {
     found
 }
 
-/// The message with the member at this place replaced, or taken away.
+/// The message with the member at this path replaced or removed.
 fn spoilt(message: &Value, place: &str, spoiler: Option<&Value>) -> Value {
     let mut message = message.clone();
     let (parent, member) = place.rsplit_once('/').unwrap();

@@ -1,4 +1,4 @@
-//! What real orders lead to, on ports in memory: every message on its way is as its schema says.
+//! The messages of real orders, on ports in memory: every message is valid by its schema.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use tests::world::{AGENTS, Act, PATIENT, World};
 use super::read::{name_of, name_of_event, read, written};
 use super::schemas::{Schemas, messages};
 
-/// Looks at everything that passes by.
+/// Checks every message.
 struct Witness {
     schemas: Schemas,
     seen: BTreeSet<String>,
@@ -48,7 +48,7 @@ impl Witness {
         self.see("request", &written(request), request.direction.name());
     }
 
-    /// Plays the world until nothing is under way, and looks at each message before its function gets it.
+    /// Runs the world until no message is in flight. Checks each message before its function gets it.
     fn follow(&mut self, world: &World) {
         for _ in 0..400 {
             world.submit();
@@ -98,8 +98,8 @@ fn post(witness: &mut Witness, world: &World, order: Order) -> OrderId {
     world.post_order(order)
 }
 
-/// An order that is processed, one that is undone, one that waits for an operator and is then cancelled, one whose service
-/// fails for a while, one whose channel is gone, and dead letters.
+/// Orders with all kinds of outcomes: one is processed, and one is compensated. One waits for an operator and is then
+/// cancelled. One has a service that fails for a while, and one has a missing channel. Dead letters are included.
 fn play() -> Witness {
     let mut witness = Witness::new();
 

@@ -1,4 +1,4 @@
-//! The sample events of `infra/events` are what the functions get.
+//! The sample events of `infra/events` match the functions' input.
 
 use std::collections::BTreeMap;
 use std::fs;

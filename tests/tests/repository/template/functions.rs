@@ -1,4 +1,4 @@
-//! The functions, and what feeds them.
+//! The functions, and their event sources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::cloudformation::{Resource, Template, root};
 
 const FUNCTION: &str = "AWS::Serverless::Function";
 
-/// The SQS sources of a function: the queue's id, and what is said of the source.
+/// The SQS sources of a function: the queue's id, and the source's properties.
 fn sources<'a>(function: Resource<'a>) -> Vec<(&'a str, &'a Value)> {
     let Some(events) = function.properties["Events"].as_object() else { return Vec::new() };
     let sources = events.values().filter(|event| event["Type"] == "SQS").map(|event| &event["Properties"]);
@@ -162,7 +162,7 @@ fn each_function_is_built_from_a_package_of_the_workspace() {
     }
 }
 
-/// A variable as the function sees it; its own go before those of all functions.
+/// A variable of the function. Its own variables override those of all functions.
 fn variable(template: &Template, function: &str, name: &str) -> Option<String> {
     let of_all = template.get("/Globals/Function/Environment/Variables");
     let own = &template.resource(function).properties["Environment"]["Variables"];

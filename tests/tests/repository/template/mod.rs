@@ -1,4 +1,4 @@
-//! What must hold of `template.yaml` beyond what linters check: each number and right in it that the code relies on.
+//! Checks of `template.yaml` beyond those of linters: the numbers and permissions that the code relies on.
 
 pub(crate) mod cloudformation;
 mod events;

@@ -1,4 +1,4 @@
-//! The alarms: nothing that is deployed is forgotten.
+//! The alarms: every deployed resource has its alarms.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -94,7 +94,7 @@ fn the_dashboard_shows_no_metric_of_ours_that_nobody_writes() {
     }
 }
 
-/// Everything that is written in Rust below a folder.
+/// All Rust sources below a folder.
 fn sources(folder: &Path) -> String {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let text = |path: &Path| match path.extension() {

@@ -1,4 +1,4 @@
-//! The queues: how often they deliver, and how long they keep what nobody could handle.
+//! The queues: their delivery limits, and how long they keep dead letters.
 
 use domain::limits::{DOCUMENT_BYTES_MAX, OUTPUTS_BYTES_MAX};
 use serde_json::{Value, json};

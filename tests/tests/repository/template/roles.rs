@@ -1,4 +1,4 @@
-//! What each function may do.
+//! The permissions of each function.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::cloudformation::Template;
 const ROLE: &str = "AWS::IAM::Role";
 const AGENTS: [&str; 3] = ["InventoryRole", "PaymentRole", "ShippingRole"];
 
-/// The statements of all roles: whose, which action, on what.
+/// The statements of all roles: role, action, resource.
 fn rights(template: &Template) -> Vec<(&str, String, Value)> {
     let mut rights = Vec::new();
     for role in template.of_kind(ROLE) {
@@ -35,7 +35,7 @@ fn list(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// Who may do one of the actions on what is named so.
+/// The roles that may do one of the actions on a resource of this name.
 fn who(template: &Template, actions: &[&str], resource: &str) -> Vec<String> {
     let rights = rights(template);
     let found = rights.iter().filter(|(_, action, on)| {
@@ -44,7 +44,7 @@ fn who(template: &Template, actions: &[&str], resource: &str) -> Vec<String> {
     found.map(|(role, ..)| (*role).to_owned()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// The resources of the template that a value is about.
+/// The resources of the template that a value refers to.
 fn names(value: &Value) -> Vec<String> {
     if let Some(name) = value["Fn::GetAtt"].as_str() {
         return vec![name.split('.').next().unwrap_or_default().to_owned()];

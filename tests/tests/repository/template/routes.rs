@@ -1,4 +1,4 @@
-//! The HTTP API: who may call what.
+//! The HTTP API: the callers' permissions.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::cloudformation::{Template, root};
 
-/// The routes of those who need this: a scope, or nothing.
+/// The routes with this requirement: a scope, or none.
 fn routes(template: &Template, scope: Option<&str>) -> BTreeSet<String> {
     let scopes = match scope {
         Some(scope) => json!({"Fn::If": ["UsesJwt", [{"Ref": scope}], {"Ref": "AWS::NoValue"}]}),

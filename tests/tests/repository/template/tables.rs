@@ -1,4 +1,4 @@
-//! The tables agree with what the code expects of them.
+//! The tables match the code's expectations.
 
 use aws::dynamo::{Attribute, Index, Kind, Projection, TABLES, Table};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ fn attributes(table: &Table) -> Vec<Value> {
         .collect()
 }
 
-/// The table whose name a variable holds.
+/// The table whose name is in a variable.
 fn deployed<'a>(template: &'a Template, table: &Table) -> Resource<'a> {
     let value = template.get(&format!("/Globals/Function/Environment/Variables/{}", table.variable));
     template.resource(value["Ref"].as_str().unwrap())
