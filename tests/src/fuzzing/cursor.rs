@@ -29,7 +29,7 @@ pub(super) fn run(input: &[u8]) {
     }
 }
 
-/// As the API makes one for a list, around a place that nobody gave.
+/// A cursor with a valid checksum for a list, around a position that the store never gave.
 fn sealed(list: &str, place: &str) -> String {
     let content = format!("{list}:{place}");
     let mut bytes = Sha256::digest(&content)[..8].to_vec();
