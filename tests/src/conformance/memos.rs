@@ -3,8 +3,9 @@
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
 use domain::message::{Failure, Outcome};
-use domain::ports::{Commit, HasRecords, Memo, MemoState, Records, Seen};
+use domain::ports::{Commit, HasRecords, Listed, Memo, MemoState, OVER_KEPT, Record, RecordKind, Records, Seen};
 use futures_util::future::join;
+use serde::{Deserialize, Serialize};
 
 use super::StoreWorld;
 use super::samples::{NOON, memo};
@@ -83,4 +84,38 @@ pub async fn each_state_of_a_memo_is_read_as_it_was_written(world: &impl StoreWo
         assert_eq!(memos.put(Seen::version(version_before, NOON), &after).await.unwrap(), Commit::Committed);
         assert_eq!(memos.get::<Memo>("k").await.unwrap(), Some(after));
     }
+}
+
+/// A record that is over, in the place of a memo: no shipped kind but the job has such records.
+#[derive(Serialize, Deserialize)]
+struct Over {
+    key: String,
+}
+
+impl Record for Over {
+    const KIND: RecordKind = RecordKind::Memo;
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn version(&self) -> u64 {
+        1
+    }
+
+    fn is_over(&self) -> bool {
+        true
+    }
+}
+
+impl Listed for Over {}
+
+pub async fn of_the_records_of_any_kind_that_are_over_the_first_hundred_are_kept(world: &impl StoreWorld) {
+    let records = world.ports().records();
+    let key = |n: usize| format!("over-{n:03}");
+    for n in (0..OVER_KEPT + 20).rev() {
+        assert_eq!(records.put(Seen::nothing(NOON), &Over { key: key(n) }).await.unwrap(), Commit::Committed);
+    }
+    let kept: Vec<_> = records.list::<Over>(usize::MAX).await.unwrap().into_iter().map(|over| over.key).collect();
+    assert_eq!(kept, (0..OVER_KEPT).map(key).collect::<Vec<_>>());
 }

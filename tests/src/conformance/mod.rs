@@ -156,6 +156,7 @@ macro_rules! store_conformance_suite {
             an_expired_memo_counts_as_none_whichever_version_was_seen,
             a_memo_stays_until_it_expires_whatever_else_is_written,
             each_state_of_a_memo_is_read_as_it_was_written,
+            of_the_records_of_any_kind_that_are_over_the_first_hundred_are_kept,
         );
         $crate::conformance_suite!(@tests $world, jobs, false:
             a_job_that_nobody_planned_is_not_there,

@@ -146,7 +146,7 @@ fn all<R: Record>(connection: &Connection) -> rusqlite::Result<Vec<R>> {
 }
 
 fn surplus_of<R: Record>(connection: &Connection) -> rusqlite::Result<Vec<String>> {
-    Ok(surplus(all::<R>(connection)?))
+    Ok(surplus(all::<R>(connection)?).iter().map(|record| record.key().to_owned()).collect())
 }
 
 impl RecordWrite {

@@ -35,8 +35,8 @@ impl Records for Memory {
             let stored = Stored { version: record.version(), expires_at: record.expires_at(), body };
             state.records.insert(key, stored);
             if record.is_over() {
-                for key in surplus(state.all::<R>(operation)?) {
-                    state.records.remove(&(R::KIND, key));
+                for over in surplus(state.all::<R>(operation)?) {
+                    state.records.remove(&(R::KIND, over.key().to_owned()));
                 }
             }
             Ok(Commit::Committed)

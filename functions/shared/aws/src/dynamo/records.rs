@@ -7,7 +7,7 @@
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValuesOnConditionCheckFailure};
-use domain::ports::{Commit, Listed, PortError, Record, RecordKind, Records, Seen, Shown, sorted};
+use domain::ports::{Commit, Listed, PortError, Record, RecordKind, Records, Seen, Shown, sorted, surplus};
 use domain::time::Timestamp;
 use serde::de::DeserializeOwned;
 
@@ -24,6 +24,8 @@ pub(super) const JOB: &str = "job";
 /// The time that an item outlives its record. A reader's clock may be behind, and the item must exist while the reader
 /// counts it as valid.
 const KEPT_MS: u64 = 60 * 60 * 1_000;
+/// The maximum number of records deleted after one write.
+const FORGOTTEN_MAX: usize = 10;
 
 impl Records for Dynamo {
     async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
@@ -35,28 +37,17 @@ impl Records for Dynamo {
 
     async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
         let commit = self.put_record(seen, record).await?;
-        if commit == Commit::Committed && record.is_over() && R::KIND == RecordKind::Job {
-            // The job is written in any case. If the deletion fails, the next job that ends tries again.
-            if let Err(error) = self.forget_ended_jobs(R::KIND.put()).await {
-                tracing::warn!("ended jobs are not deleted: {}", told(&error));
+        if commit == Commit::Committed && record.is_over() {
+            // The record is written in any case. If the deletion fails, the next record that is over tries again.
+            if let Err(error) = self.forget_surplus::<R>().await {
+                tracing::warn!("records that are over are not deleted: {}", told(&error));
             }
         }
         Ok(commit)
     }
 
     async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
-        let operation = R::KIND.list();
-        let items = match R::KIND {
-            RecordKind::Job => self.all_jobs(operation, None).await?,
-            // Reads the whole table. It has one item for each agent of the workflows.
-            RecordKind::Service | RecordKind::Memo => self.scan(operation, self.table_of(R::KIND)).await?,
-        };
-        let records = items.into_iter().map(|item| record_of::<R>(operation, item));
-        // A record of an unknown form is skipped, so that it does not block the others.
-        let read = |record: Result<R, PortError>| {
-            record.inspect_err(|error| tracing::error!("a record cannot be read: {}", told(error))).ok()
-        };
-        Ok(sorted(records.filter_map(read).collect(), limit))
+        Ok(sorted(self.all(R::KIND.list()).await?, limit))
     }
 }
 
@@ -97,6 +88,36 @@ impl Dynamo {
         }
     }
 
+    /// Deletes the records that are surplus, as far as their number allows.
+    async fn forget_surplus<R: Record>(&self) -> Result<(), PortError> {
+        let operation = R::KIND.put();
+        for record in surplus(self.all::<R>(operation).await?).into_iter().take(FORGOTTEN_MAX) {
+            let request = self
+                .client()
+                .delete_item()
+                .table_name(self.table_of(R::KIND))
+                .set_key(Some(key_of(R::KIND, record.key())))
+                .condition_expression("Version = :seen")
+                .expression_attribute_values(":seen", number(record.version()));
+            request.send().await.map_err(|error| port_error(operation, &error))?;
+        }
+        Ok(())
+    }
+
+    /// All records of a kind. A record of an unknown form is skipped, so that it does not block the others.
+    async fn all<R: Record>(&self, operation: &'static str) -> Result<Vec<R>, PortError> {
+        let items = match R::KIND {
+            RecordKind::Job => self.all_jobs(operation).await?,
+            // Reads the whole table. It has one item for each agent of the workflows.
+            RecordKind::Service | RecordKind::Memo => self.scan(operation, self.table_of(R::KIND)).await?,
+        };
+        let records = items.into_iter().map(|item| record_of::<R>(operation, item));
+        let read = |record: Result<R, PortError>| {
+            record.inspect_err(|error| tracing::error!("a record cannot be read: {}", told(error))).ok()
+        };
+        Ok(records.filter_map(read).collect())
+    }
+
     /// All items of a small table, by a consistent read.
     async fn scan(&self, operation: &'static str, table: &str) -> Result<Vec<Item>, PortError> {
         let (mut all, mut start) = (Vec::new(), None);
@@ -122,7 +143,7 @@ impl Dynamo {
 }
 
 /// The key of a record in the table of its kind.
-pub(super) fn key_of(kind: RecordKind, key: &str) -> Item {
+fn key_of(kind: RecordKind, key: &str) -> Item {
     match kind {
         RecordKind::Service => Item::from([("Service".to_owned(), text(key))]),
         RecordKind::Memo => Item::from([("Key".to_owned(), text(key))]),
