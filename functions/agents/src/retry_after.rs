@@ -8,7 +8,6 @@ use http::header::{DATE, HeaderName, RETRY_AFTER};
 
 /// The time for which the service asks not to be called, in milliseconds; `None` if the header is absent or invalid.
 ///
-///
 /// A date is by the service's clock, so it is compared with the date of its answer. Only without that date, `now` by
 /// the agent's clock is used: the two clocks may differ.
 pub(crate) fn retry_after_ms(headers: &HeaderMap, now: Timestamp) -> Option<u64> {

@@ -55,7 +55,6 @@ use crate::route::{Route, Verb};
 /// Answers one request. `caller` is the submitter by the host's authentication; idempotency keys are per caller. The
 /// host has read the body, up to one byte more than [`BODY_BYTES_MAX`].
 ///
-///
 /// Every failure is an answer too: a problem document with a stable `type`.
 pub async fn handle(
     ports: &impl ApiPorts,

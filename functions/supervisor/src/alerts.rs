@@ -1,6 +1,5 @@
 //! Alerts about dead letters without a task that could send them.
 //!
-//!
 //! No task keeps such an alert, so the dead letter itself stays on its queue until the bus has taken the alert.
 
 use std::sync::Arc;

@@ -28,7 +28,7 @@ const AT_ONCE: usize = 16;
 pub struct BulkReport {
     /// Jobs that are neither planned nor ended.
     pub active: u64,
-    /// Jobs that advanced by a step.
+    /// Jobs whose step ran without an error.
     pub carried_on: u64,
     /// Jobs that other supervisors advance.
     pub held_by_others: u64,
@@ -36,11 +36,9 @@ pub struct BulkReport {
     pub sent: u64,
 }
 
-/// Advances every active job by a step, each under its lease.
-///
+/// Advances the active jobs by a step each, under their leases, until the time is up.
 ///
 /// # Errors
-///
 /// The first [`PortError`], after all other jobs had their turn. The next run continues from there.
 pub async fn bulk(ports: &impl BulkPorts, instance: &Instance, settings: &Settings) -> Result<BulkReport, PortError> {
     let budget = Budget::new(ports.environment(), settings);

@@ -30,7 +30,7 @@ const SHARDS_AT_ONCE: usize = 4;
 /// The result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Orders that the index showed as due.
+    /// Due orders whose sweep was begun.
     pub due: u64,
     /// Orders with a change: an attempt counted, a wake or a notice sent again, a watch moved.
     pub taken: u64,
@@ -50,7 +50,7 @@ pub struct Report {
 /// longest.
 ///
 /// A killed run keeps its results; the next run finds the rest, once the leases of the killed one are over. Each run
-/// begins with another shard, so that no shard starves behind runs that are always cut short.
+/// begins with a random shard, so that no shard starves behind runs that are always cut short.
 ///
 /// # Errors
 /// The first [`PortError`] of a shard whose lease or index is unavailable, after all other shards were swept.

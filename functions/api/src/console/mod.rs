@@ -1,6 +1,5 @@
 //! `GET /`: the operator's console, a page and its files, all of them part of this program.
 //!
-//!
 //! The page calls this API and no other host. Its addresses are relative, so that it works behind a stage or a proxy
 //! that adds a prefix to the path. What must never be here: data of an order. The page gets it like any other caller.
 

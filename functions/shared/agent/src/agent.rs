@@ -70,9 +70,10 @@ impl<F> fmt::Debug for Agent<F> {
 /// Takes requests off the agent's queue. Calls the service for each until there is an answer or no time left, and
 /// sends the answer to the scheduler.
 ///
-/// A request is reported as failed, and delivered again, in three cases: it is parked on the queue, its call panicked,
-/// or its reply could not be sent. If its wait for a failing service would exceed its deadline, it is given back to
-/// the scheduler, which counts no failure. Any other request without an answer in time ends in silence (rule 6).
+/// A request is reported as failed, and delivered again, if it is parked or unreadable. The same holds if memos or
+/// queue fail. A panic of the service counts as a call to repeat. A request is deferred if it was queued or parked for
+/// too long, or if its wait for a failing service would exceed its deadline. Any other request without an answer in
+/// time ends in silence (rule 6).
 pub async fn handle<S, F>(ports: &impl AgentPorts, agent: &Agent<F>, batch: Vec<Delivery<Request>>) -> Failures
 where
     S: Service,

@@ -9,8 +9,9 @@
 //!
 //! A request ends in one of four ways. It is **replied** to. It is **parked** on its queue and comes back: for its
 //! back-off, for the recovery of the service or for a call with the same key. It is **deferred**, which counts no
-//! failure: it was queued too long, its wait for a failing service would exceed its deadline, or it was parked too
-//! often. Or there is **silence**, and the supervisor counts.
+//! failure: it was queued too long, its wait for a failing service would exceed its deadline, it was parked too often,
+//! or, for an undo, a call with the same key took too long. Or there is **silence**, and the supervisor counts. If
+//! memos or queue fail, the message comes again.
 //!
 //! What must never be here: a protocol such as HTTP, an async runtime, a clock, randomness, the environment. The agent
 //! counts no failures of a step either: it is silent, and the supervisor counts.

@@ -8,7 +8,6 @@ use crate::memo::MemoPolicy;
 
 /// The patience of an agent with its service. [`Agent::new`] refuses values out of range.
 ///
-///
 /// [`Agent::new`]: crate::Agent::new
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -37,8 +36,8 @@ pub struct Policy {
 /// Deliveries of a message after which it is given back instead of parked. Each park costs a delivery, and after 1,000
 /// the queue makes it a dead letter. The other half is for deliveries that end in a fault of the infrastructure.
 pub(crate) const PARKED_RECEIVES_MAX: u32 = 500;
-/// Largest [`Policy::retries_max`]. Each retry on the queue is a delivery, and a message is parked for no more of
-/// them. Giving it back starts their count afresh, so a larger value would never be used up.
+/// Largest [`Policy::retries_max`]. Each retry on the queue is a delivery. Retries must be used up before the message
+/// is given back, since that starts their count afresh.
 pub const RETRIES_MAX: u32 = PARKED_RECEIVES_MAX - 1;
 /// Largest [`Policy::wait_in_invocation_ms_max`], in milliseconds: the wait of an invocation costs money.
 pub const WAIT_IN_INVOCATION_MS_MAX: u64 = 60_000;

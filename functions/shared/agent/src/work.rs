@@ -140,9 +140,7 @@ where
 
     /// Leave to start a call now; otherwise the ending without one.
     ///
-    ///
     /// # Errors
-    ///
     /// [`PortError`] if the memos cannot be read or claimed: without them no call is safe.
     async fn let_through(&mut self) -> Result<Result<Leave, Ending>, PortError> {
         for _ in 0..CONFLICTS_MAX {

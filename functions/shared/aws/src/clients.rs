@@ -16,7 +16,7 @@ pub use crate::http_client::TlsError;
 const ATTEMPT: Duration = Duration::from_secs(3);
 /// The time-out of a request with all its attempts and the back-off between them.
 const OPERATION: Duration = Duration::from_secs(10);
-/// Attempts of a request. SQS delivers the message again after the last one.
+/// Attempts of a request. After the last one the caller's own repeat follows: a redelivery, a client or the next run.
 const ATTEMPTS_MAX: u32 = 3;
 /// The longest first back-off between two attempts. It doubles each time, with jitter.
 const BACKOFF_FIRST: Duration = Duration::from_millis(100);

@@ -38,7 +38,7 @@ impl Ports {
     /// Creates the ports of this configuration. It opens no connection yet.
     ///
     /// # Errors
-    /// [`PortsError`] has no relation to the configuration.
+    /// [`PortsError`] if the system has no root certificates or no random bits.
     pub fn new(config: &Config) -> Result<Self, PortsError> {
         let Clients { dynamodb, sqs, eventbridge } = Clients::new(&config.access)?;
         let random = Arc::new(Random::seeded()?);

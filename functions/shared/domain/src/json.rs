@@ -179,9 +179,7 @@ fn nesting(text: &[u8]) -> usize {
 
 /// A whole number in JSON; `25.0` is one, too.
 ///
-///
 /// # Errors
-///
 /// Those of the format, and one for a number that is negative, not whole, or too large for the type.
 pub fn whole_number<'de, D: Deserializer<'de>, T: TryFrom<u64>>(deserializer: D) -> Result<T, D::Error> {
     struct Whole;

@@ -95,7 +95,8 @@ fn arrival(dead_letter_id: i64, body: Result<DeadLetter, Undecodable>, receive_c
     Arrival { message_id, body, priority, is_stored: true, receive_count, visible_at: None, parent: None }
 }
 
-/// Combines the message's id and the dead letter's number. The id restarts with each start; the number is unique.
+/// Combines the message's id and the dead letter's number. The id may occur again after a restart; the number is
+/// unique.
 fn public_id(message_id: i64, dead_letter_id: i64) -> Arc<str> {
     format!("{message_id}-{dead_letter_id}").into()
 }

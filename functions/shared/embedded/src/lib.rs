@@ -8,8 +8,9 @@
 //! become durable in the order in which they were queued. Writes that arrive together share a sync.
 //!
 //! Orders in flight are also in memory, as of the latest *queued* write. A conditional write is decided there. One rule
-//! keeps this safe: **the engine sends nothing that follows from a state that is not durable.** `commit` and `task`
-//! return only once the write of their state is on disk. `settled` returns only state on disk.
+//! keeps this safe: **no message may follow from a state that could still be lost.** `commit`, `order`, `task` and
+//! `settled` wait for the disk. An order and the first version of its task are the exception while their submission
+//! message is on disk.
 //!
 //! Some writes are lazy: they are queued, and no caller waits for them.
 //!
@@ -36,9 +37,10 @@
 //!
 //! # Queues
 //!
-//! Wakes, replies and requests are in memory: they follow from committed state, and [`Engine::recover`] derives them
-//! again. Submissions, operators' commands and dead letters are on disk. A message in memory that was delivered too
-//! often stays in its queue until it is on disk as a dead letter.
+//! Wakes, replies and requests are in memory, since they follow from committed state. [`Engine::recover`] makes a wake
+//! for each order in flight. The wake sends the requests again, and replies follow. Submissions, operators' commands
+//! and dead letters are on disk. A message in memory that was delivered too often stays in its queue until it is on
+//! disk as a dead letter.
 //!
 //! Each queue has two priorities. A submission takes the priority that its order names. The workflow's default priority
 //! is known only once the order is stored.
@@ -57,7 +59,7 @@
 //!
 //! # What must never be here
 //!
-//! Any knowledge of a task beyond its version, its index key and whether it is finished.
+//! Any knowledge of a task beyond version, nonce, state, index key and priority.
 
 mod check;
 mod clock;

@@ -202,7 +202,7 @@ impl Live {
         entry.knowledge = Knowledge::Known;
     }
 
-    /// The disk could not be read. Each waiting caller tries the read itself.
+    /// The disk could not be read. The waiting callers look again, and one of them reads.
     pub(crate) fn not_loaded(&mut self, order_id: OrderId, log: &Log) {
         if let Some(entry) = self.entries.get_mut(&order_id) {
             entry.knowledge = Knowledge::Unknown;
@@ -266,8 +266,9 @@ impl Live {
         self.let_go(task.order_id, log);
     }
 
-    /// Discards all state that may be ahead of the disk. Waiting callers and queued submissions stay known. An entry
-    /// that is being loaded is not ahead, since no write can be queued for it.
+    /// Discards all state that may be ahead of the disk. Callers that wait for a settled task stay known, and so do
+    /// queued submissions. Callers that wait for an insert look again. An entry that is being loaded is not ahead,
+    /// since no write can be queued for it.
     pub(crate) fn forget(&mut self) {
         self.entries.retain(|_, entry| {
             if !matches!(entry.knowledge, Knowledge::Loading(_)) {

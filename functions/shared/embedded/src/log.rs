@@ -16,7 +16,7 @@ use crate::write::Write;
 pub(crate) enum Urgency {
     /// A caller waits: the write starts a transaction at once.
     Awaited,
-    /// No caller waits: the write joins the next awaited write.
+    /// No caller waits: the write joins the next awaited write, or is written after a short delay.
     Lazy,
 }
 

@@ -28,7 +28,7 @@ pub struct Options {
     pub scheduler: QueueOptions,
     /// The queue of each agent. A parked request is received again and again, so it needs many receives.
     pub requests: QueueOptions,
-    /// Orders kept in memory beyond those in use.
+    /// Orders in memory above which idle ones are removed.
     pub live_max: usize,
     /// The number of reading connections.
     pub readers_max: usize,

@@ -22,9 +22,9 @@ pub(crate) enum Event {
     Failed { era: u64, failures: u32 },
     /// The probe was not made.
     GivenBack { era: u64 },
-    /// A parked request asks to go on, and takes some permits for others.
+    /// A request that an outage may have delayed asks to go on, and takes some permits for others.
     Release,
-    /// No parked request seems to be left.
+    /// No delayed request seems to be left.
     ReleaseOver,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Change {
 pub(crate) enum Phase {
     /// Call.
     Healthy,
-    /// New requests are called; parked ones need a permit.
+    /// New requests are called; those that an outage may have delayed need a permit.
     Recovering,
     /// Call. The release is over, which should be written.
     Recovered,

@@ -11,10 +11,10 @@
 //!   probe. All others wait. A lost probe is over at its own time, and another follows.
 //! - If the service answers the probe, the breaker closes and the back-off is reset. If not, the breaker opens for the
 //!   next wait. A permanent refusal is an answer: a service that can refuse is alive.
-//! - **Release**: once closed, new requests flow at once. Parked requests, possibly thousands, take permits from the
-//!   record. The first interval has a fixed number, and each next one has twice as many, up to a maximum rate. That rate
-//!   is kept until no request had to wait for some intervals. Then the record is a plain closed one again, and the
-//!   writes end.
+//! - **Release**: once closed, new requests flow at once. Those that the outage may have delayed, possibly thousands,
+//!   take permits from the record. The first interval has a fixed number, and each next one has twice as many, up to a
+//!   maximum rate. That rate is kept until no request had to wait for some intervals. Then the record is a plain closed
+//!   one again, and the writes end.
 //!
 //! `machine` and `release` compute the next record, and are pure. `shared` reads it (at most once a second), writes
 //! it, and keeps the state of one instance.

@@ -12,10 +12,10 @@ pub struct HealthPolicy {
     pub failures_to_open: u32,
     /// The time for which it stays open before each probe; at least one slot.
     pub backoff: BackoffPolicy,
-    /// Parked requests that are let through in the first second after a recovery. Each second lets through twice as
-    /// many as the one before.
+    /// Requests that an outage may have delayed and that are let through in the first second after a recovery. Each
+    /// second lets through twice as many as the one before.
     pub release_first: u32,
-    /// The most parked requests that are let through in a second. Seconds count from the recovery, so any other second
+    /// The most delayed requests that are let through in a second. Seconds count from the recovery, so any other second
     /// may see the end of one and the beginning of the next. New requests come on top. With half of the service's
     /// normal rate, the service never gets more than twice its normal rate.
     pub release_max: u32,

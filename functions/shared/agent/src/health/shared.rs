@@ -93,8 +93,8 @@ impl SharedHealth {
         Self { policy, known, turns: Turns::new(()) }
     }
 
-    /// Whether a call may be made now. `waited`: its request was parked before. `probe_ms`: the longest time of the
-    /// call, in case it is the probe.
+    /// Whether a call may be made now. `waited`: an outage may have delayed its request. `probe_ms`: the longest time
+    /// of the call, in case it is the probe.
     pub(crate) async fn ask(&self, ports: &impl AgentPorts, waited: bool, probe_ms: u64) -> Gate {
         self.refresh(ports).await;
         let now = ports.environment().now();
@@ -205,7 +205,7 @@ impl SharedHealth {
             let mut known = self.known();
             let Some(present) = known.record.release.map(|release| release::at(release, known.record.since, now))
             else {
-                // The opening ended, or the breaker opened, while this request waited for its turn. It asks again
+                // The release ended, or the breaker opened, while this request waited for its turn. It asks again
                 // shortly.
                 return Gate::Shut { wait_ms: INTERVAL_MS };
             };

@@ -115,7 +115,7 @@ pub struct AgentConfig {
 }
 
 impl Config {
-    /// Reads the environment of the process. No other code reads it.
+    /// Reads the environment of the process. Only telemetry reads variables of its own.
     ///
     /// # Errors
     /// [`BadConfig`] names every missing or bad variable, with advice to fix it.

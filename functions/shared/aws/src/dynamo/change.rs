@@ -1,7 +1,8 @@
 //! A change of a task as the expressions of one `UpdateItem`. It writes only the paths that differ, on the conditions
 //! of rule 1.
 //!
-//! Attributes that this version does not know stay as they are.
+//! Attributes of tasks and steps that this version does not know stay as they are, except in steps that are written
+//! whole.
 
 use std::collections::HashMap;
 

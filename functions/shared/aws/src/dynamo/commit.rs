@@ -19,8 +19,8 @@ impl Dynamo {
     /// If the condition fails, DynamoDB returns the stored item. If its version and nonce are those of `after`, an
     /// earlier attempt of the same write succeeded, and its answer was lost (rule 3). Another writer may have changed
     /// the task again in the meantime, with its own nonce. Then this returns [`Commit::Conflict`] for a write that
-    /// happened. The caller reads again and decides on the new state. The later writer or the supervisor sends the
-    /// messages that should follow the write.
+    /// happened. The caller reads again. If it finds its own line in the history, it sends the messages that follow
+    /// (rule 3).
     pub(super) async fn replace(&self, before: &Task, after: &Task) -> Result<Commit, PortError> {
         let Change { update, condition, names, values } = change(before, after);
         let request = self

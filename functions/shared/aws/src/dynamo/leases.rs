@@ -14,9 +14,9 @@ use crate::sdk_error::port_error;
 /// The time that an item outlives its lease. The epoch must keep counting, so that a process frozen for less than this
 /// time cannot be mistaken for the holder.
 const KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1_000;
-/// The maximum number of records read. There is one for each shard, and a few more.
+/// Reading stops after the page that reaches this number of records. There is one for each shard, and a few more.
 const ALL_MAX: usize = 1_000;
-/// A lease term that is always over.
+/// The end of a term that is always over.
 const GIVEN_BACK: Timestamp = Timestamp::from_epoch_ms(0);
 
 impl Leases for Dynamo {

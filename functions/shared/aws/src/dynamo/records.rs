@@ -88,7 +88,7 @@ impl Dynamo {
         }
     }
 
-    /// Deletes the records that are surplus, as far as their number allows.
+    /// Deletes surplus records, at most [`FORGOTTEN_MAX`].
     async fn forget_surplus<R: Record>(&self) -> Result<(), PortError> {
         let operation = R::KIND.put();
         for record in surplus(self.all::<R>(operation).await?).into_iter().take(FORGOTTEN_MAX) {

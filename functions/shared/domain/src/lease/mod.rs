@@ -3,7 +3,8 @@
 //! A lease is a promise with an end. Its holder renews it at every third of its term. It trusts the lease until the
 //! start of its last successful renewal, plus the term, minus a margin. The time of the answer on the network does not
 //! count. Any failed renewal (a refusal, an error, silence) cancels the work at once, at its present await. The lease
-//! is released however the work ended. Only a dead holder leaves it to the end of its term.
+//! is released however the work ended, unless another instance took it. Its term ends it if the holder is dead or the
+//! release fails.
 //!
 //! What must never happen here: the work goes on without the lease. What must not be assumed: that two instances never
 //! hold it at once. Clocks differ, and a holder may be frozen between two looks at its clock. A lease only saves work.
@@ -44,7 +45,7 @@ pub struct Term {
 /// How holding a lease ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held<T> {
-    /// Another instance holds it; the work was not begun.
+    /// Another instance holds it, or no answer came in time; the work was not begun.
     NotAcquired,
     /// The work is done, with this result.
     Done(T),
@@ -67,13 +68,14 @@ pub enum Loss {
 }
 
 /// Does `work` while holding the lease `name` as `owner`, and renews it in the background. `health` describes the
-/// holder: unless it is empty, it is stored at each renewal, and once more before the release.
+/// holder. It is stored at each renewal. It is stored once more before the release, unless it is empty or the lease is
+/// lost.
 ///
 /// `work` is not polled before the lease is held, and is dropped as soon as the lease is lost. If it panics, the lease
 /// is released and the panic goes on.
 ///
 /// # Errors
-/// [`PortError`] if it is not known whether the lease was acquired; the work was not begun.
+/// [`PortError`] if the store fails; the work was not begun.
 pub async fn hold<T>(
     ports: &impl LeasePorts,
     name: &str,

@@ -12,7 +12,6 @@ use crate::workflow::Workflow;
 
 /// The request for the current attempt of the step at `index`; `None` if no attempt is in flight.
 ///
-///
 /// It carries the outputs of the steps that this one comes after and, for an undo, the step's own. They do not change
 /// between attempts, so that a remote service sees the same call under the same key.
 #[must_use]

@@ -296,7 +296,6 @@ impl<'a> Turn<'a> {
 
     /// The same wake again, if it started nothing and may have come a little early. Waiting is no hop.
     ///
-    ///
     /// Any other wake is used up, since each waiting step has a wake of its own. A wake passed on for other steps
     /// would circulate for good. While a service is down, each deferral would add one more. The supervisor finds a
     /// step whose wait exceeds the delay of a message, or whose wake was lost.

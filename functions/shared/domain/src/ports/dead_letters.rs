@@ -19,9 +19,7 @@ pub trait DeadLetterRecords: Send + Sync {
     /// Stores the outcome of a dead letter. The same `MessageID` again replaces the record. Returns only once the
     /// record is durable.
     ///
-    ///
     /// # Errors
-    ///
     /// [`PortError`] if it is not known whether the write happened; the dead letter then stays on its queue.
     fn record(&self, settled: DeadLetterRecord) -> impl Future<Output = Result<(), PortError>> + Send;
 

@@ -1,4 +1,5 @@
-//! The history of a task: each event is one typed value, and this module alone words it.
+//! The history of a task: each event is one typed value. The words of an event are made here, and its reason where it
+//! arises.
 //!
 //! A stored line holds the value as a text, in the notation of [`What::stored`]. Programs of earlier versions wrote
 //! nearly the same texts, and understand these. [`What::read`] reads both, and keeps a text that it does not know.
@@ -34,11 +35,11 @@ pub enum What {
     Claimed(Attempt),
     /// The step is done in its direction.
     Processed(Attempt),
-    /// The attempt was given back, since its service is failing.
+    /// The attempt was given back, and no failure is counted.
     Deferred(Attempt),
     /// The attempt had no answer in time, and another follows.
     Expired(Attempt),
-    /// The step is given up until an operator acts.
+    /// The step is given up. The order is compensated, or an operator must act.
     GivenUp(Attempt),
     /// The order came into a state.
     Entered {
@@ -76,7 +77,7 @@ pub enum What {
 pub struct Transition {
     /// When.
     pub at: Timestamp,
-    /// An instance, or an operator's name.
+    /// An instance, an operator, or the submitter of the order.
     pub who: Arc<str>,
     /// What happened.
     pub what: What,
@@ -86,7 +87,7 @@ pub struct Transition {
 
 const UNDO_OF: &str = "undo of ";
 const EXPIRED: &str = "re-pended";
-/// What happened, made of the attempt that it happened to.
+/// Makes an event from its attempt.
 type OfAttempt = fn(Attempt) -> What;
 /// The kinds of a stored line about a step, each with its verb.
 const VERBS: [(&str, OfAttempt); 5] = [
@@ -294,7 +295,7 @@ impl Serialize for Transition {
 pub struct Line<'a> {
     /// When.
     pub at: Timestamp,
-    /// An instance, or an operator's name.
+    /// An instance, an operator, or the submitter of the order.
     pub who: &'a str,
     /// What happened, in words.
     pub what: Cow<'a, str>,

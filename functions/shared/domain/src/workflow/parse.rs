@@ -212,9 +212,7 @@ fn is_name(text: &str) -> bool {
 
 /// All steps on any path to `index`, in workflow order.
 ///
-///
 /// # Errors
-///
 /// The path from `index` back to itself, if there is one.
 fn ancestors(steps: &[StepRule], index: usize) -> Result<Vec<usize>, Vec<usize>> {
     let mut seen = vec![false; steps.len()];

@@ -13,8 +13,8 @@ use crate::dynamo::record::{Item, text, time};
 use crate::dynamo::schema::Index;
 use crate::sdk_error::port_error;
 
-/// The position of an entry in a list. Newer entries come first, and the partitions follow in order at the same time.
-/// Inside a partition, DynamoDB's order holds.
+/// The position of an entry in a list. Newer entries come first. Of entries with the same time, those of the lower
+/// partition come first. Inside a partition, DynamoDB's order holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) at: Timestamp,

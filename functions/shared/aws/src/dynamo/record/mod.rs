@@ -1,5 +1,5 @@
 //! The stored form of orders and tasks, apart from the domain's types. Names are the pattern's own words, and times are
-//! epoch milliseconds. A missing value has no attribute.
+//! epoch milliseconds. A missing value has no attribute, except that `LockedBy` and `CompleteBy` are null.
 //!
 //! DynamoDB bills a write by the whole item, one unit for each started kilobyte. The task of a healthy order of three
 //! steps must stay below the first kilobyte. Each byte of a name counts three times there. [`history`] and [`step`]

@@ -57,7 +57,7 @@ pub(in crate::dynamo) fn recent_month(at: Timestamp) -> i64 {
     month.unwrap_or(FIRST_MONTH).max(FIRST_MONTH)
 }
 
-/// The key of a shard of a month, like `2026-11#3`. It is never before the first month.
+/// The key of a shard of a month, like `2026-11#3`.
 pub(in crate::dynamo) fn recent_key(month: i64, shard: u8) -> String {
     format!("{:04}-{:02}#{shard}", month.div_euclid(12), month.rem_euclid(12) + 1)
 }

@@ -1,4 +1,4 @@
-//! The attributes that a healthy order lacks: the reason of `Error`, the notices still to send, and the operator who
+//! The attributes that most healthy orders lack: the reason of `Error`, the notices still to send, and the operator who
 //! paused it.
 
 use aws_sdk_dynamodb::types::AttributeValue;
