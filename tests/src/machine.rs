@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use embedded::{Engine, Options, Stats};
 use local::serve::{self, RemoteSettings, Remotes, Running, Setup};
-use local::standin::{Effects, KEYS_UNLIMITED, StandIns};
+use local::stand_ins::KEYS_UNLIMITED;
 use rusqlite::{Connection, OpenFlags};
+use standins::Effects;
 use tempfile::TempDir;
 
 use crate::socket::{self, Answer};
@@ -125,7 +126,7 @@ impl Machine {
     /// The effects of the stand-ins.
     #[must_use]
     pub fn effects(&self) -> Effects {
-        self.running.stand_ins().map(StandIns::effects).unwrap_or_default()
+        self.running.stand_ins().map(|stand_ins| stand_ins.services().effects()).unwrap_or_default()
     }
 
     /// The database file, opened by a second reader.

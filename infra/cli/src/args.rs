@@ -16,7 +16,7 @@ use clap::{Args, Parser, Subcommand};
 use domain::redaction::REDACTED_BY_DEFAULT;
 use local::reply_channels::ReplyChannel;
 use local::serve::{self, RemoteSettings};
-use local::standin::{self, Service};
+use standins::Service;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
 pub use operate::{BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs, PlanArgs};
@@ -107,7 +107,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run everything on this machine: API, scheduler, agents, supervisor, and stand-ins for missing services
-    #[command(after_help = format!("{SERVE_HELP}\n\n{}", standin::HELP))]
+    #[command(after_help = format!("{SERVE_HELP}\n\n{}", standins::HELP))]
     Serve(ServeArgs),
     /// Run sample orders, show their progress, and check their outcomes
     Demo(DemoArgs),
@@ -115,7 +115,7 @@ pub enum Command {
     #[command(after_help = OUTAGE_HELP)]
     Outage(OutageArgs),
     /// Run only the three stand-in services, under /inventory, /payment and /shipping
-    #[command(after_help = standin::HELP)]
+    #[command(after_help = standins::HELP)]
     StandIns(StandInsArgs),
     /// The commands that call an API.
     #[command(flatten)]

@@ -20,7 +20,7 @@ pub mod reply_channels;
 pub mod run;
 pub mod serve;
 pub mod signals;
-pub mod standin;
+pub mod stand_ins;
 pub mod step;
 pub mod stop;
 pub mod ticker;

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use domain::ports::PortError;
 use embedded::{Channel, Engine, OpenError, Options, Recovered};
+use standins::Service;
 
 use crate::alerts::Screen;
 use crate::reply_channels::{NameTwice, ReplyChannel, ReplyChannels};
 use crate::serve::{self, BindError, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
 use crate::signals::Signals;
-use crate::standin::{KEYS_SERVE, KEYS_UNLIMITED, Service, StandIns};
+use crate::stand_ins::{KEYS_SERVE, KEYS_UNLIMITED, StandIns};
 
 /// The settings of `stepwarden serve`.
 #[derive(Debug, Clone)]

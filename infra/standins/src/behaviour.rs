@@ -1,11 +1,31 @@
-//! The behaviour of a stand-in, from the member `StandIn` of the order's document.
+//! The behaviour of a stand-in, from the member `StandIn` of the order's document and from the switches of the service.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::service::{Operation, Service};
 
 /// The maximum delay of a stand-in's answer, in milliseconds.
 const SLOW_MS_MAX: u64 = 60_000;
+
+/// Part of `stepwarden serve --help` and `stepwarden stand-ins --help`.
+pub const HELP: &str = r#"Stand-ins:
+  A stand-in in this process replaces a service without a URL. The member "StandIn" of an order's document sets its
+  behaviour for this order, for example
+      {"Item": "mug", "StandIn": {"payment": {"Flaky": 2}, "shipping": {"SlowMs": 1500}}}
+  For each of "inventory", "payment" and "shipping":
+      "Flaky": N         answers 503 to the first N calls with a key
+      "SlowMs": N        carries out the call, and answers N ms later (at most 60000)
+      "LoseAnswers": N   carries out the first N calls with a key, and hangs up without an answer
+      "Down": true       answers 503 to every call
+      "DownMs": N        answers 503 to calls with a key until N ms after the first one
+      "Decline": "CODE"  rejects the call: 402 at payment, 409 elsewhere, with the problem code CODE
+      "ForgetKeys": true ignores Idempotency-Key: every call is carried out again
+      "Undo": {...}      the same members for release, refund and cancel; without it these succeed
+  To switch a whole service, whatever the orders say:
+      curl -XPOST {stand-in}/payment/control -d '{"Down": true}'
+  The members are "Down" (answers 503 to every call until it is false again) and "ForgetKeys"; an absent member keeps
+  its value. Otherwise stand-ins honour Idempotency-Key. GET {stand-in}/effects shows the calls and effects of each
+  key."#;
 
 /// The members of a call's body `{OrderID, Order, Outputs}` that the stand-ins read.
 #[derive(Debug, Deserialize)]
@@ -84,6 +104,36 @@ impl Behaviour {
     }
 }
 
+/// The behaviour of a whole service, whatever the orders say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "PascalCase")]
+pub(crate) struct Switches {
+    /// Every call is answered 503.
+    pub(crate) down: bool,
+    /// Idempotency keys are ignored.
+    pub(crate) forget_keys: bool,
+}
+
+/// The body of `POST /{service}/control`. An absent member keeps its value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "PascalCase", deny_unknown_fields)]
+pub(crate) struct Change {
+    down: Option<bool>,
+    forget_keys: Option<bool>,
+}
+
+impl Switches {
+    pub(crate) fn change(&mut self, Change { down, forget_keys }: Change) {
+        self.down = down.unwrap_or(self.down);
+        self.forget_keys = forget_keys.unwrap_or(self.forget_keys);
+    }
+
+    /// The behaviour for one call while these switches hold.
+    pub(crate) fn over(self, told: &Behaviour) -> Behaviour {
+        Behaviour { down: self.down || told.down, forget_keys: self.forget_keys || told.forget_keys, ..told.clone() }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,5 +173,14 @@ mod tests {
             let error = told(order, Service::Inventory, Operation::Forward).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
         }
+    }
+
+    #[test]
+    fn what_is_not_named_stays() {
+        let mut switches = Switches { down: false, forget_keys: true };
+        switches.change(serde_json::from_str(r#"{"Down": true}"#).unwrap());
+        assert_eq!(switches, Switches { down: true, forget_keys: true });
+        switches.change(serde_json::from_str(r#"{"ForgetKeys": false}"#).unwrap());
+        assert_eq!(switches, Switches { down: true, forget_keys: false });
     }
 }

@@ -1,6 +1,6 @@
 //! How stand-ins are told to behave.
 
-use local::standin::{Behaviour, Operation, Service};
+use standins::{Behaviour, Operation, Service};
 
 /// Whatever a call's body says, a stand-in understands it or refuses it, and never waits for longer than it may.
 pub(super) fn run(input: &[u8]) {

@@ -1,8 +1,8 @@
 //! The orders of a run, and how each of them has to end.
 
 use fastrand::Rng;
-use local::standin::{Effects, Service};
 use serde_json::{Value, json};
+use standins::{Effects, Service};
 
 /// The longest that a service takes, in milliseconds: long enough for a kill to fall into it.
 const SLOW_MS_MAX: u64 = 80;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use fastrand::Rng;
-use local::standin::{Service, StandIns};
+use local::stand_ins::StandIns;
+use standins::Service;
 
 /// Lines of the log that a failure shows.
 const TAIL_LINES: usize = 40;

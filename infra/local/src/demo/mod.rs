@@ -12,13 +12,13 @@ mod verdict;
 use std::io::{self, Write};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use standins::Effects;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::client::{Client, ClientError};
 use crate::ending::Ending;
 use crate::paint::Paint;
-use crate::standin::Effects;
 use follow::{FollowError, Follower};
 use report::Ended;
 use sample::SAMPLES;

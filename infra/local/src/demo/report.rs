@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use domain::task::ProcessState;
+use standins::{Effects, Service};
 use wire::Step;
 
 use super::follow::{FollowError, Followed, Sight};
 use super::sample::{SAMPLES, Sample};
 use super::verdict::{Told, told};
 use crate::paint::Paint;
-use crate::standin::{Effects, Service};
 use crate::step::words;
 
 /// An order of the demo with its final data.

@@ -1,8 +1,7 @@
 //! The sample orders: their stand-in behaviour and their expected outcome.
 
 use domain::task::ProcessState;
-
-use crate::standin::Service;
+use standins::Service;
 
 /// The order of the README.
 const ORDER: &str = include_str!("../../../examples/order.json");
@@ -99,7 +98,7 @@ mod tests {
     use domain::json::Json;
 
     use super::*;
-    use crate::standin::{Behaviour, Operation};
+    use standins::{Behaviour, Operation};
 
     #[test]
     fn every_document_is_one_that_api_and_stand_ins_take() {

@@ -2,11 +2,11 @@
 
 use domain::message::idempotency_key;
 use domain::task::Direction;
+use standins::{Effects, KeyEffects, Service};
 use wire::Step;
 
 use super::follow::Followed;
 use super::sample::{Expected, Sample};
-use crate::standin::{Effects, KeyEffects, Service};
 
 /// The faults of an order.
 pub(super) fn faults(sample: &Sample, followed: &Followed, effects: &Effects) -> Vec<String> {
@@ -55,7 +55,7 @@ mod tests {
 
     use super::*;
     use crate::demo::sample::SAMPLES;
-    use crate::standin::ServiceEffects;
+    use standins::ServiceEffects;
 
     const AGENTS: [(&str, &str); 3] =
         [("reserve-inventory", "inventory"), ("charge-payment", "payment"), ("ship-order", "shipping")];

@@ -10,11 +10,11 @@ use domain::task::{Direction, ProcessState};
 use domain::time::Timestamp;
 use futures_util::{StreamExt, stream};
 use http::StatusCode;
+use standins::{Effects, Service};
 use tokio::time::Instant;
 use wire::Task;
 
 use crate::client::Client;
-use crate::standin::{Effects, Service};
 
 /// Orders checked concurrently.
 const LOOKS_AT_ONCE: usize = 16;
@@ -94,7 +94,7 @@ fn judge(orders: &[(OrderId, Option<Task<'static>>)], effects: &Effects) -> Beca
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::standin::{KeyEffects, ServiceEffects};
+    use standins::{KeyEffects, ServiceEffects};
 
     const STEPS: [(&str, &str); 2] = [("reserve-inventory", "inventory"), ("charge-payment", "payment")];
 

@@ -3,7 +3,6 @@
 //! The client really runs. Its calls are counted at the stand-in, as the agents' calls are. Its orders come at the same
 //! times, and payment is down for the same time. Three differences favour it. It has the machine for itself. Its orders
 //! share at most [`CONNECTIONS_MAX`] connections. It stops at the recovery, and so saves one more call for each order.
-//! have called once more for each order.
 
 #![expect(clippy::disallowed_methods, reason = "a client with a clock of its own")]
 
@@ -11,6 +10,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use standins::Service;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -21,7 +21,7 @@ use super::post::ORDER;
 use super::report;
 use crate::client::Client;
 use crate::paint::Paint;
-use crate::standin::{KEYS_UNLIMITED, Service, StandIns};
+use crate::stand_ins::{KEYS_UNLIMITED, StandIns};
 
 /// Connections at the same time. More connections make no more calls on a machine with few cores.
 pub(super) const CONNECTIONS_MAX: usize = 256;
@@ -32,17 +32,17 @@ pub(super) const CONNECTIONS_MAX: usize = 256;
 /// If the stand-in finds no port, or the output cannot be written.
 pub(super) async fn calls(plan: &Plan, paint: Paint, out: &mut impl Write) -> io::Result<u64> {
     let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await?;
-    stand_ins.set_down(Service::Payment, true);
+    stand_ins.services().set_down(Service::Payment, true);
     let began = Instant::now();
     let posted = AtomicU32::new(0);
     let mut seen = 0;
     let line = async || {
-        let calls = stand_ins.totals(Service::Payment).calls;
+        let calls = stand_ins.services().totals(Service::Payment).calls;
         let this_second = calls - std::mem::replace(&mut seen, calls);
         report::naive_second(paint, began.elapsed(), posted.load(Relaxed), this_second, calls)
     };
     each_second(out, insist(plan, stand_ins.url_of(Service::Payment), began, &posted), line).await?;
-    let calls = stand_ins.totals(Service::Payment).calls;
+    let calls = stand_ins.services().totals(Service::Payment).calls;
     stand_ins.stop().await;
     Ok(calls)
 }

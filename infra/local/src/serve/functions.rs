@@ -9,11 +9,11 @@ use domain::limits::SHARDS;
 use domain::workflow::Workflows;
 use embedded::Engine;
 use futures_util::FutureExt;
+use standins::Service;
 use supervisor::Settings;
 use tokio::task::JoinSet;
 
 use crate::event_source::{self, Drain};
-use crate::standin::Service;
 use crate::stop::Stop;
 use crate::ticker;
 

@@ -15,6 +15,7 @@ use api::ApiConfig;
 use domain::redaction::REDACTED_BY_DEFAULT;
 use domain::workflow::{WorkflowError, Workflows};
 use embedded::Engine;
+use standins::Service;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -23,7 +24,7 @@ pub use hosts::{NotAHost, host_name};
 pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
 use crate::http_server::Server;
-use crate::standin::{Service, StandIns};
+use crate::stand_ins::StandIns;
 use crate::stop::{self, Stopper};
 use functions::Functions;
 use hosts::Hosts;

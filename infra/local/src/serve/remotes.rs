@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use agent::{HealthPolicy, MemoPolicy, Policy};
 use agents::{BadConfig, BadVariable, HttpAgent, HttpClients, Shipped};
+use standins::Service;
 
-use crate::standin::{Service, StandIns};
+use crate::stand_ins::StandIns;
 
 /// The URLs of the remote services (an empty URL means none), and the settings of their agents.
 #[derive(Debug, Clone, Default)]
@@ -105,7 +106,7 @@ fn all_or_bad(agents: [Result<Arc<HttpAgent>, BadVariable>; 3]) -> Result<Agents
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::standin::KEYS_UNLIMITED;
+    use crate::stand_ins::KEYS_UNLIMITED;
 
     fn urls(inventory: &str, payment: &str, shipping: &str) -> RemoteSettings {
         let [inventory_url, payment_url, shipping_url] = [inventory, payment, shipping].map(|url| Some(url.to_owned()));

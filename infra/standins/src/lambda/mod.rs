@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 
-use crate::call::{Call, answer_to, problem};
+use crate::call::{Answer, Call, problem};
 use crate::service::Service;
 pub use table::{Table, TableError};
 
@@ -52,21 +52,21 @@ impl StandIns {
         }
         let Some(service) = Service::named(service) else { return not_found() };
         let Some(operation) = service.operation(operation) else { return not_found() };
-        let Call { key, behaviour } = match Call::read(&request, service, operation) {
+        let call = match Call::read(&request, service, operation) {
             Ok(call) => call,
             Err(refusal) => return *refusal,
         };
-        let verdict = match self.table.call(service, key, operation, &behaviour, now_ms()).await {
-            Ok(verdict) => verdict,
+        let decision = match self.table.call(&call, now_ms()).await {
+            Ok(decision) => decision,
             Err(error) => {
                 tracing::warn!(%service, "a call was not remembered: {error}");
                 return problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "the call could not be remembered");
             }
         };
-        tracing::info!(%service, ?operation, key, ?verdict, "call");
-        slow_down(behaviour.slow_ms.min(SLOW_MS_MAX)).await;
-        let lost = || problem(StatusCode::GATEWAY_TIMEOUT, "lost", "told to lose its answer");
-        answer_to(verdict, service, operation, key).unwrap_or_else(lost)
+        tracing::info!(%service, ?operation, key = call.key, verdict = ?decision.verdict, "call");
+        let Answer { response, delay_ms } = call.answer(decision);
+        slow_down(delay_ms.min(SLOW_MS_MAX)).await;
+        response.unwrap_or_else(|| problem(StatusCode::GATEWAY_TIMEOUT, "lost", "told to lose its answer"))
     }
 }
 

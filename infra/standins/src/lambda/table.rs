@@ -11,9 +11,8 @@ use aws_sdk_dynamodb::error::{DisplayErrorContext, SdkError};
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use crate::behaviour::Behaviour;
-use crate::entry::{Entry, Side, Verdict, forward_key};
-use crate::service::{Operation, Service};
+use crate::call::Call;
+use crate::entry::{Decision, Entry, Side, forward_key};
 
 /// How long a key is stored, in seconds. It exceeds the maximum time of a step.
 const REMEMBERED_S: u64 = 8 * 24 * 60 * 60;
@@ -48,28 +47,21 @@ impl Table {
         Self { client, name }
     }
 
-    /// Handles one call with an idempotency key at `now_ms` since 1970.
+    /// Decides one call at `now_ms` since 1970.
     ///
     /// # Errors
     /// [`TableError`].
-    pub async fn call(
-        &self,
-        service: Service,
-        key: &str,
-        operation: Operation,
-        behaviour: &Behaviour,
-        now_ms: u64,
-    ) -> Result<Verdict, TableError> {
-        let item_key = AttributeValue::S(format!("{service}/{}", forward_key(key)));
+    pub async fn call(&self, call: &Call<'_>, now_ms: u64) -> Result<Decision, TableError> {
+        let item_key = AttributeValue::S(format!("{}/{}", call.service, forward_key(call.key)));
         for _ in 0..CONFLICTS_MAX {
             let read =
                 self.client.get_item().table_name(&*self.name).key("Key", item_key.clone()).consistent_read(true);
             let read = read.send().await.map_err(|error| TableError::Read(DisplayErrorContext(&error).to_string()))?;
             let item = read.item.unwrap_or_default();
             let (mut entry, version) = (entry_of(&item), number(&item, "Version"));
-            let verdict = entry.call(operation, behaviour, now_ms);
+            let decision = entry.call(call.operation, &call.behaviour, now_ms);
             if self.replace(&item_key, &entry, version, now_ms).await? {
-                return Ok(verdict);
+                return Ok(decision);
             }
         }
         Err(TableError::Crowded)

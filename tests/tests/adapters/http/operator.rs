@@ -1,7 +1,7 @@
 //! An operator's commands over HTTP, and their outcomes.
 
-use local::standin::Service;
 use serde_json::{Value, json};
+use standins::Service;
 use tests::machine::Machine;
 
 use super::repairable::Repairable;

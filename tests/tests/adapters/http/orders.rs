@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
-use local::standin::Service;
 use serde_json::{Value, json};
+use standins::Service;
 use tests::machine::Machine;
 
 use super::repairable::{RECEIPT, Repairable};

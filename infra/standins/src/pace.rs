@@ -10,7 +10,7 @@ const PIECES: u64 = 1_000 / PIECE_MS;
 /// Counts calls over the last second, whichever second that is, and keeps the largest count. Its size is bounded by the
 /// number of pieces in a second.
 #[derive(Debug, Default)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     /// The pieces of the last second in which there were calls: their numbers, and the calls.
     pieces: VecDeque<(u64, u64)>,
     in_last_second: u64,
@@ -19,7 +19,7 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Counts a call at `now_ms` of any clock that does not go back.
-    pub(super) fn count(&mut self, now_ms: u64) {
+    pub(crate) fn count(&mut self, now_ms: u64) {
         let now = now_ms / PIECE_MS;
         while let Some(&(piece, calls)) = self.pieces.front()
             && piece + PIECES <= now
@@ -36,7 +36,7 @@ impl Pace {
     }
 
     /// The largest number of calls in any second.
-    pub(super) const fn peak(&self) -> u64 {
+    pub(crate) const fn peak(&self) -> u64 {
         self.peak
     }
 }

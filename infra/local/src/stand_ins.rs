@@ -1,0 +1,118 @@
+//! The stand-ins on a socket.
+
+#![expect(clippy::disallowed_methods, reason = "a stand-in is an external service with its own clock")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Request;
+use standins::{Answer, CALL_BYTES_MAX, Service, Services};
+use tokio::net::TcpListener;
+
+use crate::http_server::{HangUp, Server};
+
+/// Keys that each service of `stepwarden serve` keeps: more than can be in flight at once, and about 5 MB in all.
+pub const KEYS_SERVE: usize = 8_192;
+/// For tests that check every key.
+pub const KEYS_UNLIMITED: usize = usize::MAX;
+
+/// The grace of slow calls at a stop. The caller retries a cancelled call.
+const GRACE_MS: u64 = 200;
+
+/// Three services on one socket.
+#[derive(Debug)]
+pub struct StandIns {
+    server: Server,
+    services: Arc<Services>,
+}
+
+impl StandIns {
+    /// Serves on `listener`; each service keeps its newest `keys_max` idempotency keys.
+    ///
+    /// # Errors
+    /// The errors of [`Server::start`].
+    pub fn start(listener: TcpListener, keys_max: usize) -> std::io::Result<Self> {
+        let services = Arc::new(Services::new(keys_max));
+        let (answering, started) = (services.clone(), Instant::now());
+        let handle = move |request: Request<Bytes>| {
+            let now_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let Answer { response, delay_ms } = answering.handle(&request, now_ms);
+            async move {
+                if delay_ms > 0 {
+                    tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+                }
+                response.ok_or(HangUp)
+            }
+        };
+        Ok(Self { server: Server::start(listener, CALL_BYTES_MAX, GRACE_MS, handle)?, services })
+    }
+
+    /// Serves on a free port of the loopback interface.
+    ///
+    /// # Errors
+    /// If no port can be bound.
+    pub async fn start_anywhere(keys_max: usize) -> std::io::Result<Self> {
+        Self::start(TcpListener::bind(("127.0.0.1", 0)).await?, keys_max)
+    }
+
+    /// The base URL of all three, without a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.server.address())
+    }
+
+    /// The base URL of one service, as an agent gets it.
+    #[must_use]
+    pub fn url_of(&self, service: Service) -> String {
+        format!("{}/{service}", self.url())
+    }
+
+    /// Their counts and switches.
+    #[must_use]
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Answers the requests in flight and stops.
+    pub async fn stop(self) {
+        self.server.stop().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use standins::Effects;
+
+    use super::*;
+    use crate::client::{Answer, Client};
+
+    async fn charge(client: &Client, stand_ins: &StandIns, order: &str) -> Option<Answer> {
+        let url = format!("{}/charge", stand_ins.url_of(Service::Payment));
+        let body = format!(r#"{{"OrderID":"o","Order":{order},"Outputs":{{}}}}"#);
+        client.post(&url, &[("idempotency-key", "o/p")], body).await.ok()
+    }
+
+    #[tokio::test]
+    async fn a_call_over_the_wire_is_answered_and_counted() {
+        let (stand_ins, client) = (StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap(), Client::new());
+        let answer = charge(&client, &stand_ins, "{}").await.unwrap();
+        assert!(answer.status == StatusCode::OK && answer.body.starts_with(b"{\"PaymentID\""), "{answer:?}");
+        let effects = client.get(&format!("{}/effects", stand_ins.url())).await.unwrap();
+        let effects: Effects = serde_json::from_slice(&effects.body).unwrap();
+        assert_eq!((effects[&Service::Payment].of("o/p").effects, effects), (1, stand_ins.services().effects()));
+        stand_ins.stop().await;
+    }
+
+    #[tokio::test]
+    async fn an_answer_can_be_late_or_lost() {
+        let (stand_ins, client) = (StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap(), Client::new());
+        let loses = r#"{"StandIn":{"payment":{"LoseAnswers":1,"SlowMs":50}}}"#;
+        let began = Instant::now();
+        assert!(charge(&client, &stand_ins, loses).await.is_none(), "the answer is lost");
+        assert_eq!(stand_ins.services().effects()[&Service::Payment].of("o/p").effects, 1, "but the card was charged");
+        assert_eq!(charge(&client, &stand_ins, loses).await.unwrap().status, StatusCode::OK);
+        assert!(began.elapsed() >= Duration::from_millis(100));
+    }
+}

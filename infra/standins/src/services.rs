@@ -1,0 +1,197 @@
+//! The three services with their keys in memory: what they answer to a request. They do no I/O. A host brings the request
+//! and the time, waits for the delay, and sends the answer.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use serde::Serialize;
+
+use crate::behaviour::Change;
+use crate::call::{Answer, Call, json, problem};
+use crate::ledger::{Ledger, ServiceEffects, Totals};
+use crate::service::{Operation, Service};
+
+/// The effects of each service.
+pub type Effects = BTreeMap<Service, ServiceEffects>;
+
+const ROUTES: &str = "POST /{service}/{operation} or GET /effects";
+
+/// Three services.
+#[derive(Debug)]
+pub struct Services {
+    /// In the order of [`Service::ALL`].
+    ledgers: [Mutex<Ledger>; 3],
+}
+
+impl Services {
+    /// Each service keeps its newest `keys_max` idempotency keys.
+    #[must_use]
+    pub fn new(keys_max: usize) -> Self {
+        Self { ledgers: Service::ALL.map(|_| Mutex::new(Ledger::new(keys_max))) }
+    }
+
+    /// Answers one request at `now_ms` of a monotonic clock.
+    #[must_use]
+    pub fn handle(&self, request: &Request<Bytes>, now_ms: u64) -> Answer {
+        let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
+        let (service, last) = match path.as_slice() {
+            ["effects"] if request.method() == Method::GET => return json_of(&self.effects()).into(),
+            [service, last] => (Service::named(service), *last),
+            _ => (None, ""),
+        };
+        let Some(service) = service else { return not_found(ROUTES).into() };
+        match (request.method(), last) {
+            (&Method::GET, "effects") => json_of(&self.with(service, |ledger| ledger.effects())).into(),
+            (&Method::GET, "control") => json_of(&self.with(service, |ledger| *ledger.switches())).into(),
+            (&Method::POST, "control") => self.control(service, request.body()).into(),
+            (&Method::POST, operation) => match service.operation(operation) {
+                Some(operation) => self.call(request, service, operation, now_ms),
+                None => not_found("this service has no such operation").into(),
+            },
+            _ => not_found(ROUTES).into(),
+        }
+    }
+
+    /// The effects so far, as in `GET /effects`.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        Service::ALL.into_iter().map(|service| (service, self.with(service, |ledger| ledger.effects()))).collect()
+    }
+
+    /// Switches a whole service off or on. While off, it answers 503 to every call.
+    pub fn set_down(&self, service: Service, down: bool) {
+        self.with(service, |ledger| ledger.switches().down = down);
+    }
+
+    /// The totals of a service.
+    #[must_use]
+    pub fn totals(&self, service: Service) -> Totals {
+        self.with(service, |ledger| ledger.totals())
+    }
+
+    /// Takes the largest number of calls to a service in any second since the last call of this function.
+    #[must_use]
+    pub fn take_peak(&self, service: Service) -> u64 {
+        self.with(service, Ledger::take_peak)
+    }
+
+    fn call(&self, request: &Request<Bytes>, service: Service, operation: Operation, now_ms: u64) -> Answer {
+        match Call::read(request, service, operation) {
+            Ok(call) => call.answer(self.with(service, |ledger| ledger.call(&call, now_ms))),
+            Err(refusal) => (*refusal).into(),
+        }
+    }
+
+    fn control(&self, service: Service, body: &[u8]) -> Response<Bytes> {
+        match serde_json::from_slice::<Change>(body) {
+            Ok(change) => json_of(&self.with(service, |ledger| {
+                ledger.switches().change(change);
+                *ledger.switches()
+            })),
+            Err(error) => problem(StatusCode::BAD_REQUEST, "bad-control", &error.to_string()),
+        }
+    }
+
+    fn with<T>(&self, service: Service, work: impl FnOnce(&mut Ledger) -> T) -> T {
+        let ledger = match service {
+            Service::Inventory => &self.ledgers[0],
+            Service::Payment => &self.ledgers[1],
+            Service::Shipping => &self.ledgers[2],
+        };
+        work(&mut ledger.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn json_of(value: &impl Serialize) -> Response<Bytes> {
+    json(serde_json::json!(value).to_string())
+}
+
+fn not_found(detail: &str) -> Response<Bytes> {
+    problem(StatusCode::NOT_FOUND, "not-found", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn send(services: &Services, request: http::request::Builder, body: String) -> Option<(u16, Value)> {
+        let response = services.handle(&request.body(Bytes::from(body)).unwrap(), 0).response?;
+        Some((response.status().as_u16(), serde_json::from_slice(response.body()).unwrap()))
+    }
+
+    fn call(services: &Services, path: &str, key: &str, order: &str) -> Option<(u16, Value)> {
+        let body = format!(r#"{{"OrderID":"o","Order":{order},"Outputs":{{}}}}"#);
+        send(services, Request::post(path).header("idempotency-key", key), body)
+    }
+
+    #[test]
+    fn a_call_is_answered_counted_and_undone() {
+        let services = Services::new(usize::MAX);
+        let first = call(&services, "/payment/charge", "o/p", "{}").unwrap();
+        assert_eq!((first.0, first.1["Status"].as_str()), (200, Some("captured")));
+        assert_eq!(call(&services, "/payment/charge", "o/p", "{}").unwrap(), first);
+        assert_eq!(call(&services, "/payment/refund", "o/p/undo", "{}").unwrap().1["Refunded"], true);
+        let (status, problem) = call(&services, "/payment/charge", "o/p", "{}").unwrap();
+        assert_eq!((status, problem["code"].as_str()), (409, Some("already-undone")));
+
+        let effects = services.effects();
+        assert_eq!((effects[&Service::Payment].of("o/p").effects, effects[&Service::Payment].of("o/p").calls), (1, 3));
+        let (status, all) = send(&services, Request::get("/effects"), String::new()).unwrap();
+        assert_eq!((status, serde_json::from_value::<Effects>(all.clone()).unwrap()), (200, effects));
+        assert_eq!(send(&services, Request::get("/payment/effects"), String::new()).unwrap().1, all["payment"]);
+    }
+
+    #[test]
+    fn a_service_does_as_the_order_tells_it() {
+        let services = Services::new(usize::MAX);
+        let declined = r#"{"StandIn":{"payment":{"Decline":"card_declined"}}}"#;
+        let (status, problem) = call(&services, "/payment/charge", "a", declined).unwrap();
+        assert_eq!((status, problem["code"].as_str()), (402, Some("card_declined")));
+        let flaky = r#"{"StandIn":{"payment":{"Flaky":1,"LoseAnswers":1}}}"#;
+        assert_eq!(call(&services, "/payment/charge", "b", flaky).unwrap().0, 503);
+        assert_eq!(call(&services, "/payment/charge", "b", flaky), None, "the answer is lost");
+        assert_eq!(services.effects()[&Service::Payment].of("b").effects, 1, "but the card was charged");
+        assert_eq!(call(&services, "/payment/charge", "b", flaky).unwrap().0, 200);
+        let mistyped = r#"{"StandIn":{"payment":{"Flakey":1}}}"#;
+        assert_eq!(call(&services, "/payment/charge", "c", mistyped).unwrap().0, 400);
+    }
+
+    #[test]
+    fn a_whole_service_is_switched_by_a_request_and_from_within() {
+        let services = Services::new(usize::MAX);
+        let charge = || call(&services, "/payment/charge", "a", "{}").unwrap();
+        let switch = |body: &str| {
+            let (status, body) = send(&services, Request::post("/payment/control"), body.to_owned()).unwrap();
+            (status, body.to_string())
+        };
+        assert_eq!(switch(r#"{"Down": true}"#), (200, r#"{"Down":true,"ForgetKeys":false}"#.to_owned()));
+        assert_eq!(charge().0, 503);
+        assert_eq!(call(&services, "/inventory/reserve", "a", "{}").unwrap().0, 200, "the others are up");
+        services.set_down(Service::Payment, false);
+        let first = charge();
+        assert_eq!(charge(), first);
+        assert_eq!(switch(r#"{"ForgetKeys": true}"#).0, 200);
+        let second = charge();
+        assert!(second.0 == 200 && second.1["PaymentID"] != first.1["PaymentID"], "{second:?} after {first:?}");
+        let control = send(&services, Request::get("/payment/control"), String::new()).unwrap();
+        assert_eq!(control.1.to_string(), r#"{"Down":false,"ForgetKeys":true}"#);
+        assert_eq!(switch(r#"{"Dwon": true}"#).0, 400);
+        let Totals { calls, calls_while_down, effects, .. } = services.totals(Service::Payment);
+        assert_eq!((calls, calls_while_down, effects), (4, 1, 2));
+    }
+
+    #[test]
+    fn what_is_no_call_is_refused() {
+        let services = Services::new(usize::MAX);
+        for path in ["/payment/ship", "/bakery/charge", "/payment", "/payment/charge/"] {
+            assert_eq!(call(&services, path, "k", "{}").unwrap().0, 404, "{path}");
+        }
+        let no_key = send(&services, Request::post("/payment/charge"), r#"{"Order":{}}"#.to_owned()).unwrap();
+        assert_eq!((no_key.0, no_key.1["code"].as_str()), (400, Some("idempotency-key-missing")));
+        assert!(services.effects().values().all(|service| service.calls == 0));
+    }
+}
