@@ -1,4 +1,7 @@
 //! The three remote services: on loopback, answering at once. Run as a process of its own.
+//!
+//! These are not the crate `standins`. They share the machine with the measured process, so they do almost no work: they
+//! parse no body and remember no effect.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
