@@ -178,6 +178,7 @@ impl Decider {
             attempt: u32::from(attempt.number),
             outcome,
             hops: 0,
+            may_run_until: None,
         }
     }
 

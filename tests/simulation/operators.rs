@@ -225,6 +225,7 @@ impl State {
             attempt: step.attempt,
             outcome,
             hops: 0,
+            may_run_until: None,
         };
         let other = match direction {
             Direction::Forward => Direction::Undo,

@@ -1,28 +1,39 @@
-//! The outcome of a service's response.
+//! The meaning of a service's response.
 //!
 //! | status | means |
 //! | --- | --- |
-//! | 2xx | done; the body is the output, and an empty body is `{}` |
-//! | 2xx with a body that is not JSON, or that breaks off | asked again |
-//! | 408, 425, 429, 5xx | asked again, not before `Retry-After` |
+//! | 2xx except 202 | done; the body is the output, and an empty body is `{}` |
+//! | 202 | under way: asked again, not before `Retry-After` |
+//! | 409, 423 | under way while an earlier call with the key may be at work, else rejected |
+//! | 425, 429, 5xx, a redirect | failing: asked again, not before `Retry-After` |
+//! | 408, 502, 504, a 2xx whose body is not JSON or breaks off | the same, and the effect is unknown |
+//! | 401, 403, 407; 404, 405, 410, 421 without a JSON `code` | misconfigured: asked again, and an operator is alerted |
 //! | any other | rejected for good, with the reason of the body if it has one |
+//!
+//! A [`StatusTable`] gives single statuses another meaning, for one operation of one service.
+//!
+//! A 401 is about the caller and not about the order, so it must not compensate the order. A 404 of an unknown route
+//! looks like that of an unknown customer; the `code` makes the difference.
 //!
 //! A 2xx whose body is not JSON may come from the service, or from a proxy before it with a page of its own. Taken for
 //! a success, it could finish an order without any effect. Taken for a failure, it would compensate a good order. So
 //! it counts as no answer, and the service is asked again with the same key. If that goes on, the supervisor counts,
 //! and an operator sees it.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 
 use agent::{Answer, OUTPUT_TOO_LARGE};
 use bytes::Bytes;
 use domain::json::{Json, JsonError};
 use domain::limits::{OUTPUT_BYTES_MAX, TEXT_CHARS_MAX};
+use domain::message::Failure;
 use domain::task::shortened;
 use domain::time::Timestamp;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::client::chain;
@@ -35,31 +46,80 @@ const CODE_MEMBERS: [&str; 3] = ["code", "Code", "type"];
 /// Members that may explain the reason.
 const MESSAGE_MEMBERS: [&str; 6] = ["detail", "message", "Message", "title", "error", "Error"];
 
-/// The meaning of a service's response: done, ask again, or rejected. `now` is by the agent's clock. At most the
-/// largest output of the body is read.
-pub async fn answer_to<B>(response: Response<B>, now: Timestamp) -> Answer
+/// The meaning of a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meaning {
+    /// The service did the work.
+    Done,
+    /// The service is at work on it: ask again.
+    UnderWay,
+    /// An earlier call with the same key is under way, if there can be one; else the step is rejected.
+    Conflict,
+    /// The service fails: ask again.
+    Failing,
+    /// No answer of the service: ask again, and the effect is unknown.
+    Unknown,
+    /// A fault of the configuration: ask again.
+    Misconfigured,
+    /// The same, unless the body has a JSON `code`. With it, the step is rejected.
+    MisconfiguredWithoutCode,
+    /// The step is rejected for good.
+    No,
+}
+
+/// The statuses of one operation of one service that have another meaning than usual.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StatusTable(pub BTreeMap<u16, Meaning>);
+
+impl StatusTable {
+    /// The meaning of a status.
+    #[must_use]
+    pub fn meaning(&self, status: StatusCode) -> Meaning {
+        self.0.get(&status.as_u16()).copied().unwrap_or_else(|| usual(status))
+    }
+}
+
+fn usual(status: StatusCode) -> Meaning {
+    match status.as_u16() {
+        202 => Meaning::UnderWay,
+        200..=299 => Meaning::Done,
+        409 | 423 => Meaning::Conflict,
+        401 | 403 | 407 => Meaning::Misconfigured,
+        404 | 405 | 410 | 421 => Meaning::MisconfiguredWithoutCode,
+        // A gateway may say so while the service behind it is still at work.
+        408 | 502 | 504 => Meaning::Unknown,
+        // A redirect is not followed, but it is no answer about the order either: a maintenance page must not
+        // compensate it.
+        425 | 429 | 300..=399 | 500..=599 => Meaning::Failing,
+        _ => Meaning::No,
+    }
+}
+
+/// The meaning of a service's response. `now` is by the agent's clock. At most the largest output of the body is read.
+pub async fn answer_to<B>(response: Response<B>, statuses: &StatusTable, now: Timestamp) -> Answer
 where
     B: Body,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let status = response.status();
-    if status.is_success() {
-        success(status, read(response).await)
-    } else if may_work_later(status) {
-        // The status says enough, and the wait for the body could cost the answer.
-        let after_ms = retry_after_ms(response.headers(), now);
-        Answer::Retry { after_ms, problem: format!("HTTP {status}") }
-    } else {
-        failure(status, read(response).await)
+    let after_ms = retry_after_ms(response.headers(), now);
+    // Where the status says enough, the wait for the body could cost the answer.
+    match statuses.meaning(status) {
+        Meaning::Done => success(status, read(response).await),
+        Meaning::UnderWay => Answer::UnderWay { after_ms, unless_alone: None },
+        Meaning::Failing => Answer::Retry { after_ms, problem: format!("HTTP {status}") },
+        Meaning::Unknown => Answer::unknown(format!("HTTP {status}")),
+        Meaning::Misconfigured => Answer::misconfigured(format!("HTTP {status}")),
+        Meaning::Conflict => {
+            Answer::UnderWay { after_ms, unless_alone: Some(failure(status, read(response).await).failure) }
+        }
+        Meaning::MisconfiguredWithoutCode => match failure(status, read(response).await) {
+            Rejection { failure, has_code: true } => Answer::Fail(failure),
+            Rejection { has_code: false, .. } => Answer::misconfigured(format!("HTTP {status}")),
+        },
+        Meaning::No => Answer::Fail(failure(status, read(response).await).failure),
     }
-}
-
-fn may_work_later(status: StatusCode) -> bool {
-    const PASSING: [StatusCode; 3] =
-        [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS];
-    // A redirect is not followed, but it is no answer about the order either: a maintenance page must not compensate
-    // it.
-    status.is_server_error() || status.is_redirection() || PASSING.contains(&status)
 }
 
 /// Why there is no body.
@@ -87,7 +147,7 @@ fn success(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
         Ok(body) => body,
         Err(Unread::TooLarge) => return too_large(&format!("has more than {OUTPUT_BYTES_MAX} bytes")),
         Err(Unread::Broken(problem)) => {
-            return Answer::retry(format!("HTTP {status}, but its body broke off: {problem}"));
+            return Answer::unknown(format!("HTTP {status}, but its body broke off: {problem}"));
         }
     };
     let text = match body.trim_ascii() {
@@ -98,7 +158,7 @@ fn success(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
         Ok(output) => Answer::Done(output),
         Err(error @ (JsonError::TooLarge { .. } | JsonError::TooDeep)) => too_large(&format!("is {error}")),
         Err(error @ (JsonError::Malformed(_) | JsonError::NotAnObject(_))) => {
-            Answer::retry(format!("HTTP {status}, but its body is {error}"))
+            Answer::unknown(format!("HTTP {status}, but its body is {error}"))
         }
     }
 }
@@ -107,7 +167,14 @@ fn too_large(problem: &str) -> Answer {
     Answer::fail(OUTPUT_TOO_LARGE, format!("the service's output {problem}"))
 }
 
-fn failure(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
+/// The reason of a rejection.
+struct Rejection {
+    failure: Failure,
+    /// Whether the body has a member `code`.
+    has_code: bool,
+}
+
+fn failure(status: StatusCode, body: Result<Bytes, Unread>) -> Rejection {
     // The status alone is the rejection; an unreadable body only leaves it unexplained.
     let body = body.unwrap_or_default();
     let problem = serde_json::from_slice::<Map<String, Value>>(&body).unwrap_or_default();
@@ -115,7 +182,9 @@ fn failure(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
     let code = code.map_or_else(|| format!("http-{}", status.as_u16()), str::to_owned);
     let message = MESSAGE_MEMBERS.iter().find_map(|name| text(&problem, name));
     let message = message.map_or_else(|| plain(status, &body), str::to_owned);
-    Answer::fail(code, shortened(&message))
+    // `type` is no proof: some frameworks send it with every unknown route.
+    let has_code = ["code", "Code"].iter().any(|name| text(&problem, name).is_some_and(is_code));
+    Rejection { failure: Failure { code: code.into(), message: shortened(&message) }, has_code }
 }
 
 /// A member that is a non-empty text.

@@ -22,7 +22,7 @@ use agent::{Agent, AgentPorts};
 use domain::batch::Failures;
 use domain::message::{Delivery, Request};
 
-pub use answer::answer_to;
+pub use answer::{Meaning, StatusTable, answer_to};
 pub use client::{HttpClients, TlsError};
 pub use remote::{BadUrl, Operations, Remote};
 pub use service::HttpService;

@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue, Request, Uri};
 use http_body_util::Full;
 use serde::Serialize;
 
-use crate::answer::answer_to;
+use crate::answer::{StatusTable, answer_to};
 use crate::client::{HttpClient, chain};
 use crate::remote::Remote;
 
@@ -64,9 +64,11 @@ async fn post(client: &HttpClient, uri: &Uri, call: &Call<'_>) -> Answer {
     match client.request(request).await {
         Ok(response) => {
             trace::answered(response.status().as_u16());
-            answer_to(response, call.started_at).await
+            answer_to(response, &StatusTable::default(), call.started_at).await
         }
-        Err(error) => Answer::retry(chain(&error)),
+        // Nothing was sent without a connection.
+        Err(error) if error.is_connect() => Answer::retry(chain(&error)),
+        Err(error) => Answer::unknown(chain(&error)),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use agent::{Answer, Call, OUTPUT_TOO_LARGE, Policy, Service};
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::limits::{ERROR_CHARS_MAX, OUTPUT_BYTES_MAX};
+use domain::limits::{ERROR_CHARS_MAX, OUTPUT_BYTES_MAX, SETTLES_WITHIN_MS_DEFAULT};
 use domain::message::{Delivery, Failure, Outcome, Priority, Receipt, Request, SchedulerMessage, idempotency_key};
 use domain::ports::{Environment, Source};
 use domain::task::Direction;
@@ -31,6 +31,8 @@ fn request(direction: Direction) -> Request {
         idempotency_key: idempotency_key(order_id, "charge-payment", direction),
         complete_by: NOW.plus_ms(30_000),
         budget_ms: 30_000,
+        settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
+        may_run_until: None,
         hops: 1,
         priority: Priority::Normal,
         order: Json::document(b"{\"Total\": 12.50}").unwrap(),
@@ -75,14 +77,14 @@ fn done(text: &str) -> Answer {
 fn failure(answer: Answer) -> Failure {
     match answer {
         Answer::Fail(failure) => failure,
-        Answer::Done(_) | Answer::Retry { .. } => panic!("a failure expected, got {answer:?}"),
+        answer => panic!("a failure expected, got {answer:?}"),
     }
 }
 
 fn problem(answer: Answer) -> String {
     match answer {
-        Answer::Retry { after_ms: None, problem } => problem,
-        Answer::Done(_) | Answer::Retry { .. } | Answer::Fail(_) => panic!("a retry expected, got {answer:?}"),
+        Answer::Retry { after_ms: None, problem } | Answer::Unknown { problem } => problem,
+        answer => panic!("a retry expected, got {answer:?}"),
     }
 }
 
@@ -222,17 +224,59 @@ async fn the_status_of_a_passing_failure_is_enough() {
 async fn any_other_status_is_no_for_good_with_the_reason_of_the_body() {
     for (status, body, code, message) in [
         (402, r#"{"code":"card_declined","message":"no money"}"#, "card_declined", "no money"),
-        (409, r#"{"Code":"OutOfStock","Message":"none left"}"#, "OutOfStock", "none left"),
+        (404, r#"{"Code":"OutOfStock","Message":"none left"}"#, "OutOfStock", "none left"),
         (422, r#"{"type":"https://e.org/no","title":"t","detail":"d"}"#, "https://e.org/no", "d"),
         (400, r#"{"type":"about:blank","title":"Bad Request"}"#, "http-400", "Bad Request"),
         (400, r#"{"code":17,"error":"seventeen"}"#, "http-400", "seventeen"),
         (400, r#"{"code":"two words"}"#, "http-400", r#"{"code":"two words"}"#),
-        (403, "keep out", "http-403", "keep out"),
         (413, r#"{"code":"output-too-large","message":"no"}"#, "http-413", "no"),
-        (404, "", "http-404", "HTTP 404 Not Found"),
+        (415, "", "http-415", "HTTP 415 Unsupported Media Type"),
     ] {
         let failure = failure(answer_to(response(status, &[], body)).await);
         assert_eq!((&*failure.code, &*failure.message), (code, message), "{status} {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_fault_of_the_configuration_is_no_rejection() {
+    let bodies = |status| match status {
+        401 | 403 | 407 => vec!["", "keep out", r#"{"code":"expired_token"}"#],
+        // Some frameworks send `type` with every unknown route.
+        _ => vec!["", "<h1>Not here</h1>", r#"{"type":"https://example.org/rfc9110#section-15.5.5"}"#],
+    };
+    for status in [401, 403, 404, 405, 407, 410, 421] {
+        for body in bodies(status) {
+            let answer = answer_to(response(status, &[], body)).await;
+            let Answer::Misconfigured { problem } = answer else { panic!("misconfigured expected, got {answer:?}") };
+            assert!(problem.starts_with(&format!("HTTP {status}")), "{problem}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_was_taken_on_is_under_way_and_a_conflict_is_if_another_call_can_be() {
+    let later = [("Retry-After", "7")];
+    let taken_on = Answer::UnderWay { after_ms: Some(7_000), unless_alone: None };
+    assert_eq!(answer_to(response(202, &later, r#"{"status":"pending"}"#)).await, taken_on);
+    for status in [409, 423] {
+        let body = r#"{"code":"in_use","message":"at work"}"#;
+        let unless_alone = Some(Failure { code: "in_use".into(), message: "at work".into() });
+        let conflict = Answer::UnderWay { after_ms: Some(7_000), unless_alone };
+        assert_eq!(answer_to(response(status, &later, body)).await, conflict);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_in_place_of_the_service_leaves_the_effect_open() {
+    for respond in [
+        response(408, &[], ""),
+        response(502, &[], ""),
+        response(504, &[], ""),
+        response(200, &[], "<h1>Maintenance</h1>"),
+        Respond::WithAndHangUp("".into()),
+    ] {
+        let answer = answer_to(respond).await;
+        assert!(matches!(answer, Answer::Unknown { .. }), "{answer:?}");
     }
 }
 

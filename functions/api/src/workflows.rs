@@ -36,6 +36,7 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         ancestors: _,
         complete_within_ms,
         horizon_ms,
+        settles_within_ms: _,
         max_failures,
         on_rejected,
         on_exhausted,

@@ -12,7 +12,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::json::Json;
-use domain::limits::SHARDS;
+use domain::limits::{SETTLES_WITHIN_MS_DEFAULT, SHARDS};
 use domain::machine::{Decision, Event, Moment, decide};
 use domain::message::{Outcome, Priority, Reply, Request, SchedulerMessage, decode, idempotency_key};
 use domain::order::Order;
@@ -56,6 +56,7 @@ fn reply_to(task: &Task, step: usize) -> Reply {
         attempt: step.attempt,
         outcome: Outcome::Done(output()),
         hops: 1,
+        may_run_until: None,
     }
 }
 
@@ -98,6 +99,8 @@ fn messages(criterion: &mut Criterion) {
         idempotency_key: idempotency_key(order_id, "charge-payment", Direction::Forward),
         complete_by: NOON.plus_ms(30_000),
         budget_ms: 30_000,
+        settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
+        may_run_until: None,
         hops: 1,
         priority: Priority::Normal,
         order: document,

@@ -6,7 +6,7 @@ use domain::backoff::{Backoff, BackoffPolicy};
 use domain::bulk::{DryRun, Job, Spec};
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::limits::SHARDS;
+use domain::limits::{SETTLES_WITHIN_MS_DEFAULT, SHARDS};
 use domain::message::{
     Action, CloudEvent, Command, Delivery, Outcome, Priority, Receipt, Request, SchedulerMessage, Wake, idempotency_key,
 };
@@ -115,6 +115,8 @@ pub fn request(n: u32) -> Request {
         idempotency_key: idempotency_key(order_id, "reserve-inventory", Direction::Forward),
         complete_by: NOON.plus_ms(30_000),
         budget_ms: 30_000,
+        settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
+        may_run_until: None,
         hops: 1,
         priority: Priority::Normal,
         order: document,

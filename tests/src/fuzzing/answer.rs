@@ -1,9 +1,11 @@
 //! Answers of remote services.
 
 use agent::{Answer, OUTPUT_TOO_LARGE};
+use agents::StatusTable;
 use bytes::Bytes;
 use domain::json::Json;
 use domain::limits::{ERROR_CHARS_MAX, OUTPUT_BYTES_MAX, TEXT_CHARS_MAX};
+use domain::message::Failure;
 use domain::task::Direction;
 use futures_util::FutureExt;
 use http::Response;
@@ -13,7 +15,7 @@ use super::text::Text;
 use crate::conformance::samples::NOON;
 use crate::world::{Act, World};
 
-/// Whatever a service answers means one of three things, and the agent that hears it does not panic.
+/// Whatever a service answers has one of six meanings, and the agent that hears it does not panic.
 ///
 /// The input is a status, headers, and a body.
 pub(super) fn run(input: &[u8]) {
@@ -24,7 +26,7 @@ pub(super) fn run(input: &[u8]) {
         response = response.header(name, value);
     }
     let Ok(response) = response.body(Full::new(Bytes::copy_from_slice(body))) else { return };
-    let answer = agents::answer_to(response, NOON).now_or_never().expect("all of it is there");
+    let answer = agents::answer_to(response, &StatusTable::default(), NOON).now_or_never().expect("all of it is there");
     check(status, body, &answer);
     let world = World::new();
     world.claimed();
@@ -40,19 +42,38 @@ fn check(status: u16, body: &[u8], answer: &Answer) {
             assert!(body.trim_ascii().is_empty() || body.trim_ascii() == output.text().as_bytes());
         }
         Answer::Retry { after_ms, problem } => {
-            let may_work_later = status >= 500 || (300..400).contains(&status) || [408, 425, 429].contains(&status);
-            assert!(may_work_later || (200..300).contains(&status), "{status}");
-            assert!(after_ms.is_none() || may_work_later);
+            assert!(may_work_later(status), "{status}");
+            assert!(after_ms.is_none_or(|ms| ms % 1_000 == 0 || ms == u64::MAX));
+            assert!(problem.starts_with("HTTP "), "{problem}");
+        }
+        Answer::Unknown { problem } => {
+            assert!(may_work_later(status) || (200..300).contains(&status), "{status}");
+            assert!(problem.starts_with("HTTP "), "{problem}");
+        }
+        Answer::UnderWay { unless_alone: None, .. } => assert_eq!(status, 202),
+        Answer::UnderWay { unless_alone: Some(failure), .. } => {
+            assert!([409, 423].contains(&status));
+            check_failure(failure);
+        }
+        Answer::Misconfigured { problem } => {
+            assert!([401, 403, 404, 405, 407, 410, 421].contains(&status), "{status}");
             assert!(problem.starts_with("HTTP "), "{problem}");
         }
         Answer::Fail(failure) => {
-            let says_no = status < 500 && !(300..400).contains(&status) && ![408, 425, 429].contains(&status);
-            assert!(says_no, "{status}");
+            assert!(!may_work_later(status), "{status}");
             let had_effect = *failure.code == *OUTPUT_TOO_LARGE;
             assert_eq!(had_effect, (200..300).contains(&status), "only a success can be too large");
-            assert!((1..=TEXT_CHARS_MAX).contains(&failure.code.len()), "{failure:?}");
-            assert!(failure.code.bytes().all(|byte| byte.is_ascii_graphic()), "{failure:?}");
-            assert!((1..=ERROR_CHARS_MAX + 1).contains(&failure.message.chars().count()), "{failure:?}");
+            check_failure(failure);
         }
     }
+}
+
+fn may_work_later(status: u16) -> bool {
+    status >= 500 || (300..400).contains(&status) || [408, 425, 429].contains(&status)
+}
+
+fn check_failure(failure: &Failure) {
+    assert!((1..=TEXT_CHARS_MAX).contains(&failure.code.len()), "{failure:?}");
+    assert!(failure.code.bytes().all(|byte| byte.is_ascii_graphic()), "{failure:?}");
+    assert!((1..=ERROR_CHARS_MAX + 1).contains(&failure.message.chars().count()), "{failure:?}");
 }

@@ -99,7 +99,10 @@ fn events(task: &Task) -> Vec<Happening> {
                 Outcome::Deferred(Deferral { wait_ms: u64::MAX }),
             ] {
                 let (order_id, step) = (task.order_id, name.clone());
-                events.push(Happening::Reply(Reply { order_id, step, direction, attempt, outcome, hops: u32::MAX }));
+                let may_run_until = Some(Timestamp::from_epoch_ms(i64::MAX));
+                let hops = u32::MAX;
+                let reply = Reply { order_id, step, direction, attempt, outcome, hops, may_run_until };
+                events.push(Happening::Reply(reply));
             }
         }
     }

@@ -106,7 +106,8 @@ fn receipt() -> Receipt {
 /// The reply that the first attempt of the first step sends.
 fn reply(order_id: OrderId, outcome: Outcome) -> SchedulerMessage {
     let step = "reserve".into();
-    SchedulerMessage::Reply(Reply { order_id, step, direction: Direction::Forward, attempt: 1, outcome, hops: 1 })
+    let direction = Direction::Forward;
+    SchedulerMessage::Reply(Reply { order_id, step, direction, attempt: 1, outcome, hops: 1, may_run_until: None })
 }
 
 fn command(world: &World, order_id: OrderId, action: Action) {

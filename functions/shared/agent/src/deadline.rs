@@ -27,6 +27,12 @@ impl Deadline {
         now >= self.at
     }
 
+    /// The time from which on no call of the request has an effect any more, if each settles within this time after its
+    /// start.
+    pub(crate) fn settled_at(self, settles_within_ms: u64) -> Timestamp {
+        self.at.plus_ms(settles_within_ms)
+    }
+
     /// The time left, in milliseconds.
     pub(crate) fn left_ms(self, now: Timestamp) -> u64 {
         now.ms_until(self.at)

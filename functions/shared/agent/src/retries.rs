@@ -47,6 +47,11 @@ impl Retries {
         self.backoff.total_retries
     }
 
+    /// The wait before the last retry, in milliseconds.
+    pub(crate) const fn wait_ms(&self) -> u64 {
+        self.backoff.wait_time_ms
+    }
+
     /// Counts one more retry and returns where it waits: for the back-off's draw, or for the service's own wait if
     /// that is longer.
     pub(crate) fn next(

@@ -11,7 +11,7 @@ use domain::time::Timestamp;
 
 /// One remote service.
 ///
-/// An object serves one message, and may be called again after an [`Answer::Retry`]. When the time of a call is over,
+/// An object serves one message, and may be called again after an answer that asks for it, such as [`Answer::Retry`]. When the time of a call is over,
 /// its future is dropped at its present await. The object is then dropped too, as after a panic, and the next call
 /// gets a fresh one. The objects that the agent's `make_service` makes share what must outlive a message, such as a
 /// pool of connections.
@@ -49,11 +49,31 @@ pub struct Call<'a> {
 pub enum Answer {
     /// The service did the work, now or earlier.
     Done(Json),
-    /// It may work later, or the effect is unknown: ask again with the same key.
+    /// It said that it fails, and may work later. Ask again with the same key.
     Retry {
         /// The time for which the service asks not to be called, in milliseconds.
         after_ms: Option<u64>,
         /// The fault. It is logged, so it must not contain data of the order.
+        problem: String,
+    },
+    /// No answer came, or one that leaves the effect open, such as a broken connection or a gateway's time-out. Ask again
+    /// with the same key.
+    Unknown {
+        /// The fault. It is logged, so it must not contain data of the order.
+        problem: String,
+    },
+    /// It is at work on a call with this key. Ask again with the same key; this is no failure of the service.
+    UnderWay {
+        /// The time for which the service asks not to be called, in milliseconds.
+        after_ms: Option<u64>,
+        /// The rejection that the answer means if no earlier call with this key can be at work. Such an answer is HTTP's
+        /// 409. `None`: this call was taken on.
+        unless_alone: Option<Failure>,
+    },
+    /// It refuses every call, because of a fault in its configuration or in the agent's, such as a wrong password. Ask
+    /// again with the same key. It counts as a failure of the service, and never as a rejection of the step.
+    Misconfigured {
+        /// The fault. It is logged and shown, so it must not contain data of the order or a secret.
         problem: String,
     },
     /// The service rejected the step for good.
@@ -64,6 +84,22 @@ impl Answer {
     /// Ask again after the back-off.
     pub fn retry(problem: impl Into<String>) -> Self {
         Self::Retry { after_ms: None, problem: problem.into() }
+    }
+
+    /// No answer came, and the effect is unknown.
+    pub fn unknown(problem: impl Into<String>) -> Self {
+        Self::Unknown { problem: problem.into() }
+    }
+
+    /// The call was taken on, and its result will come. Ask again after the back-off.
+    #[must_use]
+    pub const fn under_way() -> Self {
+        Self::UnderWay { after_ms: None, unless_alone: None }
+    }
+
+    /// A fault of the configuration.
+    pub fn misconfigured(problem: impl Into<String>) -> Self {
+        Self::Misconfigured { problem: problem.into() }
     }
 
     /// A rejection for good: a stable code for programs, a message for people.

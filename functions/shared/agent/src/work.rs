@@ -2,7 +2,7 @@
 
 use domain::batch::{Handled, Record};
 use domain::limits::{CONFLICTS_MAX, DEFERRAL_MS_MAX};
-use domain::message::{Deferral, Outcome, Receipt, Request, SchedulerMessage};
+use domain::message::{Deferral, Outcome, Receipt, Reply, Request, SchedulerMessage};
 use domain::ports::{Environment, PortError, Queues};
 use domain::task::Direction;
 use domain::time::Timestamp;
@@ -39,6 +39,10 @@ pub(crate) struct Work<'a, P, F, S> {
     /// Known from the first call on.
     retries: Option<Retries>,
     keeper: Option<Keeper>,
+    /// The latest time at which a call of the step without an answer may still have its effect (rule 16).
+    may_run_until: Option<Timestamp>,
+    /// The wait before the next look, in milliseconds, if the service said of the last call that it is at work on it.
+    under_way_ms: Option<u64>,
     /// Made at the first call, and made again after a call without an answer.
     service: Option<S>,
 }
@@ -94,7 +98,22 @@ where
         let Record { message: request, receipt, receive_count, .. } = record;
         let deadline = Deadline::of(&request, received_at, agent.policy.margin_ms);
         let keeper = agent.policy.memo.as_ref().map(|policy| Keeper::new(policy, &request, sent_at(&request)));
-        Self { ports, agent, request, receipt, receive_count, deadline, retries: None, keeper, service: None }
+        // An earlier delivery may have called, and this one does not know how that ended.
+        let earlier = (receive_count > 1).then(|| received_at.plus_ms(request.settles_within_ms));
+        let may_run_until = request.may_run_until.max(earlier);
+        Self {
+            ports,
+            agent,
+            request,
+            receipt,
+            receive_count,
+            deadline,
+            retries: None,
+            keeper,
+            may_run_until,
+            under_way_ms: None,
+            service: None,
+        }
     }
 
     /// # Errors
@@ -113,6 +132,9 @@ where
             };
             let called = self.call(&leave).await;
             self.report(leave.pass, &called).await;
+            let was_alone = self.may_run_until.is_none_or(|until| until <= leave.at);
+            self.note_unanswered(leave.at, &called);
+            self.under_way_ms = None;
             let next = match called {
                 Called::Answered(Answer::Done(output)) => {
                     return Ok(Ending::Reply(output::done(output, self.request.direction)));
@@ -120,7 +142,20 @@ where
                 Called::Answered(Answer::Fail(failure)) => {
                     return Ok(Ending::Reply(output::failed(failure, self.request.direction)));
                 }
+                Called::Answered(Answer::UnderWay { unless_alone: Some(failure), .. }) if was_alone => {
+                    // A duplicate of this request may be the call that is under way.
+                    self.extend_under_way(self.deadline.settled_at(self.request.settles_within_ms));
+                    return Ok(Ending::Reply(output::failed(failure, self.request.direction)));
+                }
+                Called::Answered(Answer::UnderWay { after_ms, .. }) => {
+                    let next = self.again(after_ms, "a call with this key is under way");
+                    self.under_way_ms = Some(self.wait_ms().max(after_ms.unwrap_or(0)));
+                    next
+                }
                 Called::Answered(Answer::Retry { after_ms, problem }) => self.again(after_ms, &problem),
+                Called::Answered(Answer::Unknown { problem } | Answer::Misconfigured { problem }) => {
+                    self.again(None, &problem)
+                }
                 Called::TimedOut => self.again(None, "no answer in time"),
                 // The cause of the panic may affect more than the service object, so the retry is not in this
                 // invocation.
@@ -234,11 +269,32 @@ where
     async fn report(&self, pass: Pass, called: &Called) {
         let health = &self.agent.health;
         match called {
-            Called::Answered(Answer::Done(_) | Answer::Fail(_)) => health.succeeded(self.ports, pass).await,
-            Called::Answered(Answer::Retry { .. }) | Called::TimedOut => health.failed(self.ports, pass).await,
+            Called::Answered(Answer::Done(_) | Answer::Fail(_) | Answer::UnderWay { .. }) => {
+                health.succeeded(self.ports, pass).await;
+            }
+            Called::Answered(Answer::Retry { .. } | Answer::Unknown { .. } | Answer::Misconfigured { .. })
+            | Called::TimedOut => health.failed(self.ports, pass).await,
             Called::Panicked if pass.probe => health.failed(self.ports, pass).await,
             Called::Panicked => {}
         }
+    }
+
+    /// A call without an answer may still have its effect for a while. So may one that the service took on.
+    fn note_unanswered(&mut self, started_at: Timestamp, called: &Called) {
+        let is_over = match called {
+            Called::Answered(
+                Answer::Done(_) | Answer::Fail(_) | Answer::Retry { .. } | Answer::Misconfigured { .. },
+            ) => true,
+            Called::Answered(Answer::UnderWay { unless_alone, .. }) => unless_alone.is_some(),
+            Called::Answered(Answer::Unknown { .. }) | Called::TimedOut | Called::Panicked => false,
+        };
+        if !is_over {
+            self.extend_under_way(started_at.plus_ms(self.request.settles_within_ms));
+        }
+    }
+
+    fn extend_under_way(&mut self, until: Timestamp) {
+        self.may_run_until = self.may_run_until.max(Some(until));
     }
 
     /// Counts a call that must be repeated, and returns where it waits.
@@ -323,9 +379,10 @@ where
         }
     }
 
-    /// There is no answer of the service. If it is known to fail, that is no failure of the step.
+    /// There is no answer of the service. If it is known to fail, or is at work on the call, that is no failure of the
+    /// step.
     async fn give_up(&self, silence: Silence) -> Ending {
-        match self.agent.health.failing(self.ports).await {
+        match self.agent.health.failing(self.ports).await.or(self.under_way_ms) {
             Some(wait_ms) => deferred(wait_ms),
             None => Ending::Silence(silence),
         }
@@ -339,6 +396,11 @@ where
 
     fn timeout_ms(&self, at: Timestamp) -> u64 {
         self.agent.policy.call_timeout_ms.min(self.deadline.left_ms(at))
+    }
+
+    /// The back-off's present wait, in milliseconds.
+    fn wait_ms(&self) -> u64 {
+        self.retries.as_ref().map_or(0, Retries::wait_ms)
     }
 
     fn retries(&self) -> u32 {
@@ -409,7 +471,10 @@ where
             }
         }
         let priority = self.request.priority;
-        self.ports.queues().to_scheduler(SchedulerMessage::Reply(self.request.reply(outcome)), priority, 0).await?;
+        let now = self.ports.environment().now();
+        let may_run_until = self.may_run_until.filter(|&until| now < until);
+        let reply = Reply { may_run_until, ..self.request.reply(outcome) };
+        self.ports.queues().to_scheduler(SchedulerMessage::Reply(reply), priority, 0).await?;
         Ok(Handled::Done)
     }
 
@@ -427,6 +492,15 @@ fn trace_end(called: &Called) {
         Called::Answered(Answer::Done(_)) => trace::ended("done"),
         Called::Answered(Answer::Retry { problem, .. }) => {
             trace::ended("retry");
+            trace::failed(problem);
+        }
+        Called::Answered(Answer::UnderWay { .. }) => trace::ended("under-way"),
+        Called::Answered(Answer::Unknown { problem }) => {
+            trace::ended("unknown");
+            trace::failed(problem);
+        }
+        Called::Answered(Answer::Misconfigured { problem }) => {
+            trace::ended("misconfigured");
             trace::failed(problem);
         }
         Called::Answered(Answer::Fail(_)) => {

@@ -35,6 +35,10 @@ pub const COMPLETE_WITHIN_MS_MAX: u64 = 12 * 60 * 60 * 1_000;
 pub const HORIZON_MS_DEFAULT: u64 = 12 * 60 * 60 * 1_000;
 /// Largest horizon, in milliseconds.
 pub const HORIZON_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
+/// Default of the time for which a call without an answer may still have its effect, in milliseconds, from its start.
+pub const SETTLES_WITHIN_MS_DEFAULT: u64 = 30_000;
+/// Longest such time, in milliseconds.
+pub const SETTLES_WITHIN_MS_MAX: u64 = 60 * 60 * 1_000;
 /// Shortest `complete_within` of a step, in milliseconds.
 pub const COMPLETE_WITHIN_MS_MIN: u64 = 100;
 /// Longest delay of a queued message, in milliseconds: SQS allows 15 minutes. The supervisor starts a step that waits

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::OrderId;
 use crate::json::Json;
+use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
 use crate::task::Direction;
 use crate::time::Timestamp;
 
@@ -66,6 +67,10 @@ pub struct Reply {
     /// From the request.
     #[serde(default)]
     pub hops: u32,
+    /// The latest time at which a call of the step that had no answer may still have its effect, by the agent's clock
+    /// (rule 16). Absent if there is no such call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_run_until: Option<Timestamp>,
 }
 
 /// The outcome of an attempt. An attempt without an answer has none: the agent stays silent (rule 6).
@@ -179,6 +184,12 @@ pub struct Request {
     /// The time left until `CompleteBy` when the request was sent, in milliseconds. The agent takes the earlier (rule
     /// 6).
     pub budget_ms: u64,
+    /// The time for which a call without an answer may still have its effect, in milliseconds, from its start (rule 16).
+    #[serde(default = "settles_within_default", skip_serializing_if = "is_settles_within_default")]
+    pub settles_within_ms: u64,
+    /// The latest time at which a call of an earlier attempt may still have its effect (rule 16).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_run_until: Option<Timestamp>,
     /// Messages in the chain that led here, to be repeated in the reply.
     #[serde(default)]
     pub hops: u32,
@@ -203,8 +214,18 @@ impl Request {
             attempt: self.attempt,
             outcome,
             hops: self.hops.saturating_add(1),
+            may_run_until: None,
         }
     }
+}
+
+const fn settles_within_default() -> u64 {
+    SETTLES_WITHIN_MS_DEFAULT
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_settles_within_default(ms: &u64) -> bool {
+    *ms == SETTLES_WITHIN_MS_DEFAULT
 }
 
 /// The key under which a remote service recognises a call: `{OrderID}/{step}`, and `/undo` backward (rule 4).
@@ -256,6 +277,8 @@ mod tests {
             idempotency_key: idempotency_key(order_id(), "charge-payment", Direction::Undo),
             complete_by: Timestamp::from_epoch_ms(1_795_195_603_007),
             budget_ms: 30_000,
+            settles_within_ms: 60_000,
+            may_run_until: Some(Timestamp::from_epoch_ms(1_795_195_633_007)),
             hops: 3,
             priority: Priority::High,
             order: Json::document(b"{\"Total\": 1.10}").unwrap(),
@@ -276,9 +299,19 @@ mod tests {
         let text = serde_json::to_string(&request).unwrap();
         assert_eq!(decode::<Request>(text.as_bytes()).unwrap(), request);
         assert!(text.contains("\"Order\":{\"Total\": 1.10}"), "{text}");
-        for name in
-            ["OrderID", "Step", "Direction", "Attempt", "IdempotencyKey", "CompleteBy", "BudgetMs", "Hops", "Outputs"]
-        {
+        for name in [
+            "OrderID",
+            "Step",
+            "Direction",
+            "Attempt",
+            "IdempotencyKey",
+            "CompleteBy",
+            "BudgetMs",
+            "SettlesWithinMs",
+            "MayRunUntil",
+            "Hops",
+            "Outputs",
+        ] {
             assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
         }
         let outcomes = [

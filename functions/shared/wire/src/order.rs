@@ -110,6 +110,9 @@ pub struct Step<'a> {
     /// The next attempt does not begin before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// The latest time at which a call of this step that had no answer may still have its effect. The undo waits for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub may_run_until: Option<Timestamp>,
     /// The agent's output, without its redacted values. Missing in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<Cow<'a, Json>>,

@@ -112,6 +112,7 @@ fn reply_of(task: &Task, step: &Step, outcome: Outcome) -> Reply {
         attempt: step.attempt,
         outcome,
         hops: 0,
+        may_run_until: None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use agent::{Answer, MemoPolicy};
 use domain::id::OrderId;
+use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::message::{Action, Request, idempotency_key};
 use domain::ports::{Commit, Environment, Memo, MemoState, Records, Seen, ServiceHealth};
 use domain::task::{Direction, reason};
@@ -235,7 +236,7 @@ fn memos() -> Vec<Node> {
             world.lose_requests("inventory");
             world.tell_scheduler(command(&world, order_id, Action::Cancel));
             world.schedule();
-            world.memory.advance(EXPIRED_MS);
+            world.memory.advance(EXPIRED_MS + SETTLES_WITHIN_MS_DEFAULT);
             world.schedule();
             Scene::fed(world, serve_first)
                 .ends(order_id, End::Compensated)

@@ -1,7 +1,7 @@
 //! The supervisor's runs over due orders.
 
 use domain::id::OrderId;
-use domain::limits::RESENDS_BEFORE_ALERT;
+use domain::limits::{RESENDS_BEFORE_ALERT, SETTLES_WITHIN_MS_DEFAULT};
 use domain::message::Action;
 use domain::ports::{Environment, Leases};
 use domain::task::{Direction, reason};
@@ -79,7 +79,7 @@ pub(crate) fn nodes() -> Vec<Node> {
             world.tell_scheduler(command(&world, order_id, Action::Cancel));
             world.schedule();
             world.lose_requests("payment");
-            world.memory.advance(EXPIRED_MS);
+            world.memory.advance(EXPIRED_MS + SETTLES_WITHIN_MS_DEFAULT);
             world.schedule();
             world.lose_requests("payment");
             world.memory.advance(EXPIRED_MS);

@@ -1,5 +1,6 @@
 //! Rules 8 and 9: a rejected order is compensated completely, in reverse order.
 
+use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::message::{Action, Command, SchedulerMessage};
 use domain::task::{Direction, ProcessState, reason};
 
@@ -70,10 +71,10 @@ fn rule_9_steps_that_ran_side_by_side_are_undone_before_what_they_came_after() {
 }
 
 #[test]
-fn rule_9_the_undo_of_an_attempt_that_may_still_run_waits_for_its_complete_by() {
+fn rule_16_the_undo_of_an_attempt_that_may_still_run_waits_until_its_calls_have_settled() {
     let world = World::new();
     let order_id = world.claimed();
-    let complete_by = world.step(order_id, "reserve").complete_by.unwrap();
+    let settled_at = world.step(order_id, "reserve").complete_by.unwrap().plus_ms(SETTLES_WITHIN_MS_DEFAULT);
     let (action, by, reason) = (Action::Cancel, "ada".into(), "a test".into());
     world.tell_scheduler(SchedulerMessage::Command(Command {
         order_id,
@@ -87,7 +88,7 @@ fn rule_9_the_undo_of_an_attempt_that_may_still_run_waits_for_its_complete_by() 
     assert_eq!(world.state(order_id), ProcessState::Compensating);
     // The attempt continues, and its success is no longer needed.
     assert_eq!((world.serve("inventory"), world.schedule()), (ONE_DONE, ONE_DONE));
-    world.memory.advance(domain::ports::Environment::now(&world.memory).ms_until(complete_by) - 1);
+    world.memory.advance(domain::ports::Environment::now(&world.memory).ms_until(settled_at) - 1);
     world.supervise();
     world.run();
     assert_eq!(world.remote.story(), story(&[("reserve", Forward)]));

@@ -66,7 +66,7 @@ fn rule_12_a_cancelled_order_is_undone_with_the_operator_in_its_history() {
     world.tell_scheduler(command(order_id, Action::Cancel));
     assert_eq!(world.schedule(), ONE_DONE);
     assert!(is_told_of(&world, order_id, "cancelled"));
-    world.memory.advance(10 * 60_000);
+    world.memory.advance(11 * 60_000);
     world.run();
     assert_eq!(world.state(order_id), ProcessState::Compensated);
     let undone = ["charge", "reserve"].map(|step| (step.to_owned(), Direction::Undo));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX};
+use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX};
 use domain::message::{
     Action, Command, Deferral, Failure, Outcome, Priority, Reply, Request, SchedulerMessage, Wake, idempotency_key,
 };
@@ -83,9 +83,9 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
     let action = prop_oneof![Just(Action::Resubmit), Just(Action::Cancel), Just(Action::Pause), Just(Action::Resume)];
     let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));
-    let reply = (order_id(), name(), direction(), 1..=u32::MAX, outcome(), any::<u32>()).prop_map(
-        |(order_id, step, direction, attempt, outcome, hops)| {
-            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops })
+    let reply = (order_id(), name(), direction(), 1..=u32::MAX, outcome(), any::<u32>(), option::of(time())).prop_map(
+        |(order_id, step, direction, attempt, outcome, hops, may_run_until)| {
+            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until })
         },
     );
     let command = (order_id(), action, text(256), text(256), option::of(1..=u64::MAX), option::of(name())).prop_map(
@@ -97,22 +97,29 @@ fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let of = (order_id(), name(), direction(), 1..=u32::MAX);
+    let step = (order_id(), name(), direction(), 1..=u32::MAX);
     let priority = prop_oneof![Just(Priority::Normal), Just(Priority::High)];
-    let time = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
-    (of, time, priority, document(), btree_map(name(), value(), 0..3)).prop_map(
-        |((order_id, step, direction, attempt), (complete_by, budget_ms, hops), priority, order, outputs)| Request {
-            order_id,
-            idempotency_key: idempotency_key(order_id, &step, direction),
-            step,
-            direction,
-            attempt,
-            complete_by,
-            budget_ms,
-            hops,
-            priority,
-            order,
-            outputs,
+    let deadline = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
+    let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()));
+    (step, deadline, settles, priority, document(), btree_map(name(), value(), 0..3)).prop_map(
+        |(step, deadline, (settles_within_ms, may_run_until), priority, order, outputs)| {
+            let (order_id, step, direction, attempt) = step;
+            let (complete_by, budget_ms, hops) = deadline;
+            Request {
+                order_id,
+                idempotency_key: idempotency_key(order_id, &step, direction),
+                step,
+                direction,
+                attempt,
+                complete_by,
+                budget_ms,
+                settles_within_ms,
+                may_run_until,
+                hops,
+                priority,
+                order,
+                outputs,
+            }
         },
     )
 }

@@ -23,8 +23,8 @@
 //!   marked and called at once, the forward call could take effect after the undo, and would not be undone again. The
 //!   wait is short: no forward request is sent any more for a step that is being undone.
 //!
-//! One case remains: the agent gives up a forward call, and the service carries it out later still. It looks the same
-//! as a call that never happened. The scheduler's rule 9 makes it unlikely by waiting for `CompleteBy`.
+//! One case is not the memo's: the agent gives up a forward call, and the service carries it out later still. The undo
+//! waits for that (rule 16).
 //!
 //! If an undo finds no memo of the forward key, no call was ever made: it marks the key, and answers `Done` without a
 //! call (F44). If there is any trace, even of a refusal or an orphan, the service is called (F48). A repeat finds

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use domain::backoff::BackoffPolicy;
 use domain::id::OrderId;
 use domain::json::Json;
+use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::message::{Delivery, Outcome, Priority, Receipt, Reply, Request, idempotency_key};
 use domain::ports::{
     Breaker, Commit, Environment, Memo, MemoState, PortError, Record, RecordKind, Records, ServiceHealth,
@@ -289,6 +290,8 @@ pub(crate) fn request() -> Request {
         idempotency_key: idempotency_key(order_id, "charge-payment", Direction::Forward),
         complete_by: START.plus_ms(10_000),
         budget_ms: 10_000,
+        settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
+        may_run_until: None,
         hops: 1,
         priority: Priority::High,
         order: json("{\"Total\":1}"),

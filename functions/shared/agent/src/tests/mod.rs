@@ -6,3 +6,4 @@ mod parks;
 mod queued;
 mod release;
 mod requests;
+mod under_way;

@@ -3,6 +3,7 @@ use std::task::Poll;
 
 use domain::id::OrderId;
 use domain::json::Json;
+use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::message::{Wake, decode};
 use domain::ports::PortErrorKind;
 use domain::task::Direction;
@@ -37,6 +38,8 @@ fn request(document: &str, priority: Priority) -> Request {
         idempotency_key: "a/charge-payment".into(),
         complete_by: Timestamp::from_epoch_ms(0),
         budget_ms: 1,
+        settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
+        may_run_until: None,
         hops: 0,
         priority,
         order: Json::document(document.as_bytes()).unwrap(),

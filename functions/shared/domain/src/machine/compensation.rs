@@ -1,27 +1,26 @@
 //! The start of compensation (rule 9).
 
-use super::turn::Turn;
+use super::turn::{Turn, settled_at};
 use crate::task::{Direction, ProcessState, StepState, What, shortened};
 
 impl Turn<'_> {
-    /// Turns every claimed step to `Undo`, whether or not its effect is known to have happened. A step whose attempt
-    /// may still run waits for the `CompleteBy` of that attempt. Undos that were given up start afresh.
+    /// Turns every claimed step to `Undo`, whether or not its effect is known to have happened. A step with a call that
+    /// may still have its effect waits until that is over (rule 16). Undos that were given up start afresh.
     pub(super) fn compensate(&mut self, code: &str, message: &str, index: Option<usize>) {
         self.task.process_state = ProcessState::Compensating;
         self.set_reason(code, message, index);
         self.record(What::Entered { state: ProcessState::Compensating }, Some(shortened(message)));
-        for step in self.task.steps.iter_mut().filter(|step| step.was_claimed()) {
+        let now = self.moment.now;
+        for (step, rule) in self.task.steps.iter_mut().zip(&self.workflow.steps).filter(|(step, _)| step.was_claimed())
+        {
             let starts_afresh = match (step.direction, step.process_state) {
-                (Direction::Forward, StepState::Processing) => {
-                    step.not_before = step.complete_by;
+                // Only the attempt in flight has a `CompleteBy`.
+                (Direction::Forward, _) => {
+                    step.may_run_until = step.may_run_until.max(settled_at(step, rule));
+                    step.not_before = step.may_run_until.filter(|&at| now < at);
                     true
                 }
-                (Direction::Forward, StepState::Pending | StepState::Processed) => {
-                    step.not_before = None;
-                    true
-                }
-                // If a dead letter stopped the step, `not_before` is already the end of its attempt.
-                (Direction::Forward | Direction::Undo, StepState::Error) => true,
+                (Direction::Undo, StepState::Error) => true,
                 (Direction::Undo, StepState::Pending | StepState::Processing | StepState::Processed) => false,
             };
             if starts_afresh {

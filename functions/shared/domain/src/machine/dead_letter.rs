@@ -28,11 +28,10 @@ impl Turn<'_> {
                     return Verdict::Nothing;
                 }
                 let words = format!("{name}: the messages of attempt {attempt} could not be handled");
-                let may_run_until = step.complete_by;
+                // The agent may still be at work.
+                self.leave_unanswered(index);
                 self.count_failure(index, reason::DEAD_LETTER, &words);
                 self.give_up(index);
-                // The agent may still be at work. An undo has to wait for it.
-                self.task.steps[index].not_before = may_run_until;
                 self.hold(reason::DEAD_LETTER, &words, Some(index));
             }
         }

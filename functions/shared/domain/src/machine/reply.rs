@@ -1,6 +1,6 @@
 //! The effect of an agent's answer (rules 5 and 8).
 
-use super::turn::{Turn, release};
+use super::turn::{Turn, release, settled_at};
 use super::{Dropped, Verdict};
 use crate::limits::{DEFERRAL_MS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
 use crate::message::{Deferral, Failure, Outcome, Reply};
@@ -62,6 +62,7 @@ impl Turn<'_> {
         let failure = match &reply.outcome {
             Outcome::Done(output) => match self.too_large(index, output.text().len()) {
                 None => {
+                    self.keep_under_way(index, reply);
                     self.complete(index, output.clone());
                     return Verdict::Taken;
                 }
@@ -77,8 +78,18 @@ impl Turn<'_> {
         if !self.holds_claim(index, reply) {
             return Verdict::Dropped(Dropped::StaleFailure);
         }
+        self.keep_under_way(index, reply);
         self.reject(index, &failure);
         Verdict::Taken
+    }
+
+    /// Keeps the time until which a call of the step may still have its effect (rule 16). The agent knows it for the
+    /// attempt that it answers. Any other attempt in flight stays without an answer.
+    fn keep_under_way(&mut self, index: usize, reply: &Reply) {
+        let settled = settled_at(&self.task.steps[index], &self.workflow.steps[index]);
+        let until = if self.holds_claim(index, reply) { reply.may_run_until.min(settled) } else { settled };
+        let step = &mut self.task.steps[index];
+        step.may_run_until = step.may_run_until.max(until);
     }
 
     /// Whether the reply is from the attempt in flight. An attempt whose step is `Pending` again is already counted.
@@ -89,6 +100,8 @@ impl Turn<'_> {
 
     /// The service is known to fail: the attempt is given back, and no failure is counted.
     fn defer(&mut self, index: usize, deferral: Deferral) {
+        // A call before the deferral may have had no answer, and a duplicate of the request may be at work.
+        self.leave_unanswered(index);
         self.record_deferred(index);
         if self.is_past_horizon(index) && !self.task.process_state.is_settled() {
             release(&mut self.task.steps[index]);

@@ -39,6 +39,8 @@ pub fn request(
         idempotency_key: idempotency_key(task.order_id, &step.name, step.direction),
         complete_by,
         budget_ms: now.ms_until(complete_by),
+        settles_within_ms: workflow.steps.get(index)?.settles_within_ms,
+        may_run_until: step.may_run_until,
         hops,
         priority: task.priority,
         order: order.document.clone(),

@@ -57,6 +57,7 @@ impl Turn<'_> {
     fn expire(&mut self, index: usize) -> bool {
         let rule = &self.workflow.steps[index];
         let attempt = self.task.steps[index].attempt;
+        self.leave_unanswered(index);
         self.count_failure(index, StepError::EXPIRED, &format!("no answer within {} ms", rule.complete_within_ms));
         let failures = self.task.steps[index].failure_count;
         if failures >= rule.max_failures || self.is_past_horizon(index) {

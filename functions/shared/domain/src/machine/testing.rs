@@ -35,17 +35,7 @@ impl Case {
         let text = format!("name = \"w\"\nversion = 1\n{}", tables.collect::<String>());
         let workflow = Workflow::parse(&text, &AGENTS).unwrap();
         let now = Timestamp::from_epoch_ms(1_000_000_000_000);
-        let order = Order {
-            order_id: OrderId::from_idempotency_key("test", "case"),
-            document: Json::document(b"{\"Total\":1}").unwrap(),
-            fingerprint: "f".into(),
-            submitted_at: now,
-            submitter: "test".into(),
-            reply_channel: notify.then(|| "shop".into()),
-            correlation_id: None,
-            priority: None,
-        };
-        let task = Task::new(&order, &workflow, SHARDS, 1);
+        let task = Task::new(&order(now, notify), &workflow, SHARDS, 1);
         Self { workflow, task, now, effects: Vec::new(), happened: Vec::new(), draw: 0, instance: "scheduler-1".into() }
     }
 
@@ -57,6 +47,11 @@ impl Case {
     /// a, then b and c side by side, then d.
     pub(crate) fn diamond() -> Self {
         Self::new(&[("a", &[], ""), ("b", &["a"], ""), ("c", &["a"], ""), ("d", &["b", "c"], "")], false)
+    }
+
+    /// The order of the task.
+    pub(crate) fn order(&self) -> Order {
+        order(self.now, self.task.notify)
     }
 
     /// Applies an event like a handler that wins the write, and keeps the effects of this turn.
@@ -130,6 +125,7 @@ impl Case {
             attempt: step.attempt,
             outcome,
             hops: 0,
+            may_run_until: None,
         }
     }
 
@@ -223,6 +219,19 @@ impl Case {
         let ready = self.task.steps.iter().filter_map(|step| step.not_before).max().unwrap_or(self.now);
         self.now = self.now.max(ready);
         self.wake();
+    }
+}
+
+fn order(now: Timestamp, notify: bool) -> Order {
+    Order {
+        order_id: OrderId::from_idempotency_key("test", "case"),
+        document: Json::document(b"{\"Total\":1}").unwrap(),
+        fingerprint: "f".into(),
+        submitted_at: now,
+        submitter: "test".into(),
+        reply_channel: notify.then(|| "shop".into()),
+        correlation_id: None,
+        priority: None,
     }
 }
 

@@ -10,7 +10,8 @@ use crate::task::{
     Attempt, Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, What, cut,
     shortened,
 };
-use crate::workflow::Workflow;
+use crate::time::Timestamp;
+use crate::workflow::{StepRule, Workflow};
 
 /// A task while an event is applied to it.
 pub(super) struct Turn<'a> {
@@ -168,6 +169,12 @@ impl<'a> Turn<'a> {
         self.task.process_state = end;
         self.owe_status(notice);
         self.record(What::Entered { state: end }, None);
+    }
+
+    /// The attempt ended without an answer: a call of it may still have its effect (rule 16).
+    pub(super) fn leave_unanswered(&mut self, index: usize) {
+        let settled = settled_at(&self.task.steps[index], &self.workflow.steps[index]);
+        self.task.steps[index].may_run_until = self.task.steps[index].may_run_until.max(settled);
     }
 
     /// An attempt failed: it is counted, and the step is free again.
@@ -364,6 +371,11 @@ impl<'a> Turn<'a> {
         let Step { name, direction, attempt, .. } = &self.task.steps[index];
         Attempt { step: name.clone(), direction: *direction, number: *attempt }
     }
+}
+
+/// The time from which on no call of the present attempt has an effect any more. Each starts before `CompleteBy`.
+pub(super) fn settled_at(step: &Step, rule: &StepRule) -> Option<Timestamp> {
+    step.complete_by.map(|at| at.plus_ms(rule.settles_within_ms))
 }
 
 /// Releases the claim on the step.

@@ -64,7 +64,7 @@ fn an_order_that_is_undone_for_an_exhausted_step_is_exhausted_and_turned_once() 
     let turned = seen(&mut case, Case::expire_all);
     assert_eq!(turned, ["a expired #1", "a given up #1", "a exhausted #1", "Compensating"]);
     assert_eq!(reason_of_undo(&case.task), "exhausted");
-    assert_eq!(seen(&mut case, |case| _ = case.wake()), ["undo of a claimed #2"]);
+    assert_eq!(seen(&mut case, Case::retry_all), ["undo of a claimed #2"]);
     case.pass_ms(5);
     assert_eq!(seen(&mut case, |case| _ = case.done("a")), ["undo of a processed #2", "Compensated"]);
     assert_eq!((step_latency_ms(&case.task, "a"), reason_of_undo(&case.task)), (Some(5), "exhausted"));

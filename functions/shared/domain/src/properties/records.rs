@@ -35,9 +35,9 @@ fn json() -> impl Strategy<Value = Json> {
 
 fn message() -> impl Strategy<Value = SchedulerMessage> {
     let action = prop_oneof![Just(Action::Resubmit), Just(Action::Cancel), Just(Action::Pause), Just(Action::Resume)];
-    let reply = (order_id(), text(), direction(), any::<u32>(), outcome(), any::<u32>()).prop_map(
-        |(order_id, step, direction, attempt, outcome, hops)| {
-            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops })
+    let reply = (order_id(), text(), direction(), any::<u32>(), outcome(), any::<u32>(), option::of(time())).prop_map(
+        |(order_id, step, direction, attempt, outcome, hops, may_run_until)| {
+            SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until })
         },
     );
     let command = (order_id(), action, text(), text(), option::of(any::<u64>()), option::of(text())).prop_map(
@@ -51,11 +51,11 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
 
 fn request() -> impl Strategy<Value = Request> {
     let of = (order_id(), text(), direction(), any::<u32>(), text());
-    let time = (time(), any::<u64>(), any::<u32>());
+    let time = (time(), any::<u64>(), any::<u64>(), option::of(time()), any::<u32>());
     (of, time, priority(), super::json::object(), btree_map(text(), json(), 0..3)).prop_map(
         |(
             (order_id, step, direction, attempt, idempotency_key),
-            (complete_by, budget_ms, hops),
+            (complete_by, budget_ms, settles_within_ms, may_run_until, hops),
             priority,
             order,
             outputs,
@@ -69,6 +69,8 @@ fn request() -> impl Strategy<Value = Request> {
                 idempotency_key,
                 complete_by,
                 budget_ms,
+                settles_within_ms,
+                may_run_until,
                 hops,
                 priority,
                 order,

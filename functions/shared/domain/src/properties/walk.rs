@@ -110,7 +110,8 @@ impl Walker {
     fn reply(&self, place: usize, back: u32, outcome: Outcome, hops: u32) -> Option<Reply> {
         let attempt = self.task.steps[place].attempt.checked_sub(back)?;
         let direction = *self.claims.get(&(place, attempt))?;
-        Some(Reply { order_id: self.order.order_id, step: self.name(place), direction, attempt, outcome, hops })
+        let (order_id, step) = (self.order.order_id, self.name(place));
+        Some(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until: None })
     }
 
     fn command(&self, action: Action, version: Option<u64>) -> Command {
@@ -138,7 +139,8 @@ impl Walker {
             Happening::Forged { step, attempt, undo, outcome } => {
                 let direction = if *undo { Direction::Undo } else { Direction::Forward };
                 let (order_id, step) = (self.order.order_id, self.name(step.index(steps)));
-                let reply = Reply { order_id, step, direction, attempt: *attempt, outcome: outcome.clone(), hops: 0 };
+                let (attempt, outcome) = (*attempt, outcome.clone());
+                let reply = Reply { order_id, step, direction, attempt, outcome, hops: 0, may_run_until: None };
                 self.answer(&reply, false);
                 let unknown = Reply { step: "nobody".into(), ..reply };
                 let verdict = self.apply(Event::Reply { reply: &unknown, redelivered: false });

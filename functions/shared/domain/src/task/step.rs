@@ -80,6 +80,9 @@ pub struct Step {
     /// No claim before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// The latest time at which a call of this step that had no answer may still have its effect (rule 16).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_run_until: Option<Timestamp>,
     /// The agent's answer, kept for the steps after it and for its undo. `null` is an answer too.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "answered")]
     pub output: Option<Json>,
@@ -126,6 +129,7 @@ impl Step {
             direction: Direction::Forward,
             doubted_at: None,
             not_before: None,
+            may_run_until: None,
             output: None,
             last_error: None,
             started_at: None,

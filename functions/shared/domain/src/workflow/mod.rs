@@ -55,6 +55,9 @@ pub struct StepRule {
     /// The longest time for which the step is tried in one direction, from its first claim. It is shorter than the
     /// time for which its service keeps idempotency keys, since a later repeat may have a second effect (F34).
     pub horizon_ms: u64,
+    /// The time for which a call without an answer may still have its effect, from its start (rule 16). A setting of
+    /// the agent, not of the workflow: see [`Workflows::settling_within`].
+    pub settles_within_ms: u64,
     /// Failures at which the step is given up.
     pub max_failures: u32,
     /// The reaction to a rejection by the agent.
@@ -123,7 +126,9 @@ impl Workflow {
         const HOPS_PER_STEP: u64 = 4;
         /// The first wake, and wakes that a lost race adds.
         const SLACK: u64 = 16;
-        let longest_wait_ms = |rule: &StepRule| rule.complete_within_ms.max(self.supervision.backoff.wait_ms_max());
+        let longest_wait_ms = |rule: &StepRule| {
+            (rule.complete_within_ms + rule.settles_within_ms).max(self.supervision.backoff.wait_ms_max())
+        };
         let hops =
             self.steps.iter().map(|rule| HOPS_PER_STEP + 2 * (longest_wait_ms(rule) / DELAY_MS_MAX + 1)).sum::<u64>();
         u32::try_from(hops + SLACK).unwrap_or(u32::MAX)

@@ -8,7 +8,7 @@ use super::{Remedy, StepFault, StepRule, Supervision, Workflow, WorkflowError};
 use crate::backoff::BackoffPolicy;
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HORIZON_MS_DEFAULT, HORIZON_MS_MAX, NAME_CHARS_MAX,
-    STEPS_MAX,
+    SETTLES_WITHIN_MS_DEFAULT, STEPS_MAX,
 };
 use crate::priority::Priority;
 
@@ -159,6 +159,7 @@ fn rule(table: &StepTable, earlier: &[StepTable], all: &[StepTable], agents: &[&
         ancestors: Vec::new(),
         complete_within_ms,
         horizon_ms,
+        settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         max_failures: max_failures.ok_or(StepFault::MaxFailures(table.max_failures))?,
         on_rejected: table.on_rejected,
         on_exhausted: table.on_exhausted,

@@ -54,16 +54,33 @@ impl Workflows {
     /// whose clocks may differ.
     #[must_use]
     pub fn doubting_after(&self, ms: u64) -> Self {
-        let doubting = |workflow: &Arc<Workflow>| {
-            let mut workflow = Workflow::clone(workflow);
+        self.each(|workflow| {
             workflow.supervision.doubt_after_ms.get_or_insert(ms);
+        })
+    }
+
+    /// The same workflows, with each agent's own time for which its calls may still have their effect, in milliseconds.
+    /// `None`: the default.
+    #[must_use]
+    pub fn settling_within(&self, of_agent: impl Fn(&str) -> Option<u64>) -> Self {
+        self.each(|workflow| {
+            for rule in &mut workflow.steps {
+                rule.settles_within_ms = of_agent(&rule.agent).unwrap_or(rule.settles_within_ms);
+            }
+        })
+    }
+
+    fn each(&self, change: impl Fn(&mut Workflow)) -> Self {
+        let changed = |workflow: &Arc<Workflow>| {
+            let mut workflow = Workflow::clone(workflow);
+            change(&mut workflow);
             Arc::new(workflow)
         };
         let versions = |of_name: &BTreeMap<u32, Arc<Workflow>>| {
-            of_name.iter().map(|(version, workflow)| (*version, doubting(workflow))).collect()
+            of_name.iter().map(|(version, workflow)| (*version, changed(workflow))).collect()
         };
         let by_name = self.0.by_name.iter().map(|(name, of_name)| (name.clone(), versions(of_name))).collect();
-        Self(Arc::new(Registry { by_name, current: doubting(&self.0.current) }))
+        Self(Arc::new(Registry { by_name, current: changed(&self.0.current) }))
     }
 
     /// The workflow that new orders are pinned to.
@@ -97,6 +114,7 @@ impl Workflows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
 
     const V1: &str = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\n";
     const V2: &str = "name = \"w\"\nversion = 2\n[[step]]\nname = \"b\"\nagent = \"x\"\n";
@@ -127,6 +145,15 @@ mod tests {
         assert_eq!((doubts(&workflows, 1), doubts(&workflows, 3)), (None, Some(300_000)));
         assert_eq!((doubts(&deployed, 1), doubts(&deployed, 3)), (Some(90_000), Some(300_000)));
         assert_eq!(deployed.current(), deployed.get("w", 3).unwrap());
+    }
+
+    #[test]
+    fn an_agent_has_its_own_time_for_calls_under_way_and_else_the_default() {
+        let workflows = Workflows::parse(&[V1], "w", &["x"]).unwrap();
+        let settling = |of: &Workflows| of.current().steps[0].settles_within_ms;
+        assert_eq!(settling(&workflows), SETTLES_WITHIN_MS_DEFAULT);
+        assert_eq!(settling(&workflows.settling_within(|agent| (agent == "x").then_some(90_000))), 90_000);
+        assert_eq!(settling(&workflows.settling_within(|_| None)), SETTLES_WITHIN_MS_DEFAULT);
     }
 
     #[test]

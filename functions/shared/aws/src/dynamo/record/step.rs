@@ -21,6 +21,7 @@ pub(super) fn step_value(step: &Step) -> AttributeValue {
     put_if(&mut item, "Direction", direction);
     put_if(&mut item, "DoubtedAt", step.doubted_at.map(time));
     put_if(&mut item, "NotBefore", step.not_before.map(time));
+    put_if(&mut item, "MayRunUntil", step.may_run_until.map(time));
     // The output is stored as text, so that numbers keep their digits.
     put_if(&mut item, "Output", step.output.as_ref().map(|output| text(output.text())));
     put_if(&mut item, "LastError", step.last_error.as_ref().map(error_value));
@@ -42,6 +43,7 @@ pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
         direction: reader.word_if("Direction", direction)?.unwrap_or(Direction::Forward),
         doubted_at: reader.time_if("DoubtedAt")?,
         not_before: reader.time_if("NotBefore")?,
+        may_run_until: reader.time_if("MayRunUntil")?,
         output: output.map_err(|error| reader.wrong("Output", error.to_string()))?,
         last_error: reader.map_if("LastError")?.map(error).transpose()?,
         started_at: reader.time_if("StartedAt")?,

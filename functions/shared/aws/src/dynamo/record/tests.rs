@@ -66,6 +66,7 @@ fn healthy_way(submitter: &str) -> Vec<Task> {
         attempt: 1,
         outcome: Outcome::Done(Json::parse(output.as_bytes(), 100).unwrap()),
         hops: 2,
+        may_run_until: None,
     });
     let replies: Vec<_> = replies.collect();
     let mut events = vec![Event::Wake { hops: 0, redelivered: false }];
@@ -190,6 +191,7 @@ fn crowded() -> Task {
             direction: directions[n % 2],
             doubted_at: odd.then_some(at),
             not_before: odd.then_some(at),
+            may_run_until: odd.then_some(at),
             output: odd.then(|| Json::parse(b"null", 4).unwrap()),
             last_error: odd.then(|| StepError {
                 code: "".into(),

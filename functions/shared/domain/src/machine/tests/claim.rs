@@ -121,8 +121,7 @@ fn every_attempt_of_a_direction_has_the_same_key_and_the_same_outputs() {
     assert_eq!((&first.idempotency_key, &first.outputs), (&second.idempotency_key, &second.outputs));
     assert_eq!(first.outputs.keys().map(|name| &**name).collect::<Vec<_>>(), ["a"]);
     case.cancel();
-    case.pass_ms(20_000);
-    case.wake();
+    case.retry_all();
     let undo = message(&case.task, &case.workflow, "c");
     assert_eq!(*undo.idempotency_key, format!("{}/c/undo", case.task.order_id));
     assert_eq!(undo.outputs.keys().map(|name| &**name).collect::<Vec<_>>(), ["a", "c"]);

@@ -1,8 +1,9 @@
 //! Rule 9: compensation.
 
-use crate::machine::testing::{Case, done};
-use crate::machine::{Dropped, Verdict};
-use crate::task::{Direction, ProcessState, reason};
+use crate::machine::testing::{Case, done, failed};
+use crate::machine::{DeadLetterSubject, Dropped, Event, Verdict, request};
+use crate::message::{Deferral, Outcome, Reply};
+use crate::task::{Direction, ProcessState, StepState, reason};
 
 // ---- rule 9: compensation
 
@@ -37,16 +38,17 @@ fn a_step_that_was_never_claimed_is_not_undone() {
 }
 
 #[test]
-fn the_undo_of_an_attempt_that_may_still_run_waits_for_its_complete_by() {
+fn the_undo_of_an_attempt_that_may_still_run_waits_until_its_last_call_has_settled() {
     let mut case = Case::diamond();
     case.wake();
     case.done("a");
     case.pass_ms(4_000);
     case.rejected("c");
-    assert_eq!((case.requested(), case.wakes()), (vec!["c"], vec![6_000]));
+    // Ten seconds for the attempt, and thirty for a call at its end.
+    assert_eq!((case.requested(), case.wakes()), (vec!["c"], vec![36_000]));
     case.done("c");
     assert!(case.wakes().is_empty(), "the wake for b is under way");
-    case.pass_ms(5_999);
+    case.pass_ms(35_999);
     case.wake();
     assert!(case.requested().is_empty());
     case.pass_ms(1);
@@ -61,6 +63,80 @@ fn the_undo_of_an_attempt_that_may_still_run_waits_for_its_complete_by() {
     assert_eq!(case.take(&late_success), Verdict::Dropped(Dropped::OtherDirection));
 }
 
+/// When the undo of step a is claimed, after its first attempt ended in this way and the order is cancelled at once.
+fn undo_after_ms(end: impl FnOnce(&mut Case)) -> u64 {
+    let mut case = Case::chain();
+    case.wake();
+    let claimed_at = case.now;
+    end(&mut case);
+    if case.state() != ProcessState::Compensating {
+        case.cancel();
+    }
+    for wait_ms in case.wakes() {
+        case.pass_ms(wait_ms);
+        case.wake();
+    }
+    let undo = case.step("a");
+    assert_eq!((undo.direction, undo.process_state), (Direction::Undo, StepState::Processing), "claimed");
+    claimed_at.ms_until(case.now)
+}
+
+#[test]
+fn f61_no_undo_is_sent_before_the_calls_of_its_step_have_settled() {
+    let after = |outcome: Outcome, may_run_ms: Option<u64>| {
+        undo_after_ms(|case| {
+            case.pass_ms(1_000);
+            let may_run_until = may_run_ms.map(|ms| case.now.plus_ms(ms));
+            let reply = Reply { may_run_until, ..case.reply_of("a", outcome) };
+            case.take(&reply);
+        })
+    };
+    assert_eq!(after(failed(), None), 1_000, "every call was answered");
+    assert_eq!(after(failed(), Some(25_000)), 26_000, "the agent says when its last call has settled");
+    assert_eq!(after(failed(), Some(500_000)), 40_000, "but no later than for an attempt without an answer");
+    let deferred = Outcome::Deferred(Deferral { wait_ms: 1 });
+    assert_eq!(after(deferred, None), 40_000, "a duplicate of the request may be at work");
+    assert_eq!(undo_after_ms(|case| case.pass_ms(9_000)), 40_000, "an attempt in flight");
+    assert_eq!(undo_after_ms(Case::expire_all), 40_000, "an attempt that expired");
+    assert_eq!(
+        undo_after_ms(|case| {
+            let (step, direction) = ("a".into(), Direction::Forward);
+            let dead_letter = DeadLetterSubject::Attempt { step, direction, attempt: 1 };
+            case.apply(Event::DeadLetter { dead_letter: &dead_letter });
+        }),
+        40_000,
+        "an attempt whose messages could not be handled"
+    );
+}
+
+#[test]
+fn a_success_of_an_earlier_attempt_leaves_the_present_one_unanswered() {
+    let undone_after_ms = undo_after_ms(|case| {
+        let first = case.reply_of("a", done());
+        case.expire_all();
+        case.retry_all();
+        case.take(&first);
+        assert_eq!(case.states(), "+>.");
+        // Step b is undone first, at the same time.
+        let b = case.reply_of("b", failed());
+        case.take(&b);
+        case.done("b");
+    });
+    assert!(undone_after_ms >= 50_000, "the second attempt settles 40 s after its claim: {undone_after_ms}");
+}
+
+#[test]
+fn an_agents_own_time_to_settle_counts_and_its_request_says_so() {
+    let mut case = Case::chain();
+    case.workflow.steps[0].settles_within_ms = 90_000;
+    case.wake();
+    let settled_at = case.now.plus_ms(100_000);
+    case.expire_all();
+    case.retry_all();
+    let (_, request) = request(&case.task, &case.workflow, 0, &case.order(), case.now, 0).unwrap();
+    assert_eq!((request.settles_within_ms, request.may_run_until), (90_000, Some(settled_at)));
+}
+
 #[test]
 fn an_undo_counts_its_own_failures() {
     let mut case = Case::chain();
@@ -68,6 +144,7 @@ fn an_undo_counts_its_own_failures() {
     case.expire_all();
     case.retry_all();
     case.rejected("a");
+    case.retry_all();
     let step = case.step("a");
     assert_eq!((step.direction, step.failure_count, step.attempt), (Direction::Undo, 0, 3));
 }

@@ -1,0 +1,110 @@
+//! Calls that are under way when their caller has no answer (rule 16).
+
+use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
+use domain::message::{Deferral, Delivery, Failure, Outcome, Request};
+use domain::time::Timestamp;
+
+use crate::testing::{Act, START, World, delivery, done, request, retry};
+use crate::{Answer, HealthPolicy};
+
+/// What HTTP's 409 means: at work on an earlier call, or no.
+fn conflict() -> Act {
+    Act::Answer(Answer::UnderWay { after_ms: None, unless_alone: Some(no()) })
+}
+
+fn taken_on(after_ms: u64) -> Act {
+    Act::Answer(Answer::UnderWay { after_ms: Some(after_ms), unless_alone: None })
+}
+
+fn no() -> Failure {
+    Failure { code: "in-use".into(), message: "no".into() }
+}
+
+fn declined() -> Act {
+    Act::Answer(Answer::Fail(no()))
+}
+
+/// The outcome of a delivery, and the time until which a call may have its effect.
+fn of_delivery(acts: impl IntoIterator<Item = Act>, delivery: Delivery<Request>) -> (Outcome, Option<Timestamp>) {
+    let acts: Vec<Act> = acts.into_iter().collect();
+    let calls = acts.len();
+    let world = World::new(acts);
+    assert!(world.handle(vec![delivery]).is_empty(), "let go");
+    assert_eq!(world.seen().len(), calls, "the whole script was played");
+    let [reply] = world.replies().try_into().unwrap();
+    (reply.outcome, reply.may_run_until)
+}
+
+fn of(acts: impl IntoIterator<Item = Act>) -> (Outcome, Option<Timestamp>) {
+    of_delivery(acts, delivery("m", request()))
+}
+
+fn settled(started_after_ms: u64) -> Option<Timestamp> {
+    Some(START.plus_ms(started_after_ms + SETTLES_WITHIN_MS_DEFAULT))
+}
+
+#[test]
+fn f62_a_conflict_while_an_earlier_call_may_be_at_work_is_no_rejection() {
+    let (outcome, may_run_until) = of([Act::Hang, conflict(), conflict(), Act::Answer(done())]);
+    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    assert_eq!(may_run_until, settled(0), "a conflict does not extend it");
+}
+
+#[test]
+fn a_conflict_without_an_earlier_call_is_a_rejection_and_a_duplicate_may_be_at_work() {
+    let of_a_duplicate = Some(request().complete_by.plus_ms(SETTLES_WITHIN_MS_DEFAULT));
+    assert_eq!(of([conflict()]), (Outcome::Failed(no()), of_a_duplicate));
+    assert_eq!(of([Act::Answer(retry()), conflict()]), (Outcome::Failed(no()), of_a_duplicate), "503 is an answer");
+}
+
+#[test]
+fn a_conflict_after_the_last_call_has_settled_is_a_rejection() {
+    let settled_at = |at| delivery("m", Request { may_run_until: Some(at), ..request() });
+    let (outcome, _) = of_delivery([conflict(), Act::Answer(done())], settled_at(START.plus_ms(1)));
+    assert!(matches!(outcome, Outcome::Done(_)), "an attempt before this one may have called");
+    let (outcome, _) = of_delivery([conflict()], settled_at(START));
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+}
+
+#[test]
+fn an_earlier_delivery_may_have_called() {
+    let second = Delivery { receive_count: 2, ..delivery("m", request()) };
+    let (outcome, may_run_until) = of_delivery([conflict(), Act::Answer(done())], second);
+    assert!(matches!(outcome, Outcome::Done(_)), "{outcome:?}");
+    assert_eq!(may_run_until, settled(0));
+}
+
+#[test]
+fn f61_a_rejection_says_until_when_a_call_before_it_may_have_its_effect() {
+    assert_eq!(of([declined()]), (Outcome::Failed(no()), None));
+    assert_eq!(of([Act::Answer(retry()), declined()]), (Outcome::Failed(no()), None), "503 is an answer");
+    assert_eq!(of([Act::Hang, declined()]), (Outcome::Failed(no()), settled(0)));
+    let unknown = Act::Answer(Answer::unknown("connection reset"));
+    assert_eq!(of([unknown, declined()]), (Outcome::Failed(no()), settled(0)));
+    assert_eq!(of([taken_on(0), declined()]), (Outcome::Failed(no()), settled(0)));
+    let slow = Request { settles_within_ms: 3_600_000, ..request() };
+    let (_, may_run_until) = of_delivery([Act::Hang, declined()], delivery("m", slow));
+    assert_eq!(may_run_until, Some(START.plus_ms(3_600_000)));
+}
+
+#[test]
+fn f63_a_call_that_was_taken_on_is_asked_for_again_not_before_the_service_says_and_costs_no_failure() {
+    let world = World::new([taken_on(700), taken_on(700), Act::Answer(done())]);
+    assert!(world.handle(vec![delivery("m", request())]).is_empty());
+    assert_eq!(world.call_times_ms(), [0, 700, 1_400]);
+    assert!(matches!(world.outcomes().as_slice(), [Outcome::Done(_)]));
+
+    // It would be asked for again after the deadline: the attempt is given back.
+    let (outcome, _) = of([taken_on(60_000)]);
+    assert_eq!(outcome, Outcome::Deferred(Deferral { wait_ms: 60_000 }));
+}
+
+#[test]
+fn f64_a_fault_of_the_configuration_counts_as_a_failure_of_the_service_and_never_as_a_rejection() {
+    let refused = || Act::Answer(Answer::misconfigured("HTTP 401"));
+    let world = World::new([refused(), refused()]).with_policy(|policy| {
+        policy.health = HealthPolicy { failures_to_open: 2, ..HealthPolicy::default() };
+    });
+    let left = world.handle(vec![delivery("m", request())]);
+    assert_eq!((left.len(), world.outcomes().len(), world.seen().len()), (1, 0, 2), "parked by the open breaker");
+}
