@@ -41,7 +41,7 @@ class Inventory:
                 if tag in inventory.holding:
                     until(f"{tag} is let go", lambda: tag not in inventory.holding, pause_s=0.05)
                 if self.path.endswith("/release") and tag in inventory.refusing:
-                    self._answer(409, {"code": "stock-is-counted", "message": "no releases during stock-taking"})
+                    self._answer(422, {"code": "stock-is-counted", "message": "no releases during stock-taking"})
                 else:
                     self._answer(200, {"Reservation": f"R-{call['OrderID'][:8]}", "Shelf": "B7", "Price": 1})
 

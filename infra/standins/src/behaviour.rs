@@ -18,7 +18,7 @@ pub const HELP: &str = r#"Stand-ins:
       "LoseAnswers": N   carries out the first N calls with a key, and hangs up without an answer
       "Down": true       answers 503 to every call
       "DownMs": N        answers 503 to calls with a key until N ms after the first one
-      "Decline": "CODE"  rejects the call: 402 at payment, 409 elsewhere, with the problem code CODE
+      "Decline": "CODE"  rejects the call: 402 at payment, 422 elsewhere, with the problem code CODE
       "ForgetKeys": true ignores Idempotency-Key: every call is carried out again
       "Undo": {...}      the same members for release, refund and cancel; without it these succeed
   To switch a whole service, whatever the orders say:

@@ -78,7 +78,9 @@ impl<'a> Call<'a> {
             Verdict::Lost => return None,
             Verdict::Unavailable => problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "told to be unavailable"),
             Verdict::Declined(code) => problem(declined(service), &code, &format!("{service} was told to decline")),
-            Verdict::AlreadyUndone => problem(StatusCode::CONFLICT, "already-undone", "this was undone before"),
+            Verdict::AlreadyUndone => {
+                problem(StatusCode::UNPROCESSABLE_ENTITY, "already-undone", "this was undone before")
+            }
         })
     }
 }
@@ -92,7 +94,7 @@ impl From<Response<Bytes>> for Answer {
 const fn declined(service: Service) -> StatusCode {
     match service {
         Service::Payment => StatusCode::PAYMENT_REQUIRED,
-        Service::Inventory | Service::Shipping => StatusCode::CONFLICT,
+        Service::Inventory | Service::Shipping => StatusCode::UNPROCESSABLE_ENTITY,
     }
 }
 

@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(call(&services, "/payment/charge", "o/p", "{}").unwrap(), first);
         assert_eq!(call(&services, "/payment/refund", "o/p/undo", "{}").unwrap().1["Refunded"], true);
         let (status, problem) = call(&services, "/payment/charge", "o/p", "{}").unwrap();
-        assert_eq!((status, problem["code"].as_str()), (409, Some("already-undone")));
+        assert_eq!((status, problem["code"].as_str()), (422, Some("already-undone")));
 
         let effects = services.effects();
         assert_eq!((effects[&Service::Payment].of("o/p").effects, effects[&Service::Payment].of("o/p").calls), (1, 3));
