@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent::{Answer, Call, Service};
 use domain::id::OrderId;
 use domain::json::Json;
+use domain::message::{Failure, idempotency_key};
 use domain::ports::Environment;
 use domain::task::Direction;
 use domain::time::Timestamp;
@@ -45,6 +46,9 @@ pub enum Act {
     Hangs,
     /// Panics in the agent.
     Panics,
+    /// Begins the work, which takes this many milliseconds, and has its effect at the end, even if its caller is gone or
+    /// the step was undone meanwhile. A repeat meanwhile is told that the service is at work.
+    Works(u64),
 }
 
 /// All services in one. Cloning copies a pointer.
@@ -64,6 +68,8 @@ struct State {
     /// When each key was seen first.
     keys: BTreeMap<String, Timestamp>,
     undone: BTreeSet<(OrderId, String)>,
+    /// When the work for a key ends.
+    works: BTreeMap<String, Timestamp>,
     /// By key and attempt: a repeat is answered the same, and who asks anew is heard anew.
     refusals: BTreeMap<(String, u32), Answer>,
     called: Vec<Called>,
@@ -139,7 +145,9 @@ impl Remote {
     /// The idempotency key of each effect, in their order.
     #[must_use]
     pub fn effects_in_order(&self) -> Vec<String> {
-        self.state().effects.clone()
+        let state = &mut *self.state();
+        state.end_works(self.memory.now());
+        state.effects.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -187,11 +195,60 @@ impl Remote {
                 pending().await
             }
             Some(Act::Panics) => panic!("as the test says"),
+            Some(Act::Works(ms)) => {
+                let answer = self.state().work(direction, call, ms, self.memory.now());
+                match answer {
+                    Some(answer) => answer,
+                    None if ms < call.timeout_ms => {
+                        self.memory.advance(ms);
+                        self.state().end_works(self.memory.now());
+                        Answer::Done(Json::of(&call.idempotency_key))
+                    }
+                    None => pending().await,
+                }
+            }
         }
     }
 }
 
 impl State {
+    /// Has the effects of the works that are over.
+    fn end_works(&mut self, now: Timestamp) {
+        let over: Vec<String> = self.works.extract_if(.., |_, end| *end <= now).map(|(key, _)| key).collect();
+        for key in over {
+            self.keys.insert(key.clone(), now);
+            self.effects.push(key);
+        }
+    }
+
+    /// The answer of a service that takes its time; `None` if it has just begun.
+    fn work(&mut self, direction: Direction, call: &Call<'_>, ms: u64, now: Timestamp) -> Option<Answer> {
+        self.end_works(now);
+        let key = call.idempotency_key.to_owned();
+        let done = Answer::Done(Json::of(&key));
+        if self.keys.contains_key(&key) {
+            return Some(done);
+        }
+        let forward = idempotency_key(call.order_id, call.step, Direction::Forward);
+        match direction {
+            Direction::Forward if self.works.contains_key(&key) => {
+                let in_use = Failure { code: "in-use".into(), message: "an earlier call is at work".into() };
+                Some(Answer::UnderWay { after_ms: None, unless_alone: Some(in_use) })
+            }
+            Direction::Forward => {
+                self.works.insert(key, now.plus_ms(ms));
+                None
+            }
+            // There is something to take back only if the effect is there already.
+            Direction::Undo if self.keys.contains_key(&*forward) => {
+                self.keys.insert(key.clone(), now);
+                self.effects.push(key);
+                Some(done)
+            }
+            Direction::Undo => Some(done),
+        }
+    }
+
     fn carry_out(&mut self, direction: Direction, call: &Call<'_>, now: Timestamp) -> Answer {
         let (key, step) = (call.idempotency_key.to_owned(), (call.order_id, call.step.to_owned()));
         match direction {

@@ -9,3 +9,4 @@ mod fuzzing;
 mod model;
 mod protocol;
 mod simulation;
+mod under_way;

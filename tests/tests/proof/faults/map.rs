@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use tests::documents::{Kind, defined, text_of};
 
 /// Folders or files, from the root of the repository, and the faults with a test in them.
-const PROMISED: [(&str, &[RangeInclusive<u32>]); 13] = [
+const PROMISED: [(&str, &[RangeInclusive<u32>]); 14] = [
     ("tests/tests/proof/faults/submission.rs", &[1..=8]),
     ("tests/tests/proof/faults/scheduler.rs", &[9..=23]),
     ("tests/tests/proof/faults/agent.rs", &[24..=34]),
     ("tests/tests/proof/faults/supervisor.rs", &[35..=43]),
     ("tests/tests/proof/faults/compensation.rs", &[44..=48]),
     ("tests/tests/proof/faults/infrastructure.rs", &[49..=57, 59..=60]),
+    ("tests/tests/proof/under_way.rs", &[61..=61]),
     ("tests/tests/proof/faults/durable.rs", &[3..=3, 9..=9, 20..=20, 24..=24]),
     ("tests/tests/adapters/telemetry.rs", &[58..=58]),
     ("functions/api", &[1..=1, 6..=6]),
