@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::uri::Scheme;
 use http::{Request, Response};
 use http_body_util::Full;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -61,7 +60,7 @@ impl HttpClients {
     /// # Errors
     /// [`TlsError`] if the service uses HTTPS and the machine has no root certificates.
     pub(crate) fn reaching(&mut self, remote: &Remote) -> Result<HttpClient, TlsError> {
-        if *remote.scheme() != Scheme::HTTPS {
+        if !remote.is_encrypted() {
             return Ok(HttpClient::Plain(self.plain.clone()));
         }
         let tls = match &self.tls {

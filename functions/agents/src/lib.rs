@@ -11,6 +11,7 @@ mod client;
 mod remote;
 mod retry_after;
 mod service;
+mod settings;
 mod shipped;
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use answer::{Meaning, StatusTable, answer_to};
 pub use client::{HttpClients, TlsError};
 pub use remote::{BadUrl, Operations, Remote};
 pub use service::HttpService;
+pub use settings::{AgentSettings, BadSettings, Settings, SettingsFault};
 pub use shipped::{BadConfig, BadVariable, Fault, Shipped, ShippedAgents, Urls};
 
 /// An agent whose service uses HTTP.

@@ -5,11 +5,11 @@ use http::uri::{Authority, InvalidUri, Scheme};
 
 /// The operations of a service: the last segment of the path of a POST.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Operations {
+pub struct Operations<'a> {
     /// Carries a step out.
-    pub forward: &'static str,
+    pub forward: &'a str,
     /// Undoes it.
-    pub undo: &'static str,
+    pub undo: &'a str,
 }
 
 /// A remote service: a base URL and two operations under it.
@@ -51,7 +51,7 @@ impl Remote {
     ///
     /// # Errors
     /// [`BadUrl`], which names the fault and does not repeat the URL, since the URL may contain a password.
-    pub fn new(base: &str, operations: Operations) -> Result<Self, BadUrl> {
+    pub fn new(base: &str, operations: Operations<'_>) -> Result<Self, BadUrl> {
         let base = base.trim();
         if base.is_empty() {
             return Err(BadUrl::Empty);
@@ -70,8 +70,12 @@ impl Remote {
         Ok(Self { forward: operation(operations.forward)?, undo: operation(operations.undo)?, scheme })
     }
 
-    pub(crate) const fn scheme(&self) -> &Scheme {
-        &self.scheme
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.scheme == Scheme::HTTPS
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        self.forward.host().unwrap_or_default()
     }
 }
 
@@ -94,7 +98,7 @@ fn check(authority: &Authority) -> Result<(), BadUrl> {
 mod tests {
     use super::*;
 
-    const OPERATIONS: Operations = Operations { forward: "charge", undo: "refund" };
+    const OPERATIONS: Operations<'_> = Operations { forward: "charge", undo: "refund" };
 
     #[test]
     fn operations_are_added_to_the_base() {

@@ -9,16 +9,17 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::trace::{self, TRACEPARENT};
 use http::header::CONTENT_TYPE;
-use http::{HeaderName, HeaderValue, Request, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use http_body_util::Full;
 use serde::Serialize;
 
 use crate::answer::{StatusTable, answer_to};
 use crate::client::{HttpClient, chain};
 use crate::remote::Remote;
+use crate::settings::AgentSettings;
 
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
+pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A remote service with the HTTP contract of the shipped agents. Cheap to make: all objects share one pool of
@@ -27,21 +28,39 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub struct HttpService {
     client: HttpClient,
     remote: Arc<Remote>,
+    settings: Arc<AgentSettings>,
 }
 
 impl HttpService {
-    pub(crate) const fn new(client: HttpClient, remote: Arc<Remote>) -> Self {
-        Self { client, remote }
+    pub(crate) const fn new(client: HttpClient, remote: Arc<Remote>, settings: Arc<AgentSettings>) -> Self {
+        Self { client, remote, settings }
+    }
+
+    async fn post(&self, uri: &Uri, statuses: &StatusTable, call: &Call<'_>) -> Answer {
+        let request = match request(uri, &self.settings.headers, call) {
+            Ok(request) => request,
+            Err(error) => return Answer::fail("unsendable", format!("the call cannot be put into HTTP: {error}")),
+        };
+        trace::posts(uri.path().rsplit('/').next().unwrap_or_default(), uri.host(), uri.port_u16());
+        match self.client.request(request).await {
+            Ok(response) => {
+                trace::answered(response.status().as_u16());
+                answer_to(response, statuses, call.started_at).await
+            }
+            // Nothing was sent without a connection.
+            Err(error) if error.is_connect() => Answer::retry(chain(&error)),
+            Err(error) => Answer::unknown(chain(&error)),
+        }
     }
 }
 
 impl Service for HttpService {
     async fn forward(&mut self, call: &Call<'_>) -> Answer {
-        post(&self.client, &self.remote.forward, call).await
+        self.post(&self.remote.forward, self.settings.forward_statuses(), call).await
     }
 
     async fn undo(&mut self, call: &Call<'_>) -> Answer {
-        post(&self.client, &self.remote.undo, call).await
+        self.post(&self.remote.undo, self.settings.undo_statuses(), call).await
     }
 }
 
@@ -55,29 +74,13 @@ struct Body<'a> {
     outputs: &'a BTreeMap<Arc<str>, Json>,
 }
 
-async fn post(client: &HttpClient, uri: &Uri, call: &Call<'_>) -> Answer {
-    let request = match request(uri, call) {
-        Ok(request) => request,
-        Err(error) => return Answer::fail("unsendable", format!("the call cannot be put into HTTP: {error}")),
-    };
-    trace::posts(uri.path().rsplit('/').next().unwrap_or_default(), uri.host(), uri.port_u16());
-    match client.request(request).await {
-        Ok(response) => {
-            trace::answered(response.status().as_u16());
-            answer_to(response, &StatusTable::default(), call.started_at).await
-        }
-        // Nothing was sent without a connection.
-        Err(error) if error.is_connect() => Answer::retry(chain(&error)),
-        Err(error) => Answer::unknown(chain(&error)),
-    }
-}
-
-fn request(uri: &Uri, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Unsendable> {
+fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Unsendable> {
     let body = serde_json::to_vec(&Body { order_id: call.order_id, order: call.order, outputs: call.outputs })?;
     let mut request = Request::post(uri.clone())
         .header(IDEMPOTENCY_KEY, call.idempotency_key)
         .header(CONTENT_TYPE, JSON)
         .body(Full::new(body.into()))?;
+    request.headers_mut().extend(headers.clone());
     if let Some(span) = trace::current()
         && let Ok(span) = HeaderValue::try_from(span.to_string())
     {

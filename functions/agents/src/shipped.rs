@@ -9,6 +9,7 @@ use crate::HttpAgent;
 use crate::client::{HttpClients, TlsError};
 use crate::remote::{BadUrl, Operations, Remote};
 use crate::service::HttpService;
+use crate::settings::AgentSettings;
 
 /// One of the shipped agents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,9 +46,18 @@ impl Shipped {
         }
     }
 
+    /// The setting that holds the base URL of its service.
+    const fn url_setting(self) -> &'static str {
+        match self {
+            Self::Inventory => "agents.inventory.url",
+            Self::Payment => "agents.payment.url",
+            Self::Shipping => "agents.shipping.url",
+        }
+    }
+
     /// The operations of its service.
     #[must_use]
-    pub const fn operations(self) -> Operations {
+    pub const fn operations(self) -> Operations<'static> {
         match self {
             Self::Inventory => Operations { forward: "reserve", undo: "release" },
             Self::Payment => Operations { forward: "charge", undo: "refund" },
@@ -60,12 +70,34 @@ impl Shipped {
     /// # Errors
     /// [`BadVariable`] with the name of the variable, and the fault.
     pub fn agent(self, base: &str, policy: Policy, clients: &mut HttpClients) -> Result<HttpAgent, BadVariable> {
-        self.try_agent(base, policy, clients).map_err(|fault| BadVariable { variable: self.variable(), fault })
+        self.agent_with(base, AgentSettings::with_policy(policy), clients)
     }
 
-    fn try_agent(self, base: &str, policy: Policy, clients: &mut HttpClients) -> Result<HttpAgent, Fault> {
-        let remote = Arc::new(Remote::new(base, self.operations())?);
-        let service = HttpService::new(clients.reaching(&remote)?, remote);
+    /// The agent with these settings. Without a URL of theirs its service is under this base URL.
+    ///
+    /// # Errors
+    /// [`BadVariable`] with the name of the variable, and the fault.
+    pub fn agent_with(
+        self,
+        base: &str,
+        settings: AgentSettings,
+        clients: &mut HttpClients,
+    ) -> Result<HttpAgent, BadVariable> {
+        let settings = Arc::new(settings);
+        let variable = if settings.url().is_some() { self.url_setting() } else { self.variable() };
+        self.try_agent(base, settings, clients).map_err(|fault| BadVariable { variable, fault })
+    }
+
+    fn try_agent(
+        self,
+        base: &str,
+        settings: Arc<AgentSettings>,
+        clients: &mut HttpClients,
+    ) -> Result<HttpAgent, Fault> {
+        let base = settings.url().unwrap_or(base);
+        let remote = Arc::new(Remote::new(base, settings.operations(self.operations()))?);
+        let policy = settings.policy.clone();
+        let service = HttpService::new(clients.reaching(&remote)?, remote, settings);
         let make_service: Box<dyn Fn() -> HttpService + Send + Sync> = Box::new(move || service.clone());
         Ok(Agent::new(self.name(), policy, make_service)?)
     }

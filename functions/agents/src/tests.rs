@@ -7,7 +7,9 @@ use agent::{Answer, Call, OUTPUT_TOO_LARGE, Policy, Service};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::{ERROR_CHARS_MAX, OUTPUT_BYTES_MAX, SETTLES_WITHIN_MS_DEFAULT};
-use domain::message::{Delivery, Failure, Outcome, Priority, Receipt, Request, SchedulerMessage, idempotency_key};
+use domain::message::{
+    Delivery, Failure, Outcome, Priority, Receipt, Reply, Request, SchedulerMessage, idempotency_key,
+};
 use domain::ports::{Environment, Source};
 use domain::task::Direction;
 use domain::time::Timestamp;
@@ -16,7 +18,7 @@ use memory::Memory;
 use serde_json::json;
 
 use crate::stand_in::{Respond, StandIn, response};
-use crate::{HttpClients, HttpService, Remote, Shipped, handle};
+use crate::{HttpClients, HttpService, Remote, Settings, Shipped, handle};
 
 /// Fri, 20 Nov 2026 17:26:43 GMT.
 const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
@@ -42,8 +44,15 @@ fn request(direction: Direction) -> Request {
 
 /// The payment service under this base URL, with a pool of its own.
 fn payment(base: &str) -> HttpService {
-    let remote = Remote::new(base, Shipped::Payment.operations()).unwrap();
-    HttpService::new(HttpClients::new().reaching(&remote).unwrap(), Arc::new(remote))
+    payment_with(base, "")
+}
+
+/// The same with these lines of settings.
+fn payment_with(base: &str, lines: &str) -> HttpService {
+    let text = format!("[agents.payment]\n{lines}");
+    let settings = Settings::parse("agents.toml", &text, &["payment"]).unwrap().of("payment").unwrap().clone();
+    let remote = Remote::new(base, settings.operations(Shipped::Payment.operations())).unwrap();
+    HttpService::new(HttpClients::new().reaching(&remote).unwrap(), Arc::new(remote), Arc::new(settings))
 }
 
 async fn call(service: &mut HttpService, direction: Direction) -> Answer {
@@ -75,17 +84,15 @@ fn done(text: &str) -> Answer {
 }
 
 fn failure(answer: Answer) -> Failure {
-    match answer {
-        Answer::Fail(failure) => failure,
-        answer => panic!("a failure expected, got {answer:?}"),
-    }
+    let Answer::Fail(failure) = answer else { panic!("a failure expected, got {answer:?}") };
+    failure
 }
 
 fn problem(answer: Answer) -> String {
-    match answer {
-        Answer::Retry { after_ms: None, problem } | Answer::Unknown { problem } => problem,
-        answer => panic!("a retry expected, got {answer:?}"),
-    }
+    let (Answer::Retry { after_ms: None, problem } | Answer::Unknown { problem }) = answer else {
+        panic!("a retry expected, got {answer:?}")
+    };
+    problem
 }
 
 #[tokio::test]
@@ -106,6 +113,27 @@ async fn a_call_posts_order_and_outputs_to_its_operation_with_the_key() {
         });
         assert_eq!(received.body, body);
     }
+}
+
+#[tokio::test]
+async fn a_call_has_the_operation_and_the_headers_of_its_settings() {
+    let stand_in = StandIn::start([response(200, &[], "{}"), response(200, &[], "{}")]).await;
+    let lines = "forward = \"v1/charges\"\nheaders = { Api-Version = \"7\", Accept = \"application/json\" }";
+    let mut service = payment_with(&stand_in.base, lines);
+    for (direction, path) in [(Direction::Forward, "/v1/charges"), (Direction::Undo, "/refund")] {
+        call(&mut service, direction).await;
+        let received = stand_in.received().pop().unwrap();
+        assert_eq!(received.line, format!("POST {path} HTTP/1.1"));
+        assert_eq!((received.header("api-version"), received.header("accept")), (Some("7"), Some("application/json")));
+    }
+}
+
+#[tokio::test]
+async fn a_status_means_what_the_table_of_its_operation_says() {
+    let stand_in = StandIn::start([response(404, &[], ""), response(404, &[], "")]).await;
+    let mut service = payment_with(&stand_in.base, "undo.status = { 404 = \"done\" }");
+    assert_eq!(call(&mut service, Direction::Undo).await, done("{}"));
+    assert!(matches!(call(&mut service, Direction::Forward).await, Answer::Misconfigured { .. }));
 }
 
 #[tokio::test]
@@ -135,7 +163,7 @@ async fn two_calls_use_one_connection() {
 
 #[tokio::test]
 async fn a_success_is_done_with_its_body() {
-    for status in [200, 201, 202] {
+    for status in [200, 201, 203] {
         assert_eq!(answer_to(response(status, &[], " {\"Receipt\": 1.10}\n")).await, done("{\"Receipt\": 1.10}"));
     }
     for json in ["null", "[1]", "\"ok\"", "7"] {
@@ -316,7 +344,10 @@ async fn no_answer_in_time_is_asked_again_on_another_connection_with_the_same_ke
 
     let [sent] = ports.memory.scheduler().receive(10).await.try_into().unwrap();
     let done = Outcome::Done(Json::parse(b"{\"Receipt\":7}", 99).unwrap());
-    assert_eq!(sent.body, Ok(SchedulerMessage::Reply(self::request(Direction::Forward).reply(done))));
+    // The first call may still have its effect.
+    let may_run_until = Some(NOW.plus_ms(SETTLES_WITHIN_MS_DEFAULT));
+    let reply = Reply { may_run_until, ..self::request(Direction::Forward).reply(done) };
+    assert_eq!(sent.body, Ok(SchedulerMessage::Reply(reply)));
     let received = ports.clock.stand_in.received();
     let connections: Vec<usize> = received.iter().map(|received| received.connection).collect();
     assert_eq!(connections, [1, 2]);

@@ -229,6 +229,10 @@ pub struct ServiceArgs {
     /// about twice its normal load, new orders included. By default the release doubles each second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub release_max: Option<u32>,
+    /// A TOML file with the settings of the agents: a table [agents.NAME] for each. A URL in it is used before the URL
+    /// of an option or variable
+    #[arg(long, value_name = "FILE")]
+    pub agents: Option<PathBuf>,
 }
 
 /// `stepwarden demo`
@@ -277,8 +281,8 @@ impl ServiceArgs {
     /// Converts into the settings of the local machine.
     #[must_use]
     pub fn settings(self) -> RemoteSettings {
-        let Self { inventory_url, payment_url, shipping_url, memo, release_max } = self;
-        RemoteSettings { inventory_url, payment_url, shipping_url, memo, release_max }
+        let Self { inventory_url, payment_url, shipping_url, memo, release_max, agents } = self;
+        RemoteSettings { inventory_url, payment_url, shipping_url, memo, release_max, agents }
     }
 }
 
@@ -414,6 +418,7 @@ mod tests {
             "SHIPPING_URL",
             "--data",
             "--port",
+            "--agents",
             "StandIn",
             "LoseAnswers",
             "ForgetKeys",

@@ -127,6 +127,19 @@ fn bad_service_urls_are_one_line_and_status_2() {
 }
 
 #[test]
+fn bad_settings_of_agents_are_one_line_with_each_fault_and_status_2() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("agents.toml");
+    std::fs::write(&file, "[agents.payment]\nurl = \"http://pay.example\"\ncolour = \"red\"\n").unwrap();
+    let said = mistake(&mut stepwarden(&["serve", "--port", "0", "--agents", file.to_str().unwrap()]));
+    for words in ["agents.toml:2:7: agents.payment.url is not encrypted", "agents.toml:3:1: agents.payment.colour"] {
+        assert!(said.contains(words), "{words} in: {said}");
+    }
+    let said = mistake(&mut stepwarden(&["serve", "--port", "0", "--agents", "no-such-file"]));
+    assert!(said.contains("cannot read the agents' settings in no-such-file"), "{said}");
+}
+
+#[test]
 fn a_wrong_option_is_one_line_and_status_2() {
     let said = mistake(&mut stepwarden(&["serve", "--supervise-every", "soon"]));
     assert!(said.contains("--supervise-every"), "{said}");

@@ -34,7 +34,7 @@ mod tests;
 
 pub use agent::{Agent, AgentPorts, handle};
 pub use health::HealthPolicy;
-pub use memo::{MemoPolicy, UNDONE};
+pub use memo::{MEMO_RETENTION_MS_MAX, MemoPolicy, UNDONE};
 pub use output::OUTPUT_TOO_LARGE;
-pub use policy::{Policy, PolicyError, RETRIES_MAX, WAIT_IN_INVOCATION_MS_MAX};
+pub use policy::{BACKOFF_CEILING_MAX, Policy, PolicyError, RETRIES_MAX, WAIT_IN_INVOCATION_MS_MAX};
 pub use service::{Answer, Call, Service};

@@ -42,7 +42,7 @@ pub const RETRIES_MAX: u32 = PARKED_RECEIVES_MAX - 1;
 /// Largest [`Policy::wait_in_invocation_ms_max`], in milliseconds: the wait of an invocation costs money.
 pub const WAIT_IN_INVOCATION_MS_MAX: u64 = 60_000;
 /// Largest ceiling of a back-off.
-const CEILING_MAX: u32 = 32;
+pub const BACKOFF_CEILING_MAX: u32 = 32;
 
 impl Default for Policy {
     fn default() -> Self {
@@ -96,7 +96,7 @@ pub(crate) fn check_backoff(
     backoff: BackoffPolicy,
 ) -> Result<(), PolicyError> {
     within(slot_time_ms, backoff.slot_time_ms, 1, COMPLETE_WITHIN_MS_MAX)?;
-    within(ceiling, u64::from(backoff.ceiling), 0, u64::from(CEILING_MAX))
+    within(ceiling, u64::from(backoff.ceiling), 0, u64::from(BACKOFF_CEILING_MAX))
 }
 
 /// # Errors

@@ -90,7 +90,8 @@ pub struct Running {
 /// [`StartError`]; then nothing runs.
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
     let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts } = setup;
-    let workflows = Workflows::shipped()?;
+    let of_agent = |agent: &str| remotes.settings.of(agent).map(|settings| settings.settles_within_ms);
+    let workflows = Workflows::shipped()?.settling_within(of_agent);
     let config = ApiConfig::new(reply_channels).with_workflows(&workflows).redacting(redacted);
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;

@@ -1,9 +1,12 @@
 //! The three remote services, real or stand-ins, and the agents that call them.
 
+use std::fs;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent::{HealthPolicy, MemoPolicy, Policy};
-use agents::{BadConfig, BadVariable, HttpAgent, HttpClients, Shipped};
+use agents::{AgentSettings, BadConfig, BadSettings, BadVariable, HttpAgent, HttpClients, Settings, Shipped};
+use domain::workflow::Workflows;
 use standins::Service;
 
 use crate::stand_ins::StandIns;
@@ -21,12 +24,15 @@ pub struct RemoteSettings {
     pub memo: Vec<Service>,
     /// The most waiting orders released per second when a failed service recovers.
     pub release_max: Option<u32>,
+    /// The file with the settings of the agents. Its URLs are used before those above.
+    pub agents: Option<PathBuf>,
 }
 
 /// The agents, and the stand-ins for services without a URL.
 #[derive(Debug)]
 pub struct Remotes {
     pub(super) agents: Agents,
+    pub(super) settings: Settings,
     pub(super) stand_ins: Option<StandIns>,
 }
 
@@ -39,9 +45,20 @@ pub enum RemotesError {
     /// One or more URLs are invalid; the message names all of them.
     #[error(transparent)]
     Urls(#[from] BadConfig),
+    /// The file with the settings of the agents cannot be read.
+    #[error("cannot read the agents' settings in {}: {source}", .file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The file has faults; the message names all of them.
+    #[error(transparent)]
+    Settings(#[from] BadSettings),
     /// The stand-ins cannot bind a port.
     #[error("cannot start the stand-ins: {0}")]
-    StandIns(#[from] std::io::Error),
+    StandIns(#[from] io::Error),
 }
 
 impl Remotes {
@@ -51,10 +68,13 @@ impl Remotes {
     /// # Errors
     /// [`RemotesError`]; its message is one line.
     pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
+        let file = read(settings.agents.as_ref())?;
         let given = [&settings.inventory_url, &settings.payment_url, &settings.shipping_url];
         let given = given.map(|url| url.as_deref().map(str::trim).filter(|url| !url.is_empty()));
-        let stand_ins =
-            if given.contains(&None) { Some(StandIns::start_anywhere(stand_in_keys_max).await?) } else { None };
+        let has_url = |shipped: Shipped| file.of(shipped.name()).and_then(AgentSettings::url).is_some();
+        let needs_stand_in =
+            Shipped::ALL.into_iter().zip(given).any(|(shipped, url)| url.is_none() && !has_url(shipped));
+        let stand_ins = if needs_stand_in { Some(StandIns::start_anywhere(stand_in_keys_max).await?) } else { None };
         let url = |service: Service, given: Option<&str>| {
             given
                 .map(str::to_owned)
@@ -64,12 +84,15 @@ impl Remotes {
         let [inventory, payment, shipping] = given;
         let mut clients = HttpClients::new();
         let mut agent = |shipped: Shipped, service: Service, given| {
-            shipped.agent(&url(service, given), policy(settings, service), &mut clients).map(Arc::new)
+            let of_file = file.of(shipped.name()).cloned().unwrap_or_default();
+            shipped
+                .agent_with(&url(service, given), with_options(of_file, settings, service), &mut clients)
+                .map(Arc::new)
         };
         let inventory = agent(Shipped::Inventory, Service::Inventory, inventory);
         let payment = agent(Shipped::Payment, Service::Payment, payment);
         let shipping = agent(Shipped::Shipping, Service::Shipping, shipping);
-        Ok(Self { agents: all_or_bad([inventory, payment, shipping])?, stand_ins })
+        Ok(Self { agents: all_or_bad([inventory, payment, shipping])?, settings: file, stand_ins })
     }
 
     /// The stand-ins, where a service has no URL of its own.
@@ -84,15 +107,24 @@ impl Remotes {
 /// The steps of the shipped workflow have 30 s.
 const MARGIN_MS: u64 = 1_000;
 
-/// The agent's settings for a service: the defaults, with the options of the command line.
-fn policy(settings: &RemoteSettings, service: Service) -> Policy {
-    let mut health = HealthPolicy::default();
-    if let Some(release_max) = settings.release_max {
-        health.release_max = release_max;
-        health.release_first = health.release_first.min(release_max);
+/// The settings of an agent, with the options of the command line.
+fn with_options(mut of_file: AgentSettings, options: &RemoteSettings, service: Service) -> AgentSettings {
+    let policy = &mut of_file.policy;
+    policy.margin_ms = MARGIN_MS;
+    if let Some(release_max) = options.release_max {
+        policy.health.release_max = release_max;
+        policy.health.release_first = policy.health.release_first.min(release_max);
     }
-    let memo = settings.memo.contains(&service).then(MemoPolicy::default);
-    Policy { margin_ms: MARGIN_MS, health, memo, ..Policy::default() }
+    if options.memo.contains(&service) {
+        policy.memo.get_or_insert_default();
+    }
+    of_file
+}
+
+fn read(file: Option<&PathBuf>) -> Result<Settings, RemotesError> {
+    let Some(file) = file else { return Ok(Settings::default()) };
+    let text = fs::read_to_string(file).map_err(|source| RemotesError::Unreadable { file: file.clone(), source })?;
+    Ok(Settings::parse(&file.display().to_string(), &text, &Workflows::SHIPPED_AGENTS)?)
 }
 
 /// All agents, or all errors.
@@ -105,6 +137,8 @@ fn all_or_bad(agents: [Result<Arc<HttpAgent>, BadVariable>; 3]) -> Result<Agents
 
 #[cfg(test)]
 mod tests {
+    use agent::Policy;
+
     use super::*;
     use crate::stand_ins::KEYS_UNLIMITED;
 
@@ -115,6 +149,8 @@ mod tests {
 
     #[test]
     fn a_memo_is_for_the_services_that_need_one_and_the_release_is_for_all() {
+        let policy =
+            |options: &RemoteSettings, service| with_options(AgentSettings::default(), options, service).policy;
         let shipped = Policy { margin_ms: MARGIN_MS, ..Policy::default() };
         assert_eq!(policy(&RemoteSettings::default(), Service::Payment), shipped);
         let settings =
@@ -141,5 +177,41 @@ mod tests {
             Remotes::start(&urls("nonsense", "", "ftp://localhost"), KEYS_UNLIMITED).await.unwrap_err().to_string();
         assert!(error.contains("INVENTORY_URL") && error.contains("SHIPPING_URL"), "{error}");
         assert!(!error.contains("PAYMENT_URL") && !error.contains('\n'), "{error}");
+    }
+
+    /// The settings of this file.
+    async fn start_with(text: &str) -> Result<Remotes, RemotesError> {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("agents.toml");
+        fs::write(&file, text).unwrap();
+        let settings = RemoteSettings {
+            memo: vec![Service::Shipping],
+            agents: Some(file),
+            ..urls("http://localhost:1", "", "http://localhost:3")
+        };
+        Remotes::start(&settings, KEYS_UNLIMITED).await
+    }
+
+    #[tokio::test]
+    async fn a_file_sets_what_it_names_and_its_url_is_used_first() {
+        let text = "[agents.payment]\nurl = \"http://localhost:2\"\nsettles_within = \"2m\"\ncall_timeout = \"15s\"";
+        let remotes = start_with(text).await.unwrap();
+        assert!(remotes.stand_ins().is_none());
+        assert_eq!(remotes.settings.of("payment").unwrap().settles_within_ms, 120_000);
+        let policies = remotes.agents.each_ref().map(|agent| agent.policy());
+        assert_eq!(policies.map(|policy| policy.call_timeout_ms), [10_000, 15_000, 10_000]);
+        assert_eq!(
+            policies.map(|policy| (policy.memo.is_some(), policy.margin_ms)),
+            [(false, MARGIN_MS), (false, MARGIN_MS), (true, MARGIN_MS)]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_bad_file_is_named_in_one_line_with_each_fault() {
+        let error = start_with("[agents.payment]\nurl = 7\ncolour = 1").await.unwrap_err().to_string();
+        assert!(error.contains("agents.toml:2:7: ") && error.contains("agents.toml:3:1: "), "{error}");
+        let missing = RemoteSettings { agents: Some("no/such/file".into()), ..RemoteSettings::default() };
+        let error = Remotes::start(&missing, KEYS_UNLIMITED).await.unwrap_err().to_string();
+        assert!(error.starts_with("cannot read the agents' settings in no/such/file: "), "{error}");
     }
 }

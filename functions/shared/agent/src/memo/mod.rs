@@ -49,8 +49,8 @@ use crate::policy::{PolicyError, within};
 /// Code of the failure of a forward request that comes after its undo.
 pub const UNDONE: &str = "undone";
 
-/// Ten years: longer than any use needs, and far from the end of time.
-const RETENTION_MS_MAX: u64 = 10 * 366 * 24 * 60 * 60 * 1_000;
+/// Ten years: longer than any use needs, and far from the end of time. Largest [`MemoPolicy::retention_ms`].
+pub const MEMO_RETENTION_MS_MAX: u64 = 10 * 366 * 24 * 60 * 60 * 1_000;
 
 /// The memory of results, and its retention.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +69,6 @@ impl MemoPolicy {
     /// # Errors
     /// [`PolicyError`] if it is shorter than the longest step, so that a memo could be gone when it is needed.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
-        within("memo.retention_ms", self.retention_ms, COMPLETE_WITHIN_MS_MAX, RETENTION_MS_MAX)
+        within("memo.retention_ms", self.retention_ms, COMPLETE_WITHIN_MS_MAX, MEMO_RETENTION_MS_MAX)
     }
 }

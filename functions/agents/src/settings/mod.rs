@@ -1,0 +1,356 @@
+//! The settings of agents, from a file.
+//!
+//! A table `[agents.NAME]` for each agent, in TOML. Every setting may be left out. All faults of a file are found at
+//! once, each with its line, its column and advice. `functions/shared/agent/README.md` has a whole example.
+
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use agent::{BACKOFF_CEILING_MAX, HealthPolicy, MEMO_RETENTION_MS_MAX, MemoPolicy, Policy, RETRIES_MAX};
+use domain::backoff::BackoffPolicy;
+use domain::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, StrDeserializer};
+use toml::de::DeValue;
+
+pub use reader::{BadSettings, SettingsFault};
+
+use crate::answer::{Meaning, StatusTable};
+use crate::remote::{Operations, Remote};
+use crate::service::{IDEMPOTENCY_KEY, TRACE};
+use reader::{Entry, Reader, Table, time_text};
+
+/// Largest file, in bytes.
+const FILE_BYTES_MAX: usize = 64 * 1024;
+/// Headers of one agent.
+const HEADERS_MAX: usize = 32;
+/// Longest value of a header, in bytes.
+const HEADER_BYTES_MAX: usize = 4 * 1024;
+/// Longest name of an operation, in characters.
+const OPERATION_CHARS_MAX: usize = 128;
+/// Statuses that a service can answer with. Those below 200 are not answers.
+const STATUSES: RangeInclusive<u16> = 200..=599;
+/// Headers of the protocol, and those that every call has.
+const OWN_HEADERS: [HeaderName; 9] =
+    [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE, IDEMPOTENCY_KEY, TRACE];
+
+/// The settings of all agents that a file names.
+#[derive(Debug, Clone, Default)]
+pub struct Settings(BTreeMap<Arc<str>, AgentSettings>);
+
+/// The settings of one agent. The default is that of an agent without any.
+#[derive(Debug, Clone)]
+pub struct AgentSettings {
+    url: Option<String>,
+    forward: OperationSettings,
+    undo: OperationSettings,
+    /// The policy. The margin before a deadline is the deployment's, and not in the file.
+    pub policy: Policy,
+    /// The time for which a call without an answer may still have its effect, in milliseconds (rule 16).
+    pub settles_within_ms: u64,
+    pub(crate) headers: HeaderMap,
+}
+
+/// One operation of a service.
+#[derive(Debug, Clone, Default)]
+struct OperationSettings {
+    name: Option<String>,
+    statuses: StatusTable,
+}
+
+impl Settings {
+    /// Reads the settings of these agents. `file` is the name for messages.
+    ///
+    /// # Errors
+    /// [`BadSettings`] with every fault.
+    pub fn parse(file: &str, text: &str, agents: &[&str]) -> Result<Self, BadSettings> {
+        let is_too_large = text.len() > FILE_BYTES_MAX;
+        let (mut reader, mut root) = Reader::new(if is_too_large { "" } else { text });
+        if is_too_large {
+            reader.blame(0, format!("has more than {FILE_BYTES_MAX} bytes"));
+        }
+        let table = root.take("agents");
+        let mut settings = BTreeMap::new();
+        if let Some(mut table) = reader.table(table) {
+            for (name, at, entry) in table.take_all() {
+                if !agents.contains(&&*name) {
+                    reader.blame(at, format!("{} is no agent: there are {}", entry.path, agents.join(", ")));
+                }
+                if let Some(table) = reader.table(Some(entry)) {
+                    settings.insert(name.into(), AgentSettings::read(&mut reader, table));
+                }
+            }
+        }
+        reader.end(root);
+        reader.finish(file, Self(settings))
+    }
+
+    /// The settings of an agent, if the file has any.
+    #[must_use]
+    pub fn of(&self, agent: &str) -> Option<&AgentSettings> {
+        self.0.get(agent)
+    }
+}
+
+impl Default for AgentSettings {
+    fn default() -> Self {
+        Self {
+            url: None,
+            forward: OperationSettings::default(),
+            undo: OperationSettings::default(),
+            policy: Policy::default(),
+            settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
+            headers: HeaderMap::new(),
+        }
+    }
+}
+
+impl AgentSettings {
+    /// This policy, and otherwise the default.
+    #[must_use]
+    pub fn with_policy(policy: Policy) -> Self {
+        Self { policy, ..Self::default() }
+    }
+
+    /// The base URL of its service.
+    #[must_use]
+    pub fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+
+    /// Its operations, where `usual` are those without settings.
+    #[must_use]
+    pub fn operations<'a>(&'a self, usual: Operations<'a>) -> Operations<'a> {
+        Operations {
+            forward: self.forward.name.as_deref().unwrap_or(usual.forward),
+            undo: self.undo.name.as_deref().unwrap_or(usual.undo),
+        }
+    }
+
+    pub(crate) const fn forward_statuses(&self) -> &StatusTable {
+        &self.forward.statuses
+    }
+
+    pub(crate) const fn undo_statuses(&self) -> &StatusTable {
+        &self.undo.statuses
+    }
+
+    fn read(reader: &mut Reader<'_>, mut table: Table<'_>) -> Self {
+        let allow_http = table.take("allow_http");
+        let allow_http = reader.flag(allow_http).unwrap_or(false);
+        let url = table.take("url");
+        let url = url.and_then(|entry| url_of(reader, entry, allow_http));
+        let forward = table.take("forward").map(|entry| operation(reader, entry)).unwrap_or_default();
+        let undo = table.take("undo").map(|entry| operation(reader, entry)).unwrap_or_default();
+        let (call_timeout_ms, settles_within_ms) = times(reader, &mut table);
+        let (backoff, retries_max) = backoff(reader, &mut table);
+        let health = breaker(reader, &mut table);
+        let memo = table.take("memo").and_then(|entry| memo(reader, entry));
+        let headers = headers(reader, &mut table);
+        reader.end(table);
+        let policy = Policy { call_timeout_ms, retries_max, backoff, health, memo, ..Policy::default() };
+        Self { url, forward, undo, policy, settles_within_ms, headers }
+    }
+}
+
+fn url_of(reader: &mut Reader<'_>, entry: Entry<'_>, allow_http: bool) -> Option<String> {
+    let (url, entry) = reader.text(Some(entry))?;
+    // The operations are checked by themselves.
+    match Remote::new(&url, Operations { forward: "forward", undo: "undo" }) {
+        Err(fault) => reader.blame_value(&entry, format_args!("cannot be used: {fault}")),
+        Ok(remote) if remote.is_encrypted() || allow_http || is_loopback(remote.host()) => return Some(url),
+        Ok(_) => reader.blame_value(&entry, "is not encrypted: give an https URL, or add allow_http = true"),
+    }
+    None
+}
+
+fn is_loopback(host: &str) -> bool {
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    ip.map_or(host.eq_ignore_ascii_case("localhost"), |ip| ip.to_canonical().is_loopback())
+}
+
+/// Its name alone, or a table.
+fn operation(reader: &mut Reader<'_>, entry: Entry<'_>) -> OperationSettings {
+    if entry.value.is_str() {
+        return OperationSettings { name: operation_name(reader, Some(entry)), ..OperationSettings::default() };
+    }
+    let Some(mut table) = reader.table(Some(entry)) else { return OperationSettings::default() };
+    let name = table.take("operation");
+    let name = operation_name(reader, name);
+    let statuses = table.take("status");
+    let statuses = reader.table(statuses).map(|table| status_table(reader, table)).unwrap_or_default();
+    reader.end(table);
+    OperationSettings { name, statuses }
+}
+
+fn operation_name(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<String> {
+    let (name, entry) = reader.text(entry)?;
+    let is_segment = |segment: &str| {
+        let mut bytes = segment.bytes();
+        !["", ".", ".."].contains(&segment) && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+    };
+    if name.len() <= OPERATION_CHARS_MAX && name.split('/').all(is_segment) {
+        return Some(name);
+    }
+    let fault = format_args!(
+        "must be a path such as \"charge\" or \"v1/charges\", of letters, digits, - . _ ~ and at most \
+         {OPERATION_CHARS_MAX} characters"
+    );
+    reader.blame_value(&entry, fault);
+    None
+}
+
+fn status_table(reader: &mut Reader<'_>, mut table: Table<'_>) -> StatusTable {
+    let mut statuses = BTreeMap::new();
+    for (key, at, entry) in table.take_all() {
+        let status = key.parse().ok().filter(|status| STATUSES.contains(status));
+        if status.is_none() {
+            let (from, to) = (STATUSES.start(), STATUSES.end());
+            reader.blame(at, format!("{} must be a status from {from} to {to}", entry.path));
+        }
+        let Some((word, entry)) = reader.text(Some(entry)) else { continue };
+        let word: StrDeserializer<'_, ValueError> = word.as_str().into_deserializer();
+        match (status, Meaning::deserialize(word)) {
+            (Some(status), Ok(meaning)) => drop(statuses.insert(status, meaning)),
+            (None, Ok(_)) => {}
+            (_, Err(error)) => reader.blame_value(&entry, format_args!("has no meaning: {error}")),
+        }
+    }
+    StatusTable(statuses)
+}
+
+/// The time-out of a call, and the time for which a call may have its effect.
+fn times(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (u64, u64) {
+    let (timeout, settles) = (table.take("call_timeout"), table.take("settles_within"));
+    let place = settles.as_ref().or(timeout.as_ref()).map(|entry| entry.at);
+    let call_timeout_ms = reader.time_ms(timeout, 1..=SETTLES_WITHIN_MS_MAX);
+    let settles_within_ms = reader.time_ms(settles, 1..=SETTLES_WITHIN_MS_MAX);
+    let call_timeout_ms = call_timeout_ms.unwrap_or_else(|| Policy::default().call_timeout_ms);
+    let settles_within_ms = settles_within_ms.unwrap_or(SETTLES_WITHIN_MS_DEFAULT);
+    if let Some(at) = place
+        && settles_within_ms <= call_timeout_ms
+    {
+        let [settles_within, call_timeout] = [settles_within_ms, call_timeout_ms].map(time_text);
+        let path = &table.path;
+        let fault = format!(
+            "{path}.settles_within is \"{settles_within}\" and must be longer than call_timeout, \"{call_timeout}\": a \
+             call may have its effect after its caller left"
+        );
+        reader.blame(at, fault);
+    }
+    (call_timeout_ms, settles_within_ms)
+}
+
+fn backoff(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (BackoffPolicy, u32) {
+    let Policy { mut backoff, mut retries_max, .. } = Policy::default();
+    let table = table.take("backoff");
+    if let Some(mut table) = reader.table(table) {
+        let slot = table.take("slot");
+        backoff.slot_time_ms = reader.time_ms(slot, 1..=COMPLETE_WITHIN_MS_MAX).unwrap_or(backoff.slot_time_ms);
+        let ceiling = table.take("ceiling");
+        backoff.ceiling = reader.number(ceiling, 0..=BACKOFF_CEILING_MAX).unwrap_or(backoff.ceiling);
+        let stay = table.take("stay_at_ceiling");
+        backoff.stay_at_ceiling = reader.flag(stay).unwrap_or(backoff.stay_at_ceiling);
+        let retries = table.take("retries_max");
+        retries_max = reader.number(retries, 0..=RETRIES_MAX).unwrap_or(retries_max);
+        reader.end(table);
+    }
+    (backoff, retries_max)
+}
+
+fn breaker(reader: &mut Reader<'_>, table: &mut Table<'_>) -> HealthPolicy {
+    let mut health = HealthPolicy::default();
+    let table = table.take("breaker");
+    if let Some(mut table) = reader.table(table) {
+        let failures = table.take("failures");
+        health.failures_to_open = reader.number(failures, 1..=u32::MAX).unwrap_or(health.failures_to_open);
+        let (first, longest) = (table.take("first_wait"), table.take("longest_wait"));
+        let place = longest.as_ref().or(first.as_ref()).map_or(table.at, |entry| entry.at);
+        let first_ms = reader.time_ms(first, 1..=COMPLETE_WITHIN_MS_MAX);
+        let longest_ms = reader.time_ms(longest, 1..=COMPLETE_WITHIN_MS_MAX);
+        let longest_ms = longest_ms.unwrap_or_else(|| health.backoff.wait_ms_max());
+        health.backoff.slot_time_ms = first_ms.unwrap_or(health.backoff.slot_time_ms);
+        match ceiling_below(health.backoff, longest_ms) {
+            Some(ceiling) => health.backoff.ceiling = ceiling,
+            None => {
+                let [first, longest] = [health.backoff.slot_time_ms, longest_ms].map(time_text);
+                let path = &table.path;
+                let fault = format!(
+                    "{path}.longest_wait is \"{longest}\" and must not be shorter than first_wait, \"{first}\""
+                );
+                reader.blame(place, fault);
+            }
+        }
+        // The brake on mass rejection is read here.
+        reader.end(table);
+    }
+    health
+}
+
+/// The largest ceiling of a back-off whose waits are not longer.
+fn ceiling_below(backoff: BackoffPolicy, wait_ms: u64) -> Option<u32> {
+    let is_below = |ceiling: &u32| BackoffPolicy { ceiling: *ceiling, ..backoff }.wait_ms_max() <= wait_ms;
+    (1..=BACKOFF_CEILING_MAX).take_while(is_below).last()
+}
+
+fn memo(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<MemoPolicy> {
+    if let DeValue::Boolean(is_on) = entry.value {
+        return is_on.then(MemoPolicy::default);
+    }
+    if !entry.value.is_table() {
+        reader.blame_value(&entry, "must be true, false or { retention = \"7d\" }");
+        return None;
+    }
+    let mut table = reader.table(Some(entry))?;
+    let retention = table.take("retention");
+    let retention_ms = reader.time_ms(retention, COMPLETE_WITHIN_MS_MAX..=MEMO_RETENTION_MS_MAX);
+    reader.end(table);
+    Some(retention_ms.map_or_else(MemoPolicy::default, |retention_ms| MemoPolicy { retention_ms }))
+}
+
+fn headers(reader: &mut Reader<'_>, table: &mut Table<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let table = table.take("headers");
+    let Some(mut table) = reader.table(table) else { return headers };
+    let (path, place) = (table.path.clone(), table.at);
+    for (name, at, entry) in table.take_all() {
+        let name = HeaderName::try_from(&name);
+        match &name {
+            Err(_) => reader.blame(at, format!("{} is no name of a header", entry.path)),
+            Ok(name) if OWN_HEADERS.contains(name) => {
+                reader.blame(at, format!("{} is set by the agent itself: leave it out", entry.path));
+            }
+            Ok(_) => {}
+        }
+        let Some((value, entry)) = reader.text(Some(entry)) else { continue };
+        let value = HeaderValue::try_from(&value).ok().filter(|value| value.len() <= HEADER_BYTES_MAX);
+        match (name, value) {
+            (Ok(name), Some(mut value)) => {
+                // It may be a secret, so no `Debug` shows it.
+                value.set_sensitive(true);
+                if headers.insert(name, value).is_some() {
+                    reader.blame(at, format!("{} is given twice", entry.path));
+                }
+            }
+            (Err(_), Some(_)) => {}
+            (_, None) => {
+                let fault =
+                    format_args!("cannot be sent: give a text in one line, of at most {HEADER_BYTES_MAX} bytes");
+                reader.blame_value(&entry, fault);
+            }
+        }
+    }
+    if headers.len() > HEADERS_MAX {
+        reader.blame(place, format!("{path} has {} headers: give at most {HEADERS_MAX}", headers.len()));
+    }
+    headers
+}

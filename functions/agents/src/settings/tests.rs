@@ -1,0 +1,195 @@
+use domain::workflow::Workflows;
+
+use super::*;
+
+fn parse(text: &str) -> Result<Settings, BadSettings> {
+    Settings::parse("agents.toml", text, &Workflows::SHIPPED_AGENTS)
+}
+
+/// The settings of payment with these lines.
+fn payment(lines: &str) -> AgentSettings {
+    parse(&format!("[agents.payment]\n{lines}")).unwrap().of("payment").unwrap().clone()
+}
+
+/// The faults of payment with these lines, of which the first is line 2 of the file.
+fn faults(lines: &str) -> Vec<String> {
+    let bad = parse(&format!("[agents.payment]\n{lines}")).unwrap_err();
+    bad.faults.iter().map(|fault| format!("{}:{}: {}", fault.line, fault.column, fault.problem)).collect()
+}
+
+#[track_caller]
+fn fault(lines: &str, expected: &str) {
+    let found = faults(lines);
+    assert!(found.len() == 1 && found[0].contains(expected), "{expected} in {found:?}");
+}
+
+#[test]
+fn every_setting_may_be_left_out() {
+    assert!(parse("").unwrap().of("payment").is_none());
+    let settings = payment("");
+    assert_eq!((settings.url(), settings.settles_within_ms), (None, SETTLES_WITHIN_MS_DEFAULT));
+    assert_eq!(settings.policy, Policy::default());
+    let usual = Operations { forward: "charge", undo: "refund" };
+    assert_eq!(settings.operations(usual), usual);
+}
+
+#[test]
+fn an_agent_is_as_its_table_says() {
+    let settings = payment(
+        r#"
+        url = "https://pay.example/v1"
+        undo = "refunds"
+        call_timeout = "15s"
+        settles_within = "2m"
+        memo = { retention = "30d" }
+        backoff = { slot = "250ms", ceiling = 6, stay_at_ceiling = false, retries_max = 20 }
+        breaker = { failures = 8, first_wait = "1s", longest_wait = "40s" }
+
+        [agents.payment.forward]
+        operation = "payments/charges"
+        status = { 404 = "done", 503 = "no" }
+
+        [agents.payment.headers]
+        Api-Version = "2026-11-01"
+        "#,
+    );
+    assert_eq!((settings.url(), settings.settles_within_ms), (Some("https://pay.example/v1"), 120_000));
+    let operations = settings.operations(Operations { forward: "charge", undo: "refund" });
+    assert_eq!(operations, Operations { forward: "payments/charges", undo: "refunds" });
+    let policy = &settings.policy;
+    assert_eq!((policy.call_timeout_ms, policy.retries_max), (15_000, 20));
+    assert_eq!(policy.memo, Some(MemoPolicy { retention_ms: 30 * 24 * 60 * 60 * 1_000 }));
+    assert_eq!(policy.backoff, BackoffPolicy { slot_time_ms: 250, ceiling: 6, stay_at_ceiling: false });
+    // No wait is longer than the file says: 1 s × (2^5 − 1) is 31 s.
+    let breaker = BackoffPolicy { slot_time_ms: 1_000, ceiling: 5, stay_at_ceiling: true };
+    assert_eq!((policy.health.failures_to_open, policy.health.backoff), (8, breaker));
+    let statuses = BTreeMap::from([(404, Meaning::Done), (503, Meaning::No)]);
+    assert_eq!(*settings.forward_statuses(), StatusTable(statuses));
+    assert_eq!(*settings.undo_statuses(), StatusTable::default());
+    assert_eq!(settings.headers["api-version"], "2026-11-01");
+}
+
+#[test]
+fn the_example_in_the_documents_is_valid() {
+    let document = include_str!("../../../shared/agent/README.md");
+    let example = document.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    assert!(parse(example).unwrap().of("payment").is_some());
+}
+
+#[test]
+fn every_meaning_has_a_word() {
+    for (word, meaning) in [
+        ("done", Meaning::Done),
+        ("under-way", Meaning::UnderWay),
+        ("conflict", Meaning::Conflict),
+        ("failing", Meaning::Failing),
+        ("unknown", Meaning::Unknown),
+        ("misconfigured", Meaning::Misconfigured),
+        ("misconfigured-without-code", Meaning::MisconfiguredWithoutCode),
+        ("no", Meaning::No),
+    ] {
+        let settings = payment(&format!("undo.status = {{ 418 = \"{word}\" }}"));
+        assert_eq!(settings.undo_statuses().0[&418], meaning);
+    }
+    fault(
+        "undo.status = { 418 = \"tea\" }",
+        "2:23: agents.payment.undo.status.418 has no meaning: unknown variant `tea`",
+    );
+}
+
+#[test]
+fn every_fault_is_named_at_once_with_its_place_and_advice() {
+    let text = "\
+[agents.bakery]
+[agents.payment]
+url = \"http://pay.example\"
+call_timeout = 10
+colour = \"red\"
+memo = 7
+[agents.payment.backoff]
+ceiling = 33
+[agent.inventory]
+";
+    let expected = "\
+agents.toml:1:9: agents.bakery is no agent: there are inventory, payment, shipping; \
+agents.toml:3:7: agents.payment.url is not encrypted: give an https URL, or add allow_http = true; \
+agents.toml:4:16: agents.payment.call_timeout must be a time from \"1ms\" to \"1h\", such as \"10s\"; \
+agents.toml:5:1: agents.payment.colour is no setting: there are allow_http, url, forward, undo, call_timeout, \
+settles_within, backoff, breaker, memo, headers; \
+agents.toml:6:8: agents.payment.memo must be true, false or { retention = \"7d\" }; \
+agents.toml:8:11: agents.payment.backoff.ceiling must be a whole number from 0 to 32; \
+agents.toml:9:2: agent is no setting: there are agents";
+    assert_eq!(parse(text).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn what_is_no_toml_is_named_with_its_place() {
+    let error = parse("[agents.payment]\nurl = https://pay.example\n").unwrap_err();
+    assert_eq!(error.faults[0].line, 2, "{error}");
+    assert!(error.to_string().contains("is not TOML"), "{error}");
+    assert_eq!(parse("agents = 7").unwrap_err().to_string(), "agents.toml:1:10: agents must be a table");
+    assert!(parse(&" ".repeat(FILE_BYTES_MAX)).is_ok());
+    assert!(parse(&" ".repeat(FILE_BYTES_MAX + 1)).unwrap_err().to_string().contains("more than 65536 bytes"));
+}
+
+#[test]
+fn a_service_on_another_machine_is_called_over_https_unless_the_file_allows_http() {
+    for url in ["https://pay.example", "http://localhost:1", "http://127.0.0.2:1/pay", "http://[::1]:1"] {
+        assert_eq!(payment(&format!("url = \"{url}\"")).url(), Some(url));
+    }
+    for url in ["http://pay.example", "http://localhost.example", "http://10.0.0.1", "http://0.0.0.0"] {
+        fault(&format!("url = \"{url}\""), "is not encrypted");
+        assert_eq!(payment(&format!("url = \"{url}\"\nallow_http = true")).url(), Some(url));
+    }
+    fault("url = \"https://me:hidden@pay.example\"", "cannot be used: it must not hold a user name or password");
+    fault("url = \"\"", "cannot be used: it is empty");
+}
+
+#[test]
+fn a_call_may_have_its_effect_for_longer_than_its_caller_waits() {
+    assert_eq!(payment("settles_within = \"1h\"\ncall_timeout = \"59m\"").settles_within_ms, SETTLES_WITHIN_MS_MAX);
+    fault("settles_within = \"61m\"", "2:18: agents.payment.settles_within must be a time from \"1ms\" to \"1h\"");
+    fault("settles_within = \"10s\"", "settles_within is \"10s\" and must be longer than call_timeout, \"10s\"");
+    fault("call_timeout = \"30s\"", "2:16: agents.payment.settles_within is \"30s\" and must be longer");
+    fault("call_timeout = \"0s\"", "call_timeout must be a time from \"1ms\"");
+}
+
+#[test]
+fn a_value_outside_its_limits_is_refused() {
+    for (lines, expected) in [
+        ("backoff.slot = \"13h\"", "backoff.slot must be a time from \"1ms\" to \"12h\""),
+        ("backoff.retries_max = 500", "backoff.retries_max must be a whole number from 0 to 499"),
+        ("backoff.ceiling = -1", "backoff.ceiling must be"),
+        ("backoff.stay_at_ceiling = \"no\"", "stay_at_ceiling must be true or false"),
+        ("breaker.failures = 0", "breaker.failures must be a whole number from 1"),
+        ("breaker = { first_wait = \"1m\" }", "longest_wait is \"15s 500ms\" and must not be shorter than first_wait"),
+        ("breaker.longest_wait = \"499ms\"", "must not be shorter than first_wait, \"500ms\""),
+        ("memo.retention = \"1h\"", "memo.retention must be a time from \"12h\""),
+        ("forward = \"/charge\"", "forward must be a path such as \"charge\""),
+        ("forward = \"a/../b\"", "forward must be a path"),
+        ("forward = \"charge?now\"", "forward must be a path"),
+        ("forward.status = { 199 = \"done\" }", "forward.status.199 must be a status from 200 to 599"),
+        ("forward.status = { ok = \"done\" }", "forward.status.ok must be a status"),
+        ("forward = 7", "forward must be a table"),
+        ("headers = { \"Two Words\" = \"x\" }", "is no name of a header"),
+        ("headers = { idempotency-key = \"x\" }", "idempotency-key is set by the agent itself"),
+        ("headers = { Content-Type = \"x\" }", "Content-Type is set by the agent itself"),
+        ("headers = { a = \"two\\nlines\" }", "headers.a cannot be sent"),
+        ("headers = { a = \"1\", A = \"2\" }", "is given twice"),
+        ("headers = { a = 1 }", "headers.a must be a text in quotes"),
+    ] {
+        fault(lines, expected);
+    }
+    let headers = |count| (0..count).map(|n| format!("headers.h{n} = \"x\"\n")).collect::<String>();
+    assert_eq!(payment(&headers(HEADERS_MAX)).headers.len(), HEADERS_MAX);
+    fault(&headers(HEADERS_MAX + 1), "has 33 headers: give at most 32");
+    let header = |bytes| format!("headers.h = \"{}\"", "x".repeat(bytes));
+    assert_eq!(payment(&header(HEADER_BYTES_MAX)).headers.len(), 1);
+    fault(&header(HEADER_BYTES_MAX + 1), "headers.h cannot be sent");
+}
+
+#[test]
+fn no_debug_output_shows_a_header() {
+    let settings = payment("headers.X-Api-Key = \"hidden\"");
+    assert!(!format!("{settings:?}").contains("hidden"));
+}
