@@ -242,5 +242,6 @@ pub(super) fn sample_order() -> Order {
         reply_channel: None,
         correlation_id: None,
         priority: None,
+        again_of: None,
     }
 }

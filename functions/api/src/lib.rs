@@ -8,6 +8,8 @@
 //! task; an operator's action is a message to it. A bulk job is written here, and advanced by the supervisor. A page
 //! of another site must not be able to post here through a browser.
 
+mod accept;
+mod again;
 #[cfg(test)]
 mod answers;
 mod body;
@@ -93,6 +95,7 @@ async fn answer(
         (Route::Order(id), Verb::Get | Verb::Head) => read::order(ports, config, id, headers).await,
         (Route::Document(id), Verb::Get | Verb::Head) => read::document(ports, config, id).await,
         (Route::Command(id, action), Verb::Post) => operator::post(ports, caller, id, action, headers, body).await,
+        (Route::Again(id), Verb::Post) => again::post(ports, config, caller, id, headers, body).await,
         (Route::Jobs, Verb::Post) => bulk::plan(ports, caller, headers, body).await,
         (Route::Jobs, Verb::Get | Verb::Head) => bulk::jobs(ports, query).await,
         (Route::Job(id), Verb::Get | Verb::Head) => bulk::job(ports, id, headers).await,
@@ -122,9 +125,10 @@ async fn answer(
             | Route::Console(_)),
             Verb::Post | Verb::Other,
         )
-        | (route @ (Route::Command(..) | Route::JobCommand(..)), Verb::Get | Verb::Head | Verb::Other) => {
-            Err(Problem::WrongMethod { allow: route.allow() })
-        }
+        | (
+            route @ (Route::Command(..) | Route::Again(_) | Route::JobCommand(..)),
+            Verb::Get | Verb::Head | Verb::Other,
+        ) => Err(Problem::WrongMethod { allow: route.allow() }),
     }
 }
 

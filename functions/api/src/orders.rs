@@ -1,34 +1,35 @@
-//! `POST /orders`: takes an order and answers once it cannot be lost any more.
+//! `POST /orders`: reads an order, and has it accepted.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::Priority;
-use domain::observe;
 use domain::order::Order;
-use domain::ports::{Environment, PortError, Queues, Store};
-use domain::task::{ProcessState, Task};
+use domain::ports::Environment;
 use domain::trace;
-use http::{HeaderMap, Response, StatusCode};
-use tracing::Instrument;
-use wire::Accepted;
+use http::{HeaderMap, Response};
 
+use crate::accept::{Repeat, take};
+use crate::body;
 use crate::config::ApiConfig;
 use crate::key::idempotency_key;
 use crate::ports::ApiPorts;
 use crate::prefer::Wait;
 use crate::problem::Problem;
 use crate::traced::traced;
-use crate::view::whole;
-use crate::{body, reply};
 
-const POST_AGAIN_WITH_KEY: &str = "it is not known whether the order was accepted; \
-    it is safe to post it again with the same Idempotency-Key";
-const POST_AGAIN_WITHOUT_KEY: &str = "it is not known whether the order was accepted, and posted again it may become a \
-    second order; with an Idempotency-Key it is safe to post again with the same Idempotency-Key";
+const WITH_KEY: Repeat = Repeat {
+    is_same: true,
+    advice: "it is not known whether the order was accepted; \
+        it is safe to post it again with the same Idempotency-Key",
+};
+const WITHOUT_KEY: Repeat = Repeat {
+    is_same: false,
+    advice: "it is not known whether the order was accepted, and posted again it may become a second order; \
+        with an Idempotency-Key it is safe to post again with the same Idempotency-Key",
+};
 
 /// Takes the body as an order of `caller` and puts it on the submission queue. If the same document is stored under
 /// the same key, answers with its present task and queues nothing.
@@ -43,64 +44,9 @@ pub(crate) async fn post(
     let wait = Wait::asked(headers)?;
     let key = idempotency_key(headers)?;
     let order = read(ports, config, caller, key.as_deref(), body)?;
-    let span = trace::posted(order.order_id, traced(headers));
-    let taking = async {
-        let answer = take(ports, config, caller, key.is_some(), wait, order).await;
-        let status = answer.as_ref().map_or_else(Problem::status, Response::status);
-        trace::answered(status.as_u16());
-        if status.is_server_error() {
-            trace::failed(&status);
-        }
-        answer
-    };
-    taking.instrument(span).await
-}
-
-/// Puts an order on the submission queue, unless it is stored already.
-async fn take(
-    ports: &impl ApiPorts,
-    config: &ApiConfig,
-    caller: &str,
-    has_key: bool,
-    wait: Option<Wait>,
-    order: Order,
-) -> Result<Response<Bytes>, Problem> {
-    let order_id = order.order_id;
-    let advice = if has_key { POST_AGAIN_WITH_KEY } else { POST_AGAIN_WITHOUT_KEY };
-    let unavailable = |error| Problem::Unavailable { advice, error };
-
-    // A new id cannot be stored already; only an id from a key can.
-    if has_key && let Some(first) = ports.store().order(order_id).await.map_err(unavailable)? {
-        if first.fingerprint != order.fingerprint {
-            return Err(Problem::KeyReused { order_id });
-        }
-        let task = present(ports, order_id, wait).await.map_err(unavailable)?;
-        return Ok(accepted(config, order_id, task.as_deref(), wait));
-    }
-
-    if let Some(channel) = &order.reply_channel
-        && !config.knows(channel)
-    {
-        return Err(Problem::member("ReplyChannel", "is not the name of a registered channel"));
-    }
-    let fingerprint = order.fingerprint.clone();
-    ports.queues().submit(order).await.map_err(unavailable)?;
-    observe::accepted(order_id, caller);
-    let task = match wait {
-        None if has_key => {
-            // Two documents may come under one key at the same time. If the first is stored by now, the second is
-            // refused here; otherwise at its next request.
-            if let Ok(Some(stored)) = ports.store().order(order_id).await
-                && stored.fingerprint != fingerprint
-            {
-                return Err(Problem::KeyReused { order_id });
-            }
-            None
-        }
-        None => None,
-        Some(wait) => watch(ports, order_id, &fingerprint, wait).await?,
-    };
-    Ok(accepted(config, order_id, task.as_deref(), wait))
+    let repeat = if key.is_some() { WITH_KEY } else { WITHOUT_KEY };
+    let span = trace::posted("/orders", order.order_id, traced(headers));
+    take(ports, config, caller, repeat, wait, order, span).await
 }
 
 /// The order for the queue: the body unchanged, and the values of the reserved members.
@@ -131,6 +77,7 @@ fn read(
         reply_channel,
         correlation_id,
         priority: config.priority(named),
+        again_of: None,
     })
 }
 
@@ -144,56 +91,10 @@ fn priority(value: &str) -> Result<Priority, Problem> {
     }
 }
 
-/// The present task or, if the caller waits, the task once it is settled or the wait is over.
-async fn present(ports: &impl ApiPorts, order_id: OrderId, wait: Option<Wait>) -> Result<Option<Arc<Task>>, PortError> {
-    match wait {
-        Some(wait) => ports.store().settled(order_id, wait.ms()).await,
-        None => ports.store().task(order_id).await,
-    }
-}
-
-/// The task of an order that was just queued, once it is settled or the wait is over. A failing port does not fail the
-/// request: the order was accepted, whether or not it can be watched.
-async fn watch(
-    ports: &impl ApiPorts,
-    order_id: OrderId,
-    fingerprint: &str,
-    wait: Wait,
-) -> Result<Option<Arc<Task>>, Problem> {
-    let watched = async {
-        let task = ports.store().settled(order_id, wait.ms()).await?;
-        let stored = if task.is_some() { ports.store().order(order_id).await? } else { None };
-        Ok::<_, PortError>((task, stored))
-    };
-    match watched.await {
-        // Another document under the same key came at the same time, and was first.
-        Ok((_, Some(stored))) if *stored.fingerprint != *fingerprint => Err(Problem::KeyReused { order_id }),
-        Ok((task, _)) => Ok(task),
-        Err(error) => {
-            tracing::warn!(%order_id, "accepted, but cannot be watched: {error}");
-            Ok(None)
-        }
-    }
-}
-
-/// 200 with the task for a caller that waited until it was settled; 202 for all others. A task in `Error` is settled:
-/// it waits for an operator and does not go on by itself.
-fn accepted(config: &ApiConfig, order_id: OrderId, task: Option<&Task>, wait: Option<Wait>) -> Response<Bytes> {
-    let response = match (task, wait) {
-        (Some(task), Some(wait)) if task.process_state.is_settled() => {
-            wait.applied(reply::json(StatusCode::OK, &whole(task, config.redaction())))
-        }
-        (task, _) => {
-            let process_state = task.map_or(ProcessState::Pending, |task| task.process_state);
-            reply::json(StatusCode::ACCEPTED, &Accepted { order_id, process_state: process_state.into() })
-        }
-    };
-    reply::located(response, reply::order_path(order_id))
-}
-
 #[cfg(test)]
 mod tests {
     use domain::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, TEXT_CHARS_MAX};
+    use domain::task::ProcessState;
     use serde_json::json;
 
     use super::*;

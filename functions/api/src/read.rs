@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use domain::id::OrderId;
-use domain::order::Order;
+use domain::order::{AgainOf, Order};
 use domain::ports::Store;
 use http::{HeaderMap, Response, StatusCode};
 
@@ -40,8 +40,18 @@ pub(crate) async fn order(
 pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str) -> Result<Response<Bytes>, Problem> {
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let order = ports.store().order(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
-    let Order { order_id, document, fingerprint: _, submitted_at, submitter, reply_channel, correlation_id, priority } =
-        &*order;
+    let again = ports.store().order(order_id.again()).await.map_err(Problem::unread)?;
+    let Order {
+        order_id,
+        document,
+        fingerprint: _,
+        submitted_at,
+        submitter,
+        reply_channel,
+        correlation_id,
+        priority,
+        again_of,
+    } = &*order;
     let view = wire::Order {
         order_id: *order_id,
         submitted_at: *submitted_at,
@@ -49,9 +59,15 @@ pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str
         correlation_id: correlation_id.as_deref().map(text),
         reply_channel: reply_channel.as_deref().map(text),
         priority: priority.map(Into::into),
+        again_of: again_of.as_ref().map(shown_origin),
+        again: again.map(|again| again.order_id),
         document: config.redaction().shown(document),
     };
     Ok(reply::json(StatusCode::OK, &view))
+}
+
+fn shown_origin(AgainOf { order_id, by, reason }: &AgainOf) -> wire::AgainOf<'_> {
+    wire::AgainOf { order_id: *order_id, by: text(by), reason: text(reason) }
 }
 
 /// `GET /health`: this process answers. The state of the ports is shown elsewhere, so that an outage of the store does

@@ -26,6 +26,8 @@ pub(crate) enum Route<'a> {
     Document(&'a str),
     /// `/orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`
     Command(&'a str, Action),
+    /// `/orders/{id}/again`
+    Again(&'a str),
     /// `/bulk`
     Jobs,
     /// `/bulk/{id}`
@@ -83,6 +85,7 @@ impl<'a> Route<'a> {
             [Some("health"), None, None, None] => Some(Self::Health),
             [Some("orders"), Some(id), None, None] if !id.is_empty() => Some(Self::Order(id)),
             [Some("orders"), Some(id), Some("document"), None] if !id.is_empty() => Some(Self::Document(id)),
+            [Some("orders"), Some(id), Some("again"), None] if !id.is_empty() => Some(Self::Again(id)),
             [Some("orders"), Some(id), Some(word), None] if !id.is_empty() => {
                 action(word).map(|action| Self::Command(id, action))
             }
@@ -110,7 +113,7 @@ impl<'a> Route<'a> {
             | Self::Problem(_)
             | Self::Health
             | Self::Console(_) => "GET, HEAD",
-            Self::Command(..) | Self::JobCommand(..) => "POST",
+            Self::Command(..) | Self::Again(_) | Self::JobCommand(..) => "POST",
         }
     }
 }
@@ -159,6 +162,7 @@ mod tests {
             ("/orders/abc/cancel", Route::Command("abc", Action::Cancel)),
             ("/orders/abc/pause", Route::Command("abc", Action::Pause)),
             ("/orders/abc/resume", Route::Command("abc", Action::Resume)),
+            ("/orders/abc/again", Route::Again("abc")),
             ("/bulk", Route::Jobs),
             ("/bulk/j1", Route::Job("j1")),
             ("/bulk/j1/start", Route::JobCommand("j1", JobAction::Start)),

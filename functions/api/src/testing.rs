@@ -70,6 +70,7 @@ fn order_of(order_id: OrderId) -> Order {
         reply_channel: None,
         correlation_id: None,
         priority: None,
+        again_of: None,
     }
 }
 

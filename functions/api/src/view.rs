@@ -60,10 +60,16 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         paused: paused.as_ref().map(shown_pause),
         submitted_at: task.submitted_at(),
         updated_at: task.updated_at(),
-        actions: Some(Action::allowed(task).map(|action| text(action.segment())).collect()),
+        actions: Some(actions(task)),
         situation: Some(shown_situation(Situation::of(task))),
         history: None,
     }
+}
+
+/// The commands that are allowed now, as last path segments.
+fn actions(task: &Task) -> Vec<Cow<'static, str>> {
+    let again = task.may_be_posted_again().then_some("again");
+    Action::allowed(task).map(Action::segment).chain(again).map(text).collect()
 }
 
 /// A borrowed text.

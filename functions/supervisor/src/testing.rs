@@ -85,6 +85,7 @@ pub(crate) fn order(n: usize, at: Timestamp) -> Order {
         reply_channel: None,
         correlation_id: None,
         priority: None,
+        again_of: None,
     }
 }
 

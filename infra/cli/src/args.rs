@@ -20,7 +20,7 @@ use standins::Service;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
 pub use operate::{BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs, PlanArgs};
-pub use orders::{ActArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs};
+pub use orders::{ActArgs, AgainArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs};
 
 use crate::exit;
 
@@ -149,6 +149,9 @@ pub enum RemoteCommand {
     /// Resume paused orders
     #[command(after_help = exit::HELP)]
     Resume(ActArgs),
+    /// Post compensated orders again: each becomes one new order with the same document
+    #[command(after_help = exit::HELP)]
+    Again(AgainArgs),
     /// Resubmit many orders as one job, a few canaries first
     #[command(after_help = exit::HELP)]
     Bulk {

@@ -116,6 +116,7 @@ macro_rules! store_conformance_suite {
             an_order_is_inserted_once,
             an_order_of_the_same_id_and_another_document_changes_nothing,
             order_and_task_come_together,
+            an_order_that_was_posted_again_keeps_its_origin,
             an_order_is_inserted_in_whatever_state_its_task_is,
             what_was_never_inserted_is_not_there,
             a_commit_replaces_the_version_that_it_saw,

@@ -4,6 +4,7 @@
 
 use domain::id::OrderId;
 use domain::limits::SHARDS;
+use domain::order::{AgainOf, Order};
 use domain::ports::{Commit, Due, HasStore, Inserted, ListError, Store};
 use domain::task::{ProcessState, Watch};
 use domain::time::Timestamp;
@@ -42,6 +43,19 @@ pub async fn order_and_task_come_together(world: &impl StoreWorld) {
     let first = stored(store, 1).await;
     assert_eq!(*store.order(first.order_id).await.unwrap().unwrap(), order(1));
     assert_eq!(store.task(first.order_id).await.unwrap().unwrap(), first);
+}
+
+pub async fn an_order_that_was_posted_again_keeps_its_origin(world: &impl StoreWorld) {
+    let (store, first) = (world.ports().store(), order(1));
+    let again_of = AgainOf { order_id: first.order_id, by: "ada".into(), reason: "in \"words\"".into() };
+    let again = Order { order_id: first.order_id.again(), again_of: Some(again_of), ..first };
+    assert_eq!(store.insert(again.clone(), task(&again)).await.unwrap(), Inserted::New);
+    assert_eq!(*store.order(again.order_id).await.unwrap().unwrap(), again);
+    // Another operator's repeat is the same order.
+    let origin = again.again_of.clone().map(|origin| AgainOf { by: "bob".into(), ..origin });
+    let repeat = Order { again_of: origin, ..again.clone() };
+    assert_eq!(store.insert(repeat.clone(), task(&repeat)).await.unwrap(), Inserted::Same);
+    assert_eq!(*store.order(again.order_id).await.unwrap().unwrap(), again);
 }
 
 pub async fn an_order_is_inserted_in_whatever_state_its_task_is(world: &impl StoreWorld) {

@@ -1,7 +1,7 @@
 // An operator's actions on orders. A dialog asks for name and reason and shows the consequences. Then the console sends
 // the command and shows its outcome.
 
-import { Problem, get, post } from "./api.js";
+import { Problem, forget, get, getIfThere, post } from "./api.js";
 import { open, whoAndWhy, wish } from "./dialog.js";
 import { announce, h } from "./dom.js";
 import { notice, orderLink, plural, state } from "./parts.js";
@@ -39,13 +39,14 @@ export function actOnOne(action, task, changed) {
     it.phase = "sending";
     dialog.redraw();
     try {
-      await post(`orders/${encodeURIComponent(task.OrderID)}/${action}`, who, it.task.Version);
+      const answer = await post(`orders/${encodeURIComponent(task.OrderID)}/${action}`, who, it.task.Version);
       it.phase = "accepted";
       announce("Accepted. Waiting for the scheduler.");
       dialog.redraw();
       dialog.focusHead();
       changed();
-      await follow(it, action, who);
+      if (action === "again") await followNew(it, answer.OrderID);
+      else await follow(it, action, who);
       changed();
     } catch (error) {
       it.phase = "ask";
@@ -115,7 +116,11 @@ function outcome(it, close) {
   return h(
     "div",
     { "data-key": "outcome" },
-    notice(tone, h("p", { id: "dialog-result" }, it.note ?? "Accepted. Waiting for the scheduler to carry it out…")),
+    notice(
+      tone,
+      h("p", { id: "dialog-result" }, it.note ?? "Accepted. Waiting for the scheduler to carry it out…"),
+      it.posted ? h("p", {}, orderLink(it.posted)) : null,
+    ),
     closing(close),
   );
 }
@@ -140,13 +145,33 @@ async function follow(it, action, who) {
       it.note = `The order was ${ACTIONS[action].done} at ${clock(Date.now())}. ${situation(task, []).head}`;
       return;
     }
-    await new Promise((resolve) => {
-      setTimeout(resolve, LOOK_EVERY_MS);
-    });
+    await pause();
   }
   it.note =
     "It was accepted, but is not seen in the order's history yet. " +
     "The scheduler has it; the order's page shows it when it is carried out.";
+}
+
+function pause() {
+  return new Promise((resolve) => {
+    setTimeout(resolve, LOOK_EVERY_MS);
+  });
+}
+
+/** Polls the new order until it is stored. Then the document of the old one names it. */
+async function followNew(it, id) {
+  it.posted = id;
+  const until = performance.now() + LOOK_FOR_MS;
+  while (performance.now() < until) {
+    if (await getIfThere(`orders/${encodeURIComponent(id)}`).catch(() => null)) {
+      forget(`orders/${encodeURIComponent(it.task.OrderID)}/document`);
+      it.phase = "done";
+      it.note = "It was posted again. This is the new order:";
+      return;
+    }
+    await pause();
+  }
+  it.note = "It was accepted, but is not stored yet. This is the new order:";
 }
 
 /** Shows the problem and its remedy. If the order changed meanwhile, loads it again. */

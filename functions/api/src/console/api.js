@@ -60,6 +60,11 @@ export async function getOnce(path, signal) {
   return forGood.get(path);
 }
 
+/** The next `getOnce` of this path asks again. */
+export function forget(path) {
+  forGood.delete(path);
+}
+
 /** Posts `body`. With `version`, the command applies to that version, or the API answers 412. */
 export async function post(path, body, version) {
   const headers = { "Content-Type": "application/json" };

@@ -3,7 +3,7 @@
 import { buttons } from "./actions.js";
 import { get, getIfThere, getOnce } from "./api.js";
 import { fragment, h } from "./dom.js";
-import { heading, panel, state, table } from "./parts.js";
+import { heading, orderLink, panel, state, table } from "./parts.js";
 import { timeline } from "./timeline.js";
 import { when } from "./time.js";
 import { situation } from "./words.js";
@@ -126,6 +126,8 @@ function holds(task, document) {
             fact("Submitter", document.Submitter),
             fact("Correlation id", document.CorrelationID),
             fact("Reply channel", document.ReplyChannel),
+            fact("Again of", document.AgainOf && orderLink(document.AgainOf.OrderID)),
+            fact("Posted again as", document.Again && orderLink(document.Again)),
           ]
         : null,
     ),

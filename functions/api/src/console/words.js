@@ -44,6 +44,7 @@ export const ACTIONS = {
   },
   pause: { label: "Pause", title: "Pause the order", done: "paused", kind: "Paused" },
   resume: { label: "Resume", title: "Let the order go on", done: "resumed", kind: "Resumed" },
+  again: { label: "Post again", title: "Post the order again", done: "posted again" },
 };
 
 const TONES = { Processed: "good", Compensated: "undone", Error: "bad" };
@@ -113,6 +114,11 @@ export function consequences(task, action) {
     }
     case "resume":
       return ["The order goes on where it stands: what is ready starts at once."];
+    case "again":
+      return [
+        "A new order with the same document is posted. This order stays compensated.",
+        "All steps start under new idempotency keys. Posted a second time, it is still one new order.",
+      ];
     default:
       return [];
   }

@@ -33,6 +33,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::Command(_, Action::Cancel) => "/orders/{id}/cancel",
         Route::Command(_, Action::Pause) => "/orders/{id}/pause",
         Route::Command(_, Action::Resume) => "/orders/{id}/resume",
+        Route::Again(_) => "/orders/{id}/again",
         Route::Jobs => "/bulk",
         Route::Job(_) => "/bulk/{id}",
         Route::JobCommand(_, JobAction::Start) => "/bulk/{id}/start",
@@ -50,7 +51,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 19] = [
+const ROUTES: [Route<'static>; 20] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -58,6 +59,7 @@ const ROUTES: [Route<'static>; 19] = [
     Route::Command("x", Action::Cancel),
     Route::Command("x", Action::Pause),
     Route::Command("x", Action::Resume),
+    Route::Again("x"),
     Route::Jobs,
     Route::Job("x"),
     Route::JobCommand("x", JobAction::Start),

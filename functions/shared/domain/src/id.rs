@@ -42,7 +42,20 @@ impl OrderId {
         Self(Builder::from_custom_bytes(bytes).into_uuid())
     }
 
-    /// When the id was made; `None` for an id from an idempotency key.
+    /// The id of the order that repeats this one: an order is posted again at most once (UUID version 8).
+    #[must_use]
+    pub fn again(self) -> Self {
+        let mut hash = Sha256::new();
+        // No submitter has a name of this length, so no idempotency key gives the same id.
+        hash.update(u64::MAX.to_be_bytes());
+        hash.update(self.0.as_bytes());
+        let mut bytes = [0_u8; 16];
+        bytes.copy_from_slice(&hash.finalize()[..16]);
+        Self(Builder::from_custom_bytes(bytes).into_uuid())
+    }
+
+    /// When the id was made; `None` for an id from an idempotency key or of an order that was posted
+    /// again.
     #[must_use]
     pub fn made_at(self) -> Option<Timestamp> {
         let [a, b, c, d, e, f, ..] = *self.0.as_bytes();
@@ -133,6 +146,15 @@ mod tests {
         assert_eq!(id, OrderId::from_idempotency_key("shop", "k1"));
         assert_ne!(id, OrderId::from_idempotency_key("shop", "k2"));
         assert_ne!(id, OrderId::from_idempotency_key("sho", "pk1"));
+    }
+
+    #[test]
+    fn an_order_is_repeated_under_one_other_id() {
+        let id = OrderId::from_idempotency_key("shop", "k1");
+        assert_eq!(id.again(), id.again());
+        let ids = [id, id.again(), id.again().again(), OrderId::from_idempotency_key("shop", "k2").again()];
+        assert_eq!(ids.iter().collect::<std::collections::BTreeSet<_>>().len(), ids.len());
+        assert_eq!(id.again().made_at(), None);
     }
 
     #[test]

@@ -34,4 +34,20 @@ pub struct Order {
     /// The priority of its messages, if the application named one; otherwise the workflow's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
+    /// The compensated order that an operator posted again as this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again_of: Option<AgainOf>,
+}
+
+/// The origin of an order that was posted again: the order, the operator, and the operator's reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AgainOf {
+    /// The compensated order.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// The operator.
+    pub by: Arc<str>,
+    /// The operator's reason.
+    pub reason: Arc<str>,
 }

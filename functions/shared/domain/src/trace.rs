@@ -60,17 +60,18 @@ macro_rules! say {
 
 /// A request that submits an order. It may be part of a caller's trace.
 #[must_use]
-pub fn posted(order_id: OrderId, link: Option<TraceParent>) -> Span {
+pub fn posted(route: &'static str, order_id: OrderId, link: Option<TraceParent>) -> Span {
     tracing::trace_span!(
         target: TRACES,
-        "POST /orders",
+        "POST",
+        otel.name = %format_args!("POST {route}"),
         otel.kind = "server",
         otel.link = link.map(tracing::field::display),
         %order_id,
         stepwarden.order_id = %order_id,
         http.request.method = "POST",
-        http.route = "/orders",
-        url.path = "/orders",
+        http.route = route,
+        url.path = route,
     )
 }
 

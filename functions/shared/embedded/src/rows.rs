@@ -5,7 +5,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::DOCUMENT_BYTES_MAX;
-use domain::order::Order;
+use domain::order::{AgainOf, Order};
 use domain::ports::PortError;
 use domain::task::Task;
 use domain::time::Timestamp;
@@ -49,8 +49,8 @@ pub(crate) struct Stored {
 
 /// The order and the task with this id.
 pub(crate) fn stored(connection: &Connection, order_id: OrderId) -> Result<Option<Stored>, ReadError> {
-    const SQL: &str = "SELECT document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, priority, body \
-                       FROM orders JOIN tasks USING (order_id) WHERE order_id = ?1";
+    const SQL: &str = "SELECT document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, priority, again_of, \
+                       body FROM orders JOIN tasks USING (order_id) WHERE order_id = ?1";
     let mut statement = connection.prepare_cached(SQL)?;
     let found = statement.query_row([order_id.to_string()], |row| Ok(read(row, order_id)));
     found.optional()?.transpose()
@@ -67,8 +67,15 @@ fn read(row: &Row<'_>, order_id: OrderId) -> Result<Stored, ReadError> {
         reply_channel: row.get(4)?,
         correlation_id: row.get(5)?,
         priority: row.get::<_, Option<String>>(6)?.map(|name| priorities::named(&name)),
+        again_of: again_of(row, 7)?,
     };
-    Ok(Stored { order: Arc::new(order), task: task(row, 7)? })
+    Ok(Stored { order: Arc::new(order), task: task(row, 8)? })
+}
+
+fn again_of(row: &Row<'_>, column: usize) -> Result<Option<AgainOf>, ReadError> {
+    let stored: Option<String> = row.get(column)?;
+    let read = |stored: String| serde_json::from_str(&stored).map_err(|error| ReadError::corrupt("an order", &error));
+    stored.map(read).transpose()
 }
 
 /// The task in a column.

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// The migrations. Each one makes the next version of the schema. A released migration never changes.
-const STEPS: [&str; 2] = [FIRST, SURROUNDINGS];
+const STEPS: [&str; 3] = [FIRST, SURROUNDINGS, AGAIN];
 
 /// The newest schema version. The file stores its own version.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -98,6 +98,11 @@ CREATE TABLE jobs (
     version INTEGER NOT NULL,
     body TEXT NOT NULL
 );
+";
+
+/// Orders that are posted again.
+const AGAIN: &str = "
+ALTER TABLE orders ADD COLUMN again_of TEXT;
 ";
 
 /// Applies the missing migrations, all of them or none, and returns the resulting version. A file with a later version

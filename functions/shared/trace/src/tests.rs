@@ -106,7 +106,7 @@ async fn a_span_goes_out_as_otlp_has_it() {
     let traces = traces(&collector, &variables);
     let link = TraceParent::new([0xab; 16], [0xcd; 8], true).unwrap();
     happen(&traces, || {
-        let _posted = trace::posted(order_id(), Some(link)).entered();
+        let _posted = trace::posted("/orders", order_id(), Some(link)).entered();
         let _log = info_span!("record", message_id = "m").entered();
         tracing::event!(target: TRACES, Level::TRACE, { late = true, ratio = 0.5, count = u64::MAX }, "said");
         domain::observe::accepted(order_id(), "shop");
@@ -204,7 +204,7 @@ async fn what_is_not_sampled_is_not_sent_and_still_tells_others_not_to() {
     for variables in [&[][..], &[("OTEL_TRACES_SAMPLER", "always_off")]] {
         let traces = traces(&collector, variables);
         happen(&traces, || {
-            let _posted = trace::posted(order_id(), unsampled).entered();
+            let _posted = trace::posted("/orders", order_id(), unsampled).entered();
             let current = trace::current().unwrap();
             assert_eq!((current.is_sampled(), current.trace_id()), (false, order_id().as_bytes()));
             let _child = span_of(order_id(), Some(current)).entered();

@@ -22,7 +22,7 @@ pub use list::{
 };
 pub use open_enum::OpenEnum;
 pub use order::{
-    Accepted, Command, Order, OrderList, Pause, Queued, Reason, Situation, Step, StepError, Task, Transition,
+    Accepted, AgainOf, Command, Order, OrderList, Pause, Queued, Reason, Situation, Step, StepError, Task, Transition,
 };
 pub use overview::{Count, DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;

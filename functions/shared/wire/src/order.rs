@@ -255,8 +255,27 @@ pub struct Order<'a> {
     /// The priority, if the order names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<OpenEnum<Priority>>,
+    /// The compensated order that was posted again as this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again_of: Option<AgainOf<'a>>,
+    /// The order that this one was posted again as.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub again: Option<OrderId>,
     /// The body.
     pub document: Cow<'a, Json>,
+}
+
+/// The origin of an order that was posted again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AgainOf<'a> {
+    /// The compensated order.
+    #[serde(rename = "OrderID")]
+    pub order_id: OrderId,
+    /// The operator.
+    pub by: Cow<'a, str>,
+    /// The operator's reason.
+    pub reason: Cow<'a, str>,
 }
 
 /// The body of a command about an order or a job.

@@ -128,6 +128,20 @@ pub struct ActArgs {
     pub wait: WaitArgs,
 }
 
+/// `stepwarden again`
+#[derive(Debug, Clone, Args)]
+pub struct AgainArgs {
+    /// Order IDs
+    #[arg(value_name = "ID", required = true)]
+    pub ids: Vec<String>,
+    /// The operator and the reason.
+    #[command(flatten)]
+    pub command: CommandArgs,
+    /// The time to wait.
+    #[command(flatten)]
+    pub wait: WaitArgs,
+}
+
 /// The operator and the reason. The order history keeps both.
 #[derive(Debug, Clone, Args)]
 pub struct CommandArgs {

@@ -26,14 +26,24 @@ pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Re
     if args.if_version.is_some() {
         return Err(CommandError::Usage("--if-version is about one order; give one ID".to_owned()));
     }
-    if !context.may_go_on(&format!("{} {} orders?", action.name(), args.ids.len()))? {
+    several(context, action.name(), &args.ids, async |id| one(context, action, id, &command, args).await).await
+}
+
+/// Acts on several orders, after a confirmation.
+pub(super) async fn several(
+    context: &Context,
+    verb: &str,
+    ids: &[String],
+    one: impl AsyncFn(&str) -> Result<Exit, CommandError>,
+) -> Result<Exit, CommandError> {
+    if !context.may_go_on(&format!("{verb} {} orders?", ids.len()))? {
         context.note("nothing was done");
         return Ok(Exit::Fine);
     }
     let mut exit = Exit::Fine;
-    for id in &args.ids {
+    for id in ids {
         // One that cannot be done does not keep the others from being done.
-        let ended = one(context, action, id, &command, args).await.or_else(|error| {
+        let ended = one(id).await.or_else(|error| {
             let exit = error.exit();
             if matches!(exit, Exit::OutputGone | Exit::Away | Exit::NotAllowed) {
                 return Err(error);

@@ -4,6 +4,7 @@
 //! decision about an order. A command asks the API, which decides.
 
 mod act;
+mod again;
 mod bulk;
 mod console;
 mod context;
@@ -70,6 +71,7 @@ async fn carried_out(
         RemoteCommand::Cancel(args) => act::run(&context()?, Action::Cancel, &args).await,
         RemoteCommand::Pause(args) => act::run(&context()?, Action::Pause, &args).await,
         RemoteCommand::Resume(args) => act::run(&context()?, Action::Resume, &args).await,
+        RemoteCommand::Again(args) => again::run(&context()?, &args).await,
         RemoteCommand::Bulk { command } => bulk::run(&context()?, &command).await,
         RemoteCommand::Overview => overview::run(&context()?).await,
         RemoteCommand::Services => system::services(&context()?).await,

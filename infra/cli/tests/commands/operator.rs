@@ -32,6 +32,22 @@ fn an_order_is_paused_resumed_and_cancelled_in_the_name_of_whoever_is_logged_in(
 }
 
 #[test]
+fn a_compensated_order_is_posted_again_once() {
+    let served = Served::start();
+    let id = served.settled(r#"{"StandIn": {"payment": {"Decline": "card_declined"}}}"#);
+    let again = served.run(&["again", &id, "--reason", "card replaced", "-o", "json"]).with_status(0).json();
+    let again = again["OrderID"].as_str().unwrap();
+    assert_ne!(again, id);
+    // The stand-in declines again. The second command waits for the order of the first.
+    let repeated = served.run(&["again", &id, "--reason", "was it posted?", "--wait"]).with_status(1);
+    repeated.shows(&["Compensated", again, "card replaced"]);
+    served.run(&["get", &id, "--document"]).with_status(0).shows(&["\"Again\"", again]);
+    served.run(&["get", again, "--document"]).with_status(0).shows(&["\"AgainOf\"", &id]);
+    let held = served.settled(HELD);
+    served.run(&["again", &held, "--reason", "x"]).with_status(4).says(&["only an order that is Compensated", "(409)"]);
+}
+
+#[test]
 fn a_resubmit_that_fails_again_is_not_taken_for_the_failure_before() {
     let served = Served::start();
     let held = served.settled(HELD);

@@ -9,7 +9,7 @@ use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_
 use domain::message::{
     Action, Command, Deferral, Failure, Outcome, Priority, Reply, Request, SchedulerMessage, Wake, idempotency_key,
 };
-use domain::order::Order;
+use domain::order::{AgainOf, Order};
 use domain::task::Direction;
 use domain::time::Timestamp;
 use proptest::collection::{btree_map, vec};
@@ -127,8 +127,11 @@ fn request() -> impl Strategy<Value = Request> {
 fn order() -> impl Strategy<Value = Order> {
     let optional = (option::of(text(64)), option::of(text(256)));
     let priority = option::of(prop_oneof![Just(Priority::Normal), Just(Priority::High)]);
-    (order_id(), document(), time(), text(100), optional, priority).prop_map(
-        |(order_id, document, submitted_at, submitter, (reply_channel, correlation_id), priority)| Order {
+    let again_of =
+        (order_id(), text(256), text(256)).prop_map(|(order_id, by, reason)| AgainOf { order_id, by, reason });
+    let named = (optional, priority, option::of(again_of));
+    (order_id(), document(), time(), text(100), named).prop_map(
+        |(order_id, document, submitted_at, submitter, ((reply_channel, correlation_id), priority, again_of))| Order {
             order_id,
             fingerprint: document.fingerprint().into(),
             document,
@@ -137,6 +140,7 @@ fn order() -> impl Strategy<Value = Order> {
             reply_channel,
             correlation_id,
             priority,
+            again_of,
         },
     )
 }

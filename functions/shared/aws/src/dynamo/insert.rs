@@ -183,6 +183,7 @@ mod tests {
             reply_channel: None,
             correlation_id: None,
             priority: None,
+            again_of: None,
         };
         let task = Task::new(&order, Workflows::shipped().unwrap().current(), 16, 7);
         let of = |tables, order: &Order, task: &Task| token(tables, order, task).unwrap();

@@ -24,6 +24,7 @@ fn order() -> Order {
         reply_channel: Some("shop".into()),
         correlation_id: None,
         priority: None,
+        again_of: None,
     }
 }
 

@@ -211,6 +211,9 @@ pub enum Refused {
     /// It is not paused.
     #[error("the order is not paused")]
     NotPaused,
+    /// Only a compensated order can be posted again.
+    #[error("only an order that is Compensated can be posted again")]
+    NotCompensated,
 }
 
 /// A task that no sequence of events leads to.

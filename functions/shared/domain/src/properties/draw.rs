@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use crate::id::OrderId;
 use crate::json::Json;
 use crate::message::{Deferral, Failure, Outcome, Priority};
-use crate::order::Order;
+use crate::order::{AgainOf, Order};
 use crate::time::Timestamp;
 use crate::workflow::{Remedy, Supervision, Workflow};
 
@@ -181,10 +181,19 @@ pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
 
 pub(super) fn order() -> impl Strategy<Value = Order> {
     let optional = || proptest::option::of(text());
-    (order_id(), super::json::object(), time(), text(), (optional(), optional()), proptest::option::of(priority()))
-        .prop_map(|(order_id, document, submitted_at, submitter, (reply_channel, correlation_id), priority)| {
-            let document = Json::of(&document);
-            let fingerprint = document.fingerprint().into();
-            Order { order_id, document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, priority }
-        })
+    let again_of = (order_id(), text(), text()).prop_map(|(order_id, by, reason)| AgainOf { order_id, by, reason });
+    let named = (optional(), optional(), proptest::option::of(priority()), proptest::option::of(again_of));
+    (order_id(), super::json::object(), time(), text(), named).prop_map(
+        |(order_id, document, submitted_at, submitter, (reply_channel, correlation_id, priority, again_of))| Order {
+            order_id,
+            fingerprint: Json::of(&document).fingerprint().into(),
+            document: Json::of(&document),
+            submitted_at,
+            submitter,
+            reply_channel,
+            correlation_id,
+            priority,
+            again_of,
+        },
+    )
 }

@@ -271,8 +271,16 @@ impl Task {
         if notify {
             task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version, resends: 0 });
         }
-        task.record(order.submitted_at, &order.submitter, What::Submitted, None);
+        let again = order.again_of.as_ref();
+        let why = again.map(|again| format!("again of {}, by {}: {}", again.order_id, again.by, again.reason).into());
+        task.record(order.submitted_at, &order.submitter, What::Submitted, why);
         task
+    }
+
+    /// Whether an operator may post its order again: only once it is compensated.
+    #[must_use]
+    pub const fn may_be_posted_again(&self) -> bool {
+        matches!(self.process_state, ProcessState::Compensated)
     }
 
     /// When the order was accepted. `None` if the history has lost its first line and the order has an idempotency

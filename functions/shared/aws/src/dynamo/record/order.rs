@@ -1,8 +1,9 @@
 //! The record of an order.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use domain::json::Json;
 use domain::message::Priority;
-use domain::order::Order;
+use domain::order::{AgainOf, Order};
 use domain::time::Timestamp;
 
 use super::{Item, Reader, Unreadable, put, put_if, text, time};
@@ -15,7 +16,7 @@ pub(in crate::dynamo) const FIRST_MONTH: i64 = 2026 * 12;
 
 /// The item of an order. The document is copied once, because the request must own it.
 pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
-    let mut item = Item::with_capacity(9);
+    let mut item = Item::with_capacity(10);
     put(&mut item, "OrderID", text(order.order_id.to_string()));
     put(&mut item, "Document", text(order.document.text()));
     put(&mut item, "Fingerprint", text(&*order.fingerprint));
@@ -24,6 +25,7 @@ pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
     put_if(&mut item, "ReplyChannel", order.reply_channel.as_deref().map(text));
     put_if(&mut item, "CorrelationID", order.correlation_id.as_deref().map(text));
     put_if(&mut item, "Priority", order.priority.map(|priority| text(priority_name(priority))));
+    put_if(&mut item, "AgainOf", order.again_of.as_ref().map(again_of_value));
     let shard = order.order_id.shard(RECENT_SHARDS);
     put(&mut item, RECENT.hash.name, text(recent_key(recent_month(order.submitted_at), shard)));
     item
@@ -43,6 +45,23 @@ pub(in crate::dynamo) fn order(item: Item) -> Result<Order, Unreadable> {
         reply_channel: reader.text_if("ReplyChannel")?.map(Into::into),
         correlation_id: reader.text_if("CorrelationID")?.map(Into::into),
         priority: reader.word_if("Priority", priority)?,
+        again_of: reader.map_if("AgainOf")?.map(again_of).transpose()?,
+    })
+}
+
+fn again_of_value(again_of: &AgainOf) -> AttributeValue {
+    let mut item = Item::with_capacity(3);
+    put(&mut item, "OrderID", text(again_of.order_id.to_string()));
+    put(&mut item, "By", text(&*again_of.by));
+    put(&mut item, "Reason", text(&*again_of.reason));
+    AttributeValue::M(item)
+}
+
+fn again_of(mut reader: Reader) -> Result<AgainOf, Unreadable> {
+    Ok(AgainOf {
+        order_id: reader.word("OrderID", |id| id.parse().ok())?,
+        by: reader.text("By")?.into(),
+        reason: reader.text("Reason")?.into(),
     })
 }
 

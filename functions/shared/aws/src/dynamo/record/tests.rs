@@ -8,7 +8,7 @@ use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::machine::{Decision, Event, Moment, decide};
 use domain::message::{Outcome, Priority, Reply};
-use domain::order::Order;
+use domain::order::{AgainOf, Order};
 use domain::task::{
     Attempt, Direction, Notice, NoticeKind, Pause, ProcessState, Reason, Step, StepError, StepState, Task, Transition,
     Watch, What,
@@ -33,6 +33,7 @@ fn sample_order(submitter: &str) -> Order {
         reply_channel: None,
         correlation_id: None,
         priority: None,
+        again_of: None,
     }
 }
 
@@ -450,6 +451,7 @@ fn an_order_is_read_as_it_was_written() {
         correlation_id: Some("".into()),
         priority: Some(Priority::Normal),
         submitter: "\u{1F4A5}".into(),
+        again_of: Some(AgainOf { order_id: plain.order_id.again(), by: "ada".into(), reason: "back".into() }),
         ..plain.clone()
     };
     let urgent = Order { priority: Some(Priority::High), ..plain.clone() };

@@ -1,0 +1,142 @@
+//! Puts an accepted order on the submission queue, and answers once it cannot be lost any more.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::id::OrderId;
+use domain::observe;
+use domain::order::Order;
+use domain::ports::{PortError, Queues, Store};
+use domain::task::{ProcessState, Task};
+use domain::trace;
+use http::{Response, StatusCode};
+use tracing::{Instrument, Span};
+use wire::Accepted;
+
+use crate::config::ApiConfig;
+use crate::ports::ApiPorts;
+use crate::prefer::Wait;
+use crate::problem::Problem;
+use crate::reply;
+use crate::view::whole;
+
+/// The meaning of a repeated request.
+pub(crate) struct Repeat {
+    /// Whether it names the same order, which may be stored already.
+    pub(crate) is_same: bool,
+    /// The advice while it is not known whether the order was accepted.
+    pub(crate) advice: &'static str,
+}
+
+/// Puts an order on the submission queue, unless it is stored already.
+pub(crate) async fn take(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &str,
+    repeat: Repeat,
+    wait: Option<Wait>,
+    order: Order,
+    span: Span,
+) -> Result<Response<Bytes>, Problem> {
+    let taking = async {
+        let answer = queue(ports, config, caller, repeat, wait, order).await;
+        let status = answer.as_ref().map_or_else(Problem::status, Response::status);
+        trace::answered(status.as_u16());
+        if status.is_server_error() {
+            trace::failed(&status);
+        }
+        answer
+    };
+    taking.instrument(span).await
+}
+
+async fn queue(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &str,
+    Repeat { is_same, advice }: Repeat,
+    wait: Option<Wait>,
+    order: Order,
+) -> Result<Response<Bytes>, Problem> {
+    let order_id = order.order_id;
+    let unavailable = |error| Problem::Unavailable { advice, error };
+
+    if is_same && let Some(first) = ports.store().order(order_id).await.map_err(unavailable)? {
+        if first.fingerprint != order.fingerprint {
+            return Err(Problem::KeyReused { order_id });
+        }
+        let task = present(ports, order_id, wait).await.map_err(unavailable)?;
+        return Ok(accepted(config, order_id, task.as_deref(), wait));
+    }
+
+    if let Some(channel) = &order.reply_channel
+        && !config.knows(channel)
+    {
+        return Err(Problem::member("ReplyChannel", "is not the name of a registered channel"));
+    }
+    let fingerprint = order.fingerprint.clone();
+    ports.queues().submit(order).await.map_err(unavailable)?;
+    observe::accepted(order_id, caller);
+    let task = match wait {
+        None if is_same => {
+            // Two documents may come under one key at the same time. If the first is stored by now, the second is
+            // refused here; otherwise at its next request.
+            if let Ok(Some(stored)) = ports.store().order(order_id).await
+                && stored.fingerprint != fingerprint
+            {
+                return Err(Problem::KeyReused { order_id });
+            }
+            None
+        }
+        None => None,
+        Some(wait) => watch(ports, order_id, &fingerprint, wait).await?,
+    };
+    Ok(accepted(config, order_id, task.as_deref(), wait))
+}
+
+/// The present task or, if the caller waits, the task once it is settled or the wait is over.
+async fn present(ports: &impl ApiPorts, order_id: OrderId, wait: Option<Wait>) -> Result<Option<Arc<Task>>, PortError> {
+    match wait {
+        Some(wait) => ports.store().settled(order_id, wait.ms()).await,
+        None => ports.store().task(order_id).await,
+    }
+}
+
+/// The task of an order that was just queued, once it is settled or the wait is over. A failing port does not fail the
+/// request: the order was accepted, whether or not it can be watched.
+async fn watch(
+    ports: &impl ApiPorts,
+    order_id: OrderId,
+    fingerprint: &str,
+    wait: Wait,
+) -> Result<Option<Arc<Task>>, Problem> {
+    let watched = async {
+        let task = ports.store().settled(order_id, wait.ms()).await?;
+        let stored = if task.is_some() { ports.store().order(order_id).await? } else { None };
+        Ok::<_, PortError>((task, stored))
+    };
+    match watched.await {
+        // Another document under the same key came at the same time, and was first.
+        Ok((_, Some(stored))) if *stored.fingerprint != *fingerprint => Err(Problem::KeyReused { order_id }),
+        Ok((task, _)) => Ok(task),
+        Err(error) => {
+            tracing::warn!(%order_id, "accepted, but cannot be watched: {error}");
+            Ok(None)
+        }
+    }
+}
+
+/// 200 with the task for a caller that waited until it was settled; 202 for all others. A task in `Error` is settled:
+/// it waits for an operator and does not go on by itself.
+fn accepted(config: &ApiConfig, order_id: OrderId, task: Option<&Task>, wait: Option<Wait>) -> Response<Bytes> {
+    let response = match (task, wait) {
+        (Some(task), Some(wait)) if task.process_state.is_settled() => {
+            wait.applied(reply::json(StatusCode::OK, &whole(task, config.redaction())))
+        }
+        (task, _) => {
+            let process_state = task.map_or(ProcessState::Pending, |task| task.process_state);
+            reply::json(StatusCode::ACCEPTED, &Accepted { order_id, process_state: process_state.into() })
+        }
+    };
+    reply::located(response, reply::order_path(order_id))
+}

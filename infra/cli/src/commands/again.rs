@@ -1,0 +1,42 @@
+//! `stepwarden again`: posts compensated orders again, each as one new order.
+
+use wire::{Accepted, Command};
+
+use super::act::several;
+use super::context::{Context, body};
+use super::error::CommandError;
+use super::follow::order_path;
+use super::get;
+use crate::args::AgainArgs;
+use crate::exit::Exit;
+use crate::remote::Call;
+
+pub(super) async fn run(context: &Context, args: &AgainArgs) -> Result<Exit, CommandError> {
+    let command = context.command(&args.command)?;
+    match args.ids.as_slice() {
+        [id] => one(context, id, &command, args).await,
+        ids => several(context, "Post again", ids, async |id| one(context, id, &command, args).await).await,
+    }
+}
+
+async fn one(context: &Context, id: &str, command: &Command<'_>, args: &AgainArgs) -> Result<Exit, CommandError> {
+    let call = Call::post(format!("{}/again", order_path(id)), body(command));
+    let answer = context.remote.call(&call).await.and_then(|answer| Ok((answer.read::<Accepted>()?, answer)));
+    let (accepted, answer) = answer.map_err(|error| match error.may_be_done() {
+        true => CommandError::Unsure {
+            what: format!("{id} was posted again"),
+            look: format!("stepwarden get {id} --document"),
+            source: error,
+        },
+        false => CommandError::Remote(error),
+    })?;
+    if let Some(at_most) = args.wait.wait {
+        context.note(&format!("{id} was posted again as {}", accepted.order_id));
+        return get::wait(context, &accepted.order_id.to_string(), at_most).await;
+    }
+    let said = match context.is_json() {
+        true => context.line(&answer.line()),
+        false => context.line(&format!("{}  again of {id}", accepted.order_id)),
+    };
+    said.map(|()| Exit::Fine)
+}
