@@ -12,8 +12,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use crate::remote::Remote;
-
 /// A response before its body is read.
 pub(crate) type Answered = Response<hyper::body::Incoming>;
 
@@ -59,8 +57,8 @@ impl HttpClients {
 
     /// # Errors
     /// [`TlsError`] if the service uses HTTPS and the machine has no root certificates.
-    pub(crate) fn reaching(&mut self, remote: &Remote) -> Result<HttpClient, TlsError> {
-        if !remote.is_encrypted() {
+    pub(crate) fn reaching(&mut self, is_encrypted: bool) -> Result<HttpClient, TlsError> {
+        if !is_encrypted {
             return Ok(HttpClient::Plain(self.plain.clone()));
         }
         let tls = match &self.tls {

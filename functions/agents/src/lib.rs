@@ -7,6 +7,7 @@
 //! knowledge of the meaning of an order.
 
 mod answer;
+mod auth;
 mod client;
 mod remote;
 mod retry_after;
@@ -24,6 +25,7 @@ use domain::batch::Failures;
 use domain::message::{Delivery, Request};
 
 pub use answer::{Meaning, StatusTable, answer_to};
+pub use auth::{Reference, Resolver, Secret, SecretSource};
 pub use client::{HttpClients, TlsError};
 pub use remote::{BadUrl, Operations, Remote};
 pub use service::HttpService;

@@ -7,14 +7,17 @@ use agent::{Answer, Call, Service};
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
+use domain::time::Timestamp;
 use domain::trace::{self, TRACEPARENT};
 use http::header::CONTENT_TYPE;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use http_body_util::Full;
+use hyper_util::client::legacy::Error as ClientError;
 use serde::Serialize;
 
 use crate::answer::{StatusTable, answer_to};
-use crate::client::{HttpClient, chain};
+use crate::auth::{Auth, Faulty, Known};
+use crate::client::{Answered, HttpClient, chain};
 use crate::remote::Remote;
 use crate::settings::AgentSettings;
 
@@ -42,15 +45,48 @@ impl HttpService {
             Err(error) => return Answer::fail("unsendable", format!("the call cannot be put into HTTP: {error}")),
         };
         trace::posts(uri.path().rsplit('/').next().unwrap_or_default(), uri.host(), uri.port_u16());
-        match self.client.request(request).await {
-            Ok(response) => {
-                trace::answered(response.status().as_u16());
-                answer_to(response, statuses, call.started_at).await
-            }
-            // Nothing was sent without a connection.
-            Err(error) if error.is_connect() => Answer::retry(chain(&error)),
-            Err(error) => Answer::unknown(chain(&error)),
+        match &self.settings.auth {
+            None => answer(self.client.request(request).await, statuses, call.started_at).await,
+            Some(auth) => self.post_as(auth, request, statuses, call).await.unwrap_or_else(Answer::from),
         }
+    }
+
+    /// Posts with secrets. After a 401 it posts once more, if there are other secrets by then.
+    async fn post_as(
+        &self,
+        auth: &Auth,
+        request: Request<Full<Bytes>>,
+        statuses: &StatusTable,
+        call: &Call<'_>,
+    ) -> Result<Answer, Faulty> {
+        let post = async |known: &Known| {
+            let mut request = request.clone();
+            let body = request.body().clone().into_inner().unwrap_or_default();
+            known.apply(request.headers_mut(), call.idempotency_key, &body, call.started_at);
+            self.client.request(request).await
+        };
+        let mut known = auth.ready(call.started_at).await?;
+        let mut response = post(&known).await;
+        if response.as_ref().is_ok_and(|response| response.status() == StatusCode::UNAUTHORIZED)
+            && let Some(renewed) = auth.renewed(&known, call.started_at).await?
+        {
+            known = renewed;
+            response = post(&known).await;
+        }
+        Ok(known.hide(answer(response, statuses, call.started_at).await))
+    }
+}
+
+/// The answer to a call: a response, or none.
+async fn answer(response: Result<Answered, ClientError>, statuses: &StatusTable, now: Timestamp) -> Answer {
+    match response {
+        Ok(response) => {
+            trace::answered(response.status().as_u16());
+            answer_to(response, statuses, now).await
+        }
+        // Nothing was sent without a connection.
+        Err(error) if error.is_connect() => Answer::retry(chain(&error)),
+        Err(error) => Answer::unknown(chain(&error)),
     }
 }
 

@@ -97,7 +97,7 @@ impl Shipped {
         let base = settings.url().unwrap_or(base);
         let remote = Arc::new(Remote::new(base, settings.operations(self.operations()))?);
         let policy = settings.policy.clone();
-        let service = HttpService::new(clients.reaching(&remote)?, remote, settings);
+        let service = HttpService::new(clients.reaching(remote.is_encrypted())?, remote, settings);
         let make_service: Box<dyn Fn() -> HttpService + Send + Sync> = Box::new(move || service.clone());
         Ok(Agent::new(self.name(), policy, make_service)?)
     }

@@ -36,7 +36,9 @@ pub(crate) struct Received {
     /// Like `POST /charge HTTP/1.1`.
     pub(crate) line: String,
     headers: Vec<(String, String)>,
+    /// `Null` if it is not JSON.
     pub(crate) body: Value,
+    pub(crate) text: String,
 }
 
 impl Received {
@@ -114,11 +116,12 @@ async fn receive(connection: usize, stream: &mut TcpStream) -> Option<Received> 
     let line = lines.next().unwrap().to_owned();
     let header = |line: &str| line.split_once(": ").map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
     let headers: Vec<_> = lines.filter_map(header).collect();
-    let mut received = Received { connection, line, headers, body: Value::Null };
+    let mut received = Received { connection, line, headers, body: Value::Null, text: String::new() };
     let length: usize = received.header("content-length").unwrap().parse().unwrap();
     while bytes.len() < head_end + 4 + length {
         stream.read_buf(&mut bytes).await.ok().filter(|&count| count > 0)?;
     }
-    received.body = serde_json::from_slice(&bytes[head_end + 4..]).unwrap();
+    received.text = String::from_utf8(bytes[head_end + 4..].to_vec()).unwrap();
+    received.body = serde_json::from_str(&received.text).unwrap_or_default();
     Some(received)
 }

@@ -18,10 +18,10 @@ use memory::Memory;
 use serde_json::json;
 
 use crate::stand_in::{Respond, StandIn, response};
-use crate::{HttpClients, HttpService, Remote, Settings, Shipped, handle};
+use crate::{AgentSettings, HttpClients, HttpService, Remote, Settings, Shipped, handle};
 
 /// Fri, 20 Nov 2026 17:26:43 GMT.
-const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
+pub(crate) const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 
 fn request(direction: Direction) -> Request {
     let order_id = OrderId::from_idempotency_key("test", "agents");
@@ -51,11 +51,19 @@ fn payment(base: &str) -> HttpService {
 fn payment_with(base: &str, lines: &str) -> HttpService {
     let text = format!("[agents.payment]\n{lines}");
     let settings = Settings::parse("agents.toml", &text, &["payment"]).unwrap().of("payment").unwrap().clone();
+    service(base, settings)
+}
+
+pub(crate) fn service(base: &str, settings: AgentSettings) -> HttpService {
     let remote = Remote::new(base, settings.operations(Shipped::Payment.operations())).unwrap();
-    HttpService::new(HttpClients::new().reaching(&remote).unwrap(), Arc::new(remote), Arc::new(settings))
+    HttpService::new(HttpClients::new().reaching(remote.is_encrypted()).unwrap(), Arc::new(remote), Arc::new(settings))
 }
 
 async fn call(service: &mut HttpService, direction: Direction) -> Answer {
+    call_at(service, direction, NOW).await
+}
+
+pub(crate) async fn call_at(service: &mut HttpService, direction: Direction, now: Timestamp) -> Answer {
     let request = request(direction);
     let call = Call {
         order_id: request.order_id,
@@ -64,7 +72,7 @@ async fn call(service: &mut HttpService, direction: Direction) -> Answer {
         order: &request.order,
         outputs: &request.outputs,
         attempt: request.attempt,
-        started_at: NOW,
+        started_at: now,
         timeout_ms: 10_000,
     };
     match direction {

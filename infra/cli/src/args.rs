@@ -15,7 +15,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use domain::redaction::REDACTED_BY_DEFAULT;
 use local::reply_channels::ReplyChannel;
-use local::serve::{self, RemoteSettings};
+use local::serve::{self, RemoteSettings, Variable};
 use standins::Service;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
@@ -281,11 +281,12 @@ pub struct StandInsArgs {
 }
 
 impl ServiceArgs {
-    /// Converts into the settings of the local machine.
+    /// Converts into the settings of the local machine. `variable` reads the environment, for secrets.
     #[must_use]
-    pub fn settings(self) -> RemoteSettings {
+    pub fn settings(self, variable: Variable) -> RemoteSettings {
         let Self { inventory_url, payment_url, shipping_url, memo, release_max, agents } = self;
-        RemoteSettings { inventory_url, payment_url, shipping_url, memo, release_max, agents }
+        let variable = Some(variable);
+        RemoteSettings { inventory_url, payment_url, shipping_url, memo, release_max, agents, variable }
     }
 }
 

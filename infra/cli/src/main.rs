@@ -50,7 +50,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     let ServeArgs { host, allowed_hosts, port, data, supervise_every, supervisors, .. } = args;
     let setup =
         Setup { supervisors, supervise_every, redacted: args.redact, allowed_hosts, reply_channels: Vec::new() };
-    let (reply_channels, remotes) = (args.reply_channels, args.services.settings());
+    let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
     let served = run::serve(Serving { host, port, data, reply_channels, remotes, setup }).await;
     sending.stop().await;
     served?;

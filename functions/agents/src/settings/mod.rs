@@ -3,6 +3,7 @@
 //! A table `[agents.NAME]` for each agent, in TOML. Every setting may be left out. All faults of a file are found at
 //! once, each with its line, its column and advice. `functions/shared/agent/README.md` has a whole example.
 
+mod auth;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use agent::{BACKOFF_CEILING_MAX, HealthPolicy, MEMO_RETENTION_MS_MAX, MemoPolicy, Policy, RETRIES_MAX};
 use domain::backoff::BackoffPolicy;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
-use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde::de::IntoDeserializer;
@@ -25,6 +26,8 @@ use toml::de::DeValue;
 pub use reader::{BadSettings, SettingsFault};
 
 use crate::answer::{Meaning, StatusTable};
+use crate::auth::{Auth, AuthSettings, Placed, Resolver};
+use crate::client::HttpClients;
 use crate::remote::{Operations, Remote};
 use crate::service::{IDEMPOTENCY_KEY, TRACE};
 use reader::{Entry, Reader, Table, time_text};
@@ -58,6 +61,10 @@ pub struct AgentSettings {
     /// The time for which a call without an answer may still have its effect, in milliseconds (rule 16).
     pub settles_within_ms: u64,
     pub(crate) headers: HeaderMap,
+    /// The references to its secrets.
+    auth_settings: AuthSettings,
+    /// Its secrets, if it has any.
+    pub(crate) auth: Option<Arc<Auth>>,
 }
 
 /// One operation of a service.
@@ -68,11 +75,30 @@ struct OperationSettings {
 }
 
 impl Settings {
-    /// Reads the settings of these agents. `file` is the name for messages.
+    /// Reads the settings of these agents, and their secrets. `file` is the name for messages.
     ///
     /// # Errors
-    /// [`BadSettings`] with every fault.
-    pub fn parse(file: &str, text: &str, agents: &[&str]) -> Result<Self, BadSettings> {
+    /// [`BadSettings`] with every fault of the text or, if it has none, of the secrets.
+    pub async fn read(
+        file: &str,
+        text: &str,
+        agents: &[&str],
+        resolver: &Resolver,
+        clients: &mut HttpClients,
+    ) -> Result<Self, BadSettings> {
+        let mut settings = Self::parse(file, text, agents)?;
+        let (mut reader, _) = Reader::new(text);
+        for of_agent in settings.0.values_mut().filter(|of_agent| !of_agent.auth_settings.is_empty()) {
+            let auth_settings = std::mem::take(&mut of_agent.auth_settings);
+            match Auth::start(auth_settings, resolver.clone(), clients).await {
+                Ok(auth) => of_agent.auth = Some(Arc::new(auth)),
+                Err(faults) => faults.into_iter().for_each(|(at, problem)| reader.blame(at, problem)),
+            }
+        }
+        reader.finish(file, settings)
+    }
+
+    pub(crate) fn parse(file: &str, text: &str, agents: &[&str]) -> Result<Self, BadSettings> {
         let is_too_large = text.len() > FILE_BYTES_MAX;
         let (mut reader, mut root) = Reader::new(if is_too_large { "" } else { text });
         if is_too_large {
@@ -110,6 +136,8 @@ impl Default for AgentSettings {
             policy: Policy::default(),
             settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
             headers: HeaderMap::new(),
+            auth_settings: AuthSettings::default(),
+            auth: None,
         }
     }
 }
@@ -155,10 +183,11 @@ impl AgentSettings {
         let (backoff, retries_max) = backoff(reader, &mut table);
         let health = breaker(reader, &mut table);
         let memo = table.take("memo").and_then(|entry| memo(reader, entry));
-        let headers = headers(reader, &mut table);
+        let (headers, secret_headers) = headers(reader, &mut table);
+        let auth_settings = auth::auth(reader, &mut table, secret_headers, headers.contains_key(AUTHORIZATION));
         reader.end(table);
         let policy = Policy { call_timeout_ms, retries_max, backoff, health, memo, ..Policy::default() };
-        Self { url, forward, undo, policy, settles_within_ms, headers }
+        Self { url, forward, undo, policy, settles_within_ms, headers, auth_settings, auth: None }
     }
 }
 
@@ -317,10 +346,11 @@ fn memo(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<MemoPolicy> {
     Some(retention_ms.map_or_else(MemoPolicy::default, |retention_ms| MemoPolicy { retention_ms }))
 }
 
-fn headers(reader: &mut Reader<'_>, table: &mut Table<'_>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
+/// The headers with a value, and those with a secret.
+fn headers(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (HeaderMap, Vec<(HeaderName, Placed)>) {
+    let (mut headers, mut secrets) = (HeaderMap::new(), Vec::new());
     let table = table.take("headers");
-    let Some(mut table) = reader.table(table) else { return headers };
+    let Some(mut table) = reader.table(table) else { return (headers, secrets) };
     let (path, place) = (table.path.clone(), table.at);
     for (name, at, entry) in table.take_all() {
         let name = HeaderName::try_from(&name);
@@ -330,6 +360,12 @@ fn headers(reader: &mut Reader<'_>, table: &mut Table<'_>) -> HeaderMap {
                 reader.blame(at, format!("{} is set by the agent itself: leave it out", entry.path));
             }
             Ok(_) => {}
+        }
+        if entry.value.is_table() {
+            if let (Ok(name), Some(secret)) = (name, auth::header(reader, entry)) {
+                secrets.push((name, secret));
+            }
+            continue;
         }
         let Some((value, entry)) = reader.text(Some(entry)) else { continue };
         let value = HeaderValue::try_from(&value).ok().filter(|value| value.len() <= HEADER_BYTES_MAX);
@@ -349,8 +385,9 @@ fn headers(reader: &mut Reader<'_>, table: &mut Table<'_>) -> HeaderMap {
             }
         }
     }
-    if headers.len() > HEADERS_MAX {
-        reader.blame(place, format!("{path} has {} headers: give at most {HEADERS_MAX}", headers.len()));
+    let count = headers.len() + secrets.len();
+    if count > HEADERS_MAX {
+        reader.blame(place, format!("{path} has {count} headers: give at most {HEADERS_MAX}"));
     }
-    headers
+    (headers, secrets)
 }

@@ -70,10 +70,14 @@ fn an_agent_is_as_its_table_says() {
 }
 
 #[test]
-fn the_example_in_the_documents_is_valid() {
+fn the_examples_in_the_documents_are_valid() {
     let document = include_str!("../../../shared/agent/README.md");
-    let example = document.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
-    assert!(parse(example).unwrap().of("payment").is_some());
+    let examples: Vec<&str> =
+        document.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        assert!(parse(example).unwrap().of("payment").is_some());
+    }
 }
 
 #[test]
@@ -115,7 +119,7 @@ agents.toml:1:9: agents.bakery is no agent: there are inventory, payment, shippi
 agents.toml:3:7: agents.payment.url is not encrypted: give an https URL, or add allow_http = true; \
 agents.toml:4:16: agents.payment.call_timeout must be a time from \"1ms\" to \"1h\", such as \"10s\"; \
 agents.toml:5:1: agents.payment.colour is no setting: there are allow_http, url, forward, undo, call_timeout, \
-settles_within, backoff, breaker, memo, headers; \
+settles_within, backoff, breaker, memo, headers, auth, signature; \
 agents.toml:6:8: agents.payment.memo must be true, false or { retention = \"7d\" }; \
 agents.toml:8:11: agents.payment.backoff.ceiling must be a whole number from 0 to 32; \
 agents.toml:9:2: agent is no setting: there are agents";

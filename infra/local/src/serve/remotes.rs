@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use agents::{AgentSettings, BadConfig, BadSettings, BadVariable, HttpAgent, HttpClients, Settings, Shipped};
 use domain::workflow::Workflows;
+
+use super::secrets::{Variable, resolver};
 use standins::Service;
 
 use crate::stand_ins::StandIns;
@@ -26,6 +28,8 @@ pub struct RemoteSettings {
     pub release_max: Option<u32>,
     /// The file with the settings of the agents. Its URLs are used before those above.
     pub agents: Option<PathBuf>,
+    /// The environment, for the secrets in that file.
+    pub variable: Option<Variable>,
 }
 
 /// The agents, and the stand-ins for services without a URL.
@@ -68,7 +72,8 @@ impl Remotes {
     /// # Errors
     /// [`RemotesError`]; its message is one line.
     pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
-        let file = read(settings.agents.as_ref())?;
+        let mut clients = HttpClients::new();
+        let file = read(settings, &mut clients).await?;
         let given = [&settings.inventory_url, &settings.payment_url, &settings.shipping_url];
         let given = given.map(|url| url.as_deref().map(str::trim).filter(|url| !url.is_empty()));
         let has_url = |shipped: Shipped| file.of(shipped.name()).and_then(AgentSettings::url).is_some();
@@ -82,7 +87,6 @@ impl Remotes {
                 .unwrap_or_default()
         };
         let [inventory, payment, shipping] = given;
-        let mut clients = HttpClients::new();
         let mut agent = |shipped: Shipped, service: Service, given| {
             let of_file = file.of(shipped.name()).cloned().unwrap_or_default();
             shipped
@@ -121,10 +125,11 @@ fn with_options(mut of_file: AgentSettings, options: &RemoteSettings, service: S
     of_file
 }
 
-fn read(file: Option<&PathBuf>) -> Result<Settings, RemotesError> {
-    let Some(file) = file else { return Ok(Settings::default()) };
+async fn read(settings: &RemoteSettings, clients: &mut HttpClients) -> Result<Settings, RemotesError> {
+    let Some(file) = &settings.agents else { return Ok(Settings::default()) };
     let text = fs::read_to_string(file).map_err(|source| RemotesError::Unreadable { file: file.clone(), source })?;
-    Ok(Settings::parse(&file.display().to_string(), &text, &Workflows::SHIPPED_AGENTS)?)
+    let (file, resolver) = (file.display().to_string(), resolver(settings.variable));
+    Ok(Settings::read(&file, &text, &Workflows::SHIPPED_AGENTS, &resolver, clients).await?)
 }
 
 /// All agents, or all errors.
