@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use embedded::{Engine, Options, Stats};
 use local::serve::{self, RemoteSettings, Remotes, Running, Setup};
-use local::stand_ins::KEYS_UNLIMITED;
+use local::stand_ins::{KEYS_UNLIMITED, StandIns};
 use rusqlite::{Connection, OpenFlags};
 use standins::Effects;
 use tempfile::TempDir;
@@ -123,10 +123,19 @@ impl Machine {
         panic!("it did not come to that: {last:#}");
     }
 
+    /// The stand-ins.
+    ///
+    /// # Panics
+    /// If every service has a URL of its own.
+    #[must_use]
+    pub const fn stand_ins(&self) -> &StandIns {
+        self.running.stand_ins().expect("stand-ins")
+    }
+
     /// The effects of the stand-ins.
     #[must_use]
     pub fn effects(&self) -> Effects {
-        self.running.stand_ins().map(|stand_ins| stand_ins.services().effects()).unwrap_or_default()
+        self.running.stand_ins().map(|stand_ins| stand_ins.effects()).unwrap_or_default()
     }
 
     /// The database file, opened by a second reader.

@@ -71,7 +71,7 @@ async fn outage(args: &OutageArgs) -> Result<ExitCode, Failed> {
     let plan = Plan::new(args.orders, args.down, args.normal, args.rate)?;
     let remotes = RemoteSettings { release_max: Some(plan.release_max()), ..RemoteSettings::default() };
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
-        outage::run(&running.url(), stand_ins.services(), &plan, paint(), &mut io::stdout()).await
+        outage::run(&running.url(), stand_ins, &plan, paint(), &mut io::stdout()).await
     });
     Ok(status(shown.await?.transpose()?))
 }

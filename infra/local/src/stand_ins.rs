@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Request;
-use standins::{Answer, CALL_BYTES_MAX, Service, Services};
+use standins::{Answer, CALL_BYTES_MAX, Effects, Service, Services};
 use tokio::net::TcpListener;
 
 use crate::http_server::{HangUp, Server};
@@ -25,6 +25,7 @@ const GRACE_MS: u64 = 200;
 pub struct StandIns {
     server: Server,
     services: Arc<Services>,
+    started: Instant,
 }
 
 impl StandIns {
@@ -36,8 +37,7 @@ impl StandIns {
         let services = Arc::new(Services::new(keys_max));
         let (answering, started) = (services.clone(), Instant::now());
         let handle = move |request: Request<Bytes>| {
-            let now_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let Answer { response, delay_ms } = answering.handle(&request, now_ms);
+            let Answer { response, delay_ms } = answering.handle(&request, ms_since(started));
             async move {
                 if delay_ms > 0 {
                     tokio::time::sleep(Duration::from_millis(delay_ms)).await;
@@ -45,7 +45,7 @@ impl StandIns {
                 response.ok_or(HangUp)
             }
         };
-        Ok(Self { server: Server::start(listener, CALL_BYTES_MAX, GRACE_MS, handle)?, services })
+        Ok(Self { server: Server::start(listener, CALL_BYTES_MAX, GRACE_MS, handle)?, services, started })
     }
 
     /// Serves on a free port of the loopback interface.
@@ -68,6 +68,12 @@ impl StandIns {
         format!("{}/{service}", self.url())
     }
 
+    /// Their effects so far.
+    #[must_use]
+    pub fn effects(&self) -> Effects {
+        self.services.effects(ms_since(self.started))
+    }
+
     /// Their counts and switches.
     #[must_use]
     pub fn services(&self) -> &Services {
@@ -80,10 +86,13 @@ impl StandIns {
     }
 }
 
+fn ms_since(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use http::StatusCode;
-    use standins::Effects;
 
     use super::*;
     use crate::client::{Answer, Client};
@@ -101,7 +110,7 @@ mod tests {
         assert!(answer.status == StatusCode::OK && answer.body.starts_with(b"{\"PaymentID\""), "{answer:?}");
         let effects = client.get(&format!("{}/effects", stand_ins.url())).await.unwrap();
         let effects: Effects = serde_json::from_slice(&effects.body).unwrap();
-        assert_eq!((effects[&Service::Payment].of("o/p").effects, effects), (1, stand_ins.services().effects()));
+        assert_eq!((effects[&Service::Payment].of("o/p").effects, effects), (1, stand_ins.effects()));
         stand_ins.stop().await;
     }
 
@@ -111,8 +120,21 @@ mod tests {
         let loses = r#"{"StandIn":{"payment":{"LoseAnswers":1,"SlowMs":50}}}"#;
         let began = Instant::now();
         assert!(charge(&client, &stand_ins, loses).await.is_none(), "the answer is lost");
-        assert_eq!(stand_ins.services().effects()[&Service::Payment].of("o/p").effects, 1, "but the card was charged");
+        assert_eq!(stand_ins.effects()[&Service::Payment].of("o/p").effects, 1, "but the card was charged");
         assert_eq!(charge(&client, &stand_ins, loses).await.unwrap().status, StatusCode::OK);
         assert!(began.elapsed() >= Duration::from_millis(100));
+    }
+
+    #[tokio::test]
+    async fn the_effect_of_a_call_comes_also_if_its_caller_left() {
+        let (stand_ins, client) = (StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap(), Client::new());
+        let busy = r#"{"StandIn":{"payment":{"BusyMs":200}}}"#;
+        let patience = Duration::from_millis(50);
+        assert!(tokio::time::timeout(patience, charge(&client, &stand_ins, busy)).await.is_err(), "it is at work");
+        assert_eq!(stand_ins.effects()[&Service::Payment].of("o/p").effects, 0);
+        assert_eq!(charge(&client, &stand_ins, busy).await.unwrap().status, StatusCode::CONFLICT);
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        assert_eq!(stand_ins.effects()[&Service::Payment].of("o/p").effects, 1);
+        assert_eq!(charge(&client, &stand_ins, busy).await.unwrap().status, StatusCode::OK);
     }
 }

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::service::{Operation, Service};
 
-/// The maximum delay of a stand-in's answer, in milliseconds.
-const SLOW_MS_MAX: u64 = 60_000;
+/// The longest delay of a stand-in's answer, and its longest work on a call, in milliseconds.
+const WAIT_MS_MAX: u64 = 60_000;
 
 /// Part of `stepwarden serve --help` and `stepwarden stand-ins --help`.
 pub const HELP: &str = r#"Stand-ins:
@@ -15,16 +15,21 @@ pub const HELP: &str = r#"Stand-ins:
   For each of "inventory", "payment" and "shipping":
       "Flaky": N         answers 503 to the first N calls with a key
       "SlowMs": N        carries out the call, and answers N ms later (at most 60000)
+      "BusyMs": N        is at work on the call for N ms, also if the caller leaves: the effect and the answer come then.
+                         Answers 409 in-use to a repeat of the key meanwhile (at most 60000)
+      "PendingMs": N     answers 202 until N ms after the first call with a key. The effect comes then (at most 60000)
       "LoseAnswers": N   carries out the first N calls with a key, and hangs up without an answer
+      "Unauthorised": N  answers 401 to the first N calls with a key
       "Down": true       answers 503 to every call
       "DownMs": N        answers 503 to calls with a key until N ms after the first one
       "Decline": "CODE"  rejects the call: 402 at payment, 422 elsewhere, with the problem code CODE
       "ForgetKeys": true ignores Idempotency-Key: every call is carried out again
       "Undo": {...}      the same members for release, refund and cancel; without it these succeed
+  An undo of a call that is at work finds nothing to undo, and succeeds. The effect comes all the same.
   To switch a whole service, whatever the orders say:
       curl -XPOST {stand-in}/payment/control -d '{"Down": true}'
-  The members are "Down" (answers 503 to every call until it is false again) and "ForgetKeys"; an absent member keeps
-  its value. Otherwise stand-ins honour Idempotency-Key. GET {stand-in}/effects shows the calls and effects of each
+  The members are "Down" (answers 503 to every call until it is false again), "Unauthorised" (401) and "ForgetKeys"; an
+  absent member keeps its value. Otherwise stand-ins honour Idempotency-Key. GET {stand-in}/effects shows the calls and effects of each
   key."#;
 
 /// The members of a call's body `{OrderID, Order, Outputs}` that the stand-ins read.
@@ -55,7 +60,10 @@ struct Told {
 struct BothWays {
     flaky: u64,
     slow_ms: u64,
+    busy_ms: u64,
+    pending_ms: u64,
     lose_answers: u64,
+    unauthorised: u64,
     down: bool,
     down_ms: u64,
     decline: Option<String>,
@@ -67,12 +75,18 @@ struct BothWays {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, rename_all = "PascalCase", deny_unknown_fields)]
 pub struct Behaviour {
-    /// The number of calls with the same key that are answered 503 first.
+    /// The number of calls with the same key that are answered 503 first, after the unauthorised ones.
     pub flaky: u64,
     /// The delay of the answer, in milliseconds.
     pub slow_ms: u64,
+    /// How long the service is at work on a call before its effect and its answer, in milliseconds.
+    pub busy_ms: u64,
+    /// How long calls with the same key are answered 202 after the first call, in milliseconds. The effect comes then.
+    pub pending_ms: u64,
     /// The number of calls with the same key that are carried out without an answer, after the flaky ones.
     pub lose_answers: u64,
+    /// The number of calls with the same key that are answered 401 first.
+    pub unauthorised: u64,
     /// Every call is answered 503.
     pub down: bool,
     /// How long calls with the same key are answered 503 after the first call, in milliseconds.
@@ -95,12 +109,51 @@ impl Behaviour {
             Service::Payment => payment,
             Service::Shipping => shipping,
         };
-        let BothWays { flaky, slow_ms, lose_answers, down, down_ms, decline, forget_keys, undo } = told;
+        let BothWays {
+            flaky,
+            slow_ms,
+            busy_ms,
+            pending_ms,
+            lose_answers,
+            unauthorised,
+            down,
+            down_ms,
+            decline,
+            forget_keys,
+            undo,
+        } = told;
         let behaviour = match operation {
-            Operation::Forward => Self { flaky, slow_ms, lose_answers, down, down_ms, decline, forget_keys },
+            Operation::Forward => Self {
+                flaky,
+                slow_ms,
+                busy_ms,
+                pending_ms,
+                lose_answers,
+                unauthorised,
+                down,
+                down_ms,
+                decline,
+                forget_keys,
+            },
             Operation::Undo => undo,
         };
-        Ok(Self { slow_ms: behaviour.slow_ms.min(SLOW_MS_MAX), ..behaviour })
+        Ok(behaviour.waiting_at_most(WAIT_MS_MAX))
+    }
+
+    /// The number of calls with the same key that fail first.
+    pub(crate) const fn failing_calls(&self) -> u64 {
+        self.unauthorised.saturating_add(self.flaky)
+    }
+
+    /// The same, with shorter waits.
+    #[must_use]
+    pub(crate) fn waiting_at_most(self, ms: u64) -> Self {
+        Self {
+            slow_ms: self.slow_ms.min(ms),
+            busy_ms: self.busy_ms.min(ms),
+            pending_ms: self.pending_ms.min(ms),
+            ..self
+        }
     }
 }
 
@@ -112,6 +165,8 @@ pub(crate) struct Switches {
     pub(crate) down: bool,
     /// Idempotency keys are ignored.
     pub(crate) forget_keys: bool,
+    /// Every call is answered 401.
+    pub(crate) unauthorised: bool,
 }
 
 /// The body of `POST /{service}/control`. An absent member keeps its value.
@@ -120,17 +175,24 @@ pub(crate) struct Switches {
 pub(crate) struct Change {
     down: Option<bool>,
     forget_keys: Option<bool>,
+    unauthorised: Option<bool>,
 }
 
 impl Switches {
-    pub(crate) fn change(&mut self, Change { down, forget_keys }: Change) {
+    pub(crate) fn change(&mut self, Change { down, forget_keys, unauthorised }: Change) {
         self.down = down.unwrap_or(self.down);
+        self.unauthorised = unauthorised.unwrap_or(self.unauthorised);
         self.forget_keys = forget_keys.unwrap_or(self.forget_keys);
     }
 
     /// The behaviour for one call while these switches hold.
     pub(crate) fn over(self, told: &Behaviour) -> Behaviour {
-        Behaviour { down: self.down || told.down, forget_keys: self.forget_keys || told.forget_keys, ..told.clone() }
+        Behaviour {
+            down: self.down || told.down,
+            forget_keys: self.forget_keys || told.forget_keys,
+            unauthorised: if self.unauthorised { u64::MAX } else { told.unauthorised },
+            ..told.clone()
+        }
     }
 }
 
@@ -151,15 +213,17 @@ mod tests {
 
     #[test]
     fn each_service_and_each_way_is_told_apart() {
-        let order = r#"{"StandIn":{"payment":{"Flaky":2,"SlowMs":99999999,"Undo":{"Down":true}},
-            "shipping":{"Decline":"no","ForgetKeys":true}}}"#;
+        let order = r#"{"StandIn":{"payment":{"Flaky":2,"SlowMs":99999999,"BusyMs":99999999,"Undo":{"Down":true}},
+            "shipping":{"Decline":"no","ForgetKeys":true},"inventory":{"Unauthorised":3,"PendingMs":70}}}"#;
         let forward = told(order, Service::Payment, Operation::Forward).unwrap();
-        assert_eq!(forward, Behaviour { flaky: 2, slow_ms: SLOW_MS_MAX, ..Behaviour::default() });
+        assert_eq!(forward, Behaviour { flaky: 2, slow_ms: WAIT_MS_MAX, busy_ms: WAIT_MS_MAX, ..Behaviour::default() });
         let undo = told(order, Service::Payment, Operation::Undo).unwrap();
         assert_eq!(undo, Behaviour { down: true, ..Behaviour::default() });
         let shipping = told(order, Service::Shipping, Operation::Forward).unwrap();
         assert_eq!((shipping.decline.as_deref(), shipping.forget_keys), (Some("no"), true));
-        assert_eq!(told(order, Service::Inventory, Operation::Forward).unwrap(), Behaviour::default());
+        let inventory = told(order, Service::Inventory, Operation::Forward).unwrap();
+        assert_eq!(inventory, Behaviour { unauthorised: 3, pending_ms: 70, ..Behaviour::default() });
+        assert_eq!(told(order, Service::Inventory, Operation::Undo).unwrap(), Behaviour::default());
     }
 
     #[test]
@@ -177,10 +241,10 @@ mod tests {
 
     #[test]
     fn what_is_not_named_stays() {
-        let mut switches = Switches { down: false, forget_keys: true };
+        let mut switches = Switches { forget_keys: true, ..Switches::default() };
         switches.change(serde_json::from_str(r#"{"Down": true}"#).unwrap());
-        assert_eq!(switches, Switches { down: true, forget_keys: true });
-        switches.change(serde_json::from_str(r#"{"ForgetKeys": false}"#).unwrap());
-        assert_eq!(switches, Switches { down: true, forget_keys: false });
+        assert_eq!(switches, Switches { down: true, forget_keys: true, ..Switches::default() });
+        switches.change(serde_json::from_str(r#"{"ForgetKeys": false, "Unauthorised": true}"#).unwrap());
+        assert_eq!(switches, Switches { down: true, forget_keys: false, unauthorised: true });
     }
 }

@@ -1,7 +1,7 @@
 //! A call over HTTP, and its answer.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Request, Response, StatusCode};
 use serde_json::json;
 
@@ -61,7 +61,7 @@ impl<'a> Call<'a> {
     /// The answer to this call.
     #[must_use]
     pub fn answer(&self, decision: Decision) -> Answer {
-        let Decision { verdict, delay_ms } = decision;
+        let Decision { verdict, delay_ms, due_ms: _ } = decision;
         Answer { response: self.response(verdict), delay_ms }
     }
 
@@ -76,6 +76,14 @@ impl<'a> Call<'a> {
                 json(receipt)
             }
             Verdict::Lost => return None,
+            Verdict::Pending => {
+                let mut pending = json(r#"{"status":"pending"}"#.to_owned());
+                *pending.status_mut() = StatusCode::ACCEPTED;
+                pending.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                pending
+            }
+            Verdict::InUse => problem(StatusCode::CONFLICT, "in-use", "a call with this key is at work"),
+            Verdict::Unauthorised => problem(StatusCode::UNAUTHORIZED, "unauthorised", "told to know no caller"),
             Verdict::Unavailable => problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "told to be unavailable"),
             Verdict::Declined(code) => problem(declined(service), &code, &format!("{service} was told to decline")),
             Verdict::AlreadyUndone => {

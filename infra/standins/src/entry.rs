@@ -1,4 +1,7 @@
 //! A service's state for one key, and its decision about a call. Pure: the time comes in as an argument.
+//!
+//! A call has three moments: the service takes it on, it has its effect, and it is answered. They are one moment unless
+//! the behaviour sets them apart. An effect that is due is booked when somebody looks at the key.
 
 use crate::behaviour::Behaviour;
 use crate::service::Operation;
@@ -18,7 +21,7 @@ pub struct Entry {
 }
 
 /// The calls in one direction.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Side {
     /// The number of calls.
     pub calls: u64,
@@ -26,6 +29,9 @@ pub struct Side {
     pub effects: u64,
     /// The time of the first call, in milliseconds.
     pub first_call_ms: u64,
+    /// When the effects of the calls at work come, in milliseconds. More than one only at a service that ignores its
+    /// keys.
+    pub due_ms: Vec<u64>,
 }
 
 /// The decision about a call.
@@ -35,6 +41,8 @@ pub struct Decision {
     pub verdict: Verdict,
     /// The delay of the answer, in milliseconds.
     pub delay_ms: u64,
+    /// When the effect of this call comes, if it comes later.
+    pub due_ms: Option<u64>,
 }
 
 /// The answer to a call.
@@ -50,6 +58,12 @@ pub enum Verdict {
     },
     /// Done, and the answer is lost.
     Lost,
+    /// Taken on: the result comes later.
+    Pending,
+    /// Not taken on: an earlier call with this key is at work.
+    InUse,
+    /// The caller is not known.
+    Unauthorised,
     /// Temporarily unavailable.
     Unavailable,
     /// Refused permanently, with this code.
@@ -61,10 +75,19 @@ pub enum Verdict {
 impl Entry {
     /// Decides one call at `now_ms`. The clock may be any that does not go back.
     pub fn call(&mut self, operation: Operation, behaviour: &Behaviour, now_ms: u64) -> Decision {
-        Decision { verdict: self.verdict(operation, behaviour, now_ms), delay_ms: behaviour.slow_ms }
+        self.book(now_ms);
+        let (verdict, due_ms) = match self.refusal(operation, behaviour, now_ms) {
+            Some(refusal) => (refusal, None),
+            None => self.take_on(operation, behaviour, now_ms),
+        };
+        // A pending call is answered at once; its result comes with a later call.
+        let answered_ms = due_ms.filter(|_| verdict != Verdict::Pending).unwrap_or(now_ms);
+        let work_ms = answered_ms.saturating_sub(now_ms);
+        Decision { verdict, delay_ms: work_ms.saturating_add(behaviour.slow_ms), due_ms }
     }
 
-    fn verdict(&mut self, operation: Operation, behaviour: &Behaviour, now_ms: u64) -> Verdict {
+    /// Counts the call, and refuses it if it is not taken on.
+    fn refusal(&mut self, operation: Operation, behaviour: &Behaviour, now_ms: u64) -> Option<Verdict> {
         let side = match operation {
             Operation::Forward => &mut self.forward,
             Operation::Undo => &mut self.undo,
@@ -73,33 +96,51 @@ impl Entry {
         if side.calls == 1 {
             side.first_call_ms = now_ms;
         }
-        let (calls, down_until_ms) = (side.calls, side.first_call_ms.saturating_add(behaviour.down_ms));
-        if behaviour.down || now_ms < down_until_ms || calls <= behaviour.flaky {
-            return Verdict::Unavailable;
+        let down_until_ms = side.first_call_ms.saturating_add(behaviour.down_ms);
+        if side.calls <= behaviour.unauthorised {
+            return Some(Verdict::Unauthorised);
+        }
+        if behaviour.down || now_ms < down_until_ms || side.calls <= behaviour.failing_calls() {
+            return Some(Verdict::Unavailable);
         }
         if let Some(code) = &behaviour.decline {
-            return Verdict::Declined(code.clone());
+            return Some(Verdict::Declined(code.clone()));
         }
-        let (was_done, time) = match operation {
-            Operation::Forward if self.closed && !behaviour.forget_keys => return Verdict::AlreadyUndone,
-            Operation::Forward => {
-                self.forward.take_effect(behaviour.forget_keys);
-                (true, self.forward.effects)
-            }
+        if behaviour.forget_keys {
+            return None;
+        }
+        if !side.due_ms.is_empty() {
+            return Some(if behaviour.pending_ms > 0 { Verdict::Pending } else { Verdict::InUse });
+        }
+        (operation == Operation::Forward && self.closed).then_some(Verdict::AlreadyUndone)
+    }
+
+    /// Carries the call out, now or later.
+    fn take_on(&mut self, operation: Operation, behaviour: &Behaviour, now_ms: u64) -> (Verdict, Option<u64>) {
+        let (side, was_done) = match operation {
+            Operation::Forward => (&mut self.forward, true),
             Operation::Undo => {
                 self.closed = true;
-                let was_done = self.forward.effects > 0;
-                if was_done {
-                    self.undo.take_effect(behaviour.forget_keys);
-                }
-                (was_done, self.undo.effects.max(1))
+                (&mut self.undo, self.forward.effects > 0)
             }
         };
-        if calls <= behaviour.flaky.saturating_add(behaviour.lose_answers) {
+        let pending_ms = side.first_call_ms.saturating_add(behaviour.pending_ms).saturating_sub(now_ms);
+        let work_ms = behaviour.busy_ms.saturating_add(pending_ms);
+        let due_ms = if was_done { side.take_on(work_ms, now_ms, behaviour.forget_keys) } else { None };
+        let verdict = if due_ms.is_some() && pending_ms > 0 {
+            Verdict::Pending
+        } else if side.calls <= behaviour.failing_calls().saturating_add(behaviour.lose_answers) {
             Verdict::Lost
         } else {
-            Verdict::Done { was_done, time }
-        }
+            Verdict::Done { was_done, time: side.taken_on().max(1) }
+        };
+        (verdict, due_ms)
+    }
+
+    /// Books the effects that came until now.
+    pub fn book(&mut self, now_ms: u64) {
+        self.forward.book(now_ms);
+        self.undo.book(now_ms);
     }
 
     /// The number of effects in both directions.
@@ -110,11 +151,30 @@ impl Entry {
 }
 
 impl Side {
-    /// Carries out the call: only the first time, unless the service ignores its keys.
-    const fn take_effect(&mut self, forgets: bool) {
-        if forgets || self.effects == 0 {
-            self.effects += 1;
+    /// Carries out the call: only the first time, unless the service ignores its keys. Returns when its effect comes, if
+    /// not now.
+    fn take_on(&mut self, work_ms: u64, now_ms: u64, forgets: bool) -> Option<u64> {
+        if self.taken_on() > 0 && !forgets {
+            return None;
         }
+        if work_ms == 0 {
+            self.effects += 1;
+            return None;
+        }
+        let due_ms = now_ms.saturating_add(work_ms);
+        self.due_ms.push(due_ms);
+        Some(due_ms)
+    }
+
+    /// The effects that came, and those that will come.
+    fn taken_on(&self) -> u64 {
+        self.effects + self.due_ms.len() as u64
+    }
+
+    fn book(&mut self, now_ms: u64) {
+        let taken_on = self.taken_on();
+        self.due_ms.retain(|&due_ms| due_ms > now_ms);
+        self.effects = taken_on - self.due_ms.len() as u64;
     }
 }
 
@@ -153,7 +213,7 @@ mod tests {
 
         /// Effects and calls, forward and undo.
         fn counts(&self) -> [(u64, u64); 2] {
-            [self.entry.forward, self.entry.undo].map(|side| (side.effects, side.calls))
+            [&self.entry.forward, &self.entry.undo].map(|side| (side.effects, side.calls))
         }
     }
 
@@ -232,7 +292,68 @@ mod tests {
     fn a_slow_service_decides_at_once_and_answers_later() {
         let slow = Behaviour { slow_ms: 700, ..Behaviour::default() };
         let decision = Entry::default().call(Operation::Forward, &slow, 1);
-        assert_eq!(decision, Decision { verdict: DONE, delay_ms: 700 });
+        assert_eq!(decision, Decision { verdict: DONE, delay_ms: 700, due_ms: None });
+    }
+
+    #[test]
+    fn a_busy_service_has_its_effect_when_its_work_is_over_and_refuses_a_repeat_until_then() {
+        let mut case = Case::new(Behaviour { busy_ms: 300, slow_ms: 20, ..Behaviour::default() });
+        let first = case.entry.call(Operation::Forward, &case.behaviour, case.now_ms);
+        assert_eq!(first, Decision { verdict: DONE, delay_ms: 320, due_ms: Some(1_300) });
+        case.now_ms += 299;
+        let repeat = case.entry.call(Operation::Forward, &case.behaviour, case.now_ms);
+        assert_eq!(repeat, Decision { verdict: Verdict::InUse, delay_ms: 20, due_ms: None });
+        assert_eq!(case.counts()[0], (0, 2));
+        case.now_ms += 1;
+        case.entry.book(case.now_ms);
+        assert_eq!(case.counts()[0], (1, 2), "also if nobody calls");
+        assert_eq!((case.forward(), case.counts()[0]), (DONE, (1, 3)));
+    }
+
+    #[test]
+    fn an_undo_of_a_call_at_work_finds_nothing_and_does_not_prevent_the_effect() {
+        let mut case = Case::new(Behaviour { busy_ms: 300, ..Behaviour::default() });
+        assert_eq!([case.forward(), case.undo(), case.forward()], [DONE, NOTHING_TO_UNDO, Verdict::InUse]);
+        case.now_ms += 300;
+        assert_eq!((case.forward(), case.counts()), (Verdict::AlreadyUndone, [(1, 3), (0, 1)]));
+        // The undo takes its time as well.
+        assert_eq!([case.undo(), case.undo()], [DONE, Verdict::InUse]);
+        case.now_ms += 300;
+        assert_eq!((case.undo(), case.counts()), (DONE, [(1, 3), (1, 4)]));
+    }
+
+    #[test]
+    fn a_pending_call_is_answered_at_once_and_its_effect_comes_later() {
+        let mut case = Case::new(Behaviour { pending_ms: 300, ..Behaviour::default() });
+        let first = case.entry.call(Operation::Forward, &case.behaviour, case.now_ms);
+        assert_eq!(first, Decision { verdict: Verdict::Pending, delay_ms: 0, due_ms: Some(1_300) });
+        case.now_ms += 299;
+        assert_eq!((case.forward(), case.undo(), case.counts()[0]), (Verdict::Pending, NOTHING_TO_UNDO, (0, 2)));
+        case.now_ms += 1;
+        case.entry.book(case.now_ms);
+        assert_eq!((case.undo(), case.counts()[0]), (Verdict::Pending, (1, 2)), "the undo is pending as well");
+    }
+
+    #[test]
+    fn a_busy_service_that_forgets_keys_works_on_every_call() {
+        let mut case = Case::new(Behaviour { busy_ms: 300, forget_keys: true, ..Behaviour::default() });
+        assert_eq!([case.forward(), case.forward()], [DONE, DONE_AGAIN]);
+        assert_eq!(case.counts()[0], (0, 2));
+        case.now_ms += 300;
+        case.entry.book(case.now_ms);
+        assert_eq!(case.counts()[0], (2, 2));
+        // A pending call gets its result once the time is over, and not a new wait.
+        let mut case = Case::new(Behaviour { pending_ms: 300, forget_keys: true, ..Behaviour::default() });
+        assert_eq!(case.forward(), Verdict::Pending);
+        case.now_ms += 300;
+        assert_eq!((case.forward(), case.counts()[0]), (DONE_AGAIN, (2, 2)));
+    }
+
+    #[test]
+    fn an_unknown_caller_is_refused_before_all_else() {
+        let mut case = Case::new(Behaviour { unauthorised: 1, flaky: 1, lose_answers: 1, ..Behaviour::default() });
+        let answers = [case.forward(), case.forward(), case.forward(), case.forward()];
+        assert_eq!(answers, [Verdict::Unauthorised, Verdict::Unavailable, Verdict::Lost, DONE]);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! One service with its keys in memory: its state, its counts and its decision about a call.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,8 @@ pub(crate) struct Ledger {
     entries: HashMap<Arc<str>, Entry>,
     /// Keys by age, oldest dropped first.
     oldest_first: VecDeque<Arc<str>>,
+    /// The effects that will come, by time.
+    due: BinaryHeap<Reverse<(u64, Arc<str>)>>,
     totals: Totals,
     pace: Pace,
     switches: Switches,
@@ -42,6 +45,7 @@ impl Ledger {
             keys_max: keys_max.max(1),
             entries: HashMap::new(),
             oldest_first: VecDeque::new(),
+            due: BinaryHeap::new(),
             totals: Totals::default(),
             pace: Pace::default(),
             switches: Switches::default(),
@@ -53,7 +57,7 @@ impl Ledger {
         &mut self.switches
     }
 
-    /// The effects so far.
+    /// The effects so far, as of the last call or look.
     pub(crate) const fn totals(&self) -> Totals {
         self.totals
     }
@@ -68,17 +72,34 @@ impl Ledger {
         self.totals.calls += 1;
         self.totals.calls_while_down += u64::from(self.switches.down);
         self.pace.count(now_ms);
+        self.book(now_ms);
         let behaviour = self.switches.over(&call.behaviour);
-        let entry = self.entry(forward_key(call.key));
+        let key = forward_key(call.key);
+        let entry = self.entry(key);
         let effects_before = entry.effects();
         let decision = entry.call(call.operation, &behaviour, now_ms);
         let effects = entry.effects() - effects_before;
         self.totals.effects += effects;
+        self.due.extend(decision.due_ms.map(|due_ms| Reverse((due_ms, key.into()))));
         decision
     }
 
+    /// Books the effects that came until `now_ms`. They come, even if nobody remembers the key.
+    fn book(&mut self, now_ms: u64) {
+        while let Some(Reverse((due_ms, _))) = self.due.peek()
+            && *due_ms <= now_ms
+            && let Some(Reverse((_, key))) = self.due.pop()
+        {
+            self.totals.effects += 1;
+            if let Some(entry) = self.entries.get_mut(&key) {
+                entry.book(now_ms);
+            }
+        }
+    }
+
     /// The effects so far.
-    pub(crate) fn effects(&self) -> ServiceEffects {
+    pub(crate) fn effects(&mut self, now_ms: u64) -> ServiceEffects {
+        self.book(now_ms);
         let mut keys = BTreeMap::new();
         for (key, entry) in &self.entries {
             if entry.forward.calls > 0 {
@@ -166,7 +187,7 @@ mod tests {
         for key in ["o1/a", "o1/a", "o2/a", "o1/a/undo"] {
             assert_eq!(call(&mut ledger, key, 0), DONE);
         }
-        let effects = ledger.effects();
+        let effects = ledger.effects(0);
         assert_eq!(effects.of("o1/a"), KeyEffects { effects: 1, calls: 2 });
         assert_eq!([effects.of("o2/a"), effects.of("o1/a/undo")], [KeyEffects { effects: 1, calls: 1 }; 2]);
         assert_eq!((effects.calls, effects.effects, effects.keys.len()), (4, 3, 3));
@@ -178,7 +199,7 @@ mod tests {
         let mut effects_after_a_call = |forget_keys| {
             ledger.switches().forget_keys = forget_keys;
             call(&mut ledger, "o/a", 0);
-            ledger.effects().of("o/a").effects
+            ledger.effects(0).of("o/a").effects
         };
         assert_eq!([true, true, false].map(&mut effects_after_a_call), [1, 2, 2]);
     }
@@ -212,8 +233,21 @@ mod tests {
         for key in ["o1/a", "o2/a", "o1/a", "o3/a"] {
             assert_eq!(call(&mut ledger, key, 0), DONE);
         }
-        let effects = ledger.effects();
+        let effects = ledger.effects(0);
         assert_eq!(effects.keys.keys().collect::<Vec<_>>(), ["o2/a", "o3/a"]);
         assert_eq!((effects.calls, effects.effects, effects.forgotten), (4, 3, 1));
+    }
+
+    #[test]
+    fn an_effect_that_comes_later_is_in_the_books_when_it_came() {
+        let mut ledger = Ledger::new(1);
+        let behaviour = Behaviour { busy_ms: 300, ..Behaviour::default() };
+        for (key, now_ms) in [("o1/a", 0), ("o2/a", 100)] {
+            let call =
+                Call { service: Service::Payment, operation: Operation::Forward, key, behaviour: behaviour.clone() };
+            assert_eq!(ledger.call(&call, now_ms).verdict, DONE);
+        }
+        let mut seen = |now_ms| (ledger.effects(now_ms).effects, ledger.effects(now_ms).of("o2/a").effects);
+        assert_eq!([299, 300, 399, 400].map(&mut seen), [(0, 0), (1, 0), (1, 0), (2, 1)]);
     }
 }

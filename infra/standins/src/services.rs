@@ -37,13 +37,13 @@ impl Services {
     pub fn handle(&self, request: &Request<Bytes>, now_ms: u64) -> Answer {
         let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
         let (service, last) = match path.as_slice() {
-            ["effects"] if request.method() == Method::GET => return json_of(&self.effects()).into(),
+            ["effects"] if request.method() == Method::GET => return json_of(&self.effects(now_ms)).into(),
             [service, last] => (Service::named(service), *last),
             _ => (None, ""),
         };
         let Some(service) = service else { return not_found(ROUTES).into() };
         match (request.method(), last) {
-            (&Method::GET, "effects") => json_of(&self.with(service, |ledger| ledger.effects())).into(),
+            (&Method::GET, "effects") => json_of(&self.with(service, |ledger| ledger.effects(now_ms))).into(),
             (&Method::GET, "control") => json_of(&self.with(service, |ledger| *ledger.switches())).into(),
             (&Method::POST, "control") => self.control(service, request.body()).into(),
             (&Method::POST, operation) => match service.operation(operation) {
@@ -54,10 +54,11 @@ impl Services {
         }
     }
 
-    /// The effects so far, as in `GET /effects`.
+    /// The effects until `now_ms`, as in `GET /effects`.
     #[must_use]
-    pub fn effects(&self) -> Effects {
-        Service::ALL.into_iter().map(|service| (service, self.with(service, |ledger| ledger.effects()))).collect()
+    pub fn effects(&self, now_ms: u64) -> Effects {
+        let of = |service| self.with(service, |ledger| ledger.effects(now_ms));
+        Service::ALL.into_iter().map(|service| (service, of(service))).collect()
     }
 
     /// Switches a whole service off or on. While off, it answers 503 to every call.
@@ -65,7 +66,12 @@ impl Services {
         self.with(service, |ledger| ledger.switches().down = down);
     }
 
-    /// The totals of a service.
+    /// Makes a whole service forget its callers, or know them again. Meanwhile it answers 401 to every call.
+    pub fn set_unauthorised(&self, service: Service, unauthorised: bool) {
+        self.with(service, |ledger| ledger.switches().unauthorised = unauthorised);
+    }
+
+    /// The totals of a service, as of its last call.
     #[must_use]
     pub fn totals(&self, service: Service) -> Totals {
         self.with(service, |ledger| ledger.totals())
@@ -138,7 +144,7 @@ mod tests {
         let (status, problem) = call(&services, "/payment/charge", "o/p", "{}").unwrap();
         assert_eq!((status, problem["code"].as_str()), (422, Some("already-undone")));
 
-        let effects = services.effects();
+        let effects = services.effects(0);
         assert_eq!((effects[&Service::Payment].of("o/p").effects, effects[&Service::Payment].of("o/p").calls), (1, 3));
         let (status, all) = send(&services, Request::get("/effects"), String::new()).unwrap();
         assert_eq!((status, serde_json::from_value::<Effects>(all.clone()).unwrap()), (200, effects));
@@ -154,7 +160,7 @@ mod tests {
         let flaky = r#"{"StandIn":{"payment":{"Flaky":1,"LoseAnswers":1}}}"#;
         assert_eq!(call(&services, "/payment/charge", "b", flaky).unwrap().0, 503);
         assert_eq!(call(&services, "/payment/charge", "b", flaky), None, "the answer is lost");
-        assert_eq!(services.effects()[&Service::Payment].of("b").effects, 1, "but the card was charged");
+        assert_eq!(services.effects(0)[&Service::Payment].of("b").effects, 1, "but the card was charged");
         assert_eq!(call(&services, "/payment/charge", "b", flaky).unwrap().0, 200);
         let mistyped = r#"{"StandIn":{"payment":{"Flakey":1}}}"#;
         assert_eq!(call(&services, "/payment/charge", "c", mistyped).unwrap().0, 400);
@@ -168,7 +174,10 @@ mod tests {
             let (status, body) = send(&services, Request::post("/payment/control"), body.to_owned()).unwrap();
             (status, body.to_string())
         };
-        assert_eq!(switch(r#"{"Down": true}"#), (200, r#"{"Down":true,"ForgetKeys":false}"#.to_owned()));
+        assert_eq!(
+            switch(r#"{"Down": true}"#),
+            (200, r#"{"Down":true,"ForgetKeys":false,"Unauthorised":false}"#.to_owned())
+        );
         assert_eq!(charge().0, 503);
         assert_eq!(call(&services, "/inventory/reserve", "a", "{}").unwrap().0, 200, "the others are up");
         services.set_down(Service::Payment, false);
@@ -178,10 +187,28 @@ mod tests {
         let second = charge();
         assert!(second.0 == 200 && second.1["PaymentID"] != first.1["PaymentID"], "{second:?} after {first:?}");
         let control = send(&services, Request::get("/payment/control"), String::new()).unwrap();
-        assert_eq!(control.1.to_string(), r#"{"Down":false,"ForgetKeys":true}"#);
+        assert_eq!(control.1.to_string(), r#"{"Down":false,"ForgetKeys":true,"Unauthorised":false}"#);
         assert_eq!(switch(r#"{"Dwon": true}"#).0, 400);
         let Totals { calls, calls_while_down, effects, .. } = services.totals(Service::Payment);
         assert_eq!((calls, calls_while_down, effects), (4, 1, 2));
+        assert_eq!(switch(r#"{"Unauthorised": true}"#).0, 200);
+        let (status, problem) = charge();
+        assert_eq!((status, problem["code"].as_str()), (401, Some("unauthorised")));
+        assert_eq!((switch(r#"{"Unauthorised": false}"#).0, charge().0), (200, 200));
+    }
+
+    #[test]
+    fn a_call_that_is_at_work_is_said_to_be_under_way() {
+        let services = Services::new(usize::MAX);
+        let busy = r#"{"StandIn":{"payment":{"BusyMs":300}}}"#;
+        assert_eq!(call(&services, "/payment/charge", "a", busy).unwrap().0, 200);
+        let (status, problem) = call(&services, "/payment/charge", "a", busy).unwrap();
+        assert_eq!((status, problem["code"].as_str()), (409, Some("in-use")));
+        let pending = r#"{"StandIn":{"payment":{"PendingMs":300}}}"#;
+        let (status, body) = call(&services, "/payment/charge", "b", pending).unwrap();
+        assert_eq!((status, body.to_string()), (202, r#"{"status":"pending"}"#.to_owned()));
+        let effects = |now_ms| services.effects(now_ms)[&Service::Payment].effects;
+        assert_eq!((effects(299), effects(300)), (0, 2));
     }
 
     #[test]
@@ -192,6 +219,6 @@ mod tests {
         }
         let no_key = send(&services, Request::post("/payment/charge"), r#"{"Order":{}}"#.to_owned()).unwrap();
         assert_eq!((no_key.0, no_key.1["code"].as_str()), (400, Some("idempotency-key-missing")));
-        assert!(services.effects().values().all(|service| service.calls == 0));
+        assert!(services.effects(0).values().all(|service| service.calls == 0));
     }
 }

@@ -112,6 +112,36 @@ async fn a_service_does_as_the_order_tells_it() {
 }
 
 #[tokio::test]
+async fn a_call_at_work_is_known_to_all_instances_and_has_its_effect_when_it_is_over() {
+    let world = World::start().await;
+    let charge = path("payment/charge");
+    let busy = r#"{"StandIn":{"payment":{"BusyMs":400}}}"#;
+    let first = world.call(0, &charge, "a", busy);
+    let repeat = async {
+        while world.counts("payment/a").await[0] == 0 {
+            tokio::task::yield_now().await;
+        }
+        world.call(1, &charge, "a", busy).await
+    };
+    let (first, (status, problem)) = tokio::join!(first, repeat);
+    assert_eq!((status, problem["code"].as_str()), (StatusCode::CONFLICT, Some("in-use")));
+    assert_eq!(
+        (first.0, world.counts("payment/a").await),
+        (StatusCode::OK, [2, 0, 0, 0]),
+        "it is booked at the next look"
+    );
+    assert_eq!((world.call(1, &charge, "a", busy).await, world.counts("payment/a").await), (first, [3, 1, 0, 0]));
+
+    let pending = r#"{"StandIn":{"payment":{"PendingMs":1}}}"#;
+    let (mut status, body) = world.call(0, &charge, "b", pending).await;
+    assert_eq!((status, body["status"].as_str()), (StatusCode::ACCEPTED, Some("pending")));
+    while status == StatusCode::ACCEPTED {
+        status = world.call(1, &charge, "b", pending).await.0;
+    }
+    assert_eq!(status, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn without_the_token_there_is_nothing() {
     let world = World::start().await;
     for path in [

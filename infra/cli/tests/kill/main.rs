@@ -66,7 +66,7 @@ async fn kill_9_at_any_moment_loses_no_order_and_does_no_step_twice() {
             0 => (1 + rng.u64(..ANSWERS_MAX), LIFE_MS_MAX),
             _ => (0, rng.u64(..LIFE_MS_MAX)),
         };
-        let look = || under_way += orders::under_way(&stand_ins.services().effects());
+        let look = || under_way += orders::under_way(&stand_ins.effects());
         trap.kill_and_start_again(answers, life_ms, look).await;
         lives.send_replace(kill);
     }
@@ -111,7 +111,7 @@ async fn post(
 
 /// Every step of every order has happened once, and nothing else has.
 fn check_effects(run: &Run, planned: &[Planned], accepted: &[Accepted], stand_ins: &StandIns) {
-    let effects = stand_ins.services().effects();
+    let effects = stand_ins.effects();
     for (place, order_id) in accepted {
         let order = &planned[*place];
         if let Some(wrong) = order.wrong_effects(order_id, &effects) {

@@ -20,7 +20,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use domain::id::OrderId;
 use domain::time::Timestamp;
-use standins::{Service, Services};
+use standins::Service;
 use tokio::time::Instant;
 use wire::ServiceList;
 
@@ -29,6 +29,7 @@ pub use plan::{Plan, TooMany};
 use crate::client::Client;
 use crate::ending::Ending;
 use crate::paint::Paint;
+use crate::stand_ins::StandIns;
 use check::Became;
 use live::each_second;
 use post::{Poster, Posts};
@@ -63,7 +64,7 @@ impl Phase {
 /// If the output cannot be written, or the naive client's stand-in finds no port.
 pub async fn run(
     api_url: &str,
-    services: &Services,
+    stand_ins: &StandIns,
     plan: &Plan,
     paint: Paint,
     out: &mut impl Write,
@@ -73,10 +74,10 @@ pub async fn run(
     let counts = Arc::new(Posts::default());
     let client = Client::new();
     let poster = Poster { client: client.clone(), url: api_url.into(), run: run.into(), counts: counts.clone() };
-    let outage = Outage { plan, services, poster, phase: Mutex::new(Phase::Normal) };
+    let outage = Outage { plan, stand_ins, poster, phase: Mutex::new(Phase::Normal) };
     let (began, mut seen) = (Instant::now(), 0);
     let line = async || {
-        let calls = services.totals(Service::Payment).calls;
+        let calls = stand_ins.services().totals(Service::Payment).calls;
         let second = Second {
             at: began.elapsed(),
             phase: outage.phase(),
@@ -98,7 +99,7 @@ pub async fn run(
 
 struct Outage<'a> {
     plan: &'a Plan,
-    services: &'a Services,
+    stand_ins: &'a StandIns,
     poster: Poster,
     phase: Mutex<Phase>,
 }
@@ -119,7 +120,7 @@ impl Outage<'_> {
     async fn go_through(&self) -> Ours {
         let (mut orders, normal_per_s) = self.normal().await;
         orders.extend(self.outage().await);
-        let calls = self.services.totals(Service::Payment).calls_while_down;
+        let calls = self.stand_ins.services().totals(Service::Payment).calls_while_down;
         let (became, recovered_at) = self.recovery(&orders).await;
         Ours {
             normal_per_s,
@@ -128,29 +129,29 @@ impl Outage<'_> {
             refused: self.poster.counts.refused.load(Relaxed),
             became,
             recovered_at,
-            busiest_second: self.services.take_peak(Service::Payment),
+            busiest_second: self.stand_ins.services().take_peak(Service::Payment),
         }
     }
 
     /// Posts the orders before the outage. Returns them, and their calls to payment per second.
     async fn normal(&self) -> (Vec<OrderId>, f64) {
-        let (began, before) = (Instant::now(), self.services.totals(Service::Payment).calls);
+        let (began, before) = (Instant::now(), self.stand_ins.services().totals(Service::Payment).calls);
         let orders = self.poster.post(self.plan.orders_before(), self.plan.every, "normal").await;
         tokio::time::sleep_until(began + self.plan.normal).await;
-        let calls = self.services.totals(Service::Payment).calls - before;
+        let calls = self.stand_ins.services().totals(Service::Payment).calls - before;
         (orders, calls as f64 / began.elapsed().as_secs_f64())
     }
 
     /// Posts the orders of the outage. Payment is up again at the end.
     async fn outage(&self) -> Vec<OrderId> {
         self.enter(Phase::Outage);
-        self.services.set_down(Service::Payment, true);
+        self.stand_ins.services().set_down(Service::Payment, true);
         let began = Instant::now();
         let orders = self.poster.post(self.plan.orders, self.plan.every, "outage").await;
         tokio::time::sleep_until(began + self.plan.down).await;
         // Earlier calls do not count for the seconds after the recovery.
-        let _ = self.services.take_peak(Service::Payment);
-        self.services.set_down(Service::Payment, false);
+        let _ = self.stand_ins.services().take_peak(Service::Payment);
+        self.stand_ins.services().set_down(Service::Payment, false);
         orders
     }
 
@@ -164,7 +165,7 @@ impl Outage<'_> {
             tokio::time::sleep(Duration::from_millis(LOOK_EVERY_MS)).await;
         }
         let Poster { client, url, .. } = &self.poster;
-        let became = check::check(client, url, orders, patience_ends, || self.services.effects()).await;
+        let became = check::check(client, url, orders, patience_ends, || self.stand_ins.effects()).await;
         (became, recovered_at)
     }
 
@@ -178,7 +179,7 @@ impl Outage<'_> {
 
     /// Orders whose last step is carried out.
     fn shipped(&self) -> u64 {
-        self.services.totals(Service::Shipping).effects
+        self.stand_ins.services().totals(Service::Shipping).effects
     }
 }
 

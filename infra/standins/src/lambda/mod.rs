@@ -12,8 +12,8 @@ use crate::call::{Answer, Call, problem};
 use crate::service::Service;
 pub use table::{Table, TableError};
 
-/// The maximum delay of a slow answer, in milliseconds. An HTTP API waits 30 s.
-const SLOW_MS_MAX: u64 = 25_000;
+/// The longest delay of an answer, and the longest work on a call, in milliseconds. An HTTP API waits 30 s.
+const WAIT_MS_MAX: u64 = 25_000;
 /// The minimum length of a token, in characters. Only the token protects the route.
 pub const TOKEN_CHARS_MIN: usize = 16;
 
@@ -53,7 +53,7 @@ impl StandIns {
         let Some(service) = Service::named(service) else { return not_found() };
         let Some(operation) = service.operation(operation) else { return not_found() };
         let call = match Call::read(&request, service, operation) {
-            Ok(call) => call,
+            Ok(call) => Call { behaviour: call.behaviour.waiting_at_most(WAIT_MS_MAX), ..call },
             Err(refusal) => return *refusal,
         };
         let decision = match self.table.call(&call, now_ms()).await {
@@ -65,7 +65,7 @@ impl StandIns {
         };
         tracing::info!(%service, ?operation, key = call.key, verdict = ?decision.verdict, "call");
         let Answer { response, delay_ms } = call.answer(decision);
-        slow_down(delay_ms.min(SLOW_MS_MAX)).await;
+        slow_down(delay_ms.min(WAIT_MS_MAX)).await;
         response.unwrap_or_else(|| problem(StatusCode::GATEWAY_TIMEOUT, "lost", "told to lose its answer"))
     }
 }

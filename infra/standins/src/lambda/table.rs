@@ -79,6 +79,8 @@ impl Table {
         let put = numbers(entry).into_iter().fold(put, |put, (name, value)| put.item(name, of_number(value)));
         let put = put
             .item("Closed", AttributeValue::Bool(entry.closed))
+            .item("ForwardDueAt", of_numbers(&entry.forward.due_ms))
+            .item("UndoDueAt", of_numbers(&entry.undo.due_ms))
             .item("Version", of_number(version + 1))
             .item("TTL", of_number(now_ms / 1_000 + REMEMBERED_S))
             .condition_expression("attribute_not_exists(#Key) OR #Version = :Version")
@@ -109,22 +111,37 @@ fn numbers(entry: &Entry) -> [(&'static str, u64); 6] {
 }
 
 fn entry_of(item: &HashMap<String, AttributeValue>) -> Entry {
-    let side = |calls, effects, first_call_ms| Side {
+    let side = |calls, effects, first_call_ms, due_ms| Side {
         calls: number(item, calls),
         effects: number(item, effects),
         first_call_ms: number(item, first_call_ms),
+        due_ms: item
+            .get(due_ms)
+            .and_then(|due_ms| due_ms.as_l().ok())
+            .into_iter()
+            .flatten()
+            .filter_map(as_number)
+            .collect(),
     };
     Entry {
-        forward: side("ForwardCalls", "ForwardEffects", "FirstForwardAt"),
-        undo: side("UndoCalls", "UndoEffects", "FirstUndoAt"),
+        forward: side("ForwardCalls", "ForwardEffects", "FirstForwardAt", "ForwardDueAt"),
+        undo: side("UndoCalls", "UndoEffects", "FirstUndoAt", "UndoDueAt"),
         closed: item.get("Closed").and_then(|closed| closed.as_bool().ok()).copied().unwrap_or_default(),
     }
 }
 
 fn number(item: &HashMap<String, AttributeValue>, name: &str) -> u64 {
-    item.get(name).and_then(|value| value.as_n().ok()).and_then(|number| number.parse().ok()).unwrap_or_default()
+    item.get(name).and_then(as_number).unwrap_or_default()
+}
+
+fn as_number(value: &AttributeValue) -> Option<u64> {
+    value.as_n().ok()?.parse().ok()
 }
 
 fn of_number(number: u64) -> AttributeValue {
     AttributeValue::N(number.to_string())
+}
+
+fn of_numbers(numbers: &[u64]) -> AttributeValue {
+    AttributeValue::L(numbers.iter().copied().map(of_number).collect())
 }
