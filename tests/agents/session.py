@@ -1,4 +1,4 @@
-"""Holds agents in any language to the contracts: the example in Python, the shipped one, and ten with one fault each.
+"""Holds agents in any language to the contracts: the example in Python, the shipped one, and fourteen with one fault each.
 
     tests/run agents [--shipped BINARY] [--only AGENT]...
 
@@ -48,8 +48,18 @@ WRONG = {
     "ignores_budget": ({"budget-spent", "budget-is-earlier"}, "must not be any more|after the deadline"),
     "calls_expired": ({"expired", "complete-by-is-earlier"}, "must not be any more|after the deadline"),
     "deletes_poison": ({"poison", "poison-in-a-batch"}, "that cannot be read was deleted"),
-    "few_statuses": ({"unsure-statuses"}, "the service answered (308|408|425|502|504|599), which leaves open"),
-    "fails_when_unsure": ({"no-answer", "no-connection"}, 'should be Done, got {"Failed"'),
+    "few_statuses": (
+        {"unsure-statuses", "about-the-caller"},
+        'the service answered (308|408|425|502|504|599), which leaves open|should be Done, got {"Failed"',
+    ),
+    "fails_when_unsure": (
+        {"no-answer", "no-connection", "at-work", "may-run-until"},
+        'should be Done, got {"Failed"|no reply has MayRunUntil',
+    ),
+    "conflict_is_no": ({"at-work"}, 'should be Done, got {"Failed"'),
+    "accepted_is_done": ({"accepted"}, "202 was taken for it"),
+    "caller_is_order": ({"about-the-caller"}, 'should be Done, got {"Failed"'),
+    "forgets_calls": ({"may-run-until"}, "no reply has MayRunUntil"),
 }
 # They wait most of the time, but each has two processes.
 AT_ONCE = 5

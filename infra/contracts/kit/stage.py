@@ -73,6 +73,12 @@ class Stage:
         }
         return {**request, **members}
 
+    def next_attempt(self, request: Request, deferred: Reply) -> Request:
+        """The attempt after one that was given back. It knows of the calls that may still be at work."""
+        kept = {name: request[name] for name in ("SettlesWithinMs", "MayRunUntil") if name in request}
+        until = deferred.member("MayRunUntil")
+        return self.request(request["Direction"], of=request, **kept, **({"MayRunUntil": until} if until else {}))
+
     def send(self, *requests: Request) -> None:
         """Puts requests on the agent's queue, in one batch."""
         self.sent += requests
@@ -113,7 +119,7 @@ class Stage:
             if not self.is_well_formed(reply) or not reply.is_outcome("Deferred"):
                 return reply
             time.sleep(min(reply.outcome("Deferred")["WaitMs"] / 1000, DEFERRAL_S_MAX))
-            request, count = self.request(request["Direction"], of=request), 1
+            request, count = self.next_attempt(request, reply), 1
             self.send(request)
         self.fault(f"{DEFERRALS_MAX} attempts were given back (Deferred), and none was made")
         return None

@@ -8,6 +8,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "infra" / "contracts" / "examples" / "python"))
 
 from agent import Agent, Request, main  # noqa: E402
-from service import Again, Done, Failed  # noqa: E402
+from service import Again, Conflict, Done, Failed  # noqa: E402
 
-__all__ = ["Again", "Agent", "Done", "Failed", "Request", "main"]
+__all__ = ["Again", "Agent", "Conflict", "Done", "Failed", "Request", "main"]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from _right import Again, Agent, Done, Failed, Request, main
+from _right import Again, Agent, Conflict, Done, Failed, Request, main
 
 KNOWN = {"HTTP 429", "HTTP 500", "HTTP 503"}
 
 
 class FewStatuses(Agent):
-    def called(self, request: Request, timeout_s: float) -> Done | Failed | Again:
+    def called(self, request: Request, timeout_s: float) -> Done | Failed | Again | Conflict:
         answer = super().called(request, timeout_s)
         if isinstance(answer, Again) and answer.problem.startswith("HTTP ") and answer.problem not in KNOWN:
             return Failed("refused", answer.problem)

@@ -9,9 +9,9 @@ from _right import Agent, Request, main
 
 
 class WrongAttempt(Agent):
-    def reply(self, request: Request, outcome: dict[str, Any]) -> None:
+    def reply(self, request: Request, outcome: dict[str, Any], may_run_until: float) -> None:
         attempt = 1 if request.direction == "Forward" else request.attempt
-        super().reply(dataclasses.replace(request, attempt=attempt), outcome)
+        super().reply(dataclasses.replace(request, attempt=attempt), outcome, may_run_until)
 
 
 main(WrongAttempt)

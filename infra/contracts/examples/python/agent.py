@@ -17,13 +17,13 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timezone
 from typing import Any
 
 import boto3
 from botocore.config import Config
 
-from service import Again, Done, Failed, Service
+from service import Again, Conflict, Done, Failed, Service
 
 WORKERS = 32
 # No call starts when less than this is left until the deadline, and none takes longer.
@@ -32,6 +32,8 @@ MARGIN_S, CALL_S_MAX = 0.5, 10.0
 WAIT_HERE_S_MAX = 1.0
 # Truncated exponential back-off.
 SLOT_S, SLOTS_MAX = 0.3, 5
+# A call without an answer may have its effect for so long, where the request does not say otherwise.
+SETTLES_WITHIN_MS = 30_000
 # What cannot be read is shown to its queue again so soon, so that it is a dead letter soon.
 UNREADABLE_S = 1
 
@@ -53,6 +55,8 @@ class Request:
     idempotency_key: str
     complete_by: float
     budget_s: float
+    settles_within_s: float
+    may_run_until: float
     order: dict[str, Any]
     outputs: dict[str, Any]
     hops: int
@@ -63,22 +67,25 @@ class Request:
         """Reads a message's body, and takes nothing for granted. Raises Unreadable."""
         try:
             message = json.loads(body)
-            direction, complete_by = member(message, "Direction", str), member(message, "CompleteBy", str)
-            at = datetime.fromisoformat(complete_by.replace("Z", "+00:00"))
+            direction, complete_by = member(message, "Direction", str), time_of(member(message, "CompleteBy", str))
             attempt, budget_ms = member(message, "Attempt", int), member(message, "BudgetMs", int)
-            if direction not in ("Forward", "Undo") or at.tzinfo is None or attempt < 0 or budget_ms < 0:
-                raise ValueError("Direction, CompleteBy, Attempt or BudgetMs has a value that it cannot have")
+            if direction not in ("Forward", "Undo") or attempt < 0 or budget_ms < 0:
+                raise ValueError("Direction, Attempt or BudgetMs has a value that it cannot have")
+            optional = {"SettlesWithinMs": SETTLES_WITHIN_MS, "MayRunUntil": "", "Outputs": {}, "Hops": 0, **message}
+            until = member(optional, "MayRunUntil", str)
             return cls(
                 order_id=member(message, "OrderID", str),
                 step=member(message, "Step", str),
                 direction=direction,
                 attempt=attempt,
                 idempotency_key=member(message, "IdempotencyKey", str),
-                complete_by=at.timestamp(),
+                complete_by=complete_by,
                 budget_s=budget_ms / 1000,
+                settles_within_s=member(optional, "SettlesWithinMs", int) / 1000,
+                may_run_until=time_of(until) if until else 0.0,
                 order=member(message, "Order", dict),
-                outputs=member({"Outputs": {}, **message}, "Outputs", dict),
-                hops=member({"Hops": 0, **message}, "Hops", int),
+                outputs=member(optional, "Outputs", dict),
+                hops=member(optional, "Hops", int),
                 is_high=message.get("Priority") == "high",
             )
         except (ValueError, TypeError, RecursionError) as error:
@@ -91,6 +98,19 @@ def member(message: Any, name: str, kind: type) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(f"{name} is missing or no {kind.__name__}")
     return value
+
+
+def time_of(text: str) -> float:
+    """A time in a message."""
+    at = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    if at.tzinfo is None:
+        raise ValueError(f"{text} has no time zone")
+    return at.timestamp()
+
+
+def time_text(at: float) -> str:
+    """The reverse."""
+    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Agent:
@@ -160,13 +180,25 @@ class Agent:
         deadline = self.deadline(request, received_at)
         # A message does not remember how often it was tried, but how often it came.
         tries = int(message["Attributes"]["ApproximateReceiveCount"])
+        # Until when a call may still have its effect: one of an earlier attempt, or of an earlier delivery.
+        may_run_until = request.may_run_until
+        if tries > 1:
+            may_run_until = max(may_run_until, received_at + request.settles_within_s)
         while True:
             left_s = deadline - time.time()
             if left_s < MARGIN_S:
                 return self.silence(request, "no time left for a call")
+            called_at = time.time()
             answer = self.called(request, min(CALL_S_MAX, left_s))
+            if isinstance(answer, Again) and answer.may_run:
+                may_run_until = max(may_run_until, called_at + request.settles_within_s)
+            if isinstance(answer, Conflict) and called_at < may_run_until:
+                answer = Again("an earlier call is at work", answer.after_s)
+            elif isinstance(answer, Conflict):
+                # It is no call of this agent's; a copy of the request may be at work all the same.
+                answer, may_run_until = answer.no, deadline + request.settles_within_s
             if not isinstance(answer, Again):
-                return self.answer(request, answer, deadline)
+                return self.answer(request, answer, deadline, may_run_until)
             wait_s = self.back_off(answer, tries)
             tries += 1
             log.info("%s: again in %.1f s: %s", request.idempotency_key, wait_s, answer.problem)
@@ -186,7 +218,7 @@ class Agent:
         exponent = random.randint(0, min(tries, SLOTS_MAX))
         return max(answer.after_s, SLOT_S * float(2**exponent - 1))
 
-    def called(self, request: Request, timeout_s: float) -> Done | Failed | Again:
+    def called(self, request: Request, timeout_s: float) -> Done | Failed | Again | Conflict:
         """One call, under a key that is the same over all attempts, so that the service does nothing twice."""
         body = {"OrderID": request.order_id, "Order": request.order, "Outputs": request.outputs}
         return self.service.call(request.direction, self.key(request), body, timeout_s)
@@ -195,7 +227,7 @@ class Agent:
         """From the request, as it is."""
         return request.idempotency_key
 
-    def answer(self, request: Request, answer: Done | Failed, deadline: float) -> bool:
+    def answer(self, request: Request, answer: Done | Failed, deadline: float, may_run_until: float) -> bool:
         """Sends the reply, unless it is too late: then the attempt was counted, and another may be under way."""
         if time.time() >= deadline:
             return self.silence(request, "the answer came too late")
@@ -203,12 +235,12 @@ class Agent:
             outcome: dict[str, Any] = {"Done": answer.output}
         else:
             outcome = {"Failed": {"Code": answer.code, "Message": answer.message[:400]}}
-        self.reply(request, outcome)
+        self.reply(request, outcome, may_run_until)
         return True
 
-    def reply(self, request: Request, outcome: dict[str, Any]) -> None:
+    def reply(self, request: Request, outcome: dict[str, Any], may_run_until: float) -> None:
         """Sends one reply, to the lane of its request. Raises where it was not taken."""
-        reply = {
+        reply: dict[str, Any] = {
             "OrderID": request.order_id,
             "Step": request.step,
             "Direction": request.direction,
@@ -216,6 +248,9 @@ class Agent:
             "Outcome": outcome,
             "Hops": request.hops + 1,
         }
+        if may_run_until:
+            # The undo of the step waits for it.
+            reply["MayRunUntil"] = time_text(may_run_until)
         queue = (request.is_high and self.options.replies_high) or self.options.replies
         self.sqs.send_message(QueueUrl=queue, MessageBody=json.dumps({"Reply": reply}))
 

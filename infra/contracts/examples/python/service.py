@@ -1,6 +1,6 @@
 """One remote service that speaks HTTP, as the agent calls it: this is the file to change for a service of your own.
 
-`Service.call` makes one call and says Done, Failed or Again; the rest is the agent's.
+`Service.call` makes one call and says Done, Failed, Again or Conflict; the rest is the agent's.
 """
 
 from __future__ import annotations
@@ -38,6 +38,16 @@ class Again:
 
     problem: str
     after_s: float = 0.0
+    may_run: bool = False
+    """The call may still have its effect."""
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """The service is at work on an earlier call with this key, if there may be one. Else it said no."""
+
+    no: Failed
+    after_s: float = 0.0
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -54,19 +64,21 @@ class Service:
         self.urls = {"Forward": f"{base.rstrip('/')}/{forward}", "Undo": f"{base.rstrip('/')}/{undo}"}
         self.opener = urllib.request.build_opener(NoRedirect)
 
-    def call(self, direction: str, key: str, body: dict[str, Any], timeout_s: float) -> Done | Failed | Again:
+    def call(self, direction: str, key: str, body: dict[str, Any], timeout_s: float) -> Done | Failed | Again | Conflict:
         """Makes one call; may be called by many threads at the same time."""
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
         request = urllib.request.Request(self.urls[direction], json.dumps(body).encode(), headers, method="POST")
         try:
             with self.opener.open(request, timeout=timeout_s) as response:
+                if response.status == 202:
+                    return Again("the result comes later", retry_after_s(response.headers), may_run=True)
                 return done(response.read(OUTPUT_BYTES_MAX + 1), direction)
         except urllib.error.HTTPError as error:
             return refused(error.code, error.headers, error.read(OUTPUT_BYTES_MAX))
         except OSError as error:
-            return Again(f"no answer: {error}")  # it may have done it all the same
+            return Again(f"no answer: {error}", may_run=True)
         except Exception as error:
-            return Again(f"a broken answer: {error!r}")
+            return Again(f"a broken answer: {error!r}", may_run=True)
 
 
 def done(body: bytes, direction: str) -> Done | Failed | Again:
@@ -78,7 +90,7 @@ def done(body: bytes, direction: str) -> Done | Failed | Again:
         return Done(json.loads(body, parse_constant=refuse) if body.strip() else {})
     except (ValueError, RecursionError):
         # A proxy with a page of its own, perhaps: nobody knows what the service did.
-        return Again("the answer is no JSON")
+        return Again("the answer is no JSON", may_run=True)
 
 
 def refuse(word: str) -> None:
@@ -86,15 +98,21 @@ def refuse(word: str) -> None:
     raise ValueError(f"{word} is no JSON")
 
 
-def refused(status: int, headers: Headers, body: bytes) -> Failed | Again:
+def refused(status: int, headers: Headers, body: bytes) -> Failed | Again | Conflict:
     """What any other status says."""
-    if status in (408, 425, 429) or status < 400 or status >= 500:
-        return Again(f"HTTP {status}", retry_after_s(headers))
+    after_s = retry_after_s(headers)
+    if status in (408, 502, 504):
+        return Again(f"HTTP {status}", after_s, may_run=True)  # a gateway, whose service may be at work
+    if status in (401, 403, 407, 425, 429) or status < 400 or status >= 500:
+        return Again(f"HTTP {status}", after_s)
     try:
         problem = json.loads(body)
-        return Failed(str(problem["code"])[:64], str(problem.get("detail", "")))
+        no = Failed(str(problem["code"])[:64], str(problem.get("detail", "")))
     except (ValueError, TypeError, KeyError, RecursionError):
-        return Failed(f"http-{status}", body.decode(errors="replace"))
+        if status in (404, 405, 410, 421):
+            return Again(f"HTTP {status}", after_s)  # a wrong URL, and no word about the order
+        no = Failed(f"http-{status}", body.decode(errors="replace"))
+    return Conflict(no, after_s) if status in (409, 423) else no
 
 
 def retry_after_s(headers: Headers) -> float:

@@ -1,3 +1,3 @@
 """All scenes, in the order of the report."""
 
-from . import plain, repeats, undo, deadlines, poison, failing, alone  # noqa: F401
+from . import plain, repeats, undo, deadlines, poison, failing, under_way, alone  # noqa: F401
