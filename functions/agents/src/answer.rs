@@ -177,7 +177,11 @@ struct Rejection {
 fn failure(status: StatusCode, body: Result<Bytes, Unread>) -> Rejection {
     // The status alone is the rejection; an unreadable body only leaves it unexplained.
     let body = body.unwrap_or_default();
-    let problem = serde_json::from_slice::<Map<String, Value>>(&body).unwrap_or_default();
+    let mut problem = serde_json::from_slice::<Map<String, Value>>(&body).unwrap_or_default();
+    // Many services put the reason into an object of this name.
+    if let Some(Value::Object(error)) = problem.get_mut("error") {
+        problem = std::mem::take(error);
+    }
     let code = CODE_MEMBERS.iter().find_map(|name| text(&problem, name)).filter(|code| is_code(code));
     let code = code.map_or_else(|| format!("http-{}", status.as_u16()), str::to_owned);
     let message = MESSAGE_MEMBERS.iter().find_map(|name| text(&problem, name));

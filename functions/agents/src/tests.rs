@@ -262,6 +262,8 @@ async fn any_other_status_is_no_for_good_with_the_reason_of_the_body() {
         (402, r#"{"code":"card_declined","message":"no money"}"#, "card_declined", "no money"),
         (404, r#"{"Code":"OutOfStock","Message":"none left"}"#, "OutOfStock", "none left"),
         (422, r#"{"type":"https://e.org/no","title":"t","detail":"d"}"#, "https://e.org/no", "d"),
+        (402, r#"{"error":{"code":"card_declined","type":"card_error","message":"no"}}"#, "card_declined", "no"),
+        (404, r#"{"error":{"code":"missing","message":"gone"}}"#, "missing", "gone"),
         (400, r#"{"type":"about:blank","title":"Bad Request"}"#, "http-400", "Bad Request"),
         (400, r#"{"code":17,"error":"seventeen"}"#, "http-400", "seventeen"),
         (400, r#"{"code":"two words"}"#, "http-400", r#"{"code":"two words"}"#),

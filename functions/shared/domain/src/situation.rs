@@ -162,6 +162,13 @@ fn of_step(step: &Step) -> String {
         (StepState::Processing, Some(complete_by), _) => {
             format!("{} works on {work}: attempt {}, answer due by {complete_by}.", step.agent, step.attempt)
         }
+        (_, _, Some(not_before)) if step.direction == Direction::Undo && step.may_run_until == Some(not_before) => {
+            let name = &step.name;
+            format!(
+                "{} waits until {not_before}: until then a call for {name} may still have its effect.",
+                upper(&work)
+            )
+        }
         (_, _, Some(not_before)) => {
             let failures = match step.failure_count {
                 0 => String::new(),
@@ -282,7 +289,8 @@ mod tests {
         let reason = "Reason: cancelled. Cancelled by ann: mended.";
         let not_before = case.step("a").not_before.unwrap();
         let text = format!("The order is being undone. {reason}");
-        assert_eq!(shown(&case), (format!("The undo of a waits until {not_before}."), text));
+        let until = "until then a call for a may still have its effect";
+        assert_eq!(shown(&case), (format!("The undo of a waits until {not_before}: {until}."), text));
         assert!(of(&case).waits);
         case.retry_all();
         assert!(of(&case).head.starts_with("any works on the undo of a: attempt "), "{}", of(&case).head);
