@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
 use agent::Agent;
-use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::message::{Request, decode};
 use supervisor::Settings;
@@ -44,8 +43,6 @@ impl Role {
     }
 }
 
-/// An order, a step index and an attempt.
-type Attempt = (OrderId, usize, u32);
 type MakeRemote = Box<dyn Fn() -> Remote + Send + Sync>;
 
 /// One instance.
@@ -74,7 +71,7 @@ impl Slot {
             let name: Arc<str> = format!("{}-{number}.{generation}", role.name()).into();
             let is_deployed = state.setup.deployed_at_ms.is_some_and(|at_ms| at_ms <= state.now_ms);
             let shape = state.setup.shape;
-            let workflows = if is_deployed { shape.both.clone() } else { shape.first.clone() };
+            let workflows = state.setup.settling(if is_deployed { &shape.both } else { &shape.first });
             let instance = Instance { name: name.clone(), workflows, shards: state.setup.shards };
             (name, skew_ms, Arc::new(instance))
         };
@@ -127,9 +124,9 @@ impl Slot {
             }
             (Role::Takes(_), Some(agent)) => {
                 let batch = given.iter().map(Given::delivery).collect();
-                let (agent, budgets) = (agent.clone(), budgets(given));
+                let (agent, given) = (agent.clone(), given.to_vec());
                 Box::pin(async move {
-                    ports.begin_attempts(budgets);
+                    ports.begin_attempts(&given);
                     Done::Batch(agent::handle(&ports, &agent, batch).await)
                 })
             }
@@ -156,26 +153,21 @@ impl Slot {
     }
 }
 
-/// The attempts of the requests, each with its longest budget in milliseconds.
-fn budgets(given: &[Given]) -> BTreeMap<Attempt, (Try, u64)> {
-    let mut budgets = BTreeMap::new();
-    for request in given.iter().filter_map(|given| decode::<Request>(given.body.as_bytes()).ok()) {
-        let Request { order_id, step, direction, attempt, budget_ms, .. } = request;
-        let Some(of) = observe::of(order_id, &step, direction, attempt) else { continue };
-        let (_, longest_ms) = budgets.entry((order_id, of.step, attempt)).or_insert((of, budget_ms));
-        *longest_ms = budget_ms.max(*longest_ms);
-    }
-    budgets
-}
-
 impl Ports {
     /// Shows the auditor the attempts that an agent's instance starts, and their budgets.
-    fn begin_attempts(&self, budgets: BTreeMap<Attempt, (Try, u64)>) {
+    fn begin_attempts(&self, given: &[Given]) {
         let mut state = self.shared.lock();
         let clock_ms = state.clock(self.who.skew_ms).epoch_ms();
-        for (of, budget_ms) in budgets.into_values() {
-            let until_ms = clock_ms.saturating_add_unsigned(budget_ms);
-            state.see(&self.who.name, &Seen::Handed { of, to: self.who.name.clone(), until_ms });
+        let mut longest_ms: BTreeMap<Try, u64> = BTreeMap::new();
+        for given in given {
+            let Ok(request) = decode::<Request>(given.body.as_bytes()) else { continue };
+            let Request { order_id, step, direction, attempt, budget_ms, .. } = request;
+            let Some(of) = observe::of(order_id, &step, direction, attempt) else { continue };
+            let longest_ms = longest_ms.entry(of).or_default();
+            *longest_ms = budget_ms.max(*longest_ms);
+            let (to, until_ms) = (self.who.name.clone(), clock_ms.saturating_add_unsigned(*longest_ms));
+            let (message, overlaps) = (given.receipt.message_id.clone(), given.overlaps);
+            state.see(&self.who.name, &Seen::Handed { of, to, until_ms, message, overlaps });
         }
     }
 }

@@ -62,7 +62,7 @@ impl World {
         let mut state = self.shared.lock();
         let limit_ms =
             self.calm.since_ms + bound_ms + i64::try_from(LATE_MS_MAX).unwrap_or(0) + resend_ms(&state.setup);
-        let is_over = is_quiet && acts == 0 && self.customers.are_content();
+        let is_over = is_quiet && acts == 0 && self.customers.are_content() && state.remotes.are_idle();
         if is_over || state.now_ms > limit_ms {
             let (world, queued) = (state.world.clone(), state.queues.len());
             state.see(&world, &Seen::DrainIsDue { queued });
@@ -110,6 +110,7 @@ impl World {
 /// The time within which every order ends after the faults, in milliseconds. It sums limits, graces, back-offs and
 /// supervisor periods in both directions, and the delays of messages and instances.
 fn bound_ms(setup: &Setup) -> i64 {
+    let settles_ms = setup.services.iter().map(|service| service.settles_within_ms).max().unwrap_or(0);
     let of = |workflow: &Workflow| -> u64 {
         let patience = &workflow.supervision;
         let doubt_ms = patience.doubt_after_ms.map_or(0, |ms| ms);
@@ -117,8 +118,8 @@ fn bound_ms(setup: &Setup) -> i64 {
             patience.grace_ms + patience.backoff.wait_ms_max() + patience.wake_lost_after_ms + setup.tick_ms;
         let attempts = workflow.steps.iter().map(|rule| {
             let attempt_ms = 2 * rule.complete_within_ms + between_ms + doubt_ms + setup.visibility_ms;
-            // Forward and undo.
-            2 * u64::from(rule.max_failures + 1) * attempt_ms
+            // Forward and undo. A call under way is waited for, and an attempt that it kept from ending.
+            2 * (u64::from(rule.max_failures + 1) * attempt_ms + 3 * (settles_ms + attempt_ms))
         });
         attempts.sum()
     };

@@ -113,6 +113,20 @@ faults! {
     ServiceSlow = "service slower than CompleteBy", 300;
     /// A call reaches its service minutes after its time-out.
     CallLate = "call delivered late", 250;
+    /// A service works on a call for seconds or minutes before its effect.
+    EffectDelayed = "effect long after the call began", 1_000;
+    /// Its caller has left by then.
+    EffectUnheard = "effect after the caller left", 0;
+    /// A service answers 409 to a repeat, since it works on the key.
+    KeyInUse = "409 while a call was at work", 0;
+    /// A service answers 202, and has the result later.
+    TakenOn = "service answered 202, result later", 2_500;
+    /// An undo finds no effect and leaves no mark.
+    ServiceCareless = "undo that looked only for an effect", 4_000;
+    /// A service answers 401 to all calls for minutes or hours.
+    ServiceMisconfigured = "a service answered 401 for minutes or hours", 1;
+    /// A service rejects a call with 409.
+    DeclinedByConflict = "service declined with 409", 400;
     /// A service rejects a call.
     ServiceDeclined = "service declined", 1_200;
     /// A service rejects an undo.

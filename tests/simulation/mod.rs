@@ -2,13 +2,15 @@
 //!
 //! A world is one thread, one random stream and one virtual clock. The five handlers run on simulated ports ([`ports`]).
 //! Each port call waits before its effect and again before its answer. At each wait an instance may be killed, paused or
-//! overtaken ([`executor`]). Queues behave like the platform's ([`queues`]), and the index lags ([`store`]). The remote
-//! services keep the true effects ([`services`]). The seed's plan sets the faults and their rates ([`faults`]). The
+//! overtaken ([`executor`]). Queues behave like the platform's ([`queues`]), and the index lags ([`store`]). Calls
+//! of the remote services ([`services`]) have their begin, their effect and their answer apart, and the services keep the
+//! true effects ([`books`]). The seed's plan sets the faults and their rates ([`faults`]). The
 //! [`auditor`] sees only outside observations. After a while the faults stop, operators act, and every order must end
 //! ([`calm`]).
 
 pub mod actors;
 pub mod auditor;
+pub mod books;
 pub mod calm;
 pub mod customers;
 pub mod executor;

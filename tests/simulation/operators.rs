@@ -67,6 +67,8 @@ pub enum Blow {
     StoreAway,
     /// A service cannot be reached.
     ServiceAway,
+    /// A service refuses every call.
+    ServiceMisconfigured,
     /// An unreadable body.
     Poison,
     /// A reply that no agent sent.
@@ -75,7 +77,8 @@ pub enum Blow {
 
 impl Blow {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::QueueAway, Self::StoreAway, Self::ServiceAway, Self::Poison, Self::Forge];
+    pub const ALL: [Self; 6] =
+        [Self::QueueAway, Self::StoreAway, Self::ServiceAway, Self::ServiceMisconfigured, Self::Poison, Self::Forge];
 
     /// The fault under which it is planned and counted.
     #[must_use]
@@ -84,6 +87,7 @@ impl Blow {
             Self::QueueAway => Fault::QueueAway,
             Self::StoreAway => Fault::StoreAway,
             Self::ServiceAway => Fault::ServiceAway,
+            Self::ServiceMisconfigured => Fault::ServiceMisconfigured,
             Self::Poison => Fault::Poisoned,
             Self::Forge => Fault::Forged,
         }
@@ -190,6 +194,7 @@ impl World {
             Blow::QueueAway => state.take_queue_away(),
             Blow::StoreAway => state.take_store_away(),
             Blow::ServiceAway => state.take_service_away(),
+            Blow::ServiceMisconfigured => state.misconfigure_service(),
             Blow::Poison => state.poison(),
             Blow::Forge if state.tables.tasks().next().is_none() => {
                 let ms = state.rng.between(1_000, 20_000);

@@ -80,6 +80,8 @@ pub struct Given {
     pub dead_letter: Option<DeadLetter>,
     /// The earlier invocations.
     pub earlier: Vec<u32>,
+    /// One of them is still at work.
+    pub overlaps: bool,
     /// The delivery time, in milliseconds since the start of the world.
     pub given_ms: i64,
 }
@@ -204,7 +206,8 @@ impl State {
             message.receives += 1;
             let earlier = message.given_to.clone();
             message.given_to.push(invocation);
-            if !self.is_calm && earlier.iter().any(|earlier| is_alive(*earlier)) {
+            let overlaps = earlier.iter().any(|earlier| is_alive(*earlier));
+            if !self.is_calm && overlaps {
                 self.counts.add(Fault::Overlapped);
             }
             given.push(Given {
@@ -213,6 +216,7 @@ impl State {
                 body: message.body.clone(),
                 dead_letter: message.dead_letter.clone(),
                 earlier,
+                overlaps,
                 given_ms: self.now_ms,
             });
         }

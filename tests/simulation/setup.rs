@@ -2,10 +2,20 @@
 
 use agent::{HealthPolicy, MemoPolicy, Policy};
 use domain::backoff::BackoffPolicy;
+use domain::workflow::Workflows;
 
 use super::faults::{Fault, Plan};
 use super::rng::Rng;
 use super::shapes::{AGENTS, Shape};
+
+/// What is known of a service, and what is not.
+#[derive(Debug, Clone, Copy)]
+pub struct Habits {
+    /// The setting of its agent: a call has its effect within this time after its start, in milliseconds.
+    pub settles_within_ms: u64,
+    /// Its undo looks only for an effect that is there, and leaves no mark for one that comes later.
+    pub is_careless: bool,
+}
 
 /// The setup of a world.
 #[derive(Debug, Clone)]
@@ -42,6 +52,8 @@ pub struct Setup {
     pub batch_max: usize,
     /// The settings of each agent.
     pub policies: Vec<Policy>,
+    /// The habits of each service.
+    pub services: [Habits; AGENTS.len()],
     /// The deployment of the second workflow version, if any.
     pub deployed_at_ms: Option<i64>,
 }
@@ -81,6 +93,7 @@ impl Setup {
             receives_max: rng.pick(&[3, 5, 10]),
             batch_max: rng.pick(&[1, 3, 10]),
             policies: AGENTS.map(|_| policy(rng)).to_vec(),
+            services: AGENTS.map(|_| habits(rng, &plan, skew_ms)),
             deployed_at_ms,
             plan,
         }
@@ -90,6 +103,29 @@ impl Setup {
     #[must_use]
     pub fn has_memo(&self, agent: usize) -> bool {
         self.policies[agent].memo.is_some()
+    }
+
+    /// The true time within which a call of a service has its effect, in milliseconds. The setting includes the
+    /// difference of the clocks.
+    #[must_use]
+    pub fn settled_ms(&self, agent: usize) -> u64 {
+        self.services[agent].settles_within_ms - 2 * self.skew_ms - 1
+    }
+
+    /// The workflows, with the setting of each agent.
+    #[must_use]
+    pub fn settling(&self, workflows: &Workflows) -> Workflows {
+        workflows.settling_within(|agent| {
+            let place = AGENTS.iter().position(|name| *name == agent)?;
+            Some(self.services[place].settles_within_ms)
+        })
+    }
+}
+
+fn habits(rng: &mut Rng, plan: &Plan, skew_ms: u64) -> Habits {
+    Habits {
+        settles_within_ms: rng.pick(&[2_000, 10_000, 30_000, 120_000, 600_000]) + 2 * skew_ms,
+        is_careless: rng.chance(plan.rate(Fault::ServiceCareless)),
     }
 }
 

@@ -20,7 +20,7 @@ use super::records::Records;
 use super::rng::Rng;
 use super::services::Remotes;
 use super::setup::Setup;
-use super::shapes::flow;
+use super::shapes::{AGENTS, flow};
 use super::store::Tables;
 use super::trace::Trace;
 
@@ -50,6 +50,8 @@ pub enum Event {
     Strike(Blow),
     /// A call reaches its service.
     Arrive(u64),
+    /// A service is done with its work on a call.
+    Effect(u64),
     /// The answer of a service reaches its caller.
     Answer(u64),
     /// A service may drop a key: order, step, and whether it is the undo's key.
@@ -137,6 +139,7 @@ impl State {
         let rules = Rules {
             workflows,
             margins_ms: margins_ms.collect(),
+            settled_ms: (0..AGENTS.len()).map(|agent| i64::try_from(setup.settled_ms(agent)).unwrap_or(0)).collect(),
             wrong_clocks: setup.skew_ms > 0 || setup.plan.has(Fault::TwoLeaders),
         };
         Self {

@@ -114,6 +114,7 @@ impl World {
                 }
             }
             Event::Arrive(call) => self.shared.lock().arrive(call),
+            Event::Effect(call) => self.shared.lock().effect(call),
             Event::Answer(call) => {
                 let waker = self.shared.lock().answer(call);
                 if let Some(waker) = waker {

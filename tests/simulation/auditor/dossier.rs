@@ -36,6 +36,18 @@ pub(super) struct Dossier {
     pub(super) running_until_ms: BTreeMap<usize, i64>,
     /// By step, attempt and agent instance: the deadline of the last delivery.
     pub(super) handed: BTreeMap<(usize, u32, Arc<str>), i64>,
+    /// By step and attempt: the first message with its request.
+    pub(super) messages: BTreeMap<(usize, u32), Arc<str>>,
+    /// Attempts that two agents may work on at once: a request came twice, or again while the first was at work.
+    pub(super) copied: BTreeSet<(usize, u32)>,
+    /// Forward calls that may still have their effect, by step and number.
+    pub(super) open_calls: BTreeMap<(usize, u64), OpenCall>,
+    /// By step and attempt: the time of the first own answer of the attempt, in milliseconds since the start of the world.
+    pub(super) ended_ms: BTreeMap<(usize, u32), i64>,
+    /// By step and direction: the codes with which its service said no.
+    pub(super) noes: BTreeSet<(usize, Way, Arc<str>)>,
+    /// The time at which it was processed or compensated, in milliseconds since the start of the world.
+    pub(super) final_since_ms: Option<i64>,
     /// Attempts whose failure was counted.
     pub(super) counted: BTreeSet<(usize, u32)>,
     /// Replies that agents tried to send.
@@ -86,6 +98,16 @@ pub(super) struct Claimed {
     pub(super) at_ms: i64,
     /// Whether its request was queued.
     pub(super) requested: bool,
+}
+
+/// A call that may still have its effect.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OpenCall {
+    pub(super) attempt: u32,
+    /// Its start, in milliseconds since the start of the world.
+    pub(super) started_ms: i64,
+    /// From then on it has no effect, in milliseconds since the start of the world.
+    pub(super) settled_ms: i64,
 }
 
 /// The effects at the service of one step.

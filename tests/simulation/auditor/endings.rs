@@ -1,4 +1,4 @@
-//! The end state after the faults: invariants 14 and 15, and the agreement of services and records.
+//! The end state after the faults: invariants 14 and 15, and the agreement of services and records, invariant 16.
 
 use domain::id::OrderId;
 
@@ -6,11 +6,17 @@ use super::dossier::Dossier;
 use super::seen::{Kind, OrderState};
 use super::{Auditor, Finding, Invariant, must};
 
+/// The time after the end of an order from which on its books are even, in milliseconds.
+const SETTLED_MS: i64 = 3_600_000;
+
 impl Auditor {
     /// Every stored order has ended, if it has had the time.
     pub(super) fn end_is_due(&mut self, since_ms: i64, bound_ms: i64) -> Finding {
         let now_ms = self.at_ms;
         self.each(|dossier| {
+            if dossier.final_since_ms.is_some_and(|since_ms| since_ms + SETTLED_MS <= now_ms) {
+                books_are_even(dossier)?;
+            }
             if now_ms <= since_ms.max(dossier.going_since_ms).saturating_add(bound_ms) {
                 return Ok(());
             }
@@ -37,19 +43,8 @@ impl Auditor {
                     })?;
                 }
             }
-            for step in 0..last.steps.len() {
-                let effects = dossier.effects(step);
-                let is_so = match last.state {
-                    OrderState::Processed => (effects.forward, effects.undo) == (1, 0),
-                    OrderState::Compensated => effects.forward == effects.undo,
-                    OrderState::Error | OrderState::Pending | OrderState::Processing | OrderState::Compensating => true,
-                };
-                must(is_so, Invariant::Undone, || {
-                    let (forward, undo) = (effects.forward, effects.undo);
-                    format!("{:?}, but step {step} has {forward} effects and {undo} undos", last.state)
-                })?;
-            }
-            Ok(())
+            // No call is under way any more.
+            books_are_even(dossier)
         })?;
         must(queued == 0, Invariant::Drains, || format!("{queued} messages are still on queues"))
     }
@@ -63,6 +58,24 @@ impl Auditor {
         }
         Ok(())
     }
+}
+
+/// The services have each effect that the order says, and no other.
+fn books_are_even(dossier: &Dossier) -> Finding {
+    let Some(last) = &dossier.last else { return Ok(()) };
+    for step in 0..last.steps.len() {
+        let effects = dossier.effects(step);
+        let is_so = match last.state {
+            OrderState::Processed => (effects.forward, effects.undo) == (1, 0),
+            OrderState::Compensated => effects.forward == effects.undo,
+            OrderState::Error | OrderState::Pending | OrderState::Processing | OrderState::Compensating => true,
+        };
+        must(is_so, Invariant::EvenBooks, || {
+            let (forward, undo) = (effects.forward, effects.undo);
+            format!("{:?}, but step {step} has {forward} effects and {undo} undos", last.state)
+        })?;
+    }
+    Ok(())
 }
 
 /// The status messages that the reply channel must get: the receipt, and each state in which the order stayed.

@@ -3,7 +3,8 @@
 //!
 //! Modules: `seen` has the observations, `dossier` the memory of one order. `records` checks writes, `causes` the reasons
 //! of errors and compensations, `calls` requests, replies and services, `custody` the messages of orders, `commands`
-//! operators' commands, `outside` status messages and alerts, `endings` the end state after the faults.
+//! operators' commands, `outside` status messages and alerts, `under_way` the calls without an answer, `endings` the end
+//! state after the faults.
 
 mod calls;
 mod causes;
@@ -14,6 +15,7 @@ mod endings;
 mod outside;
 mod records;
 pub mod seen;
+mod under_way;
 mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +34,8 @@ pub struct Rules {
     pub workflows: BTreeMap<u32, Flow>,
     /// For each agent: the margin before the deadline in which no call starts, in milliseconds.
     pub margins_ms: Vec<i64>,
+    /// For each agent: the true time from the start of a call within which it has its effect, in milliseconds.
+    pub settled_ms: Vec<i64>,
     /// Whether clocks or leaders are wrong in this world (invariant 13).
     pub wrong_clocks: bool,
 }
@@ -104,13 +108,16 @@ impl Auditor {
                 Ok(())
             }
             Seen::Requested { of, complete_by_ms, budget_ms, clock_ms } => {
-                self.requested(*of, *complete_by_ms, *budget_ms, *clock_ms)
+                self.requested(*of, *complete_by_ms, *budget_ms, *clock_ms).and_then(|()| self.undo_has_waited(*of))
             }
-            Seen::Handed { of, to, until_ms } => {
+            Seen::Handed { of, to, until_ms, message, overlaps } => {
                 self.dossier(of.order).handed.insert((of.step, of.attempt, to.clone()), *until_ms);
+                self.handed_as(*of, message, *overlaps);
                 Ok(())
             }
-            Seen::Replied { of, ending, output, by, clock_ms } => self.replied(*of, (*ending, *output), by, *clock_ms),
+            Seen::Replied { of, ending, output, code, by, clock_ms } => self
+                .replied(*of, (*ending, *output), by, *clock_ms)
+                .and_then(|()| self.was_rejected(*of, *ending, code.as_ref())),
             Seen::Unsent { of, by } => {
                 *self.dossier(of.order).unsent.entry((of.step, of.attempt, *by)).or_default() += 1;
                 Ok(())
@@ -120,10 +127,15 @@ impl Auditor {
                 self.dossier(of.order).dead_letters.push(*of);
                 Ok(())
             }
-            Seen::Called { of, key, body, twins, agent, by, clock_ms } => self
+            Seen::Called { of, call, key, body, twins, agent, by, clock_ms } => self
+                .begins(*of, *call, *agent)
                 .called(*of, (key, body), *twins)
                 .and_then(|()| self.body_is_right(*of, body))
                 .and_then(|()| self.call_in_time(*of, *agent, by, *clock_ms)),
+            Seen::Answered { of, call, heard } => {
+                self.answered(*of, *call, heard);
+                Ok(())
+            }
             Seen::Effect { of } => self.effect(*of),
             Seen::Confirmed { of } => self.confirmed(*of),
             Seen::Telling { order, kind, version, channel } => {

@@ -53,6 +53,9 @@ impl Auditor {
 impl Dossier {
     fn keep(&mut self, record: &Record, by: u32, at_ms: i64) {
         let since = record.reason.as_ref().map_or(0, |(_, since)| *since);
+        if matches!(record.state, OrderState::Processed | OrderState::Compensated) {
+            self.final_since_ms.get_or_insert(at_ms);
+        }
         self.past.insert(record.version, Past { state: record.state, since, paused: record.paused });
         for (index, step) in record.steps.iter().enumerate() {
             if let (StepState::Processing, Some(complete_by_ms)) = (step.state, step.complete_by_ms) {

@@ -75,6 +75,17 @@ pub enum Ending {
     Deferred,
 }
 
+/// What a caller heard from a service.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Heard {
+    /// An answer after which the call has no effect of its own any more: it had it, or never will.
+    Settled,
+    /// A rejection with this code, and no call with the key was at work.
+    No(Arc<str>),
+    /// The call may still have its effect.
+    Open,
+}
+
 /// The record of a step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct StepSeen {
@@ -231,6 +242,10 @@ pub enum Seen {
         to: Arc<str>,
         /// The end of the budget, by its own clock, in epoch milliseconds.
         until_ms: i64,
+        /// The message.
+        message: Arc<str>,
+        /// Whether an earlier receiver of the message is still at work.
+        overlaps: bool,
     },
     /// An agent tries to put a reply on the scheduler queue.
     Replied {
@@ -240,6 +255,8 @@ pub enum Seen {
         ending: Ending,
         /// Hash of the output, if done.
         output: Option<u64>,
+        /// The code, if rejected.
+        code: Option<Arc<str>>,
         /// The agent's instance.
         by: Arc<str>,
         /// The agent's clock.
@@ -270,6 +287,8 @@ pub enum Seen {
     Called {
         /// The order.
         of: Try,
+        /// The number of the call.
+        call: u64,
         /// The idempotency key.
         key: Arc<str>,
         /// The body under the key.
@@ -282,6 +301,15 @@ pub enum Seen {
         by: Arc<str>,
         /// The agent's clock.
         clock_ms: i64,
+    },
+    /// An agent got an answer.
+    Answered {
+        /// The order.
+        of: Try,
+        /// The number of the call.
+        call: u64,
+        /// What it says.
+        heard: Heard,
     },
     /// A service had an effect.
     Effect {
@@ -410,6 +438,7 @@ impl Seen {
             | Self::Dismissed { of, .. }
             | Self::Buried { of }
             | Self::Called { of, .. }
+            | Self::Answered { of, .. }
             | Self::Effect { of }
             | Self::Confirmed { of } => Some(of.order),
             Self::DeadLetterDue { .. }
@@ -474,7 +503,8 @@ impl fmt::Display for Seen {
             Self::Unsent { of, .. } => write!(f, "could not send its reply to {of}"),
             Self::Dismissed { of, .. } => write!(f, "is done with {of}"),
             Self::Buried { of } => write!(f, "dead letter about {of}"),
-            Self::Called { of, .. } => write!(f, "calls for {of}"),
+            Self::Called { of, call, .. } => write!(f, "calls for {of}, call {call}"),
+            Self::Answered { of, call, heard } => write!(f, "hears {heard:?} for {of}, call {call}"),
             Self::Effect { of } => write!(f, "EFFECT of {of}"),
             Self::Confirmed { of } => write!(f, "service confirms {of}"),
             Self::Telling { kind, version, channel, .. } => {

@@ -36,6 +36,12 @@ pub enum Invariant {
     Ends,
     /// 15: after the faults, notifications, alerts and queues drain.
     Drains,
+    /// 16: an hour after an order ended, the books of every service are even with it.
+    EvenBooks,
+    /// Rule 16: no undo before every call without an answer has settled.
+    UnderWay,
+    /// Rule 17: an attempt is rejected only if its service said no.
+    Rejected,
     /// Rule 2: commit, then send, then acknowledge.
     SendBeforeAcknowledge,
     /// Rule 12: a paused order starts no step.
@@ -71,6 +77,9 @@ impl Invariant {
             Self::Status => "12",
             Self::Ends => "14",
             Self::Drains => "15",
+            Self::EvenBooks => "16",
+            Self::UnderWay => "rule 16",
+            Self::Rejected => "rule 17",
             Self::SendBeforeAcknowledge => "rule 2",
             Self::Operator => "rule 12",
             Self::Watched => "rule 14",

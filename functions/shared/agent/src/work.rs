@@ -382,10 +382,18 @@ where
     /// There is no answer of the service. If it is known to fail, or is at work on the call, that is no failure of the
     /// step.
     async fn give_up(&self, silence: Silence) -> Ending {
-        match self.agent.health.failing(self.ports).await.or(self.under_way_ms) {
+        match self.agent.health.failing(self.ports).await.or(self.until_settled_ms()) {
             Some(wait_ms) => deferred(wait_ms),
             None => Ending::Silence(silence),
         }
+    }
+
+    /// If the service is at work on the call: the time until the calls of this attempt have settled, in milliseconds. A
+    /// next attempt before that would take every 409 for a call under way, and so would the one after it.
+    fn until_settled_ms(&self) -> Option<u64> {
+        let settled = self.deadline.settled_at(self.request.settles_within_ms);
+        let until_settled_ms = self.ports.environment().now().ms_until(settled);
+        self.under_way_ms.map(|wait_ms| wait_ms.max(until_settled_ms))
     }
 
     /// Whether it may be one of the requests that an outage delayed. A deferred request comes as a new message of a

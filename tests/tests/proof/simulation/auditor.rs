@@ -56,7 +56,7 @@ fn an_order_that_is_undone_after_retries_and_late_answers_is_not_complained_of()
     history.claim(0);
     history.done(0);
     history.claim(1);
-    history.reply(step_of(1, 1), Ending::Failed);
+    history.reject(step_of(1, 1));
     history.write(|record| {
         record.state = OrderState::Compensating;
         record.reason = Some(("rejected".into(), record.version));
@@ -237,6 +237,7 @@ fn invariant_5_a_second_effect_or_another_key() {
         let of = step_of(0, 1);
         history.see(Seen::Called {
             of,
+            call: 1,
             key: "key".into(),
             body: Body { document: DOCUMENT, outputs: [].into() },
             twins: 1,
@@ -340,7 +341,13 @@ fn invariant_11_a_call_or_a_reply_after_its_time() {
     complains(Invariant::Deadline, History::claimed(), |history| {
         // Its message gave it less time.
         let until_ms = history.now_ms + 500;
-        history.see(Seen::Handed { of: step_of(0, 1), to: "agent".into(), until_ms });
+        history.see(Seen::Handed {
+            of: step_of(0, 1),
+            to: "agent".into(),
+            until_ms,
+            message: "m".into(),
+            overlaps: false,
+        });
         history.now_ms += 500;
         history.reply(step_of(0, 1), Ending::Deferred);
     });

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use domain::id::OrderId;
-use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Record, Seen, StepSeen, StepState, Try, Way};
+use tests::simulation::auditor::seen::{
+    Body, Ending, Heard, Kind, OrderState, Record, Seen, StepSeen, StepState, Try, Way,
+};
 use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules};
 
 /// The grace of the workflow, in milliseconds.
@@ -16,11 +18,17 @@ pub(crate) const WITHIN_MS: i64 = 10_000;
 pub(crate) const FINGERPRINT: &str = "f";
 /// The hash of the document.
 pub(crate) const DOCUMENT: u64 = 7;
+/// The number of a call. Each is over before the next.
+pub(crate) const CALL: u64 = 1;
+/// The code of a rejection.
+pub(crate) const NO: &str = "declined";
 /// The hash of each step's outcome.
 pub(crate) const OUTPUT: u64 = 11;
 /// How long a step may be tried, in milliseconds.
 pub(crate) const HORIZON_MS: i64 = 100_000;
 
+/// The time within which a call has its effect, in milliseconds.
+pub(crate) const SETTLED_MS: i64 = 30_000;
 /// The number of failures after which a step is given up.
 pub(crate) const FAILURES_MAX: u32 = 2;
 
@@ -84,7 +92,8 @@ impl History {
             holds_exhausted: vec![true; 2],
             grace_ms: GRACE_MS,
         };
-        let rules = Rules { workflows: [(1, flow)].into(), margins_ms: vec![MARGIN_MS], wrong_clocks };
+        let workflows = [(1, flow)].into();
+        let rules = Rules { workflows, margins_ms: vec![MARGIN_MS], settled_ms: vec![SETTLED_MS], wrong_clocks };
         let record = Record {
             order: order(),
             version: 1,
@@ -222,6 +231,7 @@ impl History {
         self.call(of, "key");
         self.see(Seen::Effect { of });
         self.see(Seen::Confirmed { of });
+        self.hear(of, Heard::Settled);
         self.reply(of, Ending::Done);
     }
 
@@ -234,13 +244,26 @@ impl History {
 
     pub(crate) fn call_with(&mut self, of: Try, key: &str, body: Body) {
         let (key, clock_ms) = (format!("{key}/{}/{:?}", of.step, of.way).into(), self.now_ms);
-        self.see(Seen::Called { of, key, body, twins: 0, agent: 0, by: "agent".into(), clock_ms });
+        self.see(Seen::Called { of, call: CALL, key, body, twins: 0, agent: 0, by: "agent".into(), clock_ms });
+    }
+
+    /// The agent hears from the service.
+    pub(crate) fn hear(&mut self, of: Try, heard: Heard) {
+        self.see(Seen::Answered { of, call: CALL, heard });
+    }
+
+    /// The service says no, and the agent replies.
+    pub(crate) fn reject(&mut self, of: Try) {
+        self.call(of, "key");
+        self.hear(of, Heard::No(NO.into()));
+        self.reply(of, Ending::Failed);
     }
 
     pub(crate) fn reply(&mut self, of: Try, ending: Ending) {
         let clock_ms = self.now_ms;
         let output = (ending == Ending::Done).then_some(OUTPUT);
-        self.see(Seen::Replied { of, ending, output, by: "agent".into(), clock_ms });
+        let code = (ending == Ending::Failed).then(|| Arc::from(NO));
+        self.see(Seen::Replied { of, ending, output, code, by: "agent".into(), clock_ms });
     }
 
     /// A step is carried out, in its direction.

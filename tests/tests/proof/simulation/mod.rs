@@ -4,4 +4,5 @@
 mod auditor;
 mod histories;
 mod rules;
+mod under_way;
 mod worlds;

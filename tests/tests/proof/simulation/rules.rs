@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tests::simulation::auditor::Invariant;
-use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Seen, StepState, Way};
+use tests::simulation::auditor::seen::{Body, Kind, OrderState, Seen, StepState, Way};
 
 use super::auditor::{complains, is_good};
 use super::histories::{DOCUMENT, FINGERPRINT, History, OUTPUT, WITHIN_MS, finish, free, order, step_of, undo_of};
@@ -35,7 +35,7 @@ fn rule_12_a_command_that_nothing_comes_of() {
     };
     let failed = || {
         let mut history = History::claimed();
-        history.reply(step_of(0, 1), Ending::Failed);
+        history.reject(step_of(0, 1));
         history.write(|record| {
             free(&mut record.steps[0]);
             record.steps[0].state = StepState::Error;

@@ -100,6 +100,15 @@ fn f63_a_call_that_was_taken_on_is_asked_for_again_not_before_the_service_says_a
 }
 
 #[test]
+fn an_attempt_that_ends_at_a_conflict_is_given_back_until_its_calls_have_settled() {
+    let busy = Act::Answer(Answer::UnderWay { after_ms: Some(20_000), unless_alone: Some(no()) });
+    let earlier = Request { may_run_until: Some(START.plus_ms(100_000)), ..request() };
+    let (outcome, _) = of_delivery([busy], delivery("m", earlier));
+    let wait_ms = START.ms_until(request().complete_by) + SETTLES_WITHIN_MS_DEFAULT;
+    assert_eq!(outcome, Outcome::Deferred(Deferral { wait_ms }), "so that the next attempt can tell a no");
+}
+
+#[test]
 fn f64_a_fault_of_the_configuration_counts_as_a_failure_of_the_service_and_never_as_a_rejection() {
     let refused = || Act::Answer(Answer::misconfigured("HTTP 401"));
     let world = World::new([refused(), refused()]).with_policy(|policy| {

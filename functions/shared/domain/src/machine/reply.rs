@@ -112,9 +112,11 @@ impl Turn<'_> {
         }
         let until = self.moment.now.plus_ms(deferral.wait_ms.min(DEFERRAL_MS_MAX));
         let step = &mut self.task.steps[index];
+        // The longest wait may be one for a call under way, which may take longer still.
+        let settled = step.may_run_until.filter(|_| deferral.wait_ms >= DEFERRAL_MS_MAX);
         step.process_state = StepState::Pending;
         release(step);
-        step.not_before = Some(until);
+        step.not_before = settled.max(Some(until));
     }
 
     /// Refuses an output that is too large. The message is for the agent's author.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::json::Json;
-use crate::limits::{OUTPUT_BYTES_MAX, STEPS_MAX};
+use crate::limits::{DEFERRAL_MS_MAX, OUTPUT_BYTES_MAX, STEPS_MAX};
 use crate::machine::testing::{Case, done, failed};
 use crate::machine::{Dropped, Event, Verdict};
 use crate::message::{Deferral, Outcome};
@@ -153,6 +153,20 @@ fn a_deferred_attempt_counts_no_failure_and_is_made_again_later() {
     case.retry_all();
     assert_eq!((case.states().as_str(), case.step("a").attempt), (">..", 2));
     assert_eq!(case.take(&deferral), Verdict::Dropped(Dropped::StaleFailure));
+}
+
+#[test]
+fn the_longest_deferral_waits_for_the_calls_under_way_too() {
+    let not_before_ms = |wait_ms| {
+        let mut case = Case::chain();
+        case.workflow.steps[0].settles_within_ms = 3_600_000;
+        case.wake();
+        let reply = case.reply_of("a", Outcome::Deferred(Deferral { wait_ms }));
+        case.take(&reply);
+        case.step("a").not_before.map(|at| case.now.ms_until(at))
+    };
+    assert_eq!(not_before_ms(DEFERRAL_MS_MAX - 1), Some(DEFERRAL_MS_MAX - 1));
+    assert_eq!(not_before_ms(DEFERRAL_MS_MAX), Some(10_000 + 3_600_000));
 }
 
 #[test]

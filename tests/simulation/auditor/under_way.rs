@@ -1,0 +1,85 @@
+//! Calls without an answer, and what an answer means: rules 16 and 17.
+
+use std::sync::Arc;
+
+use super::dossier::{Dossier, OpenCall};
+use super::seen::{Ending, Heard, Try, Way};
+use super::{Auditor, Finding, Invariant, must};
+
+/// Codes of rejections that an agent gives by itself.
+const OWN: [&str; 2] = ["undone", "output-too-large"];
+
+impl Auditor {
+    /// A request is in the hands of an agent.
+    pub(super) fn handed_as(&mut self, of: Try, message: &Arc<str>, overlaps: bool) {
+        let dossier = self.dossier(of.order);
+        let first = dossier.messages.entry((of.step, of.attempt)).or_insert_with(|| message.clone());
+        if overlaps || first != message {
+            dossier.copied.insert((of.step, of.attempt));
+        }
+    }
+
+    /// A call starts.
+    pub(super) fn begins(&mut self, of: Try, call: u64, agent: usize) -> &mut Self {
+        let started_ms = self.at_ms;
+        let settled_ms = started_ms + self.rules.settled_ms.get(agent).copied().unwrap_or(0);
+        if of.way == Way::Forward {
+            let open = OpenCall { attempt: of.attempt, started_ms, settled_ms };
+            self.dossier(of.order).open_calls.insert((of.step, call), open);
+        }
+        self
+    }
+
+    /// Its agent hears from the service.
+    pub(super) fn answered(&mut self, of: Try, call: u64, heard: &Heard) {
+        let dossier = self.dossier(of.order);
+        if let Heard::No(code) = heard {
+            dossier.noes.insert((of.step, of.way, code.clone()));
+        }
+        if *heard != Heard::Open {
+            dossier.open_calls.remove(&(of.step, call));
+        }
+    }
+
+    /// An undo is sent only after every call of its step has settled (rule 16).
+    pub(super) fn undo_has_waited(&mut self, of: Try) -> Finding {
+        let now_ms = self.at_ms;
+        if of.way == Way::Forward {
+            return Ok(());
+        }
+        let dossier = self.dossier(of.order);
+        let calls = dossier.open_calls.range((of.step, 0)..=(of.step, u64::MAX)).map(|(_, call)| *call);
+        let early = calls.filter(|call| now_ms < call.settled_ms).find(|call| !dossier.is_by_a_copy(of.step, call));
+        must(early.is_none(), Invariant::UnderWay, || {
+            let (ms, attempt) = early.map_or((0, 0), |call| (call.settled_ms - now_ms, call.attempt));
+            format!("{of} is requested, but a call of attempt {attempt} may have its effect for {ms} ms")
+        })
+    }
+
+    /// A rejection is a service's: it said no, and no call of the key was at work then (rule 17).
+    pub(super) fn was_rejected(&mut self, of: Try, ending: Ending, code: Option<&Arc<str>>) -> Finding {
+        let now_ms = self.at_ms;
+        let dossier = self.dossier(of.order);
+        if ending != Ending::Deferred {
+            dossier.ended_ms.entry((of.step, of.attempt)).or_insert(now_ms);
+        }
+        let Some(code) = code else { return Ok(()) };
+        let is_said = OWN.contains(&&**code) || dossier.noes.contains(&(of.step, of.way, code.clone()));
+        // A copy of the request may be at work. Nobody else can know.
+        let has_copy = dossier.copied.iter().any(|(step, _)| *step == of.step);
+        must(is_said || has_copy, Invariant::Rejected, || {
+            format!("{of} is rejected ({code}), and its service never said no")
+        })
+    }
+}
+
+impl Dossier {
+    /// Whether a call is by a second handling of the request of an attempt that has answered. The answer says nothing about
+    /// such a call: its sender does not know of it.
+    fn is_by_a_copy(&self, step: usize, call: &OpenCall) -> bool {
+        let attempt = (step, call.attempt);
+        self.ended_ms
+            .get(&attempt)
+            .is_some_and(|ended_ms| self.copied.contains(&attempt) || call.started_ms >= *ended_ms)
+    }
+}

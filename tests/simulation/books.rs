@@ -1,0 +1,389 @@
+//! What the services do with a call: begin, effect and result, which may be minutes apart.
+//!
+//! While a service is at work on a key, a repeat gets 409, or 202 if it took the call on so. Afterwards it gets the
+//! result. A careful service refuses a forward call after its undo, even one that it is at work on. A careless one does
+//! not: only the agent's wait keeps its books even.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use agent::Answer;
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::limits::OUTPUT_BYTES_MAX;
+use domain::message::{Failure, idempotency_key};
+use domain::task::Direction;
+use domain::workflow::StepRule;
+
+use super::auditor::seen::{Seen, Try, Way};
+use super::faults::Fault;
+use super::services::{Made, Said};
+use super::shapes::AGENTS;
+use super::state::{Event, State};
+
+/// The code of a 409 while a call with the same key is at work.
+pub(super) const IN_USE: &str = "in-use";
+
+/// The effects of the services.
+#[derive(Debug, Default)]
+pub struct Books {
+    steps: BTreeMap<(OrderId, usize), Ledger>,
+    /// Keys that a service remembers.
+    keys: BTreeSet<Arc<str>>,
+    works: BTreeMap<u64, Work>,
+    /// Resubmitted orders: their services keep the keys.
+    vouched: BTreeSet<OrderId>,
+    /// Orders of which a service dropped an old key.
+    forgotten: BTreeSet<OrderId>,
+}
+
+/// The state of one step of one order at its service.
+#[derive(Debug, Default)]
+struct Ledger {
+    effects: u32,
+    undos: u32,
+    /// Undone, or blocked by an undo before it.
+    is_closed: bool,
+    character: Option<Character>,
+}
+
+/// The service's outcome for a step.
+#[derive(Debug, Clone, Copy)]
+struct Character {
+    declines_until_ms: i64,
+    /// Its no is a 409.
+    declines_with_conflict: bool,
+    declines_undo: bool,
+    says_too_much: bool,
+}
+
+/// A call that a service works on.
+#[derive(Debug)]
+struct Work {
+    call: Made,
+    /// The call to answer, if its connection lasts.
+    caller: Option<u64>,
+    /// Its caller got a 202.
+    is_taken_on: bool,
+}
+
+/// What a service does first with a call.
+#[derive(Debug)]
+pub(super) enum Begun {
+    /// It answers.
+    Says(Answer),
+    /// It works on it for this long, in milliseconds.
+    Works { ms: u64 },
+}
+
+impl Books {
+    pub(super) fn are_idle(&self) -> bool {
+        self.works.is_empty()
+    }
+
+    fn work_on(&self, key: &str) -> Option<&Work> {
+        self.works.values().find(|work| &*work.call.key == key)
+    }
+}
+
+impl State {
+    fn character(&mut self, call: &Made) -> Character {
+        let of = call.of;
+        if let Some(character) = self.remotes.books.steps.entry((of.order, of.step)).or_default().character {
+            return character;
+        }
+        let declines = self.strikes(Fault::ServiceDeclined);
+        let declines_with_conflict = self.strikes(Fault::DeclinedByConflict);
+        // A careless service that said no of a key and then yes would have an effect that nobody waits for.
+        let never_gives_in = self.setup.services[call.agent].is_careless || self.rng.chance(6_000);
+        let gives_in_ms = self.now_ms.saturating_add_unsigned(self.rng.between(1_000, 600_000));
+        let character = Character {
+            declines_until_ms: match (declines || declines_with_conflict, never_gives_in) {
+                (true, true) => i64::MAX,
+                (true, false) => gives_in_ms,
+                (false, _) => 0,
+            },
+            declines_with_conflict,
+            declines_undo: self.strikes(Fault::UndoDeclined),
+            says_too_much: self.strikes(Fault::OutputTooLarge),
+        };
+        self.remotes.books.steps.entry((of.order, of.step)).or_default().character = Some(character);
+        character
+    }
+
+    /// A service answers a call at once, or begins to work on it.
+    pub(super) fn begin(&mut self, call: &Made) -> Begun {
+        let character = self.character(call);
+        let (of, is_careless) = (call.of, self.setup.services[call.agent].is_careless);
+        if self.remotes.books.keys.contains(&call.key) {
+            return Begun::Says(self.carry_out(call));
+        }
+        if let Some(work) = self.remotes.books.work_on(&call.key) {
+            let in_use = Failure { code: IN_USE.into(), message: "the key is in use".into() };
+            let unless_alone = (!work.is_taken_on).then_some(in_use);
+            self.counts.add(Fault::KeyInUse);
+            let after_ms = self.rng.chance(3_000).then(|| self.rng.between(0, 20_000));
+            return Begun::Says(Answer::UnderWay { after_ms, unless_alone });
+        }
+        let now_ms = self.now_ms;
+        let Some(ledger) = self.remotes.books.steps.get_mut(&(of.order, of.step)) else {
+            return Begun::Says(Answer::fail("lost", "no ledger"));
+        };
+        match of.way {
+            Way::Forward if ledger.is_closed && !is_careless => {
+                return Begun::Says(Answer::fail("undone", "it was undone"));
+            }
+            Way::Forward if now_ms < character.declines_until_ms => {
+                let no = Failure { code: "declined".into(), message: "it says no".into() };
+                return Begun::Says(match character.declines_with_conflict {
+                    true => Answer::UnderWay { after_ms: None, unless_alone: Some(no) },
+                    false => Answer::Fail(no),
+                });
+            }
+            Way::Undo if character.declines_undo => {
+                return Begun::Says(Answer::fail("declined", "it cannot be undone"));
+            }
+            Way::Forward => {}
+            Way::Undo => ledger.is_closed = true,
+        }
+        match self.draw_work(call) {
+            0 => Begun::Says(self.carry_out(call)),
+            ms => Begun::Works { ms },
+        }
+    }
+
+    /// The time from the begin to the effect. Both are over within the time that the workflow knows, counted from the
+    /// start of the call.
+    fn draw_work(&mut self, call: &Made) -> u64 {
+        if !self.strikes(Fault::EffectDelayed) {
+            return 0;
+        }
+        let over_ms = call.started_ms.saturating_add_unsigned(self.setup.settled_ms(call.agent));
+        let left_ms = u64::try_from(over_ms - self.now_ms).unwrap_or(0);
+        let longest_ms = self.rng.pick(&[1_000, 12_000, u64::MAX]).min(left_ms);
+        self.rng.between(longest_ms.min(1), longest_ms)
+    }
+
+    /// The service takes a call on; its effect comes later.
+    pub(super) fn keep_working(&mut self, call: &Made, ms: u64, caller: Option<u64>, is_taken_on: bool) {
+        let work = Work { call: call.clone(), caller, is_taken_on };
+        self.remotes.books.works.insert(call.id, work);
+        self.after(ms, Event::Effect(call.id));
+    }
+
+    /// The end of the work on a call.
+    pub fn effect(&mut self, id: u64) {
+        let Some(work) = self.remotes.books.works.remove(&id) else { return };
+        let caller = work.caller.filter(|id| self.remotes.has_caller(*id));
+        if caller.is_none() {
+            self.counts.add(Fault::EffectUnheard);
+        }
+        let answer = self.carry_out(&work.call);
+        if let Some(id) = caller {
+            let back_ms = self.rng.between(0, self.setup.service_ms);
+            self.say(id, Said::Answers(answer), back_ms);
+        }
+    }
+
+    /// Keeps the contract of a service. A known key gets the same answer and has no second effect. An undo without an
+    /// effect succeeds.
+    fn carry_out(&mut self, call: &Made) -> Answer {
+        let (of, key) = (call.of, &call.key);
+        let character = self.character(call);
+        let world = self.world.clone();
+        let is_careless = self.setup.services[call.agent].is_careless;
+        let is_known = self.remotes.books.keys.contains(key);
+        let Some(ledger) = self.remotes.books.steps.get_mut(&(of.order, of.step)) else {
+            return Answer::fail("lost", "no ledger");
+        };
+        let has_effect = match of.way {
+            Way::Forward if ledger.is_closed && !is_careless => return Answer::fail("undone", "it was undone"),
+            Way::Forward => !is_known,
+            Way::Undo => !is_known && ledger.effects > ledger.undos,
+        };
+        match of.way {
+            Way::Forward => ledger.effects += u32::from(has_effect),
+            Way::Undo => ledger.undos += u32::from(has_effect),
+        }
+        let number = ledger.effects;
+        if !is_known {
+            self.remotes.books.keys.insert(key.clone());
+            self.forget_at_the_horizon(of);
+        }
+        if has_effect {
+            self.see(&world, &Seen::Effect { of });
+        } else if is_careless && !is_known {
+            self.counts.add(Fault::ServiceCareless);
+        }
+        self.see(&world, &Seen::Confirmed { of });
+        let text = match character.says_too_much && of.way == Way::Forward {
+            true => format!("\"{}\"", "x".repeat(OUTPUT_BYTES_MAX)),
+            false => format!("{{\"Step\":{},\"Number\":{number}}}", of.step),
+        };
+        Answer::Done(Json::parse(text.as_bytes(), 2 * OUTPUT_BYTES_MAX).unwrap_or_else(|_| Json::of(&number)))
+    }
+}
+
+// ---- dropped keys
+
+impl State {
+    /// Whether no call for this key is in flight or at work.
+    fn is_quiet(&self, key: &str) -> bool {
+        !self.remotes.has_under_way(key) && self.remotes.books.work_on(key).is_none()
+    }
+
+    /// A service without lasting memory may drop a key after the agent's reply. The agent wrote its memo before, unless
+    /// the write failed.
+    pub(super) fn forget_what_is_replied(&mut self, of: Try) {
+        let key_of = |direction| idempotency_key(of.order, &format!("s{}", of.step), direction);
+        let forward = key_of(Direction::Forward);
+        let key = match of.way {
+            Way::Forward => forward.clone(),
+            Way::Undo => key_of(Direction::Undo),
+        };
+        let has_memo = self.agent_of(of).is_some_and(|agent| self.setup.has_memo(agent));
+        let is_unwritten = |key: &Arc<str>| self.remotes.unwritten.contains(key);
+        let is_written = !is_unwritten(&key) && (of.way == Way::Forward || !is_unwritten(&forward));
+        let may_forget = has_memo && is_written && self.is_quiet(&key) && self.is_quiet(&forward);
+        if !may_forget || !self.remotes.books.keys.contains(&key) || !self.strikes(Fault::ServiceForgot) {
+            return;
+        }
+        self.remotes.books.keys.remove(&key);
+        self.tell(&format!("the service forgets {key}"));
+        if of.way == Way::Undo
+            && let Some(ledger) = self.remotes.books.steps.get_mut(&(of.order, of.step))
+        {
+            ledger.is_closed = false;
+        }
+    }
+
+    /// The index of a step's agent.
+    fn agent_of(&self, of: Try) -> Option<usize> {
+        let rule = self.rule_of(of)?;
+        AGENTS.iter().position(|agent| **agent == *rule.agent)
+    }
+
+    fn rule_of(&self, of: Try) -> Option<&'static StepRule> {
+        let version = self.tables.row(of.order)?.task.workflow_version;
+        let workflow = self.setup.shape.versions().find(|workflow| workflow.version == version)?;
+        workflow.steps.get(of.step)
+    }
+
+    /// A service that drops keys some time after the step's horizon.
+    fn forget_at_the_horizon(&mut self, of: Try) {
+        let Some(rule) = self.rule_of(of) else { return };
+        let has_memo = self.agent_of(of).is_some_and(|agent| self.setup.has_memo(agent));
+        if has_memo || !self.setup.shape.short_horizon || !self.setup.plan.has(Fault::KeyExpired) {
+            return;
+        }
+        let kept_ms = rule.horizon_ms + 2 * rule.complete_within_ms + 4 * self.setup.skew_ms + 20_000;
+        let forget = Event::Forget(of.order, of.step, of.way == Way::Undo);
+        self.after(kept_ms, forget);
+    }
+
+    /// The time for which a service keeps a key is over.
+    pub fn forget(&mut self, order: OrderId, step: usize, direction: Direction) {
+        let key = idempotency_key(order, &format!("s{step}"), direction);
+        if self.remotes.books.vouched.contains(&order) || !self.is_quiet(&key) || !self.remotes.books.keys.remove(&key)
+        {
+            return;
+        }
+        self.counts.add(Fault::KeyExpired);
+        self.remotes.books.forgotten.insert(order);
+        self.tell(&format!("the service forgets {key}, which is old"));
+    }
+
+    /// An operator vouches for an order's services, if they still have its keys.
+    pub fn vouch(&mut self, order: OrderId) -> bool {
+        let may = !self.remotes.books.forgotten.contains(&order);
+        if may {
+            self.remotes.books.vouched.insert(order);
+        }
+        may
+    }
+
+    /// Whether services drop old keys in this world.
+    #[must_use]
+    pub fn keys_expire(&self) -> bool {
+        self.setup.shape.short_horizon && self.setup.plan.has(Fault::KeyExpired)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::simulation::faults::Plan;
+    use crate::simulation::rng::Rng;
+    use crate::simulation::setup::{Habits, Setup};
+
+    fn state(is_careless: bool) -> State {
+        let mut rng = Rng::new(1);
+        let services = [Habits { settles_within_ms: 30_000, is_careless }; AGENTS.len()];
+        let setup = Setup { plan: Plan::none(), services, ..Setup::draw(&mut rng, 1) };
+        State::new(rng, Arc::new(setup), false)
+    }
+
+    fn call(way: Way, key: &str) -> Made {
+        let order = OrderId::from_idempotency_key("test", "services");
+        let of = Try { order, step: 0, way, attempt: 1 };
+        Made { id: 1, of, agent: 0, key: key.into(), timeout_ms: 1_000, started_ms: 0 }
+    }
+
+    fn says(state: &mut State, way: Way, key: &str) -> Answer {
+        match state.begin(&call(way, key)) {
+            Begun::Says(answer) => answer,
+            Begun::Works { ms } => panic!("at work for {ms} ms"),
+        }
+    }
+
+    fn effects(state: &State) -> (u32, u32) {
+        let ledger = &state.remotes.books.steps[&(call(Way::Forward, "key").of.order, 0)];
+        (ledger.effects, ledger.undos)
+    }
+
+    #[test]
+    fn a_key_seen_before_has_no_second_effect_and_gets_the_same_answer() {
+        let mut state = state(false);
+        let first = says(&mut state, Way::Forward, "key");
+        assert_eq!(says(&mut state, Way::Forward, "key"), first);
+        assert_eq!(effects(&state), (1, 0));
+        says(&mut state, Way::Forward, "another");
+        assert_eq!(effects(&state), (2, 0), "it goes by the key");
+    }
+
+    #[test]
+    fn undoing_what_was_never_done_succeeds_and_a_forward_call_after_it_is_refused() {
+        let mut state = state(false);
+        assert!(matches!(says(&mut state, Way::Undo, "key/undo"), Answer::Done(_)));
+        assert!(matches!(says(&mut state, Way::Forward, "key"), Answer::Fail(_)));
+        assert_eq!(effects(&state), (0, 0));
+    }
+
+    #[test]
+    fn an_undo_takes_back_what_was_done_once() {
+        let mut state = state(false);
+        says(&mut state, Way::Forward, "key");
+        for _ in 0..2 {
+            says(&mut state, Way::Undo, "key/undo");
+        }
+        assert_eq!(effects(&state), (1, 1));
+    }
+
+    #[test]
+    fn a_key_at_work_is_in_use_and_a_careless_service_goes_on_after_the_undo() {
+        for (is_careless, after) in [(false, (0, 0)), (true, (1, 0))] {
+            let mut state = state(is_careless);
+            let forward = call(Way::Forward, "key");
+            state.character(&forward);
+            state.keep_working(&forward, 5_000, None, false);
+            let in_use = says(&mut state, Way::Forward, "key");
+            assert!(matches!(in_use, Answer::UnderWay { unless_alone: Some(_), .. }), "{in_use:?}");
+            assert!(matches!(says(&mut state, Way::Undo, "key/undo"), Answer::Done(_)));
+            state.effect(forward.id);
+            assert_eq!(effects(&state), after, "careless: {is_careless}");
+            assert!(state.remotes.are_idle());
+        }
+    }
+}
