@@ -146,6 +146,8 @@ fn policy(rng: &mut Rng) -> Policy {
             backoff: BackoffPolicy { slot_time_ms: 500, ceiling: 4, stay_at_ceiling: true },
             release_first: rng.pick(&[1, 20]),
             release_max: 100,
+            // A service that goes on rejecting needs an operator who accepts it, and there is none here.
+            rejections: None,
         },
         memo: rng.chance(3_500).then(MemoPolicy::default),
     }

@@ -47,7 +47,7 @@ pub(crate) async fn plan(
             Ok(reply::located(response, reply::job_path(&job.id)))
         }
         // Another plan drew the same id in the same millisecond.
-        Commit::Conflict => Err(Problem::JobBusy),
+        Commit::Conflict => Err(Problem::Busy),
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn command(
             Commit::Conflict => {}
         }
     }
-    Err(Problem::JobBusy)
+    Err(Problem::Busy)
 }
 
 /// `GET /bulk/{id}`: the state of a job.

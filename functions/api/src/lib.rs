@@ -102,6 +102,9 @@ async fn answer(
         (Route::JobCommand(id, action), Verb::Post) => bulk::command(ports, caller, id, action, headers, body).await,
         (Route::DeadLetters, Verb::Get | Verb::Head) => dead_letters::dead_letters(ports, query).await,
         (Route::Services, Verb::Get | Verb::Head) => services::services(ports, config).await,
+        (Route::AcceptRejections(name), Verb::Post) => {
+            services::accept_rejections(ports, config, caller, name, headers, body).await
+        }
         (Route::Overview, Verb::Get | Verb::Head) => overview::overview(ports, config).await,
         (Route::Leases, Verb::Get | Verb::Head) => leases::leases(ports).await,
         (Route::Workflows, Verb::Get | Verb::Head) => Ok(workflows::workflows(config)),
@@ -126,7 +129,7 @@ async fn answer(
             Verb::Post | Verb::Other,
         )
         | (
-            route @ (Route::Command(..) | Route::Again(_) | Route::JobCommand(..)),
+            route @ (Route::Command(..) | Route::Again(_) | Route::JobCommand(..) | Route::AcceptRejections(_)),
             Verb::Get | Verb::Head | Verb::Other,
         ) => Err(Problem::WrongMethod { allow: route.allow() }),
     }

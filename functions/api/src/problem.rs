@@ -60,8 +60,12 @@ pub(crate) enum Problem {
     NoJob,
     #[error("{not_now}")]
     JobForbids { job_id: Arc<str>, not_now: NotNow },
-    #[error("the job is being changed by others all the time; try again")]
-    JobBusy,
+    #[error("there is no service of this name")]
+    NoService,
+    #[error("the service does not wait because of its rejections")]
+    NotRejecting,
+    #[error("it is being changed by others all the time; try again")]
+    Busy,
     #[error("{advice}")]
     Unavailable {
         advice: &'static str,
@@ -139,7 +143,7 @@ impl Problem {
             Self::WrongMethod { allow } => {
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
             }
-            Self::JobBusy | Self::Unavailable { .. } => {
+            Self::Busy | Self::Unavailable { .. } => {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
             }
             Self::VersionChanged { version } => response = reply::tagged(response, *version),
@@ -155,7 +159,9 @@ impl Problem {
             | Self::StateForbids { .. }
             | Self::CrossSite
             | Self::NoJob
-            | Self::JobForbids { .. } => {}
+            | Self::JobForbids { .. }
+            | Self::NoService
+            | Self::NotRejecting => {}
         }
         response
     }
@@ -185,7 +191,9 @@ impl Problem {
             Self::VersionChanged { .. } => Kind::VersionChanged,
             Self::NoJob => Kind::NoJob,
             Self::JobForbids { .. } => Kind::JobForbids,
-            Self::JobBusy | Self::Unavailable { .. } => Kind::Unavailable,
+            Self::NoService => Kind::NoService,
+            Self::NotRejecting => Kind::ServiceForbids,
+            Self::Busy | Self::Unavailable { .. } => Kind::Unavailable,
         }
     }
 

@@ -104,6 +104,12 @@ kinds! {
         "The job is in a state in which this makes no sense: only a planned one can be started, and one that is ended \
          cannot be cancelled."
         "Look at the job again (instance is its path)."
+    NoService NOT_FOUND "service-not-found" "Service not found"
+        "There is no service of this name: no workflow has such an agent."
+        "GET /services lists the services."
+    ServiceForbids CONFLICT "service-state-conflict" "Not possible in the service's state"
+        "Rejections can be accepted only of a service that waits because of them: its Reason is rejections."
+        "Look at GET /services again. The rejections of any other service count anyway."
     Unavailable SERVICE_UNAVAILABLE "unavailable" "Temporarily unavailable"
         "A store or queue behind the API did not do its work in time; it may have done it all the same. detail says what is \
          safe to repeat."

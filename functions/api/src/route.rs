@@ -38,6 +38,8 @@ pub(crate) enum Route<'a> {
     DeadLetters,
     /// `/services`
     Services,
+    /// `/services/{name}/accept-rejections`
+    AcceptRejections(&'a str),
     /// `/overview`
     Overview,
     /// `/leases`
@@ -77,6 +79,9 @@ impl<'a> Route<'a> {
             [Some("bulk"), None, None, None] => Some(Self::Jobs),
             [Some("dead-letters"), None, None, None] => Some(Self::DeadLetters),
             [Some("services"), None, None, None] => Some(Self::Services),
+            [Some("services"), Some(name), Some("accept-rejections"), None] if !name.is_empty() => {
+                Some(Self::AcceptRejections(name))
+            }
             [Some("overview"), None, None, None] => Some(Self::Overview),
             [Some("leases"), None, None, None] => Some(Self::Leases),
             [Some("workflows"), None, None, None] => Some(Self::Workflows),
@@ -113,7 +118,7 @@ impl<'a> Route<'a> {
             | Self::Problem(_)
             | Self::Health
             | Self::Console(_) => "GET, HEAD",
-            Self::Command(..) | Self::Again(_) | Self::JobCommand(..) => "POST",
+            Self::Command(..) | Self::Again(_) | Self::JobCommand(..) | Self::AcceptRejections(_) => "POST",
         }
     }
 }
@@ -169,6 +174,7 @@ mod tests {
             ("/bulk/j1/cancel", Route::JobCommand("j1", JobAction::Cancel)),
             ("/dead-letters", Route::DeadLetters),
             ("/services", Route::Services),
+            ("/services/payment/accept-rejections", Route::AcceptRejections("payment")),
             ("/overview", Route::Overview),
             ("/leases", Route::Leases),
             ("/workflows", Route::Workflows),
@@ -197,6 +203,8 @@ mod tests {
             "/bulk//start",
             "/bulk/j/pause",
             "/dead-letters/m",
+            "/services/payment",
+            "/services//accept-rejections",
         ] {
             assert_eq!(Route::of(path), None, "{path}");
         }

@@ -1,24 +1,76 @@
-//! `GET /services`: the health of each remote service, without the values that only the agents need.
+//! `GET /services`: the health of each remote service, without the values that only the agents need. An operator accepts
+//! the rejections of one with `POST /services/{name}/accept-rejections`.
+//!
+//! Health is no order's state, so the API writes it itself, like a job: on the version that it read.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use domain::ports::{Breaker, Records, ServiceHealth};
+use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
+use domain::ports::{Acceptance, Breaker, Commit, Environment, Records, Seen, ServiceHealth};
 use domain::situation;
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use wire::ServiceList;
 
 use crate::config::ApiConfig;
+use crate::operator::Author;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::reply;
 use crate::view::text;
 
+const NOT_WRITTEN: &str = "it is not known whether this was done; it is safe to send it again";
+
 /// Every configured service, and every other one that ever failed, by name.
 pub(crate) async fn services(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
     let records = ports.records().list(usize::MAX).await.map_err(Problem::unread)?;
     Ok(reply::json(StatusCode::OK, &ServiceList { services: views(&records, config) }))
+}
+
+/// `POST /services/{name}/accept-rejections`: the rejections of a service that waits because of them count from now on
+/// (rule 18). Twice is once.
+pub(crate) async fn accept_rejections(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &str,
+    name: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Bytes>, Problem> {
+    let Author { by, reason } = Author::read(headers, body)?;
+    // The agents write the record, too, so a lost condition is common.
+    for _ in 0..CONFLICTS_MAX {
+        let Some(before) = stored(ports, config, name).await? else { return Err(Problem::NotRejecting) };
+        let at = ports.environment().now();
+        let acceptance = Acceptance { by: by.clone(), reason: reason.clone(), at };
+        let Some(after) = before.accepting_rejections(acceptance) else {
+            let is_accepted = before.rejections.accepted.is_some();
+            return if is_accepted {
+                Ok(reply::json(StatusCode::OK, &shown(&before)))
+            } else {
+                Err(Problem::NotRejecting)
+            };
+        };
+        let written = ports.records().put(Seen::version(before.version, at), &after).await;
+        if written.map_err(|error| Problem::Unavailable { advice: NOT_WRITTEN, error })? == Commit::Committed {
+            tracing::info!(caller, service = name, by = &*by, why = &*reason, "operator accepts rejections");
+            return Ok(reply::json(StatusCode::OK, &shown(&after)));
+        }
+    }
+    Err(Problem::Busy)
+}
+
+/// The record of a service. `None` if it never failed.
+async fn stored(ports: &impl ApiPorts, config: &ApiConfig, name: &str) -> Result<Option<ServiceHealth>, Problem> {
+    let is_configured = config.services().iter().any(|service| **service == *name);
+    if name.len() > NAME_CHARS_MAX {
+        return Err(Problem::NoService);
+    }
+    match ports.records().get(name).await.map_err(Problem::unread)? {
+        None if !is_configured => Err(Problem::NoService),
+        record => Ok(record),
+    }
 }
 
 /// The services of these records and the configured ones, by name.
@@ -37,6 +89,9 @@ fn never_failed(service: &str) -> wire::Service<'_> {
         since: None,
         until: None,
         failures_in_a_row: None,
+        reason: None,
+        problem: None,
+        rejections_accepted: None,
         text: None,
         to_do: None,
     }
@@ -44,9 +99,21 @@ fn never_failed(service: &str) -> wire::Service<'_> {
 
 fn shown(health: &ServiceHealth) -> wire::Service<'_> {
     // Each attribute is named, so that a new one is not shown, or hidden, by accident.
-    let ServiceHealth { service, version: _, era: _, state, failures_in_a_row, until, backoff: _, since, release: _ } =
-        health;
-    let outage = situation::outage(health);
+    let ServiceHealth {
+        service,
+        version: _,
+        era: _,
+        state,
+        failures_in_a_row,
+        until,
+        backoff: _,
+        since,
+        release: _,
+        outage,
+        unsent: _,
+        rejections,
+    } = health;
+    let words = situation::outage(health);
     wire::Service {
         service: text(service),
         state: (*state).into(),
@@ -56,13 +123,17 @@ fn shown(health: &ServiceHealth) -> wire::Service<'_> {
             Breaker::Open | Breaker::HalfOpen => Some(*until),
         },
         failures_in_a_row: Some(*failures_in_a_row),
-        text: outage.as_ref().map(|(text, _)| Cow::Owned(text.clone())),
-        to_do: outage.map(|(_, to_do)| Cow::Owned(to_do)),
+        reason: outage.as_ref().map(|outage| outage.reason.into()),
+        problem: outage.as_ref().map(|outage| text(&outage.problem)),
+        rejections_accepted: rejections.accepted.clone(),
+        text: words.as_ref().map(|(text, _)| Cow::Owned(text.clone())),
+        to_do: words.map(|(_, to_do)| Cow::Owned(to_do)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::ports::OutageReason;
     use serde_json::json;
 
     use super::*;
@@ -93,6 +164,72 @@ mod tests {
             let service = &fake.get("/services").body["Services"][0];
             assert_eq!((&service["State"], service.get("Until").is_some()), (&json!(state), is_shown));
             assert!(service["Since"].is_string());
+        }
+    }
+
+    const OPERATOR: &str = r#"{"By":"ada","Reason":"sold out"}"#;
+
+    fn accept(fake: &Fake, service: &str) -> crate::testing::Answer {
+        fake.post(&format!("/services/{service}/accept-rejections"), &[], OPERATOR)
+    }
+
+    #[test]
+    fn a_service_that_waits_is_shown_with_the_reason_and_what_to_do() {
+        let fake = Fake::default();
+        fake.service_waits(OutageReason::Misconfigured);
+        let service = &fake.get("/services").body["Services"][0];
+        assert_eq!((&service["Reason"], &service["Problem"]), (&json!("misconfigured"), &json!("HTTP 401")));
+        assert!(service["Text"].as_str().unwrap().contains("is misconfigured"), "{service}");
+        assert!(service["ToDo"].as_str().unwrap().starts_with("Mend "), "{service}");
+    }
+
+    #[test]
+    fn rejections_are_accepted_once_however_often_they_are() {
+        let fake = Fake::default();
+        fake.service_waits(OutageReason::Rejections);
+        for _ in 0..2 {
+            let answer = accept(&fake, "payment");
+            let accepted = json!({"By": "ada", "Reason": "sold out", "At": fake.now().to_string()});
+            assert_eq!((answer.status, &answer.body["State"]), (200, &json!("Closed")));
+            assert_eq!((&answer.body["RejectionsAccepted"], answer.body.get("Reason")), (&accepted, None));
+        }
+        let stored = fake.stored_service();
+        assert_eq!((stored.version, stored.era), (4, 3));
+        fake.queued_nothing();
+    }
+
+    #[test]
+    fn rejections_are_accepted_although_the_agents_write_the_record_too() {
+        let fake = Fake::default();
+        fake.service_waits(OutageReason::Rejections);
+        fake.others_write(3);
+        assert_eq!(accept(&fake, "payment").status, 200);
+        assert_eq!(fake.stored_service().version, 7);
+        let fake = Fake::default();
+        fake.service_waits(OutageReason::Rejections);
+        fake.others_write(u32::MAX);
+        accept(&fake, "payment").is_problem(503, "unavailable");
+    }
+
+    #[test]
+    fn only_the_rejections_of_a_service_that_waits_because_of_them_are_accepted() {
+        let fake = Fake::default();
+        fake.config(ApiConfig::default().with_services(["shipping"]));
+        for reason in [OutageReason::Failing, OutageReason::Misconfigured] {
+            fake.service_waits(reason);
+            accept(&fake, "payment").is_problem(409, "service-state-conflict");
+        }
+        accept(&fake, "shipping").is_problem(409, "service-state-conflict");
+        for name in ["nobody", &"x".repeat(NAME_CHARS_MAX + 1)] {
+            accept(&fake, name).is_problem(404, "service-not-found");
+        }
+        let body = r#"{"By":"ada"}"#;
+        fake.post("/services/payment/accept-rejections", &[], body).names(400, "invalid-field", "Reason");
+        for port in ["services.health", "services.set_health"] {
+            fake.service_waits(OutageReason::Rejections);
+            fake.down(port);
+            accept(&fake, "payment").is_problem(503, "unavailable");
+            fake.up(port);
         }
     }
 }

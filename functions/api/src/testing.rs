@@ -15,8 +15,8 @@ use domain::limits::SHARDS;
 use domain::message::{Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Lease, LeaseRecord, Leases, Listed, PortError,
-    Queues, Record, RecordKind, Records, Seen, ServiceHealth,
+    Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Lease, LeaseRecord, Leases, Listed, Outage,
+    OutageReason, PortError, Queues, Record, RecordKind, Records, Rejections, Seen, ServiceHealth,
 };
 use domain::task::{Pause, ProcessState, Task};
 use domain::time::Timestamp;
@@ -102,8 +102,6 @@ pub(crate) struct Fake {
     down: Mutex<BTreeSet<&'static str>>,
     drawn: AtomicU64,
     orders_read: AtomicU64,
-    /// The state of the service `payment`; open unless a test says otherwise.
-    service: Mutex<Option<Breaker>>,
     /// The API's configuration, if it is not the usual one.
     config: Mutex<Option<ApiConfig>>,
 }
@@ -214,7 +212,18 @@ impl Fake {
 
     /// The state of the service `payment` from now on.
     pub(crate) fn service_is(&self, state: Breaker) {
-        *self.service.lock().unwrap() = Some(state);
+        self.stores_record(&ServiceHealth { state, ..self.payment() });
+    }
+
+    /// The service `payment` waits for this reason from now on.
+    pub(crate) fn service_waits(&self, reason: OutageReason) {
+        let outage = Some(Outage { reason, problem: "HTTP 401".into(), since: self.now() });
+        self.stores_record(&ServiceHealth { outage, ..self.payment() });
+    }
+
+    /// The record of the service `payment`.
+    pub(crate) fn stored_service(&self) -> ServiceHealth {
+        now(self.memory.get("payment")).unwrap()
     }
 
     /// While the next order is queued, one with this document is stored under the same id.
@@ -282,8 +291,8 @@ impl Fake {
         assert_eq!(now(self.memory.put(Seen::version(before, self.now()), record)), Commit::Committed);
     }
 
-    /// The next writes of jobs, this many, come after a write of another instance.
-    pub(crate) fn others_write_the_job(&self, times: u32) {
+    /// The next writes of records, this many, come after a write of another instance.
+    pub(crate) fn others_write(&self, times: u32) {
         self.rivals.store(times, Ordering::Relaxed);
     }
 
@@ -376,19 +385,31 @@ impl Records for Fake {
     }
 
     async fn put<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
-        assert_eq!(R::KIND, RecordKind::Job, "the API does not judge services and has no memos");
+        assert_ne!(R::KIND, RecordKind::Memo, "the API has no memos");
         self.reach(R::KIND.put())?;
         assert_eq!(record.version(), seen.version + 1);
         let is_rivalled = self.rivals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        if let (Ok(_), Some(stored)) = (is_rivalled, self.memory.get::<Job>(record.key()).await?) {
-            self.stores_record(&Job { version: stored.version + 1, ..stored });
+        if is_rivalled.is_ok() {
+            match R::KIND {
+                RecordKind::Job => {
+                    let stored: Option<Job> = self.memory.get(record.key()).await?;
+                    stored.iter().for_each(|job| self.stores_record(&Job { version: job.version + 1, ..job.clone() }));
+                }
+                RecordKind::Service => {
+                    let health = self.stored_service();
+                    self.stores_record(&ServiceHealth { version: health.version + 1, ..health });
+                }
+                RecordKind::Memo => {}
+            }
         }
         self.memory.put(seen, record).await
     }
 
     async fn list<R: Listed>(&self, limit: usize) -> Result<Vec<R>, PortError> {
         self.reach(R::KIND.list())?;
-        self.stores_record(&self.payment());
+        if self.memory.get::<ServiceHealth>("payment").await?.is_none() {
+            self.stores_record(&self.payment());
+        }
         Records::list(&self.memory, limit).await
     }
 }
@@ -431,12 +452,15 @@ impl Fake {
             service: "payment".into(),
             version: 3,
             era: 2,
-            state: self.service.lock().unwrap().unwrap_or(Breaker::Open),
+            state: Breaker::Open,
             failures_in_a_row: 5,
             until: self.now().plus_ms(1_000),
             backoff: Backoff::new(policy),
             since: self.now(),
             release: None,
+            outage: None,
+            unsent: None,
+            rejections: Rejections::default(),
         }
     }
 }

@@ -23,9 +23,10 @@ async fn run() -> Result<(), Error> {
     let run = async |run_ms_max| {
         let settings = Settings { run_ms_max, tick_ms: TICK_MS, ..Settings::default() };
         let sweep = supervisor::handle(&ports, &instance, &settings);
-        let (swept, carried_on) = tokio::join!(sweep, supervisor::bulk(&ports, &instance, &settings));
-        tracing::info!(?swept, ?carried_on, "run");
-        swept.map_err(Error::from).and(carried_on.map_err(Error::from)).map(drop)
+        let bulk = supervisor::bulk(&ports, &instance, &settings);
+        let (swept, carried_on, alerts) = tokio::join!(sweep, bulk, supervisor::services(&ports));
+        tracing::info!(?swept, ?carried_on, ?alerts, "run");
+        Ok(swept.map(drop).and(carried_on.map(drop)).and(alerts.map(drop))?)
     };
     let dead_letters = async |batch| supervisor::dead_letters(&ports, &instance, batch).await;
     lambda::supervisor(&config.dead_letter_queues, run, dead_letters).await

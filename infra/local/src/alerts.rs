@@ -5,6 +5,7 @@ use std::sync::mpsc::{self, SyncSender};
 use std::thread;
 
 use domain::message::CloudEvent;
+use domain::ports::OutageReason;
 use domain::task::NoticeKind;
 use serde::Deserialize;
 use wire::{Reason, Situation, StepError};
@@ -26,6 +27,14 @@ struct Alert {
     failed_steps: Vec<FailedStep>,
     actions: Vec<String>,
     situation: Option<Situation<'static>>,
+}
+
+/// The parts of the data of an alert about a service.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct Service {
+    text: String,
+    to_do: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -71,6 +80,11 @@ pub fn line(event: &CloudEvent) -> Option<String> {
         return Some(plain(&format!(
             "ALERT dead letter {dead_letter} cannot be read; to do: look at GET /dead-letters"
         )));
+    }
+    if [OutageReason::Misconfigured, OutageReason::Rejections].iter().any(|reason| reason.alert() == Some(&event.kind))
+    {
+        let Service { text, to_do } = serde_json::from_str(event.data.text()).unwrap_or_default();
+        return Some(plain(&format!("ALERT {text} To do: {to_do}")));
     }
     if *event.kind != *NoticeKind::OrderNeedsOperator.name() {
         return None;

@@ -12,7 +12,8 @@ use domain::message::{
 };
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Commit, DeadLetterOutcome, DeadLetterRecord, Inserted, Memo, MemoState, ServiceHealth, Source, Store,
+    Breaker, Commit, DeadLetterOutcome, DeadLetterRecord, Inserted, Memo, MemoState, Outage, OutageReason, Rejections,
+    ServiceHealth, Source, Store,
 };
 use domain::task::{Direction, ProcessState, Task};
 use domain::time::Timestamp;
@@ -138,6 +139,9 @@ pub fn health(service: &str, version: u64) -> ServiceHealth {
         backoff: Backoff::new(BackoffPolicy { slot_time_ms: 100, ceiling: 5, stay_at_ceiling: true }).next(3),
         since: NOON,
         release: None,
+        outage: Some(Outage { reason: OutageReason::Misconfigured, problem: "HTTP 401".into(), since: NOON }),
+        unsent: None,
+        rejections: Rejections::default(),
     }
 }
 

@@ -221,6 +221,15 @@ impl World {
         drive(&self.memory, &self.ports, run).expect("it does not die").expect("it does not fail")
     }
 
+    /// Sends the alerts about services.
+    ///
+    /// # Panics
+    /// When it dies or fails.
+    pub fn alert_of_services(&self) -> u64 {
+        let run = supervisor::services(&self.ports);
+        drive(&self.memory, &self.ports, run).expect("it does not die").expect("it does not fail")
+    }
+
     /// One batch of the dead letters of all queues.
     pub fn settle_dead_letters(&self) -> Ran {
         let instance = self.instance("supervisor");

@@ -13,7 +13,10 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use agent::{BACKOFF_CEILING_MAX, HealthPolicy, MEMO_RETENTION_MS_MAX, MemoPolicy, Policy, RETRIES_MAX};
+use agent::{
+    BACKOFF_CEILING_MAX, HealthPolicy, MEMO_RETENTION_MS_MAX, MemoPolicy, Policy, REJECTIONS_WINDOW_MS, RETRIES_MAX,
+    RejectionsPolicy,
+};
 use domain::backoff::BackoffPolicy;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
@@ -319,10 +322,27 @@ fn breaker(reader: &mut Reader<'_>, table: &mut Table<'_>) -> HealthPolicy {
                 reader.blame(place, fault);
             }
         }
-        // The brake on mass rejection is read here.
+        health.rejections = rejections(reader, &mut table);
         reader.end(table);
     }
     health
+}
+
+/// The brake on mass rejection (rule 18).
+fn rejections(reader: &mut Reader<'_>, table: &mut Table<'_>) -> Option<RejectionsPolicy> {
+    let mut policy = RejectionsPolicy::default();
+    let table = table.take("rejections");
+    let Some(mut table) = reader.table(table) else { return Some(policy) };
+    let is_on = table.take("on");
+    let is_on = reader.flag(is_on).unwrap_or(true);
+    let answers = table.take("answers");
+    policy.answers_min = reader.number(answers, 1..=u32::MAX).unwrap_or(policy.answers_min);
+    let percent = table.take("percent");
+    policy.percent = reader.number(percent, 1..=99).unwrap_or(policy.percent);
+    let window = table.take("window");
+    policy.window_ms = reader.time_ms(window, REJECTIONS_WINDOW_MS).unwrap_or(policy.window_ms);
+    reader.end(table);
+    is_on.then_some(policy)
 }
 
 /// The largest ceiling of a back-off whose waits are not longer.

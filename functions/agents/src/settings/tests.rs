@@ -43,7 +43,7 @@ fn an_agent_is_as_its_table_says() {
         settles_within = "2m"
         memo = { retention = "30d" }
         backoff = { slot = "250ms", ceiling = 6, stay_at_ceiling = false, retries_max = 20 }
-        breaker = { failures = 8, first_wait = "1s", longest_wait = "40s" }
+        breaker = { failures = 8, first_wait = "1s", longest_wait = "40s", rejections = { answers = 7, window = "2m" } }
 
         [agents.payment.forward]
         operation = "payments/charges"
@@ -63,6 +63,9 @@ fn an_agent_is_as_its_table_says() {
     // No wait is longer than the file says: 1 s × (2^5 − 1) is 31 s.
     let breaker = BackoffPolicy { slot_time_ms: 1_000, ceiling: 5, stay_at_ceiling: true };
     assert_eq!((policy.health.failures_to_open, policy.health.backoff), (8, breaker));
+    let rejections = RejectionsPolicy { answers_min: 7, percent: 50, window_ms: 120_000 };
+    assert_eq!(policy.health.rejections, Some(rejections));
+    assert_eq!(payment("breaker.rejections.on = false").policy.health.rejections, None);
     let statuses = BTreeMap::from([(404, Meaning::Done), (503, Meaning::No)]);
     assert_eq!(*settings.forward_statuses(), StatusTable(statuses));
     assert_eq!(*settings.undo_statuses(), StatusTable::default());
@@ -168,6 +171,9 @@ fn a_value_outside_its_limits_is_refused() {
         ("breaker.failures = 0", "breaker.failures must be a whole number from 1"),
         ("breaker = { first_wait = \"1m\" }", "longest_wait is \"15s 500ms\" and must not be shorter than first_wait"),
         ("breaker.longest_wait = \"499ms\"", "must not be shorter than first_wait, \"500ms\""),
+        ("breaker.rejections.answers = 0", "breaker.rejections.answers must be a whole number from 1"),
+        ("breaker.rejections.percent = 100", "breaker.rejections.percent must be a whole number from 1 to 99"),
+        ("breaker.rejections.window = \"2h\"", "breaker.rejections.window must be a time from \"1s\" to \"1h\""),
         ("memo.retention = \"1h\"", "memo.retention must be a time from \"12h\""),
         ("forward = \"/charge\"", "forward must be a path such as \"charge\""),
         ("forward = \"a/../b\"", "forward must be a path"),

@@ -40,6 +40,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::JobCommand(_, JobAction::Cancel) => "/bulk/{id}/cancel",
         Route::DeadLetters => "/dead-letters",
         Route::Services => "/services",
+        Route::AcceptRejections(_) => "/services/{name}/accept-rejections",
         Route::Overview => "/overview",
         Route::Leases => "/leases",
         Route::Workflows => "/workflows",
@@ -51,7 +52,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 20] = [
+const ROUTES: [Route<'static>; 21] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -66,6 +67,7 @@ const ROUTES: [Route<'static>; 20] = [
     Route::JobCommand("x", JobAction::Cancel),
     Route::DeadLetters,
     Route::Services,
+    Route::AcceptRejections("x"),
     Route::Overview,
     Route::Leases,
     Route::Workflows,

@@ -5,6 +5,7 @@ use std::pin::pin;
 
 use domain::ports::Environment;
 use domain::task::Direction;
+use domain::trace;
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 
@@ -18,6 +19,51 @@ pub(crate) enum Called {
     TimedOut,
     /// With a panic: its effect is unknown.
     Panicked,
+}
+
+/// The problem of a call without an answer.
+pub(crate) const NO_ANSWER: &str = "no answer in time";
+/// The problem of a call whose caller panicked.
+pub(crate) const PANICKED: &str = "the service's caller panicked";
+
+impl Called {
+    /// Whether the call may still have its effect: it has no answer, or the service took it on.
+    pub(crate) const fn leaves_effect_open(&self) -> bool {
+        match self {
+            Self::Answered(Answer::Done(_) | Answer::Fail(_) | Answer::Retry { .. } | Answer::Misconfigured { .. }) => {
+                false
+            }
+            Self::Answered(Answer::UnderWay { unless_alone, .. }) => unless_alone.is_none(),
+            Self::Answered(Answer::Unknown { .. }) | Self::TimedOut | Self::Panicked => true,
+        }
+    }
+
+    /// Writes its end on its span.
+    pub(crate) fn trace_end(&self) {
+        match self {
+            Self::Answered(Answer::Done(_)) => trace::ended("done"),
+            Self::Answered(Answer::Retry { problem, .. }) => {
+                trace::ended("retry");
+                trace::failed(problem);
+            }
+            Self::Answered(Answer::UnderWay { .. }) => trace::ended("under-way"),
+            Self::Answered(Answer::Unknown { problem }) => {
+                trace::ended("unknown");
+                trace::failed(problem);
+            }
+            Self::Answered(Answer::Misconfigured { problem }) => {
+                trace::ended("misconfigured");
+                trace::failed(problem);
+            }
+            Self::Answered(Answer::Fail(_)) => {
+                trace::ended("refused");
+                // The service's own text may contain data of the order.
+                trace::failed(&"the service rejected the step");
+            }
+            Self::TimedOut => trace::failed(&NO_ANSWER),
+            Self::Panicked => trace::failed(&PANICKED),
+        }
+    }
 }
 
 /// Calls the service. Makes one if there is none, and drops it unless it answered: its state, such as a connection in

@@ -33,7 +33,7 @@ mod testing;
 mod tests;
 
 pub use agent::{Agent, AgentPorts, handle};
-pub use health::HealthPolicy;
+pub use health::{HealthPolicy, REJECTIONS_WINDOW_MS, RejectionsPolicy};
 pub use memo::{MEMO_RETENTION_MS_MAX, MemoPolicy, UNDONE};
 pub use output::OUTPUT_TOO_LARGE;
 pub use policy::{BACKOFF_CEILING_MAX, Policy, PolicyError, RETRIES_MAX, WAIT_IN_INVOCATION_MS_MAX};

@@ -108,6 +108,7 @@ pub(crate) fn within(field: &'static str, got: u64, min: u64, max: u64) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::health::RejectionsPolicy;
 
     #[test]
     fn the_default_is_valid_and_calls_even_the_shortest_step() {
@@ -139,6 +140,11 @@ mod tests {
             change(&mut policy.health);
             policy
         };
+        let with_rejections = |change: fn(&mut RejectionsPolicy)| {
+            let mut policy = good.clone();
+            change(policy.health.rejections.as_mut().unwrap());
+            policy
+        };
         let bad = [
             ("margin_ms", Policy { margin_ms: COMPLETE_WITHIN_MS_MAX + 1, ..good.clone() }),
             ("call_timeout_ms", Policy { call_timeout_ms: 0, ..good.clone() }),
@@ -151,6 +157,9 @@ mod tests {
             ("health.backoff.ceiling", with_health(|health| health.backoff.ceiling = 33)),
             ("health.release_first", with_health(|health| health.release_first = 0)),
             ("health.release_max", with_health(|health| health.release_max = health.release_first - 1)),
+            ("health.rejections.answers_min", with_rejections(|rejections| rejections.answers_min = 0)),
+            ("health.rejections.percent", with_rejections(|rejections| rejections.percent = 100)),
+            ("health.rejections.window_ms", with_rejections(|rejections| rejections.window_ms = 999)),
             ("memo.retention_ms", Policy { memo: Some(MemoPolicy { retention_ms: 1 }), ..good.clone() }),
         ];
         for (field, policy) in bad {

@@ -10,7 +10,7 @@ use domain::trace;
 use tracing::Instrument;
 
 use crate::agent::{Agent, AgentPorts};
-use crate::call::{Called, call};
+use crate::call::{Called, NO_ANSWER, PANICKED, call};
 use crate::deadline::Deadline;
 use crate::health::{Gate, Pass};
 use crate::memo::{Claim, Keeper, Plan};
@@ -131,20 +131,16 @@ where
                 Err(ending) => return Ok(ending),
             };
             let called = self.call(&leave).await;
-            self.report(leave.pass, &called).await;
-            let was_alone = self.may_run_until.is_none_or(|until| until <= leave.at);
+            let called = self.judge(leave.at, called);
+            let counts = self.agent.health.report(self.ports, leave.pass, self.request.direction, &called).await;
             self.note_unanswered(leave.at, &called);
             self.under_way_ms = None;
             let next = match called {
                 Called::Answered(Answer::Done(output)) => {
                     return Ok(Ending::Reply(output::done(output, self.request.direction)));
                 }
+                Called::Answered(Answer::Fail(_)) if !counts => self.again(None, "most steps are rejected"),
                 Called::Answered(Answer::Fail(failure)) => {
-                    return Ok(Ending::Reply(output::failed(failure, self.request.direction)));
-                }
-                Called::Answered(Answer::UnderWay { unless_alone: Some(failure), .. }) if was_alone => {
-                    // A duplicate of this request may be the call that is under way.
-                    self.extend_under_way(self.deadline.settled_at(self.request.settles_within_ms));
                     return Ok(Ending::Reply(output::failed(failure, self.request.direction)));
                 }
                 Called::Answered(Answer::UnderWay { after_ms, .. }) => {
@@ -156,10 +152,10 @@ where
                 Called::Answered(Answer::Unknown { problem } | Answer::Misconfigured { problem }) => {
                     self.again(None, &problem)
                 }
-                Called::TimedOut => self.again(None, "no answer in time"),
+                Called::TimedOut => self.again(None, NO_ANSWER),
                 // The cause of the panic may affect more than the service object, so the retry is not in this
                 // invocation.
-                Called::Panicked => match self.again(None, "the service panicked") {
+                Called::Panicked => match self.again(None, PANICKED) {
                     Next::Here { wait_ms } => Next::OnQueue { wait_ms },
                     next @ (Next::OnQueue { .. } | Next::Exhausted | Next::TooLate) => next,
                 },
@@ -256,7 +252,7 @@ where
         tracing::debug!(monotonic_counter.agent_calls = 1, timeout_ms = leave.timeout_ms, "call");
         let calling = async {
             let called = call(ports.environment(), service, &agent.make_service, request.direction, &arguments).await;
-            trace_end(&called);
+            called.trace_end();
             called
         };
         let called = calling.instrument(trace::called(&agent.name, request.order_id, retries)).await;
@@ -264,31 +260,23 @@ where
         called
     }
 
-    /// Reports the end of the call to the health. A panic is a fault of the agent and says nothing about the service,
-    /// but a probe must have an end.
-    async fn report(&self, pass: Pass, called: &Called) {
-        let health = &self.agent.health;
+    /// Takes an answer that is a rejection unless a call is under way as the one or the other.
+    fn judge(&mut self, started_at: Timestamp, called: Called) -> Called {
         match called {
-            Called::Answered(Answer::Done(_) | Answer::Fail(_) | Answer::UnderWay { .. }) => {
-                health.succeeded(self.ports, pass).await;
+            Called::Answered(Answer::UnderWay { unless_alone: Some(failure), .. })
+                if self.may_run_until.is_none_or(|until| until <= started_at) =>
+            {
+                // A duplicate of this request may be the call that is under way.
+                self.extend_under_way(self.deadline.settled_at(self.request.settles_within_ms));
+                Called::Answered(Answer::Fail(failure))
             }
-            Called::Answered(Answer::Retry { .. } | Answer::Unknown { .. } | Answer::Misconfigured { .. })
-            | Called::TimedOut => health.failed(self.ports, pass).await,
-            Called::Panicked if pass.probe => health.failed(self.ports, pass).await,
-            Called::Panicked => {}
+            called @ (Called::Answered(_) | Called::TimedOut | Called::Panicked) => called,
         }
     }
 
     /// A call without an answer may still have its effect for a while. So may one that the service took on.
     fn note_unanswered(&mut self, started_at: Timestamp, called: &Called) {
-        let is_over = match called {
-            Called::Answered(
-                Answer::Done(_) | Answer::Fail(_) | Answer::Retry { .. } | Answer::Misconfigured { .. },
-            ) => true,
-            Called::Answered(Answer::UnderWay { unless_alone, .. }) => unless_alone.is_some(),
-            Called::Answered(Answer::Unknown { .. }) | Called::TimedOut | Called::Panicked => false,
-        };
-        if !is_over {
+        if called.leaves_effect_open() {
             self.extend_under_way(started_at.plus_ms(self.request.settles_within_ms));
         }
     }
@@ -491,33 +479,6 @@ where
         trace::failed(&format_args!("no answer: {silence:?}"));
         tracing::warn!(monotonic_counter.agent_silent = 1, reason = ?silence, retries = self.retries(), "silent");
         Handled::Done
-    }
-}
-
-/// How a call ended, for its span.
-fn trace_end(called: &Called) {
-    match called {
-        Called::Answered(Answer::Done(_)) => trace::ended("done"),
-        Called::Answered(Answer::Retry { problem, .. }) => {
-            trace::ended("retry");
-            trace::failed(problem);
-        }
-        Called::Answered(Answer::UnderWay { .. }) => trace::ended("under-way"),
-        Called::Answered(Answer::Unknown { problem }) => {
-            trace::ended("unknown");
-            trace::failed(problem);
-        }
-        Called::Answered(Answer::Misconfigured { problem }) => {
-            trace::ended("misconfigured");
-            trace::failed(problem);
-        }
-        Called::Answered(Answer::Fail(_)) => {
-            trace::ended("refused");
-            // The service's own text may contain data of the order.
-            trace::failed(&"the service rejected the step");
-        }
-        Called::TimedOut => trace::failed(&"no answer in time"),
-        Called::Panicked => trace::failed(&"the service's caller panicked"),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use crate::ports::{Breaker, ServiceHealth};
+use crate::ports::{Breaker, Outage, OutageReason, ServiceHealth};
 use crate::task::{Direction, ProcessState, Reason, Step, StepState, Task, reason};
 
 /// The situation of an order.
@@ -58,14 +58,48 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
 /// through.
 #[must_use]
 pub fn outage(health: &ServiceHealth) -> Option<(String, String)> {
-    let ServiceHealth { service, state, until, .. } = health;
-    let text = match state {
+    let ServiceHealth { service, state, until, outage, .. } = health;
+    let probe = match state {
         Breaker::Closed => return None,
-        Breaker::Open => format!("{service} is failing; the next probe is at {until}."),
-        Breaker::HalfOpen => format!("{service} is failing; a probe is in flight."),
+        Breaker::Open => format!("the next probe is at {until}"),
+        Breaker::HalfOpen => "a probe is in flight".to_owned(),
     };
-    let to_do = format!("Nothing for the order itself: restore {service}. Its orders then go on by themselves.");
-    Some((text, to_do))
+    let text = match outage {
+        Some(outage) => outage_text(service, outage),
+        None => format!("{service} is failing"),
+    };
+    let reason = outage.as_ref().map_or(OutageReason::Failing, |outage| outage.reason);
+    Some((format!("{text}; {probe}."), outage_to_do(service, reason)))
+}
+
+/// An outage in words, without a full stop.
+#[must_use]
+pub fn outage_text(service: &str, outage: &Outage) -> String {
+    let Outage { reason, problem, since } = outage;
+    let happens = match reason {
+        OutageReason::Failing => "is failing",
+        OutageReason::Misconfigured => "is misconfigured and refuses every call",
+        OutageReason::Rejections => "rejects most steps",
+    };
+    format!("{service} {happens} since {since}: {problem}")
+}
+
+/// The operator's remedy for an outage.
+#[must_use]
+pub fn outage_to_do(service: &str, reason: OutageReason) -> String {
+    let then = "Its orders wait, and then go on by themselves.";
+    match reason {
+        OutageReason::Failing => {
+            format!("Nothing for the order itself: restore {service}. Its orders then go on by themselves.")
+        }
+        OutageReason::Misconfigured => {
+            format!("Mend the address, the credentials or the rights with which {service} is called. {then}")
+        }
+        OutageReason::Rejections => format!(
+            "Look at the orders that were rejected last. Are the rejections wrong? Mend {service}. {then} \
+             Are they right? Say so: `stepwarden services accept-rejections {service} --reason …`."
+        ),
+    }
 }
 
 impl Situation {
@@ -213,6 +247,7 @@ mod tests {
     use super::*;
     use crate::backoff::{Backoff, BackoffPolicy};
     use crate::machine::testing::Case;
+    use crate::ports::Rejections;
     use crate::time::Timestamp;
 
     fn of(case: &Case) -> Situation {
@@ -386,23 +421,37 @@ mod tests {
     #[test]
     fn an_outage_is_described_only_while_requests_do_not_go_through() {
         let until = Timestamp::from_epoch_ms(1_000);
-        let health = |state| {
-            let health = ServiceHealth {
-                service: "payment".into(),
-                version: 1,
-                era: 0,
-                state,
-                failures_in_a_row: 5,
-                until,
-                backoff: Backoff::new(BackoffPolicy { slot_time_ms: 1_000, ceiling: 3, stay_at_ceiling: true }),
-                since: until,
-                release: None,
-            };
-            outage(&health).map(|(text, _)| text)
+        let health = |state, outage| ServiceHealth {
+            service: "payment".into(),
+            version: 1,
+            era: 0,
+            state,
+            failures_in_a_row: 5,
+            until,
+            backoff: Backoff::new(BackoffPolicy { slot_time_ms: 1_000, ceiling: 3, stay_at_ceiling: true }),
+            since: until,
+            release: None,
+            outage,
+            unsent: None,
+            rejections: Rejections::default(),
         };
-        assert_eq!(health(Breaker::Closed), None);
-        assert_eq!(health(Breaker::Open).unwrap(), format!("payment is failing; the next probe is at {until}."));
-        assert_eq!(health(Breaker::HalfOpen).unwrap(), "payment is failing; a probe is in flight.");
+        let of = |state, outage| super::outage(&health(state, outage)).map(|(text, _)| text);
+        assert_eq!(of(Breaker::Closed, None), None);
+        assert_eq!(of(Breaker::Open, None).unwrap(), format!("payment is failing; the next probe is at {until}."));
+        let outage = |reason| Some(Outage { reason, problem: "HTTP 401".into(), since: until });
+        let texts = [OutageReason::Failing, OutageReason::Misconfigured, OutageReason::Rejections]
+            .map(|reason| of(Breaker::HalfOpen, outage(reason)).unwrap());
+        let (because, probe) = (format!("since {until}: HTTP 401"), "a probe is in flight.");
+        assert_eq!(
+            texts,
+            [
+                format!("payment is failing {because}; {probe}"),
+                format!("payment is misconfigured and refuses every call {because}; {probe}"),
+                format!("payment rejects most steps {because}; {probe}"),
+            ]
+        );
+        let (_, to_do) = super::outage(&health(Breaker::Open, outage(OutageReason::Rejections))).unwrap();
+        assert!(to_do.contains("stepwarden services accept-rejections payment"), "{to_do}");
     }
 
     #[test]

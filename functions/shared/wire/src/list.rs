@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use domain::id::OrderId;
 use domain::message::Priority;
-use domain::ports::Breaker;
+use domain::ports::{Acceptance, Breaker, OutageReason};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +46,15 @@ pub struct Service<'a> {
     /// Number of failures since the last success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures_in_a_row: Option<u32>,
+    /// Why requests wait. Missing while they go through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<OpenEnum<OutageReason>>,
+    /// The last problem. Missing while requests go through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Cow<'a, str>>,
+    /// The operator's word that its rejections are right, while it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rejections_accepted: Option<Acceptance>,
     /// The effect of its failure on orders, in words. Missing while requests go through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Cow<'a, str>>,

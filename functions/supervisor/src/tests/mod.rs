@@ -3,6 +3,7 @@
 mod bulk;
 mod dead_letters;
 mod leaders;
+mod services;
 mod sweep;
 
 use domain::advance::advance;

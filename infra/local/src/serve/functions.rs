@@ -87,11 +87,12 @@ impl Functions {
         let tick = move || {
             let (engine, instance) = (engine.clone(), instance.clone());
             async move {
-                // The sweep and the bulk jobs are independent and run concurrently. Without the boxes the compiler does
-                // not see that the joined future is `Send`.
+                // The three are independent and run concurrently. Without the boxes the compiler does not see that the
+                // joined future is `Send`.
                 tokio::join!(
                     sweep(&engine, &instance, &settings).boxed(),
-                    carry_on(&engine, &instance, &settings).boxed()
+                    carry_on(&engine, &instance, &settings).boxed(),
+                    alert(&engine, &instance).boxed()
                 );
             }
         };
@@ -120,6 +121,12 @@ async fn carry_on(engine: &Engine, instance: &Instance, settings: &Settings) {
         Ok(report) if report.sent > 0 => tracing::info!(instance = %instance.name, ?report, "bulk"),
         Ok(_) => {}
         Err(error) => tracing::warn!(instance = %instance.name, "a bulk job was not continued: {error}"),
+    }
+}
+
+async fn alert(engine: &Engine, instance: &Instance) {
+    if let Err(error) = supervisor::services(engine).await {
+        tracing::warn!(instance = %instance.name, "an alert about a service was not sent: {error}");
     }
 }
 

@@ -14,7 +14,10 @@ pub(crate) fn read(name: &str, message: &Value) -> Result<Value, String> {
         "request" => again::<Request>(message),
         event => {
             assert!(
-                event.starts_with("order-") || event.ends_with("-failing") || event.ends_with("-unreadable"),
+                event.starts_with("order-")
+                    || event.starts_with("service-")
+                    || event.ends_with("-failing")
+                    || event.ends_with("-unreadable"),
                 "{event}"
             );
             again::<CloudEvent>(message)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use agent::RejectionsPolicy;
 use domain::id::OrderId;
 use domain::message::{Action, Command, Outcome, Request, SchedulerMessage, decode};
 use domain::order::Order;
@@ -66,6 +67,7 @@ impl Witness {
                 world.serve(agent);
             }
             world.supervise();
+            world.alert_of_services();
             world.memory.advance(7_000);
         }
         let notified = world.memory.notified().into_iter().map(|(_, event)| event);
@@ -99,7 +101,7 @@ fn post(witness: &mut Witness, world: &World, order: Order) -> OrderId {
 }
 
 /// Orders with all kinds of outcomes: one is processed, and one is compensated. One waits for an operator and is then
-/// cancelled. One has a service that fails for a while, and one has a missing channel. Dead letters are included.
+/// cancelled. One has a service that fails for a while, one is refused and one rejected by every call, and one has a missing channel. Dead letters are included.
 fn play() -> Witness {
     let mut witness = Witness::new();
 
@@ -130,6 +132,15 @@ fn play() -> Witness {
     witness.follow(&failing);
     failing.remote.recovers("charge");
     witness.follow(&failing);
+
+    for answer in [agent::Answer::misconfigured("HTTP 401"), agent::Answer::fail("not-found", "no such shop")] {
+        let mut refusing = world(PATIENT);
+        refusing.policy.health.failures_to_open = 1;
+        refusing.policy.health.rejections = Some(RejectionsPolicy { answers_min: 1, ..RejectionsPolicy::default() });
+        refusing.remote.always("charge", Act::Answers(answer));
+        post(&mut witness, &refusing, order(4));
+        witness.follow(&refusing);
+    }
 
     let mute = World::with(PATIENT);
     post(&mut witness, &mute, order(5));

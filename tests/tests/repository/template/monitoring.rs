@@ -110,7 +110,14 @@ fn alerts_of_every_kind_that_is_published_reach_the_topic() {
     let template = Template::main();
     let pattern = &template.resource("AlertRule").properties["EventPattern"];
     assert_eq!(pattern["source"], json!(["stepwarden"]));
-    assert_eq!(pattern["detail-type"], json!(["OrderNeedsOperator", "ReplyChannelFailing", "DeadLetterUnreadable"]));
+    let kinds = [
+        "OrderNeedsOperator",
+        "ReplyChannelFailing",
+        "DeadLetterUnreadable",
+        "ServiceMisconfigured",
+        "ServiceRejecting",
+    ];
+    assert_eq!(pattern["detail-type"], json!(kinds));
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open(
         "GET /bulk",
         "GET /bulk/{id}",
         "POST /bulk/{id}/{action}",
+        "POST /services/{name}/accept-rejections",
         "GET /dead-letters",
         "GET /overview",
         "GET /leases",
@@ -73,7 +74,7 @@ fn an_application_may_not_call_what_an_operator_may() {
         arns.map(|arn| arn.split_once("/$default/").unwrap().1.to_owned()).collect()
     };
     assert_eq!(calls("ApplicationPolicy"), ["POST/orders", "GET/orders", "GET/orders/*", "GET/services"]);
-    assert_eq!(calls("OperatorPolicy"), ["GET/*", "POST/orders/*", "POST/bulk", "POST/bulk/*"]);
+    assert_eq!(calls("OperatorPolicy"), ["GET/*", "POST/orders/*", "POST/bulk", "POST/bulk/*", "POST/services/*"]);
 }
 
 #[test]

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use domain::backoff::Backoff;
-use domain::ports::{Breaker, Release, ServiceHealth};
+use domain::limits::ERROR_CHARS_MAX;
+use domain::ports::{Answers, Breaker, Outage, OutageReason, Rejections, ServiceHealth};
 use domain::time::Timestamp;
 
+use crate::health::rejections::{Said, Share, add, share};
 use crate::health::{HealthPolicy, release};
 
 /// The time that a probe has after its call to report its end, in milliseconds. After it the probe is orphaned.
@@ -13,13 +15,15 @@ const REPORT_MS: u64 = 1_000;
 
 /// An event or a request. An era identifies the calls that were let through in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Event {
+pub(crate) enum Event<'a> {
     /// A request asks to probe, with a call of at most this time.
     Probe { probe_ms: u64 },
-    /// The service answered.
+    /// The service did a step or rejected it. With it come all answers that this instance did not write yet.
+    Said { era: u64, said: Said, answers: &'a [Answers] },
+    /// The service answered anything else: it undid a step or did not, or is at work on the call.
     Succeeded { era: u64 },
-    /// The service failed this many times, without an answer in between.
-    Failed { era: u64, failures: u32 },
+    /// The service failed this many times, without an answer in between; the last time for this reason.
+    Failed { era: u64, failures: u32, reason: OutageReason, problem: &'a str },
     /// The probe was not made.
     GivenBack { era: u64 },
     /// A request that an outage may have delayed asks to go on, and takes some permits for others.
@@ -65,6 +69,9 @@ pub(crate) fn blank(service: Arc<str>, policy: &HealthPolicy) -> ServiceHealth {
         backoff: Backoff::new(policy.backoff),
         since: Timestamp::default(),
         release: None,
+        outage: None,
+        unsent: None,
+        rejections: Rejections::default(),
     }
 }
 
@@ -85,23 +92,24 @@ pub(crate) fn phase(record: &ServiceHealth, now: Timestamp) -> Phase {
 /// The next record; `None` if it does not change. `draw` is 64 random bits.
 pub(crate) fn transition(
     record: &ServiceHealth,
-    event: Event,
+    event: Event<'_>,
     now: Timestamp,
     draw: u64,
     policy: &HealthPolicy,
 ) -> Option<Change> {
     let counts = |era| era == record.era;
     let after = match (record.state, event) {
-        (Breaker::Closed, Event::Failed { era, failures }) if counts(era) => {
+        (Breaker::Closed, Event::Failed { era, failures, reason, problem }) if counts(era) => {
             let failures_in_a_row = record.failures_in_a_row.saturating_add(failures);
-            if failures_in_a_row >= policy.failures_to_open {
-                open(record, failures_in_a_row, now, draw)
-            } else {
-                ServiceHealth { failures_in_a_row, since: known_since(record, now), ..record.clone() }
-            }
+            let known = ServiceHealth { failures_in_a_row, since: known_since(record, now), ..record.clone() };
+            if failures_in_a_row >= policy.failures_to_open { open(&known, reason, problem, now, draw) } else { known }
         }
         (Breaker::Closed, Event::Succeeded { era }) if counts(era) && record.failures_in_a_row > 0 => {
             ServiceHealth { failures_in_a_row: 0, ..record.clone() }
+        }
+        (Breaker::Closed, Event::Said { era, answers, .. }) if counts(era) => {
+            let known = ServiceHealth { failures_in_a_row: 0, since: known_since(record, now), ..record.clone() };
+            count(known, answers, now, draw, policy)
         }
         (Breaker::Closed, Event::Release) => return give_permits(record, now, policy),
         (Breaker::Closed, Event::ReleaseOver) if phase(record, now) == Phase::Recovered => {
@@ -111,34 +119,77 @@ pub(crate) fn transition(
         (Breaker::Open | Breaker::HalfOpen, Event::Probe { probe_ms }) if now >= record.until => {
             entering(record, Breaker::HalfOpen, now.plus_ms(probe_ms.saturating_add(REPORT_MS)), now)
         }
-        (Breaker::HalfOpen, Event::Succeeded { era }) if counts(era) => ServiceHealth {
-            failures_in_a_row: 0,
-            backoff: Backoff::new(policy.backoff),
-            release: Some(Release::default()),
-            ..entering(record, Breaker::Closed, now, now)
-        },
-        (Breaker::HalfOpen, Event::Failed { era, failures }) if counts(era) => {
-            open(record, record.failures_in_a_row.saturating_add(failures), now, draw)
+        (Breaker::HalfOpen, Event::Said { era, said: Said::No, .. })
+            if counts(era) && record.is_braked() && policy.rejections.is_some() =>
+        {
+            open(record, OutageReason::Rejections, "the last probe was rejected too", now, draw)
+        }
+        (Breaker::HalfOpen, Event::Said { era, said: Said::Yes, .. }) if counts(era) && record.is_braked() => {
+            // The count starts afresh, or the next rejection would open it again.
+            ServiceHealth { rejections: Rejections::default(), ..record.closed(policy.backoff, now) }
+        }
+        (Breaker::HalfOpen, Event::Said { era, answers, .. }) if counts(era) => {
+            count(record.closed(policy.backoff, now), answers, now, draw, policy)
+        }
+        // It is alive, and does not say whether it still rejects.
+        (Breaker::HalfOpen, Event::Succeeded { era }) if counts(era) && record.is_braked() => {
+            entering(record, Breaker::Open, now.plus_ms(policy.backoff.slot_time_ms), now)
+        }
+        (Breaker::HalfOpen, Event::Succeeded { era }) if counts(era) => record.closed(policy.backoff, now),
+        (Breaker::HalfOpen, Event::Failed { era, failures, reason, problem }) if counts(era) => {
+            let failures_in_a_row = record.failures_in_a_row.saturating_add(failures);
+            open(&ServiceHealth { failures_in_a_row, ..record.clone() }, reason, problem, now, draw)
         }
         (Breaker::HalfOpen, Event::GivenBack { era }) if counts(era) => entering(record, Breaker::Open, now, now),
         (Breaker::Closed, Event::Probe { .. } | Event::GivenBack { .. })
         | (Breaker::Open | Breaker::HalfOpen, Event::Probe { .. } | Event::Release | Event::ReleaseOver)
         | (Breaker::Closed, Event::ReleaseOver)
         // A call of another era says nothing about this one.
-        | (_, Event::Succeeded { .. } | Event::Failed { .. } | Event::GivenBack { .. }) => return None,
+        | (
+            _,
+            Event::Said { .. } | Event::Succeeded { .. } | Event::Failed { .. } | Event::GivenBack { .. },
+        ) => return None,
     };
-    Some(Change { after: ServiceHealth { version: record.version + 1, ..after }, permits: 0 })
+    (after != *record).then(|| Change { after: ServiceHealth { version: record.version + 1, ..after }, permits: 0 })
+}
+
+/// Counts answers of a closed service. The breaker opens if most of the answers are rejections, unless an operator said
+/// that they are right.
+fn count(known: ServiceHealth, more: &[Answers], now: Timestamp, draw: u64, policy: &HealthPolicy) -> ServiceHealth {
+    let Some(rejections) = policy.rejections else { return known };
+    let Rejections { mut answers, accepted } = known.rejections.clone();
+    add(&mut answers, more, now, rejections);
+    let (accepted, opens) = match share(&answers, rejections) {
+        Share::Usual => (None, None),
+        Share::Most { no, all } if accepted.is_none() => (None, Some((no, all))),
+        Share::Most { .. } | Share::Unknown => (accepted, None),
+    };
+    let known = ServiceHealth { rejections: Rejections { answers, accepted }, ..known };
+    match opens {
+        Some((no, all)) => {
+            let problem = format!("{no} of the last {all} answers were rejections");
+            open(&known, OutageReason::Rejections, &problem, now, draw)
+        }
+        None => known,
+    }
 }
 
 /// Open for the next wait of the back-off, but at least for one slot: a draw may give no wait, and a breaker that
 /// opens for no time has no effect.
-fn open(record: &ServiceHealth, failures_in_a_row: u32, now: Timestamp, draw: u64) -> ServiceHealth {
+fn open(record: &ServiceHealth, reason: OutageReason, problem: &str, now: Timestamp, draw: u64) -> ServiceHealth {
     let backoff = record.backoff.next(draw);
     let wait_ms = backoff.wait_time_ms.max(backoff.policy.slot_time_ms);
+    let known = record.outage.as_ref();
+    // A reason that needs an operator stays: its end is the end of the outage. So there is one alert for each.
+    let stays = known.map(|outage| outage.reason).filter(|reason| reason.alert().is_some());
+    let problem = problem.chars().take(ERROR_CHARS_MAX).collect::<String>().into();
+    let outage = Outage { reason: stays.unwrap_or(reason), problem, since: known.map_or(now, |outage| outage.since) };
+    let is_alerted = stays.is_none() && reason.alert().is_some();
     ServiceHealth {
-        failures_in_a_row,
         backoff,
         release: None,
+        unsent: if is_alerted { Some(outage.clone()) } else { record.unsent.clone() },
+        outage: Some(outage),
         ..entering(record, Breaker::Open, now.plus_ms(wait_ms), now)
     }
 }

@@ -1,4 +1,5 @@
 use domain::backoff::BackoffPolicy;
+use domain::ports::{Acceptance, Release};
 
 use super::*;
 
@@ -25,21 +26,25 @@ fn record(state: Breaker) -> ServiceHealth {
     }
 }
 
-fn after(record: &ServiceHealth, event: Event) -> Option<ServiceHealth> {
+fn after(record: &ServiceHealth, event: Event<'_>) -> Option<ServiceHealth> {
     after_at(record, event, NOW)
 }
 
-fn after_at(record: &ServiceHealth, event: Event, now: Timestamp) -> Option<ServiceHealth> {
+fn after_at(record: &ServiceHealth, event: Event<'_>, now: Timestamp) -> Option<ServiceHealth> {
     transition(record, event, now, 2, &policy()).map(|change| change.after)
 }
 
-const fn failed(failures: u32) -> Event {
-    Event::Failed { era: 3, failures }
+const fn failed(failures: u32) -> Event<'static> {
+    failed_in(3, failures)
 }
 
-const SUCCEEDED: Event = Event::Succeeded { era: 3 };
-const GIVEN_BACK: Event = Event::GivenBack { era: 3 };
-const PROBE: Event = Event::Probe { probe_ms: 5_000 };
+const fn failed_in(era: u64, failures: u32) -> Event<'static> {
+    Event::Failed { era, failures, reason: OutageReason::Failing, problem: "503" }
+}
+
+const SUCCEEDED: Event<'_> = Event::Succeeded { era: 3 };
+const GIVEN_BACK: Event<'_> = Event::GivenBack { era: 3 };
+const PROBE: Event<'_> = Event::Probe { probe_ms: 5_000 };
 
 #[test]
 fn every_pair_of_state_and_event_leads_where_it_should() {
@@ -48,7 +53,7 @@ fn every_pair_of_state_and_event_leads_where_it_should() {
     let table = [
         (Closed, PROBE, None),
         (Closed, SUCCEEDED, Some(Closed)),
-        (Closed, failed(0), Some(Closed)),
+        (Closed, failed(0), None),
         (Closed, failed(1), Some(Open)),
         (Closed, GIVEN_BACK, None),
         (Closed, Event::Release, None),
@@ -82,7 +87,7 @@ fn every_pair_of_state_and_event_leads_where_it_should() {
 fn what_began_in_another_era_changes_nothing() {
     for state in [Breaker::Closed, Breaker::Open, Breaker::HalfOpen] {
         for era in [2, 4] {
-            for event in [Event::Succeeded { era }, Event::Failed { era, failures: 9 }, Event::GivenBack { era }] {
+            for event in [Event::Succeeded { era }, failed_in(era, 9), Event::GivenBack { era }] {
                 assert_eq!(after(&record(state), event), None, "{state:?} {event:?}");
             }
         }
@@ -162,7 +167,7 @@ fn a_recovery_gives_permits_by_interval_until_no_request_waits() {
 #[test]
 fn a_failure_during_the_recovery_ends_it() {
     let recovering = after(&record(Breaker::HalfOpen), SUCCEEDED).unwrap();
-    let open = after(&recovering, Event::Failed { era: 4, failures: 5 }).unwrap();
+    let open = after(&recovering, failed_in(4, 5)).unwrap();
     assert_eq!((open.state, open.release), (Breaker::Open, None));
 }
 
@@ -181,8 +186,163 @@ fn a_record_says_where_the_service_stands_at_a_time() {
 #[test]
 fn a_service_is_known_since_its_first_failure() {
     let unknown = blank("payment".into(), &policy());
-    let first = after(&unknown, Event::Failed { era: 0, failures: 1 }).unwrap();
+    let first = after(&unknown, failed_in(0, 1)).unwrap();
     assert_eq!((first.version, first.failures_in_a_row, first.since), (1, 1, NOW));
-    let later = after_at(&first, Event::Failed { era: 0, failures: 1 }, NOW.plus_ms(5)).unwrap();
+    let later = after_at(&first, failed_in(0, 1), NOW.plus_ms(5)).unwrap();
     assert_eq!((later.version, later.failures_in_a_row, later.since), (2, 2, NOW));
+}
+
+// The brake on mass rejection.
+
+const ERA: u64 = 3;
+
+/// Answers of this moment.
+fn answers(yes: u32, no: u32) -> [Answers; 1] {
+    [Answers { from: NOW, yes, no }]
+}
+
+fn outage(reason: OutageReason) -> Outage {
+    Outage { reason, problem: "403".into(), since: NOW.minus_ms(9_000) }
+}
+
+fn out(state: Breaker, reason: OutageReason) -> ServiceHealth {
+    ServiceHealth { outage: Some(outage(reason)), ..record(state) }
+}
+
+fn accepted() -> Option<Acceptance> {
+    Some(Acceptance { by: "ada".into(), reason: "sold out".into(), at: NOW })
+}
+
+/// The outcome of these answers for a closed service.
+fn said(known: &ServiceHealth, yes: u32, no: u32) -> ServiceHealth {
+    let said = if no > 0 { Said::No } else { Said::Yes };
+    after(known, Event::Said { era: ERA, said, answers: &answers(yes, no) }).unwrap()
+}
+
+#[test]
+fn f65_it_opens_when_most_of_enough_answers_are_rejections() {
+    let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
+    for (yes, no, opens) in [(0, 19, false), (10, 10, false), (0, 20, true), (9, 11, true), (100, 99, false)] {
+        let after = said(&closed, yes, no);
+        assert_eq!(after.state == Breaker::Open, opens, "{yes} {no}");
+        assert_eq!(after.is_braked(), opens, "{yes} {no}");
+        assert_eq!(after.rejections.answers, answers(yes, no), "{yes} {no}");
+    }
+    let open = said(&closed, 9, 11);
+    let expected = Outage {
+        reason: OutageReason::Rejections,
+        problem: "11 of the last 20 answers were rejections".into(),
+        since: NOW,
+    };
+    assert_eq!((open.outage, open.unsent), (Some(expected.clone()), Some(expected)));
+}
+
+#[test]
+fn answers_of_several_writes_add_up_for_a_minute() {
+    let closed = ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) };
+    let first = said(&closed, 0, 12);
+    assert_eq!(first.state, Breaker::Closed);
+    assert!(said(&first, 0, 8).is_braked());
+    let later = NOW.plus_ms(60_000);
+    let more = [Answers { from: later, yes: 0, no: 8 }];
+    let after = after_at(&first, Event::Said { era: ERA, said: Said::No, answers: &more }, later).unwrap();
+    assert_eq!((after.state, after.rejections.answers), (Breaker::Closed, more.to_vec()));
+}
+
+#[test]
+fn answers_outlive_an_opening_by_failures_and_its_release() {
+    let known = said(&ServiceHealth { failures_in_a_row: 0, ..record(Breaker::Closed) }, 0, 12);
+    let open = after(&known, failed(9)).unwrap();
+    let probing = after_at(&open, PROBE, open.until).unwrap();
+    let closed = after(&probing, Event::Succeeded { era: probing.era }).unwrap();
+    assert_eq!(closed.rejections, known.rejections);
+    let plain = after_at(&closed, Event::ReleaseOver, closed.since.plus_ms(600_000)).unwrap();
+    assert_eq!(plain.rejections, known.rejections);
+}
+
+#[test]
+fn the_end_of_a_probe_of_a_braked_service_is_told_by_its_answer() {
+    let braked = out(Breaker::HalfOpen, OutageReason::Rejections);
+    let empty = [];
+    let no = Event::Said { era: ERA, said: Said::No, answers: &empty };
+    let again = after(&braked, no).unwrap();
+    assert_eq!((again.state, again.is_braked(), again.backoff.total_retries), (Breaker::Open, true, 2));
+    let fails = after(&braked, failed(1)).unwrap();
+    assert_eq!((fails.state, fails.is_braked()), (Breaker::Open, true), "a failing service does not end it");
+    let undone = after(&braked, SUCCEEDED).unwrap();
+    assert_eq!((undone.state, undone.is_braked(), undone.until), (Breaker::Open, true, NOW.plus_ms(100)));
+    let yes = after(&braked, Event::Said { era: ERA, said: Said::Yes, answers: &answers(1, 0) }).unwrap();
+    assert_eq!((yes.state, yes.outage, yes.rejections), (Breaker::Closed, None, Rejections::default()));
+    assert_eq!(yes.release, Some(Release::default()));
+    // Of a service that failed, a rejection is a sign of life, as before.
+    let alive = after(&out(Breaker::HalfOpen, OutageReason::Failing), no).unwrap();
+    assert_eq!((alive.state, alive.outage), (Breaker::Closed, None));
+}
+
+#[test]
+fn without_the_brake_a_rejection_closes_it() {
+    let policy = HealthPolicy { rejections: None, ..policy() };
+    let no = Event::Said { era: ERA, said: Said::No, answers: &[] };
+    let braked = out(Breaker::HalfOpen, OutageReason::Rejections);
+    assert_eq!(transition(&braked, no, NOW, 0, &policy).unwrap().after.state, Breaker::Closed);
+    let no = Event::Said { era: ERA, said: Said::No, answers: &answers(0, 99) };
+    assert_eq!(transition(&record(Breaker::Closed), no, NOW, 0, &policy).unwrap().after.state, Breaker::Closed);
+}
+
+#[test]
+fn accepted_rejections_count_until_they_are_no_majority_any_more() {
+    let rejections = Rejections { answers: answers(0, 20).to_vec(), accepted: accepted() };
+    let known = ServiceHealth { rejections, failures_in_a_row: 0, ..record(Breaker::Closed) };
+    let still = said(&known, 0, 9);
+    assert_eq!((still.state, still.rejections.accepted.clone()), (Breaker::Closed, accepted()));
+    let over = said(&still, 29, 0);
+    assert_eq!((over.state, over.rejections.accepted.clone()), (Breaker::Closed, None));
+    assert!(said(&over, 0, 1).is_braked(), "it can act again");
+    // Few answers end nothing.
+    let later = NOW.plus_ms(60_000);
+    let few = [Answers { from: later, yes: 19, no: 0 }];
+    let after = after_at(&known, Event::Said { era: ERA, said: Said::Yes, answers: &few }, later).unwrap();
+    assert_eq!(after.rejections.accepted, accepted());
+}
+
+#[test]
+fn the_reason_of_an_outage_is_that_of_its_last_failure_until_an_operator_has_to_see_it() {
+    use OutageReason::{Failing, Misconfigured, Rejections};
+    let fails = |known: &ServiceHealth, reason| {
+        after(known, Event::Failed { era: ERA, failures: 9, reason, problem: "503" }).unwrap()
+    };
+    let closed = record(Breaker::Closed);
+    for (reason, is_alerted) in [(Failing, false), (Misconfigured, true)] {
+        let open = fails(&closed, reason);
+        let outage = Outage { reason, problem: "503".into(), since: NOW };
+        assert_eq!((open.outage, open.unsent), (Some(outage.clone()), is_alerted.then_some(outage)), "{reason:?}");
+    }
+    for (before, reason, expected, is_alerted) in [
+        (Failing, Failing, Failing, false),
+        (Failing, Misconfigured, Misconfigured, true),
+        (Misconfigured, Failing, Misconfigured, false),
+        (Misconfigured, Misconfigured, Misconfigured, false),
+        (Rejections, Misconfigured, Rejections, false),
+    ] {
+        let open = fails(&out(Breaker::HalfOpen, before), reason);
+        let now = Outage { reason: expected, problem: "503".into(), ..outage(before) };
+        assert_eq!((open.outage, open.unsent), (Some(now.clone()), is_alerted.then_some(now)), "{before:?} {reason:?}");
+    }
+}
+
+#[test]
+fn an_alert_that_is_not_sent_yet_outlives_the_outage() {
+    let unsent = Some(outage(OutageReason::Misconfigured));
+    let probing = ServiceHealth { unsent: unsent.clone(), ..out(Breaker::HalfOpen, OutageReason::Misconfigured) };
+    let closed = after(&probing, SUCCEEDED).unwrap();
+    assert_eq!((closed.outage.clone(), closed.unsent.clone()), (None, unsent.clone()));
+    let failing = after(&closed, failed_in(closed.era, 9)).unwrap();
+    assert_eq!(failing.unsent, unsent);
+}
+
+#[test]
+fn the_text_of_a_problem_is_bounded() {
+    let problem = "x".repeat(ERROR_CHARS_MAX + 1);
+    let failed = Event::Failed { era: ERA, failures: 9, reason: OutageReason::Failing, problem: &problem };
+    assert_eq!(after(&record(Breaker::Closed), failed).unwrap().outage.unwrap().problem.len(), ERROR_CHARS_MAX);
 }

@@ -11,13 +11,15 @@
 //!   probe. All others wait. A lost probe is over at its own time, and another follows.
 //! - If the service answers the probe, the breaker closes and the back-off is reset. If not, the breaker opens for the
 //!   next wait. A permanent refusal is an answer: a service that can refuse is alive.
+//! - **Brake** (rule 18): the breaker also opens when most of the last minute's answers are rejections. Then only a step
+//!   that is done closes it, or an operator, and a rejection is given back like the answer of a failing service.
 //! - **Release**: once closed, new requests flow at once. Those that the outage may have delayed, possibly thousands,
 //!   take permits from the record. The first interval has a fixed number, and each next one has twice as many, up to a
 //!   maximum rate. That rate is kept until no request had to wait for some intervals. Then the record is a plain closed
 //!   one again, and the writes end.
 //!
-//! `machine` and `release` compute the next record, and are pure. `shared` reads it (at most once a second), writes
-//! it, and keeps the state of one instance.
+//! `machine`, `release` and `rejections` compute the next record, and are pure. `shared` reads it (at most once a second), writes
+//! it, and keeps the state of one instance. `report` tells it the end of a call.
 //!
 //! When the record cannot be read or written, calls flow (fail open). A call is safe at any time, since it carries its
 //! idempotency key or is guarded by a memo; an order held up by a lost table is a certain loss. The instance's last
@@ -25,8 +27,10 @@
 
 mod machine;
 mod policy;
+mod rejections;
 mod release;
+mod report;
 mod shared;
 
-pub use policy::HealthPolicy;
+pub use policy::{HealthPolicy, REJECTIONS_WINDOW_MS, RejectionsPolicy};
 pub(crate) use shared::{Gate, Pass, SharedHealth};

@@ -1,5 +1,7 @@
 //! When a service counts as failing, and how fast its work returns.
 
+use std::ops::RangeInclusive;
+
 use domain::backoff::BackoffPolicy;
 
 use crate::policy::{PolicyError, check_backoff, within};
@@ -19,7 +21,29 @@ pub struct HealthPolicy {
     /// may see the end of one and the beginning of the next. New requests come on top. With half of the service's
     /// normal rate, the service never gets more than twice its normal rate.
     pub release_max: u32,
+    /// When rejections open the breaker (rule 18). `None`: never.
+    pub rejections: Option<RejectionsPolicy>,
 }
+
+/// When the rejections of a service are too many to be right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RejectionsPolicy {
+    /// Fewer answers in the window open nothing.
+    pub answers_min: u32,
+    /// A larger share of rejections opens the breaker, in percent of the answers in the window.
+    pub percent: u32,
+    /// The length of the window, in milliseconds.
+    pub window_ms: u64,
+}
+
+impl Default for RejectionsPolicy {
+    fn default() -> Self {
+        Self { answers_min: 20, percent: 50, window_ms: 60_000 }
+    }
+}
+
+/// The range of [`RejectionsPolicy::window_ms`].
+pub const REJECTIONS_WINDOW_MS: RangeInclusive<u64> = 1_000..=60 * 60 * 1_000;
 
 impl Default for HealthPolicy {
     fn default() -> Self {
@@ -28,6 +52,7 @@ impl Default for HealthPolicy {
             backoff: BackoffPolicy { slot_time_ms: 500, ceiling: 5, stay_at_ceiling: true },
             release_first: 20,
             release_max: 10_000,
+            rejections: Some(RejectionsPolicy::default()),
         }
     }
 }
@@ -40,7 +65,12 @@ impl HealthPolicy {
         within("health.failures_to_open", u64::from(self.failures_to_open), 1, ALL)?;
         check_backoff("health.backoff.slot_time_ms", "health.backoff.ceiling", self.backoff)?;
         within("health.release_first", u64::from(self.release_first), 1, ALL)?;
-        within("health.release_max", u64::from(self.release_max), u64::from(self.release_first), ALL)
+        within("health.release_max", u64::from(self.release_max), u64::from(self.release_first), ALL)?;
+        let Some(rejections) = self.rejections else { return Ok(()) };
+        within("health.rejections.answers_min", u64::from(rejections.answers_min), 1, ALL)?;
+        within("health.rejections.percent", u64::from(rejections.percent), 1, 99)?;
+        let (min, max) = REJECTIONS_WINDOW_MS.into_inner();
+        within("health.rejections.window_ms", rejections.window_ms, min, max)
     }
 
     /// Failures that an instance counts alone before it adds them to the record.

@@ -4,17 +4,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::limits::CONFLICTS_MAX;
 use domain::observe::METRICS;
-use domain::ports::{Breaker, Commit, Environment, PortError, Records, Seen, ServiceHealth};
+use domain::ports::{Answers, Breaker, Commit, Environment, OutageReason, PortError, Records, Seen, ServiceHealth};
 use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
 
 use crate::agent::AgentPorts;
 use crate::health::machine::{Change, Event, Phase, blank, phase, transition};
+use crate::health::rejections::{Said, add, one, turns};
 use crate::health::release::{INTERVAL_MS, SPREAD_INTERVALS};
 use crate::health::{HealthPolicy, release};
 
 /// The longest time for which an instance trusts its last read, in milliseconds.
 const CACHED_MS: u64 = 1_000;
+/// The shortest time between two writes of an instance that only add answers, in milliseconds.
+const ANSWERS_WRITTEN_MS: u64 = 1_000;
 
 /// Whether a call may be made.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +64,10 @@ struct Known {
     read_at: Option<Timestamp>,
     /// Failures in a row that are not in the record yet, all in its era.
     failures: u32,
+    /// Answers to forward calls that are not in the record yet, all in its era.
+    answers: Vec<Answers>,
+    /// When answers were written last.
+    answers_written_at: Option<Timestamp>,
     /// Permits of this interval and era that were taken and not used yet.
     permits: u32,
     interval: u32,
@@ -70,6 +77,7 @@ impl Known {
     fn keep(&mut self, record: ServiceHealth) {
         if record.era != self.record.era {
             (self.failures, self.permits) = (0, 0);
+            self.answers.clear();
         }
         self.record = record;
     }
@@ -89,7 +97,16 @@ impl Known {
 impl SharedHealth {
     pub(crate) fn new(service: Arc<str>, policy: HealthPolicy) -> Self {
         let record = blank(service, &policy);
-        let known = Mutex::new(Known { record, read_at: None, failures: 0, permits: 0, interval: 0 });
+        let known = Known {
+            record,
+            read_at: None,
+            failures: 0,
+            answers: Vec::new(),
+            answers_written_at: None,
+            permits: 0,
+            interval: 0,
+        };
+        let known = Mutex::new(known);
         Self { policy, known, turns: Turns::new(()) }
     }
 
@@ -142,8 +159,47 @@ impl SharedHealth {
         }
     }
 
-    /// The service answered. Costs no write while no failure is recorded.
-    pub(crate) async fn succeeded(&self, ports: &impl AgentPorts, pass: Pass) {
+    /// The service did a step or rejected it. Whether that counts: while most steps are rejected, a rejection does not,
+    /// and is asked again. Costs no write while the service rejects nothing and no failure is recorded.
+    pub(super) async fn said(&self, ports: &impl AgentPorts, pass: Pass, said: Said) -> bool {
+        if said == Said::No {
+            // Another instance may have opened the breaker during the call.
+            self.refresh(ports).await;
+        }
+        let now = ports.environment().now();
+        let due = {
+            let mut known = self.known();
+            (known.record.era == pass.era).then(|| self.note(&mut known, pass, said, now)).flatten()
+        };
+        if let Some(answers) = due {
+            self.apply(ports, Event::Said { era: pass.era, said, answers: &answers }).await;
+        }
+        said == Said::Yes || self.policy.rejections.is_none() || !self.known().record.is_braked()
+    }
+
+    /// Notes an answer. All answers that are due to be written, if a write is due.
+    fn note(&self, known: &mut Known, pass: Pass, said: Said, now: Timestamp) -> Option<Vec<Answers>> {
+        known.failures = 0;
+        let mut is_due = pass.probe || known.record.failures_in_a_row > 0;
+        if let Some(policy) = self.policy.rejections {
+            add(&mut known.answers, &[one(said, now, policy)], now, policy);
+            let turns = || turns(&known.record.rejections, &known.answers, now, policy);
+            let waits =
+                || known.answers_written_at.is_some_and(|at| at <= now && at.ms_until(now) < ANSWERS_WRITTEN_MS);
+            is_due |= match said {
+                Said::Yes => known.record.rejections.accepted.is_some() && turns(),
+                Said::No => !waits() || turns(),
+            };
+        }
+        if !is_due {
+            return None;
+        }
+        known.answers_written_at = Some(now);
+        Some(std::mem::take(&mut known.answers))
+    }
+
+    /// The service answered anything else. Costs no write while no failure is recorded.
+    pub(super) async fn succeeded(&self, ports: &impl AgentPorts, pass: Pass) {
         {
             let mut known = self.known();
             if known.record.era != pass.era {
@@ -158,7 +214,7 @@ impl SharedHealth {
     }
 
     /// The service failed. Writes the record only with a full batch of failures, or to open the breaker.
-    pub(crate) async fn failed(&self, ports: &impl AgentPorts, pass: Pass) {
+    pub(super) async fn failed(&self, ports: &impl AgentPorts, pass: Pass, reason: OutageReason, problem: &str) {
         let failures = {
             let mut known = self.known();
             if known.record.era != pass.era {
@@ -172,7 +228,7 @@ impl SharedHealth {
             }
             std::mem::take(&mut known.failures)
         };
-        self.apply(ports, Event::Failed { era: pass.era, failures }).await;
+        self.apply(ports, Event::Failed { era: pass.era, failures, reason, problem }).await;
     }
 
     /// The call was not made. If it was to be the probe, another request may probe.
@@ -254,12 +310,12 @@ impl SharedHealth {
     }
 
     /// The change of the record by this event, if any.
-    async fn apply(&self, ports: &impl AgentPorts, event: Event) -> Option<Change> {
+    async fn apply(&self, ports: &impl AgentPorts, event: Event<'_>) -> Option<Change> {
         let _turn = self.turns.lock().await;
         self.apply_in_turn(ports, event).await
     }
 
-    async fn apply_in_turn(&self, ports: &impl AgentPorts, event: Event) -> Option<Change> {
+    async fn apply_in_turn(&self, ports: &impl AgentPorts, event: Event<'_>) -> Option<Change> {
         for _ in 0..CONFLICTS_MAX {
             let before = self.known().record.clone();
             let change =
@@ -316,7 +372,9 @@ fn announce(before: &ServiceHealth, Change { after, permits }: &Change) {
     match (before.state, after.state) {
         (Breaker::Closed | Breaker::HalfOpen, Breaker::Open) => {
             let (failures, open_ms) = (after.failures_in_a_row, after.since.ms_until(after.until));
-            tracing::warn!(monotonic_counter.agent_opened = 1, service, failures, open_ms, "opened");
+            let outage = after.outage.as_ref();
+            let (reason, problem) = (outage.map(|outage| outage.reason), outage.map(|outage| &*outage.problem));
+            tracing::warn!(monotonic_counter.agent_opened = 1, service, failures, open_ms, ?reason, problem, "opened");
         }
         (Breaker::Open | Breaker::HalfOpen, Breaker::HalfOpen) => {
             tracing::info!(monotonic_counter.agent_probe = 1, service, "probe");

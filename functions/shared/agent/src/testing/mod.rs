@@ -183,6 +183,14 @@ impl World {
         self.stored("payment")
     }
 
+    /// Replaces the record of the health of payment, as an operator's action does.
+    pub(crate) fn change_health(&self, change: impl Fn(&ServiceHealth) -> Option<ServiceHealth>) {
+        let Some(before) = self.health_record() else { return };
+        let Some(after) = change(&before) else { return };
+        let seen = domain::ports::Seen::version(before.version, self.now());
+        assert_eq!(self.memory.put(seen, &after).now_or_never().unwrap().unwrap(), Commit::Committed);
+    }
+
     pub(crate) fn breaker(&self) -> Breaker {
         self.health_record().map_or(Breaker::Closed, |health| health.state)
     }

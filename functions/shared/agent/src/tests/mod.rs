@@ -1,5 +1,6 @@
 //! The rules of an agent, and the faults that it withstands.
 
+mod brake;
 mod memos;
 mod outages;
 mod parks;

@@ -19,6 +19,7 @@ fn outage(release_first: u32, release_max: u32) -> World {
             backoff: BackoffPolicy { slot_time_ms: RECOVERY_MS, ceiling: 0, stay_at_ceiling: true },
             release_first,
             release_max,
+            rejections: None,
         }
     })
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Listed, Record, RecordKind, Shown};
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, BackoffPolicy};
 use crate::time::Timestamp;
 
 /// The health of a remote service.
@@ -32,6 +32,48 @@ pub struct ServiceHealth {
     /// While closed after an outage: the progress of the release of parked requests. `None` once it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<Release>,
+    /// Why requests wait. `None` while they go through, and in records of versions before this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage: Option<Outage>,
+    /// The last outage of a kind that is alerted, until its alert is sent. It outlives the outage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsent: Option<Outage>,
+    /// What the brake on mass rejection knows (rule 18). It outlives outages and releases.
+    #[serde(default, skip_serializing_if = "Rejections::is_empty")]
+    pub rejections: Rejections,
+}
+
+impl ServiceHealth {
+    /// Whether it waits because of its rejections. A rejection does not count then.
+    #[must_use]
+    pub fn is_braked(&self) -> bool {
+        self.outage.as_ref().is_some_and(|outage| outage.reason == OutageReason::Rejections)
+    }
+
+    /// The same service, closed at `now` after an outage. The version is unchanged.
+    #[must_use]
+    pub fn closed(&self, backoff: BackoffPolicy, now: Timestamp) -> Self {
+        Self {
+            state: Breaker::Closed,
+            era: self.era + 1,
+            failures_in_a_row: 0,
+            until: now,
+            backoff: Backoff::new(backoff),
+            since: now,
+            release: Some(Release::default()),
+            outage: None,
+            ..self.clone()
+        }
+    }
+
+    /// The next record, after an operator said that the rejections are right: they count until most answers are no
+    /// rejections any more. `None` if it does not wait because of them.
+    #[must_use]
+    pub fn accepting_rejections(&self, acceptance: Acceptance) -> Option<Self> {
+        let at = acceptance.at;
+        let rejections = Rejections { accepted: Some(acceptance), ..self.rejections.clone() };
+        self.is_braked().then(|| Self { version: self.version + 1, rejections, ..self.closed(self.backoff.policy, at) })
+    }
 }
 
 impl Record for ServiceHealth {
@@ -86,10 +128,87 @@ pub struct Release {
     pub crowded: u32,
 }
 
+/// Why the requests of a service wait, from the opening of its breaker to the closing.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Outage {
+    /// The kind. One that an operator has to see stays until the breaker closes.
+    pub reason: OutageReason,
+    /// The last problem, without data of an order and without secrets.
+    pub problem: Arc<str>,
+    /// The time of the opening.
+    pub since: Timestamp,
+}
+
+/// The kinds of outages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutageReason {
+    /// The service fails or does not answer.
+    Failing,
+    /// The service refuses every call because of its own configuration or the agent's.
+    Misconfigured,
+    /// The service rejects most of the steps.
+    Rejections,
+}
+
+impl OutageReason {
+    /// The type of its alert. `None`: it ends without an operator.
+    #[must_use]
+    pub const fn alert(self) -> Option<&'static str> {
+        match self {
+            Self::Failing => None,
+            Self::Misconfigured => Some("ServiceMisconfigured"),
+            Self::Rejections => Some("ServiceRejecting"),
+        }
+    }
+}
+
+/// What the brake on mass rejection knows.
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Rejections {
+    /// The latest answers to forward calls, oldest first. An instance adds its own when it has a rejection.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Answers>,
+    /// The operator's word that the rejections are right, until most answers are no rejections any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<Acceptance>,
+}
+
+impl Rejections {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The answers of some seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Answers {
+    /// The begin of these seconds.
+    pub from: Timestamp,
+    /// Steps that were done.
+    pub yes: u32,
+    /// Steps that were rejected.
+    pub no: u32,
+}
+
+/// An operator's word that the rejections of a service are right.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Acceptance {
+    /// The operator.
+    pub by: Arc<str>,
+    /// The operator's reason.
+    pub reason: Arc<str>,
+    /// When it was given.
+    pub at: Timestamp,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backoff::BackoffPolicy;
 
     fn health() -> ServiceHealth {
         ServiceHealth {
@@ -102,26 +221,72 @@ mod tests {
             backoff: Backoff::new(BackoffPolicy { slot_time_ms: 500, ceiling: 5, stay_at_ceiling: true }),
             since: Timestamp::from_epoch_ms(1_795_195_600_000),
             release: Some(Release { interval: 2, taken: 40, crowded: 1 }),
+            outage: Some(outage(OutageReason::Rejections)),
+            unsent: Some(outage(OutageReason::Misconfigured)),
+            rejections: Rejections {
+                answers: vec![Answers { from: Timestamp::from_epoch_ms(1_795_195_600_000), yes: 4, no: 17 }],
+                accepted: Some(acceptance()),
+            },
         }
+    }
+
+    fn outage(reason: OutageReason) -> Outage {
+        Outage { reason, problem: "HTTP 401".into(), since: Timestamp::from_epoch_ms(1_795_195_600_000) }
+    }
+
+    fn acceptance() -> Acceptance {
+        let at = Timestamp::from_epoch_ms(1_795_195_603_000);
+        Acceptance { by: "ada".into(), reason: "it is sold out".into(), at }
     }
 
     #[test]
     fn health_is_stored_under_pascal_case_names_and_read_back() {
         let text = serde_json::to_string(&health()).unwrap();
         assert_eq!(serde_json::from_str::<ServiceHealth>(&text).unwrap(), health());
-        for name in ["Service", "Version", "Era", "State", "FailuresInARow", "Until", "Backoff", "Since", "Release"] {
+        for name in [
+            "Service",
+            "Version",
+            "Era",
+            "State",
+            "FailuresInARow",
+            "Until",
+            "Backoff",
+            "Since",
+            "Release",
+            "Outage",
+            "Unsent",
+            "Rejections",
+        ] {
             assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
         }
         assert!(text.contains("\"Release\":{\"Interval\":2,\"Taken\":40,\"Crowded\":1}"), "{text}");
+        assert!(text.contains("\"Reason\":\"rejections\"") && text.contains("\"Yes\":4,\"No\":17}"), "{text}");
     }
 
     #[test]
-    fn a_record_from_before_eras_and_releases_is_read() {
-        let plain = ServiceHealth { era: 0, release: None, ..health() };
+    fn a_record_of_an_earlier_version_is_read() {
+        let rejections = Rejections::default();
+        let plain = ServiceHealth { era: 0, release: None, outage: None, unsent: None, rejections, ..health() };
         let text = serde_json::to_string(&plain).unwrap();
-        assert!(!text.contains("Release"), "{text}");
+        for name in ["Release", "Outage", "Unsent", "Rejections"] {
+            assert!(!text.contains(name), "{name} in {text}");
+        }
         let before = text.replace("\"Era\":0,", "");
         assert_ne!(before, text);
         assert_eq!(serde_json::from_str::<ServiceHealth>(&before).unwrap(), plain);
+    }
+
+    #[test]
+    fn rejections_are_accepted_only_of_a_service_that_waits_because_of_them() {
+        let accepted = health().accepting_rejections(acceptance()).unwrap();
+        assert_eq!((accepted.version, accepted.era, accepted.state), (8, 4, Breaker::Closed));
+        assert_eq!((accepted.outage.clone(), accepted.release), (None, Some(Release::default())));
+        assert_eq!(accepted.rejections, health().rejections);
+        assert_eq!(accepted.unsent, health().unsent, "its alert is still sent");
+        assert_eq!(accepted.accepting_rejections(acceptance()), None);
+        for reason in [OutageReason::Failing, OutageReason::Misconfigured] {
+            let other = ServiceHealth { outage: Some(outage(reason)), ..health() };
+            assert_eq!(other.accepting_rejections(acceptance()), None, "{reason:?}");
+        }
     }
 }

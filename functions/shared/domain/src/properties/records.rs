@@ -15,7 +15,8 @@ use crate::bulk::{DryRun, Entry, Job, JobState, Selector, Spec, Tally};
 use crate::json::Json;
 use crate::message::{Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Wake, decode};
 use crate::ports::{
-    Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Memo, MemoState, Release, ServiceHealth, SourceQueue,
+    Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Memo, MemoState, Outage,
+    OutageReason, Rejections, Release, ServiceHealth, SourceQueue,
 };
 use crate::task::Direction;
 
@@ -140,19 +141,39 @@ fn health() -> impl Strategy<Value = ServiceHealth> {
         .prop_map(|(slot_time_ms, ceiling, stay_at_ceiling)| BackoffPolicy { slot_time_ms, ceiling, stay_at_ceiling });
     let backoff = (policy, vec(any::<u64>(), 0..9))
         .prop_map(|(policy, draws)| draws.iter().fold(Backoff::new(policy), |backoff, &draw| backoff.next(draw)));
-    (text(), any::<(u64, u64, u32)>(), state, (time(), time()), backoff, option::of(release)).prop_map(
-        |(service, (version, era, failures_in_a_row), state, (until, since), backoff, release)| ServiceHealth {
-            service,
-            version,
-            era,
-            state,
-            failures_in_a_row,
-            until,
-            backoff,
-            since,
-            release,
+    let numbers = any::<(u64, u64, u32)>();
+    let outages = (option::of(outage()), option::of(outage()), rejections());
+    (text(), numbers, state, (time(), time()), backoff, option::of(release), outages).prop_map(
+        |(service, (version, era, failures_in_a_row), state, (until, since), backoff, release, outages)| {
+            let (outage, unsent, rejections) = outages;
+            ServiceHealth {
+                service,
+                version,
+                era,
+                state,
+                failures_in_a_row,
+                until,
+                backoff,
+                since,
+                release,
+                outage,
+                unsent,
+                rejections,
+            }
         },
     )
+}
+
+fn outage() -> impl Strategy<Value = Outage> {
+    let reason =
+        prop_oneof![Just(OutageReason::Failing), Just(OutageReason::Misconfigured), Just(OutageReason::Rejections)];
+    (reason, text(), time()).prop_map(|(reason, problem, since)| Outage { reason, problem, since })
+}
+
+fn rejections() -> impl Strategy<Value = Rejections> {
+    let answers = (time(), any::<(u32, u32)>()).prop_map(|(from, (yes, no))| Answers { from, yes, no });
+    let accepted = (text(), text(), time()).prop_map(|(by, reason, at)| Acceptance { by, reason, at });
+    (vec(answers, 0..3), option::of(accepted)).prop_map(|(answers, accepted)| Rejections { answers, accepted })
 }
 
 fn spec() -> impl Strategy<Value = Spec> {
