@@ -19,7 +19,10 @@ use local::serve::{self, RemoteSettings, Variable};
 use standins::Service;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
-pub use operate::{BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs, PlanArgs};
+pub use operate::{
+    AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs, PlanArgs,
+    ServicesCommand,
+};
 pub use orders::{ActArgs, AgainArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs};
 
 use crate::exit;
@@ -162,7 +165,12 @@ pub enum RemoteCommand {
     /// Show the orders by state, the failures by cause, and the recent throughput
     Overview,
     /// Show the health (circuit breaker) of the remote services
-    Services,
+    #[command(after_help = exit::HELP)]
+    Services {
+        /// The action; without one the services are shown
+        #[command(subcommand)]
+        command: Option<ServicesCommand>,
+    },
     /// Show the supervisors' leases and their last runs
     Leases,
     /// Show the workflows and their versions

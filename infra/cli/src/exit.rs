@@ -11,7 +11,7 @@ pub enum Exit {
     Otherwise,
     /// The command line, or a file that it names, is wrong; nothing was done.
     Usage,
-    /// There is no such order or job.
+    /// There is no such order, job or service.
     NotFound,
     /// The API refused the command: the state, the version or the idempotency key forbids it (409, 412, 422).
     Refused,
@@ -33,7 +33,7 @@ Exit status:
   0  done
   1  an order ended in another state, a job stopped, or the doctor found a problem
   2  wrong usage; nothing was done
-  3  no such order or job
+  3  no such order, job or service
   4  refused: the state, the version or the idempotency key forbids it
   5  the API is unreachable or fails
   6  not authorised

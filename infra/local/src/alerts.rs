@@ -204,6 +204,16 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_service_that_needs_an_operator_is_one_line_with_the_remedy() {
+        let data = r#"{"Service": "payment", "Reason": "misconfigured", "Text": "payment is misconfigured: HTTP 401.",
+                       "ToDo": "Mend\nthe credentials."}"#;
+        for kind in ["ServiceMisconfigured", "ServiceRejecting"] {
+            let line = line(&event(kind, data)).unwrap();
+            assert_eq!(line, "ALERT payment is misconfigured: HTTP 401. To do: Mend the credentials.");
+        }
+    }
+
     /// A writer that takes each write on command, and reports it.
     struct Stuck {
         go_on: mpsc::Receiver<()>,

@@ -55,7 +55,7 @@ export function open({ title, draw, onclose }) {
 }
 
 /** The fields of an operator's action: name and reason. */
-export function whoAndWhy(reason) {
+export function whoAndWhy(reason, hint = "It stays in the order's history with your name.") {
   return [
     h(
       "div",
@@ -83,7 +83,7 @@ export function whoAndWhy(reason) {
         value: reason ?? "",
         "aria-describedby": "reason-hint",
       }),
-      h("p", { class: "hint", id: "reason-hint" }, "It stays in the order's history with your name."),
+      h("p", { class: "hint", id: "reason-hint" }, hint),
     ),
   ];
 }

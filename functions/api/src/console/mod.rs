@@ -61,6 +61,7 @@ const FILES: &[File] = &[
     script!("parts.js"),
     script!("pictures.js"),
     script!("plan.js"),
+    script!("services.js"),
     script!("time.js"),
     script!("timeline.js"),
     script!("words.js"),

@@ -3,8 +3,9 @@
 import { get, withQuery } from "./api.js";
 import { fragment, h } from "./dom.js";
 import { jobState, selector } from "./jobs.js";
-import { count, health, heading, orderLink, panel, plural, probe, table } from "./parts.js";
+import { count, heading, orderLink, panel, plural, table } from "./parts.js";
 import { bar, throughput } from "./pictures.js";
+import { needsOperator, services } from "./services.js";
 import { ms, when } from "./time.js";
 import { STATES } from "./words.js";
 
@@ -15,7 +16,7 @@ export const overview = {
     const [all, jobs] = await Promise.all([get("overview", signal), get(withQuery("bulk", { limit: 10 }), signal)]);
     return { all, jobs: jobs.Jobs };
   },
-  render({ all, jobs }) {
+  render({ all, jobs }, { changed }) {
     const underWay = jobs.filter((one) => ["Planned", "Canary", "Running"].includes(one.State));
     return fragment(
       heading("Overview"),
@@ -26,7 +27,7 @@ export const overview = {
         "div",
         { class: "pair" },
         panel("throughput", `Last ${all.Minutes.length} minutes`, throughput(all.Minutes, all.MinutesComplete)),
-        panel("services", "Services", services(all.Services)),
+        panel("services", "Services", services(all.Services, changed)),
       ),
       h(
         "div",
@@ -46,7 +47,9 @@ export const overview = {
 /** The first answer for an operator on call. */
 function verdict({ Counts, Services, Leases, Failures }) {
   const inError = Counts.find(({ State }) => State === "Error");
-  const bad = Services.filter(({ State }) => State !== "Closed").map(({ Service }) => Service);
+  const out = Services.filter(({ State }) => State !== "Closed");
+  const bad = out.filter((service) => !needsOperator(service)).map(({ Service }) => Service);
+  const yours = out.filter(needsOperator);
   const waiting = inError?.Count ?? Failures.reduce((sum, one) => sum + one.Count, 0);
   const lines = [];
   if (waiting > 0)
@@ -54,13 +57,15 @@ function verdict({ Counts, Services, Leases, Failures }) {
       `${plural(waiting, "order", inError?.AtLeast)} ${waiting === 1 && !inError?.AtLeast ? "waits" : "wait"} ` +
         "for an operator.",
     );
+  for (const { Service, Reason } of yours)
+    lines.push(`${Service} ${Reason === "rejections" ? "rejects most steps" : "is misconfigured"}; orders wait for you.`);
   if (bad.length)
     lines.push(
       `${bad.join(" and ")} ${bad.length === 1 ? "is" : "are"} failing; ` +
         `orders wait for ${bad.length === 1 ? "it" : "them"} and go on by themselves.`,
     );
   if (silent(Leases)) lines.push("No supervisor was heard of for more than a minute: what is overdue stands still.");
-  const tone = waiting > 0 || silent(Leases) ? "bad" : bad.length ? "wait" : "good";
+  const tone = waiting > 0 || yours.length || silent(Leases) ? "bad" : bad.length ? "wait" : "good";
   return h(
     "p",
     { class: "verdict", "data-tone": tone, id: "verdict" },
@@ -155,32 +160,6 @@ function failures(all) {
       },
     ],
   });
-}
-
-function services(all) {
-  if (!all.length) return h("p", { class: "empty" }, "No service is known.");
-  return h(
-    "ul",
-    { class: "services" },
-    all.map((service) =>
-      h(
-        "li",
-        { "data-key": service.Service, "data-state": service.State },
-        h("span", { class: "service-name" }, service.Service),
-        health(service),
-        h(
-          "span",
-          { class: "quiet" },
-          service.State === "Closed"
-            ? service.Since
-              ? ["since ", when(service.Since, "brief")]
-              : "never failed"
-            : [`${plural(service.FailuresInARow ?? 1, "failure")} in a row, the last `, when(service.Since, "brief")],
-        ),
-        probe(service) ? h("span", { class: "probe" }, probe(service)) : null,
-      ),
-    ),
-  );
 }
 
 /** One line for each supervisor. Its leases, one for each shard, can be unfolded. */

@@ -143,7 +143,8 @@ export function health(service) {
       h("span", { class: "sign", "aria-hidden": "true" }, "✓"),
       "answers",
     );
-  const word = service.State === "HalfOpen" ? "is probed" : "is failing";
+  const out = { misconfigured: "is misconfigured", rejections: "rejects most steps" }[service.Reason] ?? "is failing";
+  const word = service.State === "HalfOpen" ? "is probed" : out;
   return h(
     "span",
     { class: "state", "data-state": "Error" },

@@ -97,7 +97,7 @@ pub fn outage_to_do(service: &str, reason: OutageReason) -> String {
         }
         OutageReason::Rejections => format!(
             "Look at the orders that were rejected last. Are the rejections wrong? Mend {service}. {then} \
-             Are they right? Say so: `stepwarden services accept-rejections {service} --reason …`."
+             Are they right? Say so: stepwarden services accept-rejections {service} --reason TEXT"
         ),
     }
 }

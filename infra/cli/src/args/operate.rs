@@ -38,6 +38,24 @@ pub enum BulkCommand {
     },
 }
 
+/// `stepwarden services`
+#[derive(Debug, Clone, Subcommand)]
+pub enum ServicesCommand {
+    /// Say that the rejections of a service are right. It is held back no longer, and they count
+    AcceptRejections(AcceptRejectionsArgs),
+}
+
+/// `stepwarden services accept-rejections`
+#[derive(Debug, Clone, Args)]
+pub struct AcceptRejectionsArgs {
+    /// The service, as `stepwarden services` names it
+    #[arg(value_name = "SERVICE")]
+    pub service: String,
+    /// The operator and the reason.
+    #[command(flatten)]
+    pub command: CommandArgs,
+}
+
 /// The orders in Error that a job resubmits, and its pace.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {

@@ -3,6 +3,7 @@
 //! Results go to stdout, everything else to stderr. The outcome is the exit status ([`crate::exit`]). Never here: a
 //! decision about an order. A command asks the API, which decides.
 
+mod accept_rejections;
 mod act;
 mod again;
 mod bulk;
@@ -26,7 +27,7 @@ use std::io::Write as _;
 use clap::CommandFactory;
 use domain::message::Action;
 
-use crate::args::{ApiArgs, Cli, CompletionsArgs, RemoteCommand};
+use crate::args::{ApiArgs, Cli, CompletionsArgs, RemoteCommand, ServicesCommand};
 use crate::exit::Exit;
 use crate::remote::Environment;
 use context::Context;
@@ -74,7 +75,10 @@ async fn carried_out(
         RemoteCommand::Again(args) => again::run(&context()?, &args).await,
         RemoteCommand::Bulk { command } => bulk::run(&context()?, &command).await,
         RemoteCommand::Overview => overview::run(&context()?).await,
-        RemoteCommand::Services => system::services(&context()?).await,
+        RemoteCommand::Services { command: None } => system::services(&context()?).await,
+        RemoteCommand::Services { command: Some(ServicesCommand::AcceptRejections(args)) } => {
+            accept_rejections::run(&context()?, &args).await
+        }
         RemoteCommand::Leases => system::leases(&context()?).await,
         RemoteCommand::Workflows => system::workflows(&context()?).await,
         RemoteCommand::DeadLetters(args) => dead_letters::run(&context()?, &args).await,

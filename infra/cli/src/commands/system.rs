@@ -1,6 +1,6 @@
 //! `stepwarden services`, `leases` and `workflows`.
 
-use domain::ports::Breaker;
+use domain::ports::{Acceptance, Breaker, OutageReason};
 use domain::time::Timestamp;
 use wire::{LeaseList, OpenEnum, Service, ServiceList, WorkflowList};
 
@@ -9,7 +9,7 @@ use super::error::CommandError;
 use crate::exit::Exit;
 use crate::paint::Tint;
 use crate::remote::Call;
-use crate::show::table::{Cell, Table};
+use crate::show::table::{Cell, Table, plain};
 use crate::show::time::{from_now, span};
 
 /// `stepwarden services`: the health of each remote service.
@@ -19,8 +19,27 @@ pub(super) async fn services(context: &Context) -> Result<Exit, CommandError> {
         return context.line(&answer.line()).map(|()| Exit::Fine);
     }
     let services: ServiceList<'static> = answer.read()?;
-    context.print(&service_table(&services.services, context.now()).text(context.paint))?;
+    context.print(&service_text(&services.services, context))?;
     Ok(Exit::Fine)
+}
+
+/// The services as a table, and the operator's remedy for each that needs one.
+pub(super) fn service_text(services: &[Service<'_>], context: &Context) -> String {
+    let mut text = service_table(services, context.now()).text(context.paint);
+    for service in services {
+        if let Some(problem) = &service.problem {
+            text.push_str(&format!("\n{}: {}\n", service.service, plain(problem)));
+        }
+        if let Some(to_do) = &service.to_do {
+            text.push_str(&format!("To do: {}\n", plain(to_do)));
+        }
+        if let Some(Acceptance { by, reason, at }) = &service.rejections_accepted {
+            let at = from_now(*at, context.now());
+            let (by, reason) = (plain(by), plain(reason));
+            text.push_str(&format!("\n{}: its rejections count, accepted by {by} {at}: {reason}\n", service.service));
+        }
+    }
+    text
 }
 
 /// `stepwarden leases`: the shards that each supervisor holds, and its last report.
@@ -91,7 +110,7 @@ pub(super) fn service_table(services: &[Service<'_>], now: Timestamp) -> Table {
         };
         table.row([
             Cell::from(&*service.service),
-            Cell::tinted(breaker_words(&service.state), tint),
+            Cell::tinted(breaker_words(service), tint),
             service.since.map(|at| from_now(at, now)).unwrap_or_default().into(),
             service.until.map(|at| from_now(at, now)).unwrap_or_default().into(),
             service.failures_in_a_row.unwrap_or(0).to_string().into(),
@@ -101,11 +120,41 @@ pub(super) fn service_table(services: &[Service<'_>], now: Timestamp) -> Table {
 }
 
 /// The state of the circuit breaker, in plain words.
-fn breaker_words(state: &OpenEnum<Breaker>) -> &str {
-    match state {
-        OpenEnum::Known(Breaker::Closed) => "well (Closed)",
-        OpenEnum::Known(Breaker::Open) => "failing (Open)",
-        OpenEnum::Known(Breaker::HalfOpen) => "being tried (HalfOpen)",
-        OpenEnum::Unknown(word) => word,
+fn breaker_words(service: &Service<'_>) -> String {
+    let reason = match service.reason.as_ref().and_then(OpenEnum::known) {
+        Some(OutageReason::Misconfigured) => "misconfigured",
+        Some(OutageReason::Rejections) => "rejecting",
+        Some(OutageReason::Failing) | None => "failing",
+    };
+    match &service.state {
+        OpenEnum::Known(Breaker::Closed) => "well (Closed)".to_owned(),
+        OpenEnum::Known(Breaker::Open) => format!("{reason} (Open)"),
+        OpenEnum::Known(Breaker::HalfOpen) => "being tried (HalfOpen)".to_owned(),
+        OpenEnum::Unknown(word) => word.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_service_is_in_words_what_it_waits_for() {
+        for (state, reason, expected) in [
+            ("Closed", None, "well (Closed)"),
+            ("Open", None, "failing (Open)"),
+            ("Open", Some("failing"), "failing (Open)"),
+            ("Open", Some("misconfigured"), "misconfigured (Open)"),
+            ("Open", Some("rejections"), "rejecting (Open)"),
+            ("Open", Some("a-later-one"), "failing (Open)"),
+            ("HalfOpen", Some("rejections"), "being tried (HalfOpen)"),
+            ("Ajar", None, "Ajar"),
+        ] {
+            let service = json!({"Service": "payment", "State": state, "Reason": reason});
+            let service: Service<'static> = serde_json::from_value(service).unwrap();
+            assert_eq!(breaker_words(&service), expected);
+        }
     }
 }

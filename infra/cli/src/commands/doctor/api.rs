@@ -2,12 +2,13 @@
 
 use std::cell::Cell;
 
-use domain::ports::Breaker;
+use domain::ports::{Breaker, OutageReason};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use serde_json::value::RawValue;
 use wire::{
-    DeadLetter, DeadLetterList, Health, Lease, LeaseList, OrderList, Service, ServiceList, Workflow, WorkflowList,
+    DeadLetter, DeadLetterList, Health, Lease, LeaseList, OpenEnum, OrderList, Service, ServiceList, Workflow,
+    WorkflowList,
 };
 
 use super::clock;
@@ -176,7 +177,15 @@ fn services(told: &[Service<'_>], now: Timestamp) -> Finding {
         .filter(|service| service.state != Breaker::Closed)
         .map(|service| {
             let next = service.until.map(|at| format!(", tried again {}", from_now(at, now))).unwrap_or_default();
-            format!("{} fails ({} times in a row{next})", service.service, service.failures_in_a_row.unwrap_or(0))
+            let problem = service.problem.as_deref().map(|problem| format!(": {problem}")).unwrap_or_default();
+            let name = &service.service;
+            match service.reason.as_ref().and_then(OpenEnum::known) {
+                Some(OutageReason::Misconfigured) => format!("{name} is misconfigured{problem}{next}"),
+                Some(OutageReason::Rejections) => format!("{name} rejects most steps{problem}{next}"),
+                Some(OutageReason::Failing) | None => {
+                    format!("{name} fails ({} times in a row{problem}{next})", service.failures_in_a_row.unwrap_or(0))
+                }
+            }
         })
         .collect();
     match (failing.len(), told.len()) {
@@ -186,7 +195,14 @@ fn services(told: &[Service<'_>], now: Timestamp) -> Finding {
         (0, count) => return Finding::ok("services", format!("all {count} are well")),
         (_, _) => {}
     }
-    Finding::warning("services", failing.join("; "), "mend the service; orders wait and go on by themselves")
+    // Only an operator ends some of them.
+    let needs_operator = |service: &&Service<'_>| service.reason.as_ref().is_some_and(|r| *r != OutageReason::Failing);
+    match told.iter().filter(needs_operator).filter_map(|service| service.to_do.as_deref()).next() {
+        Some(to_do) => Finding::wrong("services", failing.join("; "), to_do),
+        None => {
+            Finding::warning("services", failing.join("; "), "mend the service; orders wait and go on by themselves")
+        }
+    }
 }
 
 fn supervised(told: &[Lease<'_>], now: Timestamp) -> Finding {
@@ -285,6 +301,25 @@ mod tests {
         let finding = services(&read::<ServiceList<'static>>(told).services, now());
         assert_eq!(finding.state, State::Warning);
         assert_eq!(finding.found, "payment fails (7 times in a row, tried again in 10 s)");
+    }
+
+    #[test]
+    fn a_service_that_needs_an_operator_is_wrong_with_the_remedy() {
+        for (reason, found) in [
+            ("misconfigured", "payment is misconfigured: HTTP 401, tried again in 10 s"),
+            ("rejections", "payment rejects most steps: HTTP 401, tried again in 10 s"),
+        ] {
+            let until = now().plus_ms(10_000).to_string();
+            let told = json!({"Services": [
+                {"Service": "inventory", "State": "Open", "Until": until, "FailuresInARow": 7, "Reason": "failing",
+                 "ToDo": "wait"},
+                {"Service": "payment", "State": "Open", "Until": until, "Reason": reason, "Problem": "HTTP 401",
+                 "ToDo": "mend it"},
+            ]});
+            let finding = services(&read::<ServiceList<'static>>(told).services, now());
+            assert_eq!((finding.state, finding.to_do.as_deref()), (State::Wrong, Some("mend it")));
+            assert!(finding.found.ends_with(found), "{}", finding.found);
+        }
     }
 
     #[test]

@@ -1,0 +1,110 @@
+// The remote services on the first page, and the operator's word that the rejections of one are right.
+
+import { Problem, post } from "./api.js";
+import { inWords } from "./actions.js";
+import { open, whoAndWhy, wish } from "./dialog.js";
+import { announce, h } from "./dom.js";
+import { health, notice, plural, probe } from "./parts.js";
+import { when } from "./time.js";
+
+/** Whether the orders of a service wait for an operator. */
+export function needsOperator(service) {
+  return Boolean(service.Reason) && service.Reason !== "failing";
+}
+
+/** One line for each service, with its problem and the remedy. */
+export function services(all, changed) {
+  if (!all.length) return h("p", { class: "empty" }, "No service is known.");
+  return h(
+    "ul",
+    { class: "services" },
+    all.map((service) =>
+      h(
+        "li",
+        { "data-key": service.Service, "data-state": service.State },
+        h("span", { class: "service-name" }, service.Service),
+        health(service),
+        h("span", { class: "quiet" }, history(service)),
+        probe(service) ? h("span", { class: "probe" }, probe(service)) : null,
+        service.Problem ? h("span", { class: "problem" }, service.Problem) : null,
+        needsOperator(service)
+          ? h("p", { class: "todo" }, h("strong", {}, "What to do: "), service.ToDo)
+          : null,
+        service.Reason === "rejections"
+          ? h(
+              "button",
+              { type: "button", "data-key": "accept-rejections", onclick: () => acceptRejections(service, changed) },
+              "Accept rejections…",
+            )
+          : null,
+      ),
+    ),
+  );
+}
+
+function history(service) {
+  const accepted = service.RejectionsAccepted;
+  if (accepted) return ["its rejections count, accepted by ", accepted.By, " ", when(accepted.At, "brief")];
+  if (service.State !== "Closed")
+    return [`${plural(service.FailuresInARow ?? 1, "failure")} in a row, the last `, when(service.Since, "brief")];
+  return service.Since ? ["since ", when(service.Since, "brief")] : "never failed";
+}
+
+/** Asks for name and reason, and sends them. */
+function acceptRejections({ Service }, changed) {
+  const it = { error: null, sending: false };
+  const submit = async (event) => {
+    event.preventDefault();
+    const who = wish(event.target);
+    if (!who || it.sending) return;
+    it.sending = true;
+    dialog.redraw();
+    try {
+      await post(`services/${encodeURIComponent(Service)}/accept-rejections`, who);
+      announce(`The rejections of ${Service} count. Its orders go on.`);
+      dialog.close();
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      it.error = inWords(error, "It is safe to send it again.");
+      it.sending = false;
+      announce(it.error);
+      dialog.redraw();
+    }
+  };
+  const lines = [
+    "The waiting orders go on. A step that is rejected counts: its order is undone, or held.",
+    "Once most answers are no rejections any more, the service can be held back again.",
+  ];
+  const dialog = open({
+    title: `Accept the rejections of ${Service}`,
+    onclose: changed,
+    draw: () => [
+      it.error ? h("div", { id: "dialog-error" }, notice("bad", h("p", {}, it.error))) : null,
+      h(
+        "form",
+        { "data-key": "ask", onsubmit: submit },
+        h(
+          "div",
+          { class: "consequences", id: "consequences" },
+          h("h3", {}, "What will happen"),
+          h(
+            "ul",
+            {},
+            lines.map((line) => h("li", {}, line)),
+          ),
+        ),
+        whoAndWhy("", "It is shown with your name while it holds."),
+        h(
+          "div",
+          { class: "buttons" },
+          h(
+            "button",
+            { type: "submit", class: "danger", disabled: it.sending, "aria-describedby": "consequences" },
+            it.sending ? "Sending…" : "Accept rejections",
+          ),
+          h("button", { type: "button", onclick: () => dialog.close() }, "Leave it"),
+        ),
+      ),
+    ],
+  });
+}
