@@ -1,4 +1,4 @@
-"""Holds agents in any language to the contracts: the example in Python, the shipped one, and fourteen with one fault each.
+"""Holds agents in any language to the contracts: the example in Python, the shipped one, and 14 with a fault.
 
     tests/run agents [--shipped BINARY] [--only AGENT]...
 

@@ -15,7 +15,7 @@ pub const HELP: &str = r#"Stand-ins:
   For each of "inventory", "payment" and "shipping":
       "Flaky": N         answers 503 to the first N calls with a key
       "SlowMs": N        carries out the call, and answers N ms later (at most 60000)
-      "BusyMs": N        is at work on the call for N ms, also if the caller leaves: the effect and the answer come then.
+      "BusyMs": N        is at work on a call for N ms: then effect and answer come, the effect also if the caller left.
                          Answers 409 in-use to a repeat of the key meanwhile (at most 60000)
       "PendingMs": N     answers 202 until N ms after the first call with a key. The effect comes then (at most 60000)
       "LoseAnswers": N   carries out the first N calls with a key, and hangs up without an answer
@@ -29,8 +29,8 @@ pub const HELP: &str = r#"Stand-ins:
   To switch a whole service, whatever the orders say:
       curl -XPOST {stand-in}/payment/control -d '{"Down": true}'
   The members are "Down" (answers 503 to every call until it is false again), "Unauthorised" (401) and "ForgetKeys"; an
-  absent member keeps its value. Otherwise stand-ins honour Idempotency-Key. GET {stand-in}/effects shows the calls and effects of each
-  key."#;
+  absent member keeps its value. Otherwise stand-ins honour Idempotency-Key. GET {stand-in}/effects shows the calls and
+  effects of each key."#;
 
 /// The members of a call's body `{OrderID, Order, Outputs}` that the stand-ins read.
 #[derive(Debug, Deserialize)]

@@ -151,8 +151,8 @@ impl Entry {
 }
 
 impl Side {
-    /// Carries out the call: only the first time, unless the service ignores its keys. Returns when its effect comes, if
-    /// not now.
+    /// Carries out the call: only the first time, unless the service ignores its keys. Returns when its effect comes,
+    /// if not now.
     fn take_on(&mut self, work_ms: u64, now_ms: u64, forgets: bool) -> Option<u64> {
         if self.taken_on() > 0 && !forgets {
             return None;

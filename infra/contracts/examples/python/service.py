@@ -64,7 +64,9 @@ class Service:
         self.urls = {"Forward": f"{base.rstrip('/')}/{forward}", "Undo": f"{base.rstrip('/')}/{undo}"}
         self.opener = urllib.request.build_opener(NoRedirect)
 
-    def call(self, direction: str, key: str, body: dict[str, Any], timeout_s: float) -> Done | Failed | Again | Conflict:
+    def call(
+        self, direction: str, key: str, body: dict[str, Any], timeout_s: float
+    ) -> Done | Failed | Again | Conflict:
         """Makes one call; may be called by many threads at the same time."""
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
         request = urllib.request.Request(self.urls[direction], json.dumps(body).encode(), headers, method="POST")

@@ -4,5 +4,6 @@ mod bad_input;
 mod operator;
 mod orders;
 mod repairable;
+mod under_way;
 mod watching;
 mod wire;
