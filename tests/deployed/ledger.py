@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,5 +49,9 @@ class Ledger:
 def entry(item: dict[str, Any]) -> Entry:
     """An item of the table as counts."""
     count = {name: int(value["N"]) for name, value in item.items() if "N" in value}
+    # An effect that came later is booked at the next call; until then it stands in a list of times.
+    for side in ("Forward", "Undo"):
+        due = [int(at["N"]) for at in item.get(f"{side}DueAt", {"L": []})["L"]]
+        count[f"{side}Effects"] = count.get(f"{side}Effects", 0) + sum(at <= time.time() * 1000 for at in due)
     names = ("ForwardCalls", "ForwardEffects", "UndoCalls", "UndoEffects")
     return Entry(*(count.get(name, 0) for name in names))

@@ -19,7 +19,7 @@ from pathlib import Path
 import audit
 import conformance
 import template
-from checks import callers, crashes, doctor, letters, logs, repeats, rights, supervision, ways
+from checks import callers, crashes, doctor, letters, logs, repeats, rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -50,6 +50,9 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
     ("an undo that is refused: held with an alert", ways.an_undo_that_is_refused_is_not_called_undone),
     ("the reply channel is told", ways.the_reply_channel_is_told),
     ("cancelled by an operator: undone", ways.an_operator_cancels),
+    ("a charge after the caller left: kept or given back", under_way.an_effect_after_the_caller_left_is_known),
+    ("a result that comes later is waited for", under_way.a_result_that_comes_later_is_waited_for),
+    ("a service that does not know the caller: asked again", under_way.an_unknown_caller_compensates_no_order),
     ("paused and resumed by an operator", ways.an_operator_pauses_and_resumes),
     ("an idempotency key names one order", callers.a_key_names_one_order),
     ("what is wrong with a call is named", callers.what_is_wrong_is_named),
