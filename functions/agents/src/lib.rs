@@ -25,7 +25,7 @@ use domain::batch::Failures;
 use domain::message::{Delivery, Request};
 
 pub use answer::{Meaning, StatusTable, answer_to};
-pub use auth::{Reference, Resolver, Secret, SecretSource};
+pub use auth::{Reference, Resolver, Secret, SecretSource, Variable, machine_secrets};
 pub use client::{HttpClients, TlsError};
 pub use remote::{BadUrl, Operations, Remote};
 pub use service::HttpService;

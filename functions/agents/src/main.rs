@@ -2,9 +2,8 @@
 
 use std::process::ExitCode;
 
-use agent::{MemoPolicy, Policy};
-use agents::{HttpClients, Shipped};
-use aws::config::{Config, Function};
+use agents::{HttpClients, Settings, Shipped, machine_secrets};
+use aws::config::{Config, Function, environment};
 use aws::lambda::{self, Error};
 use aws::{ports::Ports, telemetry};
 
@@ -21,11 +20,16 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Agents)?;
-    let settings = config.agent.as_ref().ok_or("no agent is configured")?;
-    let shipped = Shipped::ALL.into_iter().find(|shipped| shipped.name() == &*settings.name).ok_or("no such agent")?;
-    let memo = settings.memo.then(MemoPolicy::default);
-    let policy = Policy { margin_ms: MARGIN_MS, memo, ..Policy::default() };
-    let agent = shipped.agent(&settings.url, policy, &mut HttpClients::new())?;
+    let own = config.agent.as_ref().ok_or("no agent is configured")?;
+    let shipped = Shipped::ALL.into_iter().find(|shipped| shipped.name() == &*own.name).ok_or("no such agent")?;
+    let (mut clients, secrets) = (HttpClients::new(), machine_secrets(environment));
+    let all = Settings::read("AGENTS", &config.agents, &[shipped.name()], &secrets, &mut clients).await?;
+    let mut settings = all.of(shipped.name()).cloned().unwrap_or_default();
+    settings.policy.margin_ms = MARGIN_MS;
+    if own.memo {
+        settings.policy.memo.get_or_insert_default();
+    }
+    let agent = shipped.agent_with(&own.url, settings, &mut clients)?;
     let ports = Ports::new(&config)?;
     lambda::queue(&config.queues, async |batch| agents::handle(&ports, &agent, batch).await).await
 }

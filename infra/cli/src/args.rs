@@ -15,7 +15,7 @@ use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand};
 use domain::redaction::REDACTED_BY_DEFAULT;
 use local::reply_channels::ReplyChannel;
-use local::serve::{self, RemoteSettings, Variable};
+use local::serve::{self, RemoteSettings};
 use standins::Service;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
@@ -291,7 +291,7 @@ pub struct StandInsArgs {
 impl ServiceArgs {
     /// Converts into the settings of the local machine. `variable` reads the environment, for secrets.
     #[must_use]
-    pub fn settings(self, variable: Variable) -> RemoteSettings {
+    pub fn settings(self, variable: fn(&str) -> Option<String>) -> RemoteSettings {
         let Self { inventory_url, payment_url, shipping_url, memo, release_max, agents } = self;
         let variable = Some(variable);
         RemoteSettings { inventory_url, payment_url, shipping_url, memo, release_max, agents, variable }

@@ -3,6 +3,7 @@
 //! Secrets are read at the start, and again when a call is answered 401. All calls of a process share them, and share
 //! one token. A value is in a [`Secret`], or in a header that is marked as sensitive. No output shows either.
 
+mod machine;
 mod secret;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use futures_util::lock::Mutex as Turns;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+pub use machine::{Variable, machine_secrets};
 pub use secret::{Reference, Resolver, Secret, SecretSource};
 pub(crate) use token::TokenSettings;
 

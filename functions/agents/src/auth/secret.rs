@@ -25,10 +25,6 @@ pub enum SecretSource {
     Environment,
     /// A file: `file:PATH`.
     File,
-    /// A parameter of AWS Systems Manager: `ssm:NAME`.
-    Parameter,
-    /// A secret of AWS Secrets Manager: `secretsmanager:ARN`.
-    SecretsManager,
 }
 
 /// Reads a secret. The error says why there is none, without any value.
@@ -70,14 +66,12 @@ impl fmt::Display for Reference {
 }
 
 impl SecretSource {
-    const ALL: [Self; 4] = [Self::Environment, Self::File, Self::Parameter, Self::SecretsManager];
+    const ALL: [Self; 2] = [Self::Environment, Self::File];
 
     const fn prefix(self) -> &'static str {
         match self {
             Self::Environment => "env",
             Self::File => "file",
-            Self::Parameter => "ssm",
-            Self::SecretsManager => "secretsmanager",
         }
     }
 }

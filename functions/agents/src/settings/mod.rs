@@ -19,6 +19,7 @@ use agent::{
 };
 use domain::backoff::BackoffPolicy;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
+use domain::workflow::Workflows;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -35,6 +36,8 @@ use crate::remote::{Operations, Remote};
 use crate::service::{IDEMPOTENCY_KEY, TRACE};
 use reader::{Entry, Reader, Table, time_text};
 
+/// The agents that there are.
+const AGENTS: [&str; 3] = Workflows::SHIPPED_AGENTS;
 /// Largest file, in bytes.
 const FILE_BYTES_MAX: usize = 64 * 1024;
 /// Headers of one agent.
@@ -78,20 +81,24 @@ struct OperationSettings {
 }
 
 impl Settings {
-    /// Reads the settings of these agents, and their secrets. `file` is the name for messages.
+    /// Reads the settings of the agents, and the secrets of those that are `served` here. `file` is the name for
+    /// messages.
     ///
     /// # Errors
     /// [`BadSettings`] with every fault of the text or, if it has none, of the secrets.
     pub async fn read(
         file: &str,
         text: &str,
-        agents: &[&str],
+        served: &[&str],
         resolver: &Resolver,
         clients: &mut HttpClients,
     ) -> Result<Self, BadSettings> {
-        let mut settings = Self::parse(file, text, agents)?;
+        let mut settings = Self::parse(file, text)?;
         let (mut reader, _) = Reader::new(text);
-        for of_agent in settings.0.values_mut().filter(|of_agent| !of_agent.auth_settings.is_empty()) {
+        for (name, of_agent) in &mut settings.0 {
+            if of_agent.auth_settings.is_empty() || !served.contains(&&**name) {
+                continue;
+            }
             let auth_settings = std::mem::take(&mut of_agent.auth_settings);
             match Auth::start(auth_settings, resolver.clone(), clients).await {
                 Ok(auth) => of_agent.auth = Some(Arc::new(auth)),
@@ -101,7 +108,7 @@ impl Settings {
         reader.finish(file, settings)
     }
 
-    pub(crate) fn parse(file: &str, text: &str, agents: &[&str]) -> Result<Self, BadSettings> {
+    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, BadSettings> {
         let is_too_large = text.len() > FILE_BYTES_MAX;
         let (mut reader, mut root) = Reader::new(if is_too_large { "" } else { text });
         if is_too_large {
@@ -111,8 +118,8 @@ impl Settings {
         let mut settings = BTreeMap::new();
         if let Some(mut table) = reader.table(table) {
             for (name, at, entry) in table.take_all() {
-                if !agents.contains(&&*name) {
-                    reader.blame(at, format!("{} is no agent: there are {}", entry.path, agents.join(", ")));
+                if !AGENTS.contains(&&*name) {
+                    reader.blame(at, format!("{} is no agent: there are {}", entry.path, AGENTS.join(", ")));
                 }
                 if let Some(table) = reader.table(Some(entry)) {
                     settings.insert(name.into(), AgentSettings::read(&mut reader, table));

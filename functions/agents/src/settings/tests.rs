@@ -1,9 +1,7 @@
-use domain::workflow::Workflows;
-
 use super::*;
 
 fn parse(text: &str) -> Result<Settings, BadSettings> {
-    Settings::parse("agents.toml", text, &Workflows::SHIPPED_AGENTS)
+    Settings::parse("agents.toml", text)
 }
 
 /// The settings of payment with these lines.

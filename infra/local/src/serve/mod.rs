@@ -6,7 +6,6 @@ mod bind;
 mod functions;
 mod hosts;
 mod remotes;
-mod secrets;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,7 +22,6 @@ use tokio::task::JoinSet;
 pub use bind::{BindError, bind};
 pub use hosts::{NotAHost, host_name};
 pub use remotes::{RemoteSettings, Remotes, RemotesError};
-pub use secrets::Variable;
 
 use crate::http_server::Server;
 use crate::stand_ins::StandIns;

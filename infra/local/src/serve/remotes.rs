@@ -5,10 +5,12 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agents::{AgentSettings, BadConfig, BadSettings, BadVariable, HttpAgent, HttpClients, Settings, Shipped};
+use agents::{
+    AgentSettings, BadConfig, BadSettings, BadVariable, HttpAgent, HttpClients, Settings, Shipped, Variable,
+    machine_secrets,
+};
 use domain::workflow::Workflows;
 
-use super::secrets::{Variable, resolver};
 use standins::Service;
 
 use crate::stand_ins::StandIns;
@@ -128,8 +130,8 @@ fn with_options(mut of_file: AgentSettings, options: &RemoteSettings, service: S
 async fn read(settings: &RemoteSettings, clients: &mut HttpClients) -> Result<Settings, RemotesError> {
     let Some(file) = &settings.agents else { return Ok(Settings::default()) };
     let text = fs::read_to_string(file).map_err(|source| RemotesError::Unreadable { file: file.clone(), source })?;
-    let (file, resolver) = (file.display().to_string(), resolver(settings.variable));
-    Ok(Settings::read(&file, &text, &Workflows::SHIPPED_AGENTS, &resolver, clients).await?)
+    let (file, secrets) = (file.display().to_string(), machine_secrets(settings.variable.unwrap_or(|_| None)));
+    Ok(Settings::read(&file, &text, &Workflows::SHIPPED_AGENTS, &secrets, clients).await?)
 }
 
 /// All agents, or all errors.

@@ -16,7 +16,7 @@ use domain::limits::{NAME_CHARS_MAX, SHARDS, SHARDS_MAX};
 use domain::message::Priority;
 use domain::ports::SourceQueue;
 use domain::redaction::REDACTED_BY_DEFAULT;
-use domain::workflow::{WorkflowError, Workflows};
+use domain::workflow::{WorkflowError, Workflows, settles_within_ms};
 use serde::Deserialize;
 
 use crate::dynamo::Tables;
@@ -58,6 +58,10 @@ pub struct Config {
     pub reply_channels: BTreeMap<Arc<str>, Arc<str>>,
     /// The number of shards of the index `watch`.
     pub shards: u8,
+    /// The settings of the agents, in TOML; the scheduler and the agents have them.
+    pub agents: Arc<str>,
+    /// The time for which calls of each agent may still have their effect, in milliseconds, from those settings.
+    pub settles_within_ms: BTreeMap<Arc<str>, u64>,
     /// The extra settings of an agent; set only for [`Function::Agents`].
     pub agent: Option<AgentConfig>,
     /// The names of members whose values the API hides.
@@ -136,6 +140,11 @@ impl Config {
         let event_bus = reader.text("EVENT_BUS_NAME", "give the name of the event bus");
         let reply_channels = reply_channels(&mut reader);
         let shards = reader.number("SHARDS", SHARDS, 1, SHARDS_MAX);
+        let agents = reader.optional("AGENTS").unwrap_or_default();
+        let settles_within_ms = settles_within_ms(&agents).unwrap_or_else(|fault| {
+            reader.blame("AGENTS", format!("{fault}: give the settings of the agents, or leave it out"));
+            BTreeMap::new()
+        });
         let agent = (function == Function::Agents).then(|| AgentConfig::read(&mut reader)).flatten();
         let dead_letter_queues = match function {
             Function::Supervisor => dead_letter_queues(&mut reader),
@@ -149,6 +158,8 @@ impl Config {
             event_bus,
             reply_channels,
             shards,
+            agents,
+            settles_within_ms,
             agent,
             redacted,
             dead_letter_queues,
@@ -163,7 +174,9 @@ impl Config {
     pub fn instance(&self, function: &str, random: u64) -> Result<Instance, WorkflowError> {
         // The name is short, because every claim stores it.
         let name = format!("{function}-{:08x}", random >> 32).into();
-        Ok(Instance { name, workflows: Workflows::shipped()?.doubting_after(DOUBT_AFTER_MS), shards: self.shards })
+        let workflows = Workflows::shipped()?.doubting_after(DOUBT_AFTER_MS);
+        let workflows = workflows.settling_within(|agent| self.settles_within_ms.get(agent).copied());
+        Ok(Instance { name, workflows, shards: self.shards })
     }
 }
 
@@ -261,8 +274,10 @@ impl AgentConfig {
     }
 }
 
+/// A variable of the environment. Only secrets, to which settings refer, are read so by other crates.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read, once")]
-fn environment(name: &str) -> Option<String> {
+#[must_use]
+pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 

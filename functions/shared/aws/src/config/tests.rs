@@ -108,6 +108,19 @@ fn an_agent_needs_its_name_and_the_url_of_its_service() {
 }
 
 #[test]
+fn the_scheduler_waits_for_calls_under_way_as_the_settings_of_the_agents_say() {
+    let mut variables = good();
+    variables.insert("AGENTS", "[agents.payment]\nsettles_within = \"2m\"\ncall_timeout = \"15s\"");
+    let instance = read(Function::Scheduler, &variables).unwrap().instance("scheduler", 0).unwrap();
+    let settles = |rule: &domain::workflow::StepRule| (rule.agent.to_string(), rule.settles_within_ms);
+    let settles: Vec<_> = instance.workflows.current().steps.iter().map(settles).collect();
+    let expected = [("inventory", 30_000), ("payment", 120_000), ("shipping", 30_000)];
+    assert_eq!(settles, expected.map(|(agent, ms)| (agent.to_owned(), ms)));
+    variables.insert("AGENTS", "agents = 1");
+    assert_eq!(blamed(Function::Scheduler, &variables), ["AGENTS"]);
+}
+
+#[test]
 fn each_agent_of_the_shipped_workflow_needs_its_queues() {
     let mut variables = good();
     variables.insert("AGENT_QUEUES", r#"{"payment":{"normal":"https://q/1/a","high":"nonsense"}}"#);

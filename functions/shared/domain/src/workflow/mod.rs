@@ -3,12 +3,14 @@
 //! A workflow is data. [`Workflow::parse`] reads it from TOML and refuses an invalid one. [`Workflows`] holds all
 //! versions that ship together, since a task stays on the version that it was submitted under.
 
+mod agents;
 mod error;
 mod parse;
 mod registry;
 
 use std::sync::Arc;
 
+pub use agents::settles_within_ms;
 pub use error::{StepFault, WorkflowError};
 pub use registry::Workflows;
 

@@ -200,7 +200,7 @@ fn supervision(table: &SupervisionTable) -> Result<Supervision, (&'static str, S
     Ok(patience)
 }
 
-fn duration_ms(text: &str) -> Result<u64, String> {
+pub(super) fn duration_ms(text: &str) -> Result<u64, String> {
     let duration = humantime::parse_duration(text).map_err(|error| format!("is not a duration ({error})"))?;
     Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }

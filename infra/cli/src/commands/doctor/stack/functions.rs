@@ -9,8 +9,9 @@ use crate::commands::doctor::finding::Finding;
 /// Into how many parts the orders are shared between supervisors.
 const SHARDS: &str = "SHARDS";
 /// What each function is told for itself; everything else is told to all alike.
-const OWN: [&str; 8] = [
+const OWN: [&str; 9] = [
     "AGENT",
+    "AGENTS",
     "AGENT_MEMO",
     "INVENTORY_URL",
     "PAYMENT_URL",

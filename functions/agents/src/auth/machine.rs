@@ -3,29 +3,28 @@
 use std::fs;
 use std::sync::Arc;
 
-use agents::{Reference, Resolver, Secret, SecretSource};
 use futures_util::future;
+
+use super::secret::{Reference, Resolver, Secret, SecretSource};
 
 /// Reads a variable of the environment.
 pub type Variable = fn(&str) -> Option<String>;
 
-/// Reads secrets. Without `variable` there is no environment.
-pub(super) fn resolver(variable: Option<Variable>) -> Resolver {
+/// Reads secrets on this machine.
+#[must_use]
+pub fn machine_secrets(variable: Variable) -> Resolver {
     Arc::new(move |reference| Box::pin(future::ready(read(&reference, variable))))
 }
 
-fn read(reference: &Reference, variable: Option<Variable>) -> Result<Secret, String> {
+fn read(reference: &Reference, variable: Variable) -> Result<Secret, String> {
     match reference.source {
         SecretSource::Environment => {
-            let value = variable.and_then(|variable| variable(&reference.name));
+            let value = variable(&reference.name);
             value.map(|value| Secret::new(&value)).ok_or_else(|| "is not set in the environment".to_owned())
         }
         SecretSource::File => {
             let text = fs::read_to_string(&reference.name).map_err(|error| format!("cannot be read: {error}"))?;
             Ok(Secret::new(&text))
-        }
-        SecretSource::Parameter | SecretSource::SecretsManager => {
-            Err("is for a deployment on AWS: give env: or file:".to_owned())
         }
     }
 }
@@ -36,7 +35,7 @@ mod tests {
 
     fn value(source: SecretSource, name: &str) -> Result<String, String> {
         let variable: Variable = |name| (name == "TOKEN").then(|| "value".to_owned());
-        let secret = read(&Reference { source, name: name.to_owned() }, Some(variable))?;
+        let secret = read(&Reference { source, name: name.to_owned() }, variable)?;
         Ok(secret.expose().to_owned())
     }
 
@@ -54,7 +53,6 @@ mod tests {
         for (source, name, expected) in [
             (SecretSource::Environment, "NONE", "is not set in the environment"),
             (SecretSource::File, "no/such/file", "cannot be read: No such file"),
-            (SecretSource::Parameter, "/a", "is for a deployment on AWS"),
         ] {
             let fault = value(source, name).unwrap_err();
             assert!(fault.starts_with(expected), "{fault}");
