@@ -128,7 +128,7 @@ impl Decider {
             match *effect {
                 Effect::Request { step, hops } => {
                     let state = written.unwrap_or(task);
-                    if let Some((_, request)) = request(state, &self.workflow, step, &self.order, now(), hops) {
+                    if let Some(Ok((_, request))) = request(state, &self.workflow, step, &self.order, now(), hops) {
                         let key = idempotency_key(self.order.order_id, &state.steps[step].name, request.direction);
                         if request.idempotency_key != key {
                             breach = Some(Breach::Key);

@@ -26,7 +26,7 @@ use std::error::Error;
 use agent::{Answer, OUTPUT_TOO_LARGE};
 use bytes::Bytes;
 use domain::json::{Json, JsonError};
-use domain::limits::{OUTPUT_BYTES_MAX, TEXT_CHARS_MAX};
+use domain::limits::{ANSWER_BYTES_MAX, TEXT_CHARS_MAX};
 use domain::message::Failure;
 use domain::task::shortened;
 use domain::time::Timestamp;
@@ -39,8 +39,6 @@ use serde_json::{Map, Value};
 use crate::client::chain;
 use crate::retry_after::retry_after_ms;
 
-/// Largest part of a body that is read, in bytes: the largest output, and more than an error needs.
-const BODY_BYTES_MAX: usize = OUTPUT_BYTES_MAX;
 /// Members that may name the reason in a body; the first one present wins. RFC 9457 calls it `type`.
 const CODE_MEMBERS: [&str; 3] = ["code", "Code", "type"];
 /// Members that may explain the reason.
@@ -96,7 +94,7 @@ fn usual(status: StatusCode) -> Meaning {
     }
 }
 
-/// The meaning of a service's response. `now` is by the agent's clock. At most the largest output of the body is read.
+/// The meaning of a service's response. `now` is by the agent's clock. At most [`ANSWER_BYTES_MAX`] bytes of the body are read.
 pub async fn answer_to<B>(response: Response<B>, statuses: &StatusTable, now: Timestamp) -> Answer
 where
     B: Body,
@@ -124,7 +122,7 @@ where
 
 /// Why there is no body.
 enum Unread {
-    /// It has more than [`BODY_BYTES_MAX`].
+    /// It has more than [`ANSWER_BYTES_MAX`].
     TooLarge,
     /// The connection broke.
     Broken(String),
@@ -135,7 +133,7 @@ where
     B: Body,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    match Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await {
+    match Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Err(Unread::TooLarge),
         Err(error) => Err(Unread::Broken(chain(&*error))),
@@ -145,7 +143,7 @@ where
 fn success(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
     let body = match body {
         Ok(body) => body,
-        Err(Unread::TooLarge) => return too_large(&format!("has more than {OUTPUT_BYTES_MAX} bytes")),
+        Err(Unread::TooLarge) => return too_large(&format!("has more than {ANSWER_BYTES_MAX} bytes")),
         Err(Unread::Broken(problem)) => {
             return Answer::unknown(format!("HTTP {status}, but its body broke off: {problem}"));
         }
@@ -154,7 +152,7 @@ fn success(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
         b"" => b"{}",
         text => text,
     };
-    match Json::parse(text, OUTPUT_BYTES_MAX) {
+    match Json::parse(text, ANSWER_BYTES_MAX) {
         Ok(output) => Answer::Done(output),
         Err(error @ (JsonError::TooLarge { .. } | JsonError::TooDeep)) => too_large(&format!("is {error}")),
         Err(error @ (JsonError::Malformed(_) | JsonError::NotAnObject(_))) => {
@@ -164,7 +162,7 @@ fn success(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
 }
 
 fn too_large(problem: &str) -> Answer {
-    Answer::fail(OUTPUT_TOO_LARGE, format!("the service's output {problem}"))
+    Answer::fail(OUTPUT_TOO_LARGE, format!("the service's answer {problem}"))
 }
 
 /// The reason of a rejection.

@@ -9,6 +9,7 @@
 mod answer;
 mod auth;
 mod client;
+mod form;
 mod remote;
 mod retry_after;
 mod service;

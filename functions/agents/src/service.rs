@@ -9,7 +9,9 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::time::Timestamp;
 use domain::trace::{self, TRACEPARENT};
+use domain::workflow::Encoding;
 use http::header::CONTENT_TYPE;
+use http::uri::InvalidUri;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use http_body_util::Full;
 use hyper_util::client::legacy::Error as ClientError;
@@ -18,12 +20,14 @@ use serde::Serialize;
 use crate::answer::{StatusTable, answer_to};
 use crate::auth::{Auth, Faulty, Known};
 use crate::client::{Answered, HttpClient, chain};
+use crate::form;
 use crate::remote::Remote;
 use crate::settings::AgentSettings;
 
 pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 pub(crate) const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 
 /// A remote service with the HTTP contract of the shipped agents. Cheap to make: all objects share one pool of
 /// connections.
@@ -44,6 +48,7 @@ impl HttpService {
             Ok(request) => request,
             Err(error) => return Answer::fail("unsendable", format!("the call cannot be put into HTTP: {error}")),
         };
+        // Of the operation: the path of a call has values of the order.
         trace::posts(uri.path().rsplit('/').next().unwrap_or_default(), uri.host(), uri.port_u16());
         match &self.settings.auth {
             None => answer(self.client.request(request).await, statuses, call.started_at).await,
@@ -100,7 +105,7 @@ impl Service for HttpService {
     }
 }
 
-/// The body of a POST.
+/// The body of a POST whose step has no mapping.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct Body<'a> {
@@ -111,11 +116,18 @@ struct Body<'a> {
 }
 
 fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Unsendable> {
-    let body = serde_json::to_vec(&Body { order_id: call.order_id, order: call.order, outputs: call.outputs })?;
-    let mut request = Request::post(uri.clone())
+    let (body, content_type) = match (call.body, call.encode) {
+        (Some(body), Encoding::Form) => (form::encoded(body.text())?.into(), FORM),
+        (Some(body), Encoding::Json) => (body.text().to_owned().into(), JSON),
+        (None, _) => {
+            let body = Body { order_id: call.order_id, order: call.order, outputs: call.outputs };
+            (Bytes::from(serde_json::to_vec(&body)?), JSON)
+        }
+    };
+    let mut request = Request::post(below(uri, call.path)?)
         .header(IDEMPOTENCY_KEY, call.idempotency_key)
-        .header(CONTENT_TYPE, JSON)
-        .body(Full::new(body.into()))?;
+        .header(CONTENT_TYPE, content_type)
+        .body(Full::new(body))?;
     request.headers_mut().extend(headers.clone());
     if let Some(span) = trace::current()
         && let Ok(span) = HeaderValue::try_from(span.to_string())
@@ -125,11 +137,21 @@ fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Fu
     Ok(request)
 }
 
+/// The URL of an operation, with the path of the call below it.
+fn below(operation: &Uri, path: Option<&str>) -> Result<Uri, InvalidUri> {
+    match path {
+        Some(path) => format!("{}/{path}", operation.to_string().trim_end_matches('/')).parse(),
+        None => Ok(operation.clone()),
+    }
+}
+
 /// A key that no header can hold, for instance. This system makes no such key.
 #[derive(Debug, thiserror::Error)]
 enum Unsendable {
     #[error(transparent)]
     Body(#[from] serde_json::Error),
+    #[error(transparent)]
+    Path(#[from] InvalidUri),
     #[error(transparent)]
     Request(#[from] http::Error),
 }

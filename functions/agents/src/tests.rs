@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use agent::{Answer, Call, OUTPUT_TOO_LARGE, Policy, Service};
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::limits::{ERROR_CHARS_MAX, OUTPUT_BYTES_MAX, SETTLES_WITHIN_MS_DEFAULT};
+use domain::limits::{ANSWER_BYTES_MAX, ERROR_CHARS_MAX, SETTLES_WITHIN_MS_DEFAULT};
 use domain::message::{
     Delivery, Failure, Outcome, Priority, Receipt, Reply, Request, SchedulerMessage, idempotency_key,
 };
@@ -39,6 +39,10 @@ fn request(direction: Direction) -> Request {
         priority: Priority::Normal,
         order: Json::document(b"{\"Total\": 12.50}").unwrap(),
         outputs: BTreeMap::from([("reserve-inventory".into(), Json::document(b"{\"Shelf\":4}").unwrap())]),
+        body: None,
+        encode: domain::workflow::Encoding::Json,
+        path: None,
+        keep: None,
     }
 }
 
@@ -64,18 +68,24 @@ async fn call(service: &mut HttpService, direction: Direction) -> Answer {
 }
 
 pub(crate) async fn call_at(service: &mut HttpService, direction: Direction, now: Timestamp) -> Answer {
-    let request = request(direction);
+    call_with(service, &request(direction), now).await
+}
+
+async fn call_with(service: &mut HttpService, request: &Request, now: Timestamp) -> Answer {
     let call = Call {
         order_id: request.order_id,
         step: &request.step,
         idempotency_key: &request.idempotency_key,
         order: &request.order,
         outputs: &request.outputs,
+        body: request.body.as_ref(),
+        encode: request.encode,
+        path: request.path.as_deref(),
         attempt: request.attempt,
         started_at: now,
         timeout_ms: 10_000,
     };
-    match direction {
+    match request.direction {
         Direction::Forward => service.forward(&call).await,
         Direction::Undo => service.undo(&call).await,
     }
@@ -88,7 +98,7 @@ async fn answer_to(respond: Respond) -> Answer {
 }
 
 fn done(text: &str) -> Answer {
-    Answer::Done(Json::parse(text.as_bytes(), OUTPUT_BYTES_MAX).unwrap())
+    Answer::Done(Json::parse(text.as_bytes(), ANSWER_BYTES_MAX).unwrap())
 }
 
 fn failure(answer: Answer) -> Failure {
@@ -120,6 +130,30 @@ async fn a_call_posts_order_and_outputs_to_its_operation_with_the_key() {
             "Outputs": {"reserve-inventory": {"Shelf": 4}},
         });
         assert_eq!(received.body, body);
+    }
+}
+
+#[tokio::test]
+async fn a_mapped_call_posts_its_body_alone_below_the_path_of_its_operation() {
+    let stand_in = StandIn::start([response(200, &[], "{}"), response(200, &[], "{}")]).await;
+    let mut service = payment(&format!("{}/v1/", stand_in.base));
+    let body = Json::parse(b"{\"amount\": 12.50, \"card\": {\"token\": \"t 1\"}}", 99).unwrap();
+    let path = Some("a%2Fb/capture".into());
+    let mapped = Request { body: Some(body), path, ..request(Direction::Forward) };
+    let form = Request { encode: domain::workflow::Encoding::Form, path: None, ..mapped.clone() };
+    for (request, line, content_type, text) in [
+        (
+            &mapped,
+            "POST /v1/charge/a%2Fb/capture HTTP/1.1",
+            "application/json",
+            r#"{"amount": 12.50, "card": {"token": "t 1"}}"#,
+        ),
+        (&form, "POST /v1/charge HTTP/1.1", "application/x-www-form-urlencoded", "amount=12.50&card[token]=t%201"),
+    ] {
+        assert_eq!(call_with(&mut service, request, NOW).await, done("{}"));
+        let received = stand_in.received().pop().unwrap();
+        assert_eq!((&*received.line, received.header("content-type")), (line, Some(content_type)));
+        assert_eq!(received.text, text);
     }
 }
 
@@ -206,18 +240,18 @@ async fn a_success_whose_body_breaks_off_is_asked_again() {
 }
 
 #[tokio::test]
-async fn an_output_over_the_limit_is_refused_and_not_read_to_its_end() {
+async fn an_answer_over_the_limit_is_refused_and_not_read_to_its_end() {
     let of_bytes = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
-    let largest = of_bytes(OUTPUT_BYTES_MAX);
+    let largest = of_bytes(ANSWER_BYTES_MAX);
     assert_eq!(answer_to(response(200, &[], &largest)).await, done(&largest));
 
-    let refused = failure(answer_to(response(200, &[], &of_bytes(OUTPUT_BYTES_MAX + 1))).await);
+    let refused = failure(answer_to(response(200, &[], &of_bytes(ANSWER_BYTES_MAX + 1))).await);
     assert_eq!(&*refused.code, OUTPUT_TOO_LARGE);
-    assert_eq!(&*refused.message, "the service's output has more than 16384 bytes");
+    assert_eq!(&*refused.message, "the service's answer has more than 262144 bytes");
 
     // The body is endless; without a limit the agent would wait for its end.
     let endless =
-        format!("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n{}", "[".repeat(OUTPUT_BYTES_MAX + 1));
+        format!("HTTP/1.1 200 OK\r\nContent-Length: 1000000000000\r\n\r\n{}", "[".repeat(ANSWER_BYTES_MAX + 1));
     assert_eq!(&*failure(answer_to(Respond::With(endless.into_bytes())).await).code, OUTPUT_TOO_LARGE);
 
     let deep = ["[".repeat(65), "]".repeat(65)].concat();
@@ -323,7 +357,7 @@ async fn the_explanation_of_a_failure_is_shortened_and_read_up_to_a_limit() {
     let long = failure(answer_to(response(400, &[], &"ä".repeat(2 * ERROR_CHARS_MAX))).await);
     assert_eq!(long.message.chars().count(), ERROR_CHARS_MAX + 1);
     let endless =
-        format!("HTTP/1.1 400 No\r\nContent-Length: 1000000000000\r\n\r\n{}", "x".repeat(OUTPUT_BYTES_MAX + 1));
+        format!("HTTP/1.1 400 No\r\nContent-Length: 1000000000000\r\n\r\n{}", "x".repeat(ANSWER_BYTES_MAX + 1));
     let failure = failure(answer_to(Respond::With(endless.into_bytes())).await);
     assert_eq!((&*failure.code, &*failure.message), ("http-400", "HTTP 400 Bad Request"));
 }

@@ -74,6 +74,7 @@ async fn queue(
     {
         return Err(Problem::member("ReplyChannel", "is not the name of a registered channel"));
     }
+    config.check(&order.document)?;
     let fingerprint = order.fingerprint.clone();
     ports.queues().submit(order).await.map_err(unavailable)?;
     observe::accepted(order_id, caller);

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use domain::json::Json;
 use domain::limits::DOCUMENT_BYTES_MAX;
 use domain::message::Priority;
 use domain::redaction::Redaction;
 use domain::workflow::Workflows;
+
+use crate::problem::Problem;
 
 /// Longest body that is read, in bytes. A host reads at most one byte more, so that a longer body is recognised.
 pub const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
@@ -66,6 +69,19 @@ impl ApiConfig {
     #[must_use]
     pub fn knows(&self, reply_channel: &str) -> bool {
         self.reply_channels.contains(reply_channel)
+    }
+
+    /// Refuses a document with members that no order of the workflow may carry (rule 19).
+    ///
+    /// # Errors
+    /// [`Problem::MemberRefused`], with their names.
+    pub(crate) fn check(&self, document: &Json) -> Result<(), Problem> {
+        let Some(workflow) = self.workflows.as_ref().map(Workflows::current) else { return Ok(()) };
+        let names: Vec<String> = workflow.refuse.met_by(document).into_iter().map(str::to_owned).collect();
+        match names.is_empty() {
+            true => Ok(()),
+            false => Err(Problem::MemberRefused { workflow: workflow.name.clone(), names }),
+        }
     }
 
     /// The priority of an order that names `named`. `None` stands for the default priority.

@@ -95,6 +95,7 @@ fn priority(value: &str) -> Result<Priority, Problem> {
 mod tests {
     use domain::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, TEXT_CHARS_MAX};
     use domain::task::ProcessState;
+    use domain::workflow::Workflows;
     use serde_json::json;
 
     use super::*;
@@ -193,6 +194,21 @@ mod tests {
             assert_eq!(fake.post("/orders", &[], text).status, 202);
             assert_eq!(fake.submitted()[0].priority, priority, "{text} in a workflow of lane {workflow:?}");
         }
+    }
+
+    #[test]
+    fn an_order_with_a_member_that_its_workflow_refuses_is_422_and_goes_nowhere() {
+        let workflow =
+            "name = \"w\"\nversion = 1\nrefuse = [\"Cvc\", \"/Card/Number\"]\n[[step]]\nname = \"a\"\nagent = \"x\"";
+        let workflows = Workflows::parse(&[workflow], "w", &["x"]).unwrap();
+        let fake = Fake::default();
+        fake.config(ApiConfig::default().with_workflows(&workflows));
+        let answer = fake.post("/orders", &[KEY], r#"{"Card": {"Number": "4111", "cvc": "123"}}"#);
+        answer.names(422, "member-refused", "Cvc");
+        assert_eq!(answer.body["detail"], "no order of workflow w may carry Cvc, /Card/Number");
+        assert!(!answer.text.contains("4111"));
+        fake.queued_nothing();
+        assert_eq!(fake.post("/orders", &[KEY], r#"{"Card": {"Token": "t"}, "Number": 1}"#).status, 202);
     }
 
     #[test]

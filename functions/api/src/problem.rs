@@ -50,6 +50,8 @@ pub(crate) enum Problem {
     },
     #[error("this Idempotency-Key was used for another document; use a new key for a new order")]
     KeyReused { order_id: OrderId },
+    #[error("no order of workflow {workflow} may carry {}", names.join(", "))]
+    MemberRefused { workflow: Arc<str>, names: Vec<String> },
     #[error("there is no order of this id; one that was accepted a moment ago may not be stored yet")]
     NoOrder,
     #[error("{refused} (it is {state})")]
@@ -155,6 +157,7 @@ impl Problem {
             | Self::NotAnObject(_)
             | Self::Invalid { .. }
             | Self::KeyReused { .. }
+            | Self::MemberRefused { .. }
             | Self::NoOrder
             | Self::StateForbids { .. }
             | Self::CrossSite
@@ -186,6 +189,7 @@ impl Problem {
             Self::Invalid { place: Position::Header, .. } => Kind::InvalidHeader,
             Self::Invalid { place: Position::Query, .. } => Kind::InvalidParameter,
             Self::KeyReused { .. } => Kind::KeyReused,
+            Self::MemberRefused { .. } => Kind::MemberRefused,
             Self::NoOrder => Kind::NoOrder,
             Self::StateForbids { .. } => Kind::StateForbids,
             Self::VersionChanged { .. } => Kind::VersionChanged,
@@ -198,7 +202,13 @@ impl Problem {
     }
 
     fn field(&self) -> Option<&str> {
-        if let Self::Invalid { name, .. } = self { Some(name) } else { None }
+        if let Self::Invalid { name, .. } = self {
+            Some(name)
+        } else if let Self::MemberRefused { names, .. } = self {
+            names.first().map(String::as_str)
+        } else {
+            None
+        }
     }
 
     /// The path of its order or job.

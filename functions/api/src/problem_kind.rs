@@ -87,6 +87,10 @@ kinds! {
     KeyReused UNPROCESSABLE_ENTITY "idempotency-key-reused" "Idempotency key reused"
         "An order was posted before under this Idempotency-Key with another document; instance is the path of that order."
         "Use a new key for a new order. To post the same order again, post the same document."
+    MemberRefused UNPROCESSABLE_ENTITY "member-refused" "Member refused"
+        "The workflow refuses orders with these members, such as card numbers, so that none is stored; field has the first, \
+         detail all of them."
+        "Leave them out. Nothing was stored."
     NoOrder NOT_FOUND "order-not-found" "Order not found"
         "There is no order of this id. One that was accepted a moment ago may not be stored yet."
         "Check the id: it is written in lower case with its hyphens. After a 202, ask again, or wait with Prefer: wait."

@@ -22,7 +22,7 @@ fn views(workflows: &Workflows) -> Vec<wire::Workflow<'_>> {
 }
 
 fn shown(workflow: &Workflow, current: bool) -> wire::Workflow<'_> {
-    let Workflow { name, version, priority, steps, supervision: _ } = workflow;
+    let Workflow { name, version, priority, steps, supervision: _, refuse: _ } = workflow;
     let steps = steps.iter().map(|rule| shown_step(rule, workflow)).collect();
     wire::Workflow { name: text(name), version: *version, current, priority: (*priority).into(), steps }
 }
@@ -40,6 +40,9 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         max_failures,
         on_rejected,
         on_exhausted,
+        forward: _,
+        undo: _,
+        keep: _,
     } = rule;
     wire::WorkflowStep {
         name: text(name),

@@ -105,6 +105,10 @@ fn messages(criterion: &mut Criterion) {
         priority: Priority::Normal,
         order: document,
         outputs: BTreeMap::from([("reserve-inventory".into(), output())]),
+        body: None,
+        encode: domain::workflow::Encoding::Json,
+        path: None,
+        keep: None,
     };
     let reply = SchedulerMessage::Reply(reply_to(&task, 1));
     let mut group = criterion.benchmark_group("messages");

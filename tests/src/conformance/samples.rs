@@ -123,6 +123,10 @@ pub fn request(n: u32) -> Request {
         priority: Priority::Normal,
         order: document,
         outputs: std::collections::BTreeMap::new(),
+        body: None,
+        encode: domain::workflow::Encoding::Json,
+        path: None,
+        keep: None,
     }
 }
 

@@ -4,7 +4,7 @@ use agent::{Answer, OUTPUT_TOO_LARGE};
 use agents::StatusTable;
 use bytes::Bytes;
 use domain::json::Json;
-use domain::limits::{ERROR_CHARS_MAX, OUTPUT_BYTES_MAX, TEXT_CHARS_MAX};
+use domain::limits::{ANSWER_BYTES_MAX, ERROR_CHARS_MAX, TEXT_CHARS_MAX};
 use domain::message::Failure;
 use domain::task::Direction;
 use futures_util::FutureExt;
@@ -38,7 +38,7 @@ fn check(status: u16, body: &[u8], answer: &Answer) {
     match answer {
         Answer::Done(output) => {
             assert!((200..300).contains(&status));
-            assert_eq!(Json::parse(output.text().as_bytes(), OUTPUT_BYTES_MAX).as_ref(), Ok(output));
+            assert_eq!(Json::parse(output.text().as_bytes(), ANSWER_BYTES_MAX).as_ref(), Ok(output));
             assert!(body.trim_ascii().is_empty() || body.trim_ascii() == output.text().as_bytes());
         }
         Answer::Retry { after_ms, problem } => {

@@ -56,10 +56,11 @@ fn carry_out(workflow: &Workflow) {
         task = change.expect("a change");
         for effect in effects {
             let Effect::Request { step, hops } = effect else { continue };
-            let (_, request) = request(&task, workflow, step, &order, NOON, hops).expect("a claim");
+            // A mapping that this order does not fill ends the order otherwise.
+            let Ok((_, request)) = request(&task, workflow, step, &order, NOON, hops).expect("a claim") else { return };
             let earlier: BTreeSet<_> =
                 workflow.steps[step].ancestors.iter().map(|&at| &workflow.steps[at].name).collect();
-            assert_eq!(request.outputs.keys().collect::<BTreeSet<_>>(), earlier);
+            assert!(request.body.is_some() || request.outputs.keys().collect::<BTreeSet<_>>() == earlier);
             *claimed.entry(step).or_insert(0) += 1;
             open.push(Some(request.reply(Outcome::Done(Json::of(&step)))));
         }

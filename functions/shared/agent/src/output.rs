@@ -1,32 +1,32 @@
 //! The limits of an answer in a reply.
 
-use std::collections::BTreeMap;
-
 use domain::json::{Json, JsonError};
 use domain::limits::OUTPUT_BYTES_MAX;
-use domain::message::{Failure, Outcome};
+use domain::message::{Failure, Outcome, Request};
 use domain::task::{Direction, shortened};
 
 /// Code of the failure if a service's output is larger or nested deeper than a task can hold. It means that the call
 /// had its effect, and memos repeat it for good: a refusal must have another code.
 pub const OUTPUT_TOO_LARGE: &str = "output-too-large";
 
-/// The outcome for an output: itself, or a failure if it exceeds the limits. The check is here and not at the reader,
-/// since an author may build an output of any size. The output of an undo is not needed, so one that exceeds the
-/// limits is left out: it must not fail an undo that was done.
-pub(crate) fn done(output: Json, direction: Direction) -> Outcome {
-    match (Json::parse(output.text().as_bytes(), OUTPUT_BYTES_MAX), direction) {
-        (Ok(_), _) => Outcome::Done(output),
-        (Err(_), Direction::Undo) => Outcome::Done(empty()),
-        (Err(error), Direction::Forward) => {
-            Outcome::Failed(Failure { code: OUTPUT_TOO_LARGE.into(), message: message_of(&error).into() })
+/// The outcome for an output: the part that the request keeps, or a failure if that exceeds the limits. The check is
+/// here and not at the reader, since an author may build an output of any size. The output of an undo is not needed, so
+/// one that exceeds the limits is left out: it must not fail an undo that was done.
+pub(crate) fn done(output: Json, request: &Request) -> Outcome {
+    let kept = match &request.keep {
+        Some(keep) => keep.keep(&output, OUTPUT_BYTES_MAX).map_err(|error| error.to_string()),
+        None => match Json::parse(output.text().as_bytes(), OUTPUT_BYTES_MAX) {
+            Ok(_) => Ok(output),
+            Err(error) => Err(message_of(&error)),
+        },
+    };
+    match (kept, request.direction) {
+        (Ok(output), _) => Outcome::Done(output),
+        (Err(_), Direction::Undo) => Outcome::Done(Json::empty()),
+        (Err(message), Direction::Forward) => {
+            Outcome::Failed(Failure { code: OUTPUT_TOO_LARGE.into(), message: message.into() })
         }
     }
-}
-
-/// An empty output: `{}`.
-pub(crate) fn empty() -> Json {
-    Json::of(&BTreeMap::<&str, &str>::new())
 }
 
 /// The outcome for a failure. Its texts are shortened, since a remote service may return long ones. A failure with the
@@ -34,7 +34,7 @@ pub(crate) fn empty() -> Json {
 pub(crate) fn failed(failure: Failure, direction: Direction) -> Outcome {
     let Failure { code, message } = failure;
     if direction == Direction::Undo && *code == *OUTPUT_TOO_LARGE {
-        return Outcome::Done(empty());
+        return Outcome::Done(Json::empty());
     }
     Outcome::Failed(Failure { code: shortened(&code), message: shortened(&message) })
 }
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn an_undo_whose_output_its_service_found_too_large_is_done() {
         let too_large = || Failure { code: OUTPUT_TOO_LARGE.into(), message: "16 KiB and more".into() };
-        assert_eq!(failed(too_large(), Direction::Undo), Outcome::Done(empty()));
+        assert_eq!(failed(too_large(), Direction::Undo), Outcome::Done(Json::empty()));
         assert_eq!(failed(too_large(), Direction::Forward), Outcome::Failed(too_large()));
         let refused = Failure { code: "no".into(), message: "no".into() };
         assert_eq!(failed(refused.clone(), Direction::Undo), Outcome::Failed(refused));

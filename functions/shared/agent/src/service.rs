@@ -8,6 +8,7 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::Failure;
 use domain::time::Timestamp;
+use domain::workflow::Encoding;
 
 /// One remote service.
 ///
@@ -36,6 +37,13 @@ pub struct Call<'a> {
     pub order: &'a Json,
     /// Outputs of the steps that this one comes after and, for an undo, its own.
     pub outputs: &'a BTreeMap<Arc<str>, Json>,
+    /// What the workflow sends to this service, if it says so. An agent sends this alone: `order` and `outputs` are empty
+    /// then.
+    pub body: Option<&'a Json>,
+    /// The encoding of this body.
+    pub encode: Encoding,
+    /// The path below the URL of the operation, percent-encoded.
+    pub path: Option<&'a str>,
     /// The attempt of the step, from 1. There may be several calls for one attempt.
     pub attempt: u32,
     /// The start of the call, by the agent's clock: a service has no clock of its own.

@@ -137,7 +137,7 @@ where
             self.under_way_ms = None;
             let next = match called {
                 Called::Answered(Answer::Done(output)) => {
-                    return Ok(Ending::Reply(output::done(output, self.request.direction)));
+                    return Ok(Ending::Reply(output::done(output, &self.request)));
                 }
                 Called::Answered(Answer::Fail(_)) if !counts => self.again(None, "most steps are rejected"),
                 Called::Answered(Answer::Fail(failure)) => {
@@ -245,6 +245,9 @@ where
             idempotency_key: &request.idempotency_key,
             order: &request.order,
             outputs: &request.outputs,
+            body: request.body.as_ref(),
+            encode: request.encode,
+            path: request.path.as_deref(),
             attempt: request.attempt,
             started_at: leave.at,
             timeout_ms: leave.timeout_ms,

@@ -194,8 +194,12 @@ async fn send_one(
             return Ok(None);
         }
         (Effect::Request { step, hops }, Some(order)) => {
-            if let Some((agent, request)) = request(task, workflow, step, order, now, hops) {
-                ports.queues().to_agent(&agent, request).await?;
+            match request(task, workflow, step, order, now, hops) {
+                Some(Ok((agent, request))) => ports.queues().to_agent(&agent, request).await?,
+                Some(Err(failed)) => {
+                    ports.queues().to_scheduler(SchedulerMessage::Reply(failed), task.priority, 0).await?;
+                }
+                None => {}
             }
             return Ok(None);
         }

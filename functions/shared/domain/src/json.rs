@@ -75,6 +75,12 @@ impl Json {
         Self(raw.into())
     }
 
+    /// `{}`
+    #[must_use]
+    pub fn empty() -> Self {
+        Self::of(&std::collections::BTreeMap::<&str, &str>::new())
+    }
+
     /// The text, as it was sent.
     #[must_use]
     pub fn text(&self) -> &str {

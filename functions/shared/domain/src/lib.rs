@@ -32,6 +32,7 @@ pub mod redaction;
 pub mod search;
 pub mod situation;
 pub mod task;
+pub mod template;
 #[cfg(test)]
 mod testing;
 pub mod time;

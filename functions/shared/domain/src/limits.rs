@@ -6,6 +6,18 @@ pub const DOCUMENT_BYTES_MAX: usize = 128 * 1024;
 pub const NESTING_MAX: usize = 64;
 /// Largest output of one step, in bytes of JSON text.
 pub const OUTPUT_BYTES_MAX: usize = 16 * 1024;
+/// Largest answer of a service that is read, in bytes. What is kept of it must fit into an output.
+pub const ANSWER_BYTES_MAX: usize = 256 * 1024;
+/// Largest body that a mapping makes, in bytes.
+pub const SENT_BYTES_MAX: usize = 128 * 1024;
+/// Values in a template of a mapping: tables, arrays, pointers and literals.
+pub const TEMPLATE_PARTS_MAX: usize = 256;
+/// Deepest nesting of a template.
+pub const TEMPLATE_NESTING_MAX: usize = 16;
+/// Longest path of a mapping, as a template and filled, in characters.
+pub const PATH_CHARS_MAX: usize = 1_024;
+/// Members that a workflow refuses.
+pub const REFUSED_MAX: usize = 64;
 /// Largest sum of all outputs of one task, in bytes: a task is one item, and a DynamoDB item holds 400 KB.
 pub const OUTPUTS_BYTES_MAX: usize = 256 * 1024;
 /// Longest text kept of a remote service's error, in characters.

@@ -9,7 +9,9 @@ use crate::id::OrderId;
 use crate::json::Json;
 use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
 use crate::task::Direction;
+use crate::template::Template;
 use crate::time::Timestamp;
+use crate::workflow::Encoding;
 
 pub use crate::delivery::{Delivery, Receipt, Undecodable, decode};
 pub use crate::priority::Priority;
@@ -196,11 +198,24 @@ pub struct Request {
     /// The priority of the reply.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
-    /// The order's document.
+    /// The order's document. With `Body` it is `{}`.
     pub order: Json,
-    /// Outputs of the steps that this one comes after and, for an undo, its own. The same over all attempts.
+    /// Outputs of the steps that this one comes after and, for an undo, its own. The same over all attempts. With
+    /// `Body` there are none.
     #[serde(default)]
     pub outputs: BTreeMap<Arc<str>, Json>,
+    /// The body of the call, if the workflow says what the service gets (rule 19). The same over all attempts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<Json>,
+    /// The encoding of this body.
+    #[serde(default, skip_serializing_if = "Encoding::is_json")]
+    pub encode: Encoding,
+    /// The path of the call below the URL of the operation, percent-encoded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<Arc<str>>,
+    /// What the reply has of the service's answer, if not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<Template>,
 }
 
 impl Request {
@@ -283,6 +298,10 @@ mod tests {
             priority: Priority::High,
             order: Json::document(b"{\"Total\": 1.10}").unwrap(),
             outputs: BTreeMap::from([("reserve-inventory".into(), Json::parse(b"{\"Id\":1}", 99).unwrap())]),
+            body: Some(Json::document(b"{\"amount\": 1.10}").unwrap()),
+            encode: Encoding::Form,
+            path: Some("v1/refunds".into()),
+            keep: Some(serde_json::from_str(r#"{"ID":"/id"}"#).unwrap()),
         }
     }
 
@@ -311,6 +330,10 @@ mod tests {
             "MayRunUntil",
             "Hops",
             "Outputs",
+            "Body",
+            "Encode",
+            "Path",
+            "Keep",
         ] {
             assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
         }

@@ -53,9 +53,24 @@ impl Pointer {
         self.0.iter().find(|name| redaction.hides(name)).map(String::as_str)
     }
 
+    /// The names on the way.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.0
+    }
+
+    /// The text, as [`Pointer::parse`] reads it.
+    pub(crate) fn text(&self) -> String {
+        self.0.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
+    }
+
     /// The value at this position; the last one of repeated members.
-    fn of<'a>(&self, document: &'a RawValue) -> Option<&'a RawValue> {
-        self.0.iter().try_fold(document, |value, name| match value.get().as_bytes().first() {
+    pub(crate) fn of<'a>(&self, document: &'a RawValue) -> Option<&'a RawValue> {
+        Self::walk(&self.0, document)
+    }
+
+    /// The value at the end of these names.
+    pub(crate) fn walk<'a>(names: &[String], document: &'a RawValue) -> Option<&'a RawValue> {
+        names.iter().try_fold(document, |value, name| match value.get().as_bytes().first() {
             Some(b'{') => {
                 let Members(members) = serde_json::from_str(value.get()).ok()?;
                 members

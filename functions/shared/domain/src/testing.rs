@@ -115,8 +115,11 @@ impl Queues for FakePorts {
     }
 
     async fn to_scheduler(&self, message: SchedulerMessage, _: Priority, delay_ms: u64) -> Result<(), PortError> {
-        let SchedulerMessage::Wake(_) = message else { unreachable!("{message:?}") };
-        self.log(format!("wake in {delay_ms} ms"));
+        self.log(match message {
+            SchedulerMessage::Wake(_) => format!("wake in {delay_ms} ms"),
+            SchedulerMessage::Reply(reply) => format!("reply of {} #{}", reply.step, reply.attempt),
+            SchedulerMessage::Command(_) => unreachable!("{message:?}"),
+        });
         Ok(())
     }
 

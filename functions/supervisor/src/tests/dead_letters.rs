@@ -169,7 +169,7 @@ fn f53_week_old_dead_letters_of_all_kinds_are_only_written_down() {
     let request = {
         let workflow = super::workflows();
         let (task, order) = (ports.stored(id), ports.world().orders[&id].clone());
-        domain::machine::request(&task, workflow.current(), 0, &order, ports.now(), 0).unwrap().1
+        domain::machine::request(&task, workflow.current(), 0, &order, ports.now(), 0).unwrap().unwrap().1
     };
     let task = ports.stored(id);
     let reply = SchedulerMessage::Reply(reply_of(&task, &task.steps[0], yes()));

@@ -61,6 +61,11 @@ class Request:
     outputs: dict[str, Any]
     hops: int
     is_high: bool
+    # What the workflow sends, if it says so; see "The request" in ../../README.md.
+    body: Any
+    is_form: bool
+    path: str
+    keep: Any
 
     @classmethod
     def read(cls, body: str) -> Request:
@@ -87,6 +92,10 @@ class Request:
                 outputs=member(optional, "Outputs", dict),
                 hops=member(optional, "Hops", int),
                 is_high=message.get("Priority") == "high",
+                body=message.get("Body"),
+                is_form=message.get("Encode") == "form",
+                path=member({"Path": "", **message}, "Path", str),
+                keep=message.get("Keep"),
             )
         except (ValueError, TypeError, RecursionError) as error:
             raise Unreadable(str(error)) from error
@@ -111,6 +120,35 @@ def time_of(text: str) -> float:
 def time_text(at: float) -> str:
     """The reverse."""
     return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+NOTHING = object()
+
+
+def kept(keep: Any, answer: Any) -> Any:
+    """What a template keeps of an answer."""
+    value = filled(keep, answer)
+    return {} if value is NOTHING or value is None else value
+
+
+def filled(template: Any, answer: Any) -> Any:
+    """A template with what its pointers find; a member whose pointer finds nothing is left out."""
+    if isinstance(template, dict):
+        members = {name: filled(value, answer) for name, value in template.items()}
+        return {name: value for name, value in members.items() if value is not NOTHING}
+    if isinstance(template, list):
+        return [value for value in (filled(value, answer) for value in template) if value is not NOTHING]
+    if not isinstance(template, str) or not template.startswith("/"):
+        return template
+    for name in template[1:].split("/"):
+        name = name.replace("~1", "/").replace("~0", "~")
+        if isinstance(answer, dict) and name in answer:
+            answer = answer[name]
+        elif isinstance(answer, list) and name.isdigit() and int(name) < len(answer):
+            answer = answer[int(name)]
+        else:
+            return NOTHING
+    return answer
 
 
 class Agent:
@@ -221,7 +259,14 @@ class Agent:
     def called(self, request: Request, timeout_s: float) -> Done | Failed | Again | Conflict:
         """One call, under a key that is the same over all attempts, so that the service does nothing twice."""
         body = {"OrderID": request.order_id, "Order": request.order, "Outputs": request.outputs}
-        return self.service.call(request.direction, self.key(request), body, timeout_s)
+        if request.body is not None:
+            if request.is_form:
+                return Failed("unsendable", "this agent sends no forms")
+            body = request.body
+        answer = self.service.call(request.direction, self.key(request), body, timeout_s, request.path)
+        if isinstance(answer, Done) and request.keep is not None:
+            return Done(kept(request.keep, answer.output))
+        return answer
 
     def key(self, request: Request) -> str:
         """From the request, as it is."""

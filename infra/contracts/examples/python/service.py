@@ -65,11 +65,12 @@ class Service:
         self.opener = urllib.request.build_opener(NoRedirect)
 
     def call(
-        self, direction: str, key: str, body: dict[str, Any], timeout_s: float
+        self, direction: str, key: str, body: Any, timeout_s: float, path: str = ""
     ) -> Done | Failed | Again | Conflict:
-        """Makes one call; may be called by many threads at the same time."""
+        """Makes one call, to the path below the operation; may be called by many threads at the same time."""
+        url = f"{self.urls[direction]}/{path}" if path else self.urls[direction]
         headers = {"Content-Type": "application/json", "Idempotency-Key": key}
-        request = urllib.request.Request(self.urls[direction], json.dumps(body).encode(), headers, method="POST")
+        request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="POST")
         try:
             with self.opener.open(request, timeout=timeout_s) as response:
                 if response.status == 202:

@@ -12,6 +12,7 @@ use domain::message::{
 use domain::order::{AgainOf, Order};
 use domain::task::Direction;
 use domain::time::Timestamp;
+use domain::workflow::Encoding;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::*;
@@ -101,8 +102,12 @@ fn request() -> impl Strategy<Value = Request> {
     let priority = prop_oneof![Just(Priority::Normal), Just(Priority::High)];
     let deadline = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
     let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()));
-    (step, deadline, settles, priority, document(), btree_map(name(), value(), 0..3)).prop_map(
-        |(step, deadline, (settles_within_ms, may_run_until), priority, order, outputs)| {
+    let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
+    let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
+    let path = prop_oneof![Just(None), Just(Some("v1/refunds/a%2Fb".into()))];
+    let mapped = (option::of(document()), encode, path, keep);
+    (step, deadline, settles, priority, document(), btree_map(name(), value(), 0..3), mapped).prop_map(
+        |(step, deadline, (settles_within_ms, may_run_until), priority, order, outputs, (body, encode, path, keep))| {
             let (order_id, step, direction, attempt) = step;
             let (complete_by, budget_ms, hops) = deadline;
             Request {
@@ -119,6 +124,10 @@ fn request() -> impl Strategy<Value = Request> {
                 priority,
                 order,
                 outputs,
+                body,
+                encode,
+                path,
+                keep,
             }
         },
     )

@@ -1,11 +1,12 @@
 //! The meaning of the memos for a request. Pure.
 
+use domain::json::Json;
 use domain::message::{Failure, Outcome};
 use domain::ports::{Memo, MemoState};
 use domain::time::Timestamp;
 
 use crate::memo::UNDONE;
-use crate::output::{self, OUTPUT_TOO_LARGE};
+use crate::output::OUTPUT_TOO_LARGE;
 
 /// The meaning of the memos for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub(crate) fn undo(own: Option<&Memo>, forward: Option<&Memo>, held: Option<u64>
 
 /// The answer of an undo that finds nothing to undo.
 pub(crate) fn nothing_to_undo() -> Outcome {
-    Outcome::Done(output::empty())
+    Outcome::Done(Json::empty())
 }
 
 fn of_own(own: Option<&Memo>, held: Option<u64>, times: Times) -> Option<Plan> {

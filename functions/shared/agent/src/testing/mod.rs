@@ -304,6 +304,10 @@ pub(crate) fn request() -> Request {
         priority: Priority::High,
         order: json("{\"Total\":1}"),
         outputs: BTreeMap::new(),
+        body: None,
+        encode: domain::workflow::Encoding::Json,
+        path: None,
+        keep: None,
     }
 }
 

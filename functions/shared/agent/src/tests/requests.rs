@@ -4,7 +4,7 @@ use std::iter::repeat_n;
 use std::sync::Arc;
 
 use domain::limits::{ERROR_CHARS_MAX, NESTING_MAX, OUTPUT_BYTES_MAX};
-use domain::message::{Delivery, Failure, Outcome, Request, Undecodable, idempotency_key};
+use domain::message::{Delivery, Failure, Outcome, Request, Undecodable, decode, idempotency_key};
 use domain::task::Direction;
 
 use crate::testing::{Act, START, World, delivery, done, drive, json, request, retry};
@@ -32,6 +32,21 @@ fn a_success_is_replied_with_its_output_and_the_message_let_go() {
     assert!(!handle_one(&world, request()));
     assert_eq!(world.replies(), [request().reply(Outcome::Done(json("{\"Receipt\":7}")))]);
     assert_eq!((world.seen().len(), world.slept_ms().len()), (1, 0));
+}
+
+#[test]
+fn of_a_large_answer_only_what_the_request_keeps_is_replied_and_has_to_fit() {
+    let answer = format!("{{\"id\":1.10,\"page\":\"{}\"}}", "x".repeat(OUTPUT_BYTES_MAX));
+    let outcome = |keep: &str| {
+        let world = World::new([Act::Answer(Answer::Done(json(&answer)))]);
+        handle_one(&world, Request { keep: decode(keep.as_bytes()).unwrap(), ..request() });
+        world.outcomes().remove(0)
+    };
+    assert_eq!(outcome(r#"{"ID":"/id","Old":"/old"}"#), Outcome::Done(json(r#"{"ID":1.10}"#)));
+    for keep in [r#"{"All":"/page"}"#, "null"] {
+        let Outcome::Failed(failure) = outcome(keep) else { panic!("too large") };
+        assert!(&*failure.code == OUTPUT_TOO_LARGE && failure.message.contains("limit of 16384"), "{failure:?}");
+    }
 }
 
 #[test]

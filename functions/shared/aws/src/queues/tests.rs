@@ -44,6 +44,10 @@ fn request(document: &str, priority: Priority) -> Request {
         priority,
         order: Json::document(document.as_bytes()).unwrap(),
         outputs: Default::default(),
+        body: None,
+        encode: domain::workflow::Encoding::Json,
+        path: None,
+        keep: None,
     }
 }
 

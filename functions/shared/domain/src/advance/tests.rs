@@ -61,6 +61,17 @@ fn without_a_sent_notice_none_is_removed() {
 }
 
 #[test]
+fn a_mapping_that_cannot_be_filled_is_a_reply_to_the_scheduler_and_nothing_for_the_agent() {
+    let text = format!("{WORKFLOW}path = \"{{/Order/Ref}}\"\n");
+    let instance = Instance { workflows: Workflows::parse(&[&text], "w", &["any"]).unwrap(), ..instance() };
+    let ports = fake_ports();
+    advance(&ports, &instance, order().order_id, WAKE).now_or_never().unwrap().unwrap();
+    let log = ports.logged();
+    assert!(!log.iter().any(|line| line.starts_with("request")), "{log:?}");
+    assert!(log.contains(&"reply of a #1".to_owned()), "{log:?}");
+}
+
+#[test]
 fn a_notice_that_cannot_be_sent_is_kept_and_does_not_hold_up_the_order() {
     let ports = FakePorts { is_mute: true, ..fake_ports() };
     assert_eq!(apply(&ports, WAKE).unwrap(), Some(Verdict::Taken));

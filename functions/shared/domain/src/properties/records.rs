@@ -19,6 +19,7 @@ use crate::ports::{
     OutageReason, Rejections, Release, ServiceHealth, SourceQueue,
 };
 use crate::task::Direction;
+use crate::workflow::Encoding;
 
 fn stays<T: Serialize + DeserializeOwned + PartialEq + Debug>(value: &T) -> Result<(), TestCaseError> {
     let text = serde_json::to_string(value).expect("it can be written");
@@ -53,13 +54,17 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
 fn request() -> impl Strategy<Value = Request> {
     let of = (order_id(), text(), direction(), any::<u32>(), text());
     let time = (time(), any::<u64>(), any::<u64>(), option::of(time()), any::<u32>());
-    (of, time, priority(), super::json::object(), btree_map(text(), json(), 0..3)).prop_map(
+    let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
+    let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
+    let mapped = (option::of(super::json::object().prop_map(|body| Json::of(&body))), encode, option::of(text()), keep);
+    (of, time, priority(), super::json::object(), btree_map(text(), json(), 0..3), mapped).prop_map(
         |(
             (order_id, step, direction, attempt, idempotency_key),
             (complete_by, budget_ms, settles_within_ms, may_run_until, hops),
             priority,
             order,
             outputs,
+            (body, encode, path, keep),
         )| {
             let (order, outputs): (Json, BTreeMap<_, _>) = (Json::of(&order), outputs);
             Request {
@@ -76,6 +81,10 @@ fn request() -> impl Strategy<Value = Request> {
                 priority,
                 order,
                 outputs,
+                body,
+                encode,
+                path,
+                keep,
             }
         },
     )

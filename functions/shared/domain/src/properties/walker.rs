@@ -212,8 +212,8 @@ impl Walker {
         let task = &self.task;
         match effect {
             Effect::Request { step, hops } => {
-                let (agent, request) =
-                    request(task, &self.workflow, step, &self.order, self.now, hops).expect("an attempt under way");
+                let sent = request(task, &self.workflow, step, &self.order, self.now, hops);
+                let (agent, request) = sent.expect("an attempt under way").expect("no mapping");
                 let stored = &task.steps[step];
                 assert_eq!(stored.process_state, StepState::Processing);
                 assert_eq!((&agent, &request.step), (&self.workflow.steps[step].agent, &stored.name));

@@ -37,6 +37,14 @@ pub enum WorkflowError {
         /// The fault of its value.
         problem: String,
     },
+    /// An entry of `refuse`.
+    #[error("workflow {workflow:?}: refuse {problem}")]
+    Refuse {
+        /// Name of the workflow.
+        workflow: String,
+        /// The fault.
+        problem: String,
+    },
     /// One step is at fault.
     #[error("workflow {workflow:?}, step {step:?}: {fault}")]
     Step {
@@ -92,6 +100,14 @@ pub enum StepFault {
     /// Time for all attempts out of bounds.
     #[error("horizon {0}: must be at least complete_within and at most {days} days, like \"12h\"", days = HORIZON_MS_MAX / 86_400_000)]
     Horizon(String),
+    /// A fault of `send`, `path`, `encode` or `keep`.
+    #[error("{key}: {problem}")]
+    Mapping {
+        /// The key at fault, such as `undo.send`.
+        key: String,
+        /// The fault of its value.
+        problem: String,
+    },
     /// Failure limit out of bounds.
     #[error("max_failures is {0}: must be between 1 and {FAILURES_MAX}")]
     MaxFailures(i64),

@@ -5,6 +5,7 @@
 
 mod agents;
 mod error;
+mod mapping;
 mod parse;
 mod registry;
 
@@ -12,11 +13,15 @@ use std::sync::Arc;
 
 pub use agents::settles_within_ms;
 pub use error::{StepFault, WorkflowError};
+pub(crate) use mapping::Root;
+pub use mapping::{Encoding, Mapping, Refuse};
 pub use registry::Workflows;
 
 use crate::backoff::BackoffPolicy;
 use crate::limits::DELAY_MS_MAX;
 use crate::priority::Priority;
+use crate::task::Direction;
+use crate::template::Template;
 
 /// The reaction to a step that fails for good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
@@ -66,6 +71,23 @@ pub struct StepRule {
     pub on_rejected: Remedy,
     /// The reaction to too many failures, or to the end of the horizon.
     pub on_exhausted: Remedy,
+    /// The call that carries it out.
+    pub forward: Mapping,
+    /// The call that undoes it.
+    pub undo: Mapping,
+    /// What is kept of the answer as the step's output. `None`: all of it.
+    pub keep: Option<Template>,
+}
+
+impl StepRule {
+    /// The call of the step in this direction.
+    #[must_use]
+    pub const fn mapping(&self, direction: Direction) -> &Mapping {
+        match direction {
+            Direction::Forward => &self.forward,
+            Direction::Undo => &self.undo,
+        }
+    }
 }
 
 /// The supervision of tasks of a workflow.
@@ -105,6 +127,8 @@ pub struct Workflow {
     pub version: u32,
     /// The priority of orders that name none.
     pub priority: Priority,
+    /// The members that no order may carry.
+    pub refuse: Refuse,
     /// In the order of the file.
     pub steps: Vec<StepRule>,
     /// The supervision of its tasks.

@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::{Remedy, StepFault, StepRule, Supervision, Workflow, WorkflowError};
+use super::mapping::MappingTable;
+use super::{Encoding, Mapping, Refuse, Remedy, StepFault, StepRule, Supervision, Workflow, WorkflowError};
 use crate::backoff::BackoffPolicy;
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HORIZON_MS_DEFAULT, HORIZON_MS_MAX, NAME_CHARS_MAX,
     SETTLES_WITHIN_MS_DEFAULT, STEPS_MAX,
 };
 use crate::priority::Priority;
+use crate::template::Template;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +24,8 @@ struct File {
     priority: Priority,
     #[serde(default)]
     supervision: SupervisionTable,
+    #[serde(default)]
+    refuse: Vec<String>,
     #[serde(default, rename = "step")]
     steps: Vec<StepTable>,
 }
@@ -52,6 +57,12 @@ struct StepTable {
     on_rejected: Remedy,
     #[serde(default = "on_exhausted_default")]
     on_exhausted: Remedy,
+    send: Option<Value>,
+    path: Option<String>,
+    encode: Option<Encoding>,
+    keep: Option<Value>,
+    #[serde(default)]
+    undo: MappingTable,
 }
 
 fn complete_within_default() -> String {
@@ -103,6 +114,7 @@ impl Workflow {
                 at(&steps[index].name, StepFault::Cycle(way.join(" after ")))
             })?;
             steps[index].ancestors = ancestors;
+            check_pointers(&steps, index).map_err(|fault| at(&steps[index].name, fault))?;
         }
         for index in 0..steps.len() {
             for earlier in steps[index].after.clone() {
@@ -114,7 +126,9 @@ impl Workflow {
             key,
             problem,
         })?;
-        Ok(Self { name: file.name.into(), version: file.version, steps, priority: file.priority, supervision })
+        let refuse = Refuse::parse(file.refuse)
+            .map_err(|problem| WorkflowError::Refuse { workflow: file.name.clone(), problem })?;
+        Ok(Self { name: file.name.into(), version: file.version, steps, priority: file.priority, refuse, supervision })
     }
 }
 
@@ -150,6 +164,7 @@ fn rule(table: &StepTable, earlier: &[StepTable], all: &[StepTable], agents: &[&
     if !(complete_within_ms..=HORIZON_MS_MAX).contains(&horizon_ms) {
         return Err(StepFault::Horizon(format!("is {:?}", table.horizon.as_deref().unwrap_or_default())));
     }
+    let (forward, undo, keep) = mappings(table)?;
     let max_failures = u32::try_from(table.max_failures).ok().filter(|count| (1..=FAILURES_MAX).contains(count));
     Ok(StepRule {
         name: Arc::from(&*table.name),
@@ -163,7 +178,34 @@ fn rule(table: &StepTable, earlier: &[StepTable], all: &[StepTable], agents: &[&
         max_failures: max_failures.ok_or(StepFault::MaxFailures(table.max_failures))?,
         on_rejected: table.on_rejected,
         on_exhausted: table.on_exhausted,
+        forward,
+        undo,
+        keep,
     })
+}
+
+/// The calls of a step, and what it keeps of the answer.
+fn mappings(table: &StepTable) -> Result<(Mapping, Mapping, Option<Template>), StepFault> {
+    let StepTable { send, path, encode, undo, keep, .. } = table;
+    let fault = |key: &str, problem: String| StepFault::Mapping { key: key.to_owned(), problem };
+    if send.is_some() != undo.send.is_some() {
+        // The whole order would go out in the other direction.
+        let key = if send.is_some() { "undo.send" } else { "send" };
+        return Err(fault(key, "is missing; a step has it in both directions or in none".to_owned()));
+    }
+    let forward = Mapping::parse(&MappingTable { send: send.clone(), path: path.clone(), encode: *encode }, "")?;
+    let undo = MappingTable { encode: undo.encode.or(*encode), send: undo.send.clone(), path: undo.path.clone() };
+    let keep = keep.clone().map(Template::parse).transpose();
+    Ok((forward, Mapping::parse(&undo, "undo.")?, keep.map_err(|problem| fault("keep", problem.to_string()))?))
+}
+
+/// Checks the pointers of a step. An undo may also use the step's own output.
+fn check_pointers(steps: &[StepRule], index: usize) -> Result<(), StepFault> {
+    let rule = &steps[index];
+    let mut names: Vec<&str> = rule.ancestors.iter().map(|&earlier| &*steps[earlier].name).collect();
+    rule.forward.check(&names, "")?;
+    names.push(&rule.name);
+    rule.undo.check(&names, "undo.")
 }
 
 fn supervision(table: &SupervisionTable) -> Result<Supervision, (&'static str, String)> {

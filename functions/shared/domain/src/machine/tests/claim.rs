@@ -140,7 +140,7 @@ fn message(task: &Task, workflow: &Workflow, name: &str) -> crate::message::Requ
         again_of: None,
     };
     let (index, _) = task.step(name).unwrap();
-    request(task, workflow, index, &order, task.history[0].at, 1).unwrap().1
+    request(task, workflow, index, &order, task.history[0].at, 1).unwrap().unwrap().1
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn an_agents_own_time_to_settle_counts_and_its_request_says_so() {
     let settled_at = case.now.plus_ms(100_000);
     case.expire_all();
     case.retry_all();
-    let (_, request) = request(&case.task, &case.workflow, 0, &case.order(), case.now, 0).unwrap();
+    let (_, request) = request(&case.task, &case.workflow, 0, &case.order(), case.now, 0).unwrap().unwrap();
     assert_eq!((request.settles_within_ms, request.may_run_until), (90_000, Some(settled_at)));
 }
 

@@ -1,0 +1,104 @@
+//! Rule 19: a service gets what the workflow says, and nothing else.
+
+use crate::json::Json;
+use crate::limits::SENT_BYTES_MAX;
+use crate::machine::request;
+use crate::machine::testing::Case;
+use crate::message::{Outcome, Reply, Request};
+use crate::order::Order;
+use crate::task::ProcessState;
+use crate::workflow::Encoding;
+
+const SECRET: &str = "4111-1111";
+const SHIP: &str = r#"
+send = { ref = "/OrderID", to = "/Order/ShipTo", receipt = "/Outputs/pay/Id", note = "/Order/Note", tag = "order" }
+path = "parcels/{/Order/Ref}/{/Outputs/pay/Id}"
+keep = { ID = "/id" }
+[step.undo]
+send = { parcel = "/Outputs/ship/ID" }
+path = "cancel"
+"#;
+
+/// `pay` gets the whole document, and `ship` a part.
+fn case() -> Case {
+    Case::new(&[("pay", &[], ""), ("ship", &["pay"], SHIP)], false)
+}
+
+fn order_of(case: &Case, document: &str) -> Order {
+    Order { document: Json::document(document.as_bytes()).unwrap(), ..case.order() }
+}
+
+fn order(case: &Case) -> Order {
+    order_of(case, &format!(r#"{{"Card": "{SECRET}", "Ref": "a/b", "ShipTo": {{"Zip": 1.10e0}}}}"#))
+}
+
+fn sent(case: &Case, order: &Order, name: &str) -> Result<Request, Reply> {
+    let (index, _) = case.task.step(name).unwrap();
+    request(&case.task, &case.workflow, index, order, case.now, 1).unwrap().map(|(_, request)| request)
+}
+
+#[test]
+fn a_mapped_request_carries_what_is_sent_and_nothing_else() {
+    let mut case = case();
+    case.wake();
+    let order = order(&case);
+    let whole = sent(&case, &order, "pay").unwrap();
+    assert_eq!((&whole.order, &whole.body, &whole.path, &whole.keep), (&order.document, &None, &None, &None));
+    case.done("pay");
+    let mapped = sent(&case, &order, "ship").unwrap();
+    let body = mapped.body.as_ref().unwrap().text();
+    let expected = format!(r#"{{"receipt":7,"ref":"{}","tag":"order","to":{{"Zip": 1.10e0}}}}"#, case.task.order_id);
+    assert_eq!(body, expected, "digit for digit, and without the note that the order does not have");
+    assert_eq!((mapped.path.as_deref(), mapped.encode), (Some("parcels/a%2Fb/7"), Encoding::Json));
+    assert!(mapped.keep.is_some() && mapped.outputs.is_empty() && mapped.order == Json::empty());
+    assert!(!serde_json::to_string(&mapped).unwrap().contains(SECRET));
+}
+
+#[test]
+fn a_mapped_call_is_the_same_over_all_attempts() {
+    let mut case = case();
+    case.wake();
+    case.done("pay");
+    let order = order(&case);
+    let first = sent(&case, &order, "ship").unwrap();
+    case.expire_all();
+    case.retry_all();
+    let second = sent(&case, &order, "ship").unwrap();
+    assert_eq!((first.attempt, second.attempt), (1, 2));
+    assert_eq!((first.body, first.path, first.idempotency_key), (second.body, second.path, second.idempotency_key));
+}
+
+#[test]
+fn an_undo_has_a_mapping_of_its_own_with_the_output_of_its_step() {
+    let mut case = Case::new(&[("pay", &[], ""), ("ship", &["pay"], SHIP), ("tell", &["ship"], "")], false);
+    case.wake();
+    case.done("pay");
+    let output = Json::parse(br#"{"ID": 2.50}"#, 99).unwrap();
+    case.take(&case.reply_of("ship", Outcome::Done(output)));
+    case.rejected("tell");
+    case.done("tell");
+    let order = order(&case);
+    let undo = sent(&case, &order, "ship").unwrap();
+    assert_eq!((undo.body.unwrap().text(), undo.path.as_deref()), (r#"{"parcel":2.50}"#, Some("cancel")));
+    assert!(undo.keep.is_none() && undo.outputs.is_empty());
+}
+
+#[test]
+fn a_mapping_that_cannot_be_filled_fails_the_step() {
+    let long = "x".repeat(SENT_BYTES_MAX - 60);
+    for (document, problem) in [
+        (r#"{"ShipTo": 1}"#.to_owned(), "`path` needs a text, a number or a boolean at /Order/Ref"),
+        (r#"{"Ref": ["a"]}"#.to_owned(), "`path` needs a text, a number or a boolean at /Order/Ref"),
+        (r#"{"Ref": ".."}"#.to_owned(), "`path` has a segment that is empty or dots"),
+        (format!(r#"{{"Ref": "a", "ShipTo": "{long}"}}"#), "over the limit of 131072"),
+    ] {
+        let mut case = case();
+        case.wake();
+        case.done("pay");
+        let failed = sent(&case, &order_of(&case, &document), "ship").unwrap_err();
+        let Outcome::Failed(failure) = &failed.outcome else { panic!("{failed:?}") };
+        assert!(&*failure.code == "unsendable" && failure.message.contains(problem), "{failure:?}");
+        case.take(&failed);
+        assert_eq!(case.state(), ProcessState::Compensating);
+    }
+}

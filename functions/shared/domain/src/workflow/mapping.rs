@@ -1,0 +1,290 @@
+//! The mapping of a step: what its service gets of an order, and what is kept of the answer (rule 19).
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::StepFault;
+use crate::json::{Elements, Json, Members, key_text};
+use crate::limits::{REFUSED_MAX, TEXT_CHARS_MAX};
+use crate::redaction::Redaction;
+use crate::search::Pointer;
+use crate::template::{PathTemplate, Template};
+
+/// The encoding of a body.
+///
+/// It is a setting of the step and not of the agent: with the template it makes the bytes of the call, which are pinned
+/// with the workflow's version. And the operations of one agent may differ in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encoding {
+    /// `application/json`
+    #[default]
+    Json,
+    /// `application/x-www-form-urlencoded`, with brackets for what is nested: `a[b]=c`, `a[0]=b`.
+    Form,
+}
+
+impl Encoding {
+    /// Whether it is the default, which messages leave out.
+    #[must_use]
+    pub fn is_json(&self) -> bool {
+        *self == Self::Json
+    }
+}
+
+/// The call of a step in one direction. Without a mapping, the service gets the whole order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Mapping {
+    /// The body. `None`: the order's document, and the outputs of the steps before.
+    pub send: Option<Template>,
+    /// The path below the URL of the operation.
+    pub path: Option<PathTemplate>,
+    /// The encoding of the body.
+    pub encode: Encoding,
+}
+
+/// The keys of a mapping in a workflow's file.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MappingTable {
+    pub(super) send: Option<Value>,
+    pub(super) path: Option<String>,
+    pub(super) encode: Option<Encoding>,
+}
+
+/// What a pointer of a mapping begins with.
+pub(crate) enum Root<'a> {
+    /// `/OrderID`
+    OrderId,
+    /// `/Order` and the rest.
+    Order(&'a [String]),
+    /// `/Outputs/{step}` and the rest.
+    Output(&'a str, &'a [String]),
+}
+
+impl<'a> Root<'a> {
+    pub(crate) fn of(pointer: &'a Pointer) -> Option<Self> {
+        match pointer.names() {
+            [root] if root == "OrderID" => Some(Self::OrderId),
+            [root, rest @ ..] if root == "Order" => Some(Self::Order(rest)),
+            [root, step, rest @ ..] if root == "Outputs" => Some(Self::Output(step, rest)),
+            _ => None,
+        }
+    }
+}
+
+impl Mapping {
+    /// Reads a mapping. `within` precedes the names of keys in faults.
+    pub(super) fn parse(table: &MappingTable, within: &str) -> Result<Self, StepFault> {
+        let fault = |key: &str, problem: String| StepFault::Mapping { key: format!("{within}{key}"), problem };
+        let send = table.send.clone().map(Template::parse).transpose();
+        let path = table.path.as_deref().map(PathTemplate::parse).transpose();
+        let mapping = Self {
+            send: send.map_err(|problem| fault("send", problem.to_string()))?,
+            path: path.map_err(|problem| fault("path", problem.to_string()))?,
+            encode: table.encode.unwrap_or_default(),
+        };
+        match mapping.send.is_none() && !mapping.encode.is_json() {
+            true => Err(fault("encode", "needs `send`".to_owned())),
+            false => Ok(mapping),
+        }
+    }
+
+    /// Checks that every pointer begins with the order, or with the output of one of these steps.
+    pub(super) fn check(&self, steps: &[&str], within: &str) -> Result<(), StepFault> {
+        let (send, path) =
+            (self.send.iter().flat_map(Template::pointers), self.path.iter().flat_map(PathTemplate::pointers));
+        for (key, pointer) in send.map(|pointer| ("send", pointer)).chain(path.map(|pointer| ("path", pointer))) {
+            let problem = match Root::of(pointer) {
+                Some(Root::OrderId | Root::Order(_)) => continue,
+                Some(Root::Output(step, _)) if steps.contains(&step) => continue,
+                Some(Root::Output(step, _)) => {
+                    let known = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
+                    format!("{}: step {step:?} is not one that comes before it; these do: {known}", pointer.text())
+                }
+                None => format!("{}: must begin with /Order, /OrderID or /Outputs/{{step}}", pointer.text()),
+            };
+            return Err(StepFault::Mapping { key: format!("{within}{key}"), problem });
+        }
+        Ok(())
+    }
+}
+
+/// The members that no order of a workflow may carry.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Refuse {
+    names: Redaction,
+    /// As they are written in the file.
+    texts: Vec<String>,
+    pointers: Vec<Pointer>,
+}
+
+impl Refuse {
+    /// Reads names of members, and pointers.
+    pub(super) fn parse(texts: Vec<String>) -> Result<Self, String> {
+        if texts.len() > REFUSED_MAX {
+            return Err(format!("has {} entries, the limit is {REFUSED_MAX}", texts.len()));
+        }
+        if let Some(text) = texts.iter().find(|text| text.is_empty() || text.chars().count() > TEXT_CHARS_MAX) {
+            return Err(format!("{text:?} must have 1 to {TEXT_CHARS_MAX} characters"));
+        }
+        let pointers = texts
+            .iter()
+            .filter(|text| text.starts_with('/'))
+            .map(|text| Pointer::parse(text).map_err(|problem| format!("{text:?} {problem}")));
+        let names = texts.iter().filter(|text| !text.starts_with('/'));
+        Ok(Self { names: Redaction::of(names), pointers: pointers.collect::<Result<_, _>>()?, texts })
+    }
+
+    /// The entries that a document meets: a name at any depth, in any case, or a value at a pointer.
+    #[must_use]
+    pub fn met_by(&self, document: &Json) -> Vec<&str> {
+        let mut carried = Vec::new();
+        if self.names != Redaction::default() {
+            names_of(document.raw(), &mut |name| {
+                if self.names.hides(name) {
+                    carried.push(name.to_lowercase());
+                }
+            });
+        }
+        let mut pointers = self.pointers.iter();
+        let is_met = |text: &&String| match text.starts_with('/') {
+            true => pointers.next().is_some_and(|pointer| pointer.of(document.raw()).is_some()),
+            false => carried.contains(&text.to_lowercase()),
+        };
+        self.texts.iter().filter(is_met).map(String::as_str).collect()
+    }
+}
+
+/// Tells the names of all members. The depth of every [`Json`] in this program is bounded.
+fn names_of(value: &RawValue, tell: &mut impl FnMut(&str)) {
+    match value.get().as_bytes().first() {
+        Some(b'{') => {
+            let Ok(Members(members)) = serde_json::from_str(value.get()) else { return };
+            for (key, value) in members {
+                if let Some(name) = key_text(key) {
+                    tell(&name);
+                }
+                names_of(value, tell);
+            }
+        }
+        Some(b'[') => {
+            let Ok(Elements(elements)) = serde_json::from_str(value.get()) else { return };
+            elements.into_iter().for_each(|element| names_of(element, tell));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workflow::{Workflow, WorkflowError};
+
+    fn parse(more: &str) -> Result<Workflow, WorkflowError> {
+        let step = |name: &str, after: &str, more: &str| {
+            format!("[[step]]\nname = {name:?}\nagent = \"any\"\nafter = [{after}]\n{more}\n")
+        };
+        let steps = [step("a", "", ""), step("side", "", ""), step("b", "\"a\"", more)].concat();
+        Workflow::parse(&format!("name = \"w\"\nversion = 1\n{steps}"), &["any"])
+    }
+
+    fn fault(more: &str) -> String {
+        let text = parse(more).unwrap_err().to_string();
+        assert!(text.contains("step \"b\""), "{text}");
+        text
+    }
+
+    #[test]
+    fn a_step_says_what_it_sends_in_each_direction() {
+        let workflow = parse(
+            "send = { x = \"/Outputs/a/ID\" }\nencode = \"form\"\nkeep = { ID = \"/id\" }\n\
+             [step.undo]\nsend = { id = \"/Outputs/b/ID\" }\npath = \"r/{/Outputs/b/ID}\"",
+        );
+        let rule = workflow.unwrap().steps.remove(2);
+        assert!(rule.forward.send.is_some() && rule.forward.path.is_none() && rule.keep.is_some());
+        assert!(rule.undo.send.is_some() && rule.undo.path.is_some());
+        assert_eq!((rule.forward.encode, rule.undo.encode), (Encoding::Form, Encoding::Form));
+        let own = parse("send = {}\nencode = \"form\"\nundo = { send = {}, encode = \"json\" }").unwrap();
+        assert_eq!(own.steps[2].undo.encode, Encoding::Json);
+        assert_eq!(parse("").unwrap().steps[2].forward, Mapping::default());
+    }
+
+    #[test]
+    fn a_step_that_sends_a_part_in_one_direction_does_not_send_the_whole_in_the_other() {
+        assert!(fault("send = {}").contains("undo.send: is missing"));
+        assert!(fault("undo = { send = {} }").contains("send: is missing"));
+        assert!(parse("send = {}\nundo = { send = {} }").is_ok());
+    }
+
+    #[test]
+    fn a_pointer_begins_with_the_order_or_with_a_step_before() {
+        let forward = |pointer: &str| format!("send = {{ x = {pointer:?} }}\nundo = {{ send = {{}} }}");
+        for pointer in ["/Order", "/Order/a/0", "/OrderID", "/Outputs/a", "/Outputs/a/ID"] {
+            assert!(parse(&forward(pointer)).is_ok(), "{pointer}");
+        }
+        for pointer in ["/order/x", "/", "/OrderID/x", "/Outputs", "/x"] {
+            assert!(fault(&forward(pointer)).contains("must begin with /Order"), "{pointer}");
+        }
+        for step in ["side", "b", "z"] {
+            let text = fault(&forward(&format!("/Outputs/{step}/ID")));
+            assert!(text.contains("not one that comes before it; these do: a"), "{text}");
+        }
+        let undo = |step: &str| format!("send = {{}}\nundo = {{ send = {{}}, path = \"{{/Outputs/{step}/ID}}\" }}");
+        assert!(parse(&undo("b")).is_ok() && parse(&undo("a")).is_ok());
+        assert!(fault(&undo("side")).contains("undo.path"));
+    }
+
+    #[test]
+    fn a_mapping_that_is_none_is_refused_and_its_key_named() {
+        for (more, words) in [
+            ("send = 7\nundo = { send = {} }", "send: must be a table"),
+            ("send = { at = 2026-11-20 }\nundo = { send = {} }", "send: must have texts"),
+            ("send = { x = nan }\nundo = { send = {} }", "send: must have texts"),
+            ("send = { x = \"/a~\" }\nundo = { send = {} }", "send: \"/a~\" must"),
+            ("path = \"a b\"", "path: must be 1 to"),
+            ("keep = [\"/id\"]", "keep: must be a table"),
+            ("encode = \"form\"", "encode: needs `send`"),
+        ] {
+            let text = fault(more);
+            assert!(text.contains(words), "{text}");
+        }
+        assert!(matches!(parse("undo = { keep = {} }"), Err(WorkflowError::Malformed(_))));
+        assert!(matches!(parse("encode = \"xml\""), Err(WorkflowError::Malformed(_))));
+    }
+
+    fn met(refuse: &[&str], document: &str) -> Vec<String> {
+        let refuse = Refuse::parse(refuse.iter().map(|text| (*text).to_owned()).collect()).unwrap();
+        let document = Json::document(document.as_bytes()).unwrap();
+        refuse.met_by(&document).into_iter().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_refused_member_is_found_by_name_at_any_depth_and_by_pointer_at_its_place() {
+        let refuse = ["Cvc", "/Card/Number", "Pin"];
+        assert_eq!(met(&refuse, r#"{"Cards": [{"CVC": 1}], "Card": {"Number": null}}"#), ["Cvc", "/Card/Number"]);
+        assert_eq!(met(&refuse, r#"{"p\u0069n": 1}"#), ["Pin"]);
+        assert!(met(&refuse, r#"{"Number": 1, "Card": {"Last4": "Cvc"}}"#).is_empty());
+        assert!(met(&[], r#"{"Cvc": 1}"#).is_empty());
+    }
+
+    #[test]
+    fn refused_members_have_limits() {
+        let parse = |refuse: &[String]| {
+            let text =
+                format!("name = \"w\"\nversion = 1\nrefuse = {refuse:?}\n[[step]]\nname = \"a\"\nagent = \"any\"");
+            Workflow::parse(&text, &["any"])
+        };
+        assert!(parse(&vec!["Cvc".to_owned(); REFUSED_MAX]).is_ok());
+        for (refuse, words) in [
+            (vec!["Cvc".to_owned(); REFUSED_MAX + 1], "the limit is 64"),
+            (vec![String::new()], "1 to 256 characters"),
+            (vec!["x".repeat(257)], "1 to 256 characters"),
+            (vec!["/a~b".to_owned()], "~0"),
+        ] {
+            let text = parse(&refuse).unwrap_err().to_string();
+            assert!(text.contains("refuse") && text.contains(words), "{text}");
+        }
+    }
+}
