@@ -3,6 +3,7 @@
 mod bad_input;
 mod operator;
 mod orders;
+mod refused;
 mod repairable;
 mod under_way;
 mod watching;

@@ -1,6 +1,6 @@
-//! A payment service that declines until a test repairs it. It records its calls.
+//! A payment service that refuses until a test repairs it. It records its calls.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -22,14 +22,24 @@ pub(crate) struct Repairable {
 #[derive(Default)]
 struct State {
     is_mended: AtomicBool,
+    /// Whether refunds are answered well all the same.
+    refunds: AtomicBool,
+    /// The status until it is mended.
+    status: AtomicU16,
     /// Path and body of each call.
     calls: Mutex<Vec<(String, String)>>,
 }
 
 impl Repairable {
+    /// Declines.
     pub(crate) async fn start() -> Self {
+        Self::answering(422).await
+    }
+
+    /// Answers with this status.
+    pub(crate) async fn answering(status: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let state = Arc::new(State::default());
+        let state = Arc::new(State { status: status.into(), ..State::default() });
         let answering = state.clone();
         let server = Server::start(listener, BODY_BYTES_MAX, 0, move |request| {
             let answer = answering.answer(&request);
@@ -42,6 +52,10 @@ impl Repairable {
         let this = Self::start().await;
         this.mend();
         this
+    }
+
+    pub(crate) fn refunds(&self) {
+        self.state.refunds.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn mend(&self) {
@@ -61,9 +75,10 @@ impl State {
     fn answer(&self, request: &Request<Bytes>) -> Response<Bytes> {
         let body = String::from_utf8(request.body().to_vec()).unwrap();
         self.calls.lock().unwrap().push((request.uri().path().to_owned(), body));
-        let (status, body) = match self.is_mended.load(Ordering::SeqCst) {
+        let refunds = self.refunds.load(Ordering::SeqCst) && request.uri().path() == "/refund";
+        let (status, body) = match refunds || self.is_mended.load(Ordering::SeqCst) {
             true => (200, RECEIPT),
-            false => (422, r#"{"code": "out-of-order"}"#),
+            false => (self.status.load(Ordering::SeqCst), r#"{"code": "out-of-order"}"#),
         };
         Response::builder().status(status).header("content-type", "application/json").body(body.into()).unwrap()
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tests::documents::{Kind, defined, text_of};
 
 /// Folders or files, from the root of the repository, and the faults with a test in them.
-const PROMISED: [(&str, &[RangeInclusive<u32>]); 14] = [
+const PROMISED: [(&str, &[RangeInclusive<u32>]); 15] = [
     ("tests/tests/proof/faults/submission.rs", &[1..=8]),
     ("tests/tests/proof/faults/scheduler.rs", &[9..=23]),
     ("tests/tests/proof/faults/agent.rs", &[24..=34]),
@@ -18,6 +18,7 @@ const PROMISED: [(&str, &[RangeInclusive<u32>]); 14] = [
     ("tests/tests/proof/under_way.rs", &[61..=61]),
     ("tests/tests/proof/faults/durable.rs", &[3..=3, 9..=9, 20..=20, 24..=24]),
     ("tests/tests/adapters/telemetry.rs", &[58..=58]),
+    ("tests/tests/adapters/http", &[64..=65]),
     ("functions/api", &[1..=1, 6..=6]),
     ("functions/supervisor", &[8..=8, 35..=43, 50..=50, 53..=53, 57..=57]),
     ("functions/shared/agent", &[24..=33, 44..=45, 47..=48, 56..=57, 61..=65]),
