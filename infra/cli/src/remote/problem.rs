@@ -61,7 +61,7 @@ impl Problem {
     /// Whether the server does not know this call: it is not Stepwarden, or an older version.
     #[must_use]
     pub fn is_unknown_call(&self) -> bool {
-        let has_no_such_thing = matches!(self.kind.as_str(), "order-not-found" | "job-not-found");
+        let has_no_such_thing = matches!(self.kind.as_str(), "order-not-found" | "job-not-found" | "service-not-found");
         (self.status == 404 && !has_no_such_thing) || self.status == 405
     }
 
@@ -94,6 +94,7 @@ impl Problem {
                 "was it accepted just now? It is stored in a moment: `stepwarden get ID --wait`".to_owned()
             }
             (404, "job-not-found") => "`stepwarden bulk list` shows the jobs".to_owned(),
+            (404, "service-not-found") => "`stepwarden services` shows the services".to_owned(),
             (404 | 405, _) => {
                 format!("is --api right? If it is, the API is older than this program ({})", env!("CARGO_PKG_VERSION"))
             }
@@ -102,6 +103,7 @@ impl Problem {
             }
             (409, "state-conflict") => "look at it with `stepwarden get ID`".to_owned(),
             (409, "job-state-conflict") => "look at it with `stepwarden bulk status JOB`".to_owned(),
+            (409, "service-state-conflict") => "look at it with `stepwarden services`".to_owned(),
             (412, _) => "look at the order again, then give its version with --if-version".to_owned(),
             (422, _) => "for another order, give another --key or none".to_owned(),
             (429, _) => "too many requests; try again later".to_owned(),

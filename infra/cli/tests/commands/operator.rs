@@ -48,6 +48,15 @@ fn a_compensated_order_is_posted_again_once() {
 }
 
 #[test]
+fn rejections_are_accepted_only_of_a_service_that_is_held_back_for_them() {
+    let served = Served::start();
+    let accept = |service| served.run(&["services", "accept-rejections", service, "--reason", "sold out"]);
+    accept("payment").with_status(4).says(&["does not wait because of its rejections", "(409)"]);
+    accept("nobody").with_status(3).says(&["there is no service of this name", "(404)"]);
+    served.run(&["services"]).with_status(0).shows(&["payment", "well (Closed)"]);
+}
+
+#[test]
 fn a_resubmit_that_fails_again_is_not_taken_for_the_failure_before() {
     let served = Served::start();
     let held = served.settled(HELD);
