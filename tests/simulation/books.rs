@@ -321,7 +321,7 @@ mod tests {
     fn state(is_careless: bool) -> State {
         let mut rng = Rng::new(1);
         let services = [Habits { settles_within_ms: 30_000, is_careless }; AGENTS.len()];
-        let setup = Setup { plan: Plan::none(), services, ..Setup::draw(&mut rng, 1) };
+        let setup = Setup { plan: Plan::none(), services, skew_ms: 0, ..Setup::draw(&mut rng, 1) };
         State::new(rng, Arc::new(setup), false)
     }
 

@@ -43,6 +43,8 @@ pub(crate) struct Work<'a, P, F, S> {
     may_run_until: Option<Timestamp>,
     /// The wait before the next look, in milliseconds, if the service said of the last call that it is at work on it.
     under_way_ms: Option<u64>,
+    /// The same if the service refused the last call because of a fault in the configuration (rule 17).
+    misconfigured_ms: Option<u64>,
     /// Made at the first call, and made again after a call without an answer.
     service: Option<S>,
 }
@@ -112,6 +114,7 @@ where
             keeper,
             may_run_until,
             under_way_ms: None,
+            misconfigured_ms: None,
             service: None,
         }
     }
@@ -134,7 +137,7 @@ where
             let called = self.judge(leave.at, called);
             let counts = self.agent.health.report(self.ports, leave.pass, self.request.direction, &called).await;
             self.note_unanswered(leave.at, &called);
-            self.under_way_ms = None;
+            (self.under_way_ms, self.misconfigured_ms) = (None, None);
             let next = match called {
                 Called::Answered(Answer::Done(output)) => {
                     return Ok(Ending::Reply(output::done(output, &self.request)));
@@ -149,8 +152,11 @@ where
                     next
                 }
                 Called::Answered(Answer::Retry { after_ms, problem }) => self.again(after_ms, &problem),
-                Called::Answered(Answer::Unknown { problem } | Answer::Misconfigured { problem }) => {
-                    self.again(None, &problem)
+                Called::Answered(Answer::Unknown { problem }) => self.again(None, &problem),
+                Called::Answered(Answer::Misconfigured { problem }) => {
+                    let next = self.again(None, &problem);
+                    self.misconfigured_ms = Some(self.wait_ms());
+                    next
                 }
                 Called::TimedOut => self.again(None, NO_ANSWER),
                 // The cause of the panic may affect more than the service object, so the retry is not in this
@@ -209,7 +215,13 @@ where
     async fn remember(&mut self) -> Result<Option<Ending>, PortError> {
         let Some(keeper) = &mut self.keeper else { return Ok(None) };
         Ok(match keeper.plan(self.ports).await? {
-            Plan::Answer(outcome) => Some(Ending::Reply(outcome)),
+            Plan::Answer(outcome) => {
+                if matches!(outcome, Outcome::Failed(_)) {
+                    // A memo does not say whether a call before the rejection is still under way.
+                    self.extend_under_way(self.deadline.settled_at(self.request.settles_within_ms));
+                }
+                Some(Ending::Reply(outcome))
+            }
             Plan::Wait { until } => Some(self.wait_for_duplicate(until).await),
             Plan::Call | Plan::MarkOnly => None,
         })
@@ -370,10 +382,11 @@ where
         }
     }
 
-    /// There is no answer of the service. If it is known to fail, or is at work on the call, that is no failure of the
-    /// step.
+    /// There is no answer of the service. If it is known to fail, is at work on the call or refuses its caller, that is no
+    /// failure of the step.
     async fn give_up(&self, silence: Silence) -> Ending {
-        match self.agent.health.failing(self.ports).await.or(self.until_settled_ms()) {
+        let waits = || self.until_settled_ms().or(self.misconfigured_ms);
+        match self.agent.health.failing(self.ports).await.or_else(waits) {
             Some(wait_ms) => deferred(wait_ms),
             None => Ending::Silence(silence),
         }

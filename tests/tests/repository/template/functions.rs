@@ -33,6 +33,16 @@ fn loops_are_allowed_where_an_orders_messages_go_round_and_nowhere_else() {
 }
 
 #[test]
+fn those_that_decide_until_when_a_call_may_run_know_the_settings_of_the_agents() {
+    let template = Template::main();
+    // The supervisor ends attempts, so it needs `settles_within` like the scheduler (rule 16).
+    for function in ["Scheduler", "Supervisor", "Inventory", "Payment", "Shipping"] {
+        let variables = &template.resource(function).properties["Environment"]["Variables"];
+        assert_eq!(variables["AGENTS"], json!({"Ref": "Agents"}), "{function}");
+    }
+}
+
+#[test]
 fn a_message_stays_hidden_for_six_times_as_long_as_its_function_may_take() {
     let template = Template::main();
     let mut sources_seen = 0;

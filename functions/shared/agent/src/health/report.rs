@@ -7,6 +7,7 @@ use crate::agent::AgentPorts;
 use crate::call::{Called, NO_ANSWER, PANICKED};
 use crate::health::rejections::Said;
 use crate::health::{Pass, SharedHealth};
+use crate::output::OUTPUT_TOO_LARGE;
 use crate::service::Answer;
 
 impl SharedHealth {
@@ -21,6 +22,10 @@ impl SharedHealth {
     ) -> bool {
         match (called, direction) {
             (Called::Answered(Answer::Done(_)), Direction::Forward) => return self.said(ports, pass, Said::Yes).await,
+            // The service did the work, and only its output cannot be kept.
+            (Called::Answered(Answer::Fail(failure)), Direction::Forward) if *failure.code == *OUTPUT_TOO_LARGE => {
+                return self.said(ports, pass, Said::Yes).await;
+            }
             (Called::Answered(Answer::Fail(_)), Direction::Forward) => return self.said(ports, pass, Said::No).await,
             (Called::Answered(Answer::Done(_) | Answer::Fail(_)), Direction::Undo)
             | (Called::Answered(Answer::UnderWay { .. }), _) => self.succeeded(ports, pass).await,

@@ -109,6 +109,14 @@ fn an_attempt_that_ends_at_a_conflict_is_given_back_until_its_calls_have_settled
 }
 
 #[test]
+fn f64_an_attempt_that_ends_at_a_fault_of_the_configuration_is_given_back() {
+    let refused = Act::Answer(Answer::misconfigured("HTTP 401"));
+    let world = World::new([refused]).with_policy(|policy| policy.retries_max = 0);
+    assert!(world.handle(vec![delivery("m", request())]).is_empty());
+    assert!(matches!(world.outcomes().as_slice(), [Outcome::Deferred(_)]), "{:?}", world.outcomes());
+}
+
+#[test]
 fn f64_a_fault_of_the_configuration_counts_as_a_failure_of_the_service_and_never_as_a_rejection() {
     let refused = || Act::Answer(Answer::misconfigured("HTTP 401"));
     let world = World::new([refused(), refused()]).with_policy(|policy| {

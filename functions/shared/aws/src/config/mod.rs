@@ -58,7 +58,7 @@ pub struct Config {
     pub reply_channels: BTreeMap<Arc<str>, Arc<str>>,
     /// The number of shards of the index `watch`.
     pub shards: u8,
-    /// The settings of the agents, in TOML; the scheduler and the agents have them.
+    /// The settings of the agents, in TOML; the scheduler, the supervisor and the agents have them.
     pub agents: Arc<str>,
     /// The time for which calls of each agent may still have their effect, in milliseconds, from those settings.
     pub settles_within_ms: BTreeMap<Arc<str>, u64>,
