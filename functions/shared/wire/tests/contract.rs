@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use domain::ports::Acceptance;
 use serde::de::value::Error;
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserializer, Serialize, forward_to_deserialize_any};
@@ -35,6 +36,7 @@ impl Shape {
     /// The shape of a schema of the contract. `None` for schemas of words or documents.
     fn named(schema: &str) -> Option<Self> {
         Some(match schema {
+            "Acceptance" => Self::of::<Acceptance>(),
             "Accepted" => Self::of::<Accepted>(),
             "StepError" => Self::of::<StepError<'static>>(),
             "Step" | "ListedStep" => Self::of::<Step<'static>>(),
@@ -163,6 +165,7 @@ fn every_answer_that_the_contract_shows_is_read_and_written_again_as_it_was() {
         "Overview",
         "Problem",
         "Queued",
+        "Service",
         "ServiceList",
         "Task",
         "WorkflowList",
