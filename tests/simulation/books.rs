@@ -94,7 +94,7 @@ impl State {
         }
         let declines = self.strikes(Fault::ServiceDeclined);
         let declines_with_conflict = self.strikes(Fault::DeclinedByConflict);
-        // A careless service that said no of a key and then yes would have an effect that nobody waits for.
+        // A careless service that said no of a key and then yes would have an effect without an undo.
         let never_gives_in = self.setup.services[call.agent].is_careless || self.rng.chance(6_000);
         let gives_in_ms = self.now_ms.saturating_add_unsigned(self.rng.between(1_000, 600_000));
         let character = Character {

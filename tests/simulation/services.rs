@@ -217,7 +217,7 @@ impl State {
         self.tell(&format!("service {} is away for {ms} ms", AGENTS[agent]));
     }
 
-    /// A service begins to refuse every call, whoever calls.
+    /// A service begins to refuse every call.
     pub fn misconfigure_service(&mut self) {
         let (agent, ms, until_ms) = self.draw_outage();
         self.remotes.misconfigured_until_ms[agent] = until_ms;

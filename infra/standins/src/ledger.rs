@@ -84,7 +84,7 @@ impl Ledger {
         decision
     }
 
-    /// Books the effects that came until `now_ms`. They come, even if nobody remembers the key.
+    /// Books the effects that came until `now_ms`. They come, even if the key was dropped.
     fn book(&mut self, now_ms: u64) {
         while let Some(Reverse((due_ms, _))) = self.due.peek()
             && *due_ms <= now_ms

@@ -1,4 +1,4 @@
-//! The auditor sees undos that do not wait, rejections that nobody gave, and effects that come too late.
+//! The auditor sees undos that do not wait, rejections that no service gave, and effects that come too late.
 
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ fn invariant_16_books_that_are_not_even_an_hour_after_the_end() {
         history.see(Seen::Told { order: order(), kind: Kind::Received, version: 1 });
         history.see(Seen::Told { order: order(), kind: Kind::Processed, version });
         history.write(|record| record.unsent.clear());
-        // A careless service undoes what nobody asked it to undo.
+        // A careless service undoes a step without a request to do so.
         history.see(Seen::Effect { of: undo_of(1, 2) });
         history
     };
