@@ -3,7 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use serde_json::value::RawValue;
+
+/// All bytes except the unreserved ones of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The form of a JSON object: `a[b]=c` for a member of a member, `a[0]=b` for an element. Numbers are as written, and
 /// null has no field.
@@ -14,7 +18,7 @@ pub(crate) fn encoded(object: &str) -> Result<String, serde_json::Error> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_str(object)?;
     let mut form = String::with_capacity(object.len());
     for (name, value) in members {
-        field(&escaped(&name), value, &mut form)?;
+        field(&escaped(&name).to_string(), value, &mut form)?;
     }
     Ok(form)
 }
@@ -46,17 +50,8 @@ fn field(name: &str, value: &RawValue, form: &mut String) -> Result<(), serde_js
 }
 
 /// The text with all bytes percent-encoded except unreserved ones.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            true => escaped.push(char::from(byte)),
-            false => {
-                let _ = write!(escaped, "%{byte:02X}");
-            }
-        }
-    }
-    escaped
+fn escaped(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, RESERVED)
 }
 
 #[cfg(test)]
