@@ -28,6 +28,10 @@ pub enum Action {
     Die { by: Who },
     /// An agent receives a request and answers, with or without an effect at the service. The request stays.
     Call { order: u8, attempt: Attempt, left: u8, answer: Answer },
+    /// An agent receives a request and calls, and gets no answer. The request stays.
+    Begin { order: u8, attempt: Attempt, left: u8 },
+    /// A call without an answer has its effect.
+    Effect { order: u8, step: u8 },
     /// A message is lost.
     Lose { order: u8, message: Message },
     /// Time passes.

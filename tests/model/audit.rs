@@ -92,9 +92,9 @@ impl Write<'_> {
                 is_of_this && (answer == Answer::Done || attempt.number == step.attempt)
             }
             // Another step was refused for good, so that the order is undone.
-            Cause::Message(Message::Reply(_, Answer::Failed) | Message::Command(CommandKind::Cancel)) => {
-                is_turned_round
-            }
+            Cause::Message(
+                Message::Reply(_, Answer::Failed | Answer::FailedUnderWay) | Message::Command(CommandKind::Cancel),
+            ) => is_turned_round,
             Cause::Tick => (self.is_expired)(index) || is_turned_round,
             Cause::DeadLetter(Message::Request(attempt, _) | Message::Reply(attempt, _)) => {
                 is_current(attempt, index, step)

@@ -2,6 +2,8 @@
 
 use domain::workflow::Workflow;
 
+use super::task::TICK_MS;
+
 /// Steps of an order.
 pub const STEPS: usize = 2;
 /// The most orders, schedulers and supervisors, each.
@@ -64,6 +66,9 @@ pub struct Bounds {
     pub declines: bool,
     /// Whether the service may reject an undo.
     pub undo_declines: bool,
+    /// Ticks for which a call may go on after its begin, though its caller left. 0: every effect is there at once. Only with
+    /// the one clock.
+    pub settles: u8,
     /// Whether messages may become dead letters, which a supervisor settles.
     pub dead_letters: bool,
     /// The clocks.
@@ -88,6 +93,7 @@ impl Bounds {
         deferrals: 0,
         declines: true,
         undo_declines: true,
+        settles: 0,
         dead_letters: false,
         clocks: Clocks::Any,
         detail: Detail::Fine,
@@ -131,25 +137,30 @@ impl Bounds {
             "#,
             attempts = self.attempts
         );
-        Workflow::parse(&text, &["any"]).expect("the workflow of the model")
+        let mut workflow = Workflow::parse(&text, &["any"]).expect("the workflow of the model");
+        workflow.steps.iter_mut().for_each(|rule| rule.settles_within_ms = u64::from(self.settles) * TICK_MS);
+        workflow
     }
 }
 
 /// One order, coarse: the basis of most worlds.
 const COARSE: Bounds = Bounds { detail: Detail::Coarse, ..Bounds::ONE };
+/// Calls may have their effect after their caller left.
+const LINGERING: Bounds = Bounds { clocks: Clocks::One, settles: 2, ..COARSE };
 /// Two of all instances. That every order ends is checked in the smaller worlds, which costs as much again.
 const TWO_OF_ALL: Bounds = Bounds { schedulers: 2, supervisors: 2, drains: false, ..COARSE };
 /// Two orders that share a scheduler and a supervisor.
 const TWO_ORDERS: Bounds = Bounds { orders: 2, attempts: 1, declines: false, undo_declines: false, ..COARSE };
 
 /// For a few seconds.
-pub const SMALL: [Bounds; 2] = [
+pub const SMALL: [Bounds; 3] = [
     Bounds { name: "one order, clocks that show anything", ..COARSE },
     Bounds { name: "one order, one clock", clocks: Clocks::One, ..COARSE },
+    Bounds { name: "one order, calls that outlive their attempt", attempts: 1, ..LINGERING },
 ];
 
 /// For some minutes: every kind of fault and of command, with one of each instance.
-pub const MEDIUM: [Bounds; 8] = [
+pub const MEDIUM: [Bounds; 10] = [
     Bounds { name: "one order, clocks that show anything, every action by itself", ..Bounds::ONE },
     Bounds { name: "one order, one clock, a deferral", clocks: Clocks::One, deferrals: 1, ..COARSE },
     Bounds { name: "one order, a deferral", deferrals: 1, ..COARSE },
@@ -158,6 +169,13 @@ pub const MEDIUM: [Bounds; 8] = [
     Bounds { name: "one order, an operator resubmits", attempts: 1, commands: [1, 0, 0, 0], ..COARSE },
     Bounds { name: "one order, an operator pauses and resumes", attempts: 1, commands: [0, 0, 1, 1], ..COARSE },
     Bounds { name: "one order, steps side by side", shape: Shape::Wide, ..COARSE },
+    Bounds { name: "calls that outlive their attempt, a deferral", deferrals: 1, ..LINGERING },
+    Bounds {
+        name: "calls that outlive their attempt, an operator cancels",
+        attempts: 1,
+        commands: [0, 1, 0, 0],
+        ..LINGERING
+    },
 ];
 
 /// For half an hour.

@@ -32,7 +32,7 @@ const CANCELLED: Bounds = Bounds { commands: [0, 1, 0, 0], ..SMALL };
 const TWO_SCHEDULERS: Bounds = Bounds { schedulers: 2, supervisors: 0, ..CANCELLED };
 
 /// All that is broken on purpose.
-pub const ALL: [Broken; 13] = [
+pub const ALL: [Broken; 14] = [
     Broken {
         name: "a failure counts whatever attempt it is of",
         breaks: "3:",
@@ -78,6 +78,11 @@ pub const ALL: [Broken; 13] = [
         name: "an undo does not wait for CompleteBy",
         breaks: "9:",
         protocol: || Protocol::with(Bounds { clocks: Clocks::One, ..CANCELLED }, undoes_too_early),
+    },
+    Broken {
+        name: "an undo does not wait for calls under way",
+        breaks: "9:",
+        protocol: || Protocol::with(Bounds { clocks: Clocks::One, settles: 2, ..CANCELLED }, forgets_calls_under_way),
     },
     Broken { name: "the alert is forgotten", breaks: "10:", protocol: || Protocol::with(SMALL, forgets_the_alert) },
     Broken {
@@ -166,6 +171,12 @@ fn undoes_too_early(task: &Task, workflow: &Workflow, event: Event<'_>, moment: 
             step.not_before = None;
         }
     })
+}
+
+fn forgets_calls_under_way(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    let mut workflow = workflow.clone();
+    workflow.steps.iter_mut().for_each(|rule| rule.settles_within_ms = 0);
+    decide(task, &workflow, event, moment)
 }
 
 fn forgets_the_alert(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {

@@ -168,8 +168,10 @@ impl Decider {
     fn reply(&self, attempt: Attempt, answer: Answer) -> Reply {
         let outcome = match answer {
             Answer::Done => Outcome::Done(Json::of(&())),
-            Answer::Failed => Outcome::Failed(Failure { code: "no".into(), message: "no".into() }),
-            Answer::Deferred => Outcome::Deferred(Deferral { wait_ms: TICK_MS }),
+            Answer::Failed | Answer::FailedUnderWay => {
+                Outcome::Failed(Failure { code: "no".into(), message: "no".into() })
+            }
+            Answer::Deferred => Outcome::Deferred(Deferral::after(TICK_MS)),
         };
         Reply {
             order_id: self.order.order_id,
@@ -178,7 +180,8 @@ impl Decider {
             attempt: u32::from(attempt.number),
             outcome,
             hops: 0,
-            may_run_until: None,
+            // The scheduler takes no later time than the latest of the attempt.
+            may_run_until: (answer == Answer::FailedUnderWay).then(|| now().plus_ms(u64::from(u8::MAX) * TICK_MS)),
         }
     }
 

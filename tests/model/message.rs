@@ -37,6 +37,8 @@ pub enum Answer {
     Done,
     /// The service rejected the call.
     Failed,
+    /// The service rejected the call while another one with the same key was at work, and the agent says so.
+    FailedUnderWay,
     /// The attempt is deferred, without a call.
     Deferred,
 }

@@ -18,6 +18,9 @@
 //! **Not modelled**: the inside of an agent (retries, circuit breaker, memo), leases, the horizon and the doubt of the
 //! supervisor, the hop limit, batches, and dead submissions. The simulation covers them.
 //!
+//! **Calls that outlive their attempt** ([`bounds::Bounds::settles`]): a forward call may get no answer, and have its effect
+//! at any time within `settles_within` (rule 16), also after its attempt ended.
+//!
 //! **Two orders.** A decision reads and writes one task, and a message names one order. So orders meet only in the
 //! instances, which handle one message at a time here. A test checks that two orders reach no state that one alone does
 //! not reach (`two_orders_come_to_what_each_comes_to_alone`). So the large runs need only one order.

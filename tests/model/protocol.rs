@@ -99,10 +99,13 @@ impl Protocol {
             }
             Message::Request(attempt, left) => {
                 let may_call = self.bounds.clocks == Clocks::Any || left > 0;
-                for answer in [Answer::Done, Answer::Failed, Answer::Deferred] {
+                for answer in [Answer::Done, Answer::Failed, Answer::FailedUnderWay, Answer::Deferred] {
                     if may_call && self.may_answer(&state.orders[usize::from(order)], attempt, answer) {
                         actions.push(Action::Call { order, attempt, left, answer });
                     }
+                }
+                if may_call && self.may_linger(&state.orders[usize::from(order)], attempt) {
+                    actions.push(Action::Begin { order, attempt, left });
                 }
             }
             Message::Wake | Message::Reply(..) | Message::Command(_) if stored && scheduler => {
@@ -118,7 +121,7 @@ impl Protocol {
 
     /// Whether an agent can come to this answer. A service that has done something under a key answers with it again.
     pub(super) fn may_answer(&self, order: &OrderState, attempt: Attempt, answer: Answer) -> bool {
-        let Service { forward, undo, refused } = order.services[usize::from(attempt.step)];
+        let Service { forward, undo, refused, runs } = order.services[usize::from(attempt.step)];
         let is_done = if attempt.undo { undo > 0 } else { forward > 0 };
         let is_refused = !attempt.undo
             && match self.bounds.clocks {
@@ -128,9 +131,17 @@ impl Protocol {
         let declines = if attempt.undo { self.bounds.undo_declines } else { self.bounds.declines };
         match answer {
             Answer::Done => !is_refused,
-            Answer::Failed => is_refused || (declines && !is_done),
+            // A service that is at work says so, and no agent that made that call takes it for a no.
+            Answer::Failed => is_refused || (declines && !is_done && (attempt.undo || runs == 0)),
+            Answer::FailedUnderWay => !attempt.undo && runs > 0,
             Answer::Deferred => order.deferrals > 0,
         }
+    }
+
+    /// Whether a call can go on after its caller left, and have an effect.
+    fn may_linger(&self, order: &OrderState, attempt: Attempt) -> bool {
+        let Service { forward, refused, .. } = order.services[usize::from(attempt.step)];
+        self.bounds.settles > 0 && !attempt.undo && forward == 0 && !refused
     }
 
     pub(super) fn apply(&self, state: &State, action: Action, in_flight_max: usize) -> Option<State> {
@@ -159,6 +170,14 @@ impl Protocol {
                 Some(())
             }
             Action::Call { order, attempt, answer, .. } => self.call(&mut next, order, attempt, answer),
+            Action::Begin { order, attempt, .. } => {
+                next.orders[usize::from(order)].services[usize::from(attempt.step)].runs = self.bounds.settles;
+                Some(())
+            }
+            Action::Effect { order, step } => {
+                self.have_effect(&mut next, order, Attempt { step, undo: false, number: 0 });
+                Some(())
+            }
             Action::Lose { order, message } => {
                 next.orders[usize::from(order)].messages.remove(message);
                 Some(())
@@ -252,27 +271,36 @@ impl Protocol {
         Some(())
     }
 
-    /// A call at the service. What it does is there at once; that the answer comes late, or never, is up to the bag.
+    /// A call at the service that is answered. That the answer comes late, or never, is up to the bag.
     fn call(&self, state: &mut State, order: u8, attempt: Attempt, answer: Answer) -> Option<()> {
-        let rule = &self.decider.workflow.steps[usize::from(attempt.step)];
+        if answer == Answer::Done {
+            self.have_effect(state, order, attempt);
+        }
         let order = &mut state.orders[usize::from(order)];
-        let of = |index: usize| order.services[index];
-        let is_there = |index: &usize| of(*index).forward > 0 && of(*index).undo == 0;
-        let Service { forward, undo, .. } = of(usize::from(attempt.step));
-        let is_new = answer == Answer::Done && (if attempt.undo { undo } else { forward }) == 0;
+        let service = &mut order.services[usize::from(attempt.step)];
+        service.refused |= answer == Answer::Failed && !attempt.undo && self.bounds.clocks == Clocks::One;
+        order.deferrals -= u8::from(answer == Answer::Deferred);
+        order.messages.add(Message::Reply(attempt, answer)).then_some(())
+    }
+
+    /// What a call does, unless it was done before under its key.
+    fn have_effect(&self, state: &mut State, order: u8, attempt: Attempt) {
+        let rule = &self.decider.workflow.steps[usize::from(attempt.step)];
+        let services = &mut state.orders[usize::from(order)].services;
+        let is_there = |index: &usize| services[*index].forward > 0 && services[*index].undo == 0;
+        let Service { forward, undo, .. } = services[usize::from(attempt.step)];
+        let is_new = (if attempt.undo { undo } else { forward }) == 0;
         let breach = match (is_new, attempt.undo) {
             (true, false) if undo > 0 => Some(Breach::Undone),
             (true, false) if !rule.after.iter().all(is_there) => Some(Breach::Order),
             (true, true) if rule.before.iter().any(is_there) => Some(Breach::Order),
             _ => None,
         };
-        state.breach = state.breach.or(breach);
-        let service = &mut order.services[usize::from(attempt.step)];
+        let service = &mut services[usize::from(attempt.step)];
         let effects = if attempt.undo { &mut service.undo } else { &mut service.forward };
         *effects += u8::from(is_new);
-        service.refused |= answer == Answer::Failed && !attempt.undo && self.bounds.clocks == Clocks::One;
-        order.deferrals -= u8::from(answer == Answer::Deferred);
-        order.messages.add(Message::Reply(attempt, answer)).then_some(())
+        service.runs = if attempt.undo { service.runs } else { 0 };
+        state.breach = state.breach.or(breach);
     }
 }
 
@@ -316,6 +344,7 @@ fn acknowledge(state: &mut State, by: Who, job: Job) {
 fn tick(state: &mut State) {
     for order in &mut state.orders {
         order.messages.tick();
+        order.services.iter_mut().for_each(|service| service.runs = service.runs.saturating_sub(1));
         order.task.iter_mut().for_each(Task::tick);
     }
     for worker in state.schedulers.iter_mut().chain(&mut state.supervisors) {
@@ -404,6 +433,8 @@ impl Model for Protocol {
             for message in its.messages.iter() {
                 self.message_actions(state, order, message, actions);
             }
+            let at_work = (0..).zip(&its.services).filter(|(_, service)| service.runs > 0);
+            actions.extend(at_work.map(|(step, _)| Action::Effect { order, step }));
             let Some(task) = &its.task else { continue };
             if task.care == Care::Supervisor && has_idle(&state.supervisors, self.bounds.supervisors) {
                 actions.push(Action::Look { order });

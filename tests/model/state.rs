@@ -52,6 +52,8 @@ pub struct Service {
     /// Whether it refused to carry it out, and says so again under the same key. Kept only with the one clock; where clocks
     /// show anything the service may think better of it.
     pub refused: bool,
+    /// Ticks until no forward call without an answer has its effect any more.
+    pub runs: u8,
 }
 
 /// The state of an instance.

@@ -45,6 +45,8 @@ pub struct Step {
     pub left: i8,
     /// Ticks until `NotBefore`, 0 when it is over or there is none; where clocks show anything 1 if there is one.
     pub waits: u8,
+    /// Ticks until `MayRunUntil`, 0 when it is over or there is none; 0 where clocks show anything.
+    pub runs: u8,
 }
 
 impl Step {
@@ -93,7 +95,7 @@ impl Task {
     /// Any total order will do: it only makes worlds comparable in which equal instances are at different things.
     fn key(&self) -> impl Ord + use<> {
         let step = |step: Step| {
-            (step.state as u8, step.undo, step.attempt, step.failures, step.started, step.left, step.waits)
+            (step.state as u8, step.undo, step.attempt, step.failures, step.started, step.left, step.waits, step.runs)
         };
         (self.state as u8, self.steps.map(step), self.care as u8, self.paused, self.alerts, self.owed)
     }
@@ -175,6 +177,7 @@ impl Task {
                 step.left = expired(i64::from(step.left) - 1);
             }
             step.waits = step.waits.saturating_sub(1);
+            step.runs = step.runs.saturating_sub(1);
         }
     }
 }
@@ -216,6 +219,7 @@ fn abstracted(step: &domain::task::Step, clocks: Clocks) -> Step {
             Clocks::One => step.not_before.map_or(0, ticks_until),
             Clocks::Any => u8::from(step.not_before.is_some()),
         },
+        runs: if clocks == Clocks::One { step.may_run_until.map_or(0, ticks_until) } else { 0 },
     }
 }
 
@@ -231,6 +235,7 @@ fn concrete(step: &Step, stored: &mut domain::task::Step, clocks: Clocks, is_lat
     stored.locked_by = is_claimed.then(|| "scheduler".into());
     stored.complete_by = is_claimed.then(|| at(i64::from(step.left)));
     stored.not_before = (step.waits > 0).then(|| at(i64::from(step.waits)));
+    stored.may_run_until = (step.runs > 0).then(|| near(i64::from(step.runs)));
     stored.started_at = step.started.then_some(NOW);
 }
 
@@ -250,7 +255,7 @@ mod tests {
             task.state = ProcessState::Error;
             task.steps[0] =
                 Step { state: StepState::Processing, attempt: 2, failures: 1, started: true, ..task.steps[0] };
-            task.steps[1] = Step { undo: true, waits: 1, attempt: timed, ..task.steps[1] };
+            task.steps[1] = Step { undo: true, waits: 1, attempt: timed, runs: 2 * (1 - timed), ..task.steps[1] };
             (task.care, task.paused, task.alerts, task.owed) = (Care::Operator, true, 2, Some(2));
             for late in [Late([false; 2]), Late([true; 2]), Late([true, false])] {
                 let concrete = task.concrete(&order, &workflow, clocks, late);

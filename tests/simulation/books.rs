@@ -27,9 +27,10 @@ pub(super) const IN_USE: &str = "in-use";
 /// The effects of the services.
 #[derive(Debug, Default)]
 pub struct Books {
-    steps: BTreeMap<(OrderId, usize), Ledger>,
+    /// By order, step and service.
+    steps: BTreeMap<(OrderId, usize, usize), Ledger>,
     /// Keys that a service remembers.
-    keys: BTreeSet<Arc<str>>,
+    keys: BTreeSet<(usize, Arc<str>)>,
     works: BTreeMap<u64, Work>,
     /// Resubmitted orders: their services keep the keys.
     vouched: BTreeSet<OrderId>,
@@ -81,15 +82,27 @@ impl Books {
         self.works.is_empty()
     }
 
-    fn work_on(&self, key: &str) -> Option<&Work> {
-        self.works.values().find(|work| &*work.call.key == key)
+    /// The call with this key that its service is at work on.
+    fn work_on(&self, (agent, key): &(usize, Arc<str>)) -> Option<&Work> {
+        self.works.values().find(|work| (work.call.agent, &work.call.key) == (*agent, key))
+    }
+}
+
+impl Made {
+    /// What its service calls the step.
+    const fn ledger(&self) -> (OrderId, usize, usize) {
+        (self.of.order, self.of.step, self.agent)
+    }
+
+    /// Its key at its service.
+    fn known_key(&self) -> (usize, Arc<str>) {
+        (self.agent, self.key.clone())
     }
 }
 
 impl State {
     fn character(&mut self, call: &Made) -> Character {
-        let of = call.of;
-        if let Some(character) = self.remotes.books.steps.entry((of.order, of.step)).or_default().character {
+        if let Some(character) = self.remotes.books.steps.entry(call.ledger()).or_default().character {
             return character;
         }
         let declines = self.strikes(Fault::ServiceDeclined);
@@ -107,7 +120,7 @@ impl State {
             declines_undo: self.strikes(Fault::UndoDeclined),
             says_too_much: self.strikes(Fault::OutputTooLarge),
         };
-        self.remotes.books.steps.entry((of.order, of.step)).or_default().character = Some(character);
+        self.remotes.books.steps.entry(call.ledger()).or_default().character = Some(character);
         character
     }
 
@@ -115,10 +128,11 @@ impl State {
     pub(super) fn begin(&mut self, call: &Made) -> Begun {
         let character = self.character(call);
         let (of, is_careless) = (call.of, self.setup.services[call.agent].is_careless);
-        if self.remotes.books.keys.contains(&call.key) {
+        let known_key = call.known_key();
+        if self.remotes.books.keys.contains(&known_key) {
             return Begun::Says(self.carry_out(call));
         }
-        if let Some(work) = self.remotes.books.work_on(&call.key) {
+        if let Some(work) = self.remotes.books.work_on(&known_key) {
             let in_use = Failure { code: IN_USE.into(), message: "the key is in use".into() };
             let unless_alone = (!work.is_taken_on).then_some(in_use);
             self.counts.add(Fault::KeyInUse);
@@ -126,7 +140,7 @@ impl State {
             return Begun::Says(Answer::UnderWay { after_ms, unless_alone });
         }
         let now_ms = self.now_ms;
-        let Some(ledger) = self.remotes.books.steps.get_mut(&(of.order, of.step)) else {
+        let Some(ledger) = self.remotes.books.steps.get_mut(&call.ledger()) else {
             return Begun::Says(Answer::fail("lost", "no ledger"));
         };
         match of.way {
@@ -188,12 +202,12 @@ impl State {
     /// Keeps the contract of a service. A known key gets the same answer and has no second effect. An undo without an
     /// effect succeeds.
     fn carry_out(&mut self, call: &Made) -> Answer {
-        let (of, key) = (call.of, &call.key);
+        let (of, key) = (call.of, call.known_key());
         let character = self.character(call);
         let world = self.world.clone();
         let is_careless = self.setup.services[call.agent].is_careless;
-        let is_known = self.remotes.books.keys.contains(key);
-        let Some(ledger) = self.remotes.books.steps.get_mut(&(of.order, of.step)) else {
+        let is_known = self.remotes.books.keys.contains(&key);
+        let Some(ledger) = self.remotes.books.steps.get_mut(&call.ledger()) else {
             return Answer::fail("lost", "no ledger");
         };
         let has_effect = match of.way {
@@ -207,7 +221,7 @@ impl State {
         }
         let number = ledger.effects;
         if !is_known {
-            self.remotes.books.keys.insert(key.clone());
+            self.remotes.books.keys.insert(key);
             self.forget_at_the_horizon(of);
         }
         if has_effect {
@@ -228,8 +242,9 @@ impl State {
 
 impl State {
     /// Whether no call for this key is in flight or at work.
-    fn is_quiet(&self, key: &str) -> bool {
-        !self.remotes.has_under_way(key) && self.remotes.books.work_on(key).is_none()
+    fn is_quiet(&self, key: &Arc<str>) -> bool {
+        let is_at_work = |agent: usize| self.remotes.books.work_on(&(agent, key.clone())).is_some();
+        !self.remotes.has_under_way(key) && !(0..AGENTS.len()).any(is_at_work)
     }
 
     /// A service without lasting memory may drop a key after the agent's reply. The agent wrote its memo before, unless
@@ -241,26 +256,27 @@ impl State {
             Way::Forward => forward.clone(),
             Way::Undo => key_of(Direction::Undo),
         };
-        let has_memo = self.agent_of(of).is_some_and(|agent| self.setup.has_memo(agent));
+        let Some(agent) = self.agent_of(of) else { return };
         let is_unwritten = |key: &Arc<str>| self.remotes.unwritten.contains(key);
         let is_written = !is_unwritten(&key) && (of.way == Way::Forward || !is_unwritten(&forward));
-        let may_forget = has_memo && is_written && self.is_quiet(&key) && self.is_quiet(&forward);
-        if !may_forget || !self.remotes.books.keys.contains(&key) || !self.strikes(Fault::ServiceForgot) {
+        let may_forget = self.setup.has_memo(agent) && is_written && self.is_quiet(&key) && self.is_quiet(&forward);
+        let known_key = (agent, key);
+        if !may_forget || !self.remotes.books.keys.contains(&known_key) || !self.strikes(Fault::ServiceForgot) {
             return;
         }
-        self.remotes.books.keys.remove(&key);
-        self.tell(&format!("the service forgets {key}"));
+        self.remotes.books.keys.remove(&known_key);
+        self.tell(&format!("the service forgets {}", known_key.1));
         if of.way == Way::Undo
-            && let Some(ledger) = self.remotes.books.steps.get_mut(&(of.order, of.step))
+            && let Some(ledger) = self.remotes.books.steps.get_mut(&(of.order, of.step, agent))
         {
             ledger.is_closed = false;
         }
     }
 
-    /// The index of a step's agent.
+    /// The index of a step's present agent.
     fn agent_of(&self, of: Try) -> Option<usize> {
-        let rule = self.rule_of(of)?;
-        AGENTS.iter().position(|agent| **agent == *rule.agent)
+        let step = self.tables.row(of.order)?.task.steps.get(of.step)?;
+        AGENTS.iter().position(|agent| **agent == *step.agent)
     }
 
     fn rule_of(&self, of: Try) -> Option<&'static StepRule> {
@@ -284,8 +300,11 @@ impl State {
     /// The time for which a service keeps a key is over.
     pub fn forget(&mut self, order: OrderId, step: usize, direction: Direction) {
         let key = idempotency_key(order, &format!("s{step}"), direction);
-        if self.remotes.books.vouched.contains(&order) || !self.is_quiet(&key) || !self.remotes.books.keys.remove(&key)
-        {
+        if self.remotes.books.vouched.contains(&order) || !self.is_quiet(&key) {
+            return;
+        }
+        let forgets = |agent: usize| self.remotes.books.keys.remove(&(agent, key.clone()));
+        if (0..AGENTS.len()).map(forgets).filter(|forgot| *forgot).count() == 0 {
             return;
         }
         self.counts.add(Fault::KeyExpired);
@@ -339,7 +358,7 @@ mod tests {
     }
 
     fn effects(state: &State) -> (u32, u32) {
-        let ledger = &state.remotes.books.steps[&(call(Way::Forward, "key").of.order, 0)];
+        let ledger = &state.remotes.books.steps[&call(Way::Forward, "key").ledger()];
         (ledger.effects, ledger.undos)
     }
 

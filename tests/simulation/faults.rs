@@ -125,6 +125,8 @@ faults! {
     ServiceCareless = "undo that looked only for an effect", 4_000;
     /// A service answers 401 to all calls for minutes or hours.
     ServiceMisconfigured = "a service answered 401 for minutes or hours", 1;
+    /// An agent declines a step while its service is failing, and another agent is asked.
+    AskedInstead = "another agent asked while a service failed", 0;
     /// A service rejects a call with 409.
     DeclinedByConflict = "service declined with 409", 400;
     /// A service rejects a call.

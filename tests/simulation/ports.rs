@@ -279,6 +279,9 @@ impl Queues for Ports {
                 let (complete_by_ms, budget_ms) = (request.complete_by.epoch_ms(), request.budget_ms);
                 state.see(&self.who.name, &Seen::Requested { of, complete_by_ms, budget_ms, clock_ms });
             }
+            if request.may_decline {
+                state.counts.add(Fault::AskedInstead);
+            }
             state.send(queue, &body, request.priority, 0, None);
         })
         .await

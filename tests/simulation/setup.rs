@@ -1,6 +1,6 @@
 //! The constants of one world: its size, its limits and its plan.
 
-use agent::{HealthPolicy, MemoPolicy, Policy};
+use agent::{HealthPolicy, MemoPolicy, Policy, Rate};
 use domain::backoff::BackoffPolicy;
 use domain::workflow::Workflows;
 
@@ -77,6 +77,13 @@ impl Setup {
         };
         let calm_at_ms = i64::try_from(calm_at_ms).unwrap_or(i64::MAX);
         let deployed_at_ms = plan.has(Fault::Deployed).then(|| calm_at_ms * i64::from(rng.pick(&[1, 2, 4])) / 8);
+        let mut policies = AGENTS.map(|_| policy(rng)).to_vec();
+        // By a value that is drawn anyway, so that the other seeds stay as they were.
+        if let Some(limited) = policies.get_mut(usize::try_from(calm_at_ms % 8).unwrap_or_default()) {
+            limited.health.rate = Some(Rate { calls: 5, per_ms: 1_000 });
+            limited.concurrency = Some(1);
+        }
+        name_fallbacks(&mut policies, &mut Rng::new(calm_at_ms.unsigned_abs()));
         Self {
             shape,
             orders,
@@ -92,7 +99,7 @@ impl Setup {
             visibility_ms: rng.pick(&[8_000, 30_000, 60_000]),
             receives_max: rng.pick(&[3, 5, 10]),
             batch_max: rng.pick(&[1, 3, 10]),
-            policies: AGENTS.map(|_| policy(rng)).to_vec(),
+            policies,
             services: AGENTS.map(|_| habits(rng, &plan, skew_ms)),
             deployed_at_ms,
             plan,
@@ -117,8 +124,24 @@ impl Setup {
     pub fn settling(&self, workflows: &Workflows) -> Workflows {
         workflows.settling_within(|agent| {
             let place = AGENTS.iter().position(|name| *name == agent)?;
-            Some(self.services[place].settles_within_ms)
+            let may_be_called = |other: &usize| {
+                *other == place || self.policies[place].fallback.iter().any(|name| **name == *AGENTS[*other])
+            };
+            let called = (0..AGENTS.len()).filter(may_be_called);
+            called.map(|other| self.services[other].settles_within_ms).max()
         })
+    }
+}
+
+/// Most agents with a memo name others that may be asked instead.
+fn name_fallbacks(policies: &mut [Policy], rng: &mut Rng) {
+    for (place, policy) in policies.iter_mut().enumerate() {
+        if policy.memo.is_some() && rng.chance(8_000) {
+            let first = rng.place(AGENTS.len());
+            let others = (0..AGENTS.len()).map(|nth| (first + nth) % AGENTS.len()).filter(|other| *other != place);
+            let count = rng.pick(&[1, 1, 2]);
+            policy.fallback = others.take(count).map(|other| AGENTS[other].into()).collect();
+        }
     }
 }
 
@@ -148,7 +171,10 @@ fn policy(rng: &mut Rng) -> Policy {
             release_max: 100,
             // A service that goes on rejecting needs an operator who accepts it, and there is none here.
             rejections: None,
+            rate: None,
         },
+        concurrency: None,
         memo: rng.chance(3_500).then(MemoPolicy::default),
+        fallback: Vec::new(),
     }
 }

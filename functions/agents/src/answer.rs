@@ -5,12 +5,13 @@
 //! | 2xx except 202 | done; the body is the output, and an empty body is `{}` |
 //! | 202 | under way: asked again, not before `Retry-After` |
 //! | 409, 423 | under way while an earlier call with the key may be at work, else rejected |
-//! | 425, 429, 5xx, a redirect | failing: asked again, not before `Retry-After` |
+//! | 425, 429, 5xx, a redirect, and a status that HTTP does not have | failing: asked again, not before `Retry-After` |
 //! | 408, 502, 504, a 2xx whose body is not JSON or breaks off | the same, and the effect is unknown |
-//! | 401, 403, 407; 404, 405, 410, 421 without a JSON `code` | misconfigured: asked again, and an operator is alerted |
+//! | 401, 403, 407; 404, 405, 410, 421 without a JSON `code` | misconfigured: the same, and an operator is alerted |
 //! | any other | rejected for good, with the reason of the body if it has one |
 //!
-//! A [`StatusTable`] gives single statuses another meaning, for one operation of one service.
+//! A [`StatusTable`] gives single statuses another meaning, for one operation of one service. A [`Condition`] does so
+//! for some bodies of a status: a payment may be answered 200 and wait for its customer.
 //!
 //! A 401 is about the caller and not about the order, so it must not compensate the order. A 404 of an unknown route
 //! looks like that of an unknown customer; the `code` makes the difference.
@@ -20,15 +21,17 @@
 //! it counts as no answer, and the service is asked again with the same key. If that goes on, the supervisor counts,
 //! and an operator sees it.
 
+mod condition;
+
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::future::{Future, ready};
 
 use agent::{Answer, OUTPUT_TOO_LARGE};
 use bytes::Bytes;
 use domain::json::{Json, JsonError};
 use domain::limits::{ANSWER_BYTES_MAX, TEXT_CHARS_MAX};
 use domain::message::Failure;
-use domain::task::shortened;
 use domain::time::Timestamp;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -36,10 +39,13 @@ use hyper::body::Body;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+pub use condition::Condition;
+
 use crate::client::chain;
 use crate::retry_after::retry_after_ms;
+use condition::Verdict;
 
-/// Members that may name the reason in a body; the first one present wins. RFC 9457 calls it `type`.
+/// Members that may name the reason in a body; the first usable one wins. RFC 9457 calls it `type`.
 const CODE_MEMBERS: [&str; 3] = ["code", "Code", "type"];
 /// Members that may explain the reason.
 const MESSAGE_MEMBERS: [&str; 6] = ["detail", "message", "Message", "title", "error", "Error"];
@@ -66,15 +72,24 @@ pub enum Meaning {
     No,
 }
 
-/// The statuses of one operation of one service that have another meaning than usual.
+/// The answers of one operation of one service that have another meaning than usual.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StatusTable(pub BTreeMap<u16, Meaning>);
+pub struct StatusTable {
+    /// By status.
+    pub statuses: BTreeMap<u16, Meaning>,
+    /// By status and body. The first condition that is met decides, before the status.
+    pub conditions: Vec<Condition>,
+}
 
 impl StatusTable {
     /// The meaning of a status.
     #[must_use]
     pub fn meaning(&self, status: StatusCode) -> Meaning {
-        self.0.get(&status.as_u16()).copied().unwrap_or_else(|| usual(status))
+        self.statuses.get(&status.as_u16()).copied().unwrap_or_else(|| usual(status))
+    }
+
+    fn depends_on_body(&self, status: StatusCode) -> bool {
+        self.conditions.iter().any(|condition| condition.status == status.as_u16())
     }
 }
 
@@ -90,7 +105,9 @@ fn usual(status: StatusCode) -> Meaning {
         // A redirect is not followed, but it is no answer about the order either: a maintenance page must not
         // compensate it.
         425 | 429 | 300..=399 | 500..=599 => Meaning::Failing,
-        _ => Meaning::No,
+        400..=499 => Meaning::No,
+        // 101 was not asked for, and HTTP has no class from 600 on.
+        _ => Meaning::Failing,
     }
 }
 
@@ -103,20 +120,49 @@ where
     let status = response.status();
     let after_ms = retry_after_ms(response.headers(), now);
     // Where the status says enough, the wait for the body could cost the answer.
-    match statuses.meaning(status) {
-        Meaning::Done => success(status, read(response).await),
+    if !statuses.depends_on_body(status) {
+        return meant(statuses.meaning(status), status, after_ms, read(response)).await;
+    }
+    let body = match read(response).await {
+        Err(Unread::Broken(problem)) => return broken(status, &problem),
+        body @ (Ok(_) | Err(Unread::TooLarge)) => body,
+    };
+    let Some(Ok(json)) = body.as_ref().ok().map(output) else {
+        // It may come from a proxy, so no condition says anything about it.
+        return if status.is_success() {
+            success(status, body)
+        } else {
+            meant(statuses.meaning(status), status, after_ms, ready(body)).await
+        };
+    };
+    let verdict = Verdict::of(&statuses.conditions, status, &json);
+    let meaning = verdict.means.unwrap_or_else(|| statuses.meaning(status));
+    if meaning == Meaning::No && status.is_success() {
+        // The body describes the order and no fault, so the reason is what a condition looked at.
+        return Answer::Fail(refusal(status, verdict.text));
+    }
+    meant(meaning, status, after_ms, ready(body)).await
+}
+
+/// The answer with this meaning. The body is read only for a meaning that needs it.
+async fn meant(
+    meaning: Meaning,
+    status: StatusCode,
+    after_ms: Option<u64>,
+    body: impl Future<Output = Result<Bytes, Unread>>,
+) -> Answer {
+    match meaning {
+        Meaning::Done => success(status, body.await),
         Meaning::UnderWay => Answer::UnderWay { after_ms, unless_alone: None },
         Meaning::Failing => Answer::Retry { after_ms, problem: format!("HTTP {status}") },
-        Meaning::Unknown => Answer::unknown(format!("HTTP {status}")),
-        Meaning::Misconfigured => Answer::misconfigured(format!("HTTP {status}")),
-        Meaning::Conflict => {
-            Answer::UnderWay { after_ms, unless_alone: Some(failure(status, read(response).await).failure) }
-        }
-        Meaning::MisconfiguredWithoutCode => match failure(status, read(response).await) {
+        Meaning::Unknown => Answer::Unknown { after_ms, problem: format!("HTTP {status}") },
+        Meaning::Misconfigured => Answer::Misconfigured { after_ms, problem: format!("HTTP {status}") },
+        Meaning::Conflict => Answer::UnderWay { after_ms, unless_alone: Some(failure(status, body.await).failure) },
+        Meaning::MisconfiguredWithoutCode => match failure(status, body.await) {
             Rejection { failure, has_code: true } => Answer::Fail(failure),
-            Rejection { has_code: false, .. } => Answer::misconfigured(format!("HTTP {status}")),
+            Rejection { has_code: false, .. } => Answer::Misconfigured { after_ms, problem: format!("HTTP {status}") },
         },
-        Meaning::No => Answer::Fail(failure(status, read(response).await).failure),
+        Meaning::No => Answer::Fail(failure(status, body.await).failure),
     }
 }
 
@@ -144,15 +190,9 @@ fn success(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
     let body = match body {
         Ok(body) => body,
         Err(Unread::TooLarge) => return too_large(&format!("has more than {ANSWER_BYTES_MAX} bytes")),
-        Err(Unread::Broken(problem)) => {
-            return Answer::unknown(format!("HTTP {status}, but its body broke off: {problem}"));
-        }
+        Err(Unread::Broken(problem)) => return broken(status, &problem),
     };
-    let text = match body.trim_ascii() {
-        b"" => b"{}",
-        text => text,
-    };
-    match Json::parse(text, ANSWER_BYTES_MAX) {
+    match output(&body) {
         Ok(output) => Answer::Done(output),
         Err(error @ (JsonError::TooLarge { .. } | JsonError::TooDeep)) => too_large(&format!("is {error}")),
         Err(error @ (JsonError::Malformed(_) | JsonError::NotAnObject(_))) => {
@@ -161,11 +201,28 @@ fn success(status: StatusCode, body: Result<Bytes, Unread>) -> Answer {
     }
 }
 
+fn output(body: &Bytes) -> Result<Json, JsonError> {
+    match body.trim_ascii() {
+        b"" => Ok(Json::empty()),
+        text => Json::parse(text, ANSWER_BYTES_MAX),
+    }
+}
+
+fn broken(status: StatusCode, problem: &str) -> Answer {
+    Answer::unknown(format!("HTTP {status}, but its body broke off: {problem}"))
+}
+
 fn too_large(problem: &str) -> Answer {
     Answer::fail(OUTPUT_TOO_LARGE, format!("the service's answer {problem}"))
 }
 
-/// The reason of a rejection.
+/// The reason of a rejection with a status of success.
+fn refusal(status: StatusCode, text: Option<String>) -> Failure {
+    let code = text.filter(|text| is_code(text)).unwrap_or_else(|| format!("http-{}", status.as_u16()));
+    Failure { message: format!("HTTP {status}, and the answer means no: {code}").into(), code: code.into() }
+}
+
+/// The reason of a rejection. The agent shortens it, after secrets in it are hidden.
 struct Rejection {
     failure: Failure,
     /// Whether the body has a member `code`.
@@ -175,18 +232,18 @@ struct Rejection {
 fn failure(status: StatusCode, body: Result<Bytes, Unread>) -> Rejection {
     // The status alone is the rejection; an unreadable body only leaves it unexplained.
     let body = body.unwrap_or_default();
-    let mut problem = serde_json::from_slice::<Map<String, Value>>(&body).unwrap_or_default();
-    // Many services put the reason into an object of this name.
-    if let Some(Value::Object(error)) = problem.get_mut("error") {
-        problem = std::mem::take(error);
-    }
-    let code = CODE_MEMBERS.iter().find_map(|name| text(&problem, name)).filter(|code| is_code(code));
+    let problem = serde_json::from_slice::<Map<String, Value>>(&body).unwrap_or_default();
+    // Many services put the reason into an object of this name, or into the first of a list.
+    let (error, errors) = (problem.get("error"), problem.get("errors").and_then(|errors| errors.get(0)));
+    let parts = [error.and_then(Value::as_object), Some(&problem), errors.and_then(Value::as_object)];
+    let first = |name: &&str| parts.iter().flatten().find_map(|part| text(part, name).filter(|code| is_code(code)));
+    let code = CODE_MEMBERS.iter().find_map(first);
     let code = code.map_or_else(|| format!("http-{}", status.as_u16()), str::to_owned);
-    let message = MESSAGE_MEMBERS.iter().find_map(|name| text(&problem, name));
+    let message = parts.iter().flatten().find_map(|part| MESSAGE_MEMBERS.iter().find_map(|name| text(part, name)));
     let message = message.map_or_else(|| plain(status, &body), str::to_owned);
     // `type` is no proof: some frameworks send it with every unknown route.
-    let has_code = ["code", "Code"].iter().any(|name| text(&problem, name).is_some_and(is_code));
-    Rejection { failure: Failure { code: code.into(), message: shortened(&message) }, has_code }
+    let has_code = ["code", "Code"].iter().find_map(first).is_some();
+    Rejection { failure: Failure { code: code.into(), message: message.into() }, has_code }
 }
 
 /// A member that is a non-empty text.
@@ -199,6 +256,7 @@ fn text<'a>(problem: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 fn is_code(text: &str) -> bool {
     ![OUTPUT_TOO_LARGE, "about:blank"].contains(&text)
         && text.len() <= TEXT_CHARS_MAX
+        && !text.is_empty()
         && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 

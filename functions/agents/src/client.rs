@@ -1,16 +1,23 @@
 //! The pooled HTTP clients that all calls share.
 
 use std::error::Error;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use http::{Request, Response};
 use http_body_util::Full;
+use hyper::rt::Timer;
+use hyper_rustls::builderstates::WantsSchemes;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::pki_types::CertificateDer;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{ClientConfig, RootCertStore};
 
 /// A response before its body is read.
 pub(crate) type Answered = Response<hyper::body::Incoming>;
@@ -24,19 +31,17 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 /// The clients of a process: one for plain HTTP and, once a service needs it, one for HTTPS. Root certificates are
 /// read only then: reading them takes long, and a machine without any can still use plain HTTP.
-#[derive(Debug)]
+/// A clone shares both.
+#[derive(Debug, Clone)]
 pub struct HttpClients {
     plain: Plain,
-    tls: Option<Tls>,
+    tls: Arc<Mutex<Option<Tls>>>,
 }
 
 /// The system's root certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("no root certificates to check an https service with: {source}")]
-pub struct TlsError {
-    #[source]
-    source: std::io::Error,
-}
+#[error("no root certificates to check an https service with: {0}")]
+pub struct TlsError(String);
 
 type Plain = Client<HttpConnector, Full<Bytes>>;
 type Tls = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
@@ -52,25 +57,26 @@ impl HttpClients {
     /// No connection is made yet.
     #[must_use]
     pub fn new() -> Self {
-        Self { plain: pooled().build(connector()), tls: None }
+        Self { plain: pooled().build(connector()), tls: Arc::default() }
     }
 
     /// # Errors
     /// [`TlsError`] if the service uses HTTPS and the machine has no root certificates.
-    pub(crate) fn reaching(&mut self, is_encrypted: bool) -> Result<HttpClient, TlsError> {
+    pub(crate) fn reaching(&self, is_encrypted: bool) -> Result<HttpClient, TlsError> {
         if !is_encrypted {
             return Ok(HttpClient::Plain(self.plain.clone()));
         }
-        let tls = match &self.tls {
-            Some(tls) => tls.clone(),
-            None => self.tls.insert(pooled().build(tls_connector()?)).clone(),
-        };
-        Ok(HttpClient::Tls(tls))
+        let mut tls = self.tls.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tls) = &*tls {
+            return Ok(HttpClient::Tls(tls.clone()));
+        }
+        let connector = tls_connector(None, Vec::new())?.https_only().enable_http1().wrap_connector(connector());
+        Ok(HttpClient::Tls(tls.insert(pooled().build(connector)).clone()))
     }
 
     #[cfg(test)]
-    pub(crate) const fn has_read_root_certificates(&self) -> bool {
-        self.tls.is_some()
+    pub(crate) fn has_read_root_certificates(&self) -> bool {
+        self.tls.lock().unwrap().is_some()
     }
 }
 
@@ -81,6 +87,20 @@ impl Default for HttpClients {
 }
 
 impl HttpClient {
+    /// A client of its own, which shows this certificate to a service that asks for one. It also trusts these
+    /// authorities.
+    ///
+    /// # Errors
+    /// [`TlsError`] if there are none, and the machine has no root certificates.
+    pub(crate) fn with_tls(
+        identity: Option<Arc<CertifiedKey>>,
+        authorities: Vec<CertificateDer<'static>>,
+    ) -> Result<Self, TlsError> {
+        let builder = tls_connector(identity, authorities)?;
+        // A token endpoint may be on this machine, without TLS.
+        Ok(Self::Tls(pooled().build(builder.https_or_http().enable_http1().wrap_connector(connector()))))
+    }
+
     /// # Errors
     /// If no response came: no connection, or a broken one.
     pub(crate) async fn request(&self, request: Request<Full<Bytes>>) -> Result<Answered, ClientError> {
@@ -113,14 +133,34 @@ fn connector() -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     connector.set_connect_timeout(Some(CONNECT));
+    connector.enforce_http(false);
     connector
 }
 
-fn tls_connector() -> Result<HttpsConnector<HttpConnector>, TlsError> {
-    let mut connector = connector();
-    connector.enforce_http(false);
+fn tls_connector(
+    identity: Option<Arc<CertifiedKey>>,
+    authorities: Vec<CertificateDer<'static>>,
+) -> Result<HttpsConnectorBuilder<WantsSchemes>, TlsError> {
+    let system = rustls_native_certs::load_native_certs();
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(system.certs.into_iter().chain(authorities));
+    if roots.is_empty() {
+        return Err(TlsError(format!("the system has none ({:?})", system.errors)));
+    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider);
-    let builder = builder.map_err(|source| TlsError { source })?;
-    Ok(builder.https_only().enable_http1().wrap_connector(connector))
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| TlsError(error.to_string()))?.with_root_certificates(roots);
+    let config = match identity {
+        Some(identity) => config.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(identity))),
+        None => config.with_no_client_auth(),
+    };
+    Ok(HttpsConnectorBuilder::new().with_tls_config(config))
+}
+
+/// The output of `work`, or `None` if it takes longer. A call of a service has the agent's own time-out instead.
+pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Option<T> {
+    match select(pin!(work), TokioTimer::new().sleep(limit)).await {
+        Either::Left((output, _)) => Some(output),
+        Either::Right(_) => None,
+    }
 }

@@ -50,7 +50,7 @@ fn field(name: &str, value: &RawValue, form: &mut String) -> Result<(), serde_js
 }
 
 /// The text with all bytes percent-encoded except unreserved ones.
-fn escaped(text: &str) -> PercentEncode<'_> {
+pub(crate) fn escaped(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, RESERVED)
 }
 

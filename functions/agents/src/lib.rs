@@ -25,8 +25,8 @@ use agent::{Agent, AgentPorts};
 use domain::batch::Failures;
 use domain::message::{Delivery, Request};
 
-pub use answer::{Meaning, StatusTable, answer_to};
-pub use auth::{Reference, Resolver, Secret, SecretSource, Variable, machine_secrets};
+pub use answer::{Condition, Meaning, StatusTable, answer_to};
+pub use auth::{Now, Reference, Resolver, Secret, SecretSource, Variable, machine_secrets};
 pub use client::{HttpClients, TlsError};
 pub use remote::{BadUrl, Operations, Remote};
 pub use service::HttpService;

@@ -12,7 +12,7 @@ use domain::trace::{self, TRACEPARENT};
 use domain::workflow::Encoding;
 use http::header::CONTENT_TYPE;
 use http::uri::InvalidUri;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
 use http_body_util::Full;
 use hyper_util::client::legacy::Error as ClientError;
 use serde::Serialize;
@@ -56,7 +56,7 @@ impl HttpService {
         }
     }
 
-    /// Posts with secrets. After a 401 it posts once more, if there are other secrets by then.
+    /// Posts with secrets. If they are refused it posts once more, if there are others by then.
     async fn post_as(
         &self,
         auth: &Auth,
@@ -64,19 +64,22 @@ impl HttpService {
         statuses: &StatusTable,
         call: &Call<'_>,
     ) -> Result<Answer, Faulty> {
+        let body = request.body().clone().into_inner().unwrap_or_default();
         let post = async |known: &Known| {
             let mut request = request.clone();
-            let body = request.body().clone().into_inner().unwrap_or_default();
-            known.apply(request.headers_mut(), call.idempotency_key, &body, call.started_at);
-            self.client.request(request).await
+            known.apply(&mut request, &body, call.idempotency_key, call.started_at)?;
+            Ok::<_, Faulty>(known.client().unwrap_or(&self.client).request(request).await)
         };
         let mut known = auth.ready(call.started_at).await?;
-        let mut response = post(&known).await;
-        if response.as_ref().is_ok_and(|response| response.status() == StatusCode::UNAUTHORIZED)
+        let mut response = post(&known).await?;
+        if response.as_ref().is_ok_and(|response| auth.is_refusal(response.status()))
             && let Some(renewed) = auth.renewed(&known, call.started_at).await?
         {
             known = renewed;
-            response = post(&known).await;
+            response = post(&known).await?;
+        }
+        if response.is_err() {
+            auth.reconnect(&known, call.started_at).await;
         }
         Ok(known.hide(answer(response, statuses, call.started_at).await))
     }

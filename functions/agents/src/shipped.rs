@@ -69,7 +69,7 @@ impl Shipped {
     ///
     /// # Errors
     /// [`BadVariable`] with the name of the variable, and the fault.
-    pub fn agent(self, base: &str, policy: Policy, clients: &mut HttpClients) -> Result<HttpAgent, BadVariable> {
+    pub fn agent(self, base: &str, policy: Policy, clients: &HttpClients) -> Result<HttpAgent, BadVariable> {
         self.agent_with(base, AgentSettings::with_policy(policy), clients)
     }
 
@@ -81,23 +81,23 @@ impl Shipped {
         self,
         base: &str,
         settings: AgentSettings,
-        clients: &mut HttpClients,
+        clients: &HttpClients,
     ) -> Result<HttpAgent, BadVariable> {
         let settings = Arc::new(settings);
         let variable = if settings.url().is_some() { self.url_setting() } else { self.variable() };
         self.try_agent(base, settings, clients).map_err(|fault| BadVariable { variable, fault })
     }
 
-    fn try_agent(
-        self,
-        base: &str,
-        settings: Arc<AgentSettings>,
-        clients: &mut HttpClients,
-    ) -> Result<HttpAgent, Fault> {
+    fn try_agent(self, base: &str, settings: Arc<AgentSettings>, clients: &HttpClients) -> Result<HttpAgent, Fault> {
         let base = settings.url().unwrap_or(base);
         let remote = Arc::new(Remote::new(base, settings.operations(self.operations()))?);
         let policy = settings.policy.clone();
-        let service = HttpService::new(clients.reaching(remote.is_encrypted())?, remote, settings);
+        let client = match settings.auth.as_ref().and_then(|auth| auth.tls_client()) {
+            Some(_) if !remote.is_encrypted() => return Err(Fault::Unencrypted),
+            Some(client) => client,
+            None => clients.reaching(remote.is_encrypted())?,
+        };
+        let service = HttpService::new(client, remote, settings);
         let make_service: Box<dyn Fn() -> HttpService + Send + Sync> = Box::new(move || service.clone());
         Ok(Agent::new(self.name(), policy, make_service)?)
     }
@@ -140,8 +140,8 @@ impl ShippedAgents {
     /// # Errors
     /// [`BadConfig`], which names every bad variable at once.
     pub fn with_policies(urls: Urls<'_>, policy: impl Fn(Shipped) -> Policy) -> Result<Self, BadConfig> {
-        let mut clients = HttpClients::new();
-        let mut agent = |shipped: Shipped, base| shipped.agent(base, policy(shipped), &mut clients);
+        let clients = HttpClients::new();
+        let agent = |shipped: Shipped, base| shipped.agent(base, policy(shipped), &clients);
         let inventory = agent(Shipped::Inventory, urls.inventory);
         let payment = agent(Shipped::Payment, urls.payment);
         let shipping = agent(Shipped::Shipping, urls.shipping);
@@ -181,6 +181,9 @@ pub enum Fault {
     /// The base URL is invalid.
     #[error(transparent)]
     Url(#[from] BadUrl),
+    /// The settings have a client certificate or an authority, and the base URL has no TLS.
+    #[error("it is no https URL, though the settings have tls: give one, or leave tls out")]
+    Unencrypted,
     /// The base URL needs HTTPS, and the machine has no root certificates.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -254,11 +257,11 @@ mod tests {
 
     #[test]
     fn root_certificates_are_read_only_for_https() {
-        let mut clients = HttpClients::new();
-        Shipped::Payment.agent("http://localhost:2", Policy::default(), &mut clients).unwrap();
+        let clients = HttpClients::new();
+        Shipped::Payment.agent("http://localhost:2", Policy::default(), &clients).unwrap();
         assert!(!clients.has_read_root_certificates());
         // Both machines are possible: with certificates there is an agent, without them a clear error.
-        match Shipped::Payment.agent("https://localhost:2", Policy::default(), &mut clients) {
+        match Shipped::Payment.agent("https://localhost:2", Policy::default(), &clients) {
             Ok(_) => assert!(clients.has_read_root_certificates()),
             Err(error) => assert!(error.to_string().starts_with("PAYMENT_URL: no root certificates"), "{error}"),
         }

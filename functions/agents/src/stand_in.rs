@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use rustls::ServerConfig;
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpListener;
 use tokio::sync::Notify;
+use tokio_rustls::TlsAcceptor;
 
 /// The reaction to one request.
 #[derive(Debug, Clone)]
@@ -64,15 +66,35 @@ struct State {
 impl StandIn {
     /// A service that gives these responses in this order.
     pub(crate) async fn start(responses: impl IntoIterator<Item = Respond>) -> Self {
+        Self::serving(None, responses).await
+    }
+
+    /// The same with TLS. A connection whose handshake fails gets no response.
+    pub(crate) async fn start_tls(config: ServerConfig, responses: impl IntoIterator<Item = Respond>) -> Self {
+        Self::serving(Some(TlsAcceptor::from(Arc::new(config))), responses).await
+    }
+
+    async fn serving(tls: Option<TlsAcceptor>, responses: impl IntoIterator<Item = Respond>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let base = format!("{scheme}://{}", listener.local_addr().unwrap());
         let responses = Mutex::new(responses.into_iter().collect());
         let state = Arc::new(State { responses, received: Mutex::default(), never: Notify::new() });
         let serving = state.clone();
         tokio::spawn(async move {
             for connection in 1.. {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(serve(serving.clone(), connection, stream));
+                let (tls, serving) = (tls.clone(), serving.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        None => serve(serving, connection, stream).await,
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(serving, connection, stream).await;
+                            }
+                        }
+                    }
+                });
             }
         });
         Self { base, state }
@@ -88,7 +110,7 @@ impl StandIn {
     }
 }
 
-async fn serve(state: Arc<State>, connection: usize, mut stream: TcpStream) {
+async fn serve(state: Arc<State>, connection: usize, mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     while let Some(request) = receive(connection, &mut stream).await {
         state.received.lock().unwrap().push(request);
         let respond = state.responses.lock().unwrap().pop_front().expect("a response for every request");
@@ -101,7 +123,7 @@ async fn serve(state: Arc<State>, connection: usize, mut stream: TcpStream) {
 }
 
 /// The next request; `None` once the client has closed the connection.
-async fn receive(connection: usize, stream: &mut TcpStream) -> Option<Received> {
+async fn receive(connection: usize, stream: &mut (impl AsyncRead + Unpin)) -> Option<Received> {
     let mut bytes = Vec::new();
     let head_end = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {

@@ -112,6 +112,7 @@ fn shown(health: &ServiceHealth) -> wire::Service<'_> {
         outage,
         unsent: _,
         rejections,
+        pace: _,
     } = health;
     let words = situation::outage(health);
     wire::Service {

@@ -461,6 +461,7 @@ impl Fake {
             outage: None,
             unsent: None,
             rejections: Rejections::default(),
+            pace: None,
         }
     }
 }

@@ -87,7 +87,7 @@ fn shown_reason(reason: &Reason) -> wire::Reason<'_> {
     }
 }
 
-/// The step without its output.
+/// The step without its output. Its fallback is bookkeeping: its agent shows who carries it out.
 fn shown_step(step: &Step) -> wire::Step<'_> {
     let Step {
         name,
@@ -101,6 +101,8 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         doubted_at,
         not_before,
         may_run_until,
+        declined: _,
+        fallback: _,
         output: _,
         last_error,
         started_at,

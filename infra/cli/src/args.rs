@@ -216,6 +216,10 @@ pub struct ServeArgs {
     /// A member whose value is hidden in documents and outputs, at any depth (repeatable; replaces the defaults)
     #[arg(long, value_name = "NAME", default_values = REDACTED_BY_DEFAULT)]
     pub redact: Vec<String>,
+    /// A TOML file with the workflow of new orders, of steps by the agents inventory, payment and shipping; default: the
+    /// shipped workflow. Orders keep the workflow that they began with, so give the file at every start while they run
+    #[arg(long, value_name = "FILE")]
+    pub workflow: Option<PathBuf>,
     /// The remote services.
     #[command(flatten)]
     pub services: ServiceArgs,

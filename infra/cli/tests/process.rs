@@ -140,6 +140,23 @@ fn bad_settings_of_agents_are_one_line_with_each_fault_and_status_2() {
 }
 
 #[test]
+fn a_bad_workflow_is_one_line_with_its_file_and_status_2() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("shop.toml");
+    let step = "[[step]]\nname = \"pay\"\nagent = \"bakery\"\n";
+    for (text, words) in [
+        (format!("name = \"shop\"\nversion = 1\n{step}"), "bakery"),
+        ("name = shop".to_owned(), "workflow file is not valid"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let said = mistake(&mut stepwarden(&["serve", "--port", "0", "--workflow", file.to_str().unwrap()]));
+        assert!(said.contains("shop.toml: ") && said.contains(words), "{words} in: {said}");
+    }
+    let said = mistake(&mut stepwarden(&["serve", "--port", "0", "--workflow", "no-such-file"]));
+    assert!(said.contains("cannot read the workflow in no-such-file"), "{said}");
+}
+
+#[test]
 fn a_wrong_option_is_one_line_and_status_2() {
     let said = mistake(&mut stepwarden(&["serve", "--supervise-every", "soon"]));
     assert!(said.contains("--supervise-every"), "{said}");

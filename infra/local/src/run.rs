@@ -1,11 +1,13 @@
 //! The local commands, from opening the data directory to closing it.
 
+use std::fs;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::ports::PortError;
+use domain::workflow::{WorkflowError, Workflows};
 use embedded::{Channel, Engine, OpenError, Options, Recovered};
 use standins::Service;
 
@@ -28,7 +30,9 @@ pub struct Serving {
     pub reply_channels: Vec<ReplyChannel>,
     /// The remote services.
     pub remotes: RemoteSettings,
-    /// All other settings. The names of the reply channels are filled in.
+    /// The file with the workflow of new orders. `None`: the shipped one.
+    pub workflow: Option<PathBuf>,
+    /// All other settings. The names of the reply channels and the workflows are filled in.
     pub setup: Setup,
 }
 
@@ -44,6 +48,22 @@ pub enum RunError {
     /// The agents cannot be built.
     #[error(transparent)]
     Remotes(#[from] RemotesError),
+    /// The workflow's file cannot be read.
+    #[error("cannot read the workflow in {}: {source}", .file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The workflow is invalid.
+    #[error("{}: {fault}", .file.display())]
+    Workflow {
+        /// The file.
+        file: PathBuf,
+        /// The fault.
+        fault: Box<WorkflowError>,
+    },
     /// The port cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -63,9 +83,10 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
-    let Serving { host, port, data, reply_channels, remotes, setup } = serving;
+    let Serving { host, port, data, reply_channels, remotes, workflow, setup } = serving;
     let signals = Signals::catch()?;
     let channels = ReplyChannels::new(&reply_channels)?;
+    let workflows = workflow.map(workflows_with).transpose()?;
     let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
     let listener = bind(host, port).await?;
     let screen = Screen::on(io::stderr())?;
@@ -75,7 +96,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         ..Options::default()
     };
     let engine = open(&data, options).await?;
-    let setup = Setup { reply_channels: channels.names(), ..setup };
+    let setup = Setup { reply_channels: channels.names(), workflows, ..setup };
     let running = serve::start(listener, &engine, remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), data.display()));
     if let Some(stand_ins) = running.stand_ins() {
@@ -126,6 +147,14 @@ pub async fn stand_ins(host: IpAddr, port: u16, keys_max: usize) -> Result<(), R
     signals.first().await;
     stand_ins.stop().await;
     Ok(())
+}
+
+/// The shipped workflow, and the one in this file for new orders.
+fn workflows_with(file: PathBuf) -> Result<Workflows, RunError> {
+    match fs::read_to_string(&file) {
+        Ok(text) => Workflows::shipped_and(&text).map_err(|fault| RunError::Workflow { file, fault: fault.into() }),
+        Err(source) => Err(RunError::Unreadable { file, source }),
+    }
 }
 
 async fn open(directory: &Path, options: Options) -> Result<Engine, RunError> {

@@ -101,6 +101,7 @@ fn messages(criterion: &mut Criterion) {
         budget_ms: 30_000,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
+        may_decline: false,
         hops: 1,
         priority: Priority::Normal,
         order: document,

@@ -1,4 +1,4 @@
-//! Requests, replies and services: invariants 2, 5, 6, 9 and 11, and rule 2.
+//! Requests, replies and services: invariants 2, 5, 6, 9 and 11, and rules 2 and 21.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -57,6 +57,14 @@ impl Auditor {
             format!("{of} is called with key and body {:?}, and was with {first:?}", (key, body))
         })?;
         must(twins == 0, Invariant::OneEffect, || format!("{of} is called while {twins} such calls are under way"))
+    }
+
+    /// One agent alone calls for a step, in both directions (rule 21).
+    pub(super) fn calls_alone(&mut self, of: Try, agent: usize) -> Finding {
+        let first = *self.dossier(of.order).agents.entry(of.step).or_insert(agent);
+        must(first == agent, Invariant::OneAgent, || {
+            format!("{of} is called by agent {agent}, and the step was called by agent {first}")
+        })
     }
 
     /// A call carries the posted document and the outputs of all preceding steps. An undo also carries its own step's

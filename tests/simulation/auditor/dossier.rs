@@ -60,7 +60,9 @@ pub(super) struct Dossier {
     pub(super) dead_letters: Vec<Try>,
     /// Commands of operators that were queued.
     pub(super) commands: BTreeSet<&'static str>,
-    /// By step: the effects at its service.
+    /// By step: the index of the only agent that called for it.
+    pub(super) agents: BTreeMap<usize, usize>,
+    /// By step: the effects, at all services together.
     pub(super) effects: BTreeMap<usize, Effects>,
     /// By step and direction: the key and the body of the first call.
     pub(super) keys: BTreeMap<(usize, bool), (Arc<str>, Body)>,
@@ -110,7 +112,7 @@ pub(super) struct OpenCall {
     pub(super) settled_ms: i64,
 }
 
-/// The effects at the service of one step.
+/// The effects of one step, at all services together.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Effects {
     pub(super) forward: u32,

@@ -130,6 +130,7 @@ impl Auditor {
             Seen::Called { of, call, key, body, twins, agent, by, clock_ms } => self
                 .begins(*of, *call, *agent)
                 .called(*of, (key, body), *twins)
+                .and_then(|()| self.calls_alone(*of, *agent))
                 .and_then(|()| self.body_is_right(*of, body))
                 .and_then(|()| self.call_in_time(*of, *agent, by, *clock_ms)),
             Seen::Answered { of, call, heard } => {

@@ -42,6 +42,8 @@ pub enum Invariant {
     UnderWay,
     /// Rule 17: an attempt is rejected only if its service said no.
     Rejected,
+    /// Rule 21: one agent alone calls for a step.
+    OneAgent,
     /// Rule 2: commit, then send, then acknowledge.
     SendBeforeAcknowledge,
     /// Rule 12: a paused order starts no step.
@@ -80,6 +82,7 @@ impl Invariant {
             Self::EvenBooks => "16",
             Self::UnderWay => "rule 16",
             Self::Rejected => "rule 17",
+            Self::OneAgent => "rule 21",
             Self::SendBeforeAcknowledge => "rule 2",
             Self::Operator => "rule 12",
             Self::Watched => "rule 14",

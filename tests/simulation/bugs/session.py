@@ -1,4 +1,4 @@
-"""Checks the checker: builds the simulation with each seeded bug, which must be found.
+"""Checks the checker: builds the simulation, or a crate's tests, with each seeded bug, which must be found.
 
     tests/run bugs [NAME...] [--seeds N] [--folder DIR]     these bugs or all of them: about an hour on two cores
 
@@ -7,6 +7,9 @@
 
 A bug is a patch in tests/simulation/bugs. Prints the invariant that was found broken and after how many seeds. A panic
 or a world without end does not count as found.
+
+A rule that no world can see is tested where it lives. The second line of such a bug's patch is `# tests: CRATE FILTER`.
+These tests must pass without the bug, and one of them must fail with it.
 """
 
 from __future__ import annotations
@@ -83,6 +86,16 @@ class Copy:
         words = ["cargo", "build", "--offline", "--profile", "bugs", "-p", "tests", "--bin", "simulate"]
         return self._succeeds(words, self.build_log, {"CARGO_TARGET_DIR": str(self.folder / "target")})
 
+    def fails(self, tests: list[str]) -> bool:
+        """Whether one of these unit tests fails. They pass without the bug."""
+        crate, name = tests
+        words = ["cargo", "test", "--offline", "-p", crate, "--lib", "--", name]
+        self._succeeds(words, self.run_log, {"CARGO_TARGET_DIR": str(self.folder / "target")}, SIMULATION_S_MAX)
+        result = re.search(r"^test result: (\w+)\. (\d+) passed; (\d+) failed", self.run_log.read_text(), re.MULTILINE)
+        if result is None or (result[1] == "ok" and result[2] == "0"):
+            raise tools.ToolError(f"cargo test -p {crate} --lib {name} runs no test: see {self.run_log}")
+        return result[1] == "FAILED"
+
     def was_compiled(self) -> bool:
         """Whether the last build compiled anything."""
         return re.search(r"^ *Compiling", self.build_log.read_text(), re.MULTILINE) is not None
@@ -143,8 +156,10 @@ def find_all(copy: Copy, names: list[str], seeds: int) -> int:
     for name in names:
         began = time.monotonic()
         patch = BUGS / f"{name}.patch"
-        breaks = re.search(r", ((?:invariant|rule) \d+)$", patch.read_text().splitlines()[0])
-        verdict, after = find(copy, patch, seeds)
+        head, second = patch.read_text().splitlines()[:2]
+        breaks = re.search(r", ((?:invariant|rule) \d+)$", head)
+        tests = second.removeprefix("# tests: ").split() if second.startswith("# tests: ") else None
+        verdict, after = find(copy, patch, seeds) if tests is None else find_by_tests(copy, patch, tests)
         # A panic gives the bug away; it does not show that the auditor sees it.
         found += after > 0 and not verdict.endswith("panic")
         took_s = time.monotonic() - began
@@ -172,6 +187,18 @@ def find(copy: Copy, patch: Path, seeds: int) -> tuple[str, int]:
         return f"{broken[2] or 'invariant '}{broken[3]}", int(broken[1]) + 1
     finally:
         # Taken back by itself: files without a change are older than their build and are not compiled again.
+        copy.applies(patch, "--reverse")
+
+
+def find_by_tests(copy: Copy, patch: Path, tests: list[str]) -> tuple[str, int]:
+    """Whether unit tests find this bug: their crate and 1, or 0 if they do not."""
+    if copy.fails(tests):
+        return "FAIL WITHOUT IT", 0
+    if not copy.applies(patch):
+        return "DOES NOT APPLY", 0
+    try:
+        return (f"tests of {tests[0]}", 1) if copy.fails(tests) else ("NOT FOUND", 0)
+    finally:
         copy.applies(patch, "--reverse")
 
 

@@ -12,8 +12,8 @@ use domain::message::{
 };
 use domain::order::Order;
 use domain::ports::{
-    Breaker, Commit, DeadLetterOutcome, DeadLetterRecord, Inserted, Memo, MemoState, Outage, OutageReason, Rejections,
-    ServiceHealth, Source, Store,
+    Breaker, Commit, DeadLetterOutcome, DeadLetterRecord, Inserted, Memo, MemoState, Outage, OutageReason, Pace,
+    Rejections, ServiceHealth, Source, Store,
 };
 use domain::task::{Direction, ProcessState, Task};
 use domain::time::Timestamp;
@@ -119,6 +119,7 @@ pub fn request(n: u32) -> Request {
         budget_ms: 30_000,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
+        may_decline: false,
         hops: 1,
         priority: Priority::Normal,
         order: document,
@@ -146,6 +147,7 @@ pub fn health(service: &str, version: u64) -> ServiceHealth {
         outage: Some(Outage { reason: OutageReason::Misconfigured, problem: "HTTP 401".into(), since: NOON }),
         unsent: None,
         rejections: Rejections::default(),
+        pace: Some(Pace { next_us: 1_795_195_603_007_050, line_us: 0 }),
     }
 }
 
@@ -166,7 +168,7 @@ pub fn command(n: u32) -> SchedulerMessage {
 #[must_use]
 pub fn memo(key: &str, version: u64) -> Memo {
     let state = MemoState::Completed(Outcome::Done(Json::of(&version)));
-    Memo { key: key.into(), version, state, expires_at: NOON.plus_ms(60_000) }
+    Memo { key: key.into(), version, state, declined: 0, expires_at: NOON.plus_ms(60_000) }
 }
 
 /// A job that was planned at this offset after noon.

@@ -4,7 +4,7 @@ use agent::{Answer, OUTPUT_TOO_LARGE};
 use agents::StatusTable;
 use bytes::Bytes;
 use domain::json::Json;
-use domain::limits::{ANSWER_BYTES_MAX, ERROR_CHARS_MAX, TEXT_CHARS_MAX};
+use domain::limits::{ANSWER_BYTES_MAX, TEXT_CHARS_MAX};
 use domain::message::Failure;
 use domain::task::Direction;
 use futures_util::FutureExt;
@@ -20,7 +20,7 @@ use crate::world::{Act, World};
 /// The input is a status, headers, and a body.
 pub(super) fn run(input: &[u8]) {
     let Some(Text { first, headers, body }) = Text::of(input) else { return };
-    let Some(status) = first.trim().parse().ok().filter(|status| (100..=599).contains(status)) else { return };
+    let Some(status) = first.trim().parse().ok().filter(|status| (100..=999).contains(status)) else { return };
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(name, value);
@@ -43,21 +43,20 @@ fn check(status: u16, body: &[u8], answer: &Answer) {
         }
         Answer::Retry { after_ms, problem } => {
             assert!(may_work_later(status), "{status}");
-            assert!(after_ms.is_none_or(|ms| ms % 1_000 == 0 || ms == u64::MAX));
-            assert!(problem.starts_with("HTTP "), "{problem}");
+            check_wait(*after_ms, problem);
         }
-        Answer::Unknown { problem } => {
+        Answer::Unknown { after_ms, problem } => {
             assert!(may_work_later(status) || (200..300).contains(&status), "{status}");
-            assert!(problem.starts_with("HTTP "), "{problem}");
+            check_wait(*after_ms, problem);
         }
         Answer::UnderWay { unless_alone: None, .. } => assert_eq!(status, 202),
         Answer::UnderWay { unless_alone: Some(failure), .. } => {
             assert!([409, 423].contains(&status));
             check_failure(failure);
         }
-        Answer::Misconfigured { problem } => {
+        Answer::Misconfigured { after_ms, problem } => {
             assert!([401, 403, 404, 405, 407, 410, 421].contains(&status), "{status}");
-            assert!(problem.starts_with("HTTP "), "{problem}");
+            check_wait(*after_ms, problem);
         }
         Answer::Fail(failure) => {
             assert!(!may_work_later(status), "{status}");
@@ -69,11 +68,16 @@ fn check(status: u16, body: &[u8], answer: &Answer) {
 }
 
 fn may_work_later(status: u16) -> bool {
-    status >= 500 || (300..400).contains(&status) || [408, 425, 429].contains(&status)
+    !(200..500).contains(&status) || (300..400).contains(&status) || [408, 425, 429].contains(&status)
+}
+
+fn check_wait(after_ms: Option<u64>, problem: &str) {
+    assert!(after_ms.is_none_or(|ms| ms % 1_000 == 0 || ms == u64::MAX));
+    assert!(problem.starts_with("HTTP "), "{problem}");
 }
 
 fn check_failure(failure: &Failure) {
     assert!((1..=TEXT_CHARS_MAX).contains(&failure.code.len()), "{failure:?}");
     assert!(failure.code.bytes().all(|byte| byte.is_ascii_graphic()), "{failure:?}");
-    assert!((1..=ERROR_CHARS_MAX + 1).contains(&failure.message.chars().count()), "{failure:?}");
+    assert!(!failure.message.is_empty(), "{failure:?}");
 }

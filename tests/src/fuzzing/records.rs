@@ -96,7 +96,8 @@ fn events(task: &Task) -> Vec<Happening> {
             for outcome in [
                 Outcome::Done(domain::json::Json::of(&1)),
                 Outcome::Failed(failure),
-                Outcome::Deferred(Deferral { wait_ms: u64::MAX }),
+                Outcome::Deferred(Deferral::after(u64::MAX)),
+                Outcome::Deferred(Deferral { wait_ms: 0, fallback: Some(vec!["".into(), "another".into()]) }),
             ] {
                 let (order_id, step) = (task.order_id, name.clone());
                 let may_run_until = Some(Timestamp::from_epoch_ms(i64::MAX));

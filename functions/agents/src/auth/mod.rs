@@ -1,33 +1,41 @@
-//! The proof of identity in each call: secret headers, Basic, bearer, OAuth 2, and a signature of the call.
+//! The proof of identity in each call: secret headers, Basic, bearer, OAuth 2, signatures of the call, and a client
+//! certificate.
 //!
-//! Secrets are read at the start, and again when a call is answered 401. All calls of a process share them, and share
-//! one token. A value is in a [`Secret`], or in a header that is marked as sensitive. No output shows either.
+//! Secrets are read at the start, and again when a call is refused for its proof. All calls of a process share them,
+//! and share one token. A value is in a [`Secret`], or in a header that is marked as sensitive. No output shows either.
 
+mod aws;
+mod hide;
+mod known;
 mod machine;
 mod secret;
+mod sigv4;
 #[cfg(test)]
 mod tests;
+mod tls;
 mod token;
 mod webhook;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent::Answer;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use domain::message::Failure;
 use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
-use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, StatusCode};
 
-pub use machine::{Variable, machine_secrets};
+pub(crate) use known::Known;
+pub use machine::{Now, Variable, machine_secrets};
 pub use secret::{Reference, Resolver, Secret, SecretSource};
+pub(crate) use sigv4::Scope;
 pub(crate) use token::TokenSettings;
 
 use crate::client::{HttpClient, HttpClients};
-use token::Token;
-use webhook::Signer;
+use known::read;
+
+/// Secrets are read again at most once in this time.
+const READ_AGAIN_MS: u64 = 1_000;
+/// Calls that end together started within less than this.
+const CLOCK_SET_BACK_MS: u64 = 60 * 60 * 1_000;
 
 /// The references of one agent's settings.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +43,16 @@ pub(crate) struct AuthSettings {
     pub(crate) headers: Vec<(HeaderName, Placed)>,
     pub(crate) scheme: Option<Scheme>,
     pub(crate) signature: Option<Placed>,
+    pub(crate) tls: Option<TlsSettings>,
+}
+
+/// The references to a client certificate and to certificate authorities.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsSettings {
+    pub(crate) at: usize,
+    /// The certificate and its private key.
+    pub(crate) identity: Option<(Placed, Placed)>,
+    pub(crate) authorities: Option<Placed>,
 }
 
 /// A reference and its place in the settings, for faults.
@@ -51,49 +69,64 @@ pub(crate) enum Scheme {
     Basic { user: String, password: Placed },
     Bearer { token: Placed },
     OAuth2 { settings: TokenSettings, client_secret: Placed },
+    SigV4 { scope: Scope, keys: KeySettings },
+}
+
+/// The references to the keys of AWS Signature Version 4.
+#[derive(Debug, Clone)]
+pub(crate) struct KeySettings {
+    pub(crate) access_key: Placed,
+    pub(crate) secret_key: Placed,
+    pub(crate) session_token: Option<Placed>,
+    /// Whether the settings name them. Otherwise they are those of the environment, which may have no token.
+    pub(crate) are_given: bool,
 }
 
 /// The proof for all calls of one agent in this process.
 pub(crate) struct Auth {
     settings: AuthSettings,
     resolver: Resolver,
-    /// For the token endpoint.
+    /// For the token endpoint, if there is no client certificate.
     client: Option<HttpClient>,
     known: Mutex<Arc<Known>>,
-    /// Only one call at a time reads secrets or fetches a token.
-    turns: Turns<()>,
+    /// Only one call at a time reads secrets or fetches a token. Here is when secrets were last read again.
+    turns: Turns<Option<Timestamp>>,
 }
 
-/// The secrets of a moment.
-#[derive(Debug)]
-pub(crate) struct Known {
-    headers: HeaderMap,
-    signer: Option<Signer>,
-    client_secret: Option<Secret>,
-    token: Option<Token>,
-    values: Vec<Secret>,
-}
-
-/// No token can be had.
+/// There is no proof for a call.
 #[derive(Debug)]
 pub(crate) struct Faulty {
     problem: String,
-    is_passing: bool,
+    cause: Cause,
+}
+
+/// Why there is no proof.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// It may be there later.
+    Passing,
+    /// The configuration has a fault.
+    Configuration,
+    /// The token endpoint refuses the client's secret.
+    ClientSecret,
 }
 
 impl Faulty {
     fn passing(problem: impl Into<String>) -> Self {
-        Self { problem: problem.into(), is_passing: true }
+        Self { problem: problem.into(), cause: Cause::Passing }
     }
 
     fn configuration(problem: impl Into<String>) -> Self {
-        Self { problem: problem.into(), is_passing: false }
+        Self { problem: problem.into(), cause: Cause::Configuration }
     }
 }
 
 impl From<Faulty> for Answer {
-    fn from(Faulty { problem, is_passing }: Faulty) -> Self {
-        if is_passing { Self::retry(problem) } else { Self::misconfigured(problem) }
+    fn from(Faulty { problem, cause }: Faulty) -> Self {
+        match cause {
+            Cause::Passing => Self::retry(problem),
+            Cause::Configuration | Cause::ClientSecret => Self::misconfigured(problem),
+        }
     }
 }
 
@@ -105,7 +138,7 @@ impl std::fmt::Debug for Auth {
 
 impl AuthSettings {
     pub(crate) const fn is_empty(&self) -> bool {
-        self.headers.is_empty() && self.scheme.is_none() && self.signature.is_none()
+        self.headers.is_empty() && self.scheme.is_none() && self.signature.is_none() && self.tls.is_none()
     }
 }
 
@@ -117,18 +150,19 @@ impl Auth {
     pub(crate) async fn start(
         settings: AuthSettings,
         resolver: Resolver,
-        clients: &mut HttpClients,
+        clients: &HttpClients,
     ) -> Result<Self, Vec<(usize, String)>> {
         let known = Mutex::new(Arc::new(read(&settings, &resolver).await?));
         let client = match &settings.scheme {
-            Some(Scheme::OAuth2 { settings, client_secret }) => {
+            Some(Scheme::OAuth2 { settings: token, client_secret }) if settings.tls.is_none() => {
+                let settings = token;
                 let is_encrypted = settings.url.scheme() == Some(&http::uri::Scheme::HTTPS);
                 let client = clients.reaching(is_encrypted);
                 Some(client.map_err(|fault| vec![(client_secret.at, fault.to_string())])?)
             }
-            Some(Scheme::Basic { .. } | Scheme::Bearer { .. }) | None => None,
+            Some(_) | None => None,
         };
-        Ok(Self { settings, resolver, client, known, turns: Turns::new(()) })
+        Ok(Self { settings, resolver, client, known, turns: Turns::new(None) })
     }
 
     /// The secrets for a call that starts now. A token that is about to end is fetched again.
@@ -143,7 +177,7 @@ impl Auth {
         if !is_due(&known) {
             return Ok(known);
         }
-        let _turn = match self.turns.try_lock() {
+        let mut turn = match self.turns.try_lock() {
             Some(turn) => turn,
             // Another call fetches the next token.
             None if is_usable(&known) => return Ok(known),
@@ -153,43 +187,96 @@ impl Auth {
         if !is_due(&known) {
             return Ok(known);
         }
-        match self.with_token(&known, settings, now).await {
+        let fetched = match self.with_token(&known, settings, now).await {
+            Err(fault) if fault.cause == Cause::ClientSecret => match self.read_again(&known, &mut turn, now).await {
+                Ok(Some(read)) => self.with_token(&read, settings, now).await,
+                Ok(None) => Err(fault),
+                Err(unread) => Err(unread),
+            },
+            fetched => fetched,
+        };
+        match fetched {
             Ok(fetched) => Ok(self.keep(fetched)),
             Err(_) if is_usable(&known) => Ok(known),
             Err(fault) => Err(fault),
         }
     }
 
-    /// Other secrets than those of a call that was answered 401: read again, with a new token. `None`: they are the
-    /// same, so a repeat makes no sense.
+    /// Whether an answer of this status refuses the proof of a call. A gateway may refuse a wrong key with 403; a token is
+    /// refused with 401 only.
+    pub(crate) fn is_refusal(&self, status: StatusCode) -> bool {
+        let has_token = matches!(self.settings.scheme, Some(Scheme::OAuth2 { .. }));
+        match status {
+            StatusCode::UNAUTHORIZED => true,
+            StatusCode::FORBIDDEN | StatusCode::PROXY_AUTHENTICATION_REQUIRED => !has_token,
+            _ => false,
+        }
+    }
+
+    /// Other secrets than those of a call that was refused: read again, with a new token. `None`: they are the same, so
+    /// a repeat makes no sense.
     ///
     /// # Errors
     /// [`Faulty`] if there is no token.
     pub(crate) async fn renewed(&self, used: &Arc<Known>, now: Timestamp) -> Result<Option<Arc<Known>>, Faulty> {
-        let _turn = self.turns.lock().await;
+        let mut turn = self.turns.lock().await;
         let known = self.known();
         if !Arc::ptr_eq(&known, used) {
             return Ok(Some(known));
         }
-        let read = match read(&self.settings, &self.resolver).await {
-            Ok(read) => read,
-            Err(_) => return Err(Faulty::configuration("HTTP 401, and its secret cannot be read again")),
-        };
+        let read = self.read_again(&known, &mut turn, now).await?;
         if let Some(Scheme::OAuth2 { settings, .. }) = &self.settings.scheme {
-            return Ok(Some(self.keep(self.with_token(&read, settings, now).await?)));
+            let known = read.as_ref().unwrap_or(&known);
+            return Ok(Some(self.keep(self.with_token(known, settings, now).await?)));
         }
-        Ok((read.values != known.values).then(|| self.keep(read)))
+        Ok(read.map(|read| self.keep(read)))
+    }
+
+    /// The client with a certificate or authorities of its own, if it has any.
+    pub(crate) fn tls_client(&self) -> Option<HttpClient> {
+        self.known().client().cloned()
+    }
+
+    /// After a call without an answer: the service may have refused a certificate that is replaced by now. The effect of
+    /// the call is open, so only the next call uses the new one.
+    pub(crate) async fn reconnect(&self, used: &Arc<Known>, now: Timestamp) {
+        if self.settings.tls.is_none() {
+            return;
+        }
+        let mut turn = self.turns.lock().await;
+        if Arc::ptr_eq(&self.known(), used)
+            && let Ok(Some(read)) = self.read_again(used, &mut turn, now).await
+        {
+            self.keep(read);
+        }
+    }
+
+    /// The secrets, if they are others than the known ones. `None` also shortly after the last time.
+    async fn read_again(
+        &self,
+        known: &Known,
+        last: &mut Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<Option<Known>, Faulty> {
+        // Calls end in another order than they started in, so `now` may be earlier than the last time. If it is much
+        // earlier, the clock was set back.
+        let known_last = last.filter(|last| now.ms_until(*last) < CLOCK_SET_BACK_MS);
+        if known_last.is_some_and(|last| now < last.plus_ms(READ_AGAIN_MS)) {
+            return Ok(None);
+        }
+        *last = Some(now);
+        match read(&self.settings, &self.resolver).await {
+            Ok(read) => Ok((read.values != known.values).then_some(read)),
+            Err(_) => Err(Faulty::configuration("the call is refused, and its secret cannot be read again")),
+        }
     }
 
     async fn with_token(&self, known: &Known, settings: &TokenSettings, now: Timestamp) -> Result<Known, Faulty> {
-        let (Some(client), Some(secret)) = (&self.client, &known.client_secret) else {
+        let client = known.client().or(self.client.as_ref());
+        let (Some(client), Some(secret)) = (client, &known.client_secret) else {
             return Err(Faulty::configuration("there is no client for the token endpoint"));
         };
-        let token = token::fetch(client, settings, secret, now).await?;
-        let mut headers = known.headers.clone();
-        headers.insert(AUTHORIZATION, token.header.clone());
-        let (signer, client_secret) = (known.signer.clone(), known.client_secret.clone());
-        Ok(Known { headers, signer, client_secret, token: Some(token), values: known.values.clone() })
+        Ok(known.with_token(token::fetch(client, settings, secret, now).await?))
     }
 
     fn known(&self) -> Arc<Known> {
@@ -200,110 +287,5 @@ impl Auth {
         let known = Arc::new(known);
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known.clone();
         known
-    }
-}
-
-impl Known {
-    /// Adds the secret headers and the signature.
-    pub(crate) fn apply(&self, headers: &mut HeaderMap, key: &str, body: &[u8], now: Timestamp) {
-        headers.extend(self.headers.clone());
-        if let Some(signer) = &self.signer {
-            signer.sign(headers, key, body, now);
-        }
-    }
-
-    /// The answer, without the reason of a rejection if it repeats a secret.
-    pub(crate) fn hide(&self, mut answer: Answer) -> Answer {
-        if let Answer::Fail(failure) | Answer::UnderWay { unless_alone: Some(failure), .. } = &mut answer
-            && (self.is_in(&failure.code) || self.is_in(&failure.message))
-        {
-            let message = "the service gives a reason that repeats a secret";
-            *failure = Failure { code: "rejected".into(), message: message.into() };
-        }
-        answer
-    }
-
-    fn is_in(&self, text: &str) -> bool {
-        let token = self.token.as_ref().and_then(|token| token.header.to_str().ok()?.strip_prefix("Bearer "));
-        let mut values = self.values.iter().map(Secret::expose).chain(token);
-        values.any(|value| text.contains(value))
-    }
-}
-
-/// A header that no `Debug` output shows.
-fn sensitive(text: &str) -> Option<HeaderValue> {
-    let mut value = HeaderValue::try_from(text).ok()?;
-    value.set_sensitive(true);
-    Some(value)
-}
-
-/// Reads all secrets.
-async fn read(settings: &AuthSettings, resolver: &Resolver) -> Result<Known, Vec<(usize, String)>> {
-    let mut known =
-        Known { headers: HeaderMap::new(), signer: None, client_secret: None, token: None, values: Vec::new() };
-    let mut faults = Vec::new();
-    for (name, placed) in &settings.headers {
-        let header = |secret: &Secret| sensitive(secret.expose()).ok_or_else(|| UNSENDABLE.to_owned());
-        if let Some(header) = secret(placed, resolver, &mut known.values, &mut faults, header).await {
-            known.headers.insert(name.clone(), header);
-        }
-    }
-    let mut derived = None;
-    let authorization = match &settings.scheme {
-        None => None,
-        Some(Scheme::Basic { user, password }) => {
-            let header = |secret: &Secret| {
-                let pair = STANDARD.encode(format!("{user}:{}", secret.expose()));
-                derived = Some(Secret::new(&pair));
-                sensitive(&format!("Basic {pair}")).ok_or_else(|| UNSENDABLE.to_owned())
-            };
-            secret(password, resolver, &mut known.values, &mut faults, header).await
-        }
-        Some(Scheme::Bearer { token }) => {
-            let header = |secret: &Secret| {
-                sensitive(&format!("Bearer {}", secret.expose())).ok_or_else(|| UNSENDABLE.to_owned())
-            };
-            secret(token, resolver, &mut known.values, &mut faults, header).await
-        }
-        Some(Scheme::OAuth2 { client_secret, .. }) => {
-            let same = |secret: &Secret| Ok(secret.clone());
-            known.client_secret = secret(client_secret, resolver, &mut known.values, &mut faults, same).await;
-            None
-        }
-    };
-    known.values.extend(derived);
-    if let Some(authorization) = authorization {
-        known.headers.insert(AUTHORIZATION, authorization);
-    }
-    if let Some(placed) = &settings.signature {
-        known.signer = secret(placed, resolver, &mut known.values, &mut faults, Signer::new).await;
-    }
-    if faults.is_empty() { Ok(known) } else { Err(faults) }
-}
-
-const UNSENDABLE: &str = "cannot be sent in a header";
-
-/// Reads one secret, and makes something of it.
-async fn secret<T>(
-    Placed { reference, at, path }: &Placed,
-    resolver: &Resolver,
-    values: &mut Vec<Secret>,
-    faults: &mut Vec<(usize, String)>,
-    make: impl FnOnce(&Secret) -> Result<T, String>,
-) -> Option<T> {
-    let secret = match resolver(reference.clone()).await {
-        Ok(secret) if secret.expose().is_empty() => Err("is empty".to_owned()),
-        Ok(secret) => Ok(secret),
-        Err(fault) => Err(fault),
-    };
-    match secret.and_then(|secret| make(&secret).map(|made| (secret, made))) {
-        Ok((secret, made)) => {
-            values.push(secret);
-            Some(made)
-        }
-        Err(fault) => {
-            faults.push((*at, format!("{path}: {reference} {fault}")));
-            None
-        }
     }
 }

@@ -7,21 +7,24 @@ use domain::time::Timestamp;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 
+use super::known::sensitive;
 use super::secret::Secret;
-use super::{Faulty, sensitive};
+use super::{Cause, Faulty};
 use crate::client::{HttpClient, chain};
+use crate::form::escaped;
 
 /// Largest answer of a token endpoint, in bytes.
 const BODY_BYTES_MAX: usize = 64 * 1024;
 /// A token is fetched again when less than a fifth of its life is left, and at most a minute before its end.
 const REFRESH_MS_MAX: u64 = 60_000;
+/// The code for a wrong secret of the client.
+const INVALID_CLIENT: &str = "invalid_client";
 /// Codes of RFC 6749. No other text of the endpoint is shown, since it may repeat a secret.
 const CODES: [&str; 6] = [
     "invalid_request",
-    "invalid_client",
+    INVALID_CLIENT,
     "invalid_grant",
     "unauthorized_client",
     "unsupported_grant_type",
@@ -91,7 +94,7 @@ pub(super) async fn fetch(
 
 fn request(settings: &TokenSettings, secret: &Secret) -> Option<Request<Full<Bytes>>> {
     let TokenSettings { url, client_id, scope, audience, secret_in_body } = settings;
-    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let encode = |text: &str| escaped(text).to_string();
     let mut body = "grant_type=client_credentials".to_owned();
     let in_body = secret_in_body.then_some(());
     for (name, value) in [
@@ -134,9 +137,12 @@ fn refused(status: StatusCode, body: &[u8]) -> Faulty {
     let code = code.and_then(|refused| CODES.into_iter().find(|&code| code == refused.error));
     let problem =
         format!("no token: HTTP {status}{}{}", if code.is_some() { ", " } else { "" }, code.unwrap_or_default());
-    match status {
-        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Faulty::passing(problem),
-        status if status.is_client_error() => Faulty::configuration(problem),
-        _ => Faulty::passing(problem),
-    }
+    let cause = match status {
+        StatusCode::UNAUTHORIZED => Cause::ClientSecret,
+        StatusCode::BAD_REQUEST if code == Some(INVALID_CLIENT) => Cause::ClientSecret,
+        StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS => Cause::Passing,
+        status if status.is_client_error() => Cause::Configuration,
+        _ => Cause::Passing,
+    };
+    Faulty { problem, cause }
 }

@@ -5,9 +5,9 @@ use http::{HeaderName, Uri};
 
 use super::reader::{Entry, Reader, Table};
 use super::url_of;
-use crate::auth::{AuthSettings, Placed, Reference, Scheme, TokenSettings};
+use crate::auth::{AuthSettings, KeySettings, Placed, Reference, Scheme, Scope, TlsSettings, TokenSettings};
 
-/// Reads `auth` and `signature`. The secret headers are known already.
+/// Reads `auth`, `signature` and `tls`. The secret headers are known already.
 pub(super) fn auth(
     reader: &mut Reader<'_>,
     table: &mut Table<'_>,
@@ -27,21 +27,35 @@ pub(super) fn auth(
         reader.end(table);
         secret
     });
-    AuthSettings { headers, scheme, signature }
+    let tls = table.take("tls");
+    let tls = reader.table(tls).and_then(|table| tls_of(reader, table));
+    AuthSettings { headers, scheme, signature, tls }
+}
+
+fn tls_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<TlsSettings> {
+    let [certificate, key, authorities] = ["certificate", "key", "ca"].map(|key| table.take(key));
+    if certificate.is_some() != key.is_some() || (certificate.is_none() && authorities.is_none()) {
+        reader.blame(table.at, format!("{} must have certificate and key, or ca, or all three", table.path));
+    }
+    let [certificate, key, authorities] = [certificate, key, authorities].map(|entry| reference(reader, entry));
+    let at = table.at;
+    reader.end(table);
+    Some(TlsSettings { at, identity: certificate.zip(key), authorities })
 }
 
 fn scheme(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Scheme> {
-    let [basic, bearer, oauth2] = ["basic", "bearer", "oauth2"].map(|key| table.take(key));
+    let [basic, bearer, oauth2, sigv4] = ["basic", "bearer", "oauth2", "sigv4"].map(|key| table.take(key));
     let (at, path) = (table.at, table.path.clone());
     reader.end(table);
-    let given = [&basic, &bearer, &oauth2].into_iter().flatten().count();
+    let given = [&basic, &bearer, &oauth2, &sigv4].into_iter().flatten().count();
     if given != 1 {
-        reader.blame(at, format!("{path} must have one of basic, bearer, oauth2"));
+        reader.blame(at, format!("{path} must have one of basic, bearer, oauth2, sigv4"));
     }
     let basic = reader.table(basic).and_then(|table| basic_of(reader, table));
     let bearer = reference(reader, bearer).map(|token| Scheme::Bearer { token });
     let oauth2 = reader.table(oauth2).and_then(|table| oauth2_of(reader, table));
-    basic.or(bearer).or(oauth2)
+    let sigv4 = reader.table(sigv4).and_then(|table| sigv4_of(reader, table));
+    basic.or(bearer).or(oauth2).or(sigv4)
 }
 
 fn basic_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Scheme> {
@@ -78,6 +92,41 @@ fn oauth2_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Scheme> {
     Some(Scheme::OAuth2 { settings, client_secret: client_secret? })
 }
 
+/// Without keys, it signs with those of the function.
+fn sigv4_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Scheme> {
+    let mut name = |key, example: &str| {
+        let (text, entry) = required_text(reader, &mut table, key)?;
+        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+            reader.blame_value(&entry, format_args!("must be a name such as \"{example}\""));
+        }
+        Some(text)
+    };
+    let (service, region) = (name("service", "execute-api"), name("region", "eu-central-1"));
+    let [access_key, secret_key, session_token] =
+        ["access_key", "secret_key", "session_token"].map(|key| table.take(key));
+    let are_given = access_key.is_some() || secret_key.is_some() || session_token.is_some();
+    if are_given && (access_key.is_none() || secret_key.is_none()) {
+        let path = &table.path;
+        reader.blame(table.at, format!("{path} must have both access_key and secret_key, or none"));
+    }
+    let [access_key, secret_key, session_token] =
+        [access_key, secret_key, session_token].map(|entry| reference(reader, entry));
+    let (at, path) = (table.at, format!("{} without access_key", table.path));
+    reader.end(table);
+    let of_function = |variable: &str| Placed { reference: Reference::variable(variable), at, path: path.clone() };
+    let keys = if are_given {
+        KeySettings { access_key: access_key?, secret_key: secret_key?, session_token, are_given }
+    } else {
+        KeySettings {
+            access_key: of_function("AWS_ACCESS_KEY_ID"),
+            secret_key: of_function("AWS_SECRET_ACCESS_KEY"),
+            session_token: Some(of_function("AWS_SESSION_TOKEN")),
+            are_given,
+        }
+    };
+    Some(Scheme::SigV4 { scope: Scope { service: service?, region: region? }, keys })
+}
+
 fn required_text<'e>(reader: &mut Reader<'_>, table: &mut Table<'e>, key: &'static str) -> Option<(String, Entry<'e>)> {
     let entry = table.take(key);
     if entry.is_none() {
@@ -107,7 +156,8 @@ fn reference(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Placed
     let (text, entry) = reader.text(entry)?;
     let reference = Reference::parse(&text);
     if reference.is_none() {
-        let fault = "must be a reference to a secret, such as \"env:PAYMENT_TOKEN\" or \"file:/run/secrets/payment\"";
+        let fault = "must be a reference to a secret, such as \"env:PAYMENT_TOKEN\", \"file:/run/secrets/payment\", \
+                     \"ssm:NAME\" or \"secretsmanager:NAME\"";
         reader.blame_value(&entry, fault);
     }
     Some(Placed { reference: reference?, at: entry.at, path: entry.path })

@@ -3,7 +3,9 @@
 //! A table `[agents.NAME]` for each agent, in TOML. Every setting may be left out. All faults of a file are found at
 //! once, each with its line, its column and advice. `functions/shared/agent/README.md` has a whole example.
 
+mod answers;
 mod auth;
+mod fallback;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -14,8 +16,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use agent::{
-    BACKOFF_CEILING_MAX, HealthPolicy, MEMO_RETENTION_MS_MAX, MemoPolicy, Policy, REJECTIONS_WINDOW_MS, RETRIES_MAX,
-    RejectionsPolicy,
+    BACKOFF_CEILING_MAX, CONCURRENCY_MAX, HealthPolicy, MEMO_RETENTION_MS_MAX, MemoPolicy, Policy, RATE_CALLS,
+    RATE_PER_MS, REJECTIONS_WINDOW_MS, RETRIES_MAX, Rate, RejectionsPolicy,
 };
 use domain::backoff::BackoffPolicy;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
@@ -91,7 +93,7 @@ impl Settings {
         text: &str,
         served: &[&str],
         resolver: &Resolver,
-        clients: &mut HttpClients,
+        clients: &HttpClients,
     ) -> Result<Self, BadSettings> {
         let mut settings = Self::parse(file, text)?;
         let (mut reader, _) = Reader::new(text);
@@ -122,7 +124,8 @@ impl Settings {
                     reader.blame(at, format!("{} is no agent: there are {}", entry.path, AGENTS.join(", ")));
                 }
                 if let Some(table) = reader.table(Some(entry)) {
-                    settings.insert(name.into(), AgentSettings::read(&mut reader, table));
+                    let of_agent = AgentSettings::read(&mut reader, table, &name);
+                    settings.insert(name.into(), of_agent);
                 }
             }
         }
@@ -134,6 +137,15 @@ impl Settings {
     #[must_use]
     pub fn of(&self, agent: &str) -> Option<&AgentSettings> {
         self.0.get(agent)
+    }
+
+    /// The time for which calls for a step of an agent may still have their effect, in milliseconds: the longest of the
+    /// agent and its fallback. `None` if the file does not name the agent.
+    #[must_use]
+    pub fn settles_within_ms(&self, agent: &str) -> Option<u64> {
+        let own = self.of(agent)?;
+        let of = |name: &Arc<str>| self.of(name).map_or(SETTLES_WITHIN_MS_DEFAULT, |other| other.settles_within_ms);
+        Some(own.policy.fallback.iter().map(of).fold(own.settles_within_ms, u64::max))
     }
 }
 
@@ -182,7 +194,7 @@ impl AgentSettings {
         &self.undo.statuses
     }
 
-    fn read(reader: &mut Reader<'_>, mut table: Table<'_>) -> Self {
+    fn read(reader: &mut Reader<'_>, mut table: Table<'_>, name: &str) -> Self {
         let allow_http = table.take("allow_http");
         let allow_http = reader.flag(allow_http).unwrap_or(false);
         let url = table.take("url");
@@ -191,12 +203,17 @@ impl AgentSettings {
         let undo = table.take("undo").map(|entry| operation(reader, entry)).unwrap_or_default();
         let (call_timeout_ms, settles_within_ms) = times(reader, &mut table);
         let (backoff, retries_max) = backoff(reader, &mut table);
-        let health = breaker(reader, &mut table);
+        let mut health = breaker(reader, &mut table);
+        health.rate = table.take("rate").and_then(|entry| rate(reader, entry));
+        let concurrency = table.take("concurrency");
+        let concurrency = reader.number(concurrency, 1..=CONCURRENCY_MAX);
         let memo = table.take("memo").and_then(|entry| memo(reader, entry));
+        let fallback = fallback::fallback(reader, &mut table, name, memo.is_some());
         let (headers, secret_headers) = headers(reader, &mut table);
         let auth_settings = auth::auth(reader, &mut table, secret_headers, headers.contains_key(AUTHORIZATION));
         reader.end(table);
-        let policy = Policy { call_timeout_ms, retries_max, backoff, health, memo, ..Policy::default() };
+        let policy =
+            Policy { call_timeout_ms, retries_max, backoff, health, concurrency, memo, fallback, ..Policy::default() };
         Self { url, forward, undo, policy, settles_within_ms, headers, auth_settings, auth: None }
     }
 }
@@ -226,9 +243,11 @@ fn operation(reader: &mut Reader<'_>, entry: Entry<'_>) -> OperationSettings {
     let name = table.take("operation");
     let name = operation_name(reader, name);
     let statuses = table.take("status");
-    let statuses = reader.table(statuses).map(|table| status_table(reader, table)).unwrap_or_default();
+    let statuses = reader.table(statuses).map(|table| statuses_of(reader, table)).unwrap_or_default();
+    let answers = table.take("answers");
+    let conditions = answers::conditions(reader, answers);
     reader.end(table);
-    OperationSettings { name, statuses }
+    OperationSettings { name, statuses: StatusTable { statuses, conditions } }
 }
 
 fn operation_name(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<String> {
@@ -248,7 +267,7 @@ fn operation_name(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<S
     None
 }
 
-fn status_table(reader: &mut Reader<'_>, mut table: Table<'_>) -> StatusTable {
+fn statuses_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> BTreeMap<u16, Meaning> {
     let mut statuses = BTreeMap::new();
     for (key, at, entry) in table.take_all() {
         let status = key.parse().ok().filter(|status| STATUSES.contains(status));
@@ -256,15 +275,18 @@ fn status_table(reader: &mut Reader<'_>, mut table: Table<'_>) -> StatusTable {
             let (from, to) = (STATUSES.start(), STATUSES.end());
             reader.blame(at, format!("{} must be a status from {from} to {to}", entry.path));
         }
-        let Some((word, entry)) = reader.text(Some(entry)) else { continue };
-        let word: StrDeserializer<'_, ValueError> = word.as_str().into_deserializer();
-        match (status, Meaning::deserialize(word)) {
-            (Some(status), Ok(meaning)) => drop(statuses.insert(status, meaning)),
-            (None, Ok(_)) => {}
-            (_, Err(error)) => reader.blame_value(&entry, format_args!("has no meaning: {error}")),
+        if let (Some(meaning), Some(status)) = (meaning(reader, Some(entry)), status) {
+            statuses.insert(status, meaning);
         }
     }
-    StatusTable(statuses)
+    statuses
+}
+
+fn meaning(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Meaning> {
+    let (word, entry) = reader.text(entry)?;
+    let word: StrDeserializer<'_, ValueError> = word.as_str().into_deserializer();
+    let meaning = Meaning::deserialize(word);
+    meaning.map_err(|error| reader.blame_value(&entry, format_args!("has no meaning: {error}"))).ok()
 }
 
 /// The time-out of a call, and the time for which a call may have its effect.
@@ -272,7 +294,7 @@ fn times(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (u64, u64) {
     let (timeout, settles) = (table.take("call_timeout"), table.take("settles_within"));
     let place = settles.as_ref().or(timeout.as_ref()).map(|entry| entry.at);
     let call_timeout_ms = reader.time_ms(timeout, 1..=SETTLES_WITHIN_MS_MAX);
-    let settles_within_ms = reader.time_ms(settles, 1..=SETTLES_WITHIN_MS_MAX);
+    let settles_within_ms = reader.settling_ms(settles);
     let call_timeout_ms = call_timeout_ms.unwrap_or_else(|| Policy::default().call_timeout_ms);
     let settles_within_ms = settles_within_ms.unwrap_or(SETTLES_WITHIN_MS_DEFAULT);
     if let Some(at) = place
@@ -356,6 +378,28 @@ fn rejections(reader: &mut Reader<'_>, table: &mut Table<'_>) -> Option<Rejectio
 fn ceiling_below(backoff: BackoffPolicy, wait_ms: u64) -> Option<u32> {
     let is_below = |ceiling: &u32| BackoffPolicy { ceiling: *ceiling, ..backoff }.wait_ms_max() <= wait_ms;
     (1..=BACKOFF_CEILING_MAX).take_while(is_below).last()
+}
+
+/// Calls a second, or a table of calls and their time.
+fn rate(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<Rate> {
+    const SECOND_MS: u64 = 1_000;
+    if entry.value.is_integer() {
+        return reader.number(Some(entry), RATE_CALLS).map(|calls| Rate { calls, per_ms: SECOND_MS });
+    }
+    if !entry.value.is_table() {
+        reader.blame_value(&entry, "must be the calls in a second, or a table like { calls = 100, per = \"1m\" }");
+        return None;
+    }
+    let mut table = reader.table(Some(entry))?;
+    let (calls, per) = (table.take("calls"), table.take("per"));
+    let (at, is_whole) = (table.at, calls.is_some());
+    let calls = reader.number(calls, RATE_CALLS);
+    let per_ms = reader.time_ms(per, RATE_PER_MS).unwrap_or(SECOND_MS);
+    if !is_whole {
+        reader.blame(at, format!("{} needs calls", table.path));
+    }
+    reader.end(table);
+    calls.map(|calls| Rate { calls, per_ms })
 }
 
 fn memo(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<MemoPolicy> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use domain::workflow::settling_ms;
 use toml::de::{DeTable, DeValue};
 
 /// Every fault of a settings file, in the order of the file. There is at least one.
@@ -131,6 +132,22 @@ impl<'a> Reader<'a> {
         Some(Table::new(path, at, table))
     }
 
+    /// The elements of an array of at most this many.
+    pub(super) fn array<'e>(&mut self, entry: Option<Entry<'e>>, len_max: usize) -> Option<Vec<Entry<'e>>> {
+        let Entry { path, at, value } = entry?;
+        if let DeValue::Array(elements) = value
+            && (1..=len_max).contains(&elements.len())
+        {
+            let element = |(index, value): (usize, toml::Spanned<DeValue<'e>>)| {
+                let path = format!("{path}[{index}]");
+                Entry { path, at: value.span().start, value: value.into_inner() }
+            };
+            return Some(elements.into_iter().enumerate().map(element).collect());
+        }
+        self.blame(at, format!("{path} must be an array of 1 to {len_max} elements"));
+        None
+    }
+
     /// A text without blanks at its ends, with the place for further checks.
     pub(super) fn text<'e>(&mut self, entry: Option<Entry<'e>>) -> Option<(String, Entry<'e>)> {
         let entry = entry?;
@@ -159,6 +176,13 @@ impl<'a> Reader<'a> {
             self.blame_value(&entry, format_args!("must be a whole number from {} to {}", range.start(), range.end()));
         }
         number
+    }
+
+    /// The time for which a call may have its effect, in milliseconds. The scheduler reads it by the same rule.
+    pub(super) fn settling_ms(&mut self, entry: Option<Entry<'_>>) -> Option<u64> {
+        let entry = entry?;
+        let settling_ms = settling_ms(entry.value.as_str().unwrap_or_default());
+        settling_ms.map_err(|fault| self.blame_value(&entry, fault)).ok()
     }
 
     /// A time such as `"10s"`, in milliseconds.

@@ -1,4 +1,7 @@
+use domain::search::Pointer;
+
 use super::*;
+use crate::answer::Condition;
 
 fn parse(text: &str) -> Result<Settings, BadSettings> {
     Settings::parse("agents.toml", text)
@@ -29,6 +32,21 @@ fn every_setting_may_be_left_out() {
     assert_eq!(settings.policy, Policy::default());
     let usual = Operations { forward: "charge", undo: "refund" };
     assert_eq!(settings.operations(usual), usual);
+}
+
+#[test]
+fn a_rate_is_calls_a_second_or_in_a_time_of_its_own() {
+    let settings = payment("rate = 20\nconcurrency = 8");
+    assert_eq!(settings.policy.health.rate, Some(Rate { calls: 20, per_ms: 1_000 }));
+    assert_eq!(settings.policy.concurrency, Some(8));
+    let rate = |text: &str| payment(text).policy.health.rate.unwrap();
+    assert_eq!(rate("rate = { calls = 100, per = \"1m\" }"), Rate { calls: 100, per_ms: 60_000 });
+    assert_eq!(rate("rate = { calls = 7 }"), Rate { calls: 7, per_ms: 1_000 });
+    fault("rate = 0", "agents.payment.rate must be a whole number from 1 to 1000");
+    fault("rate = \"20/s\"", "agents.payment.rate must be the calls in a second, or a table");
+    fault("rate = { per = \"1m\" }", "agents.payment.rate needs calls");
+    fault("rate = { calls = 1, per = \"2h\" }", "agents.payment.rate.per must be a time from \"1s\" to \"1h\"");
+    fault("concurrency = 0", "agents.payment.concurrency must be a whole number from 1 to 1000");
 }
 
 #[test]
@@ -65,7 +83,7 @@ fn an_agent_is_as_its_table_says() {
     assert_eq!(policy.health.rejections, Some(rejections));
     assert_eq!(payment("breaker.rejections.on = false").policy.health.rejections, None);
     let statuses = BTreeMap::from([(404, Meaning::Done), (503, Meaning::No)]);
-    assert_eq!(*settings.forward_statuses(), StatusTable(statuses));
+    assert_eq!(*settings.forward_statuses(), StatusTable { statuses, ..StatusTable::default() });
     assert_eq!(*settings.undo_statuses(), StatusTable::default());
     assert_eq!(settings.headers["api-version"], "2026-11-01");
 }
@@ -75,9 +93,9 @@ fn the_examples_in_the_documents_are_valid() {
     let document = include_str!("../../../shared/agent/README.md");
     let examples: Vec<&str> =
         document.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert_eq!(examples.len(), 2);
+    assert_eq!(examples.len(), 5);
     for example in examples {
-        assert!(parse(example).unwrap().of("payment").is_some());
+        assert!(!parse(example).unwrap().0.is_empty());
     }
 }
 
@@ -94,12 +112,58 @@ fn every_meaning_has_a_word() {
         ("no", Meaning::No),
     ] {
         let settings = payment(&format!("undo.status = {{ 418 = \"{word}\" }}"));
-        assert_eq!(settings.undo_statuses().0[&418], meaning);
+        assert_eq!(settings.undo_statuses().statuses[&418], meaning);
     }
     fault(
         "undo.status = { 418 = \"tea\" }",
         "2:23: agents.payment.undo.status.418 has no meaning: unknown variant `tea`",
     );
+}
+
+#[test]
+fn a_meaning_may_depend_on_the_body() {
+    let settings = payment(
+        r#"
+        [[agents.payment.undo.answers]]
+        status = 400
+        at = "/error/code"
+        is = ["not_charged", "refunded"]
+        means = "done"
+
+        [[agents.payment.undo.answers]]
+        status = 200
+        at = "/paid"
+        is = "true"
+        means = "no"
+        "#,
+    );
+    let condition = |status, at, texts: &[&str], means| {
+        let texts = texts.iter().map(|&text| text.to_owned()).collect();
+        Condition { status, at: Pointer::parse(at).unwrap(), texts, means }
+    };
+    let conditions = vec![
+        condition(400, "/error/code", &["not_charged", "refunded"], Meaning::Done),
+        condition(200, "/paid", &["true"], Meaning::No),
+    ];
+    assert_eq!(settings.undo_statuses().conditions, conditions);
+    let with = |condition: &str| format!("undo.answers = [{{ {condition} }}]");
+    for (condition, expected) in [
+        ("at = \"/a\", is = \"x\", means = \"no\"", "2:17: agents.payment.undo.answers[0].status is missing"),
+        ("status = 200, is = \"x\", means = \"no\"", "answers[0].at is missing"),
+        ("status = 200, at = \"/a\", means = \"no\"", "answers[0].is is missing"),
+        ("status = 200, at = \"/a\", is = \"x\"", "answers[0].means is missing"),
+        ("status = 100, at = \"/a\", is = \"x\", means = \"no\"", "status must be a whole number from 200 to 599"),
+        ("status = 200, at = \"a\", is = \"x\", means = \"no\"", "at must be a JSON pointer such as"),
+        ("status = 200, at = \"/a\", is = true, means = \"no\"", "is must be a text in quotes"),
+        ("status = 200, at = \"/a\", is = [], means = \"no\"", "is must be an array of 1 to 32 elements"),
+        ("status = 200, at = \"/a\", is = [7], means = \"no\"", "is[0] must be a text in quotes"),
+        ("status = 200, at = \"/a\", is = \"x\", means = \"tea\"", "means has no meaning: unknown variant `tea`"),
+        ("status = 200, at = \"/a\", is = \"x\", means = \"no\", if = 1", "if is no setting: there are status, at"),
+    ] {
+        fault(&with(condition), expected);
+    }
+    fault("undo.answers = 7", "undo.answers must be an array of 1 to 32 elements");
+    fault("undo.answers = [7]", "undo.answers[0] must be a table");
 }
 
 #[test]
@@ -120,7 +184,7 @@ agents.toml:1:9: agents.bakery is no agent: there are inventory, payment, shippi
 agents.toml:3:7: agents.payment.url is not encrypted: give an https URL, or add allow_http = true; \
 agents.toml:4:16: agents.payment.call_timeout must be a time from \"1ms\" to \"1h\", such as \"10s\"; \
 agents.toml:5:1: agents.payment.colour is no setting: there are allow_http, url, forward, undo, call_timeout, \
-settles_within, backoff, breaker, memo, headers, auth, signature; \
+settles_within, backoff, breaker, rate, concurrency, memo, fallback, headers, auth, signature, tls; \
 agents.toml:6:8: agents.payment.memo must be true, false or { retention = \"7d\" }; \
 agents.toml:8:11: agents.payment.backoff.ceiling must be a whole number from 0 to 32; \
 agents.toml:9:2: agent is no setting: there are agents";
@@ -194,6 +258,33 @@ fn a_value_outside_its_limits_is_refused() {
     let header = |bytes| format!("headers.h = \"{}\"", "x".repeat(bytes));
     assert_eq!(payment(&header(HEADER_BYTES_MAX)).headers.len(), 1);
     fault(&header(HEADER_BYTES_MAX + 1), "headers.h cannot be sent");
+}
+
+#[test]
+fn an_agent_with_a_memo_names_those_that_may_be_asked_instead() {
+    let settings = parse(
+        "[agents.payment]\nmemo = true\nfallback = [\"shipping\", \"inventory\"]\n\
+         [agents.shipping]\nsettles_within = \"2m\"\n[agents.inventory]\nsettles_within = \"15s\"",
+    );
+    let settings = settings.unwrap();
+    let fallback = |agent| settings.of(agent).unwrap().policy.fallback.iter().map(|name| &**name).collect::<Vec<_>>();
+    assert_eq!((fallback("payment"), fallback("shipping")), (vec!["shipping", "inventory"], vec![]));
+    // The undo of a step waits for the slowest service that may have been called.
+    let settles = |agent| settings.settles_within_ms(agent);
+    assert_eq!(["payment", "shipping", "inventory"].map(settles), [120_000, 120_000, 15_000].map(Some));
+    assert_eq!(parse("").unwrap().settles_within_ms("payment"), None);
+    for (list, expected) in [
+        ("\"shipping\"", "2:12: agents.payment.fallback must be a list of agents"),
+        ("[\"payment\"]", "2:13: agents.payment.fallback names the agent itself"),
+        ("[\"shipping\", \"shipping\"]", "2:25: agents.payment.fallback names shipping twice"),
+        ("[\"bakery\"]", "names \"bakery\", which is no agent: there are inventory, payment, shipping"),
+        ("[7]", "names \"\", which is no agent"),
+    ] {
+        fault(&format!("fallback = {list}\nmemo = true"), expected);
+    }
+    fault("fallback = [\"shipping\"]", "needs the memo of this agent: add memo = true");
+    let many = format!("memo = true\nfallback = [{}]", "\"shipping\",".repeat(9));
+    assert!(faults(&many).iter().any(|fault| fault.ends_with("names 9 agents: give at most 8")));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use domain::ports::{Environment, HasEnvironment, HasQueues, HasRecords, Queues};
 use domain::trace;
 use tracing::Instrument;
 
+use crate::concurrency::Concurrency;
 use crate::health::SharedHealth;
 use crate::policy::{Policy, PolicyError, within};
 use crate::service::Service;
@@ -34,6 +35,8 @@ pub struct Agent<F> {
     pub(crate) make_service: F,
     /// The service's health, as this instance knows it.
     pub(crate) health: Arc<SharedHealth>,
+    /// The calls that this instance may make at once.
+    pub(crate) concurrency: Option<Arc<Concurrency>>,
 }
 
 impl<F> Agent<F> {
@@ -45,7 +48,8 @@ impl<F> Agent<F> {
         within("length of the agent's name", name.len() as u64, 1, NAME_CHARS_MAX as u64)?;
         policy.check()?;
         let health = Arc::new(SharedHealth::new(name.clone(), policy.health.clone()));
-        Ok(Self { name, policy, make_service, health })
+        let concurrency = policy.concurrency.map(Concurrency::new);
+        Ok(Self { name, policy, make_service, health, concurrency })
     }
 
     /// Its name in workflows and for its queue.

@@ -47,11 +47,11 @@ impl Called {
                 trace::failed(problem);
             }
             Self::Answered(Answer::UnderWay { .. }) => trace::ended("under-way"),
-            Self::Answered(Answer::Unknown { problem }) => {
+            Self::Answered(Answer::Unknown { problem, .. }) => {
                 trace::ended("unknown");
                 trace::failed(problem);
             }
-            Self::Answered(Answer::Misconfigured { problem }) => {
+            Self::Answered(Answer::Misconfigured { problem, .. }) => {
                 trace::ended("misconfigured");
                 trace::failed(problem);
             }

@@ -37,4 +37,9 @@ impl Deadline {
     pub(crate) fn left_ms(self, now: Timestamp) -> u64 {
         now.ms_until(self.at)
     }
+
+    /// The time for which a call may still start, in milliseconds.
+    pub(crate) fn startable_ms(self, now: Timestamp) -> u64 {
+        now.ms_until(self.at.minus_ms(self.margin_ms))
+    }
 }

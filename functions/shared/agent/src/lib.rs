@@ -10,7 +10,8 @@
 //! A request ends in one of four ways. It is **replied** to. It is **parked** on its queue and comes back: for its
 //! back-off, for the recovery of the service or for a call with the same key. It is **deferred**, which counts no
 //! failure: it was queued too long, its wait for a failing service would exceed its deadline, it was parked too often,
-//! or, for an undo, a call with the same key took too long. Or there is **silence**, and the supervisor counts. If
+//! or, for an undo, a call with the same key took too long. A deferred request may be **declined** for another agent
+//! (rule 21). Or there is **silence**, and the supervisor counts. If
 //! memos or queue fail, the message comes again.
 //!
 //! What must never be here: a protocol such as HTTP, an async runtime, a clock, randomness, the environment. The agent
@@ -18,6 +19,7 @@
 
 mod agent;
 mod call;
+mod concurrency;
 mod deadline;
 mod health;
 mod memo;
@@ -33,8 +35,8 @@ mod testing;
 mod tests;
 
 pub use agent::{Agent, AgentPorts, handle};
-pub use health::{HealthPolicy, REJECTIONS_WINDOW_MS, RejectionsPolicy};
+pub use health::{HealthPolicy, RATE_CALLS, RATE_PER_MS, REJECTIONS_WINDOW_MS, Rate, RejectionsPolicy};
 pub use memo::{MEMO_RETENTION_MS_MAX, MemoPolicy, UNDONE};
 pub use output::OUTPUT_TOO_LARGE;
-pub use policy::{BACKOFF_CEILING_MAX, Policy, PolicyError, RETRIES_MAX, WAIT_IN_INVOCATION_MS_MAX};
+pub use policy::{BACKOFF_CEILING_MAX, CONCURRENCY_MAX, Policy, PolicyError, RETRIES_MAX, WAIT_IN_INVOCATION_MS_MAX};
 pub use service::{Answer, Call, Service};

@@ -1,7 +1,9 @@
 //! The patience of an agent.
 
+use std::sync::Arc;
+
 use domain::backoff::BackoffPolicy;
-use domain::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN};
+use domain::limits::{COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FALLBACKS_MAX};
 
 use crate::health::HealthPolicy;
 use crate::memo::MemoPolicy;
@@ -29,8 +31,13 @@ pub struct Policy {
     pub queued_percent_max: u64,
     /// When the service counts as failing, and how fast its work returns.
     pub health: HealthPolicy,
+    /// The most calls at once of one instance (rule 20). `None`: no limit.
+    pub concurrency: Option<u32>,
     /// Present for a service that does not recognise a repeated idempotency key: results are then remembered here.
     pub memo: Option<MemoPolicy>,
+    /// The agents to ask instead while the service is failing, in this order (rule 21). Needs `memo`, which alone
+    /// proves that no call was made.
+    pub fallback: Vec<Arc<str>>,
 }
 
 /// Deliveries of a message after which it is given back instead of parked. Each park costs a delivery, and after 1,000
@@ -41,6 +48,8 @@ pub(crate) const PARKED_RECEIVES_MAX: u32 = 500;
 pub const RETRIES_MAX: u32 = PARKED_RECEIVES_MAX - 1;
 /// Largest [`Policy::wait_in_invocation_ms_max`], in milliseconds: the wait of an invocation costs money.
 pub const WAIT_IN_INVOCATION_MS_MAX: u64 = 60_000;
+/// Largest [`Policy::concurrency`].
+pub const CONCURRENCY_MAX: u32 = 1_000;
 /// Largest ceiling of a back-off.
 pub const BACKOFF_CEILING_MAX: u32 = 32;
 
@@ -54,7 +63,9 @@ impl Default for Policy {
             wait_in_invocation_ms_max: 1_000,
             queued_percent_max: 50,
             health: HealthPolicy::default(),
+            concurrency: None,
             memo: None,
+            fallback: Vec::new(),
         }
     }
 }
@@ -83,8 +94,12 @@ impl Policy {
         check_backoff("backoff.slot_time_ms", "backoff.ceiling", self.backoff)?;
         within("wait_in_invocation_ms_max", self.wait_in_invocation_ms_max, 0, WAIT_IN_INVOCATION_MS_MAX)?;
         within("queued_percent_max", self.queued_percent_max, 1, 100)?;
+        self.concurrency
+            .map_or(Ok(()), |calls| within("concurrency", u64::from(calls), 1, u64::from(CONCURRENCY_MAX)))?;
         self.health.check()?;
-        self.memo.as_ref().map_or(Ok(()), MemoPolicy::check)
+        self.memo.as_ref().map_or(Ok(()), MemoPolicy::check)?;
+        let fallbacks_max = if self.memo.is_some() { FALLBACKS_MAX } else { 0 };
+        within("length of the fallback, which needs a memo,", self.fallback.len() as u64, 0, fallbacks_max as u64)
     }
 }
 
@@ -152,6 +167,7 @@ mod tests {
             ("backoff.slot_time_ms", Policy { backoff: BackoffPolicy { slot_time_ms: 0, ..backoff }, ..good.clone() }),
             ("backoff.ceiling", Policy { backoff: BackoffPolicy { ceiling: 33, ..backoff }, ..good.clone() }),
             ("wait_in_invocation_ms_max", Policy { wait_in_invocation_ms_max: 60_001, ..good.clone() }),
+            ("length of the fallback, which needs a memo,", Policy { fallback: vec!["b".into()], ..good.clone() }),
             ("health.failures_to_open", with_health(|health| health.failures_to_open = 0)),
             ("health.backoff.slot_time_ms", with_health(|health| health.backoff.slot_time_ms = 0)),
             ("health.backoff.ceiling", with_health(|health| health.backoff.ceiling = 33)),

@@ -67,6 +67,8 @@ pub enum Answer {
     /// No answer came, or one that leaves the effect open, such as a broken connection or a gateway's time-out. Ask again
     /// with the same key.
     Unknown {
+        /// The time for which the service asks not to be called, in milliseconds.
+        after_ms: Option<u64>,
         /// The fault. It is logged, so it must not contain data of the order.
         problem: String,
     },
@@ -81,6 +83,8 @@ pub enum Answer {
     /// It refuses every call, because of a fault in its configuration or in the agent's, such as a wrong password. Ask
     /// again with the same key. It counts as a failure of the service, and never as a rejection of the step.
     Misconfigured {
+        /// The time for which the service asks not to be called, in milliseconds.
+        after_ms: Option<u64>,
         /// The fault. It is logged and shown, so it must not contain data of the order or a secret.
         problem: String,
     },
@@ -96,7 +100,7 @@ impl Answer {
 
     /// No answer came, and the effect is unknown.
     pub fn unknown(problem: impl Into<String>) -> Self {
-        Self::Unknown { problem: problem.into() }
+        Self::Unknown { after_ms: None, problem: problem.into() }
     }
 
     /// The call was taken on, and its result will come. Ask again after the back-off.
@@ -107,7 +111,7 @@ impl Answer {
 
     /// A fault of the configuration.
     pub fn misconfigured(problem: impl Into<String>) -> Self {
-        Self::Misconfigured { problem: problem.into() }
+        Self::Misconfigured { after_ms: None, problem: problem.into() }
     }
 
     /// A rejection for good: a stable code for programs, a message for people.

@@ -10,7 +10,8 @@ use domain::ports::Environment;
 use domain::time::Timestamp;
 
 /// The system time. A clock before 1970 counts as 1970.
-pub(crate) fn now() -> Timestamp {
+#[must_use]
+pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -11,7 +11,7 @@ use crate::clients::{Clients, TlsError};
 use crate::config::{Config, Function};
 use crate::dynamo::Dynamo;
 use crate::environment::Random;
-pub use crate::environment::{NoRandomness, System};
+pub use crate::environment::{NoRandomness, System, now};
 use crate::queues::Sqs;
 
 /// All ports. A handler's signature names the ports that it uses. The function's role limits the ports that it may use.

@@ -26,6 +26,8 @@ pub const ERROR_CHARS_MAX: usize = 400;
 pub const IDEMPOTENCY_KEY_CHARS_MAX: usize = 255;
 /// Longest name of a workflow, step, agent or reply channel, in characters.
 pub const NAME_CHARS_MAX: usize = 64;
+/// Agents that an agent may name as its fallback.
+pub const FALLBACKS_MAX: usize = 8;
 /// Longest `CorrelationID`, operator name or reason, in characters.
 pub const TEXT_CHARS_MAX: usize = 256;
 /// Times that a status message is sent again before an alert says that its reply channel is failing.

@@ -87,12 +87,24 @@ pub enum Outcome {
     Deferred(Deferral),
 }
 
-/// When an attempt that was given back may be made again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// When an attempt that was given back may be made again, and by which agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Deferral {
     /// The time to wait, in milliseconds, cut to [`DEFERRAL_MS_MAX`](crate::limits::DEFERRAL_MS_MAX).
     pub wait_ms: u64,
+    /// Present if the agent declined the step (rule 21): for this attempt and those before it no call was made, and
+    /// none will be. The agents to ask instead, in this order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Vec<Arc<str>>>,
+}
+
+impl Deferral {
+    /// Again after this time, in milliseconds.
+    #[must_use]
+    pub const fn after(wait_ms: u64) -> Self {
+        Self { wait_ms, fallback: None }
+    }
 }
 
 /// A permanent failure.
@@ -192,6 +204,10 @@ pub struct Request {
     /// The latest time at which a call of an earlier attempt may still have its effect (rule 16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
+    /// Whether every earlier attempt was declined, so that this one may be declined too (rule 21). Nothing forbids to
+    /// decline the first attempt.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub may_decline: bool,
     /// Messages in the chain that led here, to be repeated in the reply.
     #[serde(default)]
     pub hops: u32,
@@ -294,6 +310,7 @@ mod tests {
             budget_ms: 30_000,
             settles_within_ms: 60_000,
             may_run_until: Some(Timestamp::from_epoch_ms(1_795_195_633_007)),
+            may_decline: true,
             hops: 3,
             priority: Priority::High,
             order: Json::document(b"{\"Total\": 1.10}").unwrap(),
@@ -328,6 +345,7 @@ mod tests {
             "BudgetMs",
             "SettlesWithinMs",
             "MayRunUntil",
+            "MayDecline",
             "Hops",
             "Outputs",
             "Body",
@@ -340,7 +358,8 @@ mod tests {
         let outcomes = [
             Outcome::Done(Json::parse(b"{\"Receipt\":7}", 99).unwrap()),
             Outcome::Failed(Failure { code: "card_declined".into(), message: "no".into() }),
-            Outcome::Deferred(Deferral { wait_ms: 7 }),
+            Outcome::Deferred(Deferral::after(7)),
+            Outcome::Deferred(Deferral { wait_ms: 7, fallback: Some(vec!["payment-b".into()]) }),
         ];
         for outcome in outcomes {
             let message = SchedulerMessage::Reply(request.reply(outcome));

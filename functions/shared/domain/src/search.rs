@@ -1,5 +1,7 @@
 //! The search for orders by the content of their documents.
 
+use std::borrow::Cow;
+
 use serde_json::value::RawValue;
 
 use crate::json::{Elements, Json, Members, key_text};
@@ -68,6 +70,30 @@ impl Pointer {
         Self::walk(&self.0, document)
     }
 
+    /// Whether there is a value at this position, in any of repeated members.
+    pub(crate) fn occurs_in(&self, document: &RawValue) -> bool {
+        fn occurs(names: &[String], value: &RawValue) -> bool {
+            let [name, rest @ ..] = names else { return true };
+            match value.get().as_bytes().first() {
+                Some(b'{') => serde_json::from_str(value.get()).is_ok_and(|Members(members)| {
+                    let is_named = |key: &RawValue| key_text(key).as_deref() == Some(name);
+                    members.into_iter().any(|(key, value)| is_named(key) && occurs(rest, value))
+                }),
+                Some(b'[') => serde_json::from_str(value.get()).is_ok_and(|Elements(elements)| {
+                    index(name).and_then(|place| elements.get(place).copied()).is_some_and(|value| occurs(rest, value))
+                }),
+                _ => false,
+            }
+        }
+        occurs(&self.0, document)
+    }
+
+    /// The text of the string, number or boolean at this position.
+    #[must_use]
+    pub fn text_in(&self, document: &Json) -> Option<String> {
+        self.of(document.raw()).and_then(plain_text)
+    }
+
     /// The value at the end of these names.
     pub(crate) fn walk<'a>(names: &[String], document: &'a RawValue) -> Option<&'a RawValue> {
         names.iter().try_fold(document, |value, name| match value.get().as_bytes().first() {
@@ -120,6 +146,15 @@ fn has_text(value: &RawValue, text: &str) -> bool {
         Some(b'"') => key_text(value).as_deref() == Some(text),
         Some(b'{' | b'[') => false,
         _ => value.get() == text,
+    }
+}
+
+/// The text of a string, a number or a boolean.
+pub(crate) fn plain_text(value: &RawValue) -> Option<String> {
+    match value.get().as_bytes().first() {
+        Some(b'"') => key_text(value).map(Cow::into_owned),
+        Some(b'{' | b'[' | b'n') | None => None,
+        Some(_) => Some(value.get().to_owned()),
     }
 }
 
@@ -191,6 +226,15 @@ mod tests {
         let anywhere = |text: &str| Finder::Anywhere(text.to_owned()).finds(&document(), &Redaction::of(["cvc"]));
         assert!(anywhere("café") && anywhere("12.50") && anywhere("1") && anywhere("true"));
         assert!(!anywhere("Total") && !anywhere("caf") && !anywhere(""));
+    }
+
+    #[test]
+    fn a_value_has_a_text_unless_it_is_null_or_has_values_itself() {
+        let text = |pointer: &str| Pointer::parse(pointer).unwrap().text_in(&document());
+        assert_eq!(text("/Total").as_deref(), Some("12.50"));
+        assert_eq!(text("/a~1b/~0/0").as_deref(), Some("true"));
+        assert_eq!(text("/a~1b/~0/1").as_deref(), Some("café"));
+        assert_eq!((text("/a~1b/~0/2"), text("/Card"), text("/nothing")), (None, None, None));
     }
 
     #[test]

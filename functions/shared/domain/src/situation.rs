@@ -434,6 +434,7 @@ mod tests {
             outage,
             unsent: None,
             rejections: Rejections::default(),
+            pace: None,
         };
         let of = |state, outage| super::outage(&health(state, outage)).map(|(text, _)| text);
         assert_eq!(of(Breaker::Closed, None), None);

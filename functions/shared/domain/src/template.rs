@@ -10,9 +10,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::json::{Json, JsonError, key_text};
+use crate::json::{Json, JsonError};
 use crate::limits::{PATH_CHARS_MAX, TEMPLATE_NESTING_MAX, TEMPLATE_PARTS_MAX};
-use crate::search::{NotAPointer, Pointer};
+use crate::search::{NotAPointer, Pointer, plain_text};
 
 /// A template of a JSON value: an object, or a pointer to a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -295,15 +295,6 @@ impl PathTemplate {
             }
         }
         if is_path(&path) { Ok(path.into()) } else { Err(Unfilled::Path) }
-    }
-}
-
-/// The text of a string, a number or a boolean.
-fn plain_text(value: &RawValue) -> Option<String> {
-    match value.get().as_bytes().first() {
-        Some(b'"') => key_text(value).map(std::borrow::Cow::into_owned),
-        Some(b'{' | b'[' | b'n') | None => None,
-        Some(_) => Some(value.get().to_owned()),
     }
 }
 

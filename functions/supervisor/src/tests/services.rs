@@ -29,6 +29,7 @@ fn health(ports: &Ports, service: &str, unsent: Option<Outage>) -> ServiceHealth
         outage: unsent.clone(),
         unsent,
         rejections: Rejections::default(),
+        pace: None,
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Setup {
     pub redacted: Vec<String>,
     /// Further accepted names in `Host`, if the API listens on a loopback address.
     pub allowed_hosts: Vec<String>,
+    /// The workflows. `None`: those that ship.
+    pub workflows: Option<Workflows>,
 }
 
 impl Default for Setup {
@@ -58,6 +60,7 @@ impl Default for Setup {
             reply_channels: Vec::new(),
             redacted,
             allowed_hosts: Vec::new(),
+            workflows: None,
         }
     }
 }
@@ -89,9 +92,9 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; then nothing runs.
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
-    let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts } = setup;
-    let of_agent = |agent: &str| remotes.settings.of(agent).map(|settings| settings.settles_within_ms);
-    let workflows = Workflows::shipped()?.settling_within(of_agent);
+    let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts, workflows } = setup;
+    let workflows = workflows.map_or_else(Workflows::shipped, Ok)?;
+    let workflows = workflows.settling_within(|agent| remotes.settings.settles_within_ms(agent));
     let config = ApiConfig::new(reply_channels).with_workflows(&workflows).redacting(redacted);
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;

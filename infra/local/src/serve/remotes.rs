@@ -9,7 +9,9 @@ use agents::{
     AgentSettings, BadConfig, BadSettings, BadVariable, HttpAgent, HttpClients, Settings, Shipped, Variable,
     machine_secrets,
 };
+use domain::ports::Environment;
 use domain::workflow::Workflows;
+use embedded::System;
 
 use standins::Service;
 
@@ -74,8 +76,8 @@ impl Remotes {
     /// # Errors
     /// [`RemotesError`]; its message is one line.
     pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
-        let mut clients = HttpClients::new();
-        let file = read(settings, &mut clients).await?;
+        let clients = HttpClients::new();
+        let file = read(settings, &clients).await?;
         let given = [&settings.inventory_url, &settings.payment_url, &settings.shipping_url];
         let given = given.map(|url| url.as_deref().map(str::trim).filter(|url| !url.is_empty()));
         let has_url = |shipped: Shipped| file.of(shipped.name()).and_then(AgentSettings::url).is_some();
@@ -89,11 +91,9 @@ impl Remotes {
                 .unwrap_or_default()
         };
         let [inventory, payment, shipping] = given;
-        let mut agent = |shipped: Shipped, service: Service, given| {
+        let agent = |shipped: Shipped, service: Service, given| {
             let of_file = file.of(shipped.name()).cloned().unwrap_or_default();
-            shipped
-                .agent_with(&url(service, given), with_options(of_file, settings, service), &mut clients)
-                .map(Arc::new)
+            shipped.agent_with(&url(service, given), with_options(of_file, settings, service), &clients).map(Arc::new)
         };
         let inventory = agent(Shipped::Inventory, Service::Inventory, inventory);
         let payment = agent(Shipped::Payment, Service::Payment, payment);
@@ -127,11 +127,11 @@ fn with_options(mut of_file: AgentSettings, options: &RemoteSettings, service: S
     of_file
 }
 
-async fn read(settings: &RemoteSettings, clients: &mut HttpClients) -> Result<Settings, RemotesError> {
+async fn read(settings: &RemoteSettings, clients: &HttpClients) -> Result<Settings, RemotesError> {
     let Some(file) = &settings.agents else { return Ok(Settings::default()) };
     let text = fs::read_to_string(file).map_err(|source| RemotesError::Unreadable { file: file.clone(), source })?;
-    let (file, secrets) = (file.display().to_string(), machine_secrets(settings.variable.unwrap_or(|_| None)));
-    Ok(Settings::read(&file, &text, &Workflows::SHIPPED_AGENTS, &secrets, clients).await?)
+    let secrets = machine_secrets(settings.variable.unwrap_or(|_| None), || System.now(), clients);
+    Ok(Settings::read(&file.display().to_string(), &text, &Workflows::SHIPPED_AGENTS, &secrets, clients).await?)
 }
 
 /// All agents, or all errors.

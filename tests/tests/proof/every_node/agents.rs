@@ -218,10 +218,21 @@ fn memos() -> Vec<Node> {
                 key: idempotency_key(order_id, "reserve", Forward),
                 version: 1,
                 state: MemoState::InProgress(at.plus_ms(10_000)),
+                declined: 0,
                 expires_at: at.plus_ms(DAY_MS),
             };
             assert_eq!(now(world.memory.put(Seen::version(0, at), &memo)).expect("a store"), Commit::Committed);
             Scene::fed(world, serve_first).ends(order_id, End::Processed)
+        }),
+        node("with a memo: a request while the breaker is open: declines it for another agent", || {
+            let mut world = remembering();
+            world.policy.fallback = vec!["payment".into()];
+            let world = open(world);
+            world.remote.recovers("reserve");
+            let (one, other) = (order_id(&world), world.post(2));
+            world.submit();
+            world.schedule();
+            Scene::fed(world, serve_first).ends(one, End::Processed).ends(other, End::Processed)
         }),
         node("with a memo: an undo of what was done", || {
             let world = remembering();

@@ -90,7 +90,7 @@ fn wakes() -> Vec<Node> {
         node("a wake before its time: wakes later", || {
             let world = world();
             let order_id = claimed(&world);
-            replied(&world, &Outcome::Deferred(Deferral { wait_ms: 60_000 }));
+            replied(&world, &Outcome::Deferred(Deferral::after(60_000)));
             world.schedule();
             world.tell_scheduler(SchedulerMessage::Wake(Wake { order_id, hops: 0 }));
             Scene::fed(world, World::schedule).ends(order_id, End::Processed)
@@ -154,7 +154,14 @@ fn replies() -> Vec<Node> {
         node("an attempt that is put off: wakes later", || {
             let world = world();
             let order_id = claimed(&world);
-            replied(&world, &Outcome::Deferred(Deferral { wait_ms: 60_000 }));
+            replied(&world, &Outcome::Deferred(Deferral::after(60_000)));
+            Scene::fed(world, World::schedule).ends(order_id, End::Processed)
+        }),
+        node("an attempt that is declined: asks another agent", || {
+            let world = world();
+            let order_id = claimed(&world);
+            let fallback = Some(vec!["payment".into()]);
+            replied(&world, &Outcome::Deferred(Deferral { wait_ms: 60_000, fallback }));
             Scene::fed(world, World::schedule).ends(order_id, End::Processed)
         }),
         node("an undo that is done: claims the undo before it", || {

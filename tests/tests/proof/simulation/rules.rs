@@ -26,6 +26,19 @@ fn rule_3_a_history_without_the_end_of_its_order() {
 }
 
 #[test]
+fn rule_21_a_step_is_called_by_a_second_agent() {
+    for (history, of) in [(History::half(), step_of(0, 1)), (History::compensating(), undo_of(0, 2))] {
+        complains(Invariant::OneAgent, history, |history| {
+            let outputs = if of.way == Way::Undo { [(0, OUTPUT)].into() } else { [].into() };
+            let key = format!("key/{}/{:?}", of.step, of.way).into();
+            let body = Body { document: DOCUMENT, outputs };
+            let clock_ms = history.now_ms;
+            history.see(Seen::Called { of, call: 9, key, body, twins: 0, agent: 1, by: "agent".into(), clock_ms });
+        });
+    }
+}
+
+#[test]
 fn rule_12_a_command_that_nothing_comes_of() {
     let commanded = |mut history: History, action| {
         let looked_at = history.record.version;

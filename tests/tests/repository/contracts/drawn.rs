@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX};
+use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, SETTLES_WITHIN_MS_MAX};
 use domain::message::{
     Action, Command, Deferral, Failure, Outcome, Priority, Reply, Request, SchedulerMessage, Wake, idempotency_key,
 };
@@ -77,7 +77,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         value().prop_map(Outcome::Done),
         (text(401), text(401)).prop_map(|(code, message)| Outcome::Failed(Failure { code, message })),
-        (0..=DEFERRAL_MS_MAX).prop_map(|wait_ms| Outcome::Deferred(Deferral { wait_ms })),
+        (0..=DEFERRAL_MS_MAX, option::of(vec(name(), 0..=FALLBACKS_MAX)))
+            .prop_map(|(wait_ms, fallback)| Outcome::Deferred(Deferral { wait_ms, fallback })),
     ]
 }
 
@@ -101,15 +102,16 @@ fn request() -> impl Strategy<Value = Request> {
     let step = (order_id(), name(), direction(), 1..=u32::MAX);
     let priority = prop_oneof![Just(Priority::Normal), Just(Priority::High)];
     let deadline = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
-    let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()));
+    let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()), any::<bool>());
     let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
     let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
     let path = prop_oneof![Just(None), Just(Some("v1/refunds/a%2Fb".into()))];
     let mapped = (option::of(document()), encode, path, keep);
     (step, deadline, settles, priority, document(), btree_map(name(), value(), 0..3), mapped).prop_map(
-        |(step, deadline, (settles_within_ms, may_run_until), priority, order, outputs, (body, encode, path, keep))| {
+        |(step, deadline, settles, priority, order, outputs, (body, encode, path, keep))| {
             let (order_id, step, direction, attempt) = step;
             let (complete_by, budget_ms, hops) = deadline;
+            let (settles_within_ms, may_run_until, may_decline) = settles;
             Request {
                 order_id,
                 idempotency_key: idempotency_key(order_id, &step, direction),
@@ -120,6 +122,7 @@ fn request() -> impl Strategy<Value = Request> {
                 budget_ms,
                 settles_within_ms,
                 may_run_until,
+                may_decline,
                 hops,
                 priority,
                 order,

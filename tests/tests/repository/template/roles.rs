@@ -108,6 +108,9 @@ fn only_the_scheduler_sends_to_agents_and_only_the_api_submits() {
 fn an_agent_takes_from_its_own_queue_and_sees_no_order() {
     let template = Template::main();
     for (role, action, resource) in rights(&template).into_iter().filter(|(role, ..)| AGENTS.contains(role)) {
+        if resource["Ref"] == "AgentSecrets" {
+            continue;
+        }
         let own = role.strip_suffix("Role").unwrap();
         let allowed = match &*action {
             "sqs:SendMessage" => vec!["SchedulerQueue".to_owned(), "SchedulerHighQueue".to_owned()],
@@ -119,6 +122,30 @@ fn an_agent_takes_from_its_own_queue_and_sees_no_order() {
         let names = names(&resource);
         assert!(names.len() == 1 && allowed.contains(&names[0]), "{role}: {action} on {names:?}");
     }
+}
+
+#[test]
+fn secrets_are_read_by_agents_alone_and_only_those_that_the_deployment_names() {
+    let template = Template::main();
+    let reads = ["ssm:GetParameter", "secretsmanager:GetSecretValue", "kms:Decrypt"];
+    let found = rights(&template)
+        .into_iter()
+        .filter(|(_, action, resource)| reads.contains(&&**action) || resource.to_string().contains("AgentSecrets"));
+    let found: BTreeSet<(String, String, String)> =
+        found.map(|(role, action, resource)| (role.to_owned(), action, resource.to_string())).collect();
+    let of_role = |role: &'static str| reads.map(|read| (role.to_owned(), read.to_owned()));
+    let named = AGENTS.into_iter().flat_map(of_role);
+    assert_eq!(found, named.map(|(role, read)| (role, read, r#"{"Ref":"AgentSecrets"}"#.to_owned())).collect());
+    for role in AGENTS {
+        let policies = &template.resource(role).properties["Policies"][0]["PolicyDocument"]["Statement"];
+        let statement = list(policies).into_iter().find(|statement| statement.to_string().contains("AgentSecrets"));
+        let branches = &statement.unwrap()["Fn::If"];
+        // Without ARNs the whole statement is absent.
+        assert_eq!((&branches[0], &branches[2]["Ref"]), (&"HasAgentSecrets".into(), &"AWS::NoValue".into()));
+    }
+    assert_eq!(*template.get("/Parameters/AgentSecrets/Default"), "");
+    let is_empty = template.get("/Conditions/HasAgentSecrets/Fn::Not/0/Fn::Equals");
+    assert_eq!(is_empty.to_string(), r#"[{"Fn::Select":[0,{"Ref":"AgentSecrets"}]},""]"#);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use domain::limits::ERROR_CHARS_MAX;
 use domain::ports::{Answers, Breaker, Outage, OutageReason, Rejections, ServiceHealth};
 use domain::time::Timestamp;
 
+use crate::health::pace::{self, Asked, Places};
 use crate::health::rejections::{Said, Share, add, share};
 use crate::health::{HealthPolicy, release};
 
@@ -30,6 +31,8 @@ pub(crate) enum Event<'a> {
     Release,
     /// No delayed request seems to be left.
     ReleaseOver,
+    /// Requests ask for the times of their calls.
+    Turns(Asked),
 }
 
 /// The record after an event.
@@ -38,6 +41,14 @@ pub(crate) struct Change {
     pub(crate) after: ServiceHealth,
     /// The permits that it grants.
     pub(crate) permits: u32,
+    /// The places that it gives.
+    pub(crate) places: Option<Places>,
+}
+
+impl Change {
+    fn to(after: ServiceHealth, permits: u32) -> Self {
+        Self { after, permits, places: None }
+    }
 }
 
 /// The meaning of the record for a request.
@@ -72,6 +83,7 @@ pub(crate) fn blank(service: Arc<str>, policy: &HealthPolicy) -> ServiceHealth {
         outage: None,
         unsent: None,
         rejections: Rejections::default(),
+        pace: None,
     }
 }
 
@@ -110,6 +122,11 @@ pub(crate) fn transition(
         (Breaker::Closed, Event::Said { era, answers, .. }) if counts(era) => {
             let known = ServiceHealth { failures_in_a_row: 0, since: known_since(record, now), ..record.clone() };
             count(known, answers, now, draw, policy)
+        }
+        (_, Event::Turns(asked)) => {
+            let (pace, places) = pace::take(record.pace.unwrap_or_default(), asked, now, policy.rate?);
+            let after = ServiceHealth { version: record.version + 1, pace: Some(pace), ..record.clone() };
+            return Some(Change { places: Some(places), ..Change::to(after, 0) });
         }
         (Breaker::Closed, Event::Release) => return give_permits(record, now, policy),
         (Breaker::Closed, Event::ReleaseOver) if phase(record, now) == Phase::Recovered => {
@@ -150,7 +167,7 @@ pub(crate) fn transition(
             Event::Said { .. } | Event::Succeeded { .. } | Event::Failed { .. } | Event::GivenBack { .. },
         ) => return None,
     };
-    (after != *record).then(|| Change { after: ServiceHealth { version: record.version + 1, ..after }, permits: 0 })
+    (after != *record).then(|| Change::to(ServiceHealth { version: record.version + 1, ..after }, 0))
 }
 
 /// Counts answers of a closed service. The breaker opens if most of the answers are rejections, unless an operator said
@@ -209,7 +226,7 @@ fn give_permits(record: &ServiceHealth, now: Timestamp, policy: &HealthPolicy) -
     }
     let (release, permits) = release::take(present, policy);
     let after = ServiceHealth { version: record.version + 1, release: Some(release), ..record.clone() };
-    (permits > 0).then_some(Change { after, permits })
+    (permits > 0).then(|| Change::to(after, permits))
 }
 
 #[cfg(test)]

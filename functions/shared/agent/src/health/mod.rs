@@ -18,19 +18,27 @@
 //!   maximum rate. That rate is kept until no request had to wait for some intervals. Then the record is a plain closed
 //!   one again, and the writes end.
 //!
-//! `machine`, `release` and `rejections` compute the next record, and are pure. `shared` reads it (at most once a second), writes
-//! it, and keeps the state of one instance. `report` tells it the end of a call.
+//! The record of a service with a rate also has the times that its calls have taken ([`pace`], rule 20). Each call of
+//! such a service costs a write, which requests that wait at the same time share.
+//!
+//! `machine`, `release`, `rejections` and `pace` compute the next record, and are pure. `shared` reads it (at most once
+//! a second), writes it, and keeps the state of one instance. `report` tells it the end of a call, and `turns` gives
+//! calls their times.
 //!
 //! When the record cannot be read or written, calls flow (fail open). A call is safe at any time, since it carries its
 //! idempotency key or is guarded by a memo; an order held up by a lost table is a certain loss. The instance's last
 //! state of the record still counts, and so do its own observations: it then has a breaker of its own.
 
 mod machine;
+mod pace;
 mod policy;
 mod rejections;
 mod release;
 mod report;
 mod shared;
+mod turns;
 
+pub use pace::{RATE_CALLS, RATE_PER_MS, Rate};
 pub use policy::{HealthPolicy, REJECTIONS_WINDOW_MS, RejectionsPolicy};
 pub(crate) use shared::{Gate, Pass, SharedHealth};
+pub(crate) use turns::Turn;

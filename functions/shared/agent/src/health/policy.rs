@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use domain::backoff::BackoffPolicy;
 
+use crate::health::Rate;
 use crate::policy::{PolicyError, check_backoff, within};
 
 /// When a service counts as failing, and how fast its work returns. All instances of an agent must have the same
@@ -23,6 +24,8 @@ pub struct HealthPolicy {
     pub release_max: u32,
     /// When rejections open the breaker (rule 18). `None`: never.
     pub rejections: Option<RejectionsPolicy>,
+    /// The most calls over all instances (rule 20). `None`: no limit.
+    pub rate: Option<Rate>,
 }
 
 /// When the rejections of a service are too many to be right.
@@ -53,6 +56,7 @@ impl Default for HealthPolicy {
             release_first: 20,
             release_max: 10_000,
             rejections: Some(RejectionsPolicy::default()),
+            rate: None,
         }
     }
 }
@@ -66,6 +70,7 @@ impl HealthPolicy {
         check_backoff("health.backoff.slot_time_ms", "health.backoff.ceiling", self.backoff)?;
         within("health.release_first", u64::from(self.release_first), 1, ALL)?;
         within("health.release_max", u64::from(self.release_max), u64::from(self.release_first), ALL)?;
+        self.rate.map_or(Ok(()), Rate::check)?;
         let Some(rejections) = self.rejections else { return Ok(()) };
         within("health.rejections.answers_min", u64::from(rejections.answers_min), 1, ALL)?;
         within("health.rejections.percent", u64::from(rejections.percent), 1, 99)?;

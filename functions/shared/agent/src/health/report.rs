@@ -29,10 +29,10 @@ impl SharedHealth {
             (Called::Answered(Answer::Fail(_)), Direction::Forward) => return self.said(ports, pass, Said::No).await,
             (Called::Answered(Answer::Done(_) | Answer::Fail(_)), Direction::Undo)
             | (Called::Answered(Answer::UnderWay { .. }), _) => self.succeeded(ports, pass).await,
-            (Called::Answered(Answer::Retry { problem, .. } | Answer::Unknown { problem }), _) => {
+            (Called::Answered(Answer::Retry { problem, .. } | Answer::Unknown { problem, .. }), _) => {
                 self.failed(ports, pass, OutageReason::Failing, problem).await;
             }
-            (Called::Answered(Answer::Misconfigured { problem }), _) => {
+            (Called::Answered(Answer::Misconfigured { problem, .. }), _) => {
                 self.failed(ports, pass, OutageReason::Misconfigured, problem).await;
             }
             (Called::TimedOut, _) => self.failed(ports, pass, OutageReason::Failing, NO_ANSWER).await,

@@ -1,15 +1,18 @@
 //! The record in one instance: cached reads, and conditional writes.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::limits::CONFLICTS_MAX;
 use domain::observe::METRICS;
 use domain::ports::{Answers, Breaker, Commit, Environment, OutageReason, PortError, Records, Seen, ServiceHealth};
+use domain::task::Direction;
 use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
 
 use crate::agent::AgentPorts;
 use crate::health::machine::{Change, Event, Phase, blank, phase, transition};
+use crate::health::pace::micros;
 use crate::health::rejections::{Said, add, one, turns};
 use crate::health::release::{INTERVAL_MS, SPREAD_INTERVALS};
 use crate::health::{HealthPolicy, release};
@@ -18,6 +21,9 @@ use crate::health::{HealthPolicy, release};
 const CACHED_MS: u64 = 1_000;
 /// The shortest time between two writes of an instance that only add answers, in milliseconds.
 const ANSWERS_WRITTEN_MS: u64 = 1_000;
+
+/// The era of a call whose end does not count.
+const NO_ERA: u64 = u64::MAX;
 
 /// Whether a call may be made.
 #[derive(Debug, Clone, Copy)]
@@ -50,15 +56,15 @@ impl Pass {
 /// The health of one service in one instance.
 #[derive(Debug)]
 pub(crate) struct SharedHealth {
-    policy: HealthPolicy,
+    pub(super) policy: HealthPolicy,
     known: Mutex<Known>,
     /// Reads and writes of the record, one after the other. If a hundred calls fail at once, one of them writes, and
     /// the others find it written.
-    turns: Turns<()>,
+    pub(super) turns: Turns<()>,
 }
 
 #[derive(Debug)]
-struct Known {
+pub(super) struct Known {
     /// As last read or written.
     record: ServiceHealth,
     read_at: Option<Timestamp>,
@@ -71,6 +77,10 @@ struct Known {
     /// Permits of this interval and era that were taken and not used yet.
     permits: u32,
     interval: u32,
+    /// Requests that ask for a place now, and places that one of them took for all.
+    /// The second of each is for requests that have waited.
+    pub(super) asking: [u32; 2],
+    pub(super) places: [VecDeque<(u64, bool)>; 2],
 }
 
 impl Known {
@@ -84,6 +94,11 @@ impl Known {
 
     fn pass(&self) -> Pass {
         Pass { era: self.record.era, probe: false, since: self.record.since }
+    }
+
+    /// Whether a request may have had to wait at any time since then: the breaker was not closed, or there was a line.
+    fn held_back_since(&self, at: Timestamp) -> bool {
+        self.pass().failed_since(at) || self.record.pace.is_some_and(|pace| pace.line_us > micros(at))
     }
 
     /// Uses one of this instance's permits.
@@ -105,20 +120,26 @@ impl SharedHealth {
             answers_written_at: None,
             permits: 0,
             interval: 0,
+            asking: [0; 2],
+            places: Default::default(),
         };
         let known = Mutex::new(known);
         Self { policy, known, turns: Turns::new(()) }
     }
 
     /// Whether a call may be made now. `waited`: an outage may have delayed its request. `probe_ms`: the longest time
-    /// of the call, in case it is the probe.
-    pub(crate) async fn ask(&self, ports: &impl AgentPorts, waited: bool, probe_ms: u64) -> Gate {
+    /// of the call, in case it is the probe. The brake on mass rejection does not hold up undos: their answers say nothing
+    /// about rejections.
+    pub(crate) async fn ask(&self, ports: &impl AgentPorts, direction: Direction, waited: bool, probe_ms: u64) -> Gate {
         self.refresh(ports).await;
         let now = ports.environment().now();
-        let (phase, pass) = {
+        let (phase, pass, is_braked) = {
             let known = self.known();
-            (phase(&known.record, now), known.pass())
+            (phase(&known.record, now), known.pass(), known.record.is_braked())
         };
+        if is_braked && direction == Direction::Undo {
+            return Gate::Open(Pass { era: NO_ERA, ..pass });
+        }
         match phase {
             Phase::Healthy => Gate::Open(pass),
             Phase::Recovering if !waited => Gate::Open(pass),
@@ -128,7 +149,7 @@ impl SharedHealth {
                 Gate::Open(self.known().pass())
             }
             Phase::ProbeDue => match self.apply(ports, Event::Probe { probe_ms }).await {
-                Some(Change { after, .. }) => Gate::Open(Pass { era: after.era, probe: true, since: after.since }),
+                Some(Change { after, .. }) => Gate::Open(Pass { era: after.era, probe: true, ..self.known().pass() }),
                 None => shut(ports, phase),
             },
             Phase::Parked { .. } | Phase::Probing => shut(ports, phase),
@@ -148,11 +169,20 @@ impl SharedHealth {
         }
     }
 
-    /// The same, and also if the service failed at any time since `sent_at`: a request of that age may have waited for
-    /// it.
-    pub(crate) async fn failed_since(&self, ports: &impl AgentPorts, sent_at: Timestamp) -> Option<u64> {
+    /// The same, but only while no call may be made: the next probe is not due, or in flight.
+    pub(crate) async fn shut(&self, ports: &impl AgentPorts) -> Option<u64> {
+        self.refresh(ports).await;
+        let now = ports.environment().now();
+        let phase = phase(&self.known().record, now);
+        matches!(phase, Phase::Parked { .. } | Phase::Probing)
+            .then(|| wait_ms(phase, now, ports.environment().random()))
+    }
+
+    /// The same as [`Self::failing`], and also if a request sent at `sent_at` may have waited for the service or in its
+    /// line.
+    pub(crate) async fn held_back_since(&self, ports: &impl AgentPorts, sent_at: Timestamp) -> Option<u64> {
         match self.failing(ports).await {
-            None if self.known().pass().failed_since(sent_at) => {
+            None if self.known().held_back_since(sent_at) => {
                 Some(wait_ms(Phase::Probing, ports.environment().now(), ports.environment().random()))
             }
             wait_ms => wait_ms,
@@ -271,7 +301,7 @@ impl SharedHealth {
             present.interval
         };
         match self.apply_in_turn(ports, Event::Release).await {
-            Some(Change { after, permits }) => {
+            Some(Change { after, permits, .. }) => {
                 let mut known = self.known();
                 known.interval = after.release.map_or(interval, |release| release.interval);
                 known.permits = permits.saturating_sub(1);
@@ -297,7 +327,7 @@ impl SharedHealth {
     }
 
     /// Reads the record. If that fails, the last known one stays.
-    async fn read(&self, ports: &impl AgentPorts) {
+    pub(super) async fn read(&self, ports: &impl AgentPorts) {
         let service = self.known().record.service.clone();
         let read = ports.records().get::<ServiceHealth>(&service).await;
         let mut known = self.known();
@@ -315,7 +345,7 @@ impl SharedHealth {
         self.apply_in_turn(ports, event).await
     }
 
-    async fn apply_in_turn(&self, ports: &impl AgentPorts, event: Event<'_>) -> Option<Change> {
+    pub(super) async fn apply_in_turn(&self, ports: &impl AgentPorts, event: Event<'_>) -> Option<Change> {
         for _ in 0..CONFLICTS_MAX {
             let before = self.known().record.clone();
             let change =
@@ -347,7 +377,7 @@ impl SharedHealth {
         self.known().keep(record);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -367,7 +397,7 @@ fn wait_ms(phase: Phase, now: Timestamp, draw: u64) -> u64 {
     }
 }
 
-fn announce(before: &ServiceHealth, Change { after, permits }: &Change) {
+fn announce(before: &ServiceHealth, Change { after, permits, .. }: &Change) {
     let service = &*after.service;
     match (before.state, after.state) {
         (Breaker::Closed | Breaker::HalfOpen, Breaker::Open) => {

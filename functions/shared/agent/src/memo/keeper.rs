@@ -22,6 +22,7 @@ const WAIT_MS: u64 = 100;
 pub(crate) struct Keeper {
     retention_ms: u64,
     sent_at: Timestamp,
+    attempt: u32,
     key: Arc<str>,
     own: Option<Memo>,
     /// Only for an undo.
@@ -36,10 +37,10 @@ struct Forward {
     memo: Option<Memo>,
 }
 
-/// The outcome of a claim before a call.
+/// The outcome of a claim before a call, or of declining one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// No other request calls until its end.
+    /// It holds: no other request calls until its end, or none for what was declined.
     Held,
     /// Another request was first: plan again.
     Lost,
@@ -55,7 +56,8 @@ impl Keeper {
             }
         };
         let key = request.idempotency_key.clone();
-        Self { retention_ms: policy.retention_ms, sent_at, key, own: None, forward, held: None }
+        let (retention_ms, attempt) = (policy.retention_ms, request.attempt);
+        Self { retention_ms, sent_at, attempt, key, own: None, forward, held: None }
     }
 
     /// The next action for the request.
@@ -88,6 +90,24 @@ impl Keeper {
         self.mark_undone(ports).await
     }
 
+    /// Whether no agent ever called for this step, as the last reading says. An undo may not ask.
+    pub(crate) fn is_uncalled(&self) -> bool {
+        let was_called = self.own.as_ref().is_some_and(|own| own.state != MemoState::Declined);
+        self.forward.is_none() && !was_called
+    }
+
+    /// Ensures that no delivery of this attempt or an earlier one calls any more.
+    ///
+    /// # Errors
+    /// [`PortError`] if that is not certain.
+    pub(crate) async fn decline(&mut self, ports: &impl AgentPorts) -> Result<Claim, PortError> {
+        let memo = self.next(ports, MemoState::Declined);
+        Ok(match write(ports, &mut self.own, Memo { declined: self.attempt, ..memo }).await? {
+            Commit::Committed => Claim::Held,
+            Commit::Conflict => Claim::Lost,
+        })
+    }
+
     /// Stores the result of the call, and returns the one that counts. If this claim had lapsed and a duplicate was
     /// faster, that is the duplicate's result.
     pub(crate) async fn complete(&mut self, ports: &impl AgentPorts, outcome: Outcome) -> Outcome {
@@ -106,7 +126,7 @@ impl Keeper {
                     tracing::error!(key = &*self.key, "a call that lasted beyond its time-out ended after its undo");
                     return outcome;
                 }
-                (Ok(()), Some(MemoState::InProgress(_)) | None) => {}
+                (Ok(()), Some(MemoState::InProgress(_) | MemoState::Declined) | None) => {}
                 (Err(error), _) => {
                     tracing::warn!(key = &*self.key, "the result cannot be stored: {error}");
                     ports.environment().sleep(WAIT_MS).await;
@@ -124,7 +144,7 @@ impl Keeper {
         // The last memo read may hold the claim of another request, made after this one had lapsed.
         let lasts = self.own.as_ref().is_some_and(|own| match own.state {
             MemoState::InProgress(until) => held == Some(own.version) && now < until,
-            MemoState::Completed(_) | MemoState::Undone => false,
+            MemoState::Completed(_) | MemoState::Undone | MemoState::Declined => false,
         });
         if !lasts {
             return;
@@ -135,7 +155,8 @@ impl Keeper {
     }
 
     async fn read_and_plan(&mut self, ports: &impl AgentPorts) -> Result<Plan, PortError> {
-        let times = Times { now: ports.environment().now(), sent_at: self.sent_at, retention_ms: self.retention_ms };
+        let Self { sent_at, retention_ms, attempt, .. } = *self;
+        let times = Times { now: ports.environment().now(), sent_at, retention_ms, attempt };
         match &mut self.forward {
             // If another request took the claim, the next write of this request fails.
             None if self.held.is_some() => Ok(Plan::Call),
@@ -172,14 +193,19 @@ impl Keeper {
     }
 
     async fn write(&mut self, ports: &impl AgentPorts, state: MemoState) -> Result<Commit, PortError> {
-        let memo = next(&self.key, self.own.as_ref(), state, ports.environment().now(), self.retention_ms);
+        let memo = self.next(ports, state);
         write(ports, &mut self.own, memo).await
+    }
+
+    fn next(&self, ports: &impl AgentPorts, state: MemoState) -> Memo {
+        next(&self.key, self.own.as_ref(), state, ports.environment().now(), self.retention_ms)
     }
 }
 
 fn next(key: &Arc<str>, before: Option<&Memo>, state: MemoState, now: Timestamp, retention_ms: u64) -> Memo {
-    let version = before.map_or(0, |memo| memo.version) + 1;
-    Memo { key: key.clone(), version, state, expires_at: now.plus_ms(retention_ms) }
+    // What was declined stays so, also once another agent has called.
+    let (version, declined) = before.map_or((0, 0), |memo| (memo.version, memo.declined));
+    Memo { key: key.clone(), version: version + 1, state, declined, expires_at: now.plus_ms(retention_ms) }
 }
 
 /// The memo of this key, unless it has expired.

@@ -23,6 +23,11 @@
 //!   marked and called at once, the forward call could take effect after the undo, and would not be undone again. The
 //!   wait is short: no forward request is sent any more for a step that is being undone.
 //!
+//! **Declined.** While the service is failing, a step may go to another agent instead (rule 21). Before that reply the
+//! key is marked `Declined` with the attempt, if there is no trace of a call. A copy of a declined request is given
+//! back again, whatever another agent wrote since: the number stays in the memo. For an undo, a key that is only
+//! declined is one without a trace.
+//!
 //! One case is not the memo's: the agent gives up a forward call, and the service carries it out later still. The undo
 //! waits for that (rule 16).
 //!

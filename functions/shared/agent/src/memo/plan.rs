@@ -17,17 +17,21 @@ pub(crate) enum Plan {
     Wait { until: Timestamp },
     /// No call was ever tried: mark the forward key; no call is needed.
     MarkOnly,
+    /// This attempt was declined: no call.
+    Declined,
     /// Call the service.
     Call,
 }
 
-/// The times of a request.
+/// The times of a request, and its number.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Times {
     pub(crate) now: Timestamp,
     /// When the request was sent.
     pub(crate) sent_at: Timestamp,
     pub(crate) retention_ms: u64,
+    /// The attempt.
+    pub(crate) attempt: u32,
 }
 
 /// For a forward request, by the memo of its key. `held`: the version of the claim that this request holds.
@@ -42,6 +46,9 @@ pub(crate) fn undo(own: Option<&Memo>, forward: Option<&Memo>, held: Option<u64>
     }
     match forward.map(|memo| &memo.state) {
         None => Plan::MarkOnly,
+        // Every attempt before the undo was declined. Otherwise an agent without memos may have called.
+        Some(MemoState::Declined) if forward.is_some_and(|memo| times.attempt == memo.declined + 1) => Plan::MarkOnly,
+        Some(MemoState::Declined) => Plan::Call,
         // The undo claims its own key before it marks a key with a trace.
         Some(MemoState::Undone) if own.is_none() => Plan::Answer(nothing_to_undo()),
         Some(MemoState::InProgress(until)) if times.now < *until => Plan::Wait { until: *until },
@@ -56,6 +63,9 @@ pub(crate) fn nothing_to_undo() -> Outcome {
 
 fn of_own(own: Option<&Memo>, held: Option<u64>, times: Times) -> Option<Plan> {
     let own = own?;
+    if times.attempt <= own.declined {
+        return Some(Plan::Declined);
+    }
     match &own.state {
         MemoState::InProgress(_) if held == Some(own.version) => None,
         MemoState::InProgress(until) if times.now < *until => Some(Plan::Wait { until: *until }),
@@ -63,6 +73,7 @@ fn of_own(own: Option<&Memo>, held: Option<u64>, times: Times) -> Option<Plan> {
         MemoState::Completed(Outcome::Failed(failure)) if !has_effect(failure) && is_older(own, times) => None,
         MemoState::Completed(outcome) => Some(Plan::Answer(outcome.clone())),
         MemoState::Undone => Some(Plan::Answer(undone())),
+        MemoState::Declined => None,
     }
 }
 
@@ -87,13 +98,26 @@ mod tests {
     #[test]
     fn a_refusal_that_was_remembered_before_the_request_was_sent_is_asked_for_again_and_no_later_one() {
         let sent_at = Timestamp::from_epoch_ms(1_000_000);
-        let times = Times { now: sent_at.plus_ms(50), sent_at, retention_ms: 10_000 };
+        let times = Times { now: sent_at.plus_ms(50), sent_at, retention_ms: 10_000, attempt: 1 };
         let refused = Outcome::Failed(Failure { code: "no".into(), message: "no".into() });
         let remembered_at = |at: Timestamp| {
             let state = MemoState::Completed(refused.clone());
-            forward(Some(&Memo { key: "k".into(), version: 1, state, expires_at: at.plus_ms(10_000) }), None, times)
+            let memo = Memo { key: "k".into(), version: 1, state, declined: 0, expires_at: at.plus_ms(10_000) };
+            forward(Some(&memo), None, times)
         };
         assert_eq!(remembered_at(sent_at.minus_ms(1)), Plan::Call);
         assert_eq!(remembered_at(sent_at), Plan::Answer(refused.clone()));
+    }
+
+    #[test]
+    fn an_undo_makes_a_call_unless_every_attempt_before_it_was_declined() {
+        let now = Timestamp::from_epoch_ms(1_000_000);
+        let of_attempt = |attempt| {
+            let state = MemoState::Declined;
+            let memo = Memo { key: "k".into(), version: 1, state, declined: 1, expires_at: now.plus_ms(10_000) };
+            undo(None, Some(&memo), None, Times { now, sent_at: now, retention_ms: 10_000, attempt })
+        };
+        assert_eq!(of_attempt(2), Plan::MarkOnly);
+        assert_eq!(of_attempt(3), Plan::Call, "the second may have been made by an agent without memos");
     }
 }

@@ -168,8 +168,13 @@ impl World {
 
     /// An instance of another agent that has just started.
     pub(crate) fn instance_of(&self, agent: &str) -> Instance<'_> {
+        self.instance_with(agent, self.policy.clone())
+    }
+
+    /// An instance of another agent with a policy of its own.
+    pub(crate) fn instance_with(&self, agent: &str, policy: Policy) -> Instance<'_> {
         let make_service: MakeScripted<'_> = Box::new(|| Scripted { object: self.new_object(), world: self });
-        Instance { world: self, agent: Agent::new(agent, self.policy.clone(), make_service).unwrap() }
+        Instance { world: self, agent: Agent::new(agent, policy, make_service).unwrap() }
     }
 
     /// From now on unscripted draws differ from each other.
@@ -247,7 +252,8 @@ impl World {
     pub(crate) fn orphan_claim(&self, key: &str, lasts_ms: u64) {
         let (now, before) = (self.now(), self.memo_version(key));
         let (until, expires_at) = (now.plus_ms(lasts_ms), now.plus_ms(1 << 40));
-        let memo = Memo { key: key.into(), version: before + 1, state: MemoState::InProgress(until), expires_at };
+        let state = MemoState::InProgress(until);
+        let memo = Memo { key: key.into(), version: before + 1, state, declined: 0, expires_at };
         let written = self.memory.put(domain::ports::Seen::version(before, now), &memo).now_or_never();
         assert_eq!(written.unwrap().unwrap(), Commit::Committed);
     }
@@ -300,6 +306,7 @@ pub(crate) fn request() -> Request {
         budget_ms: 10_000,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
+        may_decline: false,
         hops: 1,
         priority: Priority::High,
         order: json("{\"Total\":1}"),

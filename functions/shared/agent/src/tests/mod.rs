@@ -1,8 +1,10 @@
 //! The rules of an agent, and the faults that it withstands.
 
 mod brake;
+mod fallback;
 mod memos;
 mod outages;
+mod pace;
 mod parks;
 mod queued;
 mod release;

@@ -246,11 +246,11 @@ fn a_parked_request_whose_deadline_comes_is_deferred_and_not_silent() {
     // 4 s to wait, and 3.9 s until no call may start any more.
     let short = Request { complete_by: START.plus_ms(4_400), budget_ms: 4_400, ..request() };
     assert!(!world.instance().handle_one(short.clone()), "the message is let go");
-    assert_eq!(world.replies(), [short.reply(Outcome::Deferred(Deferral { wait_ms: 4_000 }))]);
+    assert_eq!(world.replies(), [short.reply(Outcome::Deferred(Deferral::after(4_000)))]);
     // A request that comes back too late for a call, but in time for a reply.
     world.pass_ms(3_950);
     assert!(world.instance().handle(redelivered(2, short)).is_empty());
-    assert_eq!(world.outcomes()[1], Outcome::Deferred(Deferral { wait_ms: 50 }));
+    assert_eq!(world.outcomes()[1], Outcome::Deferred(Deferral::after(50)));
     assert_eq!((world.seen().len(), world.returned().len()), (3, 1));
 }
 

@@ -54,7 +54,7 @@ fn a_back_off_that_leaves_no_slack_is_a_deferral_while_the_service_fails() {
     let world = World::new([busy(9_000)]).with_policy(opening_at(1));
     assert!(world.handle(received(1, request())).is_empty(), "the message is let go");
     assert_eq!((world.breaker(), world.returned().len()), (Breaker::Open, 0));
-    assert_eq!(world.outcomes(), [Outcome::Deferred(Deferral { wait_ms: 4_000 })]);
+    assert_eq!(world.outcomes(), [Outcome::Deferred(Deferral::after(4_000))]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_request_that_was_received_too_often_is_deferred_and_parked_no_more() {
             if parked {
                 assert_eq!((world.last_wait_ms(), world.replies().len()), (Some(wait_ms), replies));
             } else {
-                assert_eq!(world.outcomes()[replies..], [Outcome::Deferred(Deferral { wait_ms })]);
+                assert_eq!(world.outcomes()[replies..], [Outcome::Deferred(Deferral::after(wait_ms))]);
             }
         }
     }

@@ -16,7 +16,7 @@ fn f31_a_request_that_waited_half_its_time_is_given_back_without_a_call() {
         assert!(world.handle(vec![delivery("m", request())]).is_empty(), "the message is let go");
         assert_eq!(world.seen().len(), calls, "after {queued_ms} ms");
         if calls == 0 {
-            assert_eq!(world.outcomes(), [Outcome::Deferred(Deferral { wait_ms: 3_000 })]);
+            assert_eq!(world.outcomes(), [Outcome::Deferred(Deferral::after(3_000))]);
         }
     }
 }
@@ -27,7 +27,7 @@ fn the_wait_of_a_queued_request_grows_with_each_attempt_and_not_for_ever() {
     let queued = world([]).drawing([29_999]);
     queued.pass_ms(6_000);
     queued.handle(vec![delivery("m", third)]);
-    assert_eq!(queued.outcomes(), [Outcome::Deferred(Deferral { wait_ms: 29_999 })], "up to three times the budget");
+    assert_eq!(queued.outcomes(), [Outcome::Deferred(Deferral::after(29_999))], "up to three times the budget");
     let eleventh = Request { attempt: 11, ..request() };
     let called = world([Act::Answer(done())]);
     called.pass_ms(6_000);

@@ -20,6 +20,7 @@ fn outage(release_first: u32, release_max: u32) -> World {
             release_first,
             release_max,
             rejections: None,
+            rate: None,
         }
     })
 }

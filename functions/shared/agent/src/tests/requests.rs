@@ -163,6 +163,14 @@ fn exactly_the_longest_wait_allowed_stays_in_the_invocation() {
 #[test]
 fn retry_after_is_honoured() {
     let busy = |after_ms| Act::Answer(Answer::Retry { after_ms: Some(after_ms), problem: "busy".to_owned() });
+    for answer in [
+        Answer::Unknown { after_ms: Some(7_000), problem: "HTTP 504".to_owned() },
+        Answer::Misconfigured { after_ms: Some(7_000), problem: "HTTP 403".to_owned() },
+    ] {
+        let world = World::new([Act::Answer(answer)]);
+        assert!(handle_one(&world, request()));
+        assert_eq!(world.returned(), [("payment".to_owned(), 7_000)]);
+    }
     // The longer of the service's wait and the back-off's draw.
     let world = World::new([busy(900), busy(50), Act::Answer(done())]).drawing([0, 2]);
     assert!(!handle_one(&world, request()));

@@ -96,7 +96,7 @@ fn f63_a_call_that_was_taken_on_is_asked_for_again_not_before_the_service_says_a
 
     // It would be asked for again after the deadline: the attempt is given back.
     let (outcome, _) = of([taken_on(60_000)]);
-    assert_eq!(outcome, Outcome::Deferred(Deferral { wait_ms: 60_000 }));
+    assert_eq!(outcome, Outcome::Deferred(Deferral::after(60_000)));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn an_attempt_that_ends_at_a_conflict_is_given_back_until_its_calls_have_settled
     let earlier = Request { may_run_until: Some(START.plus_ms(100_000)), ..request() };
     let (outcome, _) = of_delivery([busy], delivery("m", earlier));
     let wait_ms = START.ms_until(request().complete_by) + SETTLES_WITHIN_MS_DEFAULT;
-    assert_eq!(outcome, Outcome::Deferred(Deferral { wait_ms }), "so that the next attempt can tell a no");
+    assert_eq!(outcome, Outcome::Deferred(Deferral::after(wait_ms)), "so that the next attempt can tell a no");
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn request(document: &str, priority: Priority) -> Request {
         budget_ms: 1,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
+        may_decline: false,
         hops: 0,
         priority,
         order: Json::document(document.as_bytes()).unwrap(),

@@ -1,4 +1,4 @@
-//! The state machine: how an event changes a task (rules 1 to 16, and 19).
+//! The state machine: how an event changes a task (rules 1 to 16, 19 and 21).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
 //! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional

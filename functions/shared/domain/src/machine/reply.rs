@@ -1,8 +1,10 @@
-//! The effect of an agent's answer (rules 5 and 8).
+//! The effect of an agent's answer (rules 5, 8 and 21).
+
+use std::sync::Arc;
 
 use super::turn::{Turn, release, settled_at};
 use super::{Dropped, Verdict};
-use crate::limits::{DEFERRAL_MS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
+use crate::limits::{DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
 use crate::message::{Deferral, Failure, Outcome, Reply};
 use crate::task::{Direction, ProcessState, StepState, What, reason, shortened};
 use crate::workflow::Remedy;
@@ -70,7 +72,7 @@ impl Turn<'_> {
             },
             Outcome::Failed(failure) => failure.clone(),
             Outcome::Deferred(deferral) if self.holds_claim(index, reply) => {
-                self.defer(index, *deferral);
+                self.defer(index, deferral);
                 return Verdict::Taken;
             }
             Outcome::Deferred(_) => return Verdict::Dropped(Dropped::StaleFailure),
@@ -99,24 +101,57 @@ impl Turn<'_> {
     }
 
     /// The service is known to fail: the attempt is given back, and no failure is counted.
-    fn defer(&mut self, index: usize, deferral: Deferral) {
-        // A call before the deferral may have had no answer, and a duplicate of the request may be at work.
-        self.leave_unanswered(index);
-        self.record_deferred(index);
-        if self.is_past_horizon(index) && !self.task.process_state.is_settled() {
+    fn defer(&mut self, index: usize, deferral: &Deferral) {
+        let is_over = self.is_past_horizon(index) && !self.task.process_state.is_settled();
+        let fallback = deferral.fallback.as_deref().filter(|_| self.task.steps[index].is_uncalled());
+        let mut wait_ms = deferral.wait_ms.min(DEFERRAL_MS_MAX);
+        if let Some(fallback) = fallback {
+            self.task.steps[index].declined = self.task.steps[index].attempt;
+            let why = (!is_over).then(|| self.choose_agent(index, fallback, &mut wait_ms));
+            self.record_deferred(index, why);
+        } else {
+            // A call before the deferral may have had no answer, and a duplicate of the request may be at work.
+            self.leave_unanswered(index);
+            self.record_deferred(index, None);
+        }
+        if is_over {
             release(&mut self.task.steps[index]);
             self.give_up_unanswered(index);
             let hours = self.workflow.steps[index].horizon_ms / 3_600_000;
             self.exhaust(index, &format!("put off until its horizon of {hours} h was over; its service is failing"));
             return;
         }
-        let until = self.moment.now.plus_ms(deferral.wait_ms.min(DEFERRAL_MS_MAX));
+        let until = self.moment.now.plus_ms(wait_ms);
         let step = &mut self.task.steps[index];
         // The longest wait may be one for a call under way, which may take longer still.
-        let settled = step.may_run_until.filter(|_| deferral.wait_ms >= DEFERRAL_MS_MAX);
+        let settled = step.may_run_until.filter(|_| wait_ms >= DEFERRAL_MS_MAX);
         step.process_state = StepState::Pending;
         release(step);
         step.not_before = settled.max(Some(until));
+    }
+
+    /// Chooses the agent of a step after its agent declined it (rule 21): the next fallback, without a wait. After the
+    /// last one the workflow's agent has its turn again when the wait is over. Returns the words for it.
+    fn choose_agent(&mut self, index: usize, fallback: &[Arc<str>], wait_ms: &mut u64) -> Arc<str> {
+        let (step, usual) = (&mut self.task.steps[index], &self.workflow.steps[index].agent);
+        if step.agent == *usual {
+            // No list may lead back to its own agent without a wait.
+            let is_other = |name: &&Arc<str>| *name != usual && (1..=NAME_CHARS_MAX).contains(&name.chars().count());
+            step.fallback = fallback.iter().filter(is_other).take(FALLBACKS_MAX).cloned().collect();
+        }
+        let (declines, rest) = (step.agent.clone(), std::mem::take(&mut step.fallback));
+        let mut rest = rest.into_iter();
+        match rest.next() {
+            Some(next) => {
+                let words = format!("{declines} is failing, {next} is asked instead").into();
+                (step.agent, step.fallback, *wait_ms) = (next, rest.collect(), 0);
+                words
+            }
+            None => {
+                step.agent = usual.clone();
+                format!("{declines} is failing, {usual} is asked again after a wait").into()
+            }
+        }
     }
 
     /// Refuses an output that is too large. The message is for the agent's author.

@@ -54,6 +54,8 @@ pub fn request(
         budget_ms: now.ms_until(complete_by),
         settles_within_ms: rule.settles_within_ms,
         may_run_until: step.may_run_until,
+        // The first attempt says so by its number.
+        may_decline: step.attempt > 1 && step.is_uncalled(),
         hops,
         priority: task.priority,
         order: order.document.clone(),

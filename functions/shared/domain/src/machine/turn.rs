@@ -354,7 +354,7 @@ impl<'a> Turn<'a> {
 
     /// Records that an attempt was deferred. A long outage repeats this often: the line replaces the one before, so
     /// that it does not push out earlier lines.
-    pub(super) fn record_deferred(&mut self, index: usize) {
+    pub(super) fn record_deferred(&mut self, index: usize, why: Option<Arc<str>>) {
         let attempt = self.attempt(index);
         let is_its_claim = |what: &What| matches!(what, What::Claimed(claimed) if *claimed == attempt);
         let is_deferred_before = |what: &What| {
@@ -363,7 +363,7 @@ impl<'a> Turn<'a> {
         };
         self.task.history.pop_if(|last| is_its_claim(&last.what));
         self.task.history.pop_if(|last| is_deferred_before(&last.what));
-        self.record(What::Deferred(attempt), None);
+        self.record(What::Deferred(attempt), why);
     }
 
     /// The current attempt of a step.

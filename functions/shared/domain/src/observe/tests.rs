@@ -12,7 +12,7 @@ fn seen(case: &mut Case, change: impl FnOnce(&mut Case)) -> Vec<String> {
 }
 
 fn deferred(case: &mut Case, name: &str, wait_ms: u64) {
-    let reply = case.reply_of(name, Outcome::Deferred(Deferral { wait_ms }));
+    let reply = case.reply_of(name, Outcome::Deferred(Deferral::after(wait_ms)));
     case.take(&reply);
 }
 

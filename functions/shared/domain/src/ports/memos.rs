@@ -16,6 +16,9 @@ pub struct Memo {
     pub version: u64,
     /// The state of the calls.
     pub state: MemoState,
+    /// The attempts up to this one were declined: no agent makes a call for them any more (rule 21).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub declined: u32,
     /// When the store may delete it.
     pub expires_at: Timestamp,
 }
@@ -43,6 +46,13 @@ pub enum MemoState {
     InProgress(Timestamp),
     /// The call ended with this outcome; a repeat is answered with it.
     Completed(Outcome),
+    /// No call was made: every attempt so far was declined.
+    Declined,
     /// It was undone, or its undo was begun: a later forward call is refused.
     Undone,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_zero(attempt: &u32) -> bool {
+    *attempt == 0
 }

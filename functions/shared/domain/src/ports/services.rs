@@ -41,6 +41,9 @@ pub struct ServiceHealth {
     /// What the brake on mass rejection knows (rule 18). It outlives outages and releases.
     #[serde(default, skip_serializing_if = "Rejections::is_empty")]
     pub rejections: Rejections,
+    /// Of a service with a rate: when its next calls may start (rule 20).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Pace>,
 }
 
 impl ServiceHealth {
@@ -126,6 +129,17 @@ pub struct Release {
     pub taken: u32,
     /// The last interval whose permits were all taken, so that a request may have had to wait on.
     pub crowded: u32,
+}
+
+/// The times that calls have taken, for a service with a rate. In microseconds since 1970, since a rate seldom divides
+/// a second into whole milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Pace {
+    /// The first time for a call that no call has taken.
+    pub next_us: u64,
+    /// The end of the line: the requests that wait on their queue come back one by one until then.
+    pub line_us: u64,
 }
 
 /// Why the requests of a service wait, from the opening of its breaker to the closing.
@@ -227,6 +241,7 @@ mod tests {
                 answers: vec![Answers { from: Timestamp::from_epoch_ms(1_795_195_600_000), yes: 4, no: 17 }],
                 accepted: Some(acceptance()),
             },
+            pace: Some(Pace { next_us: 1_795_195_600_000_050, line_us: 1_795_195_600_000_100 }),
         }
     }
 
@@ -256,19 +271,22 @@ mod tests {
             "Outage",
             "Unsent",
             "Rejections",
+            "Pace",
         ] {
             assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
         }
         assert!(text.contains("\"Release\":{\"Interval\":2,\"Taken\":40,\"Crowded\":1}"), "{text}");
+        assert!(text.contains("\"Pace\":{\"NextUs\":1795195600000050,\"LineUs\":1795195600000100}"), "{text}");
         assert!(text.contains("\"Reason\":\"rejections\"") && text.contains("\"Yes\":4,\"No\":17}"), "{text}");
     }
 
     #[test]
     fn a_record_of_an_earlier_version_is_read() {
         let rejections = Rejections::default();
-        let plain = ServiceHealth { era: 0, release: None, outage: None, unsent: None, rejections, ..health() };
+        let plain =
+            ServiceHealth { era: 0, release: None, outage: None, unsent: None, rejections, pace: None, ..health() };
         let text = serde_json::to_string(&plain).unwrap();
-        for name in ["Release", "Outage", "Unsent", "Rejections"] {
+        for name in ["Release", "Outage", "Unsent", "Rejections", "Pace"] {
             assert!(!text.contains(name), "{name} in {text}");
         }
         let before = text.replace("\"Era\":0,", "");

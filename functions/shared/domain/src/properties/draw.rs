@@ -171,11 +171,17 @@ pub(super) fn text() -> impl Strategy<Value = std::sync::Arc<str>> {
     ".{0,30}".prop_map(Into::into)
 }
 
+/// An agent of the workflows, or another.
+fn fallback() -> impl Strategy<Value = std::sync::Arc<str>> {
+    prop_oneof![proptest::sample::select(AGENTS.to_vec()).prop_map(Into::into), Just("another".into())]
+}
+
 pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         super::json::value().prop_map(|value| Outcome::Done(Json::of(&value))),
         (text(), text()).prop_map(|(code, message)| Outcome::Failed(Failure { code, message })),
-        any::<u64>().prop_map(|wait_ms| Outcome::Deferred(Deferral { wait_ms })),
+        (any::<u64>(), proptest::option::of(vec(fallback(), 0..4)))
+            .prop_map(|(wait_ms, fallback)| Outcome::Deferred(Deferral { wait_ms, fallback })),
     ]
 }
 

@@ -16,7 +16,7 @@ use crate::json::Json;
 use crate::message::{Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Wake, decode};
 use crate::ports::{
     Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Memo, MemoState, Outage,
-    OutageReason, Rejections, Release, ServiceHealth, SourceQueue,
+    OutageReason, Pace, Rejections, Release, ServiceHealth, SourceQueue,
 };
 use crate::task::Direction;
 use crate::workflow::Encoding;
@@ -53,14 +53,14 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
 
 fn request() -> impl Strategy<Value = Request> {
     let of = (order_id(), text(), direction(), any::<u32>(), text());
-    let time = (time(), any::<u64>(), any::<u64>(), option::of(time()), any::<u32>());
+    let time = (time(), any::<u64>(), any::<u64>(), option::of(time()), any::<bool>(), any::<u32>());
     let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
     let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
     let mapped = (option::of(super::json::object().prop_map(|body| Json::of(&body))), encode, option::of(text()), keep);
     (of, time, priority(), super::json::object(), btree_map(text(), json(), 0..3), mapped).prop_map(
         |(
             (order_id, step, direction, attempt, idempotency_key),
-            (complete_by, budget_ms, settles_within_ms, may_run_until, hops),
+            (complete_by, budget_ms, settles_within_ms, may_run_until, may_decline, hops),
             priority,
             order,
             outputs,
@@ -77,6 +77,7 @@ fn request() -> impl Strategy<Value = Request> {
                 budget_ms,
                 settles_within_ms,
                 may_run_until,
+                may_decline,
                 hops,
                 priority,
                 order,
@@ -133,12 +134,14 @@ fn memo() -> impl Strategy<Value = Memo> {
     let state = prop_oneof![
         time().prop_map(MemoState::InProgress),
         outcome().prop_map(MemoState::Completed),
+        Just(MemoState::Declined),
         Just(MemoState::Undone)
     ];
-    (text(), any::<u64>(), state, time()).prop_map(|(key, version, state, expires_at)| Memo {
+    (text(), any::<u64>(), state, any::<u32>(), time()).prop_map(|(key, version, state, declined, expires_at)| Memo {
         key,
         version,
         state,
+        declined,
         expires_at,
     })
 }
@@ -152,8 +155,9 @@ fn health() -> impl Strategy<Value = ServiceHealth> {
         .prop_map(|(policy, draws)| draws.iter().fold(Backoff::new(policy), |backoff, &draw| backoff.next(draw)));
     let numbers = any::<(u64, u64, u32)>();
     let outages = (option::of(outage()), option::of(outage()), rejections());
-    (text(), numbers, state, (time(), time()), backoff, option::of(release), outages).prop_map(
-        |(service, (version, era, failures_in_a_row), state, (until, since), backoff, release, outages)| {
+    let pace = any::<(u64, u64)>().prop_map(|(next_us, line_us)| Pace { next_us, line_us });
+    (text(), numbers, state, (time(), time()), backoff, (option::of(release), option::of(pace)), outages).prop_map(
+        |(service, (version, era, failures_in_a_row), state, (until, since), backoff, (release, pace), outages)| {
             let (outage, unsent, rejections) = outages;
             ServiceHealth {
                 service,
@@ -168,6 +172,7 @@ fn health() -> impl Strategy<Value = ServiceHealth> {
                 outage,
                 unsent,
                 rejections,
+                pace,
             }
         },
     )

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::limits::{DELAY_MS_MAX, HISTORY_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX};
+use crate::limits::{DELAY_MS_MAX, FALLBACKS_MAX, HISTORY_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX};
 use crate::machine::{Decision, Effect, Event, Moment, Verdict, decide, request};
-use crate::message::{Outcome, idempotency_key};
+use crate::message::{Deferral, Outcome, idempotency_key};
 use crate::order::Order;
 use crate::task::{Attempt, Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What, reason};
 use crate::time::Timestamp;
@@ -23,6 +23,8 @@ pub(super) struct Walker {
     latest: Timestamp,
     /// Direction of each attempt, by step and number.
     pub(super) claims: BTreeMap<(usize, u32), Direction>,
+    /// Attempts that their agent declined.
+    declined: BTreeSet<(usize, u32)>,
     /// Attempts whose failure was counted.
     counted: BTreeSet<(usize, u32)>,
     /// Versions of the alerts that were returned as effects.
@@ -35,9 +37,9 @@ impl Walker {
     pub(super) fn new(workflow: Workflow, order: Order) -> Self {
         let task = Task::new(&order, &workflow, SHARDS, 0);
         let now = order.submitted_at;
-        let (claims, counted, alerts) = Default::default();
+        let (claims, declined, counted, alerts) = Default::default();
         let (instance, effects) = ("walker".into(), Vec::new());
-        Self { workflow, order, task, now, effects, latest: now, claims, counted, alerts, instance, draws: 0 }
+        Self { workflow, order, task, now, effects, latest: now, claims, declined, counted, alerts, instance, draws: 0 }
     }
 
     /// Decides, checks the decision, and applies it.
@@ -108,8 +110,33 @@ impl Walker {
             assert!(self.counted.insert((index, b.attempt)), "attempt {} is counted twice", b.attempt);
         }
         assert!(a.failure_count <= a.attempt);
+        self.check_agent([b, a], index, event);
         let has_ended = b.process_state == StepState::Processing && (!is_held || is_claimed);
         assert!(!has_ended || self.may_end(before, after, index, event), "{event:?} ended {b:?}");
+    }
+
+    /// The agent changes only after every attempt so far was declined (rule 21).
+    fn check_agent(&mut self, [before, after]: [&Step; 2], index: usize, event: Event<'_>) {
+        if let Event::Reply { reply, .. } = event
+            && let Outcome::Deferred(Deferral { fallback: Some(_), .. }) = &reply.outcome
+            && (&reply.step, reply.attempt) == (&before.name, before.attempt)
+            && (before.direction, before.process_state) == (Direction::Forward, StepState::Processing)
+        {
+            self.declined.insert((index, before.attempt));
+        }
+        let may_change = before.direction == Direction::Forward
+            && (1..=before.attempt).all(|attempt| self.declined.contains(&(index, attempt)));
+        assert!(before.agent == after.agent || may_change, "{event:?} gave a step to another agent: {after:?}");
+        let usual = &self.workflow.steps[index].agent;
+        assert!(after.fallback.is_empty() || after.agent != *usual, "the usual agent names its own fallback");
+        assert!(!after.fallback.contains(usual) && after.fallback.len() < FALLBACKS_MAX);
+    }
+
+    /// Whether every attempt before the present one was declined.
+    fn is_uncalled(&self, index: usize) -> bool {
+        let step = &self.task.steps[index];
+        let mut earlier = 1..step.attempt;
+        step.direction == Direction::Forward && earlier.all(|attempt| self.declined.contains(&(index, attempt)))
     }
 
     fn check_claim(&self, after: &Task, index: usize) {
@@ -216,7 +243,8 @@ impl Walker {
                 let (agent, request) = sent.expect("an attempt under way").expect("no mapping");
                 let stored = &task.steps[step];
                 assert_eq!(stored.process_state, StepState::Processing);
-                assert_eq!((&agent, &request.step), (&self.workflow.steps[step].agent, &stored.name));
+                assert_eq!((&agent, &request.step), (&stored.agent, &stored.name));
+                assert_eq!(request.may_decline, stored.attempt > 1 && self.is_uncalled(step));
                 assert_eq!((request.direction, request.attempt), (stored.direction, stored.attempt));
                 assert_eq!(Some(request.complete_by), stored.complete_by);
                 assert_eq!(request.idempotency_key, idempotency_key(task.order_id, &stored.name, stored.direction));

@@ -83,6 +83,12 @@ pub struct Step {
     /// The latest time at which a call of this step that had no answer may still have its effect (rule 16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
+    /// The attempts up to this one were declined: no call was made for them, and none will be (rule 21).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub declined: u32,
+    /// The agents that are still to be asked if `agent` declines too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallback: Vec<Arc<str>>,
     /// The agent's answer, kept for the steps after it and for its undo. `null` is an answer too.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "answered")]
     pub output: Option<Json>,
@@ -109,6 +115,13 @@ impl Step {
         self.attempt >= 1
     }
 
+    /// Whether no attempt before the present one may have called a service, since each was declined. Only then may
+    /// another agent be chosen (rule 21).
+    #[must_use]
+    pub fn is_uncalled(&self) -> bool {
+        self.direction == Direction::Forward && self.attempt.checked_sub(1) == Some(self.declined)
+    }
+
     /// Whether its undo is confirmed.
     #[must_use]
     pub fn is_undone(&self) -> bool {
@@ -130,12 +143,19 @@ impl Step {
             doubted_at: None,
             not_before: None,
             may_run_until: None,
+            declined: 0,
+            fallback: Vec::new(),
             output: None,
             last_error: None,
             started_at: None,
             finished_at: None,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_zero(attempt: &u32) -> bool {
+    *attempt == 0
 }
 
 /// An output that is present was answered, even if it is `null`.

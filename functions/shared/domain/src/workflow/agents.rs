@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::parse::duration_ms;
-use crate::limits::SETTLES_WITHIN_MS_MAX;
+use crate::limits::{SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
 
 #[derive(Deserialize)]
 struct File {
@@ -17,21 +17,37 @@ struct File {
 #[derive(Deserialize)]
 struct Agent {
     settles_within: Option<String>,
+    #[serde(default)]
+    fallback: Vec<Arc<str>>,
 }
 
-/// The time for which calls of each agent may still have their effect, in milliseconds, for the agents whose settings
-/// name one. See [`Workflows::settling_within`](super::Workflows::settling_within).
+/// The time for which calls for a step of each agent may still have their effect, in milliseconds, for the agents whose
+/// settings name one. A fallback of the agent may carry out the step, so it is the longest of them all. See
+/// [`Workflows::settling_within`](super::Workflows::settling_within).
 ///
 /// # Errors
 /// The first fault, in one line.
 pub fn settles_within_ms(settings: &str) -> Result<BTreeMap<Arc<str>, u64>, String> {
     let file: File = toml::from_str(settings).map_err(|error| format!("is no TOML: {}", error.message()))?;
-    let given = file.agents.into_iter().filter_map(|(name, agent)| Some((name, agent.settles_within?)));
-    let times = given.map(|(name, text)| match duration_ms(&text) {
-        Ok(ms) if (1..=SETTLES_WITHIN_MS_MAX).contains(&ms) => Ok((name, ms)),
-        Ok(_) | Err(_) => Err(format!("has agents.{name}.settles_within, which must be a time from \"1ms\" to \"1h\"")),
+    let given = file.agents.iter().filter_map(|(name, agent)| Some((name, agent.settles_within.as_ref()?)));
+    let times = given.map(|(name, text)| match settling_ms(text) {
+        Ok(ms) => Ok((name.clone(), ms)),
+        Err(fault) => Err(format!("has agents.{name}.settles_within, which {fault}")),
     });
-    times.collect()
+    let own = times.collect::<Result<BTreeMap<_, _>, _>>()?;
+    let of = |name: &Arc<str>| own.get(name).copied().unwrap_or(SETTLES_WITHIN_MS_DEFAULT);
+    let longest = |name, agent: &Agent| agent.fallback.iter().map(of).fold(of(name), u64::max);
+    let named = file.agents.iter().filter(|(name, agent)| own.contains_key(*name) || !agent.fallback.is_empty());
+    Ok(named.map(|(name, agent)| (name.clone(), longest(name, agent))).collect())
+}
+
+/// One `settles_within`, in milliseconds.
+///
+/// # Errors
+/// What it must be.
+pub fn settling_ms(text: &str) -> Result<u64, &'static str> {
+    let ms = duration_ms(text.trim()).ok().filter(|ms| (1..=SETTLES_WITHIN_MS_MAX).contains(ms));
+    ms.ok_or("must be a time from \"1ms\" to \"1h\", such as \"30s\"")
 }
 
 #[cfg(test)]
@@ -46,10 +62,21 @@ mod tests {
     }
 
     #[test]
+    fn a_step_settles_with_the_slowest_of_its_agent_and_the_fallback() {
+        let settings = "[agents.a]\nsettles_within = \"10s\"\nfallback = [\"b\"]\n[agents.b]\nfallback = [\"c\"]\n\
+            [agents.c]\nsettles_within = \"2m\"";
+        let times = [("a".into(), SETTLES_WITHIN_MS_DEFAULT), ("b".into(), 120_000), ("c".into(), 120_000)];
+        assert_eq!(settles_within_ms(settings), Ok(BTreeMap::from(times)));
+    }
+
+    #[test]
     fn a_bad_time_is_named() {
         for time in ["61m", "0s", "soon"] {
             let fault = settles_within_ms(&format!("[agents.a]\nsettles_within = \"{time}\"")).unwrap_err();
-            assert_eq!(fault, "has agents.a.settles_within, which must be a time from \"1ms\" to \"1h\"");
+            assert_eq!(
+                fault,
+                "has agents.a.settles_within, which must be a time from \"1ms\" to \"1h\", such as \"30s\""
+            );
         }
         assert!(settles_within_ms("[agents").unwrap_err().starts_with("is no TOML"));
     }

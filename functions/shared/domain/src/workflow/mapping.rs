@@ -92,13 +92,17 @@ impl Mapping {
     }
 
     /// Checks that every pointer begins with the order, or with the output of one of these steps.
-    pub(super) fn check(&self, steps: &[&str], within: &str) -> Result<(), StepFault> {
+    ///
+    /// An undo's `send` may also use the step's `own` output. Its `path` may not: it needs all its values, and a rejected
+    /// step has no output.
+    pub(super) fn check(&self, steps: &[&str], own: Option<&str>, within: &str) -> Result<(), StepFault> {
         let (send, path) =
             (self.send.iter().flat_map(Template::pointers), self.path.iter().flat_map(PathTemplate::pointers));
-        for (key, pointer) in send.map(|pointer| ("send", pointer)).chain(path.map(|pointer| ("path", pointer))) {
+        let send = send.map(|pointer| ("send", pointer, own));
+        for (key, pointer, own) in send.chain(path.map(|pointer| ("path", pointer, None))) {
             let problem = match Root::of(pointer) {
                 Some(Root::OrderId | Root::Order(_)) => continue,
-                Some(Root::Output(step, _)) if steps.contains(&step) => continue,
+                Some(Root::Output(step, _)) if steps.contains(&step) || own == Some(step) => continue,
                 Some(Root::Output(step, _)) => {
                     let known = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
                     format!("{}: step {step:?} is not one that comes before it; these do: {known}", pointer.text())
@@ -150,7 +154,7 @@ impl Refuse {
         }
         let mut pointers = self.pointers.iter();
         let is_met = |text: &&String| match text.starts_with('/') {
-            true => pointers.next().is_some_and(|pointer| pointer.of(document.raw()).is_some()),
+            true => pointers.next().is_some_and(|pointer| pointer.occurs_in(document.raw())),
             false => carried.contains(&text.to_lowercase()),
         };
         self.texts.iter().filter(is_met).map(String::as_str).collect()
@@ -200,7 +204,7 @@ mod tests {
     fn a_step_says_what_it_sends_in_each_direction() {
         let workflow = parse(
             "send = { x = \"/Outputs/a/ID\" }\nencode = \"form\"\nkeep = { ID = \"/id\" }\n\
-             [step.undo]\nsend = { id = \"/Outputs/b/ID\" }\npath = \"r/{/Outputs/b/ID}\"",
+             [step.undo]\nsend = { id = \"/Outputs/b/ID\" }\npath = \"r/{/Outputs/a/ID}\"",
         );
         let rule = workflow.unwrap().steps.remove(2);
         assert!(rule.forward.send.is_some() && rule.forward.path.is_none() && rule.keep.is_some());
@@ -232,8 +236,10 @@ mod tests {
             assert!(text.contains("not one that comes before it; these do: a"), "{text}");
         }
         let undo = |step: &str| format!("send = {{}}\nundo = {{ send = {{}}, path = \"{{/Outputs/{step}/ID}}\" }}");
-        assert!(parse(&undo("b")).is_ok() && parse(&undo("a")).is_ok());
-        assert!(fault(&undo("side")).contains("undo.path"));
+        assert!(parse(&undo("a")).is_ok());
+        for step in ["side", "b"] {
+            assert!(fault(&undo(step)).contains("undo.path"), "{step}");
+        }
     }
 
     #[test]
@@ -265,6 +271,8 @@ mod tests {
         let refuse = ["Cvc", "/Card/Number", "Pin"];
         assert_eq!(met(&refuse, r#"{"Cards": [{"CVC": 1}], "Card": {"Number": null}}"#), ["Cvc", "/Card/Number"]);
         assert_eq!(met(&refuse, r#"{"p\u0069n": 1}"#), ["Pin"]);
+        let repeated = r#"{"Card": {"Number": 1, "Number": 2}, "Card": {"Last4": 3}}"#;
+        assert_eq!(met(&refuse, repeated), ["/Card/Number"], "a service may read the first of two");
         assert!(met(&refuse, r#"{"Number": 1, "Card": {"Last4": "Cvc"}}"#).is_empty());
         assert!(met(&[], r#"{"Cvc": 1}"#).is_empty());
     }

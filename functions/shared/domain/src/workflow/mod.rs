@@ -11,7 +11,7 @@ mod registry;
 
 use std::sync::Arc;
 
-pub use agents::settles_within_ms;
+pub use agents::{settles_within_ms, settling_ms};
 pub use error::{StepFault, WorkflowError};
 pub(crate) use mapping::Root;
 pub use mapping::{Encoding, Mapping, Refuse};

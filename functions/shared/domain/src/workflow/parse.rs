@@ -199,13 +199,12 @@ fn mappings(table: &StepTable) -> Result<(Mapping, Mapping, Option<Template>), S
     Ok((forward, Mapping::parse(&undo, "undo.")?, keep.map_err(|problem| fault("keep", problem.to_string()))?))
 }
 
-/// Checks the pointers of a step. An undo may also use the step's own output.
+/// Checks the pointers of a step.
 fn check_pointers(steps: &[StepRule], index: usize) -> Result<(), StepFault> {
     let rule = &steps[index];
-    let mut names: Vec<&str> = rule.ancestors.iter().map(|&earlier| &*steps[earlier].name).collect();
-    rule.forward.check(&names, "")?;
-    names.push(&rule.name);
-    rule.undo.check(&names, "undo.")
+    let names: Vec<&str> = rule.ancestors.iter().map(|&earlier| &*steps[earlier].name).collect();
+    rule.forward.check(&names, None, "")?;
+    rule.undo.check(&names, Some(&rule.name), "undo.")
 }
 
 fn supervision(table: &SupervisionTable) -> Result<Supervision, (&'static str, String)> {

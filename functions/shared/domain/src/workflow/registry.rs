@@ -30,6 +30,17 @@ impl Workflows {
         Self::parse(&SHIPPED, "order", &Self::SHIPPED_AGENTS)
     }
 
+    /// The shipped workflow in all its versions, and this one for new orders. Under the same name it needs a higher
+    /// version.
+    ///
+    /// # Errors
+    /// [`WorkflowError`]
+    pub fn shipped_and(text: &str) -> Result<Self, WorkflowError> {
+        let given = Workflow::parse(text, &Self::SHIPPED_AGENTS)?;
+        let texts: Vec<&str> = SHIPPED.into_iter().chain([text]).collect();
+        Self::parse(&texts, &given.name, &Self::SHIPPED_AGENTS)
+    }
+
     /// Reads workflows from TOML; new orders go to the highest version of the one named `current`.
     ///
     /// # Errors
@@ -125,6 +136,21 @@ mod tests {
         let names: Vec<&str> = workflows.current().steps.iter().map(|rule| &*rule.name).collect();
         assert_eq!(names, ["reserve-inventory", "charge-payment", "ship-order"]);
         assert_eq!(workflows.agents().iter().map(|agent| &**agent).collect::<Vec<_>>(), Workflows::SHIPPED_AGENTS);
+    }
+
+    #[test]
+    fn a_given_workflow_is_for_new_orders_and_the_shipped_one_stays() {
+        let given = |name: &str, version: u32| {
+            let text = format!("name = {name:?}\nversion = {version}\n[[step]]\nname = \"a\"\nagent = \"payment\"\n");
+            Workflows::shipped_and(&text)
+        };
+        for (name, version) in [("shop", 1), ("order", 2)] {
+            let workflows = given(name, version).unwrap();
+            assert_eq!((&*workflows.current().name, workflows.current().version), (name, version));
+            assert!(workflows.get("order", 1).is_some());
+        }
+        let twice = WorkflowError::DuplicateVersion { workflow: "order".to_owned(), version: 1 };
+        assert_eq!(given("order", 1).unwrap_err(), twice);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use domain::task::{Direction, Step, StepError, StepState};
 use super::{Item, Reader, Unreadable, number, put, put_if, text, time};
 
 pub(super) fn step_value(step: &Step) -> AttributeValue {
-    let mut item = Item::with_capacity(14);
+    let mut item = Item::with_capacity(16);
     put(&mut item, "Name", text(&*step.name));
     put(&mut item, "Agent", text(&*step.agent));
     put(&mut item, "ProcessState", text(step_state(step)));
@@ -22,6 +22,9 @@ pub(super) fn step_value(step: &Step) -> AttributeValue {
     put_if(&mut item, "DoubtedAt", step.doubted_at.map(time));
     put_if(&mut item, "NotBefore", step.not_before.map(time));
     put_if(&mut item, "MayRunUntil", step.may_run_until.map(time));
+    put_if(&mut item, "Declined", (step.declined > 0).then(|| number(step.declined)));
+    let fallback = step.fallback.iter().map(|agent| text(&**agent)).collect();
+    put_if(&mut item, "Fallback", (!step.fallback.is_empty()).then_some(AttributeValue::L(fallback)));
     // The output is stored as text, so that numbers keep their digits.
     put_if(&mut item, "Output", step.output.as_ref().map(|output| text(output.text())));
     put_if(&mut item, "LastError", step.last_error.as_ref().map(error_value));
@@ -44,11 +47,20 @@ pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
         doubted_at: reader.time_if("DoubtedAt")?,
         not_before: reader.time_if("NotBefore")?,
         may_run_until: reader.time_if("MayRunUntil")?,
+        declined: reader.number_if("Declined")?.unwrap_or(0),
+        fallback: agents(&mut reader)?,
         output: output.map_err(|error| reader.wrong("Output", error.to_string()))?,
         last_error: reader.map_if("LastError")?.map(error).transpose()?,
         started_at: reader.time_if("StartedAt")?,
         finished_at: reader.time_if("FinishedAt")?,
     })
+}
+
+fn agents(reader: &mut Reader) -> Result<Vec<Arc<str>>, Unreadable> {
+    let name = |(place, value): (String, AttributeValue)| {
+        value.as_s().map(|name| Arc::from(&**name)).map_err(|_| Unreadable::new(place, "expected text"))
+    };
+    reader.elements("Fallback")?.into_iter().map(name).collect()
 }
 
 fn error_value(error: &StepError) -> AttributeValue {

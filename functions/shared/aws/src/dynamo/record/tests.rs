@@ -193,6 +193,8 @@ fn crowded() -> Task {
             doubted_at: odd.then_some(at),
             not_before: odd.then_some(at),
             may_run_until: odd.then_some(at),
+            declined: n as u32,
+            fallback: vec!["agent-b".into(); n % 3],
             output: odd.then(|| Json::parse(b"null", 4).unwrap()),
             last_error: odd.then(|| StepError {
                 code: "".into(),

@@ -94,7 +94,7 @@ fn f61_no_undo_is_sent_before_the_calls_of_its_step_have_settled() {
     assert_eq!(after(failed(), None), 1_000, "every call was answered");
     assert_eq!(after(failed(), Some(25_000)), 26_000, "the agent says when its last call has settled");
     assert_eq!(after(failed(), Some(500_000)), 40_000, "but no later than for an attempt without an answer");
-    let deferred = Outcome::Deferred(Deferral { wait_ms: 1 });
+    let deferred = Outcome::Deferred(Deferral::after(1));
     assert_eq!(after(deferred, None), 40_000, "a duplicate of the request may be at work");
     assert_eq!(undo_after_ms(|case| case.pass_ms(9_000)), 40_000, "an attempt in flight");
     assert_eq!(undo_after_ms(Case::expire_all), 40_000, "an attempt that expired");

@@ -2,6 +2,7 @@
 
 mod claim;
 mod compensation;
+mod fallback;
 mod mapping;
 mod operator;
 mod reply;

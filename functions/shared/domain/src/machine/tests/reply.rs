@@ -146,7 +146,7 @@ fn a_rejection_is_compensated_or_held_as_the_workflow_says() {
 fn a_deferred_attempt_counts_no_failure_and_is_made_again_later() {
     let mut case = Case::chain();
     case.wake();
-    let deferral = case.reply_of("a", Outcome::Deferred(Deferral { wait_ms: 5_000 }));
+    let deferral = case.reply_of("a", Outcome::Deferred(Deferral::after(5_000)));
     assert_eq!(case.take(&deferral), Verdict::Taken);
     assert_eq!((case.states().as_str(), case.step("a").failure_count, case.wakes()), ("...", 0, vec![5_000]));
     assert_eq!(case.take(&deferral), Verdict::Dropped(Dropped::StaleFailure), "only the attempt that holds the claim");
@@ -161,7 +161,7 @@ fn the_longest_deferral_waits_for_the_calls_under_way_too() {
         let mut case = Case::chain();
         case.workflow.steps[0].settles_within_ms = 3_600_000;
         case.wake();
-        let reply = case.reply_of("a", Outcome::Deferred(Deferral { wait_ms }));
+        let reply = case.reply_of("a", Outcome::Deferred(Deferral::after(wait_ms)));
         case.take(&reply);
         case.step("a").not_before.map(|at| case.now.ms_until(at))
     };
@@ -176,7 +176,7 @@ fn f34_an_outage_of_hours_cuts_no_chain_and_ends_at_the_horizon_with_an_operator
     let started_at = case.now;
     let mut hops = 0;
     while case.state() == ProcessState::Processing {
-        let mut deferral = case.reply_of("a", Outcome::Deferred(Deferral { wait_ms: 20_000 }));
+        let mut deferral = case.reply_of("a", Outcome::Deferred(Deferral::after(20_000)));
         deferral.hops = hops + 2;
         case.pass_ms(5_000);
         assert_eq!(case.take(&deferral), Verdict::Taken);
@@ -199,7 +199,7 @@ fn f34_a_deferral_after_the_horizon_reports_it() {
     let mut case = Case::new(&[("a", &[], "horizon = \"2h\"")], false);
     case.wake();
     case.pass_ms(2 * 60 * 60 * 1_000);
-    case.take(&case.reply_of("a", Outcome::Deferred(Deferral { wait_ms: 20_000 })));
+    case.take(&case.reply_of("a", Outcome::Deferred(Deferral::after(20_000))));
     let why = case.task.reason.clone().unwrap();
     assert_eq!((case.state(), &*why.code), (ProcessState::Error, reason::EXHAUSTED));
     assert!(why.message.contains("put off until its horizon of 2 h was over"), "{}", why.message);
@@ -235,7 +235,7 @@ fn f34_a_step_whose_turn_comes_again_only_after_its_horizon_is_not_tried_again()
 // ---- wakes for steps that wait
 
 fn defer(case: &mut Case, name: &str, wait_ms: u64) {
-    let reply = case.reply_of(name, Outcome::Deferred(Deferral { wait_ms }));
+    let reply = case.reply_of(name, Outcome::Deferred(Deferral::after(wait_ms)));
     assert_eq!(case.take(&reply), Verdict::Taken);
 }
 

@@ -1,0 +1,130 @@
+//! Conditions on the body of an answer, for a service whose statuses do not say enough.
+
+use domain::json::Json;
+use domain::search::Pointer;
+use http::StatusCode;
+
+use super::Meaning;
+
+/// A meaning for the answers with one status that have one of some texts at one position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// The status.
+    pub status: u16,
+    /// The position of a string, a number or a boolean in the body.
+    pub at: Pointer,
+    /// Its texts.
+    pub texts: Vec<String>,
+    /// The meaning.
+    pub means: Meaning,
+}
+
+/// What conditions say about an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Verdict {
+    /// The meaning. `None`: no condition is met, and the status decides.
+    pub(super) means: Option<Meaning>,
+    /// The text that was found, for the reason of a rejection.
+    pub(super) text: Option<String>,
+}
+
+impl Verdict {
+    /// The meaning of the first condition that is met.
+    pub(super) fn of(conditions: &[Condition], status: StatusCode, body: &Json) -> Self {
+        let mut known = Self { means: None, text: None };
+        for condition in conditions.iter().filter(|condition| condition.status == status.as_u16()) {
+            let Some(text) = condition.at.text_in(body) else { continue };
+            if condition.texts.contains(&text) {
+                return Self { means: Some(condition.means), text: Some(text) };
+            }
+            known.text.get_or_insert(text);
+        }
+        known
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use agent::{Answer, OUTPUT_TOO_LARGE};
+    use bytes::Bytes;
+    use domain::limits::ANSWER_BYTES_MAX;
+    use http::Response;
+    use http_body_util::Full;
+
+    use super::*;
+    use crate::answer::{StatusTable, answer_to};
+    use crate::tests::NOW;
+
+    /// A payment that is done only if it succeeded, and an undo that is done if there is nothing to undo.
+    fn table() -> StatusTable {
+        let condition = |status, at, texts: &[&str], means| {
+            let texts = texts.iter().map(|&text| text.to_owned()).collect();
+            Condition { status, at: Pointer::parse(at).unwrap(), texts, means }
+        };
+        StatusTable {
+            statuses: BTreeMap::from([(200, Meaning::No)]),
+            conditions: vec![
+                condition(200, "/status", &["succeeded", "captured"], Meaning::Done),
+                condition(200, "/status", &["processing"], Meaning::UnderWay),
+                condition(200, "/live", &["false"], Meaning::Misconfigured),
+                condition(400, "/error/code", &["not_charged"], Meaning::Done),
+            ],
+        }
+    }
+
+    async fn answer(status: u16, body: &str) -> Answer {
+        let body = Full::new(Bytes::copy_from_slice(body.as_bytes()));
+        answer_to(Response::builder().status(status).body(body).unwrap(), &table(), NOW).await
+    }
+
+    fn done(text: &str) -> Answer {
+        Answer::Done(Json::document(text.as_bytes()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn the_first_condition_that_is_met_decides_and_else_the_status() {
+        for (body, expected) in [
+            (r#"{"status":"succeeded"}"#, done(r#"{"status":"succeeded"}"#)),
+            (r#"{"status":"captured","live":false}"#, done(r#"{"status":"captured","live":false}"#)),
+            (r#"{"status":"processing"}"#, Answer::under_way()),
+            (r#"{"status":"new","live":false}"#, Answer::misconfigured("HTTP 200 OK")),
+        ] {
+            assert_eq!(answer(200, body).await, expected, "{body}");
+        }
+        let refunded = r#"{"error":{"code":"not_charged"}}"#;
+        assert_eq!(answer(400, refunded).await, done(refunded));
+        // No condition is about this status.
+        assert_eq!(answer(201, r#"{"status":"new"}"#).await, done(r#"{"status":"new"}"#));
+    }
+
+    #[tokio::test]
+    async fn a_success_that_means_no_names_what_was_found_and_nothing_else_of_the_body() {
+        for (body, code) in [
+            (r#"{"status":"requires_action","secret":"hidden"}"#, "requires_action"),
+            (r#"{"status":"two words hidden"}"#, "http-200"),
+            (r#"{"hidden":1}"#, "http-200"),
+            ("", "http-200"),
+        ] {
+            let Answer::Fail(failure) = answer(200, body).await else { panic!("a failure expected for {body}") };
+            assert_eq!(&*failure.code, code, "{body}");
+            assert_eq!(&*failure.message, format!("HTTP 200 OK, and the answer means no: {code}"));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_rejection_keeps_its_own_reason() {
+        let body = r#"{"error":{"code":"unexpected_state","message":"it is processing"}}"#;
+        assert_eq!(answer(400, body).await, Answer::fail("unexpected_state", "it is processing"));
+        assert_eq!(answer(400, "<h1>no</h1>").await, Answer::fail("http-400", "<h1>no</h1>"));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_json_does_not_count_for_the_service() {
+        assert!(matches!(answer(200, "<h1>maintenance</h1>").await, Answer::Unknown { .. }));
+        let large = format!(r#"{{"status":"succeeded","x":"{}"}}"#, "x".repeat(ANSWER_BYTES_MAX));
+        assert!(matches!(answer(200, &large).await, Answer::Fail(failure) if *failure.code == *OUTPUT_TOO_LARGE));
+        assert!(matches!(answer(400, &large).await, Answer::Fail(failure) if &*failure.code == "http-400"));
+    }
+}

@@ -1,0 +1,96 @@
+//! A service with a rate, or with a number of calls at once (rule 20).
+
+use domain::message::{Outcome, Request};
+use domain::ports::Pace;
+
+use crate::Rate;
+use crate::testing::{Act, Fleet, START, World, delivery, done, request, world_where};
+
+/// 20 calls a second. A request waits on its queue, so that the instances take turns.
+fn limited() -> World {
+    world_where(|_| Act::Answer(done())).seeded(7).with_policy(|policy| {
+        policy.wait_in_invocation_ms_max = 0;
+        policy.health.rate = Some(Rate { calls: 20, per_ms: 1_000 });
+    })
+}
+
+fn first_attempt(budget_ms: u64) -> Request {
+    Request { attempt: 1, complete_by: START.plus_ms(budget_ms), budget_ms, ..request() }
+}
+
+#[test]
+fn rule_20_four_instances_together_keep_the_rate_and_use_it() {
+    let world = limited();
+    let mut fleet = Fleet::new(&world, 4);
+    for _ in 0..1_500 {
+        fleet.send(first_attempt(600_000));
+    }
+    fleet.run_until_ms(60_000);
+    let times_ms = world.call_times_ms();
+    for from_ms in (0..60_000).step_by(1_000) {
+        let calls = times_ms.iter().filter(|at_ms| (from_ms..from_ms + 1_000).contains(*at_ms)).count();
+        assert!((19..=21).contains(&calls), "{calls} calls in the second from {from_ms}");
+    }
+    let in_a_minute = times_ms.iter().filter(|at_ms| **at_ms < 60_000).count();
+    assert!((1_140..=1_260).contains(&in_a_minute), "{in_a_minute}");
+    fleet.run_until_ms(90_000);
+    assert_eq!((fleet.waiting(), world.seen().len()), (0, 1_500));
+    let (_, writes) = world.health_use();
+    assert!(writes <= 2 * 1_500 + 500, "one for the line and one for the call, and few that lose: {writes}");
+}
+
+#[test]
+fn rule_20_a_request_whose_turn_is_too_far_is_deferred_and_none_falls_silent() {
+    let world = limited();
+    let mut fleet = Fleet::new(&world, 4);
+    for _ in 0..1_000 {
+        fleet.send(first_attempt(10_000));
+    }
+    fleet.run_until_ms(30_000);
+    let outcomes = world.outcomes();
+    let deferred = outcomes.iter().filter(|outcome| matches!(outcome, Outcome::Deferred(_))).count();
+    assert_eq!((fleet.waiting(), outcomes.len()), (0, 1_000), "each is answered");
+    assert!((790..=830).contains(&deferred), "some 10 s of calls are made: {deferred}");
+}
+
+#[test]
+fn rule_20_a_line_that_a_wrong_clock_wrote_holds_nobody_up() {
+    let world = limited();
+    world.instance().handle_one(first_attempt(10_000));
+    let hour_us = 3_600_000_000;
+    world.change_health(|health| {
+        let pace = health
+            .pace
+            .map(|Pace { next_us, line_us }| Pace { next_us: next_us + hour_us, line_us: line_us + hour_us });
+        Some(domain::ports::ServiceHealth { version: health.version + 1, pace, ..health.clone() })
+    });
+    assert!(
+        !world.instance().handle_one(Request { step: "other".into(), ..first_attempt(10_000) }),
+        "it is not parked"
+    );
+    assert_eq!(world.seen().len(), 2);
+}
+
+#[test]
+fn rule_20_a_wait_for_a_turn_that_ends_too_late_is_no_failure() {
+    // The next free time is 900 ms ahead, and a call may start for 600 ms only.
+    let world = limited().with_policy(|policy| policy.wait_in_invocation_ms_max = 1_000);
+    let instance = world.instance();
+    instance.handle_one(first_attempt(10_000));
+    world.change_health(|health| {
+        let pace = health.pace.map(|pace| Pace { next_us: pace.next_us + 850_000, ..pace });
+        Some(domain::ports::ServiceHealth { version: health.version + 1, pace, ..health.clone() })
+    });
+    let short = Request { step: "other".into(), ..first_attempt(1_100) };
+    assert!(!world.instance().handle_one(short));
+    assert!(matches!(world.outcomes()[1], Outcome::Deferred(_)), "{:?}", world.outcomes());
+    assert_eq!((world.seen().len(), world.now_ms()), (1, 0), "and it did not wait for it");
+}
+
+#[test]
+fn rule_20_a_batch_makes_no_more_calls_at_once_than_allowed() {
+    let world = World::new((0..6).map(|_| Act::Within(300, done()))).with_policy(|policy| policy.concurrency = Some(2));
+    let batch = (0..6).map(|n| delivery(&format!("m{n}"), first_attempt(10_000))).collect();
+    assert!(world.handle(batch).is_empty());
+    assert_eq!(world.seen().len(), 6);
+}

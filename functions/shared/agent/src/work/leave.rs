@@ -1,0 +1,153 @@
+//! The permission to start a call: the service's health, the memos, the deadline.
+
+use domain::limits::CONFLICTS_MAX;
+use domain::message::Outcome;
+use domain::ports::{Environment, PortError};
+
+use super::wait::DUPLICATE_WAIT_MS;
+use super::{Ending, Leave, Silence, Work, retries};
+use crate::agent::AgentPorts;
+use crate::concurrency::Seat;
+use crate::health::{Gate, Pass, Turn};
+use crate::memo::{Claim, Plan};
+use crate::service::Service;
+
+/// The longest wait in the invocation for another call of the instance to end, in milliseconds.
+const SEAT_WAIT_MS: u64 = 1_000;
+
+impl<P, F, S> Work<'_, P, F, S>
+where
+    P: AgentPorts,
+    F: Fn() -> S + Sync,
+    S: Service,
+{
+    /// Leave to start a call now; otherwise the ending without one.
+    ///
+    /// # Errors
+    /// [`PortError`] if the memos cannot be read or claimed: without them no call is safe.
+    pub(super) async fn let_through(&mut self) -> Result<Result<Leave, Ending>, PortError> {
+        for _ in 0..CONFLICTS_MAX {
+            if self.deadline.is_over(self.ports.environment().now()) {
+                return Ok(Err(Ending::Silence(Silence::NoTimeLeft)));
+            }
+            if let Some(ending) = self.remember().await? {
+                return Ok(Err(ending));
+            }
+            match self.decline().await? {
+                Some(Claim::Held) => return Ok(Err(self.declined().await)),
+                Some(Claim::Lost) => continue,
+                None => {}
+            }
+            let now = self.ports.environment().now();
+            if self.was_queued_too_long(now) {
+                return Ok(Err(self.later()));
+            }
+            if !self.deadline.lets_start(now) {
+                return Ok(Err(self.out_of_time().await));
+            }
+            let pass = match self
+                .agent
+                .health
+                .ask(self.ports, self.request.direction, self.has_waited(), self.timeout_ms(now))
+                .await
+            {
+                Gate::Open(pass) => pass,
+                Gate::Shut { wait_ms } => return Ok(Err(self.wait_for_service(wait_ms))),
+            };
+            self.retries.get_or_insert_with(|| retries(self.agent, self.receive_count, &self.request, pass));
+            let seat = match self.turn(pass).await {
+                Ok(seat) => seat,
+                Err(ending) => return Ok(Err(ending)),
+            };
+            match self.claim(pass, seat).await {
+                Ok(Some(leave)) => return Ok(Ok(leave)),
+                Ok(None) => self.agent.health.give_back(self.ports, pass).await,
+                Err(error) => {
+                    self.agent.health.give_back(self.ports, pass).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(Err(self.wait_for_duplicate(self.ports.environment().now().plus_ms(DUPLICATE_WAIT_MS)).await))
+    }
+
+    /// The ending that the memos give; `None` if the service must be called.
+    async fn remember(&mut self) -> Result<Option<Ending>, PortError> {
+        let Some(keeper) = &mut self.keeper else { return Ok(None) };
+        Ok(match keeper.plan(self.ports).await? {
+            Plan::Answer(outcome) => {
+                if matches!(outcome, Outcome::Failed(_)) {
+                    // A memo does not say whether a call before the rejection is still under way.
+                    self.extend_under_way(self.deadline.settled_at(self.request.settles_within_ms));
+                }
+                Some(Ending::Reply(outcome))
+            }
+            Plan::Wait { until } => Some(self.wait_for_duplicate(until).await),
+            Plan::Declined => Some(self.declined().await),
+            Plan::Call | Plan::MarkOnly => None,
+        })
+    }
+
+    /// Waits for the turn of the call if the service has a rate, or the instance a number of calls at once (rule 20). A
+    /// probe goes at once, since all others wait for it.
+    async fn turn(&mut self, pass: Pass) -> Result<Option<Seat>, Ending> {
+        if pass.probe {
+            return Ok(None);
+        }
+        let environment = self.ports.environment();
+        let left_ms = || self.deadline.startable_ms(environment.now());
+        let (began, mut seat) = (environment.now(), None);
+        if let Some(concurrency) = &self.agent.concurrency {
+            seat = concurrency.seat(environment, SEAT_WAIT_MS.min(left_ms())).await;
+            if seat.is_none() {
+                return Err(self.wait_for_service(SEAT_WAIT_MS + environment.random() % (3 * SEAT_WAIT_MS)));
+            }
+        }
+        let wait_ms_max = self.agent.policy.wait_in_invocation_ms_max.min(left_ms());
+        match self.agent.health.turn(self.ports, self.has_waited(), wait_ms_max).await {
+            Turn::Call { wait_ms: 0 } => {}
+            Turn::Call { wait_ms } if wait_ms < left_ms() => environment.sleep(wait_ms).await,
+            Turn::Call { wait_ms } | Turn::Line { wait_ms } => return Err(self.wait_for_service(wait_ms)),
+        }
+        self.was_held_back = began < environment.now();
+        Ok(seat)
+    }
+
+    /// Declines the step if its service is failing and another agent may be asked (rule 21). `None` if it may not be
+    /// declined. An earlier delivery may have called when this agent had no memos yet.
+    async fn decline(&mut self) -> Result<Option<Claim>, PortError> {
+        let may_decline = match self.request.attempt {
+            _ if self.receive_count > 1 => false,
+            1 => !self.agent.policy.fallback.is_empty(),
+            _ => self.request.may_decline,
+        };
+        match &mut self.keeper {
+            Some(keeper) if may_decline && keeper.is_uncalled() => match self.agent.health.shut(self.ports).await {
+                Some(_) => keeper.decline(self.ports).await.map(Some),
+                None => Ok(None),
+            },
+            Some(_) | None => Ok(None),
+        }
+    }
+
+    /// Claims the key if there are memos, and gives leave if nothing changed meanwhile.
+    async fn claim(&mut self, pass: Pass, seat: Option<Seat>) -> Result<Option<Leave>, PortError> {
+        let mut until = None;
+        if let Some(keeper) = &mut self.keeper {
+            let now = self.ports.environment().now();
+            let claimed_until = now.plus_ms(self.agent.policy.call_timeout_ms.min(self.deadline.left_ms(now)));
+            if keeper.claim(self.ports, claimed_until).await? == Claim::Lost {
+                return Ok(None);
+            }
+            until = Some(claimed_until);
+        }
+        let at = self.ports.environment().now();
+        if until.is_some_and(|until| at >= until) {
+            // The claim ended during its own write. Another request may have called since, so claim or plan again.
+            return Ok(None);
+        }
+        // The call must not outlast its claim.
+        let timeout_ms = until.map_or(u64::MAX, |until| at.ms_until(until)).min(self.timeout_ms(at));
+        Ok(self.deadline.lets_start(at).then_some(Leave { pass, at, timeout_ms, seat }))
+    }
+}

@@ -1,0 +1,266 @@
+//! The life of one request, from its receipt to the end of its message.
+
+mod leave;
+mod settle;
+mod wait;
+
+use domain::batch::{Handled, Record};
+use domain::message::{Outcome, Receipt, Request};
+use domain::ports::{Environment, PortError};
+use domain::time::Timestamp;
+use domain::trace;
+use tracing::Instrument;
+
+use crate::agent::{Agent, AgentPorts};
+use crate::call::{Called, NO_ANSWER, PANICKED, call};
+use crate::concurrency::Seat;
+use crate::deadline::Deadline;
+use crate::health::Pass;
+use crate::memo::Keeper;
+use crate::output;
+use crate::retries::{Next, Retries};
+use crate::service::{Answer, Call, Service};
+
+/// One request and its state in this delivery.
+pub(crate) struct Work<'a, P, F, S> {
+    ports: &'a P,
+    agent: &'a Agent<F>,
+    request: Request,
+    receipt: Receipt,
+    receive_count: u32,
+    deadline: Deadline,
+    /// Known from the first call on.
+    retries: Option<Retries>,
+    keeper: Option<Keeper>,
+    /// The latest time at which a call of the step without an answer may still have its effect (rule 16).
+    may_run_until: Option<Timestamp>,
+    /// The wait before the next look, in milliseconds, if the service said of the last call that it is at work on it.
+    under_way_ms: Option<u64>,
+    /// The same if the service refused the last call because of a fault in the configuration (rule 17).
+    misconfigured_ms: Option<u64>,
+    /// Whether it waited for its turn, and has not called since (rule 20).
+    was_held_back: bool,
+    /// Made at the first call, and made again after a call without an answer.
+    service: Option<S>,
+}
+
+/// How the work on a request ended, in this delivery.
+enum Ending {
+    /// Reply to the scheduler, then acknowledge the message.
+    Reply(Outcome),
+    /// Hide the message for this long, then take it up again.
+    Park { wait_ms: u64, reason: Parked },
+    /// Acknowledge the message without a reply; the supervisor notices.
+    Silence(Silence),
+}
+
+/// The reason for parking a request.
+#[derive(Debug, Clone, Copy)]
+enum Parked {
+    /// Its back-off.
+    Retry,
+    /// The recovery of the service, or its turn after it.
+    Health,
+    /// The end of a call with the same key.
+    Twin,
+}
+
+/// The reason for silence.
+#[derive(Debug, Clone, Copy)]
+enum Silence {
+    /// Too late for another call.
+    NoTimeLeft,
+    /// There is an answer, but it came after the deadline.
+    AnsweredTooLate,
+    /// The retries ended without an answer of the service.
+    RetriesExhausted,
+    /// A duplicate of the request is at work, and will answer.
+    TwinAtWork,
+}
+
+/// The permission to start a call.
+struct Leave {
+    pass: Pass,
+    at: Timestamp,
+    timeout_ms: u64,
+    /// Held during the call.
+    seat: Option<Seat>,
+}
+
+impl<'a, P, F, S> Work<'a, P, F, S>
+where
+    P: AgentPorts,
+    F: Fn() -> S + Sync,
+    S: Service,
+{
+    pub(crate) fn new(ports: &'a P, agent: &'a Agent<F>, record: Record<Request>, received_at: Timestamp) -> Self {
+        let Record { message: request, receipt, receive_count, .. } = record;
+        let deadline = Deadline::of(&request, received_at, agent.policy.margin_ms);
+        let keeper = agent.policy.memo.as_ref().map(|policy| Keeper::new(policy, &request, sent_at(&request)));
+        // An earlier delivery may have called, and this one does not know how that ended.
+        let earlier = (receive_count > 1).then(|| received_at.plus_ms(request.settles_within_ms));
+        let may_run_until = request.may_run_until.max(earlier);
+        Self {
+            ports,
+            agent,
+            request,
+            receipt,
+            receive_count,
+            deadline,
+            retries: None,
+            keeper,
+            may_run_until,
+            under_way_ms: None,
+            misconfigured_ms: None,
+            was_held_back: false,
+            service: None,
+        }
+    }
+
+    /// # Errors
+    /// [`PortError`] if the memos cannot be read, the reply was not sent, or the message not hidden.
+    pub(crate) async fn run(mut self) -> Result<Handled, PortError> {
+        let ending = self.carry_out().await?;
+        self.settle(ending).await
+    }
+
+    /// Calls the service until the work ends.
+    async fn carry_out(&mut self) -> Result<Ending, PortError> {
+        loop {
+            let mut leave = match self.let_through().await? {
+                Ok(leave) => leave,
+                Err(ending) => return Ok(ending),
+            };
+            let called = self.call(&leave).await;
+            drop(leave.seat.take());
+            self.was_held_back = false;
+            let called = self.judge(leave.at, called);
+            let counts = self.agent.health.report(self.ports, leave.pass, self.request.direction, &called).await;
+            self.note_unanswered(leave.at, &called);
+            (self.under_way_ms, self.misconfigured_ms) = (None, None);
+            let next = match called {
+                Called::Answered(Answer::Done(output)) => {
+                    return Ok(Ending::Reply(output::done(output, &self.request)));
+                }
+                Called::Answered(Answer::Fail(_)) if !counts => self.again(None, "most steps are rejected"),
+                Called::Answered(Answer::Fail(failure)) => {
+                    return Ok(Ending::Reply(output::failed(failure, self.request.direction)));
+                }
+                Called::Answered(Answer::UnderWay { after_ms, .. }) => {
+                    let next = self.again(after_ms, "a call with this key is under way");
+                    self.under_way_ms = Some(self.wait_ms().max(after_ms.unwrap_or(0)));
+                    next
+                }
+                Called::Answered(Answer::Retry { after_ms, problem } | Answer::Unknown { after_ms, problem }) => {
+                    self.again(after_ms, &problem)
+                }
+                Called::Answered(Answer::Misconfigured { after_ms, problem }) => {
+                    let next = self.again(after_ms, &problem);
+                    self.misconfigured_ms = Some(self.wait_ms().max(after_ms.unwrap_or(0)));
+                    next
+                }
+                Called::TimedOut => self.again(None, NO_ANSWER),
+                // The cause of the panic may affect more than the service object, so the retry is not in this
+                // invocation.
+                Called::Panicked => match self.again(None, PANICKED) {
+                    Next::Here { wait_ms } => Next::OnQueue { wait_ms },
+                    next @ (Next::OnQueue { .. } | Next::Exhausted | Next::TooLate) => next,
+                },
+            };
+            match next {
+                Next::Here { wait_ms } => self.ports.environment().sleep(wait_ms).await,
+                Next::OnQueue { wait_ms } => return Ok(self.back_off(wait_ms).await),
+                Next::Exhausted => return Ok(self.give_up(Silence::RetriesExhausted).await),
+                Next::TooLate => return Ok(self.give_up(Silence::NoTimeLeft).await),
+            }
+        }
+    }
+
+    async fn call(&mut self, leave: &Leave) -> Called {
+        let retries = self.retries();
+        let Self { ports, agent, request, service, .. } = self;
+        let arguments = Call {
+            order_id: request.order_id,
+            step: &request.step,
+            idempotency_key: &request.idempotency_key,
+            order: &request.order,
+            outputs: &request.outputs,
+            body: request.body.as_ref(),
+            encode: request.encode,
+            path: request.path.as_deref(),
+            attempt: request.attempt,
+            started_at: leave.at,
+            timeout_ms: leave.timeout_ms,
+        };
+        tracing::debug!(monotonic_counter.agent_calls = 1, timeout_ms = leave.timeout_ms, "call");
+        let calling = async {
+            let called = call(ports.environment(), service, &agent.make_service, request.direction, &arguments).await;
+            called.trace_end();
+            called
+        };
+        let called = calling.instrument(trace::called(&agent.name, request.order_id, retries)).await;
+        tracing::debug!(histogram.agent_call_ms = leave.at.ms_until(ports.environment().now()), "call over");
+        called
+    }
+
+    /// Takes an answer that is a rejection unless a call is under way as the one or the other.
+    fn judge(&mut self, started_at: Timestamp, called: Called) -> Called {
+        match called {
+            Called::Answered(Answer::UnderWay { unless_alone: Some(failure), .. })
+                if self.may_run_until.is_none_or(|until| until <= started_at) =>
+            {
+                // A duplicate of this request may be the call that is under way.
+                self.extend_under_way(self.deadline.settled_at(self.request.settles_within_ms));
+                Called::Answered(Answer::Fail(failure))
+            }
+            called @ (Called::Answered(_) | Called::TimedOut | Called::Panicked) => called,
+        }
+    }
+
+    /// A call without an answer may still have its effect for a while. So may one that the service took on.
+    fn note_unanswered(&mut self, started_at: Timestamp, called: &Called) {
+        if called.leaves_effect_open() {
+            self.extend_under_way(started_at.plus_ms(self.request.settles_within_ms));
+        }
+    }
+
+    fn extend_under_way(&mut self, until: Timestamp) {
+        self.may_run_until = self.may_run_until.max(Some(until));
+    }
+
+    /// Counts a call that must be repeated, and returns where it waits.
+    fn again(&mut self, after_ms: Option<u64>, problem: &str) -> Next {
+        let (now, draw) = (self.ports.environment().now(), self.ports.environment().random());
+        let policy = &self.agent.policy;
+        let retries = self.retries.get_or_insert_with(|| Retries::of_delivery(policy, self.receive_count));
+        let next = retries.next(policy, self.deadline, now, after_ms, draw);
+        tracing::info!(monotonic_counter.agent_retries = 1, retries = retries.count(), ?next, problem, "to be retried");
+        next
+    }
+
+    fn timeout_ms(&self, at: Timestamp) -> u64 {
+        self.agent.policy.call_timeout_ms.min(self.deadline.left_ms(at))
+    }
+
+    /// The back-off's present wait, in milliseconds.
+    fn wait_ms(&self) -> u64 {
+        self.retries.as_ref().map_or(0, Retries::wait_ms)
+    }
+
+    fn retries(&self) -> u32 {
+        self.retries.as_ref().map_or(0, Retries::count)
+    }
+}
+
+/// When the request was sent, by the sender's clock.
+fn sent_at(request: &Request) -> Timestamp {
+    request.complete_by.minus_ms(request.budget_ms)
+}
+
+/// The retries so far. If the service failed since the request was sent, earlier deliveries may have been waits for it
+/// and no retries. These cannot be distinguished, so the count starts afresh: the breaker bounds the calls to a
+/// failing service.
+fn retries<F>(agent: &Agent<F>, receive_count: u32, request: &Request, pass: Pass) -> Retries {
+    let may_have_been_parked = pass.failed_since(sent_at(request));
+    Retries::of_delivery(&agent.policy, if may_have_been_parked { 1 } else { receive_count })
+}

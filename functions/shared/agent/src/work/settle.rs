@@ -1,0 +1,98 @@
+//! What an ending requires: the memo, the reply, the message.
+
+use domain::batch::Handled;
+use domain::message::{Deferral, Outcome, Reply, SchedulerMessage};
+use domain::ports::{Environment, PortError, Queues};
+use domain::trace;
+
+use super::{Ending, Silence, Work};
+use crate::agent::AgentPorts;
+use crate::service::Service;
+
+impl<P, F, S> Work<'_, P, F, S>
+where
+    P: AgentPorts,
+    F: Fn() -> S + Sync,
+    S: Service,
+{
+    /// # Errors
+    /// [`PortError`] if the reply was not sent, or the message not hidden.
+    pub(super) async fn settle(mut self, ending: Ending) -> Result<Handled, PortError> {
+        match ending {
+            Ending::Reply(outcome) => {
+                let outcome = self.write_down(outcome).await;
+                self.reply(outcome).await
+            }
+            Ending::Park { wait_ms, reason } => {
+                self.release_claim().await;
+                trace::ended("parked");
+                tracing::info!(
+                    monotonic_counter.agent_parked = 1,
+                    wait_ms,
+                    ?reason,
+                    retries = self.retries(),
+                    "parked"
+                );
+                self.ports.queues().return_to_agent(&self.agent.name, &self.receipt, wait_ms).await?;
+                Ok(Handled::Later)
+            }
+            Ending::Silence(silence) => {
+                self.release_claim().await;
+                Ok(self.let_go(silence))
+            }
+        }
+    }
+
+    async fn write_down(&mut self, outcome: Outcome) -> Outcome {
+        match (&mut self.keeper, &outcome) {
+            (Some(keeper), Outcome::Done(_) | Outcome::Failed(_)) => keeper.complete(self.ports, outcome).await,
+            (Some(keeper), Outcome::Deferred(_)) => {
+                keeper.release(self.ports).await;
+                outcome
+            }
+            (None, Outcome::Done(_) | Outcome::Failed(_) | Outcome::Deferred(_)) => outcome,
+        }
+    }
+
+    pub(super) async fn release_claim(&mut self) {
+        if let Some(keeper) = &mut self.keeper {
+            keeper.release(self.ports).await;
+        }
+    }
+
+    async fn reply(self, outcome: Outcome) -> Result<Handled, PortError> {
+        if self.deadline.is_over(self.ports.environment().now()) {
+            return Ok(self.let_go(Silence::AnsweredTooLate));
+        }
+        trace::ended(match &outcome {
+            Outcome::Done(_) => "done",
+            Outcome::Failed(_) => "failed",
+            Outcome::Deferred(_) => "deferred",
+        });
+        match &outcome {
+            Outcome::Done(_) => tracing::debug!(monotonic_counter.agent_done = 1, retries = self.retries(), "done"),
+            Outcome::Failed(_) => {
+                tracing::debug!(monotonic_counter.agent_failed = 1, retries = self.retries(), "failed");
+            }
+            Outcome::Deferred(Deferral { wait_ms, fallback }) => {
+                if fallback.is_some() {
+                    tracing::info!(monotonic_counter.agent_declined = 1, ?fallback, "declined");
+                }
+                tracing::info!(monotonic_counter.agent_deferred = 1, wait_ms, retries = self.retries(), "deferred");
+            }
+        }
+        let priority = self.request.priority;
+        let now = self.ports.environment().now();
+        let may_run_until = self.may_run_until.filter(|&until| now < until);
+        let reply = Reply { may_run_until, ..self.request.reply(outcome) };
+        self.ports.queues().to_scheduler(SchedulerMessage::Reply(reply), priority, 0).await?;
+        Ok(Handled::Done)
+    }
+
+    fn let_go(&self, silence: Silence) -> Handled {
+        trace::ended("silent");
+        trace::failed(&format_args!("no answer: {silence:?}"));
+        tracing::warn!(monotonic_counter.agent_silent = 1, reason = ?silence, retries = self.retries(), "silent");
+        Handled::Done
+    }
+}
