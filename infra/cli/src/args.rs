@@ -298,7 +298,16 @@ impl ServiceArgs {
     pub fn settings(self, variable: fn(&str) -> Option<String>) -> RemoteSettings {
         let Self { inventory_url, payment_url, shipping_url, memo, release_max, agents } = self;
         let variable = Some(variable);
-        RemoteSettings { inventory_url, payment_url, shipping_url, memo, release_max, agents, variable }
+        RemoteSettings {
+            inventory_url,
+            payment_url,
+            shipping_url,
+            memo,
+            release_max,
+            settles_within_ms: None,
+            agents,
+            variable,
+        }
     }
 }
 

@@ -58,7 +58,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
 
 async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
     start_logs(logs::SHOW, None);
-    let remotes = RemoteSettings::default();
+    let remotes = RemoteSettings { settles_within_ms: Some(demo::SETTLES_WITHIN_MS), ..RemoteSettings::default() };
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
         demo::run(&running.url(), &stand_ins.url(), paint(), &mut io::stdout()).await
     });

@@ -18,8 +18,8 @@ use crate::client::{Answer, Client, ClientError};
 const LOOK_EVERY_MS: u64 = 5;
 /// The pause between two posts, so that a person can follow the output.
 const POST_EVERY_MS: u64 = 150;
-/// The time after which an unsettled order counts as lost.
-const SETTLED_MS_MAX: u64 = 25_000;
+/// The time after which an unsettled order counts as lost. Longer than one attempt and the wait for its calls.
+const SETTLED_MS_MAX: u64 = 90_000;
 
 /// An observation of an order, with its time.
 #[derive(Debug, Clone)]

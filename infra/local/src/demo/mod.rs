@@ -23,6 +23,10 @@ use follow::{FollowError, Follower};
 use report::Ended;
 use sample::SAMPLES;
 
+/// The time for which a call of the demo without an answer may still have its effect, in milliseconds. Its stand-ins
+/// are never at work on a call that was given up.
+pub const SETTLES_WITHIN_MS: u64 = 500;
+
 /// The demo could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum DemoError {

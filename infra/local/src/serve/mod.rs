@@ -94,7 +94,7 @@ pub struct Running {
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
     let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts, workflows } = setup;
     let workflows = workflows.map_or_else(Workflows::shipped, Ok)?;
-    let workflows = workflows.settling_within(|agent| remotes.settings.settles_within_ms(agent));
+    let workflows = workflows.settling_within(|agent| remotes.settles_within_ms(agent));
     let config = ApiConfig::new(reply_channels).with_workflows(&workflows).redacting(redacted);
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;

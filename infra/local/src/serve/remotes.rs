@@ -30,6 +30,9 @@ pub struct RemoteSettings {
     pub memo: Vec<Service>,
     /// The most waiting orders released per second when a failed service recovers.
     pub release_max: Option<u32>,
+    /// The time for which a call without an answer may still have its effect, in milliseconds, for the agents without a
+    /// time of their own (rule 16).
+    pub settles_within_ms: Option<u64>,
     /// The file with the settings of the agents. Its URLs are used before those above.
     pub agents: Option<PathBuf>,
     /// The environment, for the secrets in that file.
@@ -40,7 +43,8 @@ pub struct RemoteSettings {
 #[derive(Debug)]
 pub struct Remotes {
     pub(super) agents: Agents,
-    pub(super) settings: Settings,
+    settings: Settings,
+    settles_within_ms: Option<u64>,
     pub(super) stand_ins: Option<StandIns>,
 }
 
@@ -98,7 +102,17 @@ impl Remotes {
         let inventory = agent(Shipped::Inventory, Service::Inventory, inventory);
         let payment = agent(Shipped::Payment, Service::Payment, payment);
         let shipping = agent(Shipped::Shipping, Service::Shipping, shipping);
-        Ok(Self { agents: all_or_bad([inventory, payment, shipping])?, settings: file, stand_ins })
+        Ok(Self {
+            agents: all_or_bad([inventory, payment, shipping])?,
+            settings: file,
+            settles_within_ms: settings.settles_within_ms,
+            stand_ins,
+        })
+    }
+
+    /// The time for which a call of this agent without an answer may still have its effect, if it is set.
+    pub(super) fn settles_within_ms(&self, agent: &str) -> Option<u64> {
+        self.settings.settles_within_ms(agent).or(self.settles_within_ms)
     }
 
     /// The stand-ins, where a service has no URL of its own.
@@ -204,7 +218,7 @@ mod tests {
         let text = "[agents.payment]\nurl = \"http://localhost:2\"\nsettles_within = \"2m\"\ncall_timeout = \"15s\"";
         let remotes = start_with(text).await.unwrap();
         assert!(remotes.stand_ins().is_none());
-        assert_eq!(remotes.settings.of("payment").unwrap().settles_within_ms, 120_000);
+        assert_eq!(remotes.settles_within_ms("payment"), Some(120_000));
         let policies = remotes.agents.each_ref().map(|agent| agent.policy());
         assert_eq!(policies.map(|policy| policy.call_timeout_ms), [10_000, 15_000, 10_000]);
         assert_eq!(
