@@ -28,6 +28,7 @@ fn request(direction: Direction) -> Request {
     Request {
         order_id,
         step: "charge-payment".into(),
+        agent: "payment".into(),
         direction,
         attempt: 1,
         idempotency_key: idempotency_key(order_id, "charge-payment", direction),

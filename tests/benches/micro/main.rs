@@ -94,6 +94,7 @@ fn messages(criterion: &mut Criterion) {
     let request = Request {
         order_id,
         step: "charge-payment".into(),
+        agent: "payment".into(),
         direction: Direction::Forward,
         attempt: 1,
         idempotency_key: idempotency_key(order_id, "charge-payment", Direction::Forward),

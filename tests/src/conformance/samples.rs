@@ -112,6 +112,7 @@ pub fn request(n: u32) -> Request {
     Request {
         order_id,
         step: "reserve-inventory".into(),
+        agent: "inventory".into(),
         direction: Direction::Forward,
         attempt: 1,
         idempotency_key: idempotency_key(order_id, "reserve-inventory", Direction::Forward),

@@ -187,6 +187,9 @@ pub struct Request {
     pub order_id: OrderId,
     /// The step's name.
     pub step: Arc<str>,
+    /// The agent that the request is for, since one queue may serve several. Empty in a request of an earlier scheduler.
+    #[serde(default, skip_serializing_if = "is_unnamed")]
+    pub agent: Arc<str>,
     /// Carry out, or undo.
     pub direction: Direction,
     /// Fencing token, to be repeated in the reply.
@@ -254,6 +257,10 @@ const fn settles_within_default() -> u64 {
     SETTLES_WITHIN_MS_DEFAULT
 }
 
+fn is_unnamed(agent: &Arc<str>) -> bool {
+    agent.is_empty()
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_settles_within_default(ms: &u64) -> bool {
     *ms == SETTLES_WITHIN_MS_DEFAULT
@@ -303,6 +310,7 @@ mod tests {
         Request {
             order_id: order_id(),
             step: "charge-payment".into(),
+            agent: "payment".into(),
             direction: Direction::Undo,
             attempt: 4,
             idempotency_key: idempotency_key(order_id(), "charge-payment", Direction::Undo),
@@ -338,6 +346,7 @@ mod tests {
         for name in [
             "OrderID",
             "Step",
+            "Agent",
             "Direction",
             "Attempt",
             "IdempotencyKey",
@@ -401,6 +410,14 @@ mod tests {
         let reply = request.reply(Outcome::Done(request.order.clone()));
         assert_eq!((reply.order_id, &reply.step, reply.attempt), (request.order_id, &request.step, request.attempt));
         assert_eq!((reply.direction, reply.hops), (request.direction, request.hops + 1));
+    }
+
+    #[test]
+    fn a_request_of_an_earlier_scheduler_names_no_agent_and_is_written_as_it_was() {
+        let earlier = Request { agent: "".into(), ..request() };
+        let text = serde_json::to_string(&earlier).unwrap();
+        assert!(!text.contains("Agent"), "{text}");
+        assert_eq!(decode::<Request>(text.as_bytes()).unwrap(), earlier);
     }
 
     #[test]

@@ -99,7 +99,8 @@ fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let step = (order_id(), name(), direction(), 1..=u32::MAX);
+    let agent = prop_oneof![Just(Arc::default()), name()];
+    let step = (order_id(), name(), agent, direction(), 1..=u32::MAX);
     let priority = prop_oneof![Just(Priority::Normal), Just(Priority::High)];
     let deadline = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
     let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()), any::<bool>());
@@ -109,13 +110,14 @@ fn request() -> impl Strategy<Value = Request> {
     let mapped = (option::of(document()), encode, path, keep);
     (step, deadline, settles, priority, document(), btree_map(name(), value(), 0..3), mapped).prop_map(
         |(step, deadline, settles, priority, order, outputs, (body, encode, path, keep))| {
-            let (order_id, step, direction, attempt) = step;
+            let (order_id, step, agent, direction, attempt) = step;
             let (complete_by, budget_ms, hops) = deadline;
             let (settles_within_ms, may_run_until, may_decline) = settles;
             Request {
                 order_id,
                 idempotency_key: idempotency_key(order_id, &step, direction),
                 step,
+                agent,
                 direction,
                 attempt,
                 complete_by,

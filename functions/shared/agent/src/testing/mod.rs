@@ -299,6 +299,7 @@ pub(crate) fn request() -> Request {
     Request {
         order_id,
         step: "charge-payment".into(),
+        agent: "payment".into(),
         direction: Direction::Forward,
         attempt: 3,
         idempotency_key: idempotency_key(order_id, "charge-payment", Direction::Forward),

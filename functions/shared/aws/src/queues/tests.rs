@@ -33,6 +33,7 @@ fn request(document: &str, priority: Priority) -> Request {
     Request {
         order_id: order_id("a"),
         step: "charge-payment".into(),
+        agent: "payment".into(),
         direction: Direction::Forward,
         attempt: 1,
         idempotency_key: "a/charge-payment".into(),

@@ -47,6 +47,7 @@ pub fn request(
     let mut request = Request {
         order_id: task.order_id,
         step: step.name.clone(),
+        agent: step.agent.clone(),
         direction: step.direction,
         attempt: step.attempt,
         idempotency_key: idempotency_key(task.order_id, &step.name, step.direction),

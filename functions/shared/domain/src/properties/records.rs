@@ -52,14 +52,14 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    let of = (order_id(), text(), direction(), any::<u32>(), text());
+    let of = (order_id(), (text(), text()), direction(), any::<u32>(), text());
     let time = (time(), any::<u64>(), any::<u64>(), option::of(time()), any::<bool>(), any::<u32>());
     let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
     let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
     let mapped = (option::of(super::json::object().prop_map(|body| Json::of(&body))), encode, option::of(text()), keep);
     (of, time, priority(), super::json::object(), btree_map(text(), json(), 0..3), mapped).prop_map(
         |(
-            (order_id, step, direction, attempt, idempotency_key),
+            (order_id, (step, agent), direction, attempt, idempotency_key),
             (complete_by, budget_ms, settles_within_ms, may_run_until, may_decline, hops),
             priority,
             order,
@@ -70,6 +70,7 @@ fn request() -> impl Strategy<Value = Request> {
             Request {
                 order_id,
                 step,
+                agent,
                 direction,
                 attempt,
                 idempotency_key,

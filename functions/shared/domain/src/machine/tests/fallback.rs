@@ -24,7 +24,9 @@ fn decline(case: &mut Case, name: &str, fallback: &[&str]) {
 /// The present request of a step, and its agent.
 fn sent(case: &Case, name: &str) -> (Arc<str>, Request) {
     let (index, _) = case.task.step(name).unwrap();
-    request(&case.task, &case.workflow, index, &case.order(), case.now, 0).unwrap().unwrap()
+    let (agent, request) = request(&case.task, &case.workflow, index, &case.order(), case.now, 0).unwrap().unwrap();
+    assert_eq!(request.agent, agent, "a request names its agent");
+    (agent, request)
 }
 
 /// Agent and attempt of a step, and whether it may be declined.
