@@ -33,5 +33,5 @@ async fn run() -> Result<(), Error> {
     }
     let agent = shipped.agent_with(&own.url, settings, &clients)?;
     let ports = Ports::new(&config)?;
-    lambda::queue(&config.queues, async |batch| agents::handle(&ports, &agent, batch).await).await
+    lambda::queue(async |batch| agents::handle(&ports, &agent, batch).await).await
 }

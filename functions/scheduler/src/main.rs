@@ -16,5 +16,5 @@ async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Scheduler)?;
     let ports = Ports::new(&config)?;
     let instance = ports.instance(&config, Function::Scheduler)?;
-    lambda::queue(&config.queues, async |batch| scheduler::handle(&ports, &instance, batch).await).await
+    lambda::queue(async |batch| scheduler::handle(&ports, &instance, batch).await).await
 }

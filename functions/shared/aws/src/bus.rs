@@ -12,7 +12,7 @@ use domain::trace;
 
 use crate::batching::{Batcher, Carrier, SendOutcome};
 use crate::environment::Random;
-use crate::queues::{Message, Ordering, SqsCarrier};
+use crate::queues::{Message, SqsCarrier};
 use crate::scope::Scope;
 use crate::sdk_error::port_error;
 
@@ -59,7 +59,7 @@ impl Events for Bus {
         let message = Message::of(&event).map_err(|error| PortError::refused(NOTIFY, error))?;
         let mut message = message.traced(Scope::current().trace_header).from(trace::current());
         if url.ends_with(FIFO) {
-            message = message.ordered(Ordering { group: event.subject, id: event.id });
+            message = message.of_group(event.subject).once(event.id);
         }
         self.messages.send(url, message).await.map_err(|error| PortError { operation: NOTIFY, ..error })
     }

@@ -1,11 +1,9 @@
 //! A function whose behaviour its messages set.
 
-use std::collections::BTreeMap;
 use std::future::pending;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use aws::config::{QueuePair, QueueUrls};
 use domain::batch::Failures;
 use domain::message::Delivery;
 use rustix::process::{Pid, Signal, kill_process};
@@ -77,9 +75,7 @@ async fn this_is_the_function() {
     if std::env::var_os(IS_FUNCTION).is_none() {
         return;
     }
-    let priorities = || QueuePair { normal: "http://q/1/a".into(), high: "http://q/1/a-high".into() };
-    let queues = QueueUrls { submission: priorities(), scheduler: priorities(), agents: BTreeMap::new() };
-    aws::lambda::queue(&queues, handle).await.unwrap();
+    aws::lambda::queue(handle).await.unwrap();
 }
 
 /// In a process of its own, this test is a function that makes traces.
@@ -90,9 +86,7 @@ async fn this_is_the_traced_function() {
         return;
     }
     aws::telemetry::start("scheduler");
-    let priorities = || QueuePair { normal: "http://q/1/a".into(), high: "http://q/1/a-high".into() };
-    let queues = QueueUrls { submission: priorities(), scheduler: priorities(), agents: BTreeMap::new() };
-    aws::lambda::queue(&queues, super::traces::handle).await.unwrap();
+    aws::lambda::queue(super::traces::handle).await.unwrap();
 }
 
 /// Handles one record as its number says.

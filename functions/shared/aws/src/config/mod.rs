@@ -103,7 +103,10 @@ pub struct QueueUrls {
     pub submission: QueuePair,
     /// Wakes, replies and commands.
     pub scheduler: QueuePair,
-    /// Requests, by agent.
+    /// Requests to the agents that have no queues of their own.
+    pub shared: Option<QueuePair>,
+    /// Requests to an agent with queues of its own, by agent. For the agents function they are its sources whose requests
+    /// may name no agent, since an earlier scheduler sent them.
     pub agents: BTreeMap<Arc<str>, QueuePair>,
 }
 
@@ -239,18 +242,24 @@ impl QueueUrls {
         let submission = queue_pair("SUBMISSION_QUEUE_URL", "SUBMISSION_HIGH_QUEUE_URL");
         let scheduler = queue_pair("SCHEDULER_QUEUE_URL", "SCHEDULER_HIGH_QUEUE_URL");
         let agents = agent_queues(reader);
-        Self { submission, scheduler, agents }
+        // Until its variables follow, a new version of a function runs with those of the stack before.
+        let has_shared = agents.is_empty() || reader.optional("AGENTS_QUEUE_URL").is_some();
+        let mut queue = |name| reader.queue(name);
+        let shared =
+            has_shared.then(|| QueuePair { normal: queue("AGENTS_QUEUE_URL"), high: queue("AGENTS_HIGH_QUEUE_URL") });
+        Self { submission, scheduler, shared, agents }
     }
 
-    /// The priority of the queue with this ARN. An unknown queue counts as normal priority.
-    #[must_use]
-    pub fn priority_of(&self, arn: &str) -> Priority {
-        let name = arn.rsplit(':').next().unwrap_or_default();
-        let mut all = [&self.submission, &self.scheduler].into_iter().chain(self.agents.values());
-        match all.any(|queue_pair| queue_pair.high.rsplit('/').next() == Some(name)) {
-            true => Priority::High,
-            false => Priority::Normal,
-        }
+    /// The URL of the queue whose URL ends so, with account and name. All queues of a function are in one region.
+    pub(crate) fn url_of(&self, queue: &str) -> String {
+        let region = self.scheduler.normal.rsplitn(3, '/').nth(2).unwrap_or_default();
+        format!("{region}/{queue}")
+    }
+
+    /// The agent with this queue of its own, from the end of the queue's URL.
+    pub(crate) fn agent_of(&self, queue: &str) -> Option<&Arc<str>> {
+        let is_it = |url: &str| url.strip_suffix(queue).is_some_and(|region| region.ends_with('/'));
+        self.agents.iter().find(|(_, pair)| is_it(&pair.normal) || is_it(&pair.high)).map(|(agent, _)| agent)
     }
 }
 
@@ -296,15 +305,8 @@ fn tables(reader: &mut Reader<'_>) -> Tables {
 
 fn agent_queues(reader: &mut Reader<'_>) -> BTreeMap<Arc<str>, QueuePair> {
     const VARIABLE: &str = "AGENT_QUEUES";
-    const ADVICE: &str =
-        r#"give {"inventory":{"normal":"https://...","high":"https://..."},...} with each agent's queues"#;
-    let Some(queues) = reader.json::<BTreeMap<Arc<str>, QueuePair>>(VARIABLE, ADVICE) else {
-        reader.missing(VARIABLE, ADVICE);
-        return BTreeMap::new();
-    };
-    for agent in Workflows::SHIPPED_AGENTS.into_iter().filter(|agent| !queues.contains_key(*agent)) {
-        reader.blame(VARIABLE, format!("names no queues for the agent {agent:?}: {ADVICE}"));
-    }
+    const ADVICE: &str = r#"give {"name":{"normal":"https://...","high":"https://..."}} with the queues of each agent that has its own, or leave it out"#;
+    let queues = reader.json::<BTreeMap<Arc<str>, QueuePair>>(VARIABLE, ADVICE).unwrap_or_default();
     for (agent, queue_pair) in &queues {
         for (priority, url) in [("normal", &queue_pair.normal), ("high", &queue_pair.high)] {
             reader.check_url(VARIABLE, url, || format!("of {agent}, {priority}"));

@@ -23,12 +23,8 @@ fn good() -> HashMap<&'static str, &'static str> {
         ("SUBMISSION_HIGH_QUEUE_URL", "https://sqs.example/1/submission-high"),
         ("SCHEDULER_QUEUE_URL", "https://sqs.example/1/scheduler"),
         ("SCHEDULER_HIGH_QUEUE_URL", "https://sqs.example/1/scheduler-high"),
-        (
-            "AGENT_QUEUES",
-            r#"{"inventory":{"normal":"https://sqs.example/1/inventory","high":"https://sqs.example/1/inventory-high"},
-                "payment":{"normal":"https://sqs.example/1/payment","high":"https://sqs.example/1/payment-high"},
-                "shipping":{"normal":"https://sqs.example/1/shipping","high":"https://sqs.example/1/shipping-high"}}"#,
-        ),
+        ("AGENTS_QUEUE_URL", "https://sqs.example/1/agents"),
+        ("AGENTS_HIGH_QUEUE_URL", "https://sqs.example/1/agents-high"),
         ("EVENT_BUS_NAME", "bus"),
     ])
 }
@@ -48,7 +44,8 @@ fn a_function_needs_no_more_than_what_the_template_gives_to_all() {
         let config = read(function, &good()).unwrap();
         assert_eq!((&*config.access.region, config.shards), ("eu-central-1", SHARDS));
         assert_eq!((config.tables.dead_letters.as_str(), &*config.event_bus), ("letters", "bus"));
-        assert_eq!(&*config.queues.agents["payment"].get(Priority::High).clone(), "https://sqs.example/1/payment-high");
+        let shared = config.queues.shared.unwrap();
+        assert_eq!(&**shared.get(Priority::High), "https://sqs.example/1/agents-high");
         assert!(config.reply_channels.is_empty() && config.agent.is_none() && config.dead_letter_queues.is_empty());
         assert_eq!(config.access.sqs_url, None);
     }
@@ -121,13 +118,21 @@ fn the_scheduler_waits_for_calls_under_way_as_the_settings_of_the_agents_say() {
 }
 
 #[test]
-fn each_agent_of_the_shipped_workflow_needs_its_queues() {
+fn agents_share_a_pair_of_queues_and_one_may_have_its_own() {
     let mut variables = good();
     variables.insert("AGENT_QUEUES", r#"{"payment":{"normal":"https://q/1/a","high":"nonsense"}}"#);
     let error = read(Function::Api, &variables).unwrap_err().to_string();
-    for part in ["agent \"inventory\"", "agent \"shipping\"", "has \"nonsense\"", "of payment, high"] {
-        assert!(error.contains(part), "{part} in {error}");
-    }
+    assert!(error.contains("has \"nonsense\"") && error.contains("of payment, high"), "{error}");
+    variables.remove("AGENT_QUEUES");
+    assert_eq!(
+        &*read(Function::Api, &variables).unwrap().queues.shared.unwrap().normal,
+        "https://sqs.example/1/agents"
+    );
+    variables.remove("AGENTS_QUEUE_URL");
+    assert_eq!(blamed(Function::Api, &variables), ["AGENTS_QUEUE_URL"]);
+    variables.remove("AGENTS_HIGH_QUEUE_URL");
+    variables.insert("AGENT_QUEUES", r#"{"payment":{"normal":"https://q/1/a","high":"https://q/1/b"}}"#);
+    assert_eq!(read(Function::Api, &variables).unwrap().queues.shared, None, "the variables of an earlier stack");
 }
 
 #[test]
@@ -154,21 +159,6 @@ fn an_endpoint_of_its_own_goes_before_the_one_of_all_and_an_empty_one_is_none() 
     assert_eq!(access.eventbridge_url.as_deref(), Some("http://127.0.0.1:4566"));
     variables.insert("AWS_ENDPOINT_URL", "127.0.0.1:4566");
     assert_eq!(blamed(Function::Api, &variables), ["AWS_ENDPOINT_URL"]);
-}
-
-#[test]
-fn the_priority_of_a_record_is_read_off_the_arn_of_its_queue() {
-    let queues = read(Function::Agents, &{
-        let mut variables = good();
-        variables.extend([("AGENT", "payment"), ("PAYMENT_URL", "http://p")]);
-        variables
-    })
-    .unwrap()
-    .queues;
-    assert_eq!(queues.priority_of("arn:aws:sqs:eu-central-1:1:payment-high"), Priority::High);
-    assert_eq!(queues.priority_of("arn:aws:sqs:eu-central-1:1:payment"), Priority::Normal);
-    assert_eq!(queues.priority_of("arn:aws:sqs:eu-central-1:1:scheduler-high"), Priority::High);
-    assert_eq!(queues.priority_of(""), Priority::Normal);
 }
 
 #[test]

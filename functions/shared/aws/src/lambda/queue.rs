@@ -15,7 +15,6 @@ use super::invocation::Invocation;
 use super::payload::read;
 use super::record::{Answer, SQS_EVENT, SqsEvent, SqsRecord};
 use super::runtime::serve;
-use crate::config::QueueUrls;
 use crate::environment::within;
 use crate::scope::Company;
 
@@ -27,14 +26,14 @@ use crate::scope::Company;
 ///
 /// # Errors
 /// Fails if the platform cannot be reached.
-pub async fn queue<M, Handle, Handling>(queues: &QueueUrls, handle: Handle) -> Result<(), Error>
+pub async fn queue<M, Handle, Handling>(handle: Handle) -> Result<(), Error>
 where
     M: DeserializeOwned,
     Handle: Fn(Vec<Delivery<M>>) -> Handling,
     Handling: Future<Output = Failures>,
 {
     let handle = &handle;
-    serve(move |payload, invocation| async move { batch(&payload, &invocation, queues, handle).await }).await
+    serve(move |payload, invocation| async move { batch(&payload, &invocation, handle).await }).await
 }
 
 /// # Errors
@@ -42,7 +41,6 @@ where
 async fn batch<M, Handle, Handling>(
     payload: &RawValue,
     invocation: &Invocation,
-    queues: &QueueUrls,
     handle: &Handle,
 ) -> Result<Answer, Error>
 where
@@ -51,7 +49,7 @@ where
     Handling: Future<Output = Failures>,
 {
     let event: SqsEvent<'_> = read(payload, SQS_EVENT)?;
-    Ok(each(&event.records, invocation, |record| handle(vec![record.delivery(queues)])).await)
+    Ok(each(&event.records, invocation, |record| handle(vec![record.delivery()])).await)
 }
 
 /// Handles the records of a batch at the same time, each in its own context.
@@ -93,11 +91,10 @@ where
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-    use domain::message::{Priority, SchedulerMessage};
+    use domain::message::SchedulerMessage;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config::testing::queue_urls;
     use crate::scope::Scope;
 
     fn record(name: &str, body: &str, attributes: &Value) -> Value {
@@ -131,7 +128,7 @@ mod tests {
             assert_eq!(batch.len(), 1, "each record comes by itself");
             handle(batch.remove(0))
         };
-        let answer = batch(payload, &Invocation::for_test(left_ms), &queue_urls(), &handle).await.unwrap();
+        let answer = batch(payload, &Invocation::for_test(left_ms), &handle).await.unwrap();
         answer.message_ids().into_iter().map(str::to_owned).collect()
     }
 
@@ -168,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_record_comes_with_its_count_its_priority_and_its_trace_or_that_of_the_invocation() {
+    async fn a_record_comes_with_its_count_its_queue_and_its_trace_or_that_of_the_invocation() {
         let attributes = json!({"ApproximateReceiveCount": "3", "SentTimestamp": "7", "AWSTraceHeader": "Root=own"});
         let payload = event(&[record("1", "1", &attributes), record("2", "2", &json!({}))]);
         let seen = AtomicU32::new(0);
@@ -176,8 +173,8 @@ mod tests {
             let trace = Scope::current().trace_header.unwrap();
             let told = (delivery.receive_count, &*delivery.receipt.handle, &*trace);
             match delivery.body.as_ref().unwrap() {
-                1 => assert_eq!(told, (3, "high handle-1", "Root=own")),
-                _ => assert_eq!(told, (1, "high handle-2", "Root=of-the-invocation")),
+                1 => assert_eq!(told, (3, "1/scheduler-high handle-1", "Root=own")),
+                _ => assert_eq!(told, (1, "1/scheduler-high handle-2", "Root=of-the-invocation")),
             }
             seen.fetch_add(1, Relaxed);
             Failures::default()
@@ -215,11 +212,10 @@ mod tests {
     async fn an_event_that_is_no_batch_fails_the_invocation() {
         let payload = serde_json::value::to_raw_value(&json!({"detail": {}})).unwrap();
         let handle = async |_: Vec<Delivery<SchedulerMessage>>| Failures::default();
-        let error = batch(&payload, &Invocation::for_test(60_000), &queue_urls(), &handle).await.unwrap_err();
+        let error = batch(&payload, &Invocation::for_test(60_000), &handle).await.unwrap_err();
         assert!(
             error.to_string().contains("the event is not a batch of an SQS queue: missing field `Records`"),
             "{error}"
         );
-        assert_eq!(queue_urls().priority_of("arn:aws:sqs:eu-central-1:1:scheduler"), Priority::Normal);
     }
 }

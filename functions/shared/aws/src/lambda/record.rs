@@ -9,9 +9,8 @@ use domain::trace::TraceParent;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::config::QueueUrls;
 use crate::environment::now;
-use crate::queues::handle_in;
+use crate::queues::handle_from;
 
 /// The name of a queue's event in errors.
 pub(super) const SQS_EVENT: &str = "a batch of an SQS queue";
@@ -82,8 +81,8 @@ struct Failed {
 
 impl SqsRecord<'_> {
     /// The message, decoded separately: a bad body fails only this record.
-    pub(super) fn delivery<M: DeserializeOwned>(&self, queues: &QueueUrls) -> Delivery<M> {
-        self.with(handle_in(queues.priority_of(&self.queue_arn), &self.receipt_handle), decode(self.body.as_bytes()))
+    pub(super) fn delivery<M: DeserializeOwned>(&self) -> Delivery<M> {
+        self.with(handle_from(&self.queue_arn, &self.receipt_handle), decode(self.body.as_bytes()))
     }
 
     /// A delivery of a value made from the message, on a queue where no handler changes a visibility timeout.

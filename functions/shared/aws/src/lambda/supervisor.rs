@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::batch::Failures;
 use domain::limits::BATCH_MAX;
-use domain::message::Delivery;
+use domain::message::{Delivery, Request, decode};
 use domain::ports::{DeadLetter, SourceQueue};
 use futures_util::future::Either;
 use lambda_runtime::Error;
@@ -83,9 +83,16 @@ where
     }
 }
 
-/// The dead letter and its source queue; `None` if the queue is unknown.
+/// The dead letter and its source queue; `None` if the queue is unknown. A request names its agent, since agents share a
+/// queue.
 fn dead_letter(record: &SqsRecord<'_>, queues: &BTreeMap<Arc<str>, SourceQueue>) -> Option<Delivery<DeadLetter>> {
-    let queue = queues.get(&*record.queue_arn)?.clone();
+    let queue = match queues.get(&*record.queue_arn)?.clone() {
+        SourceQueue::Agent(of_queue) => match decode::<Request>(record.body.as_bytes()) {
+            Ok(request) if !request.agent.is_empty() => SourceQueue::Agent(request.agent),
+            Ok(_) | Err(_) => SourceQueue::Agent(of_queue),
+        },
+        queue @ (SourceQueue::Submission | SourceQueue::Scheduler) => queue,
+    };
     Some(record.delivery_of(DeadLetter {
         queue,
         message_id: record.message_id.as_ref().into(),
@@ -174,6 +181,23 @@ mod tests {
             [expected("a", SourceQueue::Agent("payment".into())), expected("c", SourceQueue::Submission)]
         );
         assert!(seen.runs.into_inner().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_dead_request_of_the_shared_queue_is_one_of_its_agent() {
+        let request = |agent: &str| {
+            let order = "01934b2e-1c5a-7d3f-8a21-5f0c9f4be011";
+            json!({
+                "OrderID": order, "Step": "clear", "Agent": agent, "Direction": "Forward", "Attempt": 1,
+                "IdempotencyKey": "k", "CompleteBy": "2026-11-20T17:27:13.007Z", "BudgetMs": 1, "Order": {},
+            })
+        };
+        let record = |body: String| json!({"messageId": "a", "receiptHandle": "h", "body": body, "eventSourceARN": "arn:aws:sqs:r:1:payment-dead"});
+        let seen = Seen::default();
+        let bodies = [request("customs").to_string(), request("").to_string(), "nonsense".to_owned()];
+        sent(&seen, json!({ "Records": bodies.map(record) })).await.unwrap();
+        let queues: Vec<_> = seen.dead_letters.into_inner().unwrap().into_iter().map(|letter| letter.queue).collect();
+        assert_eq!(queues, ["customs", "payment", "payment"].map(|agent| SourceQueue::Agent(agent.into())));
     }
 
     #[tokio::test]

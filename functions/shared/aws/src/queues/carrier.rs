@@ -28,16 +28,8 @@ pub(crate) struct Message {
     delay_s: Option<i32>,
     trace_header: Option<Arc<str>>,
     parent: Option<TraceParent>,
-    ordering: Option<Ordering>,
-}
-
-/// The extra members that a FIFO queue needs.
-#[derive(Debug, Clone)]
-pub(crate) struct Ordering {
-    /// SQS keeps the order of messages of one group.
-    pub(crate) group: Arc<str>,
-    /// SQS drops a duplicate of this id for five minutes.
-    pub(crate) id: Arc<str>,
+    group: Option<Arc<str>>,
+    deduplication_id: Option<Arc<str>>,
 }
 
 impl Message {
@@ -65,9 +57,15 @@ impl Message {
         Self { parent, ..self }
     }
 
-    /// Sets the ordering for a FIFO queue.
-    pub(crate) fn ordered(self, ordering: Ordering) -> Self {
-        Self { ordering: Some(ordering), ..self }
+    /// Sets the group of the message. A FIFO queue keeps the order within a group. A standard queue is fair: a group with
+    /// many messages in flight does not keep those of other groups waiting.
+    pub(crate) fn of_group(self, group: Arc<str>) -> Self {
+        Self { group: Some(group), ..self }
+    }
+
+    /// Sets the id of which a FIFO queue drops duplicates for five minutes.
+    pub(crate) fn once(self, id: Arc<str>) -> Self {
+        Self { deduplication_id: Some(id), ..self }
     }
 
     fn entry(&self, id: usize) -> Result<SendMessageBatchRequestEntry, BuildError> {
@@ -75,8 +73,8 @@ impl Message {
             .id(id.to_string())
             .message_body(&self.body)
             .set_delay_seconds(self.delay_s)
-            .set_message_group_id(self.ordering.as_ref().map(|ordering| ordering.group.to_string()))
-            .set_message_deduplication_id(self.ordering.as_ref().map(|ordering| ordering.id.to_string()));
+            .set_message_group_id(self.group.as_deref().map(str::to_owned))
+            .set_message_deduplication_id(self.deduplication_id.as_deref().map(str::to_owned));
         if let Some(parent) = self.parent {
             let value = MessageAttributeValue::builder().data_type(TEXT).string_value(parent.to_string()).build()?;
             entry = entry.message_attributes(TRACEPARENT, value);

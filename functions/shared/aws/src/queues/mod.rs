@@ -8,19 +8,18 @@ mod tests;
 use std::sync::Arc;
 
 use aws_sdk_sqs::Client;
-use domain::message::{Priority, Receipt, Request, SchedulerMessage};
+use domain::message::{Delivery, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{PortError, Queues};
 use domain::trace;
-use serde::Serialize;
 
 use crate::batching::Batcher;
-use crate::config::{QueuePair, QueueUrls};
+use crate::config::QueueUrls;
 use crate::environment::Random;
 use crate::scope::Scope;
 use crate::sdk_error::port_error;
-pub(crate) use carrier::{Message, Ordering, SqsCarrier};
-pub(crate) use handle::handle_in;
+pub(crate) use carrier::{Message, SqsCarrier};
+pub(crate) use handle::handle_from;
 
 const SUBMIT: &str = "queues.submit";
 const TO_SCHEDULER: &str = "queues.to_scheduler";
@@ -56,28 +55,22 @@ impl Sqs {
         &self,
         operation: &'static str,
         url: &Arc<str>,
-        message: &(impl Serialize + Sync),
+        message: Result<Message, serde_json::Error>,
         delay_ms: u64,
     ) -> Result<(), PortError> {
-        let message = Message::of(message)
+        let message = message
             .map_err(|error| PortError::refused(operation, error))?
             .delayed(seconds(delay_ms, DELAY_S_MAX))
             .traced(Scope::current().trace_header)
             .from(trace::current());
         self.sender.send(url, message).await.map_err(|error| PortError { operation, ..error })
     }
-
-    fn agent(&self, operation: &'static str, agent: &str) -> Result<&QueuePair, PortError> {
-        self.urls.agents.get(agent).ok_or_else(|| {
-            PortError::refused(operation, format!("AGENT_QUEUES names no queues for the agent {agent:?}"))
-        })
-    }
 }
 
 impl Queues for Sqs {
     async fn submit(&self, order: Order) -> Result<(), PortError> {
         let priority = order.priority.unwrap_or_default();
-        self.send(SUBMIT, self.urls.submission.get(priority), &order, 0).await
+        self.send(SUBMIT, self.urls.submission.get(priority), Message::of(&order), 0).await
     }
 
     async fn to_scheduler(
@@ -86,23 +79,45 @@ impl Queues for Sqs {
         priority: Priority,
         delay_ms: u64,
     ) -> Result<(), PortError> {
-        self.send(TO_SCHEDULER, self.urls.scheduler.get(priority), &message, delay_ms).await
+        self.send(TO_SCHEDULER, self.urls.scheduler.get(priority), Message::of(&message), delay_ms).await
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
-        let url = self.agent(TO_AGENT, agent)?.get(request.priority);
-        self.send(TO_AGENT, url, &request, 0).await
+        let message = Message::of(&request);
+        if let Some(own) = self.urls.agents.get(agent) {
+            return self.send(TO_AGENT, own.get(request.priority), message, 0).await;
+        }
+        let Some(shared) = &self.urls.shared else {
+            return Err(PortError::refused(TO_AGENT, format!("there are no queues for the agent {agent:?}")));
+        };
+        // The group keeps a slow service from holding up the others.
+        let message = message.map(|message| message.of_group(agent.into()));
+        self.send(TO_AGENT, shared.get(request.priority), message, 0).await
     }
 
-    async fn return_to_agent(&self, agent: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
-        let priorities = self.agent(RETURN_TO_AGENT, agent)?;
-        let (priority, handle) = handle::parse(&receipt.handle)
+    async fn return_to_agent(&self, _: &str, receipt: &Receipt, delay_ms: u64) -> Result<(), PortError> {
+        let (queue, handle) = handle::parse(&receipt.handle)
             .ok_or_else(|| PortError::refused(RETURN_TO_AGENT, "the receipt is not one of an SQS queue"))?;
         let hidden_s = i32::try_from(seconds(delay_ms, HIDDEN_S_MAX)).unwrap_or(i32::MAX);
-        let change = self.client.change_message_visibility().queue_url(&**priorities.get(priority));
+        let change = self.client.change_message_visibility().queue_url(self.urls.url_of(queue));
         let changed = change.receipt_handle(handle).visibility_timeout(hidden_s).send().await;
         changed.map(|_| ()).map_err(|error| port_error(RETURN_TO_AGENT, &error))
     }
+}
+
+/// The requests, each with the name of its agent. A request of an earlier scheduler has the name of its queue.
+#[must_use]
+pub fn named(urls: &QueueUrls, mut batch: Vec<Delivery<Request>>) -> Vec<Delivery<Request>> {
+    for Delivery { receipt, body, .. } in &mut batch {
+        if let Ok(request) = body
+            && request.agent.is_empty()
+            && let Some((queue, _)) = handle::parse(&receipt.handle)
+            && let Some(agent) = urls.agent_of(queue)
+        {
+            request.agent = agent.clone();
+        }
+    }
+    batch
 }
 
 /// Rounds up to whole seconds, at most `max_s`.

@@ -124,34 +124,54 @@ async fn a_delay_is_never_shorter_than_asked_for_nor_longer_than_sqs_allows() {
 }
 
 #[tokio::test]
-async fn a_request_goes_to_its_agents_priority_and_a_submission_to_that_of_its_order() {
+async fn a_request_goes_to_its_agents_own_queue_or_else_to_the_shared_one_in_the_group_of_its_agent() {
     let fake = FakeAws::that_takes_everything().await;
-    let sqs = sqs(&fake);
+    let mut sqs = sqs(&fake);
     sqs.to_agent("payment", request("{}", Priority::High)).await.unwrap();
     sqs.to_agent("shipping", request("{}", Priority::Normal)).await.unwrap();
-    let urls: Vec<Value> = fake.requests().into_iter().map(|(_, body)| body["QueueUrl"].clone()).collect();
-    assert_eq!(urls, ["http://127.0.0.1:1/1/payment-high", "http://127.0.0.1:1/1/shipping"]);
-    let unknown = sqs.to_agent("nobody", request("{}", Priority::High)).await.unwrap_err();
+    sqs.to_agent("customs", request("{}", Priority::High)).await.unwrap();
+    let of = |(_, body): (String, Value)| (body["QueueUrl"].clone(), body["Entries"][0].get("MessageGroupId").cloned());
+    let sent: Vec<_> = fake.requests().into_iter().map(of).collect();
+    let expected = [("payment-high", None), ("agents", Some("shipping")), ("agents-high", Some("customs"))];
+    let expected =
+        expected.map(|(queue, group)| (json!(format!("http://127.0.0.1:1/1/{queue}")), group.map(Value::from)));
+    assert_eq!(sent, expected);
+    sqs.urls.shared = None;
+    let unknown = sqs.to_agent("customs", request("{}", Priority::High)).await.unwrap_err();
     assert_eq!(unknown.kind, PortErrorKind::Refused);
-    assert!(unknown.source.unwrap().to_string().contains("AGENT_QUEUES names no queues for the agent \"nobody\""));
+    assert!(unknown.source.unwrap().to_string().contains("there are no queues for the agent \"customs\""));
 }
 
 #[tokio::test]
-async fn a_parked_request_is_hidden_in_the_priority_that_it_came_from() {
+async fn a_parked_request_is_hidden_on_the_queue_that_delivered_it() {
     let fake = FakeAws::start(|_, _| (200, json!({}))).await;
     let sqs = sqs(&fake);
-    for (priority, delay_ms, url, hidden_s) in [
-        (Priority::High, 1_500, "http://127.0.0.1:1/1/payment-high", 2),
-        (Priority::Normal, 0, "http://127.0.0.1:1/1/payment", 0),
-        (Priority::Normal, u64::MAX, "http://127.0.0.1:1/1/payment", 42_300),
-    ] {
-        sqs.return_to_agent("payment", &receipt(handle_in(priority, "AQEB 1")), delay_ms).await.unwrap();
+    // The last one is a queue that only an earlier scheduler sent to.
+    for (queue, delay_ms, hidden_s) in
+        [("payment-high", 1_500, 2), ("agents", 0, 0), ("shipping-high", u64::MAX, 42_300)]
+    {
+        let handle = handle_from(&format!("arn:aws:sqs:eu-central-1:1:{queue}"), "AQEB 1");
+        sqs.return_to_agent("payment", &receipt(handle), delay_ms).await.unwrap();
         let (operation, body) = fake.requests().pop().unwrap();
         assert_eq!(operation, "ChangeMessageVisibility");
+        let url = format!("http://127.0.0.1:1/1/{queue}");
         assert_eq!(body, json!({"QueueUrl": url, "ReceiptHandle": "AQEB 1", "VisibilityTimeout": hidden_s}));
     }
     let error = sqs.return_to_agent("payment", &receipt("AQEB".into()), 0).await.unwrap_err();
     assert_eq!((error.operation, error.kind), (RETURN_TO_AGENT, PortErrorKind::Refused));
+}
+
+#[test]
+fn a_request_of_an_earlier_scheduler_gets_the_name_of_its_queue() {
+    let delivery = |queue: &str, agent: &str| {
+        let receipt = receipt(handle_from(&format!("arn:aws:sqs:eu-central-1:1:{queue}"), "AQEB"));
+        let body = Ok(Request { agent: agent.into(), ..request("{}", Priority::Normal) });
+        Delivery { receipt, receive_count: 1, parent: None, body }
+    };
+    let batch = [("payment", ""), ("payment-high", ""), ("payment", "card"), ("agents", "customs"), ("t", "")];
+    let named = named(&queue_urls(), batch.map(|(queue, agent)| delivery(queue, agent)).into());
+    let named: Vec<_> = named.into_iter().map(|delivery| delivery.body.unwrap().agent.to_string()).collect();
+    assert_eq!(named, ["payment", "payment", "card", "customs", ""]);
 }
 
 #[tokio::test]
