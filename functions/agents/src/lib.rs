@@ -30,7 +30,7 @@ pub use auth::{Now, Reference, Resolver, Secret, SecretSource, Variable, machine
 pub use client::{HttpClients, TlsError};
 pub use remote::{BadUrl, Operations, Remote};
 pub use service::HttpService;
-pub use settings::{AgentSettings, BadSettings, Settings, SettingsFault};
+pub use settings::{AgentSettings, BadSettings, Settings};
 pub use shipped::{BadConfig, BadVariable, Fault, Shipped, ShippedAgents, Urls};
 
 /// An agent whose service uses HTTP.

@@ -2,9 +2,9 @@
 
 use domain::search::Pointer;
 
-use super::reader::{Entry, Reader, Table};
 use super::{STATUSES, meaning};
 use crate::answer::Condition;
+use domain::located::{Entry, Reader};
 
 /// Conditions of one operation.
 const CONDITIONS_MAX: usize = 32;
@@ -19,16 +19,16 @@ pub(super) fn conditions(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> V
 
 fn condition(reader: &mut Reader<'_>, element: Entry<'_>) -> Option<Condition> {
     let mut table = reader.table(Some(element))?;
-    let status = required(reader, &mut table, "status");
+    let status = reader.required(&mut table, "status");
     let status = reader.number(status, u32::from(*STATUSES.start())..=u32::from(*STATUSES.end()));
-    let at = required(reader, &mut table, "at");
+    let at = reader.required(&mut table, "at");
     let at = reader.text(at).and_then(|(text, entry)| {
         let pointer = Pointer::parse(&text);
         pointer.map_err(|problem| reader.blame_value(&entry, problem)).ok()
     });
-    let is = required(reader, &mut table, "is");
+    let is = reader.required(&mut table, "is");
     let texts = is.and_then(|entry| texts(reader, entry));
-    let means = required(reader, &mut table, "means");
+    let means = reader.required(&mut table, "means");
     let means = meaning(reader, means);
     reader.end(table);
     Some(Condition { status: u16::try_from(status?).ok()?, at: at?, texts: texts?, means: means? })
@@ -41,12 +41,4 @@ fn texts(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<Vec<String>> {
     }
     let elements = reader.array(Some(entry), TEXTS_MAX)?;
     elements.into_iter().map(|element| reader.text(Some(element)).map(|(text, _)| text)).collect()
-}
-
-fn required<'e>(reader: &mut Reader<'_>, table: &mut Table<'e>, key: &'static str) -> Option<Entry<'e>> {
-    let entry = table.take(key);
-    if entry.is_none() {
-        reader.blame(table.at, format!("{}.{key} is missing", table.path));
-    }
-    entry
 }

@@ -3,9 +3,9 @@
 use http::header::AUTHORIZATION;
 use http::{HeaderName, Uri};
 
-use super::reader::{Entry, Reader, Table};
 use super::url_of;
 use crate::auth::{AuthSettings, KeySettings, Placed, Reference, Scheme, Scope, TlsSettings, TokenSettings};
+use domain::located::{Entry, Reader, Table};
 
 /// Reads `auth`, `signature` and `tls`. The secret headers are known already.
 pub(super) fn auth(
@@ -73,10 +73,7 @@ fn basic_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Scheme> {
 fn oauth2_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Scheme> {
     let allow_http = table.take("allow_http");
     let allow_http = reader.flag(allow_http).unwrap_or(false);
-    let url = table.take("token_url");
-    if url.is_none() {
-        reader.blame(table.at, format!("{}.token_url is missing", table.path));
-    }
+    let url = reader.required(&mut table, "token_url");
     let url = url.and_then(|entry| url_of(reader, entry, allow_http));
     let client_id = required_text(reader, &mut table, "client_id");
     let client_secret = required(reader, &mut table, "client_secret");
@@ -128,18 +125,12 @@ fn sigv4_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Scheme> {
 }
 
 fn required_text<'e>(reader: &mut Reader<'_>, table: &mut Table<'e>, key: &'static str) -> Option<(String, Entry<'e>)> {
-    let entry = table.take(key);
-    if entry.is_none() {
-        reader.blame(table.at, format!("{}.{key} is missing", table.path));
-    }
+    let entry = reader.required(table, key);
     reader.text(entry)
 }
 
 fn required(reader: &mut Reader<'_>, table: &mut Table<'_>, key: &'static str) -> Option<Placed> {
-    let entry = table.take(key);
-    if entry.is_none() {
-        reader.blame(table.at, format!("{}.{key} is missing", table.path));
-    }
+    let entry = reader.required(table, key);
     reference(reader, entry)
 }
 

@@ -6,7 +6,7 @@ use domain::limits::FALLBACKS_MAX;
 use toml::de::DeValue;
 
 use super::AGENTS;
-use super::reader::{Reader, Table};
+use domain::located::{Reader, Table};
 
 /// Of the agent `name`, which may have a memo.
 pub(super) fn fallback(reader: &mut Reader<'_>, table: &mut Table<'_>, name: &str, has_memo: bool) -> Vec<Arc<str>> {

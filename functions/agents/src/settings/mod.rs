@@ -21,6 +21,7 @@ use agent::{
 };
 use domain::backoff::BackoffPolicy;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
+use domain::located::{Entry, Reader, Table, time_text};
 use domain::workflow::Workflows;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -29,14 +30,14 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use toml::de::DeValue;
 
-pub use reader::{BadSettings, SettingsFault};
+pub use reader::BadSettings;
 
 use crate::answer::{Meaning, StatusTable};
 use crate::auth::{Auth, AuthSettings, Placed, Resolver};
 use crate::client::HttpClients;
 use crate::remote::{Operations, Remote};
 use crate::service::{IDEMPOTENCY_KEY, TRACE};
-use reader::{Entry, Reader, Table, time_text};
+use reader::settling;
 
 /// The agents that there are.
 const AGENTS: [&str; 3] = Workflows::SHIPPED_AGENTS;
@@ -107,7 +108,7 @@ impl Settings {
                 Err(faults) => faults.into_iter().for_each(|(at, problem)| reader.blame(at, problem)),
             }
         }
-        reader.finish(file, settings)
+        reader.finish(settings).map_err(|faults| BadSettings::new(file, faults))
     }
 
     pub(crate) fn parse(file: &str, text: &str) -> Result<Self, BadSettings> {
@@ -130,7 +131,7 @@ impl Settings {
             }
         }
         reader.end(root);
-        reader.finish(file, Self(settings))
+        reader.finish(Self(settings)).map_err(|faults| BadSettings::new(file, faults))
     }
 
     /// The settings of an agent, if the file has any.
@@ -294,7 +295,7 @@ fn times(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (u64, u64) {
     let (timeout, settles) = (table.take("call_timeout"), table.take("settles_within"));
     let place = settles.as_ref().or(timeout.as_ref()).map(|entry| entry.at);
     let call_timeout_ms = reader.time_ms(timeout, 1..=SETTLES_WITHIN_MS_MAX);
-    let settles_within_ms = reader.settling_ms(settles);
+    let settles_within_ms = settling(reader, settles);
     let call_timeout_ms = call_timeout_ms.unwrap_or_else(|| Policy::default().call_timeout_ms);
     let settles_within_ms = settles_within_ms.unwrap_or(SETTLES_WITHIN_MS_DEFAULT);
     if let Some(at) = place

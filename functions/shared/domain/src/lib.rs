@@ -19,6 +19,7 @@ pub mod instance;
 pub mod json;
 pub mod lease;
 pub mod limits;
+pub mod located;
 pub mod machine;
 pub mod message;
 pub mod notice;

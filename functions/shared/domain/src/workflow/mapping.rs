@@ -3,13 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use toml::Spanned;
+use toml::de::ValueDeserializer;
 
-use super::StepFault;
 use crate::json::{Elements, Json, Members, key_text};
 use crate::limits::{REFUSED_MAX, TEXT_CHARS_MAX};
+use crate::located::{Entry, Reader, Table};
 use crate::redaction::Redaction;
 use crate::search::Pointer;
-use crate::template::{PathTemplate, Template};
+use crate::template::{BadTemplate, PathTemplate, Template};
 
 /// The encoding of a body.
 ///
@@ -44,13 +46,18 @@ pub struct Mapping {
     pub encode: Encoding,
 }
 
-/// The keys of a mapping in a workflow's file.
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MappingTable {
-    pub(super) send: Option<Value>,
-    pub(super) path: Option<String>,
-    pub(super) encode: Option<Encoding>,
+/// The values of a mapping in a workflow's file.
+#[derive(Debug, Default)]
+pub(super) struct Parts<'e> {
+    pub(super) send: Option<Entry<'e>>,
+    path: Option<Entry<'e>>,
+    encode: Option<Entry<'e>>,
+}
+
+impl<'e> Parts<'e> {
+    pub(super) fn take(table: &mut Table<'e>) -> Self {
+        Self { send: table.take("send"), path: table.take("path"), encode: table.take("encode") }
+    }
 }
 
 /// What a pointer of a mapping begins with.
@@ -74,44 +81,67 @@ impl<'a> Root<'a> {
     }
 }
 
+/// Reads a template of a value.
+pub(super) fn template<T>(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    parse: impl FnOnce(Value) -> Result<T, BadTemplate>,
+) -> Option<T> {
+    let value = Spanned::new(entry.at..entry.at, entry.value.clone());
+    let template = match Value::deserialize(ValueDeserializer::from(value)) {
+        Ok(value) => parse(value),
+        // A value that TOML has and JSON has not.
+        Err(_) => Err(BadTemplate::NotJson),
+    };
+    let place = |problem: &BadTemplate| match problem {
+        BadTemplate::Pointer(pointer, _) => entry.place_of(|text| text == pointer),
+        _ => entry.at,
+    };
+    template.map_err(|problem| reader.blame(place(&problem), format!("{} {problem}", entry.path))).ok()
+}
+
 impl Mapping {
-    /// Reads a mapping. `within` precedes the names of keys in faults.
-    pub(super) fn parse(table: &MappingTable, within: &str) -> Result<Self, StepFault> {
-        let fault = |key: &str, problem: String| StepFault::Mapping { key: format!("{within}{key}"), problem };
-        let send = table.send.clone().map(Template::parse).transpose();
-        let path = table.path.as_deref().map(PathTemplate::parse).transpose();
-        let mapping = Self {
-            send: send.map_err(|problem| fault("send", problem.to_string()))?,
-            path: path.map_err(|problem| fault("path", problem.to_string()))?,
-            encode: table.encode.unwrap_or_default(),
-        };
-        match mapping.send.is_none() && !mapping.encode.is_json() {
-            true => Err(fault("encode", "needs `send`".to_owned())),
-            false => Ok(mapping),
+    /// Reads a mapping, and the encoding that it names. `usual` is the encoding of one that names none.
+    pub(super) fn read(
+        reader: &mut Reader<'_>,
+        parts: &Parts<'_>,
+        usual: Option<Encoding>,
+    ) -> (Self, Option<Encoding>) {
+        let send = parts.send.as_ref().and_then(|entry| template(reader, entry, Template::parse));
+        let path = parts.path.clone();
+        let path = reader.exact_text(path).and_then(|(text, entry)| {
+            PathTemplate::parse(&text).map_err(|problem| reader.blame_value(&entry, problem)).ok()
+        });
+        let own = reader.word(parts.encode.clone(), &[("json", Encoding::Json), ("form", Encoding::Form)]);
+        if let (Some(Encoding::Form), Some(entry), None) = (own, &parts.encode, &parts.send) {
+            reader.blame_value(entry, "needs `send`");
         }
+        (Self { send, path, encode: own.or(usual).unwrap_or_default() }, own)
     }
 
     /// Checks that every pointer begins with the order, or with the output of one of these steps.
     ///
     /// An undo's `send` may also use the step's `own` output. Its `path` may not: it needs all its values, and a rejected
     /// step has no output.
-    pub(super) fn check(&self, steps: &[&str], own: Option<&str>, within: &str) -> Result<(), StepFault> {
+    pub(super) fn check(&self, reader: &mut Reader<'_>, parts: &Parts<'_>, steps: &[&str], own: Option<&str>) {
         let (send, path) =
             (self.send.iter().flat_map(Template::pointers), self.path.iter().flat_map(PathTemplate::pointers));
-        let send = send.map(|pointer| ("send", pointer, own));
-        for (key, pointer, own) in send.chain(path.map(|pointer| ("path", pointer, None))) {
+        let send = send.map(|pointer| (&parts.send, pointer, own));
+        for (entry, pointer, own) in send.chain(path.map(|pointer| (&parts.path, pointer, None))) {
+            let Some(entry) = entry else { continue };
             let problem = match Root::of(pointer) {
                 Some(Root::OrderId | Root::Order(_)) => continue,
                 Some(Root::Output(step, _)) if steps.contains(&step) || own == Some(step) => continue,
                 Some(Root::Output(step, _)) => {
                     let known = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
-                    format!("{}: step {step:?} is not one that comes before it; these do: {known}", pointer.text())
+                    format!("step {step:?} is not one that comes before it; these do: {known}")
                 }
-                None => format!("{}: must begin with /Order, /OrderID or /Outputs/{{step}}", pointer.text()),
+                None => "must begin with /Order, /OrderID or /Outputs/{step}".to_owned(),
             };
-            return Err(StepFault::Mapping { key: format!("{within}{key}"), problem });
+            let text = pointer.text();
+            let at = entry.place_of(|value| value == &*text);
+            reader.blame(at, format!("{}: {text}: {problem}", entry.path));
         }
-        Ok(())
     }
 }
 
@@ -126,19 +156,31 @@ pub struct Refuse {
 
 impl Refuse {
     /// Reads names of members, and pointers.
-    pub(super) fn parse(texts: Vec<String>) -> Result<Self, String> {
-        if texts.len() > REFUSED_MAX {
-            return Err(format!("has {} entries, the limit is {REFUSED_MAX}", texts.len()));
+    pub(super) fn read(reader: &mut Reader<'_>, entry: Entry<'_>) -> Self {
+        let (at, path) = (entry.at, entry.path.clone());
+        let Some(elements) = entry.elements() else {
+            reader
+                .blame(at, format!("{path} must be an array of names of members, such as [\"Cvc\", \"/Card/Number\"]"));
+            return Self::default();
+        };
+        if elements.len() > REFUSED_MAX {
+            reader.blame(at, format!("{path} has {} entries, the limit is {REFUSED_MAX}", elements.len()));
+            return Self::default();
         }
-        if let Some(text) = texts.iter().find(|text| text.is_empty() || text.chars().count() > TEXT_CHARS_MAX) {
-            return Err(format!("{text:?} must have 1 to {TEXT_CHARS_MAX} characters"));
+        let (mut texts, mut pointers) = (Vec::new(), Vec::new());
+        for element in elements {
+            let Some((text, element)) = reader.exact_text(Some(element)) else { continue };
+            if text.is_empty() || text.chars().count() > TEXT_CHARS_MAX {
+                reader.blame_value(&element, format_args!("must have 1 to {TEXT_CHARS_MAX} characters"));
+            } else if text.starts_with('/') {
+                match Pointer::parse(&text) {
+                    Ok(pointer) => pointers.push(pointer),
+                    Err(problem) => reader.blame_value(&element, format_args!("{text:?} {problem}")),
+                }
+            }
+            texts.push(text);
         }
-        let pointers = texts
-            .iter()
-            .filter(|text| text.starts_with('/'))
-            .map(|text| Pointer::parse(text).map_err(|problem| format!("{text:?} {problem}")));
-        let names = texts.iter().filter(|text| !text.starts_with('/'));
-        Ok(Self { names: Redaction::of(names), pointers: pointers.collect::<Result<_, _>>()?, texts })
+        Self { names: Redaction::of(texts.iter().filter(|text| !text.starts_with('/'))), pointers, texts }
     }
 
     /// The entries that a document meets: a name at any depth, in any case, or a value at a pointer.
@@ -184,9 +226,10 @@ fn names_of(value: &RawValue, tell: &mut impl FnMut(&str)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workflow::{Workflow, WorkflowError};
+    use crate::located::Faults;
+    use crate::workflow::Workflow;
 
-    fn parse(more: &str) -> Result<Workflow, WorkflowError> {
+    fn parse(more: &str) -> Result<Workflow, Faults> {
         let step = |name: &str, after: &str, more: &str| {
             format!("[[step]]\nname = {name:?}\nagent = \"any\"\nafter = [{after}]\n{more}\n")
         };
@@ -217,8 +260,8 @@ mod tests {
 
     #[test]
     fn a_step_that_sends_a_part_in_one_direction_does_not_send_the_whole_in_the_other() {
-        assert!(fault("send = {}").contains("undo.send: is missing"));
-        assert!(fault("undo = { send = {} }").contains("send: is missing"));
+        assert!(fault("send = {}").contains("undo.send is missing"));
+        assert!(fault("undo = { send = {} }").contains(": send is missing"));
         assert!(parse("send = {}\nundo = { send = {} }").is_ok());
     }
 
@@ -245,23 +288,24 @@ mod tests {
     #[test]
     fn a_mapping_that_is_none_is_refused_and_its_key_named() {
         for (more, words) in [
-            ("send = 7\nundo = { send = {} }", "send: must be a table"),
-            ("send = { at = 2026-11-20 }\nundo = { send = {} }", "send: must have texts"),
-            ("send = { x = nan }\nundo = { send = {} }", "send: must have texts"),
-            ("send = { x = \"/a~\" }\nundo = { send = {} }", "send: \"/a~\" must"),
-            ("path = \"a b\"", "path: must be 1 to"),
-            ("keep = [\"/id\"]", "keep: must be a table"),
-            ("encode = \"form\"", "encode: needs `send`"),
+            ("send = 7\nundo = { send = {} }", "send must be a table"),
+            ("send = { at = 2026-11-20 }\nundo = { send = {} }", "send must have texts"),
+            ("send = { x = nan }\nundo = { send = {} }", "send must have texts"),
+            ("send = { x = \"/a~\" }\nundo = { send = {} }", "send \"/a~\" must"),
+            ("path = \"a b\"", "path must be 1 to"),
+            ("keep = [\"/id\"]", "keep must be a table"),
+            ("encode = \"form\"", "encode needs `send`"),
         ] {
             let text = fault(more);
             assert!(text.contains(words), "{text}");
         }
-        assert!(matches!(parse("undo = { keep = {} }"), Err(WorkflowError::Malformed(_))));
-        assert!(matches!(parse("encode = \"xml\""), Err(WorkflowError::Malformed(_))));
+        assert!(fault("undo = { keep = {} }").contains("undo.keep is no setting: there are send, path, encode"));
+        assert!(fault("encode = \"xml\"").contains("encode must be \"json\" or \"form\""));
     }
 
     fn met(refuse: &[&str], document: &str) -> Vec<String> {
-        let refuse = Refuse::parse(refuse.iter().map(|text| (*text).to_owned()).collect()).unwrap();
+        let text = format!("name = \"w\"\nversion = 1\nrefuse = {refuse:?}\n[[step]]\nname = \"a\"\nagent = \"any\"");
+        let refuse = Workflow::read(&text).unwrap().refuse;
         let document = Json::document(document.as_bytes()).unwrap();
         refuse.met_by(&document).into_iter().map(str::to_owned).collect()
     }

@@ -12,9 +12,10 @@ mod registry;
 use std::sync::Arc;
 
 pub use agents::{settles_within_ms, settling_ms};
-pub use error::{StepFault, WorkflowError};
+pub use error::WorkflowError;
 pub(crate) use mapping::Root;
 pub use mapping::{Encoding, Mapping, Refuse};
+pub use parse::is_name;
 pub use registry::Workflows;
 
 use crate::backoff::BackoffPolicy;

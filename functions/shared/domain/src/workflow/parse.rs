@@ -1,244 +1,305 @@
-//! From TOML to a checked [`Workflow`].
+//! From TOML to a checked [`Workflow`]. All faults of a file are found at once, each with its place.
 
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::Value;
-
-use super::mapping::MappingTable;
-use super::{Encoding, Mapping, Refuse, Remedy, StepFault, StepRule, Supervision, Workflow, WorkflowError};
+use super::mapping::{Parts, Refuse};
+use super::{Mapping, Remedy, StepRule, Supervision, Workflow};
 use crate::backoff::BackoffPolicy;
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HORIZON_MS_DEFAULT, HORIZON_MS_MAX, NAME_CHARS_MAX,
     SETTLES_WITHIN_MS_DEFAULT, STEPS_MAX,
 };
+use crate::located::{Entry, Faults, Reader, Table, time_text};
 use crate::priority::Priority;
 use crate::template::Template;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    name: String,
-    version: u32,
-    #[serde(default)]
-    priority: Priority,
-    #[serde(default)]
-    supervision: SupervisionTable,
-    #[serde(default)]
-    refuse: Vec<String>,
-    #[serde(default, rename = "step")]
-    steps: Vec<StepTable>,
+const COMPLETE_WITHIN_MS_DEFAULT: u64 = 30_000;
+const MAX_FAILURES_DEFAULT: u32 = 3;
+const PRIORITIES: [(&str, Priority); 2] = [("normal", Priority::Normal), ("high", Priority::High)];
+const REMEDIES: [(&str, Remedy); 2] = [("compensate", Remedy::Compensate), ("hold", Remedy::Hold)];
+
+/// The agents that a step may name.
+#[derive(Clone, Copy)]
+enum Known<'a> {
+    /// These.
+    Agents(&'a [&'a str]),
+    /// Any with a valid name.
+    Any,
 }
 
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields)]
-struct SupervisionTable {
-    grace: Option<String>,
-    doubt_after: Option<String>,
-    wake_lost_after: Option<String>,
-    resend_after: Option<String>,
-    backoff_slot: Option<String>,
-    backoff_ceiling: Option<u32>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct StepTable {
-    name: String,
-    agent: String,
-    #[serde(default)]
-    after: Vec<String>,
-    #[serde(default = "complete_within_default")]
-    complete_within: String,
-    horizon: Option<String>,
-    #[serde(default = "max_failures_default")]
-    max_failures: i64,
-    #[serde(default = "on_rejected_default")]
-    on_rejected: Remedy,
-    #[serde(default = "on_exhausted_default")]
-    on_exhausted: Remedy,
-    send: Option<Value>,
-    path: Option<String>,
-    encode: Option<Encoding>,
-    keep: Option<Value>,
-    #[serde(default)]
-    undo: MappingTable,
-}
-
-fn complete_within_default() -> String {
-    "30s".to_owned()
-}
-
-const fn max_failures_default() -> i64 {
-    3
-}
-
-const fn on_rejected_default() -> Remedy {
-    Remedy::Compensate
-}
-
-const fn on_exhausted_default() -> Remedy {
-    Remedy::Hold
+/// A step, and what the checks of the whole graph need of it.
+struct Draft<'e> {
+    rule: StepRule,
+    at: usize,
+    after: Vec<Entry<'e>>,
+    after_at: usize,
+    forward: Parts<'e>,
+    undo: Parts<'e>,
 }
 
 impl Workflow {
     /// Reads a workflow from TOML and checks it against the known agents.
     ///
     /// # Errors
-    /// [`WorkflowError`], which names the step at fault.
-    pub fn parse(text: &str, agents: &[&str]) -> Result<Self, WorkflowError> {
-        let file: File = toml::from_str(text).map_err(|error| WorkflowError::Malformed(error.to_string()))?;
-        if !is_name(&file.name) {
-            return Err(WorkflowError::Name(file.name));
-        }
-        if file.version == 0 {
-            return Err(WorkflowError::Version(file.name));
-        }
-        if file.steps.is_empty() {
-            return Err(WorkflowError::NoSteps(file.name));
-        }
-        if file.steps.len() > STEPS_MAX {
-            return Err(WorkflowError::TooManySteps { workflow: file.name, steps: file.steps.len() });
-        }
-        let at = |step: &str, fault| WorkflowError::Step { workflow: file.name.clone(), step: step.to_owned(), fault };
+    /// All faults of the text, each with its line, its column and advice.
+    pub fn parse(text: &str, agents: &[&str]) -> Result<Self, Faults> {
+        Self::of(text, Known::Agents(agents))
+    }
 
-        let mut steps = Vec::with_capacity(file.steps.len());
-        for (index, table) in file.steps.iter().enumerate() {
-            let rule =
-                rule(table, &file.steps[..index], &file.steps, agents).map_err(|fault| at(&table.name, fault))?;
-            steps.push(rule);
-        }
-        for index in 0..steps.len() {
-            let ancestors = ancestors(&steps, index).map_err(|way| {
-                let way: Vec<&str> = way.iter().map(|&index| &*steps[index].name).collect();
-                at(&steps[index].name, StepFault::Cycle(way.join(" after ")))
-            })?;
-            steps[index].ancestors = ancestors;
-            check_pointers(&steps, index).map_err(|fault| at(&steps[index].name, fault))?;
-        }
-        for index in 0..steps.len() {
-            for earlier in steps[index].after.clone() {
-                steps[earlier].before.push(index);
-            }
-        }
-        let supervision = supervision(&file.supervision).map_err(|(key, problem)| WorkflowError::Supervision {
-            workflow: file.name.clone(),
-            key,
-            problem,
-        })?;
-        let refuse = Refuse::parse(file.refuse)
-            .map_err(|problem| WorkflowError::Refuse { workflow: file.name.clone(), problem })?;
-        Ok(Self { name: file.name.into(), version: file.version, steps, priority: file.priority, refuse, supervision })
+    /// Reads a workflow that was checked before, such as a stored one. Its steps may name any agent.
+    ///
+    /// # Errors
+    /// As for [`parse`](Self::parse).
+    pub fn read(text: &str) -> Result<Self, Faults> {
+        Self::of(text, Known::Any)
+    }
+
+    fn of(text: &str, known: Known<'_>) -> Result<Self, Faults> {
+        let (mut reader, mut root) = Reader::new(text);
+        let workflow = workflow_of(&mut reader, &mut root, known);
+        reader.end(root);
+        reader.finish(workflow)
     }
 }
 
-/// One step by itself; `earlier` holds the tables before it, `all` the whole file.
-fn rule(table: &StepTable, earlier: &[StepTable], all: &[StepTable], agents: &[&str]) -> Result<StepRule, StepFault> {
-    if !is_name(&table.name) {
-        return Err(StepFault::Name);
-    }
-    if earlier.iter().any(|other| other.name == table.name) {
-        return Err(StepFault::DuplicateName);
-    }
-    if !agents.contains(&table.agent.as_str()) {
-        return Err(StepFault::UnknownAgent { agent: table.agent.clone(), known: agents.join(", ") });
-    }
-    let mut after = Vec::with_capacity(table.after.len());
-    for name in &table.after {
-        let index = all.iter().position(|other| other.name == *name);
-        let index = index.ok_or_else(|| StepFault::UnknownAfter(name.clone()))?;
-        if after.contains(&index) {
-            return Err(StepFault::DuplicateAfter(name.clone()));
-        }
-        after.push(index);
-    }
-    let complete_within_ms = duration_ms(&table.complete_within)
-        .map_err(|problem| StepFault::CompleteWithin(format!("{:?} {problem}", table.complete_within)))?;
-    if !(COMPLETE_WITHIN_MS_MIN..=COMPLETE_WITHIN_MS_MAX).contains(&complete_within_ms) {
-        return Err(StepFault::CompleteWithin(format!("is {:?}", table.complete_within)));
-    }
-    let horizon_ms = match &table.horizon {
-        None => HORIZON_MS_DEFAULT.max(complete_within_ms),
-        Some(text) => duration_ms(text).map_err(|problem| StepFault::Horizon(format!("{text:?} {problem}")))?,
+fn workflow_of(reader: &mut Reader<'_>, root: &mut Table<'_>, known: Known<'_>) -> Workflow {
+    let name = reader.required(root, "name");
+    let name = name_of(reader, name).unwrap_or_default();
+    let version = reader.required(root, "version");
+    let version = reader.number(version, 1..=u32::MAX).unwrap_or(1);
+    let priority = root.take("priority");
+    let priority = reader.word(priority, &PRIORITIES).unwrap_or_default();
+    let supervision = root.take("supervision");
+    let supervision = reader.table(supervision).map(|table| supervision_of(reader, table)).unwrap_or_default();
+    let refuse = root.take("refuse").map(|entry| Refuse::read(reader, entry)).unwrap_or_default();
+    let steps = reader.required(root, "step");
+    let steps = steps.map(|entry| steps_of(reader, entry, known)).unwrap_or_default();
+    Workflow { name, version, steps, priority, refuse, supervision }
+}
+
+fn steps_of(reader: &mut Reader<'_>, entry: Entry<'_>, known: Known<'_>) -> Vec<StepRule> {
+    let at = entry.at;
+    let Some(elements) = entry.elements() else {
+        reader.blame(at, "step must be an array of tables: begin each step with [[step]]");
+        return Vec::new();
     };
-    if !(complete_within_ms..=HORIZON_MS_MAX).contains(&horizon_ms) {
-        return Err(StepFault::Horizon(format!("is {:?}", table.horizon.as_deref().unwrap_or_default())));
+    if elements.len() == 0 {
+        reader.blame(at, "step is empty: a workflow has at least one");
     }
-    let (forward, undo, keep) = mappings(table)?;
-    let max_failures = u32::try_from(table.max_failures).ok().filter(|count| (1..=FAILURES_MAX).contains(count));
-    Ok(StepRule {
-        name: Arc::from(&*table.name),
-        agent: Arc::from(&*table.agent),
-        after,
+    if elements.len() > STEPS_MAX {
+        let count = elements.len();
+        reader.blame(at, format!("the workflow has {count} steps, the limit is {STEPS_MAX}"));
+        return Vec::new();
+    }
+    let mut drafts: Vec<Draft<'_>> = Vec::with_capacity(elements.len());
+    for (index, element) in elements.enumerate() {
+        if let Some(draft) = step(reader, element, index, known) {
+            // A name that is missing is blamed already.
+            let has_name = !draft.rule.name.is_empty();
+            if has_name && drafts.iter().any(|other| other.rule.name == draft.rule.name) {
+                reader.blame(draft.at, format!("step {:?}: the name is used twice", draft.rule.name));
+            }
+            drafts.push(draft);
+        }
+    }
+    connect(reader, &mut drafts);
+    let mut steps: Vec<StepRule> = drafts.iter().map(|draft| draft.rule.clone()).collect();
+    let mut in_cycles = BTreeSet::new();
+    for (index, draft) in drafts.iter().enumerate() {
+        match ancestors(&steps, index) {
+            Ok(ancestors) => {
+                let names: Vec<&str> = ancestors.iter().map(|&earlier| &*steps[earlier].name).collect();
+                draft.rule.forward.check(reader, &draft.forward, &names, None);
+                draft.rule.undo.check(reader, &draft.undo, &names, Some(&draft.rule.name));
+                steps[index].ancestors = ancestors;
+            }
+            // A cycle is a fault once, and not at each of its steps.
+            Err(way) => {
+                if !way.iter().any(|step| in_cycles.contains(step)) {
+                    let names: Vec<&str> = way.iter().map(|&index| &*steps[index].name).collect();
+                    let (name, way) = (&draft.rule.name, names.join(" after "));
+                    reader.blame(draft.after_at, format!("step {name:?}: it comes after itself: {way}"));
+                }
+                in_cycles.extend(way);
+            }
+        }
+    }
+    for index in 0..steps.len() {
+        for earlier in steps[index].after.clone() {
+            steps[earlier].before.push(index);
+        }
+    }
+    steps
+}
+
+/// Sets the indexes of the steps that each step comes after.
+fn connect(reader: &mut Reader<'_>, drafts: &mut [Draft<'_>]) {
+    let names: Vec<Arc<str>> = drafts.iter().map(|draft| draft.rule.name.clone()).collect();
+    for Draft { rule, after, .. } in drafts {
+        for entry in std::mem::take(after) {
+            let Some((name, entry)) = reader.exact_text(Some(entry)) else { continue };
+            let step = &rule.name;
+            match names.iter().position(|other| **other == *name) {
+                None => {
+                    let there_are =
+                        names.iter().map(|name| &**name).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
+                    let fault =
+                        format!("step {step:?}: `after` names the unknown step {name:?}: there are {there_are}");
+                    reader.blame(entry.at, fault);
+                }
+                Some(index) if rule.after.contains(&index) => {
+                    reader.blame(entry.at, format!("step {step:?}: `after` names the step {name:?} twice"));
+                }
+                Some(index) => rule.after.push(index),
+            }
+        }
+    }
+}
+
+/// One step by itself.
+fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Known<'_>) -> Option<Draft<'e>> {
+    let name = element.value.get("name").and_then(|name| name.get_ref().as_str());
+    let title = name.map_or_else(|| format!("step {}", index + 1), |name| format!("step {name:?}"));
+    let mut table = reader.titled_table(Some(element), &title)?;
+    let name = reader.required(&mut table, "name");
+    let at = name.as_ref().map_or(table.at, |entry| entry.at);
+    let name = name_of(reader, name).unwrap_or_default();
+    let agent = reader.required(&mut table, "agent");
+    let agent = agent_of(reader, agent, &title, known).unwrap_or_default();
+    let after = table.take("after");
+    let after_at = after.as_ref().map_or(table.at, |entry| entry.at);
+    let after = after.map(|entry| after_of(reader, entry)).unwrap_or_default();
+    let (complete_within_ms, horizon_ms) = times(reader, &mut table);
+    let max_failures = table.take("max_failures");
+    let max_failures = reader.number(max_failures, 1..=FAILURES_MAX).unwrap_or(MAX_FAILURES_DEFAULT);
+    let on_rejected = table.take("on_rejected");
+    let on_rejected = reader.word(on_rejected, &REMEDIES).unwrap_or(Remedy::Compensate);
+    let on_exhausted = table.take("on_exhausted");
+    let on_exhausted = reader.word(on_exhausted, &REMEDIES).unwrap_or(Remedy::Hold);
+    let forward = Parts::take(&mut table);
+    let keep = table.take("keep").and_then(|entry| super::mapping::template(reader, &entry, Template::parse));
+    let undo = table.take("undo");
+    let undo = reader.table(undo).map(|mut table| {
+        let parts = Parts::take(&mut table);
+        reader.end(table);
+        parts
+    });
+    let undo = undo.unwrap_or_default();
+    // Otherwise the whole order would go out in the other direction.
+    let missing = match (&forward.send, &undo.send) {
+        (Some(entry), None) => Some((entry.at, "undo.send")),
+        (None, Some(entry)) => Some((entry.at, "send")),
+        (Some(_), Some(_)) | (None, None) => None,
+    };
+    if let Some((at, key)) = missing {
+        reader.blame(at, format!("{title}: {key} is missing; a step has it in both directions or in none"));
+    }
+    let (forward_mapping, encode) = Mapping::read(reader, &forward, None);
+    let (undo_mapping, _) = Mapping::read(reader, &undo, encode);
+    reader.end(table);
+    let rule = StepRule {
+        name,
+        agent,
+        after: Vec::new(),
         before: Vec::new(),
         ancestors: Vec::new(),
         complete_within_ms,
         horizon_ms,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
-        max_failures: max_failures.ok_or(StepFault::MaxFailures(table.max_failures))?,
-        on_rejected: table.on_rejected,
-        on_exhausted: table.on_exhausted,
-        forward,
-        undo,
+        max_failures,
+        on_rejected,
+        on_exhausted,
+        forward: forward_mapping,
+        undo: undo_mapping,
         keep,
+    };
+    Some(Draft { rule, at, after, after_at, forward, undo })
+}
+
+fn name_of(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Arc<str>> {
+    let (name, entry) = reader.exact_text(entry)?;
+    if !is_name(&name) {
+        let fault = format_args!("{name:?} is not valid: use 1 to {NAME_CHARS_MAX} letters, digits, '-' and '_'");
+        reader.blame_value(&entry, fault);
+    }
+    Some(name.into())
+}
+
+fn agent_of(reader: &mut Reader<'_>, entry: Option<Entry<'_>>, title: &str, known: Known<'_>) -> Option<Arc<str>> {
+    match known {
+        Known::Any => name_of(reader, entry),
+        Known::Agents(agents) => {
+            let (agent, entry) = reader.exact_text(entry)?;
+            if !agents.contains(&&*agent) {
+                let known = agents.join(", ");
+                reader.blame(entry.at, format!("{title}: unknown agent {agent:?}, known are: {known}"));
+            }
+            Some(agent.into())
+        }
+    }
+}
+
+fn after_of<'e>(reader: &mut Reader<'_>, entry: Entry<'e>) -> Vec<Entry<'e>> {
+    let (at, path) = (entry.at, entry.path.clone());
+    let elements = entry.elements().map(Iterator::collect);
+    elements.unwrap_or_else(|| {
+        reader.blame(at, format!("{path} must be an array of names of steps, such as [\"pay\"]"));
+        Vec::new()
     })
 }
 
-/// The calls of a step, and what it keeps of the answer.
-fn mappings(table: &StepTable) -> Result<(Mapping, Mapping, Option<Template>), StepFault> {
-    let StepTable { send, path, encode, undo, keep, .. } = table;
-    let fault = |key: &str, problem: String| StepFault::Mapping { key: key.to_owned(), problem };
-    if send.is_some() != undo.send.is_some() {
-        // The whole order would go out in the other direction.
-        let key = if send.is_some() { "undo.send" } else { "send" };
-        return Err(fault(key, "is missing; a step has it in both directions or in none".to_owned()));
+/// The time of one attempt, and of all.
+fn times(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (u64, u64) {
+    let complete_within = table.take("complete_within");
+    let given_ms = reader.time_ms(complete_within, COMPLETE_WITHIN_MS_MIN..=COMPLETE_WITHIN_MS_MAX);
+    let complete_within_ms = given_ms.unwrap_or(COMPLETE_WITHIN_MS_DEFAULT);
+    let horizon = table.take("horizon");
+    let at = horizon.as_ref().map(|entry| (entry.at, entry.path.clone()));
+    let horizon_ms = reader.time_ms(horizon, 1..=HORIZON_MS_MAX);
+    if let (Some((at, path)), Some(horizon_ms)) = (at, horizon_ms)
+        && horizon_ms < complete_within_ms
+    {
+        let [horizon, complete_within] = [horizon_ms, complete_within_ms].map(time_text);
+        let fault = format!(
+            "{path} is \"{horizon}\" and must be at least complete_within, \"{complete_within}\": it is the time for \
+             all attempts"
+        );
+        reader.blame(at, fault);
     }
-    let forward = Mapping::parse(&MappingTable { send: send.clone(), path: path.clone(), encode: *encode }, "")?;
-    let undo = MappingTable { encode: undo.encode.or(*encode), send: undo.send.clone(), path: undo.path.clone() };
-    let keep = keep.clone().map(Template::parse).transpose();
-    Ok((forward, Mapping::parse(&undo, "undo.")?, keep.map_err(|problem| fault("keep", problem.to_string()))?))
+    (complete_within_ms, horizon_ms.unwrap_or(HORIZON_MS_DEFAULT.max(complete_within_ms)))
 }
 
-/// Checks the pointers of a step.
-fn check_pointers(steps: &[StepRule], index: usize) -> Result<(), StepFault> {
-    let rule = &steps[index];
-    let names: Vec<&str> = rule.ancestors.iter().map(|&earlier| &*steps[earlier].name).collect();
-    rule.forward.check(&names, None, "")?;
-    rule.undo.check(&names, Some(&rule.name), "undo.")
-}
-
-fn supervision(table: &SupervisionTable) -> Result<Supervision, (&'static str, String)> {
+fn supervision_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Supervision {
     const MS_MAX: u64 = 24 * 60 * 60 * 1_000;
     const CEILING_MAX: u32 = 16;
     let mut patience = Supervision::default();
-    let set = |key: &'static str, text: &Option<String>, into: &mut u64| {
-        let Some(text) = text else { return Ok(()) };
-        *into = duration_ms(text).map_err(|problem| (key, format!("{text:?} {problem}")))?;
-        if !(1..=MS_MAX).contains(into) {
-            return Err((key, format!("is {text:?}: must be between 1 ms and 24 h")));
-        }
-        Ok(())
+    let mut time_ms = |key| {
+        let entry = table.take(key);
+        reader.time_ms(entry, 1..=MS_MAX)
     };
-    set("grace", &table.grace, &mut patience.grace_ms)?;
-    if table.doubt_after.is_some() {
-        let mut doubt_after_ms = 0;
-        set("doubt_after", &table.doubt_after, &mut doubt_after_ms)?;
-        patience.doubt_after_ms = Some(doubt_after_ms);
-    }
-    set("wake_lost_after", &table.wake_lost_after, &mut patience.wake_lost_after_ms)?;
-    set("resend_after", &table.resend_after, &mut patience.resend_after_ms)?;
-    let mut slot_time_ms = patience.backoff.slot_time_ms;
-    set("backoff_slot", &table.backoff_slot, &mut slot_time_ms)?;
-    let ceiling = table.backoff_ceiling.unwrap_or(patience.backoff.ceiling);
-    if ceiling > CEILING_MAX {
-        return Err(("backoff_ceiling", format!("is {ceiling}: must be at most {CEILING_MAX}")));
-    }
+    patience.grace_ms = time_ms("grace").unwrap_or(patience.grace_ms);
+    patience.doubt_after_ms = time_ms("doubt_after");
+    patience.wake_lost_after_ms = time_ms("wake_lost_after").unwrap_or(patience.wake_lost_after_ms);
+    patience.resend_after_ms = time_ms("resend_after").unwrap_or(patience.resend_after_ms);
+    let (slot, ceiling) = (table.take("backoff_slot"), table.take("backoff_ceiling"));
+    let at = ceiling.as_ref().or(slot.as_ref()).map(|entry| entry.at);
+    let slot_time_ms = reader.time_ms(slot, 1..=MS_MAX).unwrap_or(patience.backoff.slot_time_ms);
+    let ceiling = reader.number(ceiling, 0..=CEILING_MAX).unwrap_or(patience.backoff.ceiling);
     patience.backoff = BackoffPolicy { slot_time_ms, ceiling, ..patience.backoff };
-    if patience.backoff.wait_ms_max() > MS_MAX {
-        let hours = patience.backoff.wait_ms_max() / 3_600_000;
-        return Err(("backoff_ceiling", format!("is {ceiling}: waits of up to {hours} h, the limit is 24 h")));
+    let longest_ms = patience.backoff.wait_ms_max();
+    if let Some(at) = at
+        && longest_ms > MS_MAX
+    {
+        let (path, hours) = (&table.path, longest_ms / 3_600_000);
+        let fault = format!("{path}.backoff_ceiling is {ceiling}: waits of up to {hours} h, the limit is 24 h");
+        reader.blame(at, fault);
     }
-    Ok(patience)
+    reader.end(table);
+    patience
 }
 
 pub(super) fn duration_ms(text: &str) -> Result<u64, String> {
@@ -246,8 +307,10 @@ pub(super) fn duration_ms(text: &str) -> Result<u64, String> {
     Ok(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Letters, digits, `-` and `_`: safe in queue names, keys and URLs.
-fn is_name(text: &str) -> bool {
+/// Whether a text can name a workflow, a step or an agent: letters, digits, `-` and `_`, which are safe in queue names,
+/// keys and URLs.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
     (1..=NAME_CHARS_MAX).contains(&text.len())
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
@@ -287,155 +350,4 @@ fn ancestors(steps: &[StepRule], index: usize) -> Result<Vec<usize>, Vec<usize>>
         }
     }
     Ok((0..steps.len()).filter(|&earlier| seen[earlier]).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const AGENTS: [&str; 2] = ["inventory", "payment"];
-
-    fn parse(steps: &str) -> Result<Workflow, WorkflowError> {
-        Workflow::parse(&format!("name = \"w\"\nversion = 1\n{steps}"), &AGENTS)
-    }
-
-    fn step(name: &str, more: &str) -> String {
-        format!("[[step]]\nname = \"{name}\"\nagent = \"payment\"\n{more}\n")
-    }
-
-    /// The error's text, which must name the step.
-    fn fault(steps: &str, named: &str) -> String {
-        let text = parse(steps).unwrap_err().to_string();
-        assert!(text.contains(&format!("step {named:?}")), "{text}");
-        text
-    }
-
-    #[test]
-    fn a_diamond_knows_its_neighbours_and_ancestors() {
-        let steps = [
-            step("a", ""),
-            step("b", "after = [\"a\"]"),
-            step("c", "after = [\"a\"]"),
-            step("d", "after = [\"b\", \"c\"]"),
-        ];
-        let workflow = parse(&steps.concat()).unwrap();
-        let [a, b, _, d] = workflow.steps.as_slice() else { panic!("four steps") };
-        assert_eq!((a.before.as_slice(), b.after.as_slice()), ([1, 2].as_slice(), [0].as_slice()));
-        assert_eq!(d.ancestors, [0, 1, 2]);
-    }
-
-    #[test]
-    fn defaults_are_thirty_seconds_three_failures_compensate_hold() {
-        let workflow = parse(&step("a", "")).unwrap();
-        let rule = &workflow.steps[0];
-        assert_eq!((rule.complete_within_ms, rule.max_failures), (30_000, 3));
-        assert_eq!((rule.on_rejected, rule.on_exhausted), (Remedy::Compensate, Remedy::Hold));
-    }
-
-    #[test]
-    fn an_unknown_agent_is_refused_with_those_known() {
-        let text = fault("[[step]]\nname = \"a\"\nagent = \"bank\"\n", "a");
-        assert!(text.contains("\"bank\"") && text.contains("inventory, payment"), "{text}");
-    }
-
-    #[test]
-    fn a_cycle_is_refused_and_shown() {
-        let steps = [step("a", "after = [\"c\"]"), step("b", "after = [\"a\"]"), step("c", "after = [\"b\"]")].concat();
-        assert!(fault(&steps, "a").contains("a after c after b after a"), "{}", fault(&steps, "a"));
-        assert!(fault(&step("a", "after = [\"a\"]"), "a").contains("a after a"));
-        let entered_from_outside =
-            [step("x", "after = [\"a\"]"), step("a", "after = [\"b\"]"), step("b", "after = [\"a\"]")].concat();
-        fault(&entered_from_outside, "a");
-    }
-
-    #[test]
-    fn an_unknown_or_repeated_step_in_after_is_refused() {
-        assert!(fault(&step("a", "after = [\"z\"]"), "a").contains("unknown step \"z\""));
-        let twice = [step("a", ""), step("b", "after = [\"a\", \"a\"]")].concat();
-        assert!(fault(&twice, "b").contains("twice"));
-    }
-
-    #[test]
-    fn a_duplicate_or_bad_name_is_refused() {
-        assert!(fault(&[step("a", ""), step("a", "")].concat(), "a").contains("used twice"));
-        fault(&step("a b", ""), "a b");
-        fault(&step("", ""), "");
-        let long = "x".repeat(NAME_CHARS_MAX + 1);
-        fault(&step(&long, ""), &long);
-    }
-
-    #[test]
-    fn zero_and_absurd_limits_are_refused() {
-        for value in ["0s", "1ms", "13h", "-1s", "soon", ""] {
-            assert!(
-                fault(&step("a", &format!("complete_within = \"{value}\"")), "a").contains("complete_within"),
-                "{value}"
-            );
-        }
-        for value in ["0", "-1", "1001", "9999999999"] {
-            assert!(fault(&step("a", &format!("max_failures = {value}")), "a").contains("max_failures"), "{value}");
-        }
-        assert!(parse(&step("a", "complete_within = \"12h\"\nmax_failures = 1000")).is_ok());
-        for value in ["29s", "8d", "soon"] {
-            assert!(fault(&step("a", &format!("horizon = \"{value}\"")), "a").contains("horizon"), "{value}");
-        }
-        let text = parse(&format!("[supervision]\ngrace = \"0s\"\n{}", step("a", ""))).unwrap_err().to_string();
-        assert!(text.contains("grace"), "{text}");
-    }
-
-    #[test]
-    fn no_steps_and_more_than_fifty_are_refused() {
-        let steps = |count: usize| (0..count).map(|n| step(&format!("s{n}"), "")).collect::<String>();
-        assert_eq!(parse(""), Err(WorkflowError::NoSteps("w".to_owned())));
-        assert!(parse(&steps(STEPS_MAX)).is_ok());
-        assert!(matches!(parse(&steps(STEPS_MAX + 1)), Err(WorkflowError::TooManySteps { steps: 51, .. })));
-    }
-
-    #[test]
-    fn unknown_keys_wrong_types_and_bad_heads_are_refused() {
-        for text in ["", "name = \"w\"", "name = 1\nversion = 1", "name = \"w\"\nversion = 1\ncolour = \"red\""] {
-            assert!(matches!(Workflow::parse(text, &AGENTS), Err(WorkflowError::Malformed(_))), "{text}");
-        }
-        assert!(matches!(parse(&step("a", "on_rejected = \"shrug\"")), Err(WorkflowError::Malformed(_))));
-        assert!(matches!(Workflow::parse("name = \"w\"\nversion = 0", &AGENTS), Err(WorkflowError::Version(_))));
-        assert!(matches!(Workflow::parse("name = \"w w\"\nversion = 1", &AGENTS), Err(WorkflowError::Name(_))));
-    }
-
-    fn with_supervision(keys: &str) -> Result<Supervision, String> {
-        let workflow = parse(&format!("[supervision]\n{keys}\n{}", step("a", "")));
-        workflow.map(|workflow| workflow.supervision).map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn patience_is_as_the_file_says_and_the_rest_by_default() {
-        let patience = with_supervision(
-            "grace = \"5s\"\ndoubt_after = \"90s\"\nwake_lost_after = \"24h\"\nresend_after = \"1ms\"\n\
-             backoff_slot = \"3s\"\nbackoff_ceiling = 4",
-        );
-        let expected = Supervision {
-            grace_ms: 5_000,
-            doubt_after_ms: Some(90_000),
-            wake_lost_after_ms: 24 * 60 * 60 * 1_000,
-            resend_after_ms: 1,
-            backoff: BackoffPolicy { slot_time_ms: 3_000, ceiling: 4, stay_at_ceiling: true },
-        };
-        assert_eq!(patience, Ok(expected));
-        assert_eq!(with_supervision(""), Ok(Supervision::default()));
-        assert!(with_supervision("doubt_after = \"25h\"").unwrap_err().contains("doubt_after"));
-        assert!(with_supervision("wake_lost_after = \"86400001ms\"").unwrap_err().contains("wake_lost_after"));
-    }
-
-    #[test]
-    fn a_back_off_waits_a_day_at_most() {
-        let ceiling = |slot: &str, ceiling: u32| {
-            with_supervision(&format!("backoff_slot = \"{slot}\"\nbackoff_ceiling = {ceiling}"))
-        };
-        assert!(ceiling("1ms", 16).is_ok());
-        assert!(ceiling("1ms", 17).unwrap_err().contains("at most 16"));
-        // A ceiling of 1 waits for one slot at most, so the day itself is reached.
-        assert!(ceiling("24h", 1).is_ok());
-        let too_long = ceiling("24h", 2).unwrap_err();
-        assert!(too_long.contains("backoff_ceiling") && too_long.contains("up to 72 h"), "{too_long}");
-        assert!(ceiling("30s", 14).unwrap_err().contains("up to 136 h"));
-    }
 }

@@ -1,0 +1,369 @@
+//! Reads TOML and collects all its faults at once, each with its line and column.
+//!
+//! A [`Reader`] hands out the [`Table`] of a text. Keys are taken from a table one by one, and those that are left at
+//! its [`end`](Reader::end) are unknown. A bad value is read as `None`, so that reading goes on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// Every fault of a text, in its order. There is at least one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Faults(pub Vec<Fault>);
+
+/// One fault, with advice.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// The key and its fault. It never repeats a secret.
+    pub problem: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.problem)
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, fault) in self.0.iter().enumerate() {
+            write!(f, "{}{fault}", if position > 0 { "; " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// Collects faults.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    text: &'a str,
+    faults: Vec<Fault>,
+    is_broken: bool,
+}
+
+/// A value at its key.
+#[derive(Debug, Clone)]
+pub struct Entry<'a> {
+    /// Like `agents.payment.url`.
+    pub path: String,
+    /// Where the value begins, in bytes.
+    pub at: usize,
+    /// The value.
+    pub value: DeValue<'a>,
+}
+
+/// A table, whose keys are taken one by one.
+#[derive(Debug)]
+pub struct Table<'a> {
+    /// Like `agents.payment`, or a name for people.
+    pub path: String,
+    /// Where the table begins, in bytes.
+    pub at: usize,
+    /// What the paths of its values begin with.
+    prefix: String,
+    entries: BTreeMap<String, (usize, Entry<'a>)>,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Table<'a> {
+    fn new(path: String, prefix: String, at: usize, table: DeTable<'a>) -> Self {
+        let entry = |(key, value): (Spanned<std::borrow::Cow<'a, str>>, Spanned<DeValue<'a>>)| {
+            let key_at = key.span().start;
+            let key = key.into_inner().into_owned();
+            let path = format!("{prefix}{key}");
+            (key, (key_at, Entry { path, at: value.span().start, value: value.into_inner() }))
+        };
+        let entries = table.into_iter().map(entry).collect();
+        Self { path, at, prefix, entries, known: Vec::new() }
+    }
+
+    /// The value of a known key.
+    pub fn take(&mut self, key: &'static str) -> Option<Entry<'a>> {
+        self.known.push(key);
+        self.entries.remove(key).map(|(_, entry)| entry)
+    }
+
+    /// All values that are left, for a table whose keys are names. With each comes the place of its key.
+    pub fn take_all(&mut self) -> impl Iterator<Item = (String, usize, Entry<'a>)> + use<'a> {
+        std::mem::take(&mut self.entries).into_iter().map(|(key, (at, entry))| (key, at, entry))
+    }
+}
+
+impl<'a> Entry<'a> {
+    /// The elements, if the value is an array.
+    pub fn elements(self) -> Option<impl ExactSizeIterator<Item = Entry<'a>>> {
+        let Self { path, value, .. } = self;
+        let DeValue::Array(elements) = value else { return None };
+        let element = move |(index, value): (usize, Spanned<DeValue<'a>>)| Entry {
+            path: format!("{path}[{index}]"),
+            at: value.span().start,
+            value: value.into_inner(),
+        };
+        Some(elements.into_iter().enumerate().map(element))
+    }
+
+    /// The place of the first text in the value that `is_it`; otherwise the place of the value.
+    #[must_use]
+    pub fn place_of(&self, is_it: impl Fn(&str) -> bool) -> usize {
+        let mut open = vec![(self.at, &self.value)];
+        while let Some((at, value)) = open.pop() {
+            match value {
+                DeValue::String(text) if is_it(text) => return at,
+                DeValue::Array(elements) => {
+                    open.extend(elements.iter().rev().map(|element| (element.span().start, element.get_ref())));
+                }
+                DeValue::Table(members) => {
+                    let members = members.iter().map(|(_, value)| (value.span().start, value.get_ref()));
+                    open.extend(members.collect::<Vec<_>>().into_iter().rev());
+                }
+                DeValue::String(_)
+                | DeValue::Integer(_)
+                | DeValue::Float(_)
+                | DeValue::Boolean(_)
+                | DeValue::Datetime(_) => {}
+            }
+        }
+        self.at
+    }
+}
+
+impl<'a> Reader<'a> {
+    /// The table of the whole text.
+    #[must_use]
+    pub fn new(text: &'a str) -> (Self, Table<'a>) {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let mut reader = Self { text, faults: Vec::new(), is_broken: !errors.is_empty() };
+        for error in errors {
+            let at = error.span().map_or(0, |span| span.start);
+            reader.blame(at, format!("is not TOML: {}", error.message()));
+        }
+        (reader, Table::new(String::new(), String::new(), 0, table.into_inner()))
+    }
+
+    /// `checked` if there is no fault.
+    ///
+    /// # Errors
+    /// All faults, each once, in the order of the text.
+    pub fn finish<T>(self, checked: T) -> Result<T, Faults> {
+        let mut faults = self.faults;
+        faults.sort();
+        faults.dedup();
+        if faults.is_empty() { Ok(checked) } else { Err(Faults(faults)) }
+    }
+
+    /// Adds a fault at this byte.
+    pub fn blame(&mut self, at: usize, problem: impl Into<String>) {
+        let before = self.text.get(..at).unwrap_or(self.text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        self.faults.push(Fault { line, column, problem: problem.into() });
+    }
+
+    /// Adds a fault of a value: its path, and the problem.
+    pub fn blame_value(&mut self, entry: &Entry<'_>, problem: impl fmt::Display) {
+        self.blame(entry.at, format!("{} {problem}", entry.path));
+    }
+
+    /// Blames every key that was not taken.
+    pub fn end(&mut self, table: Table<'_>) {
+        let known = table.known.join(", ");
+        for (_, (at, entry)) in table.entries {
+            self.blame(at, format!("{} is no setting: there are {known}", entry.path));
+        }
+    }
+
+    /// The value of a key that must be there.
+    pub fn required<'e>(&mut self, table: &mut Table<'e>, key: &'static str) -> Option<Entry<'e>> {
+        let entry = table.take(key);
+        // A text that is no TOML may have it behind its fault.
+        if entry.is_none() && !self.is_broken {
+            self.blame(table.at, format!("{}{key} is missing", table.prefix));
+        }
+        entry
+    }
+
+    /// A table, with its values to take.
+    pub fn table<'e>(&mut self, entry: Option<Entry<'e>>) -> Option<Table<'e>> {
+        let Entry { path, at, value } = entry?;
+        let DeValue::Table(table) = value else {
+            self.blame(at, format!("{path} must be a table"));
+            return None;
+        };
+        let prefix = format!("{path}.");
+        Some(Table::new(path, prefix, at, table))
+    }
+
+    /// The same, with a name for people before its keys: `step "pay": agent`.
+    pub fn titled_table<'e>(&mut self, entry: Option<Entry<'e>>, title: &str) -> Option<Table<'e>> {
+        let Entry { at, value, .. } = entry?;
+        let DeValue::Table(table) = value else {
+            self.blame(at, format!("{title} must be a table"));
+            return None;
+        };
+        Some(Table::new(title.to_owned(), format!("{title}: "), at, table))
+    }
+
+    /// The elements of an array of at most this many.
+    pub fn array<'e>(&mut self, entry: Option<Entry<'e>>, len_max: usize) -> Option<Vec<Entry<'e>>> {
+        let entry = entry?;
+        let (at, path) = (entry.at, entry.path.clone());
+        if let Some(elements) = entry.elements()
+            && (1..=len_max).contains(&elements.len())
+        {
+            return Some(elements.collect());
+        }
+        self.blame(at, format!("{path} must be an array of 1 to {len_max} elements"));
+        None
+    }
+
+    /// A text without blanks at its ends, with the entry for further checks.
+    pub fn text<'e>(&mut self, entry: Option<Entry<'e>>) -> Option<(String, Entry<'e>)> {
+        self.exact_text(entry).map(|(text, entry)| (text.trim().to_owned(), entry))
+    }
+
+    /// A text as it stands, with the entry for further checks.
+    pub fn exact_text<'e>(&mut self, entry: Option<Entry<'e>>) -> Option<(String, Entry<'e>)> {
+        let entry = entry?;
+        let text = entry.value.as_str().map(str::to_owned);
+        if text.is_none() {
+            self.blame_value(&entry, "must be a text in quotes");
+        }
+        text.map(|text| (text, entry))
+    }
+
+    /// One of these words, each with its meaning.
+    pub fn word<T: Clone>(&mut self, entry: Option<Entry<'_>>, words: &[(&str, T)]) -> Option<T> {
+        let entry = entry?;
+        let known = words.iter().find(|(word, _)| entry.value.as_str() == Some(word));
+        if known.is_none() {
+            let words: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
+            self.blame_value(&entry, format_args!("must be {}", words.join(" or ")));
+        }
+        known.map(|(_, meaning)| meaning.clone())
+    }
+
+    /// `true` or `false`.
+    pub fn flag(&mut self, entry: Option<Entry<'_>>) -> Option<bool> {
+        let entry = entry?;
+        let flag = entry.value.as_bool();
+        if flag.is_none() {
+            self.blame_value(&entry, "must be true or false");
+        }
+        flag
+    }
+
+    /// A whole number in this range.
+    pub fn number(&mut self, entry: Option<Entry<'_>>, range: RangeInclusive<u32>) -> Option<u32> {
+        let entry = entry?;
+        let number = entry.value.as_integer().filter(|number| number.radix() == 10);
+        let number = number.and_then(|number| number.as_str().replace('_', "").parse().ok());
+        let number = number.filter(|number| range.contains(number));
+        if number.is_none() {
+            self.blame_value(&entry, format_args!("must be a whole number from {} to {}", range.start(), range.end()));
+        }
+        number
+    }
+
+    /// A time such as `"10s"`, in milliseconds.
+    pub fn time_ms(&mut self, entry: Option<Entry<'_>>, range: RangeInclusive<u64>) -> Option<u64> {
+        let entry = entry?;
+        let time = entry.value.as_str().and_then(|text| humantime::parse_duration(text.trim()).ok());
+        let ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)).filter(|ms| range.contains(ms));
+        if ms.is_none() {
+            let [from, to] = [range.start(), range.end()].map(|&ms| time_text(ms));
+            self.blame_value(&entry, format_args!("must be a time from \"{from}\" to \"{to}\", such as \"10s\""));
+        }
+        ms
+    }
+}
+
+/// A time as it stands in a file.
+#[must_use]
+pub fn time_text(ms: u64) -> String {
+    humantime::format_duration(std::time::Duration::from_millis(ms)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(text: &str, read: impl FnOnce(&mut Reader<'_>, &mut Table<'_>)) -> Vec<String> {
+        let (mut reader, mut table) = Reader::new(text);
+        read(&mut reader, &mut table);
+        reader.end(table);
+        let faults = reader.finish(()).err().map_or_else(Vec::new, |Faults(faults)| faults);
+        faults.iter().map(Fault::to_string).collect()
+    }
+
+    #[test]
+    fn every_fault_is_found_at_once_in_the_order_of_the_text_with_its_line_and_column() {
+        let found = faults("\"ä\" = { x = 1, y = 2 }\ntext = 7\nflag = \"no\"\n", |reader, table| {
+            let flag = table.take("flag");
+            assert_eq!(reader.flag(flag), None);
+            let text = table.take("text");
+            assert!(reader.text(text).is_none());
+            let inner = table.take("ä");
+            let mut inner = reader.table(inner).unwrap();
+            let x = inner.take("x");
+            assert_eq!(reader.number(x, 1..=1), Some(1));
+            reader.end(inner);
+            assert!(reader.required(table, "name").is_none());
+        });
+        let expected = [
+            "1:1: name is missing",
+            "1:16: ä.y is no setting: there are x",
+            "2:8: text must be a text in quotes",
+            "3:8: flag must be true or false",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_missing_in_a_text_that_is_no_toml_may_stand_behind_the_fault() {
+        let found = faults("name = \"w\nversion = 1\n", |reader, table| {
+            let _ = (reader.required(table, "name"), reader.required(table, "version"));
+            assert!(reader.required(table, "steps").is_none());
+        });
+        assert!(found.iter().all(|fault| fault.contains("is not TOML")), "{found:?}");
+        assert!(found[0].starts_with("1:"), "{found:?}");
+    }
+
+    #[test]
+    fn a_text_within_a_value_has_its_own_place() {
+        let (mut reader, mut table) = Reader::new("a = [\"x\", { b = \"y\" }]\n");
+        let entry = table.take("a").unwrap();
+        assert_eq!((entry.place_of(|text| text == "y"), entry.place_of(|text| text == "z")), (16, 4));
+        reader.blame(entry.place_of(|text| text == "y"), "here");
+        assert_eq!(reader.finish(()).unwrap_err().to_string(), "1:17: here");
+    }
+
+    #[test]
+    fn a_word_is_one_of_those_that_there_are() {
+        let (mut reader, mut table) = Reader::new("a = \"on\"\nb = \"of\"");
+        let words = [("on", true), ("off", false)];
+        let [a, b] = ["a", "b"].map(|key| table.take(key));
+        assert_eq!((reader.word(a, &words), reader.word(b, &words)), (Some(true), None));
+        assert_eq!(reader.finish(()).unwrap_err().to_string(), "2:5: b must be \"on\" or \"off\"");
+    }
+
+    #[test]
+    fn a_table_may_have_a_name_for_people() {
+        let found = faults("[[step]]\ncolour = 1\n", |reader, table| {
+            let steps = table.take("step").unwrap().elements().unwrap();
+            for step in steps {
+                let mut step = reader.titled_table(Some(step), "step \"a\"").unwrap();
+                let _ = reader.required(&mut step, "agent");
+                reader.end(step);
+            }
+        });
+        let expected = ["1:1: step \"a\": agent is missing", "2:1: step \"a\": colour is no setting: there are agent"];
+        assert_eq!(found, expected);
+    }
+}
