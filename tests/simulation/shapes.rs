@@ -12,6 +12,8 @@ use super::rng::Rng;
 pub const AGENTS: [&str; 3] = ["stock", "money", "truck"];
 /// Workflows in the pool.
 const POOL: u64 = 512;
+/// The largest random graph.
+const STEPS_MAX: u64 = 12;
 
 /// A workflow in two versions; the second is deployed later or never.
 #[derive(Debug, Clone)]
@@ -70,17 +72,39 @@ fn make(rng: &mut Rng) -> Shape {
     Shape { first, both, one, two, short_horizon }
 }
 
-/// For each step the indexes of its predecessors.
+/// For each step the indexes of its predecessors: one of the usual graphs, or a random one.
 fn graph(rng: &mut Rng) -> Vec<Vec<usize>> {
-    match rng.below(8) {
+    match rng.below(14) {
         0 => vec![vec![]],
         1 => vec![vec![], vec![0]],
         2 | 3 => vec![vec![], vec![0], vec![1]],
         4 => vec![vec![], vec![0], vec![0], vec![1, 2]],
         5 => vec![vec![]; 6],
         6 => vec![vec![], vec![0], vec![0], vec![0], vec![0], vec![0]],
-        _ => vec![vec![], vec![], vec![0, 1], vec![2], vec![1]],
+        7 => vec![vec![], vec![], vec![0, 1], vec![2], vec![1]],
+        _ => random_graph(rng),
     }
+}
+
+/// Any acyclic graph, from a chain to all steps side by side. A step may stand before its predecessors in the text.
+fn random_graph(rng: &mut Rng) -> Vec<Vec<usize>> {
+    let size = usize::try_from(rng.between(2, STEPS_MAX)).unwrap_or(2);
+    let mut places: Vec<usize> = (0..size).collect();
+    for last in (1..size).rev() {
+        places.swap(last, rng.place(last + 1));
+    }
+    let density = rng.pick(&[500, 1_500, 3_000, 7_000]);
+    // A graph with one chain at least is as deep as it can be.
+    let is_deep = rng.chance(2_500);
+    let mut graph = vec![Vec::new(); size];
+    for later in 1..size {
+        for earlier in 0..later {
+            if rng.chance(density) || (is_deep && earlier + 1 == later) {
+                graph[places[later]].push(places[earlier]);
+            }
+        }
+    }
+    graph
 }
 
 fn text(rng: &mut Rng, version: u32, short_horizon: bool) -> String {
@@ -127,13 +151,29 @@ fn text(rng: &mut Rng, version: u32, short_horizon: bool) -> String {
 mod tests {
     use super::*;
 
+    fn pool() -> Vec<Shape> {
+        (0..POOL).map(|seed| make(&mut Rng::new(seed))).collect()
+    }
+
     #[test]
-    fn the_pool_has_every_graph_and_steps_of_both_kinds() {
-        let shapes: Vec<Shape> = (0..100).map(|seed| make(&mut Rng::new(seed))).collect();
+    fn the_pool_has_graphs_of_every_size_and_steps_of_both_kinds() {
+        let shapes = pool();
         let lengths: Vec<usize> = shapes.iter().map(|shape| shape.one.steps.len()).collect();
-        assert!((1..=6).all(|length| lengths.contains(&length)), "{lengths:?}");
+        assert!((1..=12).all(|length| lengths.contains(&length)), "{lengths:?}");
         assert!(shapes.iter().any(|shape| shape.short_horizon) && shapes.iter().all(|shape| shape.two.version == 2));
         let flow = flow(&shapes[0].one);
         assert_eq!(flow.after.len(), shapes[0].one.steps.len());
+    }
+
+    #[test]
+    fn the_pool_has_deep_and_wide_graphs_and_steps_that_stand_before_their_predecessors() {
+        let depth = |workflow: &Workflow| workflow.steps.iter().map(|step| step.ancestors.len()).max().unwrap_or(0);
+        let starts = |workflow: &Workflow| workflow.steps.iter().filter(|step| step.after.is_empty()).count();
+        let shapes = pool();
+        let workflows: Vec<&Workflow> = shapes.iter().flat_map(Shape::versions).collect();
+        assert!(workflows.iter().any(|workflow| depth(workflow) >= 11));
+        assert!(workflows.iter().any(|workflow| starts(workflow) >= 7));
+        let is_turned = |(place, step): (usize, &StepRule)| step.after.iter().any(|earlier| *earlier > place);
+        assert!(workflows.iter().any(|workflow| workflow.steps.iter().enumerate().any(is_turned)));
     }
 }
