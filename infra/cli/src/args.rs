@@ -3,6 +3,7 @@
 mod api;
 mod operate;
 mod orders;
+mod workflow;
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -24,6 +25,7 @@ pub use operate::{
     ServicesCommand,
 };
 pub use orders::{ActArgs, AgainArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs};
+pub use workflow::{WorkflowName, WorkflowsArgs};
 
 use crate::exit;
 
@@ -173,8 +175,9 @@ pub enum RemoteCommand {
     },
     /// Show the supervisors' leases and their last runs
     Leases,
-    /// Show the workflows and their versions
-    Workflows,
+    /// Show the workflows and their versions, or one of them as a drawing
+    #[command(after_help = exit::HELP)]
+    Workflows(WorkflowsArgs),
     /// List the settled dead letters and their outcomes
     DeadLetters(DeadLettersArgs),
     /// Check an API, a deployed stack or a data directory, and name the remedy of each problem

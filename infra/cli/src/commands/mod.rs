@@ -21,6 +21,7 @@ mod query;
 mod submit;
 mod system;
 mod watch;
+mod workflows;
 
 use std::io::Write as _;
 
@@ -80,7 +81,7 @@ async fn carried_out(
             accept_rejections::run(&context()?, &args).await
         }
         RemoteCommand::Leases => system::leases(&context()?).await,
-        RemoteCommand::Workflows => system::workflows(&context()?).await,
+        RemoteCommand::Workflows(args) => workflows::run(&context()?, &args).await,
         RemoteCommand::DeadLetters(args) => dead_letters::run(&context()?, &args).await,
         RemoteCommand::Doctor(args) => doctor::run(api, environment, terminal, &args, check_data).await,
         RemoteCommand::Console(args) => console::run(context()?, &args).await,

@@ -1,8 +1,8 @@
-//! `stepwarden services`, `leases` and `workflows`.
+//! `stepwarden services` and `leases`.
 
 use domain::ports::{Acceptance, Breaker, OutageReason};
 use domain::time::Timestamp;
-use wire::{LeaseList, OpenEnum, Service, ServiceList, WorkflowList};
+use wire::{LeaseList, OpenEnum, Service, ServiceList};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::paint::Tint;
 use crate::remote::Call;
 use crate::show::table::{Cell, Table, plain};
-use crate::show::time::{from_now, span};
+use crate::show::time::from_now;
 
 /// `stepwarden services`: the health of each remote service.
 pub(super) async fn services(context: &Context) -> Result<Exit, CommandError> {
@@ -65,37 +65,6 @@ pub(super) async fn leases(context: &Context) -> Result<Exit, CommandError> {
     }
     let text = if table.is_empty() { "No lease was taken yet.\n".to_owned() } else { table.text(context.paint) };
     context.print(&text)?;
-    Ok(Exit::Fine)
-}
-
-/// `stepwarden workflows`: all versions of the workflows that the API ships.
-pub(super) async fn workflows(context: &Context) -> Result<Exit, CommandError> {
-    let answer = context.remote.call(&Call::get("/workflows")).await?;
-    if context.is_json() {
-        return context.line(&answer.line()).map(|()| Exit::Fine);
-    }
-    let WorkflowList { workflows } = answer.read()?;
-    let mut table =
-        Table::new(&["WORKFLOW", "VERSION", "STEP", "AGENT", "AFTER", "WITHIN", "FAILURES", "REJECTED", "EXHAUSTED"]);
-    for workflow in &workflows {
-        let version =
-            if workflow.current { format!("{} (new orders)", workflow.version) } else { workflow.version.to_string() };
-        for (place, step) in workflow.steps.iter().enumerate() {
-            let (name, version) = if place == 0 { (&*workflow.name, &*version) } else { ("", "") };
-            table.row([
-                Cell::from(name),
-                version.into(),
-                Cell::from(&*step.name),
-                Cell::from(&*step.agent),
-                step.after.join(", ").into(),
-                step.complete_within_ms.map(span).unwrap_or_default().into(),
-                step.max_failures.map(|count| count.to_string()).unwrap_or_default().into(),
-                step.on_rejected.as_deref().unwrap_or_default().into(),
-                step.on_exhausted.as_deref().unwrap_or_default().into(),
-            ]);
-        }
-    }
-    context.print(&table.text(context.paint))?;
     Ok(Exit::Fine)
 }
 

@@ -114,6 +114,22 @@ fn the_whole_is_told_as_tables_and_as_the_apis_own_json() {
 }
 
 #[test]
+fn one_workflow_is_drawn_and_an_unknown_one_is_refused_with_the_names_there_are() {
+    let served = Served::start();
+    let drawing = "order, version 1, for new orders\n\n\
+                   ●  reserve-inventory  inventory\n│\n●  charge-payment     payment\n│\n\
+                   ●  ship-order         shipping\n\nWORKFLOW";
+    for name in ["order", "order@1"] {
+        served.run(&["workflows", name]).with_status(0).shows(&[drawing, "compensate"]);
+    }
+    assert_eq!(served.run(&["workflows", "order", "-o", "json"]).with_status(0).json()["Version"], 1);
+    for name in ["return", "order@2"] {
+        served.run(&["workflows", name]).with_status(3).says(&["there is no workflow", name, "but order@1"]);
+    }
+    served.run(&["workflows", "order@x"]).with_status(2).says(&["is no version"]);
+}
+
+#[test]
 fn whoever_has_no_name_is_asked_for_one() {
     let served = Served::start();
     let mut command = served.command(&["cancel", "x", "--reason", "y", "--by", ""]);
