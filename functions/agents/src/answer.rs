@@ -10,7 +10,7 @@
 //! | 401, 403, 407; 404, 405, 410, 421 without a JSON `code` | misconfigured: the same, and an operator is alerted |
 //! | any other | rejected for good, with the reason of the body if it has one |
 //!
-//! A [`StatusTable`] gives single statuses another meaning, for one operation of one service. A [`Condition`] does so
+//! A [`StatusTable`] gives single statuses another meaning, for one operation of one service. A [`Condition`](config::Condition) does so
 //! for some bodies of a status: a payment may be answered 200 and wait for its customer.
 //!
 //! A 401 is about the caller and not about the order, so it must not compensate the order. A 404 of an unknown route
@@ -23,12 +23,12 @@
 
 mod condition;
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::future::{Future, ready};
 
 use agent::{Answer, OUTPUT_TOO_LARGE};
 use bytes::Bytes;
+use config::{Meaning, StatusTable};
 use domain::json::{Json, JsonError};
 use domain::limits::{ANSWER_BYTES_MAX, TEXT_CHARS_MAX};
 use domain::message::Failure;
@@ -36,10 +36,7 @@ use domain::time::Timestamp;
 use http::{Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Body;
-use serde::Deserialize;
 use serde_json::{Map, Value};
-
-pub use condition::Condition;
 
 use crate::client::chain;
 use crate::retry_after::retry_after_ms;
@@ -49,67 +46,6 @@ use condition::Verdict;
 const CODE_MEMBERS: [&str; 3] = ["code", "Code", "type"];
 /// Members that may explain the reason.
 const MESSAGE_MEMBERS: [&str; 6] = ["detail", "message", "Message", "title", "error", "Error"];
-
-/// The meaning of a status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Meaning {
-    /// The service did the work.
-    Done,
-    /// The service is at work on it: ask again.
-    UnderWay,
-    /// An earlier call with the same key is under way, if there can be one; else the step is rejected.
-    Conflict,
-    /// The service fails: ask again.
-    Failing,
-    /// No answer of the service: ask again, and the effect is unknown.
-    Unknown,
-    /// A fault of the configuration: ask again.
-    Misconfigured,
-    /// The same, unless the body has a JSON `code`. With it, the step is rejected.
-    MisconfiguredWithoutCode,
-    /// The step is rejected for good.
-    No,
-}
-
-/// The answers of one operation of one service that have another meaning than usual.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StatusTable {
-    /// By status.
-    pub statuses: BTreeMap<u16, Meaning>,
-    /// By status and body. The first condition that is met decides, before the status.
-    pub conditions: Vec<Condition>,
-}
-
-impl StatusTable {
-    /// The meaning of a status.
-    #[must_use]
-    pub fn meaning(&self, status: StatusCode) -> Meaning {
-        self.statuses.get(&status.as_u16()).copied().unwrap_or_else(|| usual(status))
-    }
-
-    fn depends_on_body(&self, status: StatusCode) -> bool {
-        self.conditions.iter().any(|condition| condition.status == status.as_u16())
-    }
-}
-
-fn usual(status: StatusCode) -> Meaning {
-    match status.as_u16() {
-        202 => Meaning::UnderWay,
-        200..=299 => Meaning::Done,
-        409 | 423 => Meaning::Conflict,
-        401 | 403 | 407 => Meaning::Misconfigured,
-        404 | 405 | 410 | 421 => Meaning::MisconfiguredWithoutCode,
-        // A gateway may say so while the service behind it is still at work.
-        408 | 502 | 504 => Meaning::Unknown,
-        // A redirect is not followed, but it is no answer about the order either: a maintenance page must not
-        // compensate it.
-        425 | 429 | 300..=399 | 500..=599 => Meaning::Failing,
-        400..=499 => Meaning::No,
-        // 101 was not asked for, and HTTP has no class from 600 on.
-        _ => Meaning::Failing,
-    }
-}
 
 /// The meaning of a service's response. `now` is by the agent's clock. At most [`ANSWER_BYTES_MAX`] bytes of the body are read.
 pub async fn answer_to<B>(response: Response<B>, statuses: &StatusTable, now: Timestamp) -> Answer

@@ -5,27 +5,25 @@ use std::sync::Arc;
 
 use agent::{Answer, Call, Service};
 use bytes::Bytes;
+use config::{IDEMPOTENCY_KEY, Remote, StatusTable, TRACE};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::time::Timestamp;
-use domain::trace::{self, TRACEPARENT};
+use domain::trace;
 use domain::workflow::Encoding;
 use http::header::CONTENT_TYPE;
 use http::uri::InvalidUri;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Uri};
+use http::{HeaderMap, HeaderValue, Request, Uri};
 use http_body_util::Full;
 use hyper_util::client::legacy::Error as ClientError;
 use serde::Serialize;
 
-use crate::answer::{StatusTable, answer_to};
+use crate::answer::answer_to;
 use crate::auth::{Auth, Faulty, Known};
 use crate::client::{Answered, HttpClient, chain};
 use crate::form;
-use crate::remote::Remote;
 use crate::settings::AgentSettings;
 
-pub(crate) const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-pub(crate) const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use agent::{Agent, Policy, PolicyError};
+use config::{BadUrl, Operations, Remote};
 
 use crate::HttpAgent;
 use crate::client::{HttpClients, TlsError};
-use crate::remote::{BadUrl, Operations, Remote};
 use crate::service::HttpService;
 use crate::settings::AgentSettings;
 
@@ -57,12 +57,8 @@ impl Shipped {
 
     /// The operations of its service.
     #[must_use]
-    pub const fn operations(self) -> Operations<'static> {
-        match self {
-            Self::Inventory => Operations { forward: "reserve", undo: "release" },
-            Self::Payment => Operations { forward: "charge", undo: "refund" },
-            Self::Shipping => Operations { forward: "ship", undo: "cancel" },
-        }
+    pub fn operations(self) -> Operations<'static> {
+        Operations::usual(self.name())
     }
 
     /// The agent for the service under this base URL.

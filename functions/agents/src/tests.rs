@@ -56,7 +56,8 @@ fn payment(base: &str) -> HttpService {
 /// The same with these lines of settings.
 fn payment_with(base: &str, lines: &str) -> HttpService {
     let text = format!("[agents.payment]\n{lines}");
-    let settings = Settings::parse("agents.toml", &text).unwrap().of("payment").unwrap().clone();
+    let settings =
+        Settings::from(config::Settings::parse("agents.toml", &text).unwrap()).of("payment").unwrap().clone();
     service(base, settings)
 }
 

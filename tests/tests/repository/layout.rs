@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tests::documents::files;
 
 /// The crates that a crate may depend on, by its folder. An unlisted crate may depend on any crate.
-const ALLOWED: [(&str, &[&str]); 12] = [
+const ALLOWED: [(&str, &[&str]); 13] = [
     ("functions/shared/domain", &[]),
     ("functions/shared/agent", &["domain"]),
     ("functions/shared/embedded", &["domain"]),
@@ -13,11 +13,12 @@ const ALLOWED: [(&str, &[&str]); 12] = [
     ("functions/shared/trace", &["domain"]),
     ("functions/shared/wire", &["domain"]),
     ("functions/shared/aws", &["domain", "trace"]),
+    ("functions/shared/config", &["agent", "domain"]),
     ("functions/api", &["aws", "domain", "wire"]),
     ("functions/submission", &["aws", "domain"]),
     ("functions/scheduler", &["aws", "domain"]),
     ("functions/supervisor", &["aws", "domain"]),
-    ("functions/agents", &["agent", "aws", "domain"]),
+    ("functions/agents", &["agent", "aws", "config", "domain"]),
 ];
 
 /// Longest `main.rs` of a function, in lines.

@@ -1,23 +1,8 @@
 //! Conditions on the body of an answer, for a service whose statuses do not say enough.
 
+use config::{Condition, Meaning};
 use domain::json::Json;
-use domain::search::Pointer;
 use http::StatusCode;
-
-use super::Meaning;
-
-/// A meaning for the answers with one status that have one of some texts at one position.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Condition {
-    /// The status.
-    pub status: u16,
-    /// The position of a string, a number or a boolean in the body.
-    pub at: Pointer,
-    /// Its texts.
-    pub texts: Vec<String>,
-    /// The meaning.
-    pub means: Meaning,
-}
 
 /// What conditions say about an answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,12 +34,14 @@ mod tests {
 
     use agent::{Answer, OUTPUT_TOO_LARGE};
     use bytes::Bytes;
+    use config::StatusTable;
     use domain::limits::ANSWER_BYTES_MAX;
+    use domain::search::Pointer;
     use http::Response;
     use http_body_util::Full;
 
     use super::*;
-    use crate::answer::{StatusTable, answer_to};
+    use crate::answer::answer_to;
     use crate::tests::NOW;
 
     /// A payment that is done only if it succeeded, and an undo that is done if there is nothing to undo.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use config::auth::Scope;
 use http::header::CONTENT_TYPE;
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited};
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::machine::Now;
 use super::secret::Secret;
-use super::sigv4::{Scope, SigV4};
+use super::sigv4::SigV4;
 use crate::client::{HttpClients, chain, within};
 
 /// The time for one call.

@@ -3,6 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use config::auth::{AuthSettings, Placed, Scheme, TlsSettings};
 use domain::time::Timestamp;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Request};
@@ -14,7 +15,7 @@ use super::secret::{Resolver, Secret};
 use super::sigv4::SigV4;
 use super::token::Token;
 use super::webhook::Signer;
-use super::{AuthSettings, Faulty, Placed, Scheme, TlsSettings, hide, tls};
+use super::{Faulty, hide, tls};
 use crate::client::HttpClient;
 
 /// The secrets of a moment.

@@ -3,11 +3,12 @@
 use std::fs;
 use std::sync::Arc;
 
+use config::{Reference, SecretSource};
 use domain::time::Timestamp;
 use serde_json::Value;
 
 use super::aws::{Aws, Store};
-use super::secret::{Reference, Resolver, Secret, SecretSource};
+use super::secret::{Resolver, Secret};
 use crate::client::HttpClients;
 
 /// Reads a variable of the environment.

@@ -19,15 +19,14 @@ mod webhook;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent::Answer;
+use config::auth::{AuthSettings, Scheme, TokenSettings};
 use domain::time::Timestamp;
 use futures_util::lock::Mutex as Turns;
-use http::{HeaderName, StatusCode};
+use http::StatusCode;
 
 pub(crate) use known::Known;
 pub use machine::{Now, Variable, machine_secrets};
-pub use secret::{Reference, Resolver, Secret, SecretSource};
-pub(crate) use sigv4::Scope;
-pub(crate) use token::TokenSettings;
+pub use secret::{Resolver, Secret};
 
 use crate::client::{HttpClient, HttpClients};
 use known::read;
@@ -36,51 +35,6 @@ use known::read;
 const READ_AGAIN_MS: u64 = 1_000;
 /// Calls that end together started within less than this.
 const CLOCK_SET_BACK_MS: u64 = 60 * 60 * 1_000;
-
-/// The references of one agent's settings.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct AuthSettings {
-    pub(crate) headers: Vec<(HeaderName, Placed)>,
-    pub(crate) scheme: Option<Scheme>,
-    pub(crate) signature: Option<Placed>,
-    pub(crate) tls: Option<TlsSettings>,
-}
-
-/// The references to a client certificate and to certificate authorities.
-#[derive(Debug, Clone)]
-pub(crate) struct TlsSettings {
-    pub(crate) at: usize,
-    /// The certificate and its private key.
-    pub(crate) identity: Option<(Placed, Placed)>,
-    pub(crate) authorities: Option<Placed>,
-}
-
-/// A reference and its place in the settings, for faults.
-#[derive(Debug, Clone)]
-pub(crate) struct Placed {
-    pub(crate) reference: Reference,
-    pub(crate) at: usize,
-    pub(crate) path: String,
-}
-
-/// The content of the header `Authorization`.
-#[derive(Debug, Clone)]
-pub(crate) enum Scheme {
-    Basic { user: String, password: Placed },
-    Bearer { token: Placed },
-    OAuth2 { settings: TokenSettings, client_secret: Placed },
-    SigV4 { scope: Scope, keys: KeySettings },
-}
-
-/// The references to the keys of AWS Signature Version 4.
-#[derive(Debug, Clone)]
-pub(crate) struct KeySettings {
-    pub(crate) access_key: Placed,
-    pub(crate) secret_key: Placed,
-    pub(crate) session_token: Option<Placed>,
-    /// Whether the settings name them. Otherwise they are those of the environment, which may have no token.
-    pub(crate) are_given: bool,
-}
 
 /// The proof for all calls of one agent in this process.
 pub(crate) struct Auth {
@@ -133,12 +87,6 @@ impl From<Faulty> for Answer {
 impl std::fmt::Debug for Auth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Auth").field("settings", &self.settings).finish_non_exhaustive()
-    }
-}
-
-impl AuthSettings {
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.headers.is_empty() && self.scheme.is_none() && self.signature.is_none() && self.tls.is_none()
     }
 }
 

@@ -9,24 +9,17 @@ use aws_sigv4::http_request::{
 use aws_sigv4::sign::v4::SigningParams;
 use aws_smithy_runtime_api::client::identity::Identity;
 use bytes::Bytes;
+use config::TRACE;
+use config::auth::Scope;
 use domain::time::Timestamp;
 use http::Request;
 use http_body_util::Full;
 use tracing::subscriber::{NoSubscriber, with_default};
 
 use super::secret::Secret;
-use crate::service::TRACE;
 
 /// The source of the keys, for the signer's messages.
 const PROVIDER: &str = "stepwarden";
-
-/// The place where a signature is valid.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Scope {
-    /// The signing name of the service, such as `execute-api`.
-    pub(crate) service: String,
-    pub(crate) region: String,
-}
 
 /// Signs calls. The keys have no `Debug` output.
 #[derive(Debug, Clone)]

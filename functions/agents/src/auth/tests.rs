@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use config::Reference;
 use domain::task::Direction;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
@@ -387,7 +388,7 @@ fn a_value_in_place_of_a_reference_is_refused_and_not_shown() {
         ("signature = { hmac = \"env:A\" }", "signature.standard_webhooks is missing"),
     ] {
         let text = format!("[agents.payment]\n{lines}");
-        let error = Settings::parse("agents.toml", &text).unwrap_err().to_string();
+        let error = config::Settings::parse("agents.toml", &text).unwrap_err().to_string();
         assert!(error.contains(expected) && !error.contains("hidden"), "{expected} in {error}");
     }
 }

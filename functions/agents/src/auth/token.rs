@@ -3,9 +3,10 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use config::auth::TokenSettings;
 use domain::time::Timestamp;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderValue, Request, StatusCode, Uri};
+use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use serde::Deserialize;
 
@@ -30,17 +31,6 @@ const CODES: [&str; 6] = [
     "unsupported_grant_type",
     "invalid_scope",
 ];
-
-/// The endpoint, and the parts of the request that are no secret.
-#[derive(Debug, Clone)]
-pub(crate) struct TokenSettings {
-    pub(crate) url: Uri,
-    pub(crate) client_id: String,
-    pub(crate) scope: Option<String>,
-    pub(crate) audience: Option<String>,
-    /// Whether the client's secret is in the body, and not in the header `Authorization`.
-    pub(crate) secret_in_body: bool,
-}
 
 /// A token.
 #[derive(Debug, Clone)]

@@ -25,6 +25,17 @@ pub struct Fault {
     pub problem: String,
 }
 
+impl Fault {
+    /// A fault at this byte of a text.
+    #[must_use]
+    pub fn at(text: &str, at: usize, problem: impl Into<String>) -> Self {
+        let before = text.get(..at).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        Self { line, column, problem: problem.into() }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.line, self.column, self.problem)
@@ -158,12 +169,15 @@ impl<'a> Reader<'a> {
         if faults.is_empty() { Ok(checked) } else { Err(Faults(faults)) }
     }
 
+    /// Whether the text is no TOML. What was read of it may not be all that it says.
+    #[must_use]
+    pub const fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     /// Adds a fault at this byte.
     pub fn blame(&mut self, at: usize, problem: impl Into<String>) {
-        let before = self.text.get(..at).unwrap_or(self.text);
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        self.faults.push(Fault { line, column, problem: problem.into() });
+        self.faults.push(Fault::at(self.text, at, problem));
     }
 
     /// Adds a fault of a value: its path, and the problem.

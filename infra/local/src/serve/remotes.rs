@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_memo_is_for_the_services_that_need_one_and_the_release_is_for_all() {
         let policy =
-            |options: &RemoteSettings, service| with_options(AgentSettings::default(), options, service).policy;
+            |options: &RemoteSettings, service| with_options(AgentSettings::default(), options, service).policy.clone();
         let shipped = Policy { margin_ms: MARGIN_MS, ..Policy::default() };
         assert_eq!(policy(&RemoteSettings::default(), Service::Payment), shipped);
         let settings =

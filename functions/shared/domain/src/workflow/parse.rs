@@ -76,7 +76,10 @@ fn workflow_of(reader: &mut Reader<'_>, root: &mut Table<'_>, known: Known<'_>) 
     let supervision = root.take("supervision");
     let supervision = reader.table(supervision).map(|table| supervision_of(reader, table)).unwrap_or_default();
     let refuse = root.take("refuse").map(|entry| Refuse::read(reader, entry)).unwrap_or_default();
-    let steps = reader.required(root, "step");
+    let steps = root.take("step");
+    if steps.is_none() && !reader.is_broken() {
+        reader.blame(0, "the workflow has no steps: add a [[step]] with a name and an agent");
+    }
     let steps = steps.map(|entry| steps_of(reader, entry, known)).unwrap_or_default();
     Workflow { name, version, steps, priority, refuse, supervision }
 }
@@ -236,7 +239,8 @@ fn agent_of(reader: &mut Reader<'_>, entry: Option<Entry<'_>>, title: &str, know
             let (agent, entry) = reader.exact_text(entry)?;
             if !agents.contains(&&*agent) {
                 let known = agents.join(", ");
-                reader.blame(entry.at, format!("{title}: unknown agent {agent:?}, known are: {known}"));
+                let advice = format!("give it a table [agents.NAME], or use one of {known}");
+                reader.blame(entry.at, format!("{title}: unknown agent {agent:?}: {advice}"));
             }
             Some(agent.into())
         }

@@ -93,7 +93,10 @@ fn zero_and_absurd_limits_are_refused() {
 #[test]
 fn no_steps_and_more_than_fifty_are_refused() {
     let steps = |count: usize| (0..count).map(|n| step(&format!("s{n}"), "")).collect::<String>();
-    assert_eq!(parse("").unwrap_err().to_string(), "1:1: step is missing");
+    assert_eq!(
+        parse("").unwrap_err().to_string(),
+        "1:1: the workflow has no steps: add a [[step]] with a name and an agent"
+    );
     assert!(parse("step = []").unwrap_err().to_string().contains("3:8: step is empty"));
     assert!(parse(&steps(STEPS_MAX)).is_ok());
     assert!(parse(&steps(STEPS_MAX + 1)).unwrap_err().to_string().contains("has 51 steps, the limit is 50"));
@@ -102,7 +105,10 @@ fn no_steps_and_more_than_fifty_are_refused() {
 #[test]
 fn unknown_keys_wrong_types_and_bad_heads_are_refused() {
     for (text, expected) in [
-        ("", "1:1: name is missing; 1:1: step is missing; 1:1: version is missing"),
+        (
+            "",
+            "1:1: name is missing; 1:1: the workflow has no steps: add a [[step]] with a name and an agent; 1:1: version",
+        ),
         ("name = 1\nversion = 1\nstep = 7", "1:8: name must be a text in quotes; 3:8: step must be an array"),
         ("colour = \"red\"", "1:1: colour is no setting: there are name, version, priority, supervision, refuse, step"),
         ("name = \"w w\"\nversion = 0", "1:8: name \"w w\" is not valid: use 1 to 64"),
@@ -122,7 +128,7 @@ fn every_fault_of_a_file_is_found_at_once_with_its_place() {
                     max_failures = 0\n[[step]]\nname = \"b\"\nafter = [\"b\"]\nsend = { x = \"/Outputs/a\" }\n\
                     undo = { send = {}, sent = 1 }\n[[step]]\ncomplete_within = \"1m\"\nhorizon = \"2s\"\n";
     let expected = "\
-6:9: step \"a\": unknown agent \"bank\", known are: inventory, payment
+6:9: step \"a\": unknown agent \"bank\": give it a table [agents.NAME], or use one of inventory, payment
 7:10: step \"a\": `after` names the unknown step \"z\": there are a, b
 7:15: step \"a\": after[1] must be a text in quotes
 8:16: step \"a\": max_failures must be a whole number from 1 to 1000

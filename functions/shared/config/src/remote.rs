@@ -12,11 +12,30 @@ pub struct Operations<'a> {
     pub undo: &'a str,
 }
 
+/// The operations of the services that ship, by agent.
+const SHIPPED: [(&str, Operations<'static>); 3] = [
+    ("inventory", Operations { forward: "reserve", undo: "release" }),
+    ("payment", Operations { forward: "charge", undo: "refund" }),
+    ("shipping", Operations { forward: "ship", undo: "cancel" }),
+];
+/// The operations of any other service.
+const USUAL: Operations<'static> = Operations { forward: "do", undo: "undo" };
+
+impl Operations<'static> {
+    /// The operations of an agent's service, if its settings name none.
+    #[must_use]
+    pub fn usual(agent: &str) -> Self {
+        SHIPPED.into_iter().find(|(name, _)| *name == agent).map_or(USUAL, |(_, operations)| operations)
+    }
+}
+
 /// A remote service: a base URL and two operations under it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remote {
-    pub(crate) forward: Uri,
-    pub(crate) undo: Uri,
+    /// The URL of the operation that carries a step out.
+    pub forward: Uri,
+    /// The URL of the operation that undoes it.
+    pub undo: Uri,
     scheme: Scheme,
 }
 
@@ -70,11 +89,15 @@ impl Remote {
         Ok(Self { forward: operation(operations.forward)?, undo: operation(operations.undo)?, scheme })
     }
 
-    pub(crate) fn is_encrypted(&self) -> bool {
+    /// Whether its calls use TLS.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
         self.scheme == Scheme::HTTPS
     }
 
-    pub(crate) fn host(&self) -> &str {
+    /// Its host.
+    #[must_use]
+    pub fn host(&self) -> &str {
         self.forward.host().unwrap_or_default()
     }
 }
@@ -99,6 +122,13 @@ mod tests {
     use super::*;
 
     const OPERATIONS: Operations<'_> = Operations { forward: "charge", undo: "refund" };
+
+    #[test]
+    fn the_services_of_the_shipped_workflow_have_operations_with_names_and_others_the_usual_ones() {
+        assert_eq!(SHIPPED.map(|(agent, _)| agent), domain::workflow::Workflows::SHIPPED_AGENTS);
+        assert_eq!(Operations::usual("payment"), OPERATIONS);
+        assert_eq!(Operations::usual("customs"), Operations { forward: "do", undo: "undo" });
+    }
 
     #[test]
     fn operations_are_added_to_the_base() {

@@ -3,7 +3,7 @@
 use domain::search::Pointer;
 
 use super::{STATUSES, meaning};
-use crate::answer::Condition;
+use crate::status::Condition;
 use domain::located::{Entry, Reader};
 
 /// Conditions of one operation.

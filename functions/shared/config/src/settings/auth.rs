@@ -4,7 +4,8 @@ use http::header::AUTHORIZATION;
 use http::{HeaderName, Uri};
 
 use super::url_of;
-use crate::auth::{AuthSettings, KeySettings, Placed, Reference, Scheme, Scope, TlsSettings, TokenSettings};
+use crate::auth::{AuthSettings, KeySettings, Placed, Scheme, Scope, TlsSettings, TokenSettings};
+use crate::reference::Reference;
 use domain::located::{Entry, Reader, Table};
 
 /// Reads `auth`, `signature` and `tls`. The secret headers are known already.

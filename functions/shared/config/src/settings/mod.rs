@@ -6,7 +6,7 @@
 mod answers;
 mod auth;
 mod fallback;
-mod reader;
+mod fault;
 #[cfg(test)]
 mod tests;
 
@@ -20,9 +20,10 @@ use agent::{
     RATE_PER_MS, REJECTIONS_WINDOW_MS, RETRIES_MAX, Rate, RejectionsPolicy,
 };
 use domain::backoff::BackoffPolicy;
-use domain::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
+use domain::limits::{COMPLETE_WITHIN_MS_MAX, NAME_CHARS_MAX, SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
 use domain::located::{Entry, Reader, Table, time_text};
-use domain::workflow::Workflows;
+use domain::trace::TRACEPARENT;
+use domain::workflow::{Workflows, is_name};
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
@@ -30,19 +31,18 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error as ValueError, StrDeserializer};
 use toml::de::DeValue;
 
-pub use reader::BadSettings;
+pub use fault::BadSettings;
 
-use crate::answer::{Meaning, StatusTable};
-use crate::auth::{Auth, AuthSettings, Placed, Resolver};
-use crate::client::HttpClients;
+use crate::auth::{AuthSettings, Placed};
+use crate::deployment::DeploymentFile;
 use crate::remote::{Operations, Remote};
-use crate::service::{IDEMPOTENCY_KEY, TRACE};
-use reader::settling;
+use crate::status::{Meaning, StatusTable};
+use fault::settling;
 
-/// The agents that there are.
-const AGENTS: [&str; 3] = Workflows::SHIPPED_AGENTS;
-/// Largest file, in bytes.
-const FILE_BYTES_MAX: usize = 64 * 1024;
+/// The header with the key by which a service recognises a repeated call.
+pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The header with the trace of a call.
+pub const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 /// Headers of one agent.
 const HEADERS_MAX: usize = 32;
 /// Longest value of a header, in bytes.
@@ -69,11 +69,12 @@ pub struct AgentSettings {
     pub policy: Policy,
     /// The time for which a call without an answer may still have its effect, in milliseconds (rule 16).
     pub settles_within_ms: u64,
-    pub(crate) headers: HeaderMap,
+    /// The headers of each call. Those with secrets are in `auth`.
+    pub headers: HeaderMap,
     /// The references to its secrets.
-    auth_settings: AuthSettings,
-    /// Its secrets, if it has any.
-    pub(crate) auth: Option<Arc<Auth>>,
+    pub auth: AuthSettings,
+    /// Whether its requests are on a pair of queues of its own, for a program of its own.
+    pub has_own_queue: bool,
 }
 
 /// One operation of a service.
@@ -84,54 +85,45 @@ struct OperationSettings {
 }
 
 impl Settings {
-    /// Reads the settings of the agents, and the secrets of those that are `served` here. `file` is the name for
-    /// messages.
+    /// Reads the settings of the agents. `file` is the name for messages.
     ///
     /// # Errors
-    /// [`BadSettings`] with every fault of the text or, if it has none, of the secrets.
-    pub async fn read(
-        file: &str,
-        text: &str,
-        served: &[&str],
-        resolver: &Resolver,
-        clients: &HttpClients,
-    ) -> Result<Self, BadSettings> {
-        let mut settings = Self::parse(file, text)?;
-        let (mut reader, _) = Reader::new(text);
-        for (name, of_agent) in &mut settings.0 {
-            if of_agent.auth_settings.is_empty() || !served.contains(&&**name) {
-                continue;
-            }
-            let auth_settings = std::mem::take(&mut of_agent.auth_settings);
-            match Auth::start(auth_settings, resolver.clone(), clients).await {
-                Ok(auth) => of_agent.auth = Some(Arc::new(auth)),
-                Err(faults) => faults.into_iter().for_each(|(at, problem)| reader.blame(at, problem)),
-            }
-        }
-        reader.finish(settings).map_err(|faults| BadSettings::new(file, faults))
+    /// [`BadSettings`] with every fault of the text.
+    pub fn parse(file: &str, text: &str) -> Result<Self, BadSettings> {
+        let deployment = DeploymentFile::parse(text).map_err(|faults| BadSettings::new(file, faults))?;
+        Ok(deployment.settings)
     }
 
-    pub(crate) fn parse(file: &str, text: &str) -> Result<Self, BadSettings> {
-        let is_too_large = text.len() > FILE_BYTES_MAX;
-        let (mut reader, mut root) = Reader::new(if is_too_large { "" } else { text });
-        if is_too_large {
-            reader.blame(0, format!("has more than {FILE_BYTES_MAX} bytes"));
-        }
-        let table = root.take("agents");
+    /// Reads the tables of all agents.
+    pub(crate) fn read(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Self {
         let mut settings = BTreeMap::new();
-        if let Some(mut table) = reader.table(table) {
-            for (name, at, entry) in table.take_all() {
-                if !AGENTS.contains(&&*name) {
-                    reader.blame(at, format!("{} is no agent: there are {}", entry.path, AGENTS.join(", ")));
-                }
-                if let Some(table) = reader.table(Some(entry)) {
-                    let of_agent = AgentSettings::read(&mut reader, table, &name);
-                    settings.insert(name.into(), of_agent);
-                }
+        let Some(mut table) = reader.table(entry) else { return Self(settings) };
+        let tables: Vec<_> = table.take_all().collect();
+        let shipped = Workflows::SHIPPED_AGENTS.map(Arc::from);
+        let mut known: Vec<Arc<str>> = tables.iter().map(|(name, ..)| Arc::from(&**name)).chain(shipped).collect();
+        known.sort();
+        known.dedup();
+        for (name, at, entry) in tables {
+            if !is_name(&name) {
+                let words = format!("use 1 to {NAME_CHARS_MAX} letters, digits, '-' and '_'");
+                reader.blame(at, format!("{} is no name of an agent: {words}", entry.path));
+            }
+            if let Some(table) = reader.table(Some(entry)) {
+                let of_agent = AgentSettings::read(reader, table, &name, &known);
+                settings.insert(name.into(), of_agent);
             }
         }
-        reader.end(root);
-        reader.finish(Self(settings)).map_err(|faults| BadSettings::new(file, faults))
+        Self(settings)
+    }
+
+    /// The names of the agents that have settings, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(|name| &**name)
+    }
+
+    /// All agents with their settings, by name.
+    pub fn all(&self) -> impl Iterator<Item = (&Arc<str>, &AgentSettings)> {
+        self.0.iter()
     }
 
     /// The settings of an agent, if the file has any.
@@ -159,8 +151,8 @@ impl Default for AgentSettings {
             policy: Policy::default(),
             settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
             headers: HeaderMap::new(),
-            auth_settings: AuthSettings::default(),
-            auth: None,
+            auth: AuthSettings::default(),
+            has_own_queue: false,
         }
     }
 }
@@ -187,15 +179,21 @@ impl AgentSettings {
         }
     }
 
-    pub(crate) const fn forward_statuses(&self) -> &StatusTable {
+    /// What the answers to the forward operation mean.
+    #[must_use]
+    pub const fn forward_statuses(&self) -> &StatusTable {
         &self.forward.statuses
     }
 
-    pub(crate) const fn undo_statuses(&self) -> &StatusTable {
+    /// What the answers to the undo mean.
+    #[must_use]
+    pub const fn undo_statuses(&self) -> &StatusTable {
         &self.undo.statuses
     }
 
-    fn read(reader: &mut Reader<'_>, mut table: Table<'_>, name: &str) -> Self {
+    fn read(reader: &mut Reader<'_>, mut table: Table<'_>, name: &str, agents: &[Arc<str>]) -> Self {
+        let queue = table.take("queue");
+        let has_own_queue = reader.word(queue, &[("own", true), ("shared", false)]).unwrap_or(false);
         let allow_http = table.take("allow_http");
         let allow_http = reader.flag(allow_http).unwrap_or(false);
         let url = table.take("url");
@@ -209,13 +207,13 @@ impl AgentSettings {
         let concurrency = table.take("concurrency");
         let concurrency = reader.number(concurrency, 1..=CONCURRENCY_MAX);
         let memo = table.take("memo").and_then(|entry| memo(reader, entry));
-        let fallback = fallback::fallback(reader, &mut table, name, memo.is_some());
+        let fallback = fallback::fallback(reader, &mut table, name, agents, memo.is_some());
         let (headers, secret_headers) = headers(reader, &mut table);
-        let auth_settings = auth::auth(reader, &mut table, secret_headers, headers.contains_key(AUTHORIZATION));
+        let auth = auth::auth(reader, &mut table, secret_headers, headers.contains_key(AUTHORIZATION));
         reader.end(table);
         let policy =
             Policy { call_timeout_ms, retries_max, backoff, health, concurrency, memo, fallback, ..Policy::default() };
-        Self { url, forward, undo, policy, settles_within_ms, headers, auth_settings, auth: None }
+        Self { url, forward, undo, policy, settles_within_ms, headers, auth, has_own_queue }
     }
 }
 

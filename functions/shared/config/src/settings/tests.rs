@@ -1,7 +1,8 @@
 use domain::search::Pointer;
 
 use super::*;
-use crate::answer::Condition;
+use crate::FILE_BYTES_MAX;
+use crate::status::Condition;
 
 fn parse(text: &str) -> Result<Settings, BadSettings> {
     Settings::parse("agents.toml", text)
@@ -90,7 +91,7 @@ fn an_agent_is_as_its_table_says() {
 
 #[test]
 fn the_examples_in_the_documents_are_valid() {
-    let document = include_str!("../../../shared/agent/README.md");
+    let document = include_str!("../../../agent/README.md");
     let examples: Vec<&str> =
         document.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert_eq!(examples.len(), 5);
@@ -169,7 +170,7 @@ fn a_meaning_may_depend_on_the_body() {
 #[test]
 fn every_fault_is_named_at_once_with_its_place_and_advice() {
     let text = "\
-[agents.bakery]
+[agents.\"a bakery\"]
 [agents.payment]
 url = \"http://pay.example\"
 call_timeout = 10
@@ -180,14 +181,14 @@ ceiling = 33
 [agent.inventory]
 ";
     let expected = "\
-agents.toml:1:9: agents.bakery is no agent: there are inventory, payment, shipping; \
+agents.toml:1:9: agents.a bakery is no name of an agent: use 1 to 64 letters, digits, '-' and '_'; \
 agents.toml:3:7: agents.payment.url is not encrypted: give an https URL, or add allow_http = true; \
 agents.toml:4:16: agents.payment.call_timeout must be a time from \"1ms\" to \"1h\", such as \"10s\"; \
-agents.toml:5:1: agents.payment.colour is no setting: there are allow_http, url, forward, undo, call_timeout, \
+agents.toml:5:1: agents.payment.colour is no setting: there are queue, allow_http, url, forward, undo, call_timeout, \
 settles_within, backoff, breaker, rate, concurrency, memo, fallback, headers, auth, signature, tls; \
 agents.toml:6:8: agents.payment.memo must be true, false or { retention = \"7d\" }; \
 agents.toml:8:11: agents.payment.backoff.ceiling must be a whole number from 0 to 32; \
-agents.toml:9:2: agent is no setting: there are agents";
+agents.toml:9:2: agent is no setting: there are default, agents, reply_channels";
     assert_eq!(parse(text).unwrap_err().to_string(), expected);
 }
 
@@ -291,4 +292,13 @@ fn an_agent_with_a_memo_names_those_that_may_be_asked_instead() {
 fn no_debug_output_shows_a_header() {
     let settings = payment("headers.X-Api-Key = \"hidden\"");
     assert!(!format!("{settings:?}").contains("hidden"));
+}
+
+#[test]
+fn an_agent_may_have_any_name_and_be_served_elsewhere() {
+    let settings = parse("[agents.bakery]\nurl = \"http://localhost:1\"\n[agents.oven]\nqueue = \"own\"").unwrap();
+    let is_elsewhere = |agent| settings.of(agent).unwrap().has_own_queue;
+    assert_eq!((is_elsewhere("bakery"), is_elsewhere("oven")), (false, true));
+    assert_eq!(settings.names().collect::<Vec<_>>(), ["bakery", "oven"]);
+    fault("queue = \"mine\"", "agents.payment.queue must be \"own\" or \"shared\"");
 }

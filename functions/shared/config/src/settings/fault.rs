@@ -15,7 +15,9 @@ pub struct BadSettings {
 }
 
 impl BadSettings {
-    pub(super) fn new(file: &str, Faults(faults): Faults) -> Self {
+    /// The faults of this file.
+    #[must_use]
+    pub fn new(file: &str, Faults(faults): Faults) -> Self {
         Self { file: file.to_owned(), faults }
     }
 }

@@ -1,0 +1,84 @@
+//! The file `stepwarden.toml`: the default workflow, the agents, and the reply channels of one machine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::limits::NAME_CHARS_MAX;
+use domain::located::{Entry, Faults, Reader};
+use http::Uri;
+
+use crate::FILE_BYTES_MAX;
+use crate::settings::Settings;
+
+/// What the file says. Everything may be left out.
+#[derive(Debug, Clone, Default)]
+pub struct DeploymentFile {
+    /// The workflow of orders that name none.
+    pub default: Option<Arc<str>>,
+    /// The settings of the agents.
+    pub settings: Settings,
+    /// The URLs of the reply channels, by name.
+    pub reply_channels: BTreeMap<Arc<str>, String>,
+}
+
+impl DeploymentFile {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// All faults of the text, each with its line, its column and advice.
+    pub fn parse(text: &str) -> Result<Self, Faults> {
+        let (mut reader, _, file) = Self::read(text);
+        if text.len() > FILE_BYTES_MAX {
+            reader = Reader::new("").0;
+            reader.blame(0, format!("has more than {FILE_BYTES_MAX} bytes"));
+        }
+        reader.finish(file)
+    }
+
+    /// Reads the file, with the place of `default`. The faults are in the reader, so that others can be added.
+    pub(crate) fn read(text: &str) -> (Reader<'_>, usize, Self) {
+        let (mut reader, mut root) = Reader::new(text);
+        let default = root.take("default");
+        let default = reader.exact_text(default);
+        let at = default.as_ref().map_or(0, |(_, entry)| entry.at);
+        let agents = root.take("agents");
+        let settings = Settings::read(&mut reader, agents);
+        let channels = root.take("reply_channels");
+        let reply_channels = reply_channels(&mut reader, channels);
+        reader.end(root);
+        (reader, at, Self { default: default.map(|(name, _)| name.into()), settings, reply_channels })
+    }
+}
+
+fn reply_channels(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> BTreeMap<Arc<str>, String> {
+    let mut channels = BTreeMap::new();
+    let Some(mut table) = reader.table(entry) else { return channels };
+    for (name, at, entry) in table.take_all() {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        if !(1..=NAME_CHARS_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
+            let words = format!("use 1 to {NAME_CHARS_MAX} letters, digits, '-', '_' and '.'");
+            reader.blame(at, format!("{} is no name of a reply channel: {words}", entry.path));
+        }
+        let Some((url, entry)) = reader.text(Some(entry)) else { continue };
+        let uri: Option<Uri> = url.parse().ok();
+        if uri.is_none_or(|uri| uri.scheme_str() != Some("http") || uri.host().is_none_or(str::is_empty)) {
+            reader.blame_value(&entry, "must be a URL such as \"http://localhost:9000/replies\"");
+        }
+        channels.insert(name.into(), url);
+    }
+    channels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stored_text_is_read_again_without_the_folder() {
+        let file = DeploymentFile::parse("default = \"shop\"\n[agents.bank]\nurl = \"http://localhost:1\"").unwrap();
+        assert_eq!(file.default.as_deref(), Some("shop"), "its workflow may be stored already");
+        assert_eq!(file.settings.of("bank").and_then(|agent| agent.url()), Some("http://localhost:1"));
+        let long = format!("# {}", "x".repeat(FILE_BYTES_MAX));
+        assert_eq!(DeploymentFile::parse(&long).unwrap_err().to_string(), "1:1: has more than 65536 bytes");
+    }
+}

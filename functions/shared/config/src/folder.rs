@@ -1,0 +1,226 @@
+//! A configuration folder: `stepwarden.toml`, and one version of one workflow in each file of `workflows`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use domain::located::{self, Reader};
+use domain::workflow::{Workflow, Workflows};
+
+use crate::deployment::DeploymentFile;
+use crate::settings::Settings;
+use crate::{FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX};
+
+/// The file of the deployment.
+pub const DEPLOYMENT_FILE: &str = "stepwarden.toml";
+/// The folder of the workflows.
+pub const WORKFLOWS_FOLDER: &str = "workflows";
+
+/// Checks configuration folders.
+#[derive(Debug, Clone, Copy)]
+pub struct Folder;
+
+/// A folder without faults.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// The workflow of orders that name none, if the folder says so.
+    pub default: Option<Arc<str>>,
+    /// The text of `stepwarden.toml`.
+    pub deployment_text: Arc<str>,
+    /// The settings of the agents.
+    pub settings: Settings,
+    /// The URLs of the reply channels, by name.
+    pub reply_channels: BTreeMap<Arc<str>, String>,
+    /// The workflows, by name and version.
+    pub workflows: Vec<CheckedWorkflow>,
+}
+
+/// One version of one workflow.
+#[derive(Debug, Clone)]
+pub struct CheckedWorkflow {
+    /// The name of its file, relative to the folder.
+    pub file: Arc<str>,
+    /// The text of its file.
+    pub text: Arc<str>,
+    /// What the text says.
+    pub workflow: Workflow,
+}
+
+/// A fault of one file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// The name of the file, relative to the folder.
+    pub file: Arc<str>,
+    /// The fault and its place.
+    pub fault: located::Fault,
+}
+
+/// Every fault of a folder, by file and place. There is at least one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct Faults(pub Vec<Fault>);
+
+impl Fault {
+    /// A fault of a file as a whole.
+    #[must_use]
+    pub fn of_file(file: &str, problem: impl Into<String>) -> Self {
+        Self { file: file.into(), fault: located::Fault { line: 1, column: 1, problem: problem.into() } }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file, self.fault)
+    }
+}
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, fault) in self.0.iter().enumerate() {
+            write!(f, "{}{fault}", if position > 0 { "; " } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+impl Folder {
+    /// Checks the files of a folder: each by itself, and what they say of each other. A file has its name relative to
+    /// the folder, with slashes, and its text.
+    ///
+    /// # Errors
+    /// [`Faults`], all at once.
+    pub fn check(files: &[(String, String)]) -> Result<Checked, Faults> {
+        let mut faults = faults_of_files(files);
+        let files: BTreeMap<&str, &str> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
+        let is_readable = |text: &&&str| text.len() <= FILE_BYTES_MAX;
+        let workflows: Vec<(&str, &str)> = files
+            .iter()
+            .filter(|(name, text)| is_workflow(name) && is_readable(text))
+            .map(|(name, text)| (*name, *text))
+            .collect();
+        let heads: Vec<Head> = workflows.iter().map(|(_, text)| Head::of(text)).collect();
+        let deployment_text = files.get(DEPLOYMENT_FILE).filter(is_readable).copied();
+        let (mut reader, at, deployment) = DeploymentFile::read(deployment_text.unwrap_or_default());
+        // Without its table an agent may be known all the same.
+        let knows_agents = deployment_text.is_some() && !reader.is_broken();
+        let agents: BTreeSet<&str> = deployment.settings.names().chain(Workflows::SHIPPED_AGENTS).collect();
+        let agents: Vec<&str> = agents.into_iter().collect();
+        if let Some(default) = &deployment.default
+            && !heads.iter().any(|head| head.name.as_deref() == Some(default))
+        {
+            let names: BTreeSet<&str> = heads.iter().filter_map(|head| head.name.as_deref()).collect();
+            let names = names.into_iter().collect::<Vec<_>>().join(", ");
+            let there_are = if names.is_empty() { "there is none".to_owned() } else { format!("there are {names}") };
+            let fault = format!("default names {default:?}, which is no workflow of this folder: {there_are}");
+            reader.blame(at, fault);
+        }
+        add(&mut faults, DEPLOYMENT_FILE, reader.finish(()));
+        let mut checked = Vec::new();
+        for (position, (file, text)) in workflows.iter().enumerate() {
+            let workflow = if knows_agents { Workflow::parse(text, &agents) } else { Workflow::read(text) };
+            if let Some(workflow) = add(&mut faults, file, workflow) {
+                checked.push(CheckedWorkflow { file: (*file).into(), text: (*text).into(), workflow });
+            }
+            let head = &heads[position];
+            let earlier = heads[..position].iter().position(|earlier| head.is_same(earlier));
+            if let (Some(earlier), Some(name), Some(version)) = (earlier, &head.name, head.version) {
+                let (other, problem) = (workflows[earlier].0, "give this one the next version");
+                let fault = format!("version {version} of {name:?} is in {other} already: {problem}");
+                add::<()>(&mut faults, file, Err(head.fault(text, fault)));
+            }
+        }
+        faults.sort();
+        faults.dedup();
+        // The deployment first, as people read it.
+        faults.sort_by_key(|fault| &*fault.file != DEPLOYMENT_FILE);
+        if !faults.is_empty() {
+            return Err(Faults(faults));
+        }
+        checked.sort_by(|one, other| one.key().cmp(&other.key()));
+        let DeploymentFile { default, settings, reply_channels } = deployment;
+        let deployment_text = deployment_text.unwrap_or_default().into();
+        Ok(Checked { default, deployment_text, settings, reply_channels, workflows: checked })
+    }
+}
+
+impl CheckedWorkflow {
+    fn key(&self) -> (&str, u32) {
+        (&self.workflow.name, self.workflow.version)
+    }
+}
+
+/// The name and version of a workflow, whatever else its file says.
+struct Head {
+    name: Option<String>,
+    version: Option<u32>,
+    /// Where the version is, in bytes.
+    at: usize,
+}
+
+impl Head {
+    fn of(text: &str) -> Self {
+        let (mut reader, mut root) = Reader::new(text);
+        let (name, version) = (root.take("name"), root.take("version"));
+        let at = version.as_ref().map_or(0, |entry| entry.at);
+        let name = reader.exact_text(name).map(|(name, _)| name);
+        Self { name, version: reader.number(version, 1..=u32::MAX), at }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.name.is_some() && self.name == other.name && self.version == other.version
+    }
+
+    fn fault(&self, text: &str, problem: String) -> located::Faults {
+        located::Faults(vec![located::Fault::at(text, self.at, problem)])
+    }
+}
+
+/// The value, or else its faults are added.
+fn add<T>(faults: &mut Vec<Fault>, file: &str, read: Result<T, located::Faults>) -> Option<T> {
+    match read {
+        Ok(value) => Some(value),
+        Err(located::Faults(found)) => {
+            faults.extend(found.into_iter().map(|fault| Fault { file: file.into(), fault }));
+            None
+        }
+    }
+}
+
+/// The name of a workflow's file in the folder of workflows.
+fn is_workflow(name: &str) -> bool {
+    let name = name.strip_prefix(WORKFLOWS_FOLDER).and_then(|name| name.strip_prefix('/'));
+    name.and_then(|name| name.strip_suffix(".toml")).is_some_and(|name| !name.is_empty() && !name.contains('/'))
+}
+
+/// What is wrong with the files as files.
+fn faults_of_files(files: &[(String, String)]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if !files.iter().any(|(name, _)| name == DEPLOYMENT_FILE) {
+        let advice = "a folder of a configuration has it beside the folder workflows. It may be empty";
+        faults.push(Fault::of_file(DEPLOYMENT_FILE, format!("is missing: {advice}")));
+    }
+    if files.len() > FILES_MAX {
+        let fault = format!("the folder has {} files, the limit is {FILES_MAX}", files.len());
+        faults.push(Fault::of_file(DEPLOYMENT_FILE, fault));
+    }
+    if files.iter().map(|(_, text)| text.len()).sum::<usize>() > FOLDER_BYTES_MAX {
+        let fault = format!("the files of the folder have more than {FOLDER_BYTES_MAX} bytes");
+        faults.push(Fault::of_file(DEPLOYMENT_FILE, fault));
+    }
+    let mut seen = BTreeSet::new();
+    for (name, text) in files {
+        if !seen.insert(name) {
+            faults.push(Fault::of_file(name, "is given twice"));
+        }
+        if text.len() > FILE_BYTES_MAX {
+            faults.push(Fault::of_file(name, format!("has more than {FILE_BYTES_MAX} bytes")));
+        }
+        if name != DEPLOYMENT_FILE && !is_workflow(name) {
+            let advice = format!("there are {DEPLOYMENT_FILE} and {WORKFLOWS_FOLDER}/NAME.toml");
+            faults.push(Fault::of_file(name, format!("is no file of a configuration: {advice}")));
+        }
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,28 @@
+//! The configuration of Stepwarden: a folder of workflows and agents.
+//!
+//! [`Folder::check`] finds every fault of a folder at once. [`Settings`] has the agents of `stepwarden.toml`, which are
+//! stored as its text and read from it again.
+//!
+//! What must never be here: files, the environment, the values of secrets, and calls of any service.
+
+pub mod auth;
+mod deployment;
+mod folder;
+mod reference;
+mod remote;
+mod settings;
+mod status;
+
+pub use deployment::DeploymentFile;
+pub use folder::{Checked, CheckedWorkflow, DEPLOYMENT_FILE, Fault, Faults, Folder, WORKFLOWS_FOLDER};
+pub use reference::{Reference, SecretSource};
+pub use remote::{BadUrl, Operations, Remote};
+pub use settings::{AgentSettings, BadSettings, IDEMPOTENCY_KEY, Settings, TRACE};
+pub use status::{Condition, Meaning, StatusTable};
+
+/// Largest file of a folder, in bytes.
+pub const FILE_BYTES_MAX: usize = 64 * 1024;
+/// Files of a folder.
+pub const FILES_MAX: usize = 100;
+/// All files of a folder together, in bytes.
+pub const FOLDER_BYTES_MAX: usize = 1024 * 1024;

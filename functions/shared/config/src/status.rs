@@ -1,0 +1,83 @@
+//! The meaning of the statuses of a service. `functions/shared/agent/README.md` has the table.
+
+use std::collections::BTreeMap;
+
+use domain::search::Pointer;
+use http::StatusCode;
+use serde::Deserialize;
+
+/// The meaning of a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meaning {
+    /// The service did the work.
+    Done,
+    /// The service is at work on it: ask again.
+    UnderWay,
+    /// An earlier call with the same key is under way, if there can be one; else the step is rejected.
+    Conflict,
+    /// The service fails: ask again.
+    Failing,
+    /// No answer of the service: ask again, and the effect is unknown.
+    Unknown,
+    /// A fault of the configuration: ask again.
+    Misconfigured,
+    /// The same, unless the body has a JSON `code`. With it, the step is rejected.
+    MisconfiguredWithoutCode,
+    /// The step is rejected for good.
+    No,
+}
+
+/// The answers of one operation of one service that have another meaning than usual.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StatusTable {
+    /// By status.
+    pub statuses: BTreeMap<u16, Meaning>,
+    /// By status and body. The first condition that is met decides, before the status.
+    pub conditions: Vec<Condition>,
+}
+
+impl StatusTable {
+    /// The meaning of a status.
+    #[must_use]
+    pub fn meaning(&self, status: StatusCode) -> Meaning {
+        self.statuses.get(&status.as_u16()).copied().unwrap_or_else(|| usual(status))
+    }
+
+    /// Whether a condition looks at the body of an answer with this status.
+    #[must_use]
+    pub fn depends_on_body(&self, status: StatusCode) -> bool {
+        self.conditions.iter().any(|condition| condition.status == status.as_u16())
+    }
+}
+
+fn usual(status: StatusCode) -> Meaning {
+    match status.as_u16() {
+        202 => Meaning::UnderWay,
+        200..=299 => Meaning::Done,
+        409 | 423 => Meaning::Conflict,
+        401 | 403 | 407 => Meaning::Misconfigured,
+        404 | 405 | 410 | 421 => Meaning::MisconfiguredWithoutCode,
+        // A gateway may say so while the service behind it is still at work.
+        408 | 502 | 504 => Meaning::Unknown,
+        // A redirect is not followed, but it is no answer about the order either: a maintenance page must not
+        // compensate it.
+        425 | 429 | 300..=399 | 500..=599 => Meaning::Failing,
+        400..=499 => Meaning::No,
+        // 101 was not asked for, and HTTP has no class from 600 on.
+        _ => Meaning::Failing,
+    }
+}
+
+/// A meaning for the answers with one status that have one of some texts at one position.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// The status.
+    pub status: u16,
+    /// The position of a string, a number or a boolean in the body.
+    pub at: Pointer,
+    /// Its texts.
+    pub texts: Vec<String>,
+    /// The meaning.
+    pub means: Meaning,
+}
