@@ -245,6 +245,7 @@ pub(super) fn sample_order() -> Order {
         reply_channel: None,
         correlation_id: None,
         priority: None,
+        workflow: None,
         again_of: None,
     }
 }

@@ -71,8 +71,8 @@ impl Slot {
             let name: Arc<str> = format!("{}-{number}.{generation}", role.name()).into();
             let is_deployed = state.setup.deployed_at_ms.is_some_and(|at_ms| at_ms <= state.now_ms);
             let shape = state.setup.shape;
-            let workflows = state.setup.settling(if is_deployed { &shape.both } else { &shape.first });
-            let instance = Instance { name: name.clone(), workflows, shards: state.setup.shards };
+            let catalogue = state.setup.catalogue(if is_deployed { &shape.both } else { &shape.first });
+            let instance = Instance { name: name.clone(), catalogue, shards: state.setup.shards };
             (name, skew_ms, Arc::new(instance))
         };
         let agent = match role {

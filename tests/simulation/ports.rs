@@ -366,7 +366,7 @@ impl Kind {
         match kind {
             RecordKind::Service => Self::Health,
             RecordKind::Memo => Self::Memo,
-            RecordKind::Job => Self::Record,
+            RecordKind::Job | RecordKind::Definition | RecordKind::Deployment => Self::Record,
         }
     }
 }

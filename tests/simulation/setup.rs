@@ -2,6 +2,7 @@
 
 use agent::{HealthPolicy, MemoPolicy, Policy, Rate};
 use domain::backoff::BackoffPolicy;
+use domain::definition::Catalogue;
 use domain::workflow::Workflows;
 
 use super::faults::{Fault, Plan};
@@ -119,17 +120,17 @@ impl Setup {
         self.services[agent].settles_within_ms - 2 * self.skew_ms - 1
     }
 
-    /// The workflows, with the setting of each agent.
+    /// A new instance's catalogue of these workflows, with the setting of each agent.
     #[must_use]
-    pub fn settling(&self, workflows: &Workflows) -> Workflows {
-        workflows.settling_within(|agent| {
-            let place = AGENTS.iter().position(|name| *name == agent)?;
+    pub fn catalogue(&self, workflows: &Workflows) -> Catalogue {
+        let settles = AGENTS.iter().enumerate().filter_map(|(place, agent)| {
             let may_be_called = |other: &usize| {
                 *other == place || self.policies[place].fallback.iter().any(|name| **name == *AGENTS[*other])
             };
             let called = (0..AGENTS.len()).filter(may_be_called);
-            called.map(|other| self.services[other].settles_within_ms).max()
-        })
+            Some(((*agent).into(), called.map(|other| self.services[other].settles_within_ms).max()?))
+        });
+        Catalogue::with(workflows.clone(), None, settles.collect())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use domain::definition::UnknownWorkflow;
 use domain::id::OrderId;
 use domain::observe;
 use domain::order::Order;
@@ -20,12 +21,23 @@ use crate::problem::Problem;
 use crate::reply;
 use crate::view::whole;
 
+/// No order was queued yet.
+const NOT_CHOSEN: &str = "the order was not accepted, since its workflow cannot be read at the moment; post it again";
+
 /// The meaning of a repeated request.
 pub(crate) struct Repeat {
     /// Whether it names the same order, which may be stored already.
     pub(crate) is_same: bool,
     /// The advice while it is not known whether the order was accepted.
     pub(crate) advice: &'static str,
+}
+
+/// An order as it was posted.
+pub(crate) struct Given {
+    /// Not pinned to a workflow yet.
+    pub(crate) order: Order,
+    /// The workflow that it names.
+    pub(crate) workflow: Option<Arc<str>>,
 }
 
 /// Puts an order on the submission queue, unless it is stored already.
@@ -35,11 +47,11 @@ pub(crate) async fn take(
     caller: &str,
     repeat: Repeat,
     wait: Option<Wait>,
-    order: Order,
+    given: Given,
     span: Span,
 ) -> Result<Response<Bytes>, Problem> {
     let taking = async {
-        let answer = queue(ports, config, caller, repeat, wait, order).await;
+        let answer = queue(ports, config, caller, repeat, wait, given).await;
         let status = answer.as_ref().map_or_else(Problem::status, Response::status);
         trace::answered(status.as_u16());
         if status.is_server_error() {
@@ -56,7 +68,7 @@ async fn queue(
     caller: &str,
     Repeat { is_same, advice }: Repeat,
     wait: Option<Wait>,
-    order: Order,
+    Given { mut order, workflow }: Given,
 ) -> Result<Response<Bytes>, Problem> {
     let order_id = order.order_id;
     let unavailable = |error| Problem::Unavailable { advice, error };
@@ -74,7 +86,7 @@ async fn queue(
     {
         return Err(Problem::member("ReplyChannel", "is not the name of a registered channel"));
     }
-    config.check(&order.document)?;
+    begin(ports, config, workflow.as_deref(), &mut order).await?;
     let fingerprint = order.fingerprint.clone();
     ports.queues().submit(order).await.map_err(unavailable)?;
     observe::accepted(order_id, caller);
@@ -93,6 +105,33 @@ async fn queue(
         Some(wait) => watch(ports, order_id, &fingerprint, wait).await?,
     };
     Ok(accepted(config, order_id, task.as_deref(), wait))
+}
+
+/// Pins the order to the workflow that it begins with, in whose priority it is queued if it names none. Refuses a
+/// document with members that no order of the workflow may carry (rule 19).
+async fn begin(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    name: Option<&str>,
+    order: &mut Order,
+) -> Result<(), Problem> {
+    let Some(catalogue) = config.catalogue() else { return Ok(()) };
+    let chosen = catalogue.choose(ports, name, order.order_id).await;
+    let workflow = match chosen.map_err(|error| Problem::Unavailable { advice: NOT_CHOSEN, error })? {
+        Ok(workflow) => workflow,
+        Err(UnknownWorkflow { known }) => {
+            return Err(Problem::member("Workflow", format!("is no workflow here; there are {}", known.join(", "))));
+        }
+    };
+    let refused: Vec<String> = workflow.refuse.met_by(&order.document).into_iter().map(str::to_owned).collect();
+    if !refused.is_empty() {
+        return Err(Problem::MemberRefused { workflow: workflow.name.clone(), names: refused });
+    }
+    order.workflow = Some(workflow.pin());
+    if order.priority.is_none() && !workflow.priority.is_normal() {
+        order.priority = Some(workflow.priority);
+    }
+    Ok(())
 }
 
 /// The present task or, if the caller waits, the task once it is settled or the wait is over.

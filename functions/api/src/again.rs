@@ -9,7 +9,7 @@ use domain::ports::{Environment, Store};
 use domain::trace;
 use http::{HeaderMap, Response};
 
-use crate::accept::{Repeat, take};
+use crate::accept::{Given, Repeat, take};
 use crate::config::ApiConfig;
 use crate::operator::Author;
 use crate::ports::ApiPorts;
@@ -45,11 +45,12 @@ pub(crate) async fn post(
     let again = Order {
         order_id: order_id.again(),
         submitted_at: ports.environment().now(),
+        workflow: None,
         again_of: Some(AgainOf { order_id, by, reason }),
         ..Order::clone(&order)
     };
     let span = trace::posted("/orders/{id}/again", again.order_id, traced(headers));
-    take(ports, config, caller, SAFE, wait, again, span).await
+    take(ports, config, caller, SAFE, wait, Given { order: again, workflow: Some(task.workflow.clone()) }, span).await
 }
 
 #[cfg(test)]

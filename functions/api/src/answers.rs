@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use domain::bulk::JobState;
+use domain::definition::Catalogue;
 use domain::json::Json;
 use domain::message::Priority;
 use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, LeaseRecord, SourceQueue};
@@ -62,7 +63,7 @@ fn dead_letter(message_id: &str) -> DeadLetterRecord {
 fn system() -> Fake {
     let fake = Fake::default();
     let config = ApiConfig::new([CHANNEL]).with_services(["inventory", "payment"]).redacting(["iban"]);
-    fake.config(config.with_workflows(&Workflows::shipped().unwrap()));
+    fake.config(config.with_catalogue(&Catalogue::new(Workflows::shipped().unwrap())));
     fake.stores_with(full(), |order| {
         order.correlation_id = Some("cart-7".into());
         order.reply_channel = Some(CHANNEL.into());

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use domain::json::Json;
+use domain::definition::Catalogue;
 use domain::limits::DOCUMENT_BYTES_MAX;
-use domain::message::Priority;
+use domain::ports::PortError;
 use domain::redaction::Redaction;
-use domain::workflow::Workflows;
+use domain::workflow::agent_names;
 
-use crate::problem::Problem;
+use crate::ports::ApiPorts;
 
 /// Longest body that is read, in bytes. A host reads at most one byte more, so that a longer body is recognised.
 pub const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
@@ -21,10 +21,8 @@ pub struct ApiConfig {
     reply_channels: BTreeSet<Arc<str>>,
     /// The names of the agents, which are the names of the remote services.
     services: BTreeSet<Arc<str>>,
-    /// The priority of orders that name none.
-    priority: Priority,
-    /// The workflows of the deployment.
-    workflows: Option<Workflows>,
+    /// The workflows.
+    catalogue: Option<Catalogue>,
     /// The redaction of documents and outputs.
     redaction: Redaction,
 }
@@ -37,13 +35,6 @@ impl ApiConfig {
         Self { reply_channels, ..Self::default() }
     }
 
-    /// The priority of orders that name none: that of their workflow. Without it, the normal one.
-    #[must_use]
-    pub fn with_priority(mut self, priority: Priority) -> Self {
-        self.priority = priority;
-        self
-    }
-
     /// The names of all agents. Their services are listed even if they never failed.
     #[must_use]
     pub fn with_services<Name: Into<Arc<str>>>(mut self, agents: impl IntoIterator<Item = Name>) -> Self {
@@ -51,11 +42,11 @@ impl ApiConfig {
         self
     }
 
-    /// The workflows of the deployment, with their priority and their services.
+    /// The workflows that orders may name. Their services are listed even if they never failed. Without it, orders are
+    /// queued unpinned, and the submission chooses.
     #[must_use]
-    pub fn with_workflows(self, workflows: &Workflows) -> Self {
-        let known = self.with_priority(workflows.current().priority).with_services(workflows.agents());
-        Self { workflows: Some(workflows.clone()), ..known }
+    pub fn with_catalogue(self, catalogue: &Catalogue) -> Self {
+        Self { catalogue: Some(catalogue.clone()), ..self }
     }
 
     /// The names of members whose values are not shown, in documents and outputs. Without it, all are shown.
@@ -71,32 +62,23 @@ impl ApiConfig {
         self.reply_channels.contains(reply_channel)
     }
 
-    /// Refuses a document with members that no order of the workflow may carry (rule 19).
+    /// The names of the remote services, sorted: those of the applied settings, else those of the compiled workflows.
     ///
     /// # Errors
-    /// [`Problem::MemberRefused`], with their names.
-    pub(crate) fn check(&self, document: &Json) -> Result<(), Problem> {
-        let Some(workflow) = self.workflows.as_ref().map(Workflows::current) else { return Ok(()) };
-        let names: Vec<String> = workflow.refuse.met_by(document).into_iter().map(str::to_owned).collect();
-        match names.is_empty() {
-            true => Ok(()),
-            false => Err(Problem::MemberRefused { workflow: workflow.name.clone(), names }),
+    /// [`PortError`] if the deployment cannot be read.
+    pub(crate) async fn services(&self, ports: &impl ApiPorts) -> Result<BTreeSet<Arc<str>>, PortError> {
+        let mut services = self.services.clone();
+        if let Some(catalogue) = &self.catalogue {
+            let applied = catalogue.deployment(ports).await?.map(|deployment| agent_names(&deployment.settings));
+            let applied = applied.filter(|names| !names.is_empty());
+            services.extend(applied.unwrap_or_else(|| catalogue.compiled().agents()));
         }
+        Ok(services)
     }
 
-    /// The priority of an order that names `named`. `None` stands for the default priority.
-    pub(crate) fn priority(&self, named: Option<Priority>) -> Option<Priority> {
-        named.or_else(|| (!self.priority.is_normal()).then_some(self.priority))
-    }
-
-    /// The names of the remote services, sorted.
-    pub(crate) const fn services(&self) -> &BTreeSet<Arc<str>> {
-        &self.services
-    }
-
-    /// The workflows, if the deployment has set them.
-    pub(crate) const fn workflows(&self) -> Option<&Workflows> {
-        self.workflows.as_ref()
+    /// The workflows, if the host has set them.
+    pub(crate) const fn catalogue(&self) -> Option<&Catalogue> {
+        self.catalogue.as_ref()
     }
 
     /// The redaction of documents and outputs.

@@ -107,7 +107,7 @@ async fn answer(
         }
         (Route::Overview, Verb::Get | Verb::Head) => overview::overview(ports, config).await,
         (Route::Leases, Verb::Get | Verb::Head) => leases::leases(ports).await,
-        (Route::Workflows, Verb::Get | Verb::Head) => Ok(workflows::workflows(config)),
+        (Route::Workflows, Verb::Get | Verb::Head) => workflows::workflows(ports, config).await,
         (Route::Contract, Verb::Get | Verb::Head) => Ok(openapi::contract()),
         (Route::Problem(kind), Verb::Get | Verb::Head) => Ok(kind.page()),
         (Route::Health, Verb::Get | Verb::Head) => Ok(read::health()),

@@ -6,7 +6,6 @@ use api::ApiConfig;
 use aws::config::{Config, Function};
 use aws::lambda::{self, Error};
 use aws::{ports::Ports, telemetry};
-use domain::workflow::Workflows;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -16,8 +15,9 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<(), Error> {
     let config = Config::from_env(Function::Api)?;
-    let (ports, workflows) = (Ports::new(&config)?, Workflows::shipped()?);
+    let ports = Ports::new(&config)?;
+    let catalogue = ports.instance(&config, Function::Api)?.catalogue;
     let api_config =
-        ApiConfig::new(config.reply_channels.into_keys()).with_workflows(&workflows).redacting(config.redacted);
+        ApiConfig::new(config.reply_channels.into_keys()).with_catalogue(&catalogue).redacting(config.redacted);
     lambda::http_api(async |caller, request| api::handle(&ports, &api_config, &caller, request).await).await
 }

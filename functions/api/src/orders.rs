@@ -11,7 +11,7 @@ use domain::ports::Environment;
 use domain::trace;
 use http::{HeaderMap, Response};
 
-use crate::accept::{Repeat, take};
+use crate::accept::{Given, Repeat, take};
 use crate::body;
 use crate::config::ApiConfig;
 use crate::key::idempotency_key;
@@ -31,6 +31,9 @@ const WITHOUT_KEY: Repeat = Repeat {
         with an Idempotency-Key it is safe to post again with the same Idempotency-Key",
 };
 
+/// Reserved members that no version gives a meaning yet. An order with one would be carried out without it.
+const LATER: [&str; 2] = ["NotBefore", "CompleteBy"];
+
 /// Takes the body as an order of `caller` and puts it on the submission queue. If the same document is stored under
 /// the same key, answers with its present task and queues nothing.
 pub(crate) async fn post(
@@ -43,32 +46,32 @@ pub(crate) async fn post(
     body::check(headers, body)?;
     let wait = Wait::asked(headers)?;
     let key = idempotency_key(headers)?;
-    let order = read(ports, config, caller, key.as_deref(), body)?;
+    let given = read(ports, caller, key.as_deref(), body)?;
     let repeat = if key.is_some() { WITH_KEY } else { WITHOUT_KEY };
-    let span = trace::posted("/orders", order.order_id, traced(headers));
-    take(ports, config, caller, repeat, wait, order, span).await
+    let span = trace::posted("/orders", given.order.order_id, traced(headers));
+    take(ports, config, caller, repeat, wait, given, span).await
 }
 
 /// The order for the queue: the body unchanged, and the values of the reserved members.
-fn read(
-    ports: &impl ApiPorts,
-    config: &ApiConfig,
-    caller: &str,
-    key: Option<&str>,
-    body: &Bytes,
-) -> Result<Order, Problem> {
+fn read(ports: &impl ApiPorts, caller: &str, key: Option<&str>, body: &Bytes) -> Result<Given, Problem> {
     let document = Json::document(body)?;
     let text_member = |name| document.member(name).map(|value| body::text(name, value.text())).transpose();
     let reply_channel = text_member("ReplyChannel")?;
     let correlation_id = text_member("CorrelationID")?;
-    let named = document.member("Priority").map(|value| priority(value.text())).transpose()?;
+    let workflow = text_member("Workflow")?;
+    for name in LATER {
+        if document.member(name).is_some() {
+            return Err(Problem::member(name, "is reserved, and has no meaning in this version: leave it out"));
+        }
+    }
+    let priority = document.member("Priority").map(|value| priority(value.text())).transpose()?;
     let submitted_at = ports.environment().now();
     let order_id = match key {
         Some(key) => OrderId::from_idempotency_key(caller, key),
         None => OrderId::generate(submitted_at, [ports.environment().random(), ports.environment().random()]),
     };
     let fingerprint = document.fingerprint().into();
-    Ok(Order {
+    let order = Order {
         order_id,
         document,
         fingerprint,
@@ -76,9 +79,11 @@ fn read(
         submitter: caller.into(),
         reply_channel,
         correlation_id,
-        priority: config.priority(named),
+        priority,
+        workflow: None,
         again_of: None,
-    })
+    };
+    Ok(Given { order, workflow })
 }
 
 /// The priority that the document names, from the member's JSON.
@@ -93,6 +98,7 @@ fn priority(value: &str) -> Result<Priority, Problem> {
 
 #[cfg(test)]
 mod tests {
+    use domain::definition::{Catalogue, Pin};
     use domain::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, TEXT_CHARS_MAX};
     use domain::task::ProcessState;
     use domain::workflow::Workflows;
@@ -100,6 +106,10 @@ mod tests {
 
     use super::*;
     use crate::testing::{CALLER, CHANNEL, Fake, ORDER};
+
+    fn catalogue(workflows: &[&str]) -> Catalogue {
+        Catalogue::new(Workflows::parse(workflows, "w", &["x"]).unwrap())
+    }
 
     const KEY: (&str, &str) = ("Idempotency-Key", "k1");
 
@@ -190,19 +200,60 @@ mod tests {
             (Priority::Normal, r#"{"Priority":"high"}"#, high),
         ] {
             let fake = Fake::default();
-            fake.config(ApiConfig::default().with_priority(workflow));
+            let text_of = format!(
+                "name = \"w\"\nversion = 1\npriority = \"{}\"\n[[step]]\nname = \"a\"\nagent = \"x\"",
+                if workflow == Priority::High { "high" } else { "normal" }
+            );
+            fake.config(ApiConfig::default().with_catalogue(&catalogue(&[&text_of])));
             assert_eq!(fake.post("/orders", &[], text).status, 202);
             assert_eq!(fake.submitted()[0].priority, priority, "{text} in a workflow of lane {workflow:?}");
         }
     }
 
     #[test]
+    fn an_order_is_pinned_to_the_workflow_that_it_names_or_to_the_default() {
+        let text = |name: &str, version| {
+            format!("name = {name:?}\nversion = {version}\n[[step]]\nname = \"a\"\nagent = \"x\"")
+        };
+        let texts = [text("w", 1), text("w", 2), text("return", 1)];
+        let fake = Fake::default();
+        fake.config(ApiConfig::default().with_catalogue(&catalogue(&texts.each_ref().map(|text| &**text))));
+        for (body, name, version) in
+            [("{}", "w", 2), (r#"{"Workflow":"return"}"#, "return", 1), (r#"{"Workf\u006cow":"w"}"#, "w", 2)]
+        {
+            assert_eq!(fake.post("/orders", &[], body).status, 202);
+            let order = fake.submitted().pop().unwrap();
+            assert_eq!(order.workflow, Some(Pin { name: name.into(), version }));
+            assert_eq!(order.document.text(), body);
+        }
+        let queued = fake.submitted().len();
+        let unknown = fake.post("/orders", &[], r#"{"Workflow":"refund"}"#);
+        unknown.names(400, "invalid-field", "Workflow");
+        assert_eq!(unknown.body["detail"], "Workflow is no workflow here; there are return, w");
+        fake.post("/orders", &[], r#"{"Workflow":7}"#).names(400, "invalid-field", "Workflow");
+        assert_eq!(fake.submitted().len(), queued);
+    }
+
+    #[test]
+    fn a_reserved_member_without_a_meaning_is_refused() {
+        let fake = Fake::default();
+        for name in ["NotBefore", "CompleteBy"] {
+            fake.post("/orders", &[], &format!(r#"{{"{name}":"2027-01-01T00:00:00Z"}}"#)).names(
+                400,
+                "invalid-field",
+                name,
+            );
+        }
+        fake.queued_nothing();
+        assert_eq!(fake.post("/orders", &[], r#"{"Item":{"NotBefore":1},"notbefore":1}"#).status, 202);
+    }
+
+    #[test]
     fn an_order_with_a_member_that_its_workflow_refuses_is_422_and_goes_nowhere() {
         let workflow =
             "name = \"w\"\nversion = 1\nrefuse = [\"Cvc\", \"/Card/Number\"]\n[[step]]\nname = \"a\"\nagent = \"x\"";
-        let workflows = Workflows::parse(&[workflow], "w", &["x"]).unwrap();
         let fake = Fake::default();
-        fake.config(ApiConfig::default().with_workflows(&workflows));
+        fake.config(ApiConfig::default().with_catalogue(&catalogue(&[workflow])));
         let answer = fake.post("/orders", &[KEY], r#"{"Card": {"Number": "4111", "cvc": "123"}}"#);
         answer.names(422, "member-refused", "Cvc");
         assert_eq!(answer.body["detail"], "no order of workflow w may carry Cvc, /Card/Number");

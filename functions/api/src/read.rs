@@ -50,6 +50,7 @@ pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str
         reply_channel,
         correlation_id,
         priority,
+        workflow: _,
         again_of,
     } = &*order;
     let view = wire::Order {

@@ -4,7 +4,8 @@
 //! Health is no order's state, so the API writes it itself, like a job: on the version that it read.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
@@ -25,7 +26,8 @@ const NOT_WRITTEN: &str = "it is not known whether this was done; it is safe to 
 /// Every configured service, and every other one that ever failed, by name.
 pub(crate) async fn services(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
     let records = ports.records().list(usize::MAX).await.map_err(Problem::unread)?;
-    Ok(reply::json(StatusCode::OK, &ServiceList { services: views(&records, config) }))
+    let configured = config.services(ports).await.map_err(Problem::unread)?;
+    Ok(reply::json(StatusCode::OK, &ServiceList { services: views(&records, &configured) }))
 }
 
 /// `POST /services/{name}/accept-rejections`: the rejections of a service that waits because of them count from now on
@@ -63,20 +65,19 @@ pub(crate) async fn accept_rejections(
 
 /// The record of a service. `None` if it never failed.
 async fn stored(ports: &impl ApiPorts, config: &ApiConfig, name: &str) -> Result<Option<ServiceHealth>, Problem> {
-    let is_configured = config.services().iter().any(|service| **service == *name);
     if name.len() > NAME_CHARS_MAX {
         return Err(Problem::NoService);
     }
     match ports.records().get(name).await.map_err(Problem::unread)? {
-        None if !is_configured => Err(Problem::NoService),
+        None if !config.services(ports).await.map_err(Problem::unread)?.contains(name) => Err(Problem::NoService),
         record => Ok(record),
     }
 }
 
 /// The services of these records and the configured ones, by name.
-pub(crate) fn views<'a>(records: &'a [ServiceHealth], config: &'a ApiConfig) -> Vec<wire::Service<'a>> {
+pub(crate) fn views<'a>(records: &'a [ServiceHealth], configured: &'a BTreeSet<Arc<str>>) -> Vec<wire::Service<'a>> {
     let mut services: BTreeMap<&str, wire::Service<'_>> =
-        config.services().iter().map(|name| (&**name, never_failed(name))).collect();
+        configured.iter().map(|name| (&**name, never_failed(name))).collect();
     services.extend(records.iter().map(|health| (&*health.service, shown(health))));
     services.into_values().collect()
 }

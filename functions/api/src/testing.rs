@@ -70,6 +70,7 @@ fn order_of(order_id: OrderId) -> Order {
         reply_channel: None,
         correlation_id: None,
         priority: None,
+        workflow: None,
         again_of: None,
     }
 }
@@ -399,7 +400,7 @@ impl Records for Fake {
                     let health = self.stored_service();
                     self.stores_record(&ServiceHealth { version: health.version + 1, ..health });
                 }
-                RecordKind::Memo => {}
+                RecordKind::Memo | RecordKind::Definition | RecordKind::Deployment => {}
             }
         }
         self.memory.put(seen, record).await

@@ -1,30 +1,74 @@
 //! `GET /workflows`: the steps of orders, version by version.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use bytes::Bytes;
-use domain::workflow::{StepRule, Workflow, Workflows};
+use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin};
+use domain::ports::{PortError, Records};
+use domain::time::Timestamp;
+use domain::workflow::{StepRule, Workflow};
 use http::{Response, StatusCode};
 use wire::WorkflowList;
 
 use crate::config::ApiConfig;
+use crate::ports::ApiPorts;
+use crate::problem::Problem;
 use crate::reply;
 use crate::view::text;
 
-/// All versions of all configured workflows.
-pub(crate) fn workflows(config: &ApiConfig) -> Response<Bytes> {
-    let workflows = config.workflows().map(views).unwrap_or_default();
-    reply::json(StatusCode::OK, &WorkflowList { workflows })
+/// All versions of all workflows.
+pub(crate) async fn workflows(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
+    let Some(catalogue) = config.catalogue() else {
+        return Ok(reply::json(StatusCode::OK, &WorkflowList { workflows: Vec::new() }));
+    };
+    let deployment = catalogue.newest_deployment(ports).await.map_err(Problem::unread)?;
+    let known = known(ports, catalogue).await.map_err(Problem::unread)?;
+    let shown = |(pin, known)| shown(pin, known, catalogue, deployment.as_deref());
+    Ok(reply::json(StatusCode::OK, &WorkflowList { workflows: known.iter().map(shown).collect() }))
 }
 
-fn views(workflows: &Workflows) -> Vec<wire::Workflow<'_>> {
-    let current = workflows.current();
-    let is_current = |one: &Workflow| (&one.name, one.version) == (&current.name, current.version);
-    workflows.all().map(|workflow| shown(workflow, is_current(workflow))).collect()
+/// A version of a workflow that is compiled in or was applied.
+struct Known {
+    workflow: Arc<Workflow>,
+    retired_at: Option<Timestamp>,
 }
 
-fn shown(workflow: &Workflow, current: bool) -> wire::Workflow<'_> {
-    let Workflow { name, version, priority, steps, supervision: _, refuse: _ } = workflow;
-    let steps = steps.iter().map(|rule| shown_step(rule, workflow)).collect();
-    wire::Workflow { name: text(name), version: *version, current, priority: (*priority).into(), steps }
+/// All versions, by name and version. A definition of a later program that cannot be read is left out.
+async fn known(ports: &impl ApiPorts, catalogue: &Catalogue) -> Result<BTreeMap<Pin, Known>, PortError> {
+    let compiled = catalogue.compiled().all();
+    let mut all: BTreeMap<Pin, Known> =
+        compiled.map(|workflow| (workflow.pin(), Known { workflow: workflow.clone(), retired_at: None })).collect();
+    for Definition { key, text, retired_at, .. } in ports.records().list(usize::MAX).await? {
+        match Workflow::read(&text) {
+            Ok(workflow) => {
+                all.insert(workflow.pin(), Known { workflow: Arc::new(workflow), retired_at });
+            }
+            Err(fault) => tracing::error!("the definition {key} cannot be read: {fault}"),
+        }
+    }
+    Ok(all)
+}
+
+fn shown<'a>(
+    pin: &Pin,
+    Known { workflow, retired_at }: &'a Known,
+    catalogue: &Catalogue,
+    deployment: Option<&Deployment>,
+) -> wire::Workflow<'a> {
+    let Workflow { name, version, priority, steps, supervision: _, refuse: _ } = &**workflow;
+    let Choice { version: current, share } = catalogue.choice(deployment, name).unwrap_or(Choice::all(0));
+    let share = share.filter(|share| share.version == pin.version);
+    wire::Workflow {
+        name: text(name),
+        version: *version,
+        current: current == *version,
+        default: catalogue.default_name(deployment) == *name && (current == *version || share.is_some()),
+        share_percent: share.map(|share| share.percent),
+        retired_at: *retired_at,
+        priority: (*priority).into(),
+        steps: steps.iter().map(|rule| shown_step(rule, workflow)).collect(),
+    }
 }
 
 fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowStep<'a> {
@@ -58,6 +102,7 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
 
 #[cfg(test)]
 mod tests {
+    use domain::workflow::Workflows;
     use serde_json::json;
 
     use super::*;
@@ -72,7 +117,7 @@ mod tests {
         let workflows = Workflows::parse(&[v1, v2], "w", &["x", "y"]).unwrap();
         let fake = Fake::default();
         assert_eq!(fake.get("/workflows").body, json!({"Workflows": []}));
-        fake.config(ApiConfig::default().with_workflows(&workflows));
+        fake.config(ApiConfig::default().with_catalogue(&Catalogue::new(workflows)));
         let a = json!({
             "Name": "a", "Agent": "x", "After": [], "CompleteWithinMs": 30_000, "MaxFailures": 3,
             "OnRejected": "compensate", "OnExhausted": "hold", "HorizonMs": 43_200_000,
@@ -83,7 +128,7 @@ mod tests {
         });
         let expected = json!({"Workflows": [
             {"Name": "w", "Version": 1, "Current": false, "Priority": "normal", "Steps": [&a]},
-            {"Name": "w", "Version": 2, "Current": true, "Priority": "high", "Steps": [&a, &b]},
+            {"Name": "w", "Version": 2, "Current": true, "Default": true, "Priority": "high", "Steps": [&a, &b]},
         ]});
         let answer = fake.get("/workflows");
         assert_eq!((answer.status, &answer.body), (200, &expected));

@@ -8,14 +8,14 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::message::{Delivery, SchedulerMessage, Wake};
 use domain::order::Order;
-use domain::ports::{Environment, HasEnvironment, HasQueues, HasStore, Inserted, PortError, Queues, Store};
+use domain::ports::{Environment, HasEnvironment, HasQueues, HasRecords, HasStore, Inserted, PortError, Queues, Store};
 use domain::task::Task;
 use domain::trace;
 
 /// The ports of the submission.
-pub trait SubmissionPorts: HasStore + HasQueues + HasEnvironment {}
+pub trait SubmissionPorts: HasStore + HasQueues + HasRecords + HasEnvironment {}
 
-impl<P: HasStore + HasQueues + HasEnvironment> SubmissionPorts for P {}
+impl<P: HasStore + HasQueues + HasRecords + HasEnvironment> SubmissionPorts for P {}
 
 /// The outcome of an accepted order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,10 +41,11 @@ pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Ve
 /// A redelivered message finds its order stored and wakes the scheduler again, which is harmless (rule 2).
 ///
 /// # Errors
-/// [`PortError`] if store or queue is unavailable; the message then stays on its queue.
+/// [`PortError`] if store or queue is unavailable, or the order's workflow is missing; the message then stays on its queue.
 pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Order) -> Result<Submitted, PortError> {
     let order_id = order.order_id;
-    let task = Task::new(&order, instance.workflows.current(), instance.shards, ports.environment().random());
+    let workflow = instance.catalogue.of_order(ports, &order).await?;
+    let task = Task::new(&order, &workflow, instance.shards, ports.environment().random());
     let priority = task.priority;
     let inserted = ports.store().insert(order, task).await?;
     report(order_id, inserted);

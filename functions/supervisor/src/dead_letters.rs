@@ -233,7 +233,7 @@ async fn settle_submission(
     order: Order,
 ) -> Result<(DeadLetterOutcome, String), AdvanceError> {
     let order_id = order.order_id;
-    let (held, happened) = held(ports, instance, &order)?;
+    let (held, happened) = held(ports, instance, &order).await?;
     match ports.store().insert(order, held.clone()).await? {
         Inserted::New => {
             tracing::debug!(monotonic_counter.orders_submitted = 1, %order_id, "stored");
@@ -259,9 +259,13 @@ async fn settle_submission(
 }
 
 /// The task of a new order, stopped before its first step, with its events.
-fn held(ports: &impl DeadLetterPorts, instance: &Instance, order: &Order) -> Result<(Task, Vec<What>), AdvanceError> {
-    let workflow = instance.workflows.current();
-    let task = Task::new(order, workflow, instance.shards, ports.environment().random());
+async fn held(
+    ports: &impl DeadLetterPorts,
+    instance: &Instance,
+    order: &Order,
+) -> Result<(Task, Vec<What>), AdvanceError> {
+    let workflow = instance.catalogue.of_order(ports, order).await?;
+    let task = Task::new(order, &workflow, instance.shards, ports.environment().random());
     let moment = Moment {
         now: ports.environment().now(),
         instance: &instance.name,
@@ -269,7 +273,7 @@ fn held(ports: &impl DeadLetterPorts, instance: &Instance, order: &Order) -> Res
         draw: 0,
     };
     let Decision { change, happened, .. } =
-        decide(&task, workflow, Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake }, moment)
+        decide(&task, &workflow, Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake }, moment)
             .map_err(|source| AdvanceError::Impossible { order_id: order.order_id, source })?;
     Ok((change.unwrap_or(task), happened))
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use domain::bulk::Job;
+use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::json::Json;
@@ -71,7 +72,7 @@ pub(crate) fn workflows() -> Workflows {
 }
 
 pub(crate) fn instance(name: &str) -> Instance {
-    Instance { name: name.into(), workflows: workflows(), shards: SHARDS }
+    Instance { name: name.into(), catalogue: Catalogue::new(workflows()), shards: SHARDS }
 }
 
 pub(crate) fn order(n: usize, at: Timestamp) -> Order {
@@ -85,6 +86,7 @@ pub(crate) fn order(n: usize, at: Timestamp) -> Order {
         reply_channel: None,
         correlation_id: None,
         priority: None,
+        workflow: None,
         again_of: None,
     }
 }

@@ -144,6 +144,7 @@ fn order_and_task(engine: &Engine, number: u64, change: &impl Fn(u64, &mut Task)
         reply_channel: None,
         correlation_id: None,
         priority: None,
+        workflow: None,
         again_of: None,
     };
     let mut task = Task { order_id, nonce: engine.environment().random(), ..template.clone() };

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
+use domain::definition::Catalogue;
 use domain::instance::Instance;
 use domain::limits::SHARDS;
 use domain::workflow::Workflows;
@@ -49,7 +50,7 @@ pub(crate) fn run(empty: &Path, grown: &Path, expired: u64) -> Result<bool, Box<
 }
 
 fn instance() -> Result<Instance, Box<dyn Error>> {
-    Ok(Instance { name: "supervisor-bench".into(), workflows: Workflows::shipped()?, shards: SHARDS })
+    Ok(Instance { name: "supervisor-bench".into(), catalogue: Catalogue::new(Workflows::shipped()?), shards: SHARDS })
 }
 
 /// How long a sweep takes that finds nothing, in milliseconds.

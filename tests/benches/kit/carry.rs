@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agent::{Agent, Answer, Call, Policy, Service};
 use api::ApiConfig;
 use bytes::Bytes;
+use domain::definition::Catalogue;
 use domain::instance::Instance;
 use domain::json::Json;
 use domain::limits::{BATCH_MAX, SHARDS};
@@ -67,7 +68,7 @@ impl Carry {
         let agents =
             workflows.current().steps.iter().map(|step| Agent::new(step.agent.clone(), Policy::default(), service));
         let agents = agents.collect::<Result<_, _>>().expect("a good policy");
-        let instance = Instance { name: "scheduler-4711".into(), workflows, shards: SHARDS };
+        let instance = Instance { name: "scheduler-4711".into(), catalogue: Catalogue::new(workflows), shards: SHARDS };
         Self { memory: Memory::new(NOON, 7), instance, api_config: ApiConfig::default(), agents }
     }
 

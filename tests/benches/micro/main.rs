@@ -9,6 +9,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::json::Json;
@@ -39,12 +40,12 @@ fn output() -> Json {
 
 fn instance() -> Instance {
     let workflows = Workflows::shipped().expect("the shipped workflow");
-    Instance { name: "scheduler-4711".into(), workflows, shards: SHARDS }
+    Instance { name: "scheduler-4711".into(), catalogue: Catalogue::new(workflows), shards: SHARDS }
 }
 
 fn decided(instance: &Instance, task: &Task, event: Event<'_>) -> Decision {
     let moment = Moment { now: NOON.plus_ms(700), instance: &instance.name, nonce: task.nonce + 1, draw: 7 };
-    decide(task, instance.workflows.current(), event, moment).expect("a sound task")
+    decide(task, instance.catalogue.compiled().current(), event, moment).expect("a sound task")
 }
 
 fn reply_to(task: &Task, step: usize) -> Reply {
@@ -63,7 +64,7 @@ fn reply_to(task: &Task, step: usize) -> Reply {
 /// A task whose second step is under way.
 fn half_way(instance: &Instance) -> Task {
     let order = order(1);
-    let new = Task::new(&order, instance.workflows.current(), SHARDS, 1);
+    let new = Task::new(&order, instance.catalogue.compiled().current(), SHARDS, 1);
     let claimed = decided(instance, &new, Event::Wake { hops: 0, redelivered: false }).change.expect("a claim");
     let reply = reply_to(&claimed, 0);
     decided(instance, &claimed, Event::Reply { reply: &reply, redelivered: false }).change.expect("a result")
@@ -71,7 +72,7 @@ fn half_way(instance: &Instance) -> Task {
 
 fn deciding(criterion: &mut Criterion) {
     let instance = instance();
-    let new = Task::new(&order(1), instance.workflows.current(), SHARDS, 1);
+    let new = Task::new(&order(1), instance.catalogue.compiled().current(), SHARDS, 1);
     let mut group = criterion.benchmark_group("decide");
     group.bench_function("wake: first claim", |bencher| {
         bencher.iter(|| decided(&instance, black_box(&new), Event::Wake { hops: 0, redelivered: false }));
@@ -149,7 +150,7 @@ fn commits(criterion: &mut Criterion) {
         });
         let orders: Vec<Order> = orders.collect();
         let tasks: Vec<Task> =
-            orders.iter().map(|order| Task::new(order, instance.workflows.current(), SHARDS, 1)).collect();
+            orders.iter().map(|order| Task::new(order, instance.catalogue.compiled().current(), SHARDS, 1)).collect();
         let inserts = orders.into_iter().zip(tasks.clone()).map(|(order, task)| engine.store().insert(order, task));
         for outcome in runtime.block_on(join_all(inserts)) {
             assert_eq!(outcome.expect("an insert"), Inserted::New);

@@ -45,6 +45,7 @@ pub fn order_with(n: u32, document: &str) -> Order {
         reply_channel: None,
         correlation_id: Some(format!("sample-{n}").into()),
         priority: None,
+        workflow: None,
         again_of: None,
     }
 }

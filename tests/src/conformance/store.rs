@@ -48,7 +48,8 @@ pub async fn order_and_task_come_together(world: &impl StoreWorld) {
 pub async fn an_order_that_was_posted_again_keeps_its_origin(world: &impl StoreWorld) {
     let (store, first) = (world.ports().store(), order(1));
     let again_of = AgainOf { order_id: first.order_id, by: "ada".into(), reason: "in \"words\"".into() };
-    let again = Order { order_id: first.order_id.again(), again_of: Some(again_of), ..first };
+    let workflow = "return/2".parse().ok();
+    let again = Order { order_id: first.order_id.again(), workflow, again_of: Some(again_of), ..first };
     assert_eq!(store.insert(again.clone(), task(&again)).await.unwrap(), Inserted::New);
     assert_eq!(*store.order(again.order_id).await.unwrap().unwrap(), again);
     // Another operator's repeat is the same order.

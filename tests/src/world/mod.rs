@@ -15,6 +15,7 @@ use std::task::{Context, Waker};
 
 use agent::{Agent, Policy};
 use domain::batch::Failures;
+use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::limits::BATCH_MAX;
@@ -146,7 +147,7 @@ impl World {
     /// An instance of any function.
     #[must_use]
     pub fn instance(&self, name: &str) -> Instance {
-        Instance { name: name.into(), workflows: self.workflows.clone(), shards: self.shards }
+        Instance { name: name.into(), catalogue: Catalogue::new(self.workflows.clone()), shards: self.shards }
     }
 
     /// Puts the `n`-th sample order on the submission queue.

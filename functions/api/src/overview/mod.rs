@@ -65,6 +65,7 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
         at_least: !minutes_complete,
         since: Some(newest.window().since()),
     };
+    let configured = config.services(ports).await.map_err(Problem::unread)?;
     let overview = Overview {
         at: now,
         counts: vec![
@@ -77,7 +78,7 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
         ],
         minutes_complete,
         failures: failures.grouped(failed.more),
-        services: services::views(&health, config),
+        services: services::views(&health, &configured),
         leases: leases::views(&leases, now),
         dead_letters: Some(counted(&dead_letters)),
         minutes: newest.into_minutes(),

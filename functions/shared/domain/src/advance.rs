@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
+use crate::definition::Pin;
 use crate::id::OrderId;
 use crate::instance::Instance;
 use crate::limits::{CONFLICT_WAIT_MS_MAX, CONFLICTS_AT_ONCE_MAX, CONFLICTS_MAX};
@@ -21,16 +22,16 @@ use crate::notice;
 use crate::observe;
 use crate::order::Order;
 use crate::ports::{
-    Commit, Environment, Events, HasEnvironment, HasEvents, HasQueues, HasStore, PortError, Queues, Store,
+    Commit, Environment, Events, HasEnvironment, HasEvents, HasQueues, HasRecords, HasStore, PortError, Queues, Store,
 };
 use crate::task::{Notice, Task};
 use crate::trace;
 use crate::workflow::Workflow;
 
 /// The ports that advance a task.
-pub trait AdvancePorts: HasStore + HasQueues + HasEvents + HasEnvironment {}
+pub trait AdvancePorts: HasStore + HasQueues + HasEvents + HasRecords + HasEnvironment {}
 
-impl<P: HasStore + HasQueues + HasEvents + HasEnvironment> AdvancePorts for P {}
+impl<P: HasStore + HasQueues + HasEvents + HasRecords + HasEnvironment> AdvancePorts for P {}
 
 /// Why a task could not be advanced. The message that asked for it stays on its queue.
 #[derive(Debug, thiserror::Error)]
@@ -38,15 +39,13 @@ pub enum AdvanceError {
     /// Store, queue or order is unavailable.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// The task is pinned to a workflow that is not part of this deployment.
-    #[error("order {order_id} needs workflow {workflow} version {version}, which this deployment does not have")]
+    /// The task is pinned to a workflow that was never applied.
+    #[error("order {order_id} needs workflow {pin}, which this deployment does not have")]
     UnknownWorkflow {
         /// The task's order.
         order_id: OrderId,
-        /// Name of the workflow.
-        workflow: Arc<str>,
-        /// Its version.
-        version: u32,
+        /// The workflow.
+        pin: Pin,
     },
     /// The stored record contradicts itself.
     #[error("order {order_id}: {source}")]
@@ -89,20 +88,20 @@ pub async fn advance(
 }
 
 /// A task after an event, and what follows from it.
-struct Settled<'a> {
+struct Settled {
     task: Arc<Task>,
-    workflow: &'a Workflow,
+    workflow: Arc<Workflow>,
     effects: Vec<Effect>,
     verdict: Verdict,
 }
 
 /// Reads, decides and commits, until a write is won.
-async fn settle<'a>(
+async fn settle(
     ports: &impl AdvancePorts,
-    instance: &'a Instance,
+    instance: &Instance,
     order_id: OrderId,
     mut event: Event<'_>,
-) -> Result<Option<Settled<'a>>, AdvanceError> {
+) -> Result<Option<Settled>, AdvanceError> {
     let mut lost_write: Option<Arc<Task>> = None;
     for lost in 0..CONFLICTS_MAX {
         if lost >= CONFLICTS_AT_ONCE_MAX {
@@ -114,10 +113,9 @@ async fn settle<'a>(
         if lost_write.take().is_some_and(|after| has_happened(&after, &task)) {
             event = event.again();
         }
-        let workflow = instance.workflows.get(&task.workflow, task.workflow_version).ok_or_else(|| {
-            let (workflow, version) = (task.workflow.clone(), task.workflow_version);
-            AdvanceError::UnknownWorkflow { order_id, workflow, version }
-        })?;
+        let pin = Pin { name: task.workflow.clone(), version: task.workflow_version };
+        let workflow = instance.catalogue.workflow(ports, &pin).await?;
+        let workflow = workflow.ok_or(AdvanceError::UnknownWorkflow { order_id, pin })?;
         let moment = Moment {
             now: ports.environment().now(),
             instance: &instance.name,
@@ -125,7 +123,7 @@ async fn settle<'a>(
             draw: ports.environment().random(),
         };
         let Decision { change, effects, happened, verdict } =
-            decide(&task, workflow, event, moment).map_err(|source| AdvanceError::Impossible { order_id, source })?;
+            decide(&task, &workflow, event, moment).map_err(|source| AdvanceError::Impossible { order_id, source })?;
         let Some(after) = change else {
             return Ok(Some(Settled { task, workflow, effects, verdict }));
         };
@@ -159,7 +157,7 @@ fn has_happened(write: &Task, stored: &Task) -> bool {
 }
 
 /// Sends the messages that follow from a committed state, and returns the notices that were sent.
-async fn send(ports: &impl AdvancePorts, settled: &Settled<'_>) -> Result<Vec<Notice>, AdvanceError> {
+async fn send(ports: &impl AdvancePorts, settled: &Settled) -> Result<Vec<Notice>, AdvanceError> {
     let Settled { task, workflow, effects, .. } = settled;
     if effects.is_empty() {
         return Ok(Vec::new());

@@ -70,6 +70,14 @@ impl OrderId {
         self.0.as_bytes()[15] % shards.max(1)
     }
 
+    /// A number below 100 that is as likely as any other, and always the same for this order.
+    #[must_use]
+    pub fn percentile(self) -> u8 {
+        // These bytes are random in all versions of the id.
+        let [.., a, b, c, d, _] = *self.0.as_bytes();
+        u8::try_from(u32::from_be_bytes([a, b, c, d]) % 100).unwrap_or_default()
+    }
+
     /// The 16 bytes of the id.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {

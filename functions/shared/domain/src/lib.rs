@@ -1,6 +1,6 @@
 //! The Scheduler-Agent-Supervisor pattern, pure.
 //!
-//! This crate holds the records ([`order`], [`task`]), the [`workflow`], the state machine ([`machine`]), the
+//! This crate holds the records ([`order`], [`task`]), the [`workflow`] and its [`definition`]s, the state machine ([`machine`]), the
 //! [`message`]s and the [`ports`]. One function makes every decision about an order: [`machine::decide`]. It takes a
 //! task and an event, returns the task to write and the messages to send, and performs neither. [`advance`] performs
 //! both in the one order that loses nothing: commit, then send, then acknowledge.
@@ -13,6 +13,7 @@ pub mod advance;
 pub mod backoff;
 pub mod batch;
 pub mod bulk;
+pub mod definition;
 pub mod delivery;
 pub mod id;
 pub mod instance;

@@ -141,6 +141,7 @@ mod tests {
             reply_channel: Some("shop".into()),
             correlation_id: Some("c-7".into()),
             priority: None,
+            workflow: None,
             again_of: None,
         };
         let event = event(&case.task, &order, Notice { kind, version: 3, resends: 0 }, case.now);

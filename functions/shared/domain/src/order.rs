@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::definition::Pin;
 use crate::id::OrderId;
 use crate::json::Json;
 use crate::priority::Priority;
@@ -34,6 +35,9 @@ pub struct Order {
     /// The priority of its messages, if the application named one; otherwise the workflow's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
+    /// The workflow that it begins with. Absent from an API of a version before this member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<Pin>,
     /// The compensated order that an operator posted again as this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_of: Option<AgainOf>,

@@ -1,12 +1,15 @@
 //! The ports for tests of this crate: one task, a list of pages, and a log of what was asked of them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use crate::id::OrderId;
 use crate::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use crate::order::Order;
-use crate::ports::{Commit, Due, Environment, Events, Inserted, ListError, Page, PortError, Queues, Store};
+use crate::ports::{
+    Commit, Due, Environment, Events, Inserted, ListError, Listed, Page, PortError, Queues, Record, RecordKind,
+    Records, Seen, Store,
+};
 use crate::task::{ProcessState, Task};
 use crate::time::Timestamp;
 
@@ -23,6 +26,13 @@ pub(crate) struct FakePorts {
     /// The pages of the list, in order.
     pub(crate) pages: Mutex<VecDeque<Page>>,
     pub(crate) random: u64,
+    pub(crate) now: Mutex<Timestamp>,
+    /// The records, as JSON.
+    pub(crate) records: Mutex<BTreeMap<(RecordKind, String), String>>,
+    /// The reads of records, each with its operation.
+    pub(crate) reads: Mutex<Vec<&'static str>>,
+    /// Records cannot be read.
+    pub(crate) records_are_down: Mutex<bool>,
     pub(crate) log: Mutex<Vec<String>>,
 }
 
@@ -36,6 +46,10 @@ impl FakePorts {
             is_mute: false,
             pages: Mutex::default(),
             random: 7,
+            now: Timestamp::from_epoch_ms(1_000_000_000_000).into(),
+            records: Mutex::default(),
+            reads: Mutex::default(),
+            records_are_down: Mutex::default(),
             log: Mutex::default(),
         }
     }
@@ -109,6 +123,27 @@ impl Store for FakePorts {
     }
 }
 
+impl Records for FakePorts {
+    async fn get<R: Record>(&self, key: &str) -> Result<Option<R>, PortError> {
+        self.reads.lock().unwrap().push(R::KIND.get());
+        if *self.records_are_down.lock().unwrap() {
+            return Err(PortError::unavailable(R::KIND.get(), "down"));
+        }
+        let records = self.records.lock().unwrap();
+        Ok(records.get(&(R::KIND, key.to_owned())).map(|body| serde_json::from_str(body).unwrap()))
+    }
+
+    async fn put<R: Record>(&self, _: Seen, record: &R) -> Result<Commit, PortError> {
+        let key = (R::KIND, record.key().to_owned());
+        self.records.lock().unwrap().insert(key, serde_json::to_string(record).unwrap());
+        Ok(Commit::Committed)
+    }
+
+    async fn list<R: Listed>(&self, _: usize) -> Result<Vec<R>, PortError> {
+        unreachable!("no list of records is read")
+    }
+}
+
 impl Queues for FakePorts {
     async fn submit(&self, _: Order) -> Result<(), PortError> {
         unreachable!("only the API submits")
@@ -145,7 +180,7 @@ impl Events for FakePorts {
 
 impl Environment for FakePorts {
     fn now(&self) -> Timestamp {
-        Timestamp::from_epoch_ms(1_000_000_000_000)
+        *self.now.lock().unwrap()
     }
 
     async fn sleep(&self, ms: u64) {

@@ -37,6 +37,10 @@ const fn table(kind: RecordKind) -> Table {
         }
         RecordKind::Memo => Table { name: "memos", key: "key", expires: true, record: "a memo" },
         RecordKind::Job => Table { name: "jobs", key: "job_id", expires: false, record: "a job" },
+        RecordKind::Definition => {
+            Table { name: "definitions", key: "key", expires: false, record: "the definition of a workflow" }
+        }
+        RecordKind::Deployment => Table { name: "deployments", key: "key", expires: false, record: "the deployment" },
     }
 }
 

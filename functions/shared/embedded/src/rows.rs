@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::definition::Pin;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::DOCUMENT_BYTES_MAX;
@@ -49,8 +50,8 @@ pub(crate) struct Stored {
 
 /// The order and the task with this id.
 pub(crate) fn stored(connection: &Connection, order_id: OrderId) -> Result<Option<Stored>, ReadError> {
-    const SQL: &str = "SELECT document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, priority, again_of, \
-                       body FROM orders JOIN tasks USING (order_id) WHERE order_id = ?1";
+    const SQL: &str = "SELECT document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, \
+                       priority, workflow, again_of, body FROM orders JOIN tasks USING (order_id) WHERE order_id = ?1";
     let mut statement = connection.prepare_cached(SQL)?;
     let found = statement.query_row([order_id.to_string()], |row| Ok(read(row, order_id)));
     found.optional()?.transpose()
@@ -67,9 +68,15 @@ fn read(row: &Row<'_>, order_id: OrderId) -> Result<Stored, ReadError> {
         reply_channel: row.get(4)?,
         correlation_id: row.get(5)?,
         priority: row.get::<_, Option<String>>(6)?.map(|name| priorities::named(&name)),
-        again_of: again_of(row, 7)?,
+        workflow: workflow(row, 7)?,
+        again_of: again_of(row, 8)?,
     };
-    Ok(Stored { order: Arc::new(order), task: task(row, 8)? })
+    Ok(Stored { order: Arc::new(order), task: task(row, 9)? })
+}
+
+fn workflow(row: &Row<'_>, column: usize) -> Result<Option<Pin>, ReadError> {
+    let stored: Option<String> = row.get(column)?;
+    stored.map(|pin| pin.parse().map_err(|error| ReadError::corrupt("an order", &error))).transpose()
 }
 
 fn again_of(row: &Row<'_>, column: usize) -> Result<Option<AgainOf>, ReadError> {

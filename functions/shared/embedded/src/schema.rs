@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// The migrations. Each one makes the next version of the schema. A released migration never changes.
-const STEPS: [&str; 3] = [FIRST, SURROUNDINGS, AGAIN];
+const STEPS: [&str; 4] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS];
 
 /// The newest schema version. The file stores its own version.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -103,6 +103,21 @@ CREATE TABLE jobs (
 /// Orders that are posted again.
 const AGAIN: &str = "
 ALTER TABLE orders ADD COLUMN again_of TEXT;
+";
+
+/// Workflows that are applied while the system runs.
+const DEFINITIONS: &str = "
+ALTER TABLE orders ADD COLUMN workflow TEXT;
+CREATE TABLE definitions (
+    key TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE TABLE deployments (
+    key TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
 ";
 
 /// Applies the missing migrations, all of them or none, and returns the resulting version. A file with a later version

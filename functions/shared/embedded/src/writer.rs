@@ -248,7 +248,7 @@ impl Last<'_> {
 fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> {
     const SQL: &str = "INSERT INTO orders \
                        (order_id, document, fingerprint, submitted_at, submitter, reply_channel, correlation_id, \
-                       priority, again_of) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+                       priority, workflow, again_of) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
     connection.prepare_cached(SQL)?.execute(params![
         order.order_id.to_string(),
         order.document.text(),
@@ -258,6 +258,7 @@ fn insert_order(connection: &Connection, order: &Order) -> rusqlite::Result<()> 
         order.reply_channel,
         order.correlation_id,
         order.priority.map(priorities::name),
+        order.workflow.as_ref().map(ToString::to_string),
         order.again_of.as_ref().map(json).transpose()?,
     ])?;
     Ok(())

@@ -113,9 +113,18 @@ pub struct Workflow<'a> {
     pub name: Cow<'a, str>,
     /// Its version.
     pub version: u32,
-    /// Whether new orders use this version.
+    /// Whether new orders of this workflow begin with this version. With a share, those outside of it.
     #[serde(default)]
     pub current: bool,
+    /// Whether orders that name no workflow begin with this one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub default: bool,
+    /// The share of new orders that begin with this version, in percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_percent: Option<u8>,
+    /// When it was retired: no new order begins with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retired_at: Option<Timestamp>,
     /// Priority of orders that have none of their own.
     #[serde(default)]
     pub priority: OpenEnum<Priority>,

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agents::HttpAgent;
+use domain::definition::Catalogue;
 use domain::instance::Instance;
 use domain::limits::SHARDS;
-use domain::workflow::Workflows;
 use embedded::Engine;
 use futures_util::FutureExt;
 use standins::Service;
@@ -33,7 +33,7 @@ const DEAD_LETTER_BATCHES_MAX: usize = 2;
 /// Connects the functions to their event sources and starts them.
 pub(super) struct Functions {
     pub(super) engine: Engine,
-    pub(super) workflows: Workflows,
+    pub(super) catalogue: Catalogue,
     pub(super) stop: Stop,
     pub(super) loops: JoinSet<()>,
 }
@@ -102,7 +102,7 @@ impl Functions {
     /// The process ID distinguishes the claims of this run from those of the previous one.
     fn instance(&self, function: &str) -> Arc<Instance> {
         let name = format!("{function}-{}", std::process::id()).into();
-        Arc::new(Instance { name, workflows: self.workflows.clone(), shards: SHARDS })
+        Arc::new(Instance { name, catalogue: self.catalogue.clone(), shards: SHARDS })
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::ApiConfig;
+use domain::definition::Catalogue;
 use domain::redaction::REDACTED_BY_DEFAULT;
 use domain::workflow::{WorkflowError, Workflows};
 use embedded::Engine;
@@ -93,13 +94,13 @@ pub struct Running {
 /// [`StartError`]; then nothing runs.
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
     let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts, workflows } = setup;
-    let workflows = workflows.map_or_else(Workflows::shipped, Ok)?;
-    let workflows = workflows.settling_within(|agent| remotes.settles_within_ms(agent));
-    let config = ApiConfig::new(reply_channels).with_workflows(&workflows).redacting(redacted);
+    let catalogue =
+        Catalogue::with(workflows.map_or_else(Workflows::shipped, Ok)?, None, remotes.all_settle_within_ms());
+    let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;
     let (stopper, stop) = stop::pair();
-    let mut functions = Functions { engine: engine.clone(), workflows, stop, loops: JoinSet::new() };
+    let mut functions = Functions { engine: engine.clone(), catalogue, stop, loops: JoinSet::new() };
     functions.submission();
     functions.scheduler();
     for (service, agent) in Service::ALL.into_iter().zip(remotes.agents) {

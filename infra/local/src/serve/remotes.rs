@@ -1,5 +1,6 @@
 //! The three remote services, real or stand-ins, and the agents that call them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -110,9 +111,10 @@ impl Remotes {
         })
     }
 
-    /// The time for which a call of this agent without an answer may still have its effect, if it is set.
-    pub(super) fn settles_within_ms(&self, agent: &str) -> Option<u64> {
-        self.settings.settles_within_ms(agent).or(self.settles_within_ms)
+    /// The times for which calls without an answer may still have their effect, by agent, where they are set.
+    pub(super) fn all_settle_within_ms(&self) -> BTreeMap<Arc<str>, u64> {
+        let of = |agent: &str| self.settings.settles_within_ms(agent).or(self.settles_within_ms);
+        Workflows::SHIPPED_AGENTS.into_iter().filter_map(|agent| Some((agent.into(), of(agent)?))).collect()
     }
 
     /// The stand-ins, where a service has no URL of its own.
@@ -218,7 +220,7 @@ mod tests {
         let text = "[agents.payment]\nurl = \"http://localhost:2\"\nsettles_within = \"2m\"\ncall_timeout = \"15s\"";
         let remotes = start_with(text).await.unwrap();
         assert!(remotes.stand_ins().is_none());
-        assert_eq!(remotes.settles_within_ms("payment"), Some(120_000));
+        assert_eq!(remotes.all_settle_within_ms(), BTreeMap::from([("payment".into(), 120_000)]));
         let policies = remotes.agents.each_ref().map(|agent| agent.policy());
         assert_eq!(policies.map(|policy| policy.call_timeout_ms), [10_000, 15_000, 10_000]);
         assert_eq!(

@@ -95,6 +95,7 @@ fn tables() -> Tables {
         leases: name("leases"),
         services: name("services"),
         memos: name("memos"),
+        definitions: name("definitions"),
         jobs: name("jobs"),
         dead_letters: name("dead-letters"),
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use aws::dynamo::{Consumed, Dynamo, Meter};
+use domain::definition::Catalogue;
 use domain::instance::Instance;
 use domain::json::Json;
 use domain::limits::SHARDS;
@@ -28,6 +29,7 @@ struct Ports {
 domain::has_parts!([] Ports {
     HasStore, Store = Dynamo, store: |ports| &ports.store;
     HasQueues, Queues = Memory, queues: |ports| &ports.memory;
+    HasRecords, Records = Dynamo, records: |ports| &ports.store;
     HasEvents, Events = Memory, events: |ports| &ports.memory;
     HasEnvironment, Environment = Memory, environment: |ports| &ports.memory;
 });
@@ -56,7 +58,7 @@ async fn carry_through(ports: &Ports) -> Arc<Task> {
     let mut instance = |function: &str| {
         instances += 1;
         let name = format!("{function}-{:08x}", instances.wrapping_mul(0x9e37_79b9)).into();
-        Instance { name, workflows: workflows.clone(), shards: SHARDS }
+        Instance { name, catalogue: Catalogue::new(workflows.clone()), shards: SHARDS }
     };
     let mut order = samples::order(1);
     order.submitter = "arn:aws:sts::123456789012:assumed-role/web-shop/i-0123456789abcdef0".into();

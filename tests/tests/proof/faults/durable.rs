@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use agent::{Agent, Policy};
+use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::limits::BATCH_MAX;
@@ -32,7 +33,11 @@ impl Machine {
         let directory = tempfile::tempdir().unwrap();
         let remote = Remote::new(Memory::new(NOON, 7));
         let workflows = Workflows::shipped().unwrap();
-        Self { directory, remote, instance: Instance { name: "one".into(), workflows, shards: SHARDS } }
+        Self {
+            directory,
+            remote,
+            instance: Instance { name: "one".into(), catalogue: Catalogue::new(workflows), shards: SHARDS },
+        }
     }
 
     /// A process starts and recovers the state on disk.
@@ -108,7 +113,7 @@ async fn f03_killed_between_transaction_and_wake_the_stored_order_is_woken_by_th
     let order = samples::order(1);
     let order_id = order.order_id;
     engine.queues().submit(order.clone()).await.unwrap();
-    let first = Task::new(&order, machine.instance.workflows.current(), SHARDS, 1);
+    let first = Task::new(&order, machine.instance.catalogue.compiled().current(), SHARDS, 1);
     engine.store().insert(order, first).await.unwrap();
     Machine::dies(engine);
     let engine = machine.starts().await;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use domain::definition::Pin;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, SETTLES_WITHIN_MS_MAX};
@@ -143,9 +144,16 @@ fn order() -> impl Strategy<Value = Order> {
     let priority = option::of(prop_oneof![Just(Priority::Normal), Just(Priority::High)]);
     let again_of =
         (order_id(), text(256), text(256)).prop_map(|(order_id, by, reason)| AgainOf { order_id, by, reason });
-    let named = (optional, priority, option::of(again_of));
+    let pin = ("[A-Za-z0-9_-]{1,64}", 1..=u32::MAX).prop_map(|(name, version)| Pin { name: name.into(), version });
+    let named = (optional, priority, option::of(pin), option::of(again_of));
     (order_id(), document(), time(), text(100), named).prop_map(
-        |(order_id, document, submitted_at, submitter, ((reply_channel, correlation_id), priority, again_of))| Order {
+        |(
+            order_id,
+            document,
+            submitted_at,
+            submitter,
+            ((reply_channel, correlation_id), priority, workflow, again_of),
+        )| Order {
             order_id,
             fingerprint: document.fingerprint().into(),
             document,
@@ -154,6 +162,7 @@ fn order() -> impl Strategy<Value = Order> {
             reply_channel,
             correlation_id,
             priority,
+            workflow,
             again_of,
         },
     )

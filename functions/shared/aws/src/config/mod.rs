@@ -11,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use aws_credential_types::Credentials;
+use domain::definition::Catalogue;
 use domain::instance::Instance;
 use domain::limits::{NAME_CHARS_MAX, SHARDS, SHARDS_MAX};
 use domain::message::Priority;
@@ -177,9 +178,9 @@ impl Config {
     pub fn instance(&self, function: &str, random: u64) -> Result<Instance, WorkflowError> {
         // The name is short, because every claim stores it.
         let name = format!("{function}-{:08x}", random >> 32).into();
-        let workflows = Workflows::shipped()?.doubting_after(DOUBT_AFTER_MS);
-        let workflows = workflows.settling_within(|agent| self.settles_within_ms.get(agent).copied());
-        Ok(Instance { name, workflows, shards: self.shards })
+        let settles_within_ms = self.settles_within_ms.clone();
+        let catalogue = Catalogue::with(Workflows::shipped()?, Some(DOUBT_AFTER_MS), settles_within_ms);
+        Ok(Instance { name, catalogue, shards: self.shards })
     }
 }
 
@@ -299,6 +300,7 @@ fn tables(reader: &mut Reader<'_>) -> Tables {
         services: table("SERVICES_TABLE"),
         memos: table("MEMOS_TABLE"),
         jobs: table("JOBS_TABLE"),
+        definitions: table("DEFINITIONS_TABLE"),
         dead_letters: table("DEAD_LETTERS_TABLE"),
     }
 }

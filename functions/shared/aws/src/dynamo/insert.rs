@@ -183,6 +183,7 @@ mod tests {
             reply_channel: None,
             correlation_id: None,
             priority: None,
+            workflow: None,
             again_of: None,
         };
         let task = Task::new(&order, Workflows::shipped().unwrap().current(), 16, 7);

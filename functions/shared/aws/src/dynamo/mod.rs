@@ -14,7 +14,7 @@ mod commit;
 mod dead_letters;
 mod due;
 mod insert;
-mod jobs;
+mod kinds;
 mod leases;
 mod list;
 mod meter;

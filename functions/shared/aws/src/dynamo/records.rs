@@ -20,7 +20,11 @@ use crate::sdk_error::{chain, port_error};
 const RECORD: &str = "Record";
 const NONCE: &str = "Nonce";
 /// The key that all jobs share, so that a list sees every write.
-pub(super) const JOB: &str = "job";
+const JOB: &str = "job";
+/// The key that all definitions of workflows share.
+const DEFINITION: &str = "definition";
+/// The key of the deployment.
+const DEPLOYMENT: &str = "deployment";
 /// The time that an item outlives its record. A reader's clock may be behind, and the item must exist while the reader
 /// counts it as valid.
 const KEPT_MS: u64 = 60 * 60 * 1_000;
@@ -107,9 +111,11 @@ impl Dynamo {
     /// All records of a kind. A record of an unknown form is skipped, so that it does not block the others.
     async fn all<R: Record>(&self, operation: &'static str) -> Result<Vec<R>, PortError> {
         let items = match R::KIND {
-            RecordKind::Job => self.all_jobs(operation).await?,
             // Reads the whole table. It has one item for each agent of the workflows.
             RecordKind::Service | RecordKind::Memo => self.scan(operation, self.table_of(R::KIND)).await?,
+            RecordKind::Job => self.partition(operation, self.table_of(R::KIND), JOB).await?,
+            RecordKind::Definition => self.partition(operation, self.table_of(R::KIND), DEFINITION).await?,
+            RecordKind::Deployment => self.partition(operation, self.table_of(R::KIND), DEPLOYMENT).await?,
         };
         let records = items.into_iter().map(|item| record_of::<R>(operation, item));
         let read = |record: Result<R, PortError>| {
@@ -138,6 +144,7 @@ impl Dynamo {
             RecordKind::Service => &self.tables().services,
             RecordKind::Memo => &self.tables().memos,
             RecordKind::Job => &self.tables().jobs,
+            RecordKind::Definition | RecordKind::Deployment => &self.tables().definitions,
         }
     }
 }
@@ -148,6 +155,8 @@ fn key_of(kind: RecordKind, key: &str) -> Item {
         RecordKind::Service => Item::from([("Service".to_owned(), text(key))]),
         RecordKind::Memo => Item::from([("Key".to_owned(), text(key))]),
         RecordKind::Job => Item::from([("Kind".to_owned(), text(JOB)), ("JobID".to_owned(), text(key))]),
+        RecordKind::Definition => Item::from([("Kind".to_owned(), text(DEFINITION)), ("Key".to_owned(), text(key))]),
+        RecordKind::Deployment => Item::from([("Kind".to_owned(), text(DEPLOYMENT)), ("Key".to_owned(), text(key))]),
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Tables {
     pub memos: String,
     /// Jobs of operators.
     pub jobs: String,
+    /// Definitions of workflows, and the deployment.
+    pub definitions: String,
     /// The outcomes of dead letters.
     pub dead_letters: String,
 }
@@ -32,6 +34,7 @@ impl Tables {
             "SERVICES_TABLE" => Some(&self.services),
             "MEMOS_TABLE" => Some(&self.memos),
             "JOBS_TABLE" => Some(&self.jobs),
+            "DEFINITIONS_TABLE" => Some(&self.definitions),
             "DEAD_LETTERS_TABLE" => Some(&self.dead_letters),
             _ => None,
         }
@@ -107,13 +110,14 @@ pub(super) const SETTLED: Index =
     Index { name: "settled", hash: text("Kind"), range: number("SettledAt"), projection: Projection::All };
 
 /// All tables.
-pub const TABLES: [Table; 7] = [
+pub const TABLES: [Table; 8] = [
     Table { variable: "ORDERS_TABLE", hash: text("OrderID"), range: None, ttl: None, indexes: &[RECENT] },
     Table { variable: "TASKS_TABLE", hash: text("OrderID"), range: None, ttl: None, indexes: &[WATCH, FAILED] },
     Table { variable: "LEASES_TABLE", hash: text("Name"), range: None, ttl: Some("TTL"), indexes: &[] },
     Table { variable: "SERVICES_TABLE", hash: text("Service"), range: None, ttl: None, indexes: &[] },
     Table { variable: "MEMOS_TABLE", hash: text("Key"), range: None, ttl: Some("TTL"), indexes: &[] },
     Table { variable: "JOBS_TABLE", hash: text("Kind"), range: Some(text("JobID")), ttl: None, indexes: &[] },
+    Table { variable: "DEFINITIONS_TABLE", hash: text("Kind"), range: Some(text("Key")), ttl: None, indexes: &[] },
     Table {
         variable: "DEAD_LETTERS_TABLE",
         hash: text("Kind"),
@@ -146,6 +150,7 @@ mod tests {
             services: "s".into(),
             memos: "m".into(),
             jobs: "j".into(),
+            definitions: "f".into(),
             dead_letters: "d".into(),
         };
         let names: BTreeSet<_> = TABLES.iter().map(|table| tables.name(table.variable).unwrap()).collect();

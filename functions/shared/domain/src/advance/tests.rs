@@ -1,6 +1,7 @@
 use futures_util::FutureExt;
 
 use super::*;
+use crate::definition::Catalogue;
 use crate::limits::SHARDS;
 use crate::task::{NoticeKind, ProcessState};
 use crate::testing::FakePorts;
@@ -11,7 +12,7 @@ const WAKE: Event<'static> = Event::Wake { hops: 0, redelivered: false };
 
 fn instance() -> Instance {
     let workflows = Workflows::parse(&[WORKFLOW], "w", &["any"]).unwrap();
-    Instance { name: "scheduler-1".into(), workflows, shards: SHARDS }
+    Instance { name: "scheduler-1".into(), catalogue: Catalogue::new(workflows), shards: SHARDS }
 }
 
 fn order() -> Order {
@@ -24,13 +25,14 @@ fn order() -> Order {
         reply_channel: Some("shop".into()),
         correlation_id: None,
         priority: None,
+        workflow: None,
         again_of: None,
     }
 }
 
 /// A stored order without a claim.
 fn fake_ports() -> FakePorts {
-    let task = Task::new(&order(), instance().workflows.current(), SHARDS, 1);
+    let task = Task::new(&order(), instance().catalogue.compiled().current(), SHARDS, 1);
     FakePorts::new(Some(order()), Some(task))
 }
 
@@ -63,7 +65,8 @@ fn without_a_sent_notice_none_is_removed() {
 #[test]
 fn a_mapping_that_cannot_be_filled_is_a_reply_to_the_scheduler_and_nothing_for_the_agent() {
     let text = format!("{WORKFLOW}path = \"{{/Order/Ref}}\"\n");
-    let instance = Instance { workflows: Workflows::parse(&[&text], "w", &["any"]).unwrap(), ..instance() };
+    let catalogue = Catalogue::new(Workflows::parse(&[&text], "w", &["any"]).unwrap());
+    let instance = Instance { catalogue, ..instance() };
     let ports = fake_ports();
     advance(&ports, &instance, order().order_id, WAKE).now_or_never().unwrap().unwrap();
     let log = ports.logged();
@@ -120,5 +123,5 @@ fn a_missing_task_and_a_broken_record_are_distinguished() {
     let other = fake_ports();
     let pinned = Task { workflow_version: 2, ..(*other.stored()).clone() };
     *other.task.lock().unwrap() = Some(pinned.into());
-    assert!(matches!(apply(&other, WAKE), Err(AdvanceError::UnknownWorkflow { version: 2, .. })));
+    assert!(matches!(apply(&other, WAKE), Err(AdvanceError::UnknownWorkflow { pin, .. }) if pin.version == 2));
 }

@@ -232,6 +232,7 @@ fn order(now: Timestamp, notify: bool) -> Order {
         reply_channel: notify.then(|| "shop".into()),
         correlation_id: None,
         priority: None,
+        workflow: None,
         again_of: None,
     }
 }

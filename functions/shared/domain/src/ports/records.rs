@@ -1,4 +1,4 @@
-//! Versioned records: the health of services, memos of agents, jobs of operators.
+//! Versioned records: the health of services, memos of agents, jobs of operators, definitions of workflows.
 //!
 //! All of them follow one rule: a record is replaced as a whole, and only by a writer that saw its last version. The
 //! design says how a kind of record is added.
@@ -93,11 +93,15 @@ pub enum RecordKind {
     Memo,
     /// The job of an operator.
     Job,
+    /// A version of a workflow.
+    Definition,
+    /// What new orders begin with, and the settings of the agents.
+    Deployment,
 }
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Service, Self::Memo, Self::Job];
+    pub const ALL: [Self; 5] = [Self::Service, Self::Memo, Self::Job, Self::Definition, Self::Deployment];
 
     /// The name of [`Records::get`] for this kind in errors and logs.
     #[must_use]
@@ -106,6 +110,8 @@ impl RecordKind {
             Self::Service => "services.health",
             Self::Memo => "memos.memo",
             Self::Job => "jobs.job",
+            Self::Definition => "definitions.definition",
+            Self::Deployment => "definitions.deployment",
         }
     }
 
@@ -116,6 +122,8 @@ impl RecordKind {
             Self::Service => "services.set_health",
             Self::Memo => "memos.set_memo",
             Self::Job => "jobs.set_job",
+            Self::Definition => "definitions.set_definition",
+            Self::Deployment => "definitions.set_deployment",
         }
     }
 
@@ -126,6 +134,8 @@ impl RecordKind {
             Self::Service => "services.all_health",
             Self::Memo => "memos.memos",
             Self::Job => "jobs.jobs",
+            Self::Definition => "definitions.definitions",
+            Self::Deployment => "definitions.deployments",
         }
     }
 }
@@ -180,7 +190,9 @@ mod tests {
         let next = |kind: &RecordKind| match kind {
             RecordKind::Service => Some(RecordKind::Memo),
             RecordKind::Memo => Some(RecordKind::Job),
-            RecordKind::Job => None,
+            RecordKind::Job => Some(RecordKind::Definition),
+            RecordKind::Definition => Some(RecordKind::Deployment),
+            RecordKind::Deployment => None,
         };
         let all = std::iter::successors(Some(RecordKind::Service), next);
         assert_eq!(all.collect::<Vec<_>>(), RecordKind::ALL);

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use crate::definition::Pin;
 use crate::id::OrderId;
 use crate::json::Json;
 use crate::message::{Deferral, Failure, Outcome, Priority};
@@ -188,9 +189,17 @@ pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
 pub(super) fn order() -> impl Strategy<Value = Order> {
     let optional = || proptest::option::of(text());
     let again_of = (order_id(), text(), text()).prop_map(|(order_id, by, reason)| AgainOf { order_id, by, reason });
-    let named = (optional(), optional(), proptest::option::of(priority()), proptest::option::of(again_of));
+    let pin = (text(), 1..=u32::MAX).prop_map(|(name, version)| Pin { name: name.into(), version });
+    let workflow = proptest::option::of(pin);
+    let named = (optional(), optional(), proptest::option::of(priority()), workflow, proptest::option::of(again_of));
     (order_id(), super::json::object(), time(), text(), named).prop_map(
-        |(order_id, document, submitted_at, submitter, (reply_channel, correlation_id, priority, again_of))| Order {
+        |(
+            order_id,
+            document,
+            submitted_at,
+            submitter,
+            (reply_channel, correlation_id, priority, workflow, again_of),
+        )| Order {
             order_id,
             fingerprint: Json::of(&document).fingerprint().into(),
             document: Json::of(&document),
@@ -199,6 +208,7 @@ pub(super) fn order() -> impl Strategy<Value = Order> {
             reply_channel,
             correlation_id,
             priority,
+            workflow,
             again_of,
         },
     )

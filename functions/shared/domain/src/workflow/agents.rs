@@ -23,7 +23,7 @@ struct Agent {
 
 /// The time for which calls for a step of each agent may still have their effect, in milliseconds, for the agents whose
 /// settings name one. A fallback of the agent may carry out the step, so it is the longest of them all. See
-/// [`Workflows::settling_within`](super::Workflows::settling_within).
+/// [`Catalogue`](crate::definition::Catalogue).
 ///
 /// # Errors
 /// The first fault, in one line.
@@ -39,6 +39,12 @@ pub fn settles_within_ms(settings: &str) -> Result<BTreeMap<Arc<str>, u64>, Stri
     let longest = |name, agent: &Agent| agent.fallback.iter().map(of).fold(of(name), u64::max);
     let named = file.agents.iter().filter(|(name, agent)| own.contains_key(*name) || !agent.fallback.is_empty());
     Ok(named.map(|(name, agent)| (name.clone(), longest(name, agent))).collect())
+}
+
+/// The names of the agents that the settings name, sorted. A text that is not TOML names none.
+#[must_use]
+pub fn agent_names(settings: &str) -> Vec<Arc<str>> {
+    toml::from_str::<File>(settings).map(|file| file.agents.into_keys().collect()).unwrap_or_default()
 }
 
 /// One `settles_within`, in milliseconds.
@@ -59,6 +65,8 @@ mod tests {
         let settings = "[agents.a]\nurl = \"https://a\"\nsettles_within = \"2m\"\n[agents.b]\nmemo = true";
         assert_eq!(settles_within_ms(settings), Ok(BTreeMap::from([("a".into(), 120_000)])));
         assert_eq!(settles_within_ms(""), Ok(BTreeMap::new()));
+        assert_eq!(agent_names(settings), ["a".into(), "b".into()]);
+        assert_eq!(agent_names("[agents"), []);
     }
 
     #[test]

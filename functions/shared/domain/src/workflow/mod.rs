@@ -11,7 +11,7 @@ mod registry;
 
 use std::sync::Arc;
 
-pub use agents::{settles_within_ms, settling_ms};
+pub use agents::{agent_names, settles_within_ms, settling_ms};
 pub use error::WorkflowError;
 pub(crate) use mapping::Root;
 pub use mapping::{Encoding, Mapping, Refuse};
@@ -64,7 +64,7 @@ pub struct StepRule {
     /// time for which its service keeps idempotency keys, since a later repeat may have a second effect (F34).
     pub horizon_ms: u64,
     /// The time for which a call without an answer may still have its effect, from its start (rule 16). A setting of
-    /// the agent, not of the workflow: see [`Workflows::settling_within`].
+    /// the agent, not of the workflow: see [`Catalogue`](crate::definition::Catalogue).
     pub settles_within_ms: u64,
     /// Failures at which the step is given up.
     pub max_failures: u32,

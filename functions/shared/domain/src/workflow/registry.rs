@@ -61,39 +61,6 @@ impl Workflows {
         Ok(Self(Arc::new(Registry { by_name, current })))
     }
 
-    /// The same workflows with this default for `doubt_after`, in milliseconds. For a deployment of many machines,
-    /// whose clocks may differ.
-    #[must_use]
-    pub fn doubting_after(&self, ms: u64) -> Self {
-        self.each(|workflow| {
-            workflow.supervision.doubt_after_ms.get_or_insert(ms);
-        })
-    }
-
-    /// The same workflows, with each agent's own time for which its calls may still have their effect, in milliseconds.
-    /// `None`: the default.
-    #[must_use]
-    pub fn settling_within(&self, of_agent: impl Fn(&str) -> Option<u64>) -> Self {
-        self.each(|workflow| {
-            for rule in &mut workflow.steps {
-                rule.settles_within_ms = of_agent(&rule.agent).unwrap_or(rule.settles_within_ms);
-            }
-        })
-    }
-
-    fn each(&self, change: impl Fn(&mut Workflow)) -> Self {
-        let changed = |workflow: &Arc<Workflow>| {
-            let mut workflow = Workflow::clone(workflow);
-            change(&mut workflow);
-            Arc::new(workflow)
-        };
-        let versions = |of_name: &BTreeMap<u32, Arc<Workflow>>| {
-            of_name.iter().map(|(version, workflow)| (*version, changed(workflow))).collect()
-        };
-        let by_name = self.0.by_name.iter().map(|(name, of_name)| (name.clone(), versions(of_name))).collect();
-        Self(Arc::new(Registry { by_name, current: changed(&self.0.current) }))
-    }
-
     /// The workflow that new orders are pinned to.
     #[must_use]
     pub fn current(&self) -> &Arc<Workflow> {
@@ -104,6 +71,12 @@ impl Workflows {
     #[must_use]
     pub fn get(&self, name: &str, version: u32) -> Option<&Arc<Workflow>> {
         self.0.by_name.get(name)?.get(&version)
+    }
+
+    /// The newest version of a workflow.
+    #[must_use]
+    pub fn newest(&self, name: &str) -> Option<&Arc<Workflow>> {
+        Some(self.0.by_name.get(name)?.last_key_value()?.1)
     }
 
     /// All versions of all workflows, by name and version.
@@ -125,7 +98,6 @@ impl Workflows {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
 
     const V1: &str = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\n";
     const V2: &str = "name = \"w\"\nversion = 2\n[[step]]\nname = \"b\"\nagent = \"x\"\n";
@@ -139,47 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn a_given_workflow_is_for_new_orders_and_the_shipped_one_stays() {
-        let given = |name: &str, version: u32| {
-            let text = format!("name = {name:?}\nversion = {version}\n[[step]]\nname = \"a\"\nagent = \"payment\"\n");
-            Workflows::shipped_and(&text)
-        };
-        for (name, version) in [("shop", 1), ("order", 2)] {
-            let workflows = given(name, version).unwrap();
-            assert_eq!((&*workflows.current().name, workflows.current().version), (name, version));
-            assert!(workflows.get("order", 1).is_some());
-        }
-        let twice = WorkflowError::DuplicateVersion { workflow: "order".to_owned(), version: 1 };
-        assert_eq!(given("order", 1).unwrap_err(), twice);
-    }
-
-    #[test]
     fn new_orders_go_to_the_newest_version_and_old_ones_stay() {
         let workflows = Workflows::parse(&[V2, V1], "w", &["x"]).unwrap();
         assert_eq!(workflows.current().version, 2);
         assert_eq!(&*workflows.get("w", 1).unwrap().steps[0].name, "a");
         assert!(workflows.get("w", 3).is_none());
         assert_eq!(workflows.all().map(|workflow| workflow.version).collect::<Vec<_>>(), [1, 2]);
-    }
-
-    #[test]
-    fn a_workflow_doubts_clocks_when_it_says_and_else_when_the_deployment_does() {
-        let v3 = format!("{}\n[supervision]\ndoubt_after = \"5m\"\n", V2.replace("version = 2", "version = 3"));
-        let workflows = Workflows::parse(&[V1, &v3], "w", &["x"]).unwrap();
-        let deployed = workflows.doubting_after(90_000);
-        let doubts = |of: &Workflows, version| of.get("w", version).unwrap().supervision.doubt_after_ms;
-        assert_eq!((doubts(&workflows, 1), doubts(&workflows, 3)), (None, Some(300_000)));
-        assert_eq!((doubts(&deployed, 1), doubts(&deployed, 3)), (Some(90_000), Some(300_000)));
-        assert_eq!(deployed.current(), deployed.get("w", 3).unwrap());
-    }
-
-    #[test]
-    fn an_agent_has_its_own_time_for_calls_under_way_and_else_the_default() {
-        let workflows = Workflows::parse(&[V1], "w", &["x"]).unwrap();
-        let settling = |of: &Workflows| of.current().steps[0].settles_within_ms;
-        assert_eq!(settling(&workflows), SETTLES_WITHIN_MS_DEFAULT);
-        assert_eq!(settling(&workflows.settling_within(|agent| (agent == "x").then_some(90_000))), 90_000);
-        assert_eq!(settling(&workflows.settling_within(|_| None)), SETTLES_WITHIN_MS_DEFAULT);
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(in crate::dynamo) const FIRST_MONTH: i64 = 2026 * 12;
 
 /// The item of an order. The document is copied once, because the request must own it.
 pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
-    let mut item = Item::with_capacity(10);
+    let mut item = Item::with_capacity(11);
     put(&mut item, "OrderID", text(order.order_id.to_string()));
     put(&mut item, "Document", text(order.document.text()));
     put(&mut item, "Fingerprint", text(&*order.fingerprint));
@@ -25,6 +25,7 @@ pub(in crate::dynamo) fn order_item(order: &Order) -> Item {
     put_if(&mut item, "ReplyChannel", order.reply_channel.as_deref().map(text));
     put_if(&mut item, "CorrelationID", order.correlation_id.as_deref().map(text));
     put_if(&mut item, "Priority", order.priority.map(|priority| text(priority_name(priority))));
+    put_if(&mut item, "Workflow", order.workflow.as_ref().map(|pin| text(pin.to_string())));
     put_if(&mut item, "AgainOf", order.again_of.as_ref().map(again_of_value));
     let shard = order.order_id.shard(RECENT_SHARDS);
     put(&mut item, RECENT.hash.name, text(recent_key(recent_month(order.submitted_at), shard)));
@@ -45,6 +46,7 @@ pub(in crate::dynamo) fn order(item: Item) -> Result<Order, Unreadable> {
         reply_channel: reader.text_if("ReplyChannel")?.map(Into::into),
         correlation_id: reader.text_if("CorrelationID")?.map(Into::into),
         priority: reader.word_if("Priority", priority)?,
+        workflow: reader.word_if("Workflow", |pin| pin.parse().ok())?,
         again_of: reader.map_if("AgainOf")?.map(again_of).transpose()?,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::json::Json;
@@ -33,6 +34,7 @@ fn sample_order(submitter: &str) -> Order {
         reply_channel: None,
         correlation_id: None,
         priority: None,
+        workflow: None,
         again_of: None,
     }
 }
@@ -74,7 +76,7 @@ fn healthy_way(submitter: &str) -> Vec<Task> {
     events.extend(replies.iter().map(|reply| Event::Reply { reply, redelivered: false }));
     for (n, event) in (1..).zip(events) {
         let name: Arc<str> = format!("scheduler-{:08x}", 0x1f3a_9c2e_u32.wrapping_mul(n)).into();
-        let instance = Instance { name, workflows: workflows.clone(), shards: SHARDS };
+        let instance = Instance { name, catalogue: Catalogue::new(workflows.clone()), shards: SHARDS };
         let now = NOON.plus_ms(1_234 * u64::from(n));
         let moment = Moment { now, instance: &instance.name, nonce: u64::MAX - u64::from(n), draw: 1 };
         let Decision { change, .. } = decide(way.last().unwrap(), workflows.current(), event, moment).unwrap();
@@ -453,6 +455,7 @@ fn an_order_is_read_as_it_was_written() {
         correlation_id: Some("".into()),
         priority: Some(Priority::Normal),
         submitter: "\u{1F4A5}".into(),
+        workflow: Some("order/2".parse().unwrap()),
         again_of: Some(AgainOf { order_id: plain.order_id.again(), by: "ada".into(), reason: "back".into() }),
         ..plain.clone()
     };

@@ -137,6 +137,7 @@ fn message(task: &Task, workflow: &Workflow, name: &str) -> crate::message::Requ
         reply_channel: None,
         correlation_id: None,
         priority: None,
+        workflow: None,
         again_of: None,
     };
     let (index, _) = task.step(name).unwrap();

@@ -1,0 +1,433 @@
+//! Reads definitions and the deployment through to the records, and caches them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Choice, Definition, Deployment, Pin};
+use crate::id::OrderId;
+use crate::order::Order;
+use crate::ports::{Environment, HasEnvironment, HasRecords, PortError, Records};
+use crate::time::Timestamp;
+use crate::workflow::{Workflow, Workflows, settles_within_ms};
+
+/// How long the deployment is used without another look at its record, in milliseconds. What is applied reaches every
+/// instance within this time.
+pub const DEPLOYMENT_FRESH_MS: u64 = 5_000;
+
+/// The workflows of an instance. A version is cached for ever, the deployment for [`DEPLOYMENT_FRESH_MS`]. Cloning copies
+/// a pointer.
+#[derive(Debug, Clone)]
+pub struct Catalogue(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// The workflows that are compiled in.
+    compiled: Workflows,
+    /// The default for `doubt_after` of the workflows, in milliseconds.
+    doubt_after_ms: Option<u64>,
+    /// The agents' times for calls under way that the host sets, in milliseconds.
+    settles_within_ms: BTreeMap<Arc<str>, u64>,
+    cache: Mutex<Cache>,
+}
+
+#[derive(Debug, Default)]
+struct Cache {
+    deployment: Option<Arc<Deployment>>,
+    /// When the record of the deployment was read last.
+    read_at: Option<Timestamp>,
+    /// As they were applied.
+    definitions: BTreeMap<Pin, Arc<Workflow>>,
+    /// The same with the settings of the deployment.
+    workflows: BTreeMap<Pin, Arc<Workflow>>,
+}
+
+/// An order names a workflow that there is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownWorkflow {
+    /// The workflows that there are.
+    pub known: Vec<Arc<str>>,
+}
+
+impl Catalogue {
+    /// The compiled workflows, and those that the records have.
+    #[must_use]
+    pub fn new(compiled: Workflows) -> Self {
+        Self::with(compiled, None, BTreeMap::new())
+    }
+
+    /// The same with a default for `doubt_after`, in milliseconds, and the host's settings of `settles_within` by agent, in
+    /// milliseconds. The settings of the deployment are used before the host's.
+    #[must_use]
+    pub fn with(compiled: Workflows, doubt_after_ms: Option<u64>, settles_within_ms: BTreeMap<Arc<str>, u64>) -> Self {
+        Self(Arc::new(Inner { compiled, doubt_after_ms, settles_within_ms, cache: Mutex::default() }))
+    }
+
+    /// The compiled workflows.
+    #[must_use]
+    pub fn compiled(&self) -> &Workflows {
+        &self.0.compiled
+    }
+
+    /// The deployment that applies; `None` if none was applied. If its record cannot be read, the last one that was read
+    /// is used on.
+    ///
+    /// # Errors
+    /// [`PortError`] if it cannot be read, and never was.
+    pub async fn deployment(
+        &self,
+        ports: &(impl HasRecords + HasEnvironment),
+    ) -> Result<Option<Arc<Deployment>>, PortError> {
+        let now = ports.environment().now();
+        {
+            let cache = self.cache();
+            let age_ms = cache.read_at.map(|at| now.epoch_ms() - at.epoch_ms());
+            if age_ms.is_some_and(|age_ms| (0..DEPLOYMENT_FRESH_MS.cast_signed()).contains(&age_ms)) {
+                return Ok(cache.deployment.clone());
+            }
+        }
+        self.read_deployment(ports, now).await
+    }
+
+    /// The deployment as its record says now, for a caller that misses something in the cached one.
+    ///
+    /// # Errors
+    /// As [`Catalogue::deployment`].
+    pub async fn newest_deployment(
+        &self,
+        ports: &(impl HasRecords + HasEnvironment),
+    ) -> Result<Option<Arc<Deployment>>, PortError> {
+        self.read_deployment(ports, ports.environment().now()).await
+    }
+
+    async fn read_deployment(
+        &self,
+        ports: &impl HasRecords,
+        now: Timestamp,
+    ) -> Result<Option<Arc<Deployment>>, PortError> {
+        match ports.records().get::<Deployment>(Deployment::KEY).await {
+            Ok(read) => {
+                let mut cache = self.cache();
+                cache.read_at = Some(now);
+                // An older answer may come after a newer one.
+                let is_newer =
+                    read.as_ref().map(|read| read.version) > cache.deployment.as_ref().map(|has| has.version);
+                if is_newer {
+                    cache.deployment = read.map(Arc::new);
+                    cache.workflows.clear();
+                }
+                Ok(cache.deployment.clone())
+            }
+            Err(error) => {
+                let mut cache = self.cache();
+                if cache.read_at.is_none() {
+                    return Err(error);
+                }
+                cache.read_at = Some(now);
+                tracing::warn!("the deployment cannot be read, and the last one is used on: {error}");
+                Ok(cache.deployment.clone())
+            }
+        }
+    }
+
+    /// A version of a workflow; `None` if it was never applied.
+    ///
+    /// # Errors
+    /// [`PortError`] if the records cannot be read, or the definition is of a later version of the program.
+    pub async fn workflow(
+        &self,
+        ports: &(impl HasRecords + HasEnvironment),
+        pin: &Pin,
+    ) -> Result<Option<Arc<Workflow>>, PortError> {
+        let deployment = self.deployment(ports).await?;
+        {
+            let cache = self.cache();
+            if let Some(workflow) = cache.workflows.get(pin) {
+                return Ok(Some(workflow.clone()));
+            }
+        }
+        let Some(definition) = self.definition(ports, pin).await? else { return Ok(None) };
+        let workflow = Arc::new(self.adapted(&definition, deployment.as_deref()));
+        let mut cache = self.cache();
+        let version = |of: &Option<Arc<Deployment>>| of.as_ref().map(|of| of.version);
+        if version(&cache.deployment) == version(&deployment) {
+            cache.workflows.insert(pin.clone(), workflow.clone());
+        }
+        Ok(Some(workflow))
+    }
+
+    async fn definition(&self, ports: &impl HasRecords, pin: &Pin) -> Result<Option<Arc<Workflow>>, PortError> {
+        if let Some(workflow) = self.0.compiled.get(&pin.name, pin.version) {
+            return Ok(Some(workflow.clone()));
+        }
+        let cached = self.cache().definitions.get(pin).cloned();
+        if cached.is_some() {
+            return Ok(cached);
+        }
+        let Some(definition) = ports.records().get::<Definition>(&pin.to_string()).await? else { return Ok(None) };
+        let workflow = Workflow::read(&definition.text);
+        let workflow = workflow.map_err(|fault| PortError::refused("definitions.definition", fault))?;
+        let workflow = Arc::new(workflow);
+        self.cache().definitions.insert(pin.clone(), workflow.clone());
+        Ok(Some(workflow))
+    }
+
+    /// The workflow with the settings of its host and of the deployment.
+    fn adapted(&self, definition: &Workflow, deployment: Option<&Deployment>) -> Workflow {
+        let mut workflow = definition.clone();
+        if let (None, Some(ms)) = (workflow.supervision.doubt_after_ms, self.0.doubt_after_ms) {
+            workflow.supervision.doubt_after_ms = Some(ms);
+        }
+        let applied = deployment.map(|deployment| settles_within_ms(&deployment.settings));
+        let applied = applied.and_then(Result::ok).unwrap_or_default();
+        for rule in &mut workflow.steps {
+            let set = applied.get(&rule.agent).or_else(|| self.0.settles_within_ms.get(&rule.agent));
+            rule.settles_within_ms = set.copied().unwrap_or(rule.settles_within_ms);
+        }
+        workflow
+    }
+
+    /// The workflow that a new order begins with: of the name that it gives, or the default one.
+    ///
+    /// # Errors
+    /// [`PortError`] if the records cannot be read.
+    pub async fn choose(
+        &self,
+        ports: &(impl HasRecords + HasEnvironment),
+        name: Option<&str>,
+        order_id: OrderId,
+    ) -> Result<Result<Arc<Workflow>, UnknownWorkflow>, PortError> {
+        let mut deployment = self.deployment(ports).await?;
+        let mut pin = self.pin_of(deployment.as_deref(), name, order_id);
+        if pin.is_none() {
+            // It may have been applied a moment ago.
+            deployment = self.newest_deployment(ports).await?;
+            pin = self.pin_of(deployment.as_deref(), name, order_id);
+        }
+        let found = match pin {
+            Some(pin) => self.workflow(ports, &pin).await?,
+            None => None,
+        };
+        Ok(found.ok_or_else(|| UnknownWorkflow { known: self.names(deployment.as_deref()) }))
+    }
+
+    /// The workflow of an accepted order: the one that it is pinned to. An order of an earlier API is pinned to none, and
+    /// begins with the default one.
+    ///
+    /// # Errors
+    /// [`PortError`] if the records cannot be read, or do not have it.
+    pub async fn of_order(
+        &self,
+        ports: &(impl HasRecords + HasEnvironment),
+        order: &Order,
+    ) -> Result<Arc<Workflow>, PortError> {
+        let found = match &order.workflow {
+            Some(pin) => self.workflow(ports, pin).await?,
+            None => self.choose(ports, None, order.order_id).await?.ok(),
+        };
+        let missing = || match &order.workflow {
+            Some(pin) => format!("there is no workflow {pin}"),
+            None => "there is no default workflow".to_owned(),
+        };
+        found.ok_or_else(|| PortError::refused("definitions.definition", missing()))
+    }
+
+    /// The versions that new orders of a workflow begin with; `None` if there is no such workflow.
+    #[must_use]
+    pub fn choice(&self, deployment: Option<&Deployment>, name: &str) -> Option<Choice> {
+        let applied = deployment.and_then(|deployment| deployment.workflows.get(name).copied());
+        applied.or_else(|| Some(Choice::all(self.0.compiled.newest(name)?.version)))
+    }
+
+    /// The names of the workflows that an order may name, sorted.
+    #[must_use]
+    pub fn names(&self, deployment: Option<&Deployment>) -> Vec<Arc<str>> {
+        let applied = deployment.into_iter().flat_map(|deployment| deployment.workflows.keys().cloned());
+        let compiled = self.0.compiled.all().map(|workflow| workflow.name.clone());
+        let mut names: Vec<Arc<str>> = applied.chain(compiled).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The workflow of orders that name none.
+    #[must_use]
+    pub fn default_name(&self, deployment: Option<&Deployment>) -> Arc<str> {
+        deployment.map_or_else(|| self.0.compiled.current().name.clone(), |deployment| deployment.default.clone())
+    }
+
+    fn pin_of(&self, deployment: Option<&Deployment>, name: Option<&str>, order_id: OrderId) -> Option<Pin> {
+        let name = name.map_or_else(|| self.default_name(deployment), Arc::from);
+        let version = self.choice(deployment, &name)?.of(order_id);
+        Some(Pin { name, version })
+    }
+
+    fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+    use crate::definition::Share;
+    use crate::limits::SETTLES_WITHIN_MS_DEFAULT;
+    use crate::ports::Seen;
+    use crate::testing::FakePorts;
+
+    fn text(name: &str, version: u32, more: &str) -> String {
+        format!("name = {name:?}\nversion = {version}\n[[step]]\nname = \"a\"\nagent = \"x\"\n{more}")
+    }
+
+    fn compiled() -> Workflows {
+        Workflows::parse(&[&text("w", 1, "")], "w", &["x"]).unwrap()
+    }
+
+    fn pin(name: &str, version: u32) -> Pin {
+        Pin { name: name.into(), version }
+    }
+
+    fn order_id() -> OrderId {
+        OrderId::from_idempotency_key("shop", "1")
+    }
+
+    fn now<T>(future: impl Future<Output = T>) -> T {
+        future.now_or_never().unwrap()
+    }
+
+    fn apply(ports: &FakePorts, name: &str, version: u32, text: &str) {
+        let at = ports.now();
+        let definition = Definition {
+            key: pin(name, version).to_string().into(),
+            version: 1,
+            text: text.into(),
+            hash: Definition::hash_of(text).into(),
+            applied_at: at,
+            applied_by: "ada".into(),
+            retired_at: None,
+        };
+        now(ports.put(Seen::nothing(at), &definition)).unwrap();
+    }
+
+    fn deploy(ports: &FakePorts, version: u64, default: &str, workflows: &[(&str, Choice)], settings: &str) {
+        let deployment = Deployment {
+            version,
+            default: default.into(),
+            workflows: workflows.iter().map(|(name, choice)| ((*name).into(), *choice)).collect(),
+            settings: settings.into(),
+            applied_at: ports.now(),
+            applied_by: "ada".into(),
+        };
+        now(ports.put(Seen::nothing(ports.now()), &deployment)).unwrap();
+    }
+
+    fn later(ports: &FakePorts, ms: u64) {
+        let mut now = ports.now.lock().unwrap();
+        *now = now.plus_ms(ms);
+    }
+
+    fn chosen(catalogue: &Catalogue, ports: &FakePorts, name: Option<&str>) -> Result<Pin, Vec<String>> {
+        let chosen = now(catalogue.choose(ports, name, order_id())).unwrap();
+        chosen.map(|workflow| workflow.pin()).map_err(|unknown| unknown.known.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn without_records_orders_begin_with_the_compiled_workflow() {
+        let (catalogue, ports) = (Catalogue::new(compiled()), FakePorts::new(None, None));
+        assert_eq!(chosen(&catalogue, &ports, None), Ok(pin("w", 1)));
+        assert_eq!(chosen(&catalogue, &ports, Some("w")), Ok(pin("w", 1)));
+        assert_eq!(chosen(&catalogue, &ports, Some("v")), Err(vec!["w".to_owned()]));
+        assert!(now(catalogue.workflow(&ports, &pin("w", 2))).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_order_begins_with_the_applied_workflow_that_it_names_or_with_the_default() {
+        let (catalogue, ports) = (Catalogue::new(compiled()), FakePorts::new(None, None));
+        apply(&ports, "v", 3, &text("v", 3, ""));
+        apply(&ports, "w", 2, &text("w", 2, ""));
+        let both =
+            [("v", Choice::all(3)), ("w", Choice { version: 1, share: Some(Share { version: 2, percent: 99 }) })];
+        deploy(&ports, 1, "v", &both, "");
+        assert_eq!(chosen(&catalogue, &ports, None), Ok(pin("v", 3)));
+        assert_eq!(chosen(&catalogue, &ports, Some("w")), Ok(pin("w", 2)));
+        assert_eq!(chosen(&catalogue, &ports, Some("u")), Err(vec!["v".to_owned(), "w".to_owned()]));
+        assert!(now(catalogue.workflow(&ports, &pin("w", 1))).unwrap().is_some(), "a compiled version stays");
+    }
+
+    #[test]
+    fn a_change_is_seen_within_five_seconds_and_at_once_by_an_order_that_needs_it() {
+        let (catalogue, ports) = (Catalogue::new(compiled()), FakePorts::new(None, None));
+        assert_eq!(chosen(&catalogue, &ports, None), Ok(pin("w", 1)));
+        apply(&ports, "v", 1, &text("v", 1, ""));
+        deploy(&ports, 1, "v", &[("v", Choice::all(1))], "");
+        later(&ports, DEPLOYMENT_FRESH_MS - 1);
+        assert_eq!(chosen(&catalogue, &ports, None), Ok(pin("w", 1)));
+        later(&ports, 1);
+        assert_eq!(chosen(&catalogue, &ports, None), Ok(pin("v", 1)));
+        apply(&ports, "u", 1, &text("u", 1, ""));
+        deploy(&ports, 2, "u", &[("u", Choice::all(1))], "");
+        assert_eq!(chosen(&catalogue, &ports, Some("u")), Ok(pin("u", 1)));
+        // A clock that is set back does not keep an old deployment.
+        deploy(&ports, 3, "v", &[("v", Choice::all(1))], "");
+        *ports.now.lock().unwrap() = ports.now().minus_ms(3_600_000);
+        assert_eq!(chosen(&catalogue, &ports, None), Ok(pin("v", 1)));
+    }
+
+    #[test]
+    fn a_version_is_read_once_and_the_deployment_every_five_seconds() {
+        let (catalogue, ports) = (Catalogue::new(compiled()), FakePorts::new(None, None));
+        apply(&ports, "v", 1, &text("v", 1, ""));
+        for _ in 0..12 {
+            now(catalogue.workflow(&ports, &pin("v", 1))).unwrap().unwrap();
+            later(&ports, 1_000);
+        }
+        let reads = ports.reads.lock().unwrap().clone();
+        let of = |operation: &str| reads.iter().filter(|read| **read == operation).count();
+        assert_eq!((of("definitions.definition"), of("definitions.deployment")), (1, 3));
+    }
+
+    #[test]
+    fn while_the_records_are_down_the_last_deployment_is_used_and_without_one_there_is_an_error() {
+        let ports = FakePorts::new(None, None);
+        apply(&ports, "v", 1, &text("v", 1, ""));
+        deploy(&ports, 1, "v", &[("v", Choice::all(1))], "");
+        let (warm, cold) = (Catalogue::new(compiled()), Catalogue::new(compiled()));
+        assert_eq!(chosen(&warm, &ports, None), Ok(pin("v", 1)));
+        *ports.records_are_down.lock().unwrap() = true;
+        later(&ports, DEPLOYMENT_FRESH_MS);
+        assert_eq!(chosen(&warm, &ports, None), Ok(pin("v", 1)));
+        assert!(now(cold.choose(&ports, None, order_id())).is_err());
+    }
+
+    #[test]
+    fn steps_have_the_settings_of_the_deployment_else_of_the_host_else_the_default() {
+        let ports = FakePorts::new(None, None);
+        let host = BTreeMap::from([("x".into(), 90_000)]);
+        let settles = |catalogue: &Catalogue| {
+            now(catalogue.workflow(&ports, &pin("w", 1))).unwrap().unwrap().steps[0].settles_within_ms
+        };
+        assert_eq!(settles(&Catalogue::new(compiled())), SETTLES_WITHIN_MS_DEFAULT);
+        let catalogue = Catalogue::with(compiled(), None, host);
+        assert_eq!(settles(&catalogue), 90_000);
+        deploy(&ports, 1, "w", &[], "[agents.x]\nsettles_within = \"2m\"");
+        later(&ports, DEPLOYMENT_FRESH_MS);
+        assert_eq!(settles(&catalogue), 120_000);
+        deploy(&ports, 2, "w", &[], "");
+        later(&ports, DEPLOYMENT_FRESH_MS);
+        assert_eq!(settles(&catalogue), 90_000);
+    }
+
+    #[test]
+    fn a_workflow_doubts_clocks_when_it_says_and_else_when_the_host_does() {
+        let ports = FakePorts::new(None, None);
+        apply(&ports, "v", 1, &text("v", 1, "[supervision]\ndoubt_after = \"5m\"\n"));
+        let doubts = |catalogue: &Catalogue, pin: &Pin| {
+            now(catalogue.workflow(&ports, pin)).unwrap().unwrap().supervision.doubt_after_ms
+        };
+        let (one, many) = (Catalogue::new(compiled()), Catalogue::with(compiled(), Some(90_000), BTreeMap::new()));
+        let (w, v) = (pin("w", 1), pin("v", 1));
+        assert_eq!((doubts(&one, &w), doubts(&one, &v)), (None, Some(300_000)));
+        assert_eq!((doubts(&many, &w), doubts(&many, &v)), (Some(90_000), Some(300_000)));
+    }
+}
