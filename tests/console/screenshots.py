@@ -17,6 +17,7 @@ from harness.serve import Server
 from inventory import Inventory
 from PIL import Image
 from playwright.sync_api import sync_playwright
+from shapes import answer, shops
 from world import declined, stuck
 
 # How long orders come in, and how many in a second: the bars of the throughput are minutes.
@@ -47,6 +48,9 @@ def main() -> int:
                 console.open(addresses["error"])
                 console.act("Resubmit…", reason="stock-taking is over")
                 write(console, folder / "resubmit.png")
+                answer(console.page, shops())
+                console.open("#/workflow/shop%402")
+                write(console, folder / "workflow.png")
             with Console.on(browser, server.url, height=900, dark=True) as console:
                 console.open(addresses["overview"])
                 write(console, folder / "overview-dark.png", whole=True)

@@ -23,6 +23,8 @@ VIEWS = [
     "busy",
     "done",
     "undone",
+    "workflows",
+    "workflow",
     "missing",
     "nowhere",
 ]
@@ -52,6 +54,8 @@ def addresses(server: Server, inventory: Inventory) -> Iterator[dict[str, str]]:
         "busy": f"#/order/{busy['OrderID']}",
         "done": f"#/order/{of['Processed']}",
         "undone": f"#/order/{of['Compensated']}",
+        "workflows": "#/workflows",
+        "workflow": "#/workflow/order%401",
         "missing": "#/order/missing",
         "nowhere": "#/nowhere",
     }

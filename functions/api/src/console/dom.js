@@ -1,7 +1,7 @@
 // All elements are made here, from tags and texts. The content of an order is never parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
-const SVG_TAGS = new Set(["svg", "g", "rect", "path", "line", "circle", "title", "desc", "defs", "pattern"]);
+const SVG_TAGS = new Set(["svg", "g", "rect", "path", "line", "circle", "title", "desc", "defs", "pattern", "text", "marker"]);
 // Handlers and the state of fields are properties. As attributes they would be inline script or a mere default.
 const PROPERTIES = [
   "onclick",

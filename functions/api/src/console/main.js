@@ -11,6 +11,7 @@ import { overview } from "./overview.js";
 import { heading, notice } from "./parts.js";
 import { plan } from "./plan.js";
 import { clock, tick } from "./time.js";
+import { workflow, workflows } from "./workflows.js";
 
 const EVERY_MS = 2_000;
 const EVERY_HIDDEN_MS = 10_000;
@@ -25,9 +26,20 @@ const ROUTES = [
   [/^jobs$/, jobs],
   [/^jobs\/new$/, plan],
   [/^job\/([^/]+)$/, job],
+  [/^workflows$/, workflows],
+  [/^workflow\/([^/]+)$/, workflow],
 ];
 // The list to which a view belongs.
-const BACK = { orders: "#/orders", order: "#/orders", letters: "#/dead-letters", jobs: "#/jobs", plan: "#/jobs" };
+const BACK = {
+  orders: "#/orders",
+  order: "#/orders",
+  letters: "#/dead-letters",
+  jobs: "#/jobs",
+  plan: "#/jobs",
+  workflow: "#/workflows",
+};
+// The entry of the navigation for a view without one of its own.
+const WITHIN = { plan: "jobs", order: "orders", workflow: "workflows" };
 const ORDER_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 let route = null;
@@ -69,10 +81,7 @@ function navigate() {
   data = null;
   for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
   for (const link of document.querySelectorAll("nav [data-view]")) {
-    const isHere =
-      link.dataset.view ===
-      (route?.view.name === "plan" ? "jobs" : route?.view.name === "order" ? "orders" : route?.view.name);
-    if (isHere) link.setAttribute("aria-current", "page");
+    if (link.dataset.view === (WITHIN[route?.view.name] ?? route?.view.name)) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   scrollTo(0, 0);

@@ -52,6 +52,7 @@ const FILES: &[File] = &[
     script!("api.js"),
     script!("dialog.js"),
     script!("dom.js"),
+    script!("drawing.js"),
     script!("jobs.js"),
     script!("letters.js"),
     script!("main.js"),
@@ -65,6 +66,7 @@ const FILES: &[File] = &[
     script!("time.js"),
     script!("timeline.js"),
     script!("words.js"),
+    script!("workflows.js"),
 ];
 
 /// The file at a path.

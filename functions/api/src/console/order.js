@@ -7,6 +7,7 @@ import { heading, orderLink, panel, state, table } from "./parts.js";
 import { timeline } from "./timeline.js";
 import { when } from "./time.js";
 import { situation } from "./words.js";
+import { workflowLink } from "./workflows.js";
 
 export const order = {
   name: "order",
@@ -119,7 +120,7 @@ function holds(task, document) {
       "dl",
       { class: "facts" },
       fact("Version", task.Version),
-      fact("Workflow", `${task.Workflow}, version ${task.WorkflowVersion}`),
+      fact("Workflow", workflowLink(task.Workflow, task.WorkflowVersion)),
       document
         ? [
             fact("Submitted", when(document.SubmittedAt)),

@@ -1,7 +1,7 @@
 // The list of orders: filter, search, pages, and actions on selected orders. The address holds filter, search and page.
 
 import { actOnMany } from "./actions.js";
-import { get, getIfThere, getOnce, withQuery } from "./api.js";
+import { forget, get, getIfThere, getOnce, withQuery } from "./api.js";
 import { fragment, h } from "./dom.js";
 import { pages } from "./letters.js";
 import { field, heading, orderLink, plural, state, table } from "./parts.js";
@@ -18,6 +18,10 @@ let selectedIn = "";
 export const orders = {
   name: "orders",
   title: () => "Orders",
+  opened() {
+    // A version may have been applied since.
+    forget("workflows");
+  },
   async load({ params }, signal) {
     const query = Object.fromEntries([...FILTERS, "cursor"].map((name) => [name, params.get(name)]));
     const [page, health, workflows] = await Promise.all([

@@ -1,6 +1,6 @@
 // Plans a job: its selection of orders in Error, its canaries and its rate. A new plan only counts the orders.
 
-import { Problem, getOnce, post } from "./api.js";
+import { Problem, forget, getOnce, post } from "./api.js";
 import { inWords } from "./actions.js";
 import { whoAndWhy, wish } from "./dialog.js";
 import { announce, byId, fragment, h } from "./dom.js";
@@ -19,6 +19,7 @@ export const plan = {
   },
   opened() {
     [failure, sending] = [null, false];
+    forget("workflows");
   },
   render(steps, { params, go, redraw }) {
     const text = (name) => params.get(name) ?? "";
