@@ -23,7 +23,7 @@ def is_survived(program: Path, folder: Path) -> str:
     """No order is compensated, and one alert says what to do."""
     card, carrier = CardProvider("new-key"), Carrier("carrier-secret", calls_per_s=1_000)
     # The key was changed at the provider, and not yet here.
-    with Shop(program, folder, card, carrier, EXAMPLE / "shop.toml", card_secret="old-key") as shop:
+    with Shop(program, folder, card, carrier, EXAMPLE / "workflows" / "shop-1.toml", card_secret="old-key") as shop:
         began = time.monotonic()
         ids, naive = [], 0.0
         for second in range(ORDERS // ORDERS_PER_S):

@@ -29,7 +29,7 @@ class Shop:
         self.card_secret = folder / "card"
         self.card_secret.write_text(card_secret or card.secret)
         (folder / "carrier").write_text(carrier.secret)
-        text = (EXAMPLE / "agents.toml").read_text()
+        text = (EXAMPLE / "stepwarden.toml").read_text()
         for of_example, of_run in {
             "https://stock.example": self.stock.url,
             "https://api.stripe.com": card.url,
@@ -40,7 +40,7 @@ class Shop:
         }.items():
             expect(of_example in text, f"{of_example} is not in the example")
             text = text.replace(of_example, of_run)
-        settings = folder / "agents.toml"
+        settings = folder / "stepwarden.toml"
         settings.write_text(text)
         self.server = Server(program, folder / "data", "--agents", str(settings), "--workflow", str(workflow))
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod api;
+mod folder;
 mod operate;
 mod orders;
 mod workflow;
@@ -20,6 +21,7 @@ use local::serve::{self, RemoteSettings};
 use standins::Service;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
+pub use folder::{CheckArgs, InitArgs};
 pub use operate::{
     AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs, PlanArgs,
     ServicesCommand,
@@ -41,6 +43,8 @@ Examples:
                                              three supervisors, and status messages to a reply channel
   PAYMENT_URL=http://localhost:9000/pay stepwarden serve
                                              your own payment service, and stand-ins for the others
+  stepwarden init shop                       a folder for workflows and services of your own
+  stepwarden check shop                      all faults of a folder, without a server
   stepwarden submit order.json --wait        post an order and wait until it is processed
   stepwarden overview                        orders by state, failures and causes
   stepwarden get ID                          one order: its state, its steps, its error
@@ -89,6 +93,18 @@ The agents release waiting orders at nine tenths of the rate (serve --release-ma
 adjacent seconds stay below twice the normal rate. The recovery takes somewhat longer than the outage.
 
 Exit status: 0 every limit was met, 1 a limit was missed, 2 wrong usage or start failed.";
+
+const INIT_HELP: &str = "\
+Two files are written. stepwarden.toml names the services (agents) and the default workflow. workflows/shop-1.toml is one
+version of one workflow. The comments in them say what a service must do, and what to try next.
+
+Exit status: 0 done, 2 the folder is not empty or cannot be written.";
+
+const CHECK_HELP: &str = "\
+A fault is one line on stdout: FILE:LINE:COLUMN: the key, what is wrong, what to do. A folder without faults is shown:
+each workflow as a drawing, and the agents with their services.
+
+Exit status: 0 no fault, 1 faults, 2 the folder cannot be read.";
 
 const COMPLETIONS_HELP: &str = "\
 bash:  stepwarden completions bash > ~/.local/share/bash-completion/completions/stepwarden
@@ -178,6 +194,12 @@ pub enum RemoteCommand {
     /// Show the workflows and their versions, or one of them as a drawing
     #[command(after_help = exit::HELP)]
     Workflows(WorkflowsArgs),
+    /// Write a commented configuration folder to begin with: workflows and agents of your own
+    #[command(after_help = INIT_HELP)]
+    Init(InitArgs),
+    /// Check a configuration folder, without a server: all faults at once, each with file, line and column
+    #[command(after_help = CHECK_HELP)]
+    Check(CheckArgs),
     /// List the settled dead letters and their outcomes
     DeadLetters(DeadLettersArgs),
     /// Check an API, a deployed stack or a data directory, and name the remedy of each problem

@@ -12,6 +12,7 @@ pub mod client;
 pub mod demo;
 mod ending;
 pub mod event_source;
+pub mod folder;
 pub mod http_server;
 pub mod open_files;
 pub mod outage;

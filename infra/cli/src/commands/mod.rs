@@ -7,6 +7,7 @@ mod accept_rejections;
 mod act;
 mod again;
 mod bulk;
+mod check;
 mod console;
 mod context;
 mod dead_letters;
@@ -15,6 +16,7 @@ mod doctor;
 mod error;
 mod follow;
 mod get;
+mod init;
 mod list;
 mod overview;
 mod query;
@@ -30,6 +32,7 @@ use domain::message::Action;
 
 use crate::args::{ApiArgs, Cli, CompletionsArgs, RemoteCommand, ServicesCommand};
 use crate::exit::Exit;
+use crate::paint::Paint;
 use crate::remote::Environment;
 use context::Context;
 pub use context::Terminal;
@@ -60,9 +63,6 @@ async fn carried_out(
     terminal: Terminal,
     check_data: DataCheck,
 ) -> Result<Exit, CommandError> {
-    if let RemoteCommand::Completions(args) = &command {
-        return completions(args);
-    }
     let context = || Context::new(api, environment.clone(), terminal);
     match command {
         RemoteCommand::Submit(args) => submit::run(&context()?, &args).await,
@@ -82,6 +82,11 @@ async fn carried_out(
         }
         RemoteCommand::Leases => system::leases(&context()?).await,
         RemoteCommand::Workflows(args) => workflows::run(&context()?, &args).await,
+        RemoteCommand::Init(args) => init::run(&args),
+        RemoteCommand::Check(args) => {
+            let colours = terminal.stdout && !environment.no_colour;
+            check::run(&args, api.output, Paint { colours })
+        }
         RemoteCommand::DeadLetters(args) => dead_letters::run(&context()?, &args).await,
         RemoteCommand::Doctor(args) => doctor::run(api, environment, terminal, &args, check_data).await,
         RemoteCommand::Console(args) => console::run(context()?, &args).await,

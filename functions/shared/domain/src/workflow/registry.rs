@@ -16,7 +16,7 @@ struct Registry {
 }
 
 /// The texts of the shipped workflow, one for each version.
-const SHIPPED: [&str; 1] = [include_str!("../../workflows/order-1.toml")];
+const SHIPPED: [&str; 1] = [include_str!("../../../../../infra/examples/shop/workflows/order-1.toml")];
 
 impl Workflows {
     /// The agents of the shipped workflow.

@@ -43,6 +43,17 @@ pub(crate) fn steps(workflow: &wire::Workflow<'_>) -> Vec<Step> {
     workflow.steps.iter().map(step).collect()
 }
 
+/// The steps of a workflow that was read from its file.
+pub(crate) fn steps_of(workflow: &domain::workflow::Workflow) -> Vec<Step> {
+    let step = |rule: &domain::workflow::StepRule| Step {
+        name: rule.name.to_string(),
+        agent: rule.agent.to_string(),
+        after: rule.after.clone(),
+        unknown: Vec::new(),
+    };
+    workflow.steps.iter().map(step).collect()
+}
+
 /// The picture, each line ended by a line break.
 pub(crate) fn picture(steps: &[Step], paint: Paint) -> String {
     let names = steps.iter().map(|step| step.name.chars().count()).max().unwrap_or(0);

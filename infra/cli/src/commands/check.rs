@@ -1,0 +1,156 @@
+//! `stepwarden check`: all faults of a configuration folder, or what is in it.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use config::{Checked, CheckedWorkflow, Fault, Faults};
+use local::folder::{self, FolderError};
+use serde_json::{Value, json};
+
+use super::error::CommandError;
+use crate::args::{CheckArgs, Format};
+use crate::exit::Exit;
+use crate::paint::{Paint, Tint};
+use crate::show::drawing::{picture, steps_of};
+use crate::show::table::{Cell, Table, plain};
+
+/// `stepwarden check DIR`.
+pub(super) fn run(CheckArgs { folder }: &CheckArgs, format: Format, paint: Paint) -> Result<Exit, CommandError> {
+    let (text, exit) = match folder::check(folder) {
+        Ok(checked) => (good(&checked, folder, format, paint), Exit::Fine),
+        Err(FolderError::Faults(Faults(faults))) => (bad(&faults, folder, format), Exit::Otherwise),
+        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::Usage(error.to_string())),
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(exit)
+}
+
+/// One line for each fault, with a path that an editor can open.
+fn bad(faults: &[Fault], folder: &Path, format: Format) -> String {
+    let line = |Fault { file, fault }: &Fault| match format {
+        Format::Table => {
+            let path = folder.join(&**file);
+            plain(&format!("{}:{fault}", path.display()))
+        }
+        Format::Json => {
+            let (line, column, problem) = (fault.line, fault.column, &fault.problem);
+            json!({"File": &**file, "Line": line, "Column": column, "Problem": problem}).to_string()
+        }
+    };
+    faults.iter().map(|fault| line(fault) + "\n").collect()
+}
+
+fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> String {
+    if let Format::Json = format {
+        let workflows = checked.workflows.iter().map(|workflow| workflow_json(workflow, checked));
+        let agents = checked.settings.all().map(|(name, agent)| json!({"Agent": &**name, "URL": agent.url()}));
+        let [workflows, agents] = [workflows.collect::<Vec<Value>>(), agents.collect()];
+        return json!({"Workflows": workflows, "Agents": agents}).to_string() + "\n";
+    }
+    let mut text = String::new();
+    for one in &checked.workflows {
+        let CheckedWorkflow { file, workflow, .. } = one;
+        let for_orders = if is_current(one, checked) { ", for orders that name none" } else { "" };
+        let head = format!("{}, version {}{for_orders}", workflow.name, workflow.version);
+        let file = plain(&format!("({file})"));
+        text.push_str(&format!("{head} {}\n\n", paint.tint(Tint::Dim, &file)));
+        text.push_str(&picture(&steps_of(workflow), paint));
+        text.push('\n');
+    }
+    let mut table = Table::new(&["AGENT", "SERVICE"]);
+    for (name, agent) in checked.settings.all() {
+        let service = match agent.url() {
+            _ if agent.has_own_queue => "a program on its own queue".to_owned(),
+            Some(url) => plain(url),
+            None => "none: a fake service plays it until it has a url".to_owned(),
+        };
+        table.row([Cell::from(&**name), service.into()]);
+    }
+    if !table.is_empty() {
+        text.push_str(&table.text(paint));
+        text.push('\n');
+    }
+    let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let workflows = count(checked.workflows.len(), "workflow");
+    let agents = count(checked.settings.names().count(), "agent");
+    let folder = plain(&folder.display().to_string());
+    text.push_str(&format!("No fault: {workflows}, {agents}. To run it here: stepwarden serve --config {folder}\n"));
+    text
+}
+
+/// Whether new orders get this version, unless they name another workflow.
+fn is_current(one: &CheckedWorkflow, checked: &Checked) -> bool {
+    let named = checked.workflows.iter().filter(|other| other.workflow.name == one.workflow.name);
+    checked.default.as_ref() == Some(&one.workflow.name)
+        && named.map(|other| other.workflow.version).max() == Some(one.workflow.version)
+}
+
+fn workflow_json(one: &CheckedWorkflow, checked: &Checked) -> Value {
+    let CheckedWorkflow { file, workflow, .. } = one;
+    let (name, version) = (&*workflow.name, workflow.version);
+    json!({"Name": name, "Version": version, "File": &**file, "Default": is_current(one, checked)})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(text: &str, workflows: &[&str]) -> Result<Checked, Faults> {
+        let file = |(place, text): (usize, &&str)| (format!("workflows/{place}.toml"), (*text).to_owned());
+        let mut files: Vec<_> = workflows.iter().enumerate().map(file).collect();
+        files.push(("stepwarden.toml".to_owned(), text.to_owned()));
+        config::Folder::check(&files)
+    }
+
+    fn workflow(version: u32) -> String {
+        let step = |name: &str, more: &str| format!("[[step]]\nname = {name:?}\nagent = \"bakery\"\n{more}\n");
+        let steps = step("bake", "") + &step("sell", "after = [\"bake\"]");
+        format!("name = \"cakes\"\nversion = {version}\n{steps}")
+    }
+
+    #[test]
+    fn a_good_folder_is_drawn_with_its_agents() {
+        let agents = "default = \"cakes\"\n[agents.bakery]\nurl = \"http://localhost:1\"\n[agents.a]\n[agents.b]\nqueue = \"own\"";
+        let checked = checked(agents, &[&workflow(1), &workflow(2)]).unwrap();
+        let text = good(&checked, Path::new("shop"), Format::Table, Paint { colours: false });
+        let expected = "\
+cakes, version 1 (workflows/0.toml)
+
+●  bake  bakery
+│
+●  sell  bakery
+
+cakes, version 2, for orders that name none (workflows/1.toml)
+
+●  bake  bakery
+│
+●  sell  bakery
+
+AGENT   SERVICE
+a       none: a fake service plays it until it has a url
+b       a program on its own queue
+bakery  http://localhost:1
+
+No fault: 2 workflows, 3 agents. To run it here: stepwarden serve --config shop
+";
+        assert_eq!(text, expected);
+        let json: Value =
+            serde_json::from_str(&good(&checked, Path::new("shop"), Format::Json, Paint { colours: false })).unwrap();
+        assert_eq!(
+            json["Workflows"][1],
+            json!({"Name": "cakes", "Version": 2, "File": "workflows/1.toml", "Default": true})
+        );
+    }
+
+    #[test]
+    fn each_fault_is_one_line_that_an_editor_can_open() {
+        let Faults(faults) = checked("[agents.bakery]\nurl = 7\ncolour = 1", &[]).unwrap_err();
+        let text = bad(&faults, Path::new("my/shop"), Format::Table);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "my/shop/stepwarden.toml:2:7: agents.bakery.url must be a text in quotes");
+        assert!(lines[1].starts_with("my/shop/stepwarden.toml:3:1: agents.bakery.colour is no setting"), "{text}");
+        let json: Value =
+            serde_json::from_str(bad(&faults, Path::new("."), Format::Json).lines().next().unwrap()).unwrap();
+        assert_eq!((json["Line"].as_u64(), json["Column"].as_u64()), (Some(2), Some(7)));
+    }
+}
