@@ -8,6 +8,7 @@ mod answer;
 mod api;
 mod cursor;
 mod document;
+mod folder;
 mod messages;
 mod queues;
 mod records;
@@ -24,10 +25,11 @@ use serde::de::DeserializeOwned;
 pub type Target = fn(&[u8]);
 
 /// All targets by name. Each has a program in `tests/fuzz/fuzz_targets` and inputs in `tests/fuzz/corpus`.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("answer", answer::run),
     ("cursor", cursor::run),
     ("document", document::run),
+    ("folder", folder::run),
     ("api", api::run),
     ("messages", messages::run),
     ("queues", queues::run),

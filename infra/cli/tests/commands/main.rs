@@ -6,6 +6,7 @@
 mod bulk;
 mod console;
 mod doctor;
+mod folder;
 mod hosts;
 mod lost;
 mod operator;
