@@ -1,9 +1,10 @@
 //! `stepwarden check`: all faults of a configuration folder, or what is in it.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use config::{Checked, CheckedWorkflow, Fault, Faults};
+use config::{AgentSettings, Checked, CheckedWorkflow, Fault, Faults};
 use local::folder::{self, FolderError};
 use serde_json::{Value, json};
 
@@ -43,7 +44,8 @@ fn bad(faults: &[Fault], folder: &Path, format: Format) -> String {
 fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> String {
     if let Format::Json = format {
         let workflows = checked.workflows.iter().map(|workflow| workflow_json(workflow, checked));
-        let agents = checked.settings.all().map(|(name, agent)| json!({"Agent": &**name, "URL": agent.url()}));
+        let url = |name| checked.settings.of(name).and_then(AgentSettings::url);
+        let agents = agents(checked).into_iter().map(|name| json!({"Agent": name, "URL": url(name)}));
         let [workflows, agents] = [workflows.collect::<Vec<Value>>(), agents.collect()];
         return json!({"Workflows": workflows, "Agents": agents}).to_string() + "\n";
     }
@@ -58,13 +60,15 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
         text.push('\n');
     }
     let mut table = Table::new(&["AGENT", "SERVICE"]);
-    for (name, agent) in checked.settings.all() {
-        let service = match agent.url() {
-            _ if agent.has_own_queue => "a program on its own queue".to_owned(),
+    let agents = agents(checked);
+    for name in &agents {
+        let settings = checked.settings.of(name);
+        let service = match settings.and_then(AgentSettings::url) {
+            _ if settings.is_some_and(|agent| agent.has_own_queue) => "a program on its own queue".to_owned(),
             Some(url) => plain(url),
             None => "none: a fake service plays it until it has a url".to_owned(),
         };
-        table.row([Cell::from(&**name), service.into()]);
+        table.row([Cell::from(*name), service.into()]);
     }
     if !table.is_empty() {
         text.push_str(&table.text(paint));
@@ -72,10 +76,16 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
     }
     let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
     let workflows = count(checked.workflows.len(), "workflow");
-    let agents = count(checked.settings.names().count(), "agent");
+    let agents = count(agents.len(), "agent");
     let folder = plain(&folder.display().to_string());
     text.push_str(&format!("No fault: {workflows}, {agents}. To run it here: stepwarden serve --config {folder}\n"));
     text
+}
+
+/// The agents with settings, and those that a step names. The shipped ones need no settings.
+fn agents(checked: &Checked) -> BTreeSet<&str> {
+    let steps = checked.workflows.iter().flat_map(|one| &one.workflow.steps);
+    checked.settings.names().chain(steps.map(|step| &*step.agent)).collect()
 }
 
 /// Whether new orders get this version, unless they name another workflow.
@@ -103,8 +113,8 @@ mod tests {
     }
 
     fn workflow(version: u32) -> String {
-        let step = |name: &str, more: &str| format!("[[step]]\nname = {name:?}\nagent = \"bakery\"\n{more}\n");
-        let steps = step("bake", "") + &step("sell", "after = [\"bake\"]");
+        let step = |name: &str, more: &str| format!("[[step]]\nname = {name:?}\n{more}\n");
+        let steps = step("bake", "agent = \"bakery\"") + &step("sell", "agent = \"payment\"\nafter = [\"bake\"]");
         format!("name = \"cakes\"\nversion = {version}\n{steps}")
     }
 
@@ -118,20 +128,21 @@ cakes, version 1 (workflows/0.toml)
 
 ●  bake  bakery
 │
-●  sell  bakery
+●  sell  payment
 
 cakes, version 2, for orders that name none (workflows/1.toml)
 
 ●  bake  bakery
 │
-●  sell  bakery
+●  sell  payment
 
-AGENT   SERVICE
-a       none: a fake service plays it until it has a url
-b       a program on its own queue
-bakery  http://localhost:1
+AGENT    SERVICE
+a        none: a fake service plays it until it has a url
+b        a program on its own queue
+bakery   http://localhost:1
+payment  none: a fake service plays it until it has a url
 
-No fault: 2 workflows, 3 agents. To run it here: stepwarden serve --config shop
+No fault: 2 workflows, 4 agents. To run it here: stepwarden serve --config shop
 ";
         assert_eq!(text, expected);
         let json: Value =
