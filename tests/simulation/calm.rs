@@ -110,7 +110,8 @@ impl World {
 /// The time within which every order ends after the faults, in milliseconds. It sums limits, graces, back-offs and
 /// supervisor periods in both directions, and the delays of messages and instances.
 fn bound_ms(setup: &Setup) -> i64 {
-    let settles_ms = setup.services.iter().map(|service| service.settles_within_ms).max().unwrap_or(0);
+    // What is applied may double it.
+    let settles_ms = setup.settles_within_ms() * if setup.applied.is_empty() { 1 } else { 2 };
     let of = |workflow: &Workflow| -> u64 {
         let patience = &workflow.supervision;
         let doubt_ms = patience.doubt_after_ms.map_or(0, |ms| ms);

@@ -14,11 +14,14 @@ use super::executor::Done;
 use super::faults::Fault;
 use super::operators::Ask;
 use super::setup::Setup;
-use super::state::{Event, Shared};
+use super::shapes::{BACK, ORDER};
+use super::state::{Event, Shared, State};
 use super::world::{Job, World};
 
 /// The registered reply channels.
 const CHANNELS: [&str; 2] = ["shop", "desk"];
+/// Instances of the API where the age of their caches matters.
+const APIS: usize = 2;
 
 /// One customer with one order.
 #[derive(Debug, Clone)]
@@ -32,25 +35,46 @@ struct Customer {
     posted_ms: i64,
 }
 
+/// An instance of the API, with its cache of what was applied.
+#[derive(Debug)]
+struct Api {
+    config: Arc<ApiConfig>,
+    started_ms: i64,
+}
+
+impl Api {
+    fn start(state: &State) -> Self {
+        let config = ApiConfig::new(CHANNELS);
+        let setup = &state.setup;
+        let config = match setup.applied.is_empty() {
+            true => config,
+            false => config.with_catalogue(&setup.catalogue(&setup.shape.first)),
+        };
+        Self { config: Arc::new(config), started_ms: state.now_ms }
+    }
+}
+
 /// All customers.
 #[derive(Debug, Default)]
 pub struct Customers {
     all: Vec<Customer>,
-    api_config: Arc<ApiConfig>,
+    apis: Vec<Api>,
     name: Arc<str>,
 }
 
 impl Customers {
     /// The customers of a world, who post within a given time.
     pub fn draw(shared: &Shared, setup: &Setup) -> Self {
-        let mut customers =
-            Self { all: Vec::new(), api_config: Arc::new(ApiConfig::new(CHANNELS)), name: "customer".into() };
         let mut state = shared.lock();
+        let apis = (0..if setup.applied.is_empty() { 1 } else { APIS }).map(|_| Api::start(&state)).collect();
+        let mut customers = Self { all: Vec::new(), apis, name: "customer".into() };
         for number in 0..setup.orders {
             let key = state.rng.chance(8_000).then(|| format!("key-{number}"));
             let channel = state.rng.chance(7_000).then(|| state.rng.pick(&CHANNELS));
             let priority = state.rng.chance(2_000).then(|| state.rng.pick(&["high", "normal"]));
-            customers.add(&mut state, number, key, channel, priority);
+            let workflow =
+                (!setup.applied.is_empty()).then(|| state.rng.pick(&[None, Some(ORDER), Some(BACK)])).flatten();
+            customers.add(&mut state, number, key, [channel, priority, workflow]);
             let ms = state.rng.below(setup.posts_within_ms);
             state.after(ms, Event::Post(number));
         }
@@ -59,20 +83,20 @@ impl Customers {
 
     fn add(
         &mut self,
-        state: &mut super::state::State,
+        state: &mut State,
         number: usize,
         key: Option<String>,
-        channel: Option<&str>,
-        priority: Option<&str>,
+        [channel, priority, workflow]: [Option<&str>; 3],
     ) {
         let mut document = format!("{{\"Number\":{number}");
-        for (name, value) in [("ReplyChannel", channel), ("Priority", priority)] {
+        for (name, value) in [("ReplyChannel", channel), ("Priority", priority), ("Workflow", workflow)] {
             if let Some(value) = value {
                 document.push_str(&format!(",\"{name}\":\"{value}\""));
             }
         }
         document.push('}');
         state.remotes.channels.insert(document.as_str().into(), channel.map(Arc::from));
+        state.remotes.named.extend(workflow.map(|workflow| (document.as_str().into(), workflow.into())));
         let document = Bytes::from(document);
         let fingerprint = Json::document(&document).map(|document| document.fingerprint().into()).unwrap_or_default();
         self.all.push(Customer { document, fingerprint, key, is_content: false, tries: 0, posted_ms: 0 });
@@ -84,10 +108,21 @@ impl Customers {
         self.all.iter().all(|customer| customer.is_content)
     }
 
-    /// The API for customers and operators.
-    #[must_use]
-    pub fn api_config(&self) -> Arc<ApiConfig> {
-        self.api_config.clone()
+    /// An instance of the API takes an invocation.
+    fn api(&self, state: &mut State, invocation: u32) -> Arc<ApiConfig> {
+        let api = if self.apis.len() == 1 { &self.apis[0] } else { &self.apis[state.rng.place(self.apis.len())] };
+        let fresh_ms = state.setup.stale_ms().map_or(0, |ms| state.now_ms - ms);
+        state.known_ms.insert(invocation, api.started_ms.max(fresh_ms));
+        api.config.clone()
+    }
+
+    /// An instance died; another starts, with an empty cache.
+    pub(super) fn restart_api(&mut self, shared: &Shared) {
+        let mut state = shared.lock();
+        if self.apis.len() > 1 {
+            let place = state.rng.place(self.apis.len());
+            self.apis[place] = Api::start(&state);
+        }
     }
 }
 
@@ -118,7 +153,8 @@ impl World {
             let path = request.uri().path().to_owned();
             state.note(&ports.who.name, None, &path, || format!("POST {path}"));
         }
-        let (api_config, phase) = (self.customers.api_config(), ports.who.phase.clone());
+        let api_config = self.customers.api(&mut self.shared.lock(), invocation);
+        let phase = ports.who.phase.clone();
         let work =
             Box::pin(
                 async move { Done::Answered(Box::new(api::handle(&ports, &api_config, "customer", request).await)) },
@@ -149,7 +185,7 @@ impl World {
                 }
                 if state.strikes(Fault::PostedOther) {
                     let (key, other) = (customers.all[number].key.clone(), customers.all.len());
-                    customers.add(&mut state, other, key, None, None);
+                    customers.add(&mut state, other, key, [None; 3]);
                     let ms = state.rng.between(0, 5_000);
                     state.after(ms, Event::Post(other));
                 }

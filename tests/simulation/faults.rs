@@ -93,6 +93,8 @@ faults! {
     SkewedByMinutes = "clock off by minutes", 1;
     /// A second version of the workflow is deployed during the run.
     Deployed = "deployment in the middle", 1;
+    /// Workflows and settings are applied during the run, and orders name workflows.
+    Applied = "definitions applied in the middle", 1;
     /// A lease is granted although it is held.
     TwoLeaders = "two leaders at once", 2_000;
     /// A call of the leases fails, done or not.

@@ -9,6 +9,7 @@
 //! ([`calm`]).
 
 pub mod actors;
+pub mod applied;
 pub mod auditor;
 pub mod books;
 pub mod calm;

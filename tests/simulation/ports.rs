@@ -213,7 +213,9 @@ impl Queues for Ports {
             let mut state = self.shared.lock();
             let channel = state.remotes.channels.get(order.document.text()).cloned().flatten();
             let (fingerprint, document) = (order.fingerprint.clone(), observe::hash(&order.document));
-            state.see(&self.who.name, &Seen::Posted { order: order.order_id, fingerprint, document, channel });
+            let pinned = state.pinned(&order, self.who.invocation);
+            let posted = Seen::Posted { order: order.order_id, fingerprint, document, channel, pinned };
+            state.see(&self.who.name, &posted);
         }
         let (body, priority) = (text_of(&order), order.priority.unwrap_or_default());
         self.call("queues.submit", Kind::Queue(SUBMISSION), |state| {

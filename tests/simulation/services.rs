@@ -33,6 +33,8 @@ pub struct Remotes {
     misconfigured_until_ms: [i64; AGENTS.len()],
     /// The documents that customers post, each with the channel it names.
     pub channels: BTreeMap<Arc<str>, Option<Arc<str>>>,
+    /// Those that name a workflow.
+    pub named: BTreeMap<Arc<str>, Arc<str>>,
     /// Keys whose agent could not write its memo.
     pub unwritten: BTreeSet<Arc<str>>,
 }

@@ -5,6 +5,7 @@ use domain::backoff::BackoffPolicy;
 use domain::definition::Catalogue;
 use domain::workflow::Workflows;
 
+use super::applied::Application;
 use super::faults::{Fault, Plan};
 use super::rng::Rng;
 use super::shapes::{AGENTS, Shape};
@@ -57,6 +58,8 @@ pub struct Setup {
     pub services: [Habits; AGENTS.len()],
     /// The deployment of the second workflow version, if any.
     pub deployed_at_ms: Option<i64>,
+    /// What operators apply during the run. Then the API chooses the workflow of each order, and nothing is deployed.
+    pub applied: Vec<Application>,
 }
 
 impl Setup {
@@ -85,11 +88,12 @@ impl Setup {
             limited.concurrency = Some(1);
         }
         name_fallbacks(&mut policies, &mut Rng::new(calm_at_ms.unsigned_abs()));
-        Self {
+        let posts_within_ms = rng.pick(&[1_000, 20_000, 60_000]);
+        let mut setup = Self {
             shape,
             orders,
             calm_at_ms,
-            posts_within_ms: rng.pick(&[1_000, 20_000, 60_000]),
+            posts_within_ms,
             shards: rng.pick(&[1, 1, 2, 3]),
             instances: rng.pick(&[1, 2, 3]),
             supervisors: rng.pick(&[1, 2]),
@@ -103,8 +107,21 @@ impl Setup {
             policies,
             services: AGENTS.map(|_| habits(rng, &plan, skew_ms)),
             deployed_at_ms,
+            applied: Vec::new(),
             plan,
+        };
+        if setup.plan.has(Fault::Applied) {
+            setup.deployed_at_ms = None;
+            let mut rng = Rng::new(calm_at_ms.unsigned_abs().rotate_left(8));
+            setup.applied = Application::draw(&mut rng, setup.posts_within_ms, setup.settles_within_ms());
         }
+        setup
+    }
+
+    /// The longest setting of `settles_within` at the start of the world, in milliseconds.
+    #[must_use]
+    pub fn settles_within_ms(&self) -> u64 {
+        self.services.iter().map(|service| service.settles_within_ms).max().unwrap_or(0)
     }
 
     /// The settings of an agent, by its index.

@@ -12,6 +12,10 @@ use super::rng::Rng;
 pub const AGENTS: [&str; 3] = ["stock", "money", "truck"];
 /// Workflows in the pool.
 const POOL: u64 = 512;
+/// The workflow that is compiled in.
+pub const ORDER: &str = "order";
+/// The workflow that is only applied.
+pub const BACK: &str = "back";
 /// The largest random graph.
 const STEPS_MAX: u64 = 12;
 
@@ -26,8 +30,19 @@ pub struct Shape {
     pub one: Arc<Workflow>,
     /// Version 2.
     pub two: Arc<Workflow>,
+    /// Versions that are not compiled in. A version number is unique over all workflows.
+    pub applied: Vec<Version>,
     /// Whether the horizons are short.
     pub short_horizon: bool,
+}
+
+/// A version that may be applied.
+#[derive(Debug, Clone)]
+pub struct Version {
+    /// In TOML.
+    pub text: Arc<str>,
+    /// The same.
+    pub workflow: Arc<Workflow>,
 }
 
 impl Shape {
@@ -41,7 +56,7 @@ impl Shape {
 
     /// Its versions.
     pub fn versions(&self) -> impl Iterator<Item = &Workflow> {
-        [&*self.one, &*self.two].into_iter()
+        [&*self.one, &*self.two].into_iter().chain(self.applied.iter().map(|version| &*version.workflow))
     }
 }
 
@@ -65,11 +80,16 @@ pub fn flow(workflow: &Workflow) -> Flow {
 
 fn make(rng: &mut Rng) -> Shape {
     let short_horizon = rng.chance(2_500);
-    let [one, two] = [1, 2].map(|version| text(rng, version, short_horizon));
-    let parse = |texts: &[&str]| Workflows::parse(texts, "order", &AGENTS).unwrap_or_else(|error| panic!("{error}"));
+    let [one, two] = [1, 2].map(|version| text(rng, ORDER, version, short_horizon));
+    let parse = |texts: &[&str]| Workflows::parse(texts, ORDER, &AGENTS).unwrap_or_else(|error| panic!("{error}"));
     let (first, both) = (parse(&[&one]), parse(&[&one, &two]));
     let (one, two) = (first.current().clone(), both.current().clone());
-    Shape { first, both, one, two, short_horizon }
+    let applied = [(ORDER, 3), (BACK, 11), (BACK, 12)].map(|(name, version)| {
+        let text = text(rng, name, version, short_horizon);
+        let workflow = Workflow::read(&text).unwrap_or_else(|error| panic!("{error}"));
+        Version { text: text.into(), workflow: Arc::new(workflow) }
+    });
+    Shape { first, both, one, two, applied: applied.into(), short_horizon }
 }
 
 /// For each step the indexes of its predecessors: one of the usual graphs, or a random one.
@@ -107,8 +127,8 @@ fn random_graph(rng: &mut Rng) -> Vec<Vec<usize>> {
     graph
 }
 
-fn text(rng: &mut Rng, version: u32, short_horizon: bool) -> String {
-    let mut text = format!("name = \"order\"\nversion = {version}\n");
+fn text(rng: &mut Rng, name: &str, version: u32, short_horizon: bool) -> String {
+    let mut text = format!("name = \"{name}\"\nversion = {version}\n");
     let priority = rng.pick(&["normal", "normal", "high"]);
     let _ = writeln!(text, "priority = \"{priority}\"\n[supervision]");
     let patience = [

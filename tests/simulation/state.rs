@@ -3,7 +3,7 @@
 //! One lock guards all of it, since ports are shared. It is never contended: a world runs on one thread.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -11,6 +11,7 @@ use std::task::Waker;
 use domain::id::OrderId;
 use domain::time::Timestamp;
 
+use super::applied::compiled;
 use super::auditor::seen::Seen;
 use super::auditor::{Auditor, Rules};
 use super::faults::{Counts, Fault};
@@ -56,6 +57,8 @@ pub enum Event {
     Answer(u64),
     /// A service may drop a key: order, step, and whether it is the undo's key.
     Forget(OrderId, usize, bool),
+    /// Workflows and settings are applied.
+    Apply(usize),
     /// The second version of the workflow is deployed.
     Deploy,
     /// Faults stop.
@@ -118,6 +121,9 @@ pub struct State {
     pub records: Records,
     /// The remote services.
     pub remotes: Remotes,
+    /// By invocation of the API: the time at which it knows at least what was applied, in milliseconds since the start of
+    /// the world.
+    pub known_ms: BTreeMap<u32, i64>,
     /// Invocations whose reply could not be sent.
     pub unsent_by: BTreeSet<u32>,
     /// The auditor.
@@ -138,6 +144,7 @@ impl State {
         let margins_ms = setup.policies.iter().map(|policy| i64::try_from(policy.margin_ms).unwrap_or(0));
         let rules = Rules {
             workflows,
+            choices: compiled(),
             margins_ms: margins_ms.collect(),
             settled_ms: (0..AGENTS.len()).map(|agent| i64::try_from(setup.settled_ms(agent)).unwrap_or(0)).collect(),
             wrong_clocks: setup.skew_ms > 0 || setup.plan.has(Fault::TwoLeaders),
@@ -151,6 +158,7 @@ impl State {
             queues: QueueSet::default(),
             records: Records::default(),
             remotes: Remotes::default(),
+            known_ms: BTreeMap::new(),
             unsent_by: BTreeSet::new(),
             auditor: Auditor::new(rules),
             trace: Trace::new(keeps_lines),

@@ -141,6 +141,7 @@ impl World {
                 use domain::task::Direction::{Forward, Undo};
                 self.shared.lock().forget(order, step, if is_undo { Undo } else { Forward });
             }
+            Event::Apply(number) => self.shared.lock().apply(number),
             Event::Deploy => self.deploy(),
             Event::Calm => self.begin_calm(),
             Event::Look => self.look(),
@@ -186,7 +187,10 @@ impl World {
         let slot = match job {
             Job::Batch { slot, .. } | Job::Run { slot: Some(slot) } => slot,
             Job::Run { slot: None } => return,
-            Job::ApiConfig(ask) => return self.answered(ask, None),
+            Job::ApiConfig(ask) => {
+                self.customers.restart_api(&self.shared);
+                return self.answered(ask, None);
+            }
         };
         {
             let mut state = self.shared.lock();
@@ -428,6 +432,9 @@ impl State {
         }
         if let Some(at_ms) = setup.deployed_at_ms {
             self.at(at_ms, Event::Deploy);
+        }
+        for (number, application) in setup.applied.iter().enumerate() {
+            self.at(application.at_ms, Event::Apply(number));
         }
         self.at(setup.calm_at_ms, Event::Calm);
     }

@@ -78,6 +78,8 @@ pub(super) struct Posted {
     pub(super) document: u64,
     /// The named channel.
     pub(super) channel: Option<Arc<str>>,
+    /// The version of the workflow that the API chose, if it chose one.
+    pub(super) pinned: Option<u32>,
 }
 
 /// The state of an order in one version.

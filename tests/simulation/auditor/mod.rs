@@ -4,7 +4,7 @@
 //! Modules: `seen` has the observations, `dossier` the memory of one order. `records` checks writes, `causes` the reasons
 //! of errors and compensations, `calls` requests, replies and services, `custody` the messages of orders, `commands`
 //! operators' commands, `outside` status messages and alerts, `under_way` the calls without an answer, `endings` the end
-//! state after the faults.
+//! state after the faults, `versions` the versions that orders begin with.
 
 mod calls;
 mod causes;
@@ -17,6 +17,7 @@ mod records;
 pub mod seen;
 mod under_way;
 mod verdict;
+pub mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use domain::id::OrderId;
 use dossier::{Dossier, Posted};
 use seen::Seen;
 pub use verdict::{Invariant, Violation};
+use versions::Choices;
 
 /// The auditor's knowledge of the deployment.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +38,8 @@ pub struct Rules {
     pub margins_ms: Vec<i64>,
     /// For each agent: the true time from the start of a call within which it has its effect, in milliseconds.
     pub settled_ms: Vec<i64>,
+    /// The versions of new orders at the start of the world.
+    pub choices: Choices,
     /// Whether clocks or leaders are wrong in this world (invariant 13).
     pub wrong_clocks: bool,
 }
@@ -65,6 +69,8 @@ pub struct Auditor {
     /// Dead letters that still need an alert.
     dead_letters_due: BTreeSet<Arc<str>>,
     violations: Vec<Violation>,
+    /// The versions of new orders since a time, in milliseconds since the start of the world.
+    choices: Vec<(i64, Choices)>,
     at_ms: i64,
 }
 
@@ -80,7 +86,7 @@ impl Auditor {
     /// The auditor of a world with these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
-        Self { rules, ..Self::default() }
+        Self { choices: vec![(0, rules.choices.clone())], rules, ..Self::default() }
     }
 
     /// Checks an observation at a time, in milliseconds since the start of the world.
@@ -88,9 +94,15 @@ impl Auditor {
         self.at_ms = at_ms;
         let finding = match seen {
             Seen::Accepted { order, fingerprint, posted_ms } => self.accepted(*order, fingerprint, *posted_ms),
-            Seen::Posted { order, fingerprint, document, channel } => {
-                let posted = Posted { fingerprint: fingerprint.clone(), document: *document, channel: channel.clone() };
+            Seen::Posted { order, fingerprint, document, channel, pinned } => {
+                let (fingerprint, channel) = (fingerprint.clone(), channel.clone());
+                let version = pinned.as_ref().map(|pinned| pinned.version);
+                let posted = Posted { fingerprint, document: *document, channel, pinned: version };
                 self.dossier(*order).posted.push(posted);
+                pinned.as_ref().map_or(Ok(()), |pinned| self.pinned(pinned))
+            }
+            Seen::Applied { choices } => {
+                self.applied(choices);
                 Ok(())
             }
             Seen::Kept { order } => {

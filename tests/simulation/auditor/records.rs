@@ -20,6 +20,7 @@ impl Auditor {
             return Err((Invariant::Record, "its document is none that was posted under its name".to_owned()));
         };
         dossier.channel.clone_from(&posted.channel);
+        dossier.begins_with(record.workflow)?;
         dossier.document = Some(posted.document);
         dossier.stored = Some((fingerprint.clone(), self.at_ms));
         let is_new = record.steps.iter().all(|step| (step.attempt, step.failures) == (0, 0));

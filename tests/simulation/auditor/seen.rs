@@ -160,6 +160,17 @@ pub struct Body {
     pub outputs: BTreeMap<usize, u64>,
 }
 
+/// The version of a workflow that the API chose for an order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pinned {
+    /// The version. It is unique over all workflows of a world.
+    pub version: u32,
+    /// The workflow that the order names.
+    pub named: Option<Arc<str>>,
+    /// The API knows at least what was applied at this time, in milliseconds since the start of the world.
+    pub since_ms: i64,
+}
+
 /// An observation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Seen {
@@ -182,6 +193,13 @@ pub enum Seen {
         document: u64,
         /// The named channel.
         channel: Option<Arc<str>>,
+        /// The version of the workflow that the API chose, if it chose one.
+        pinned: Option<Pinned>,
+    },
+    /// An operator applied other workflows or settings.
+    Applied {
+        /// The versions that new orders begin with.
+        choices: super::versions::Choices,
     },
     /// A message with the order is on the submission queue, or is a dead letter.
     Kept {
@@ -446,7 +464,8 @@ impl Seen {
             | Self::DeadLetterGone { .. }
             | Self::Panicked { .. }
             | Self::EndIsDue { .. }
-            | Self::DrainIsDue { .. } => None,
+            | Self::DrainIsDue { .. }
+            | Self::Applied { .. } => None,
         }
     }
 }
@@ -488,7 +507,9 @@ impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Accepted { .. } => write!(f, "accepted"),
+            Self::Posted { pinned: Some(pinned), .. } => write!(f, "posted, begins with version {}", pinned.version),
             Self::Posted { .. } => write!(f, "posted"),
+            Self::Applied { choices } => write!(f, "applied: new orders begin with {choices:?}"),
             Self::Kept { .. } => write!(f, "on the submission queue"),
             Self::LetGo { .. } => write!(f, "let go from the submission queue"),
             Self::Inserted { record, .. } => write!(f, "inserted {record}"),

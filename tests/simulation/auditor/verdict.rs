@@ -44,6 +44,8 @@ pub enum Invariant {
     Rejected,
     /// Rule 21: one agent alone calls for a step.
     OneAgent,
+    /// Rule 22: an order begins with the version of its workflow that the API chose of those for new orders.
+    Version,
     /// Rule 2: commit, then send, then acknowledge.
     SendBeforeAcknowledge,
     /// Rule 12: a paused order starts no step.
@@ -83,6 +85,7 @@ impl Invariant {
             Self::UnderWay => "rule 16",
             Self::Rejected => "rule 17",
             Self::OneAgent => "rule 21",
+            Self::Version => "rule 22",
             Self::SendBeforeAcknowledge => "rule 2",
             Self::Operator => "rule 12",
             Self::Watched => "rule 14",

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use tests::simulation::auditor::seen::{
-    Body, Ending, Heard, Kind, OrderState, Record, Seen, StepSeen, StepState, Try, Way,
+    Body, Ending, Heard, Kind, OrderState, Pinned, Record, Seen, StepSeen, StepState, Try, Way,
 };
+use tests::simulation::auditor::versions::Choices;
 use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules};
 
 /// The grace of the workflow, in milliseconds.
@@ -46,6 +47,12 @@ pub(crate) fn order() -> OrderId {
 /// The API tells a customer that the document posted at that time is accepted.
 pub(crate) fn accepted(posted_ms: i64) -> Seen {
     Seen::Accepted { order: order(), fingerprint: FINGERPRINT.into(), posted_ms }
+}
+
+/// Posted with a reply channel, and with the workflow that the API chose.
+pub(crate) fn posted(channel: Option<&str>, pinned: Option<Pinned>) -> Seen {
+    let channel = channel.map(Arc::from);
+    Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), document: DOCUMENT, channel, pinned }
 }
 
 pub(crate) fn step_of(step: usize, attempt: u32) -> Try {
@@ -93,7 +100,8 @@ impl History {
             grace_ms: GRACE_MS,
         };
         let workflows = [(1, flow)].into();
-        let rules = Rules { workflows, margins_ms: vec![MARGIN_MS], settled_ms: vec![SETTLED_MS], wrong_clocks };
+        let (margins_ms, settled_ms) = (vec![MARGIN_MS], vec![SETTLED_MS]);
+        let rules = Rules { workflows, margins_ms, settled_ms, wrong_clocks, choices: Choices::default() };
         let record = Record {
             order: order(),
             version: 1,
@@ -116,8 +124,7 @@ impl History {
 
     /// Continues until the order is stored.
     pub(crate) fn store(mut self) -> Self {
-        let channel = Some(Arc::from("shop"));
-        self.see(Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), document: DOCUMENT, channel });
+        self.see(posted(Some("shop"), None));
         self.see(Seen::Kept { order: order() });
         self.see(accepted(0));
         self.insert();

@@ -5,4 +5,5 @@ mod auditor;
 mod histories;
 mod rules;
 mod under_way;
+mod versions;
 mod worlds;

@@ -6,7 +6,7 @@ use tests::simulation::auditor::Invariant;
 use tests::simulation::auditor::seen::{Body, Kind, OrderState, Seen, StepState, Way};
 
 use super::auditor::{complains, is_good};
-use super::histories::{DOCUMENT, FINGERPRINT, History, OUTPUT, WITHIN_MS, finish, free, order, step_of, undo_of};
+use super::histories::{DOCUMENT, History, OUTPUT, WITHIN_MS, finish, free, order, posted, step_of, undo_of};
 
 fn acknowledged_by(by: u32, earlier: Vec<u32>, given_ms: i64, clock_ms: i64) -> Seen {
     Seen::Acknowledged { order: order(), by, earlier, given_ms, is_whole: true, clock_ms }
@@ -105,7 +105,7 @@ fn rule_2_a_message_that_is_let_go_before_what_follows_from_it_is_sent() {
     history.see(acknowledged(1, vec![], WITHIN_MS * 2));
     is_good(&history);
     let mut unwoken = History::new();
-    unwoken.see(Seen::Posted { order: order(), fingerprint: FINGERPRINT.into(), document: DOCUMENT, channel: None });
+    unwoken.see(posted(None, None));
     unwoken.see(Seen::Kept { order: order() });
     unwoken.insert();
     complains(Invariant::SendBeforeAcknowledge, unwoken, |history| {
