@@ -12,7 +12,7 @@ const CONSUMED: [&str; 5] = ["submission", "wake", "reply", "command", "request"
 
 /// Where the code is content with more than a writer may write: lengths and ranges, which are cut or dropped later, and
 /// the spelling of times. Each is the place, and the value there.
-const LOOSE: [(&str, &str); 29] = [
+const LOOSE: [(&str, &str); 31] = [
     // An attempt that never existed: such a reply is dropped.
     ("reply/Attempt", "0"),
     ("request/Attempt", "0"),
@@ -30,6 +30,8 @@ const LOOSE: [(&str, &str); 29] = [
     ("request/Step", "\"\""),
     ("request/Step", "\"Ä\""),
     ("request/Step", LONG),
+    ("request/Agent", "\"\""),
+    ("request/Agent", LONG),
     ("request/IdempotencyKey", "\"\""),
     ("request/IdempotencyKey", LONG),
     ("command/By", "\"\""),
