@@ -21,7 +21,7 @@ import boto3
 ROLE = "arn:aws:iam::000000000000:role/agent"
 # The queue hides a message for no longer than this, and what the function needs may not take longer.
 TIMEOUT_S = 7
-TABLES = {"SERVICES_TABLE": "Service", "MEMOS_TABLE": "Key"}
+TABLES = {"SERVICES_TABLE": ["Service"], "MEMOS_TABLE": ["Key"], "DEFINITIONS_TABLE": ["Kind", "Key"]}
 
 
 def main() -> None:
@@ -73,20 +73,22 @@ def arn_of(queue: str) -> str:
 
 
 def make_tables(environment: dict[str, str]) -> None:
-    """The tables that an agent writes to."""
+    """The tables that an agent uses."""
     tables = boto3.client("dynamodb")
-    for variable, key in TABLES.items():
+    for variable, keys in TABLES.items():
         tables.create_table(
             TableName=environment[variable],
-            KeySchema=[{"AttributeName": key, "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"}],
+            KeySchema=[
+                {"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)
+            ],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
             BillingMode="PAY_PER_REQUEST",
         )
 
 
 def variables(options: argparse.Namespace, prefix: str) -> dict[str, str]:
     """What the template tells the agent for payment."""
-    tables = ("ORDERS", "TASKS", "LEASES", "SERVICES", "MEMOS", "JOBS", "DEAD_LETTERS")
+    tables = ("ORDERS", "TASKS", "LEASES", "SERVICES", "MEMOS", "JOBS", "DEFINITIONS", "DEAD_LETTERS")
     unused = f"{options.requests}-unused"
     lanes = {"normal": options.requests, "high": unused}
     others = {"normal": f"{unused}-1", "high": f"{unused}-2"}
@@ -102,7 +104,6 @@ def variables(options: argparse.Namespace, prefix: str) -> dict[str, str]:
         "SHARDS": "16",
         "RUST_LOG": "info",
         "METRICS_NAMESPACE": "Stepwarden/agents",
-        "AGENT": "payment",
         "AGENT_MEMO": "false",
         "PAYMENT_URL": options.service,
         "AWS_ENDPOINT_URL": os.environ["AWS_ENDPOINT_URL"],

@@ -9,7 +9,7 @@ from harness.report import CheckFailed, expect, expect_equal, until
 from ledger import STEPS, Entry
 from world import World
 
-QUEUES = ("submission", "scheduler", "inventory", "payment", "shipping")
+QUEUES = ("submission", "scheduler", "agents")
 LANES = ("normal", "high", "dead")
 # A killed agent's request comes back after 40 s, an undo may wait for half a minute.
 EMPTY_S_MAX = 90

@@ -20,9 +20,7 @@ FUNCTIONS = {
     "Api": "api",
     "Submission": "submission",
     "Scheduler": "scheduler",
-    "Inventory": "inventory",
-    "Payment": "payment",
-    "Shipping": "shipping",
+    "AgentsFunction": "agents",
     "Supervisor": "supervisor",
     "StandInServices": "stand-ins",
 }

@@ -56,7 +56,7 @@ def the_scheduler_claims(bench: Bench) -> None:
     """The first step is claimed and its request sent."""
     expect_equal("failures", bench.failures("Scheduler", "scheduler-wake"), [])
     expect_equal("task", bench.brief(ORDER), ("Processing", ["Processing #1", "Pending #0", "Pending #0"]))
-    requests = bench.taken("inventory")
+    requests = bench.taken("agents")
     expect_equal("requests", [(one["Step"], one["Attempt"]) for one in requests], [("reserve-inventory", 1)])
 
 
@@ -69,9 +69,9 @@ def the_supervisor_runs(bench: Bench) -> None:
 
 
 def the_agents_call(bench: Bench) -> None:
-    """Each agent calls its service and replies to the scheduler."""
+    """Each agent of the function calls its service and replies to the scheduler."""
     for agent, step in (("inventory", "reserve-inventory"), ("payment", "charge-payment"), ("shipping", "ship-order")):
-        expect_equal(f"failures of {agent}", bench.failures(agent.capitalize(), f"agent-{agent}"), [])
+        expect_equal(f"failures of {agent}", bench.failures("AgentsFunction", f"agent-{agent}"), [])
         replies = [one["Reply"] for one in bench.taken("scheduler")]
         outcomes = [(reply["Step"], list(reply["Outcome"])) for reply in replies]
         expect_equal(f"replies of {agent}", outcomes, [(step, ["Done"])])
@@ -82,7 +82,7 @@ def the_scheduler_goes_on(bench: Bench) -> None:
     """A reply completes its step and starts the next one."""
     expect_equal("failures", bench.failures("Scheduler", "scheduler-reply"), [])
     expect_equal("task", bench.brief(ORDER), ("Processing", ["Processed #1", "Processing #1", "Pending #0"]))
-    expect_equal("requests", [one["Step"] for one in bench.taken("payment")], ["charge-payment"])
+    expect_equal("requests", [one["Step"] for one in bench.taken("agents")], ["charge-payment"])
 
 
 def a_dead_letter_is_settled(bench: Bench) -> None:
@@ -97,7 +97,7 @@ def an_operator_resubmits(bench: Bench) -> None:
     """The order of the dead letter starts."""
     expect_equal("failures", bench.failures("Scheduler", "scheduler-command"), [])
     expect_equal("task", bench.brief(LATE_ORDER), ("Processing", ["Processing #1", "Pending #0", "Pending #0"]))
-    bench.taken("inventory")
+    bench.taken("agents")
 
 
 def the_api_answers(bench: Bench) -> None:
@@ -133,7 +133,7 @@ CHECKS: list[tuple[str, Callable[[Bench], None]]] = [
     ("Submission: an order, twice", the_submission_stores),
     ("Scheduler: a wake", the_scheduler_claims),
     ("Supervisor: a tick", the_supervisor_runs),
-    ("Inventory, Payment, Shipping: a request each", the_agents_call),
+    ("AgentsFunction: a request of each agent", the_agents_call),
     ("Scheduler: a reply", the_scheduler_goes_on),
     ("Supervisor: a dead letter", a_dead_letter_is_settled),
     ("Scheduler: an operator's command", an_operator_resubmits),

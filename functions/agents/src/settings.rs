@@ -54,6 +54,11 @@ impl Settings {
         reader.finish(settings).map_err(|faults| BadSettings::new(file, faults))
     }
 
+    /// The agents that the file names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.file.names()
+    }
+
     /// The settings of an agent, if the file has any.
     #[must_use]
     pub fn of(&self, agent: &str) -> Option<&AgentSettings> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use agent::{Answer, Call, OUTPUT_TOO_LARGE, Policy, Service};
+use agent::{Answer, Call, OUTPUT_TOO_LARGE, Service};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::{ANSWER_BYTES_MAX, SETTLES_WITHIN_MS_DEFAULT};
@@ -18,12 +18,12 @@ use memory::Memory;
 use serde_json::json;
 
 use crate::stand_in::{Respond, StandIn, response};
-use crate::{AgentSettings, HttpClients, HttpService, Remote, Settings, Shipped, handle};
+use crate::{AgentSettings, HttpClients, HttpService, Operations, Remote, Settings, http_agent};
 
 /// Fri, 20 Nov 2026 17:26:43 GMT.
 pub(crate) const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 
-fn request(direction: Direction) -> Request {
+pub(crate) fn request(direction: Direction) -> Request {
     let order_id = OrderId::from_idempotency_key("test", "agents");
     Request {
         order_id,
@@ -62,7 +62,7 @@ fn payment_with(base: &str, lines: &str) -> HttpService {
 }
 
 pub(crate) fn service(base: &str, settings: AgentSettings) -> HttpService {
-    let remote = Remote::new(base, settings.operations(Shipped::Payment.operations())).unwrap();
+    let remote = Remote::new(base, settings.operations(Operations::usual("payment"))).unwrap();
     let client = settings.auth.as_ref().and_then(|auth| auth.tls_client());
     let client = client.unwrap_or_else(|| HttpClients::new().reaching(remote.is_encrypted()).unwrap());
     HttpService::new(client, Arc::new(remote), Arc::new(settings))
@@ -393,13 +393,13 @@ async fn no_connection_and_no_http_are_asked_again() {
 #[tokio::test]
 async fn no_answer_in_time_is_asked_again_on_another_connection_with_the_same_key() {
     let stand_in = StandIn::start([Respond::Never, response(200, &[], "{\"Receipt\":7}")]).await;
-    let agent = Shipped::Payment.agent(&stand_in.base, Policy::default(), &HttpClients::new()).unwrap();
+    let agent = http_agent("payment", &stand_in.base, AgentSettings::default(), &HttpClients::new()).unwrap();
     let clock = PatientClock { stand_in, now: Mutex::new(NOW) };
     let ports = Ports { memory: Memory::new(NOW, 7), clock };
     let receipt = Receipt { message_id: "m".into(), handle: "h".into() };
     let delivery = Delivery { receipt, receive_count: 1, parent: None, body: Ok(request(Direction::Forward)) };
 
-    assert!(handle(&ports, &agent, vec![delivery]).await.0.is_empty());
+    assert!(agent::handle(&ports, &agent, vec![delivery]).await.0.is_empty());
 
     let [sent] = ports.memory.scheduler().receive(10).await.try_into().unwrap();
     let done = Outcome::Done(Json::parse(b"{\"Receipt\":7}", 99).unwrap());

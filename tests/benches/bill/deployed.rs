@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tests::bench::document;
-use tests::bench::function::{AGENTS, Function, Surroundings};
+use tests::bench::function::{Function, Surroundings};
 use tests::runtime_api::Answered;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -76,23 +76,21 @@ impl Deployed {
             log: log_levels(),
             ..Surroundings::default()
         };
-        let pool = |program: &str, agent: &str| {
-            let surroundings = Surroundings { agent: agent.to_owned(), ..surroundings.clone() };
+        let pool = |program: &str| {
             Arc::new(Pool {
                 program: folder.join(program),
-                surroundings,
+                surroundings: surroundings.clone(),
                 idle: Mutex::default(),
                 invocations: AtomicU64::new(0),
                 took_us: AtomicU64::new(0),
             })
         };
-        let functions = ["api", "submission", "scheduler", SUPERVISOR].map(|name| (name, name));
-        let agents = AGENTS.map(|agent| (agent, "agents"));
-        let all = functions.into_iter().chain(agents).chain([(NOTHING, "examples/nothing")]);
-        let pools = all.map(|(name, program)| (name.to_owned(), pool(program, name))).collect();
+        let functions = ["api", "submission", "scheduler", "agents", SUPERVISOR].map(|name| (name, name));
+        let all = functions.into_iter().chain([(NOTHING, "examples/nothing")]);
+        let pools = all.map(|(name, program)| (name.to_owned(), pool(program))).collect();
         let mut deployed =
             Self { aws, pools, pollers: JoinSet::new(), ended: Arc::default(), posted: AtomicU64::new(0) };
-        for (queues, pollers) in [(&["submission", "scheduler"][..], pollers.queue), (&AGENTS, pollers.agent)] {
+        for (queues, pollers) in [(&["submission", "scheduler"][..], pollers.queue), (&["agents"], pollers.agent)] {
             for queue in queues.iter().flat_map(|queue| std::iter::repeat_n(*queue, pollers)) {
                 deployed.poll(queue);
             }

@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::process::{Usage, usage};
 use crate::runtime_api::{Answered, RuntimeApi};
 
 /// The agents of the shipped workflow.
-pub const AGENTS: [&str; 3] = ["inventory", "payment", "shipping"];
+const AGENTS: [&str; 3] = ["inventory", "payment", "shipping"];
 /// How long an invocation may take, in milliseconds.
 const INVOCATION_MS_MAX: u64 = 60_000;
 
@@ -29,8 +29,6 @@ pub struct Surroundings {
     pub dynamodb: String,
     /// Where the remote services are.
     pub services: String,
-    /// The agent that a function of that name plays.
-    pub agent: String,
     /// The names of the tables, by their variable; each has that of its variable where none is given.
     pub tables: BTreeMap<String, String>,
     /// How much it logs, as `RUST_LOG` says it; empty for as much as it does by itself.
@@ -139,14 +137,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The variables of all functions: each takes what it needs.
 fn variables(surroundings: &Surroundings) -> Vec<(String, String)> {
-    let Surroundings { endpoint, dynamodb, services, agent, tables, log } = surroundings;
+    let Surroundings { endpoint, dynamodb, services, tables, log } = surroundings;
     let queues_at = if endpoint.is_empty() { "https://sqs.eu-central-1.amazonaws.com" } else { endpoint };
     let url = |name: &str| format!("{queues_at}/1/{name}");
-    let priorities = |name: &str| json!({"normal": url(name), "high": url(&format!("{name}-high"))});
-    let agents: serde_json::Map<String, Value> =
-        AGENTS.iter().map(|&name| (name.to_owned(), priorities(name))).collect();
     let mut variables = vec![
-        ("AGENT_QUEUES".to_owned(), Value::Object(agents).to_string()),
+        ("AGENTS_QUEUE_URL".to_owned(), url("agents")),
+        ("AGENTS_HIGH_QUEUE_URL".to_owned(), url("agents-high")),
         ("DEAD_LETTER_QUEUES".to_owned(), r#"{"arn:aws:sqs:eu-central-1:1:dead":"Scheduler"}"#.to_owned()),
     ];
     let mut set = |name: &str, value: &str| variables.push((name.to_owned(), value.to_owned()));
@@ -158,14 +154,13 @@ fn variables(surroundings: &Surroundings) -> Vec<(String, String)> {
     set("RUST_LOG", log);
     set("EVENT_BUS_NAME", "bus");
     set("METRICS_NAMESPACE", "Stepwarden");
-    set("AGENT", if agent.is_empty() { "payment" } else { agent });
     let services = if services.is_empty() { "https://service.example" } else { services };
     for name in AGENTS {
         set(&format!("{}_URL", name.to_uppercase()), &format!("{services}/{name}"));
     }
     set("STANDINS_TABLE", "standins");
     set("STANDINS_TOKEN", "0123456789abcdef");
-    for table in ["ORDERS", "TASKS", "LEASES", "SERVICES", "MEMOS", "JOBS", "DEAD_LETTERS"] {
+    for table in ["ORDERS", "TASKS", "LEASES", "SERVICES", "MEMOS", "JOBS", "DEFINITIONS", "DEAD_LETTERS"] {
         let variable = format!("{table}_TABLE");
         set(&variable, tables.get(&variable).map_or(table, String::as_str));
     }

@@ -15,10 +15,10 @@ GRACE_S = 2.0
 
 def an_agent_is_killed(world: World) -> None:
     """SIGKILL while the carrier, which has done its work already, is about to answer. The other half comes later."""
-    with world.visibility("shipping", VISIBILITY_S):
+    with world.visibility("agents", VISIBILITY_S):
         order_id = world.post("Processed", {"shipping": {"SlowMs": 6000}})
         until("the carrier was called", lambda: world.ledger.of(order_id, "ship-order").forward_calls, ORDER_S_MAX, 0.1)
-        victims = world.deployment.emulator.function_processes(world.deployment.function("shipping"))
+        victims = world.deployment.emulator.function_processes(world.deployment.function("agents"))
         expect(bool(victims), "the agent runs in a process of its own")
         for victim in victims:
             os.kill(victim.pid, signal.SIGKILL)

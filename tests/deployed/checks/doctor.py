@@ -27,8 +27,8 @@ def it_finds_what_was_changed_by_hand_and_otherwise_nothing_wrong(world: World) 
         end_items_of(world, name)
     world.supervise()
     # The schedule rests while the checks call supervisors themselves.
-    queue, schedule = f"queue {STACK}-payment", f"schedule {world.deployment.function('supervisor')}"
-    with world.visibility("payment", 30):
+    queue, schedule = f"queue {STACK}-agents", f"schedule {world.deployment.function('supervisor')}"
+    with world.visibility("agents", 30):
         status, report = look(world, "--stack", STACK)
     wrong = found(report, "wrong")
     expect_equal("what is wrong after two changes", (status, set(wrong)), (1, {queue, schedule}))

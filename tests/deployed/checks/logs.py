@@ -10,7 +10,7 @@ from harness.deployment import client
 from harness.report import expect, expect_equal, until
 from world import SECRET, World
 
-FUNCTIONS = ("api", "submission", "scheduler", "inventory", "payment", "shipping", "supervisor")
+FUNCTIONS = ("api", "submission", "scheduler", "agents", "supervisor")
 
 
 def logs_name_orders_and_keep_documents_out(world: World) -> None:

@@ -66,7 +66,7 @@ class Hands:
 def every_function_keeps_to_its_role(world: World) -> None:
     """What is granted works, so the keys are good; what is not is refused."""
     wrong = []
-    for function in ("api", "submission", "scheduler", "inventory", "payment", "shipping", "supervisor", "stand-ins"):
+    for function in ("api", "submission", "scheduler", "agents", "supervisor", "stand-ins"):
         not_stopped()
         hands = hands_of(world, function)
         allowed = dict(granted(function, hands))
@@ -109,14 +109,13 @@ def denied(function: str, hands: Hands) -> Iterator[tuple[str, Callable[[], obje
         yield "PutItem on Tasks", hands.puts("Tasks")
     if function != "api":
         yield "SendMessage to submission", hands.sends("submission")
-    if function in ("inventory", "payment", "shipping", "stand-ins"):
+    if function in ("agents", "stand-ins"):
         yield "GetItem on Orders", hands.reads("Orders")
         yield "GetItem on Tasks", hands.reads("Tasks")
-    for service in ("inventory", "payment", "shipping"):
-        if function != "scheduler":
-            yield f"SendMessage to {service}", hands.sends(service)
-        if function != service:
-            yield f"ReceiveMessage from {service}", hands.receives(service)
+    if function != "scheduler":
+        yield "SendMessage to agents", hands.sends("agents")
+    if function != "agents":
+        yield "ReceiveMessage from agents", hands.receives("agents")
     if function != "scheduler":
         yield "ReceiveMessage from scheduler", hands.receives("scheduler")
 

@@ -95,7 +95,7 @@ def switch_schedule(world: World, state: str) -> None:
 def a_long_chain_of_messages_ends_well(world: World) -> None:
     """The carrier's agent is played here: it puts the step off again and again, until the order has gone through more
     messages than the platform would let pass. Then the agent that was deployed takes over."""
-    with world.closed_lane("shipping", "shipping") as queue:
+    with world.without_agent("shipping") as queue:
         order_id = world.post("Processed", None, Priority="high")
         passed = 5  # wake, and request and reply of two steps
         for attempt in range(1, 9):
@@ -126,7 +126,7 @@ def take(world: World, queue: str, order_id: str, attempt: int) -> dict[str, Any
 def exhausted_orders_are_held_and_resubmitted(world: World) -> None:
     """Nobody answers for the carrier, with two supervisors at once: three orders, each given up after exactly three
     failures, with an alert. The carrier comes back, late requests do nothing, and operators resubmit."""
-    with world.closed_lane("shipping", "shipping"):
+    with world.without_agent("shipping"):
         orders = [world.post("Processed", None, Priority="high", ReplyChannel="shop") for _ in range(3)]
         for order_id in orders:
             task = world.reach(order_id, "Error", MAX_FAILURES * (COMPLETE_WITHIN_S + 10) + 20)

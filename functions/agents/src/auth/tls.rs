@@ -51,7 +51,7 @@ mod tests {
     use super::super::tests::{Secrets, call, oauth2, ok, payment, read_settings, secrets, token};
     use super::*;
     use crate::stand_in::StandIn;
-    use crate::{HttpClients, Shipped};
+    use crate::{HttpClients, http_agent};
 
     const TLS: &str = "tls = { certificate = \"env:CERTIFICATE\", key = \"env:PRIVATE\", ca = \"env:AUTHORITY\" }";
 
@@ -177,9 +177,9 @@ mod tests {
         let known = settings.auth.as_ref().unwrap().ready(crate::tests::NOW).await.unwrap();
         let shown = format!("{settings:?} {known:?}");
         assert!(key.lines().all(|line| line.starts_with("-----") || !shown.contains(line)), "{shown}");
-        let agent = |url| Shipped::Payment.agent_with(url, settings.clone(), &HttpClients::new());
+        let agent = |url| http_agent("payment", url, settings.clone(), &HttpClients::new());
         let fault = agent("http://localhost:1").unwrap_err().to_string();
-        assert_eq!(fault, "PAYMENT_URL: it is no https URL, though the settings have tls: give one, or leave tls out");
+        assert_eq!(fault, "it is no https URL, though the settings have tls: give one, or leave tls out");
         assert!(agent("https://localhost:1").is_ok());
     }
 }

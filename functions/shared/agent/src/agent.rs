@@ -85,8 +85,8 @@ where
 {
     // The budget runs while a record waits for its neighbours, so one receipt time serves them all.
     let received_at = ports.environment().now();
-    let unreadable: Vec<Receipt> =
-        batch.iter().filter(|delivery| delivery.body.is_err()).map(|delivery| delivery.receipt.clone()).collect();
+    let unreadable = batch.iter().filter(|delivery| delivery.body.is_err());
+    let unreadable: Vec<Receipt> = unreadable.map(|delivery| delivery.receipt.clone()).collect();
     let span = |record: &Record<Request>| trace::handled(&agent.name, record.message.order_id, record);
     let failures = batch::each(batch, span, |record| {
         let Request { step, direction, attempt, .. } = &record.message;
@@ -95,13 +95,30 @@ where
         Work::new(ports, agent, record, received_at).run().instrument(span)
     })
     .await;
-    for receipt in &unreadable {
-        if let Err(error) = ports.queues().return_to_agent(&agent.name, receipt, UNREADABLE_MS).await {
+    hide(ports, &agent.name, &unreadable).await;
+    agent.health.emit();
+    failures
+}
+
+/// Takes messages off a shared queue that are for no agent, because they are unreadable or name none. All of them are
+/// reported as failed, so that they become dead letters.
+pub async fn refuse(ports: &impl AgentPorts, batch: Vec<Delivery<Request>>) -> Failures {
+    let receipts: Vec<Receipt> = batch.iter().map(|delivery| delivery.receipt.clone()).collect();
+    for Delivery { receipt: Receipt { message_id, .. }, receive_count, body, .. } in batch {
+        let fault = body.err().map_or_else(|| "the request names no agent".to_owned(), |fault| fault.to_string());
+        let message_id = &*message_id;
+        tracing::error!(monotonic_counter.records_undecodable = 1, message_id, receive_count, "{fault}");
+    }
+    hide(ports, "", &receipts).await;
+    Failures(receipts)
+}
+
+async fn hide(ports: &impl AgentPorts, agent: &str, unreadable: &[Receipt]) {
+    for receipt in unreadable {
+        if let Err(error) = ports.queues().return_to_agent(agent, receipt, UNREADABLE_MS).await {
             tracing::debug!(message_id = &*receipt.message_id, "hidden for as long as the queue says: {error}");
         }
     }
-    agent.health.emit();
-    failures
 }
 
 fn span_of(agent: &str, record: &Record<Request>) -> tracing::Span {

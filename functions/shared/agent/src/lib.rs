@@ -34,7 +34,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use agent::{Agent, AgentPorts, handle};
+pub use agent::{Agent, AgentPorts, handle, refuse};
 pub use health::{HealthPolicy, RATE_CALLS, RATE_PER_MS, REJECTIONS_WINDOW_MS, Rate, RejectionsPolicy};
 pub use memo::{MEMO_RETENTION_MS_MAX, MemoPolicy, UNDONE};
 pub use output::OUTPUT_TOO_LARGE;

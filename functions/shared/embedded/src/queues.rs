@@ -63,6 +63,11 @@ impl AllQueues {
         self.requests.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
+    /// The agents that have a queue.
+    pub(crate) fn agent_names(&self) -> Vec<Arc<str>> {
+        self.requests.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
     /// A message is now a dead letter on disk.
     pub(crate) fn buried(&self, queue: &SourceQueue, message_id: i64) {
         match queue {

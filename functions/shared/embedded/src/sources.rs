@@ -38,6 +38,12 @@ impl Engine {
         Requests { engine: self.clone(), agent: agent.into(), queue: self.all_queues().agent(agent) }
     }
 
+    /// The agents that have a queue: it appears with the first request or the first receiver.
+    #[must_use]
+    pub fn agents(&self) -> Vec<Arc<str>> {
+        self.all_queues().agent_names()
+    }
+
     /// The receiving end of the dead letters of all queues.
     #[must_use]
     pub fn dead_letters(&self) -> DeadLetters {

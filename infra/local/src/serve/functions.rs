@@ -1,17 +1,19 @@
 //! The functions behind their event sources and their schedule.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::HttpAgent;
+use agents::Fleet;
 use domain::definition::Catalogue;
 use domain::instance::Instance;
 use domain::limits::SHARDS;
+use domain::workflow::Workflows;
 use embedded::Engine;
 use futures_util::FutureExt;
-use standins::Service;
 use supervisor::Settings;
 use tokio::task::JoinSet;
+use tokio::{pin, select};
 
 use crate::event_source::{self, Drain};
 use crate::stop::Stop;
@@ -27,6 +29,8 @@ const SCHEDULER_BATCHES_MAX: usize = 32;
 /// Concurrent batches of requests for each agent. A batch stays in flight as long as its slowest call, so a slow service
 /// needs many of them. Each has at most ten open calls.
 const AGENT_BATCHES_MAX: usize = 64;
+/// How soon the queue of a new agent is noticed.
+const AGENTS_LOOKED_FOR: Duration = Duration::from_millis(100);
 /// Concurrent batches of dead letters. Dead letters are few and not urgent.
 const DEAD_LETTER_BATCHES_MAX: usize = 2;
 
@@ -59,14 +63,12 @@ impl Functions {
         self.loops.spawn(event_source::run(drain, self.engine.scheduler(), handle, self.stop.clone()));
     }
 
-    pub(super) fn agent(&mut self, service: Service, agent: Arc<HttpAgent>) {
-        let engine = self.engine.clone();
-        let handle = move |batch| {
-            let (engine, agent) = (engine.clone(), agent.clone());
-            async move { agents::handle(&engine, &agent, batch).await }
-        };
-        let drain = drain(service.name(), AGENT_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, self.engine.requests(service.name()), handle, self.stop.clone()));
+    /// The agents, each behind its queue. The queue of another agent appears with its first request.
+    pub(super) fn agents(&mut self, fleet: &Arc<Fleet<Catalogue>>) {
+        for agent in Workflows::SHIPPED_AGENTS {
+            drop(self.engine.requests(agent));
+        }
+        self.loops.spawn(feed_agents(self.engine.clone(), fleet.clone(), self.stop.clone()));
     }
 
     pub(super) fn dead_letters(&mut self) {
@@ -104,6 +106,32 @@ impl Functions {
         let name = format!("{function}-{}", std::process::id()).into();
         Arc::new(Instance { name, catalogue: self.catalogue.clone(), shards: SHARDS })
     }
+}
+
+async fn feed_agents(engine: Engine, fleet: Arc<Fleet<Catalogue>>, stop: Stop) {
+    let (mut fed, mut loops) = (BTreeSet::new(), JoinSet::new());
+    let mut looks = tokio::time::interval(AGENTS_LOOKED_FOR);
+    let stopped = stop.requested();
+    pin!(stopped);
+    loop {
+        select! {
+            () = &mut stopped => break,
+            _ = looks.tick() => {}
+        }
+        for agent in engine.agents() {
+            if !fed.insert(agent.clone()) {
+                continue;
+            }
+            let source = engine.requests(&agent);
+            let (engine, fleet) = (engine.clone(), fleet.clone());
+            let handle = move |batch| {
+                let (engine, fleet) = (engine.clone(), fleet.clone());
+                async move { fleet.handle(&engine, batch).await }
+            };
+            loops.spawn(event_source::run(drain("agents", AGENT_BATCHES_MAX), source, handle, stop.clone()));
+        }
+    }
+    while loops.join_next().await.is_some() {}
 }
 
 async fn sweep(engine: &Engine, instance: &Instance, settings: &Settings) {

@@ -16,7 +16,6 @@ use domain::definition::Catalogue;
 use domain::redaction::REDACTED_BY_DEFAULT;
 use domain::workflow::{WorkflowError, Workflows};
 use embedded::Engine;
-use standins::Service;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
@@ -100,12 +99,11 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;
     let (stopper, stop) = stop::pair();
+    let agents = Arc::new(remotes.agents.applying(catalogue.clone()));
     let mut functions = Functions { engine: engine.clone(), catalogue, stop, loops: JoinSet::new() };
     functions.submission();
     functions.scheduler();
-    for (service, agent) in Service::ALL.into_iter().zip(remotes.agents) {
-        functions.agent(service, agent);
-    }
+    functions.agents(&agents);
     functions.dead_letters();
     for number in 1..=supervisors {
         functions.supervisor(number, supervise_every);

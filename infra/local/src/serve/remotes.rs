@@ -1,4 +1,4 @@
-//! The three remote services, real or stand-ins, and the agents that call them.
+//! The remote services, real or stand-ins, and the agents that call them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,10 +6,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agents::{
-    AgentSettings, BadConfig, BadSettings, BadVariable, HttpAgent, HttpClients, Settings, Shipped, Variable,
-    machine_secrets,
-};
+use agent::Policy;
+use agents::{BadSettings, Fleet, Host, HostPolicy, HttpClients, NothingApplied, Settings, Variable, machine_secrets};
 use domain::ports::Environment;
 use domain::workflow::Workflows;
 use embedded::System;
@@ -43,21 +41,18 @@ pub struct RemoteSettings {
 /// The agents, and the stand-ins for services without a URL.
 #[derive(Debug)]
 pub struct Remotes {
-    pub(super) agents: Agents,
+    pub(super) agents: Fleet<NothingApplied>,
     settings: Settings,
     settles_within_ms: Option<u64>,
     pub(super) stand_ins: Option<StandIns>,
 }
 
-/// In the order of [`Service::ALL`].
-pub(super) type Agents = [Arc<HttpAgent>; 3];
-
 /// The agents cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum RemotesError {
-    /// One or more URLs are invalid; the message names all of them.
-    #[error(transparent)]
-    Urls(#[from] BadConfig),
+    /// URLs or secrets are invalid; the message names all of them.
+    #[error("{}", .0.join("; "))]
+    Agents(Vec<String>),
     /// The file with the settings of the agents cannot be read.
     #[error("cannot read the agents' settings in {}: {source}", .file.display())]
     Unreadable {
@@ -82,33 +77,32 @@ impl Remotes {
     /// [`RemotesError`]; its message is one line.
     pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
         let clients = HttpClients::new();
-        let file = read(settings, &clients).await?;
+        let secrets = machine_secrets(settings.variable.unwrap_or(|_| None), || System.now(), &clients);
+        let (source, text) = read(settings)?;
+        let parsed = Settings::read(&source, &text, &[], &secrets, &clients).await?;
         let given = [&settings.inventory_url, &settings.payment_url, &settings.shipping_url];
         let given = given.map(|url| url.as_deref().map(str::trim).filter(|url| !url.is_empty()));
-        let has_url = |shipped: Shipped| file.of(shipped.name()).and_then(AgentSettings::url).is_some();
-        let needs_stand_in =
-            Shipped::ALL.into_iter().zip(given).any(|(shipped, url)| url.is_none() && !has_url(shipped));
+        let urls = Workflows::SHIPPED_AGENTS.into_iter().zip(given);
+        let urls = urls.filter_map(|(agent, url)| Some((agent.into(), url?.into())));
+        let urls: BTreeMap<Arc<str>, Arc<str>> = urls.collect();
+        let has_url =
+            |agent: &&str| parsed.of(agent).is_some_and(|own| own.url().is_some()) || urls.contains_key(*agent);
+        let needs_stand_in = !Workflows::SHIPPED_AGENTS.iter().all(has_url);
         let stand_ins = if needs_stand_in { Some(StandIns::start_anywhere(stand_in_keys_max).await?) } else { None };
-        let url = |service: Service, given: Option<&str>| {
-            given
-                .map(str::to_owned)
-                .or_else(|| stand_ins.as_ref().map(|stand_ins| stand_ins.url_of(service)))
-                .unwrap_or_default()
+        let host = Host {
+            settings: text,
+            source,
+            urls,
+            stand_ins: stand_ins.as_ref().map(|stand_ins| stand_ins.url().into()),
+            policy: policy(settings),
+            secrets,
         };
-        let [inventory, payment, shipping] = given;
-        let agent = |shipped: Shipped, service: Service, given| {
-            let of_file = file.of(shipped.name()).cloned().unwrap_or_default();
-            shipped.agent_with(&url(service, given), with_options(of_file, settings, service), &clients).map(Arc::new)
-        };
-        let inventory = agent(Shipped::Inventory, Service::Inventory, inventory);
-        let payment = agent(Shipped::Payment, Service::Payment, payment);
-        let shipping = agent(Shipped::Shipping, Service::Shipping, shipping);
-        Ok(Self {
-            agents: all_or_bad([inventory, payment, shipping])?,
-            settings: file,
-            settles_within_ms: settings.settles_within_ms,
-            stand_ins,
-        })
+        let agents = Fleet::new(NothingApplied, host, clients);
+        let named = parsed.names().filter(|name| !Workflows::SHIPPED_AGENTS.contains(name));
+        let names: Vec<&str> = Workflows::SHIPPED_AGENTS.into_iter().chain(named).collect();
+        agents.check(&names).await.map_err(RemotesError::Agents)?;
+        let settles_within_ms = settings.settles_within_ms;
+        Ok(Self { agents, settings: parsed, settles_within_ms, stand_ins })
     }
 
     /// The times for which calls without an answer may still have their effect, by agent, where they are set.
@@ -129,39 +123,30 @@ impl Remotes {
 /// The steps of the shipped workflow have 30 s.
 const MARGIN_MS: u64 = 1_000;
 
-/// The settings of an agent, with the options of the command line.
-fn with_options(mut of_file: AgentSettings, options: &RemoteSettings, service: Service) -> AgentSettings {
-    let policy = &mut of_file.policy;
-    policy.margin_ms = MARGIN_MS;
-    if let Some(release_max) = options.release_max {
-        policy.health.release_max = release_max;
-        policy.health.release_first = policy.health.release_first.min(release_max);
-    }
-    if options.memo.contains(&service) {
-        policy.memo.get_or_insert_default();
-    }
-    of_file
+/// What the command line adds to the policy of an agent.
+fn policy(options: &RemoteSettings) -> HostPolicy {
+    let (memo, release_max) = (options.memo.clone(), options.release_max);
+    Box::new(move |agent: &str, policy: &mut Policy| {
+        policy.margin_ms = MARGIN_MS;
+        if let Some(release_max) = release_max {
+            policy.health.release_max = release_max;
+            policy.health.release_first = policy.health.release_first.min(release_max);
+        }
+        if memo.iter().any(|service| service.name() == agent) {
+            policy.memo.get_or_insert_default();
+        }
+    })
 }
 
-async fn read(settings: &RemoteSettings, clients: &HttpClients) -> Result<Settings, RemotesError> {
-    let Some(file) = &settings.agents else { return Ok(Settings::default()) };
+/// The name and the text of the file with the settings of the agents.
+fn read(settings: &RemoteSettings) -> Result<(String, Arc<str>), RemotesError> {
+    let Some(file) = &settings.agents else { return Ok((String::new(), Arc::default())) };
     let text = fs::read_to_string(file).map_err(|source| RemotesError::Unreadable { file: file.clone(), source })?;
-    let secrets = machine_secrets(settings.variable.unwrap_or(|_| None), || System.now(), clients);
-    Ok(Settings::read(&file.display().to_string(), &text, &Workflows::SHIPPED_AGENTS, &secrets, clients).await?)
-}
-
-/// All agents, or all errors.
-fn all_or_bad(agents: [Result<Arc<HttpAgent>, BadVariable>; 3]) -> Result<Agents, BadConfig> {
-    match agents {
-        [Ok(inventory), Ok(payment), Ok(shipping)] => Ok([inventory, payment, shipping]),
-        some_bad => Err(BadConfig(some_bad.into_iter().filter_map(Result::err).collect())),
-    }
+    Ok((file.display().to_string(), text.into()))
 }
 
 #[cfg(test)]
 mod tests {
-    use agent::Policy;
-
     use super::*;
     use crate::stand_ins::KEYS_UNLIMITED;
 
@@ -172,13 +157,16 @@ mod tests {
 
     #[test]
     fn a_memo_is_for_the_services_that_need_one_and_the_release_is_for_all() {
-        let policy =
-            |options: &RemoteSettings, service| with_options(AgentSettings::default(), options, service).policy.clone();
+        let policy = |options: &RemoteSettings, agent: &str| {
+            let mut of_agent = Policy::default();
+            policy(options)(agent, &mut of_agent);
+            of_agent
+        };
         let shipped = Policy { margin_ms: MARGIN_MS, ..Policy::default() };
-        assert_eq!(policy(&RemoteSettings::default(), Service::Payment), shipped);
+        assert_eq!(policy(&RemoteSettings::default(), "payment"), shipped);
         let settings =
             RemoteSettings { memo: vec![Service::Payment], release_max: Some(7), ..RemoteSettings::default() };
-        let policies = Service::ALL.map(|service| policy(&settings, service));
+        let policies = Workflows::SHIPPED_AGENTS.map(|agent| policy(&settings, agent));
         assert_eq!(policies.each_ref().map(|policy| policy.memo.is_some()), [false, true, false]);
         assert!(policies.iter().all(|policy| (policy.health.release_first, policy.health.release_max) == (7, 7)));
     }
@@ -221,12 +209,15 @@ mod tests {
         let remotes = start_with(text).await.unwrap();
         assert!(remotes.stand_ins().is_none());
         assert_eq!(remotes.all_settle_within_ms(), BTreeMap::from([("payment".into(), 120_000)]));
-        let policies = remotes.agents.each_ref().map(|agent| agent.policy());
-        assert_eq!(policies.map(|policy| policy.call_timeout_ms), [10_000, 15_000, 10_000]);
-        assert_eq!(
-            policies.map(|policy| (policy.memo.is_some(), policy.margin_ms)),
-            [(false, MARGIN_MS), (false, MARGIN_MS), (true, MARGIN_MS)]
-        );
+        let store = memory::Memory::default();
+        let mut policies = Vec::new();
+        for agent in Workflows::SHIPPED_AGENTS {
+            let agent = remotes.agents.agent(&store, &agent.into()).await.unwrap().unwrap();
+            let policy = agent.policy();
+            policies.push((policy.call_timeout_ms, policy.memo.is_some(), policy.margin_ms));
+        }
+        let expected = [(10_000, false, MARGIN_MS), (15_000, false, MARGIN_MS), (10_000, true, MARGIN_MS)];
+        assert_eq!(policies, expected);
     }
 
     #[tokio::test]

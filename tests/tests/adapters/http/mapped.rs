@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent::Policy;
-use agents::{HttpClients, Shipped};
+use agents::{AgentSettings, HttpClients, http_agent};
 use bytes::Bytes;
 use domain::message::{Delivery, Receipt};
 use domain::task::ProcessState;
+use domain::workflow::Workflows;
 use http::{Request, Response};
 use local::http_server::Server;
 use tests::conformance::samples::order_with;
@@ -54,9 +54,9 @@ async fn services() -> (Server, Arc<Mutex<Vec<(String, String)>>>) {
 async fn a_card_number_reaches_the_service_that_send_names_and_no_other() {
     let (server, calls) = services().await;
     let world = World::with(WORKFLOW);
-    let agents = Shipped::ALL.map(|shipped| {
-        let url = format!("http://{}/{}", server.address(), shipped.name());
-        shipped.agent(&url, Policy::default(), &HttpClients::new()).unwrap()
+    let agents = Workflows::SHIPPED_AGENTS.map(|name| {
+        let url = format!("http://{}/{name}", server.address());
+        http_agent(name, &url, AgentSettings::default(), &HttpClients::new()).unwrap()
     });
     let document = format!(r#"{{"Item": "mug", "Total": 12.50, "ShipTo": "Oslo", "Card": {{"Number": "{CARD}"}}}}"#);
     let order_id = world.post_order(order_with(1, &document));

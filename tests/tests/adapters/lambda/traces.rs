@@ -4,8 +4,7 @@ use std::io::{self, Write, sink};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use agent::Policy;
-use agents::{ShippedAgents, Urls};
+use agents::{AgentSettings, HttpClients, http_agent};
 use api::ApiConfig;
 use aws::config::Function as OnLambda;
 use aws::ports::Ports;
@@ -74,8 +73,8 @@ async fn carry_through(traces: Option<Traces>, caller: Option<&str>) -> Carried 
     let ports = Ports::new(&config).unwrap();
     let instance = ports.instance(&config, OnLambda::Scheduler).unwrap();
     let base = format!("http://{}", services.server.address());
-    let agents = ShippedAgents::new(Urls { inventory: &base, payment: &base, shipping: &base }, &Policy::default());
-    let agents = agents.unwrap();
+    let clients = HttpClients::new();
+    let agents = AGENTS.map(|name| http_agent(name, &base, AgentSettings::default(), &clients).unwrap());
     let telemetry = Telemetry::with_traces("tests", Settings::default(), || NOON, sink(), traces);
     let _listening = tracing::subscriber::set_default(telemetry.subscriber());
 
@@ -89,14 +88,13 @@ async fn carry_through(traces: Option<Traces>, caller: Option<&str>) -> Carried 
     let mut attributes: Vec<Option<String>> = Vec::new();
     loop {
         attributes.extend(queue.waiting().into_iter().map(|(_, parent)| parent));
-        let agents = [&agents.inventory, &agents.payment, &agents.shipping];
         let request = |name: &str| queue.next::<Request>(name);
         let failures = if let Some(batch) = queue.next("submission") {
             submission::handle(&ports, &instance, batch).await
         } else if let Some(batch) = queue.next("scheduler") {
             scheduler::handle(&ports, &instance, batch).await
         } else if let Some((agent, batch)) =
-            AGENTS.iter().zip(agents).find_map(|(name, agent)| Some((agent, request(name)?)))
+            AGENTS.iter().zip(&agents).find_map(|(name, agent)| Some((agent, request(name)?)))
         {
             agents::handle(&ports, agent, batch).await
         } else {

@@ -52,9 +52,9 @@ fn every_message_is_one_of_its_queue() {
             match queue {
                 "submission" | "submission-dead" => is_sound(&decode(body).unwrap()),
                 "scheduler" => drop(decode::<SchedulerMessage>(body).unwrap()),
-                agent => {
+                queue => {
                     let request: Request = decode(body).unwrap();
-                    assert_eq!(name, format!("agent-{agent}"));
+                    assert_eq!((queue, &name), ("agents", &format!("agent-{}", request.agent)));
                     let key = idempotency_key(request.order_id, &request.step, request.direction);
                     assert_eq!(request.idempotency_key, key, "{name}");
                 }
@@ -76,7 +76,7 @@ fn every_message_comes_from_a_queue_that_is_deployed_and_feeds_that_function() {
         for (queue, _) in records(&event) {
             assert!(names.iter().any(|deployed| deployed == queue), "{name}: {queue}");
             let function = queue.strip_suffix("-dead").map_or(queue, |_| "supervisor");
-            assert_eq!(name.replace("agent-", "").split('-').next(), Some(function), "{name}");
+            assert_eq!(name.split('-').next(), Some(function.trim_end_matches('s')), "{name}");
         }
     }
 }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 use super::cloudformation::{Resource, Template, root};
 
 const FUNCTION: &str = "AWS::Serverless::Function";
+/// The agents that had queues of their own in earlier versions.
+const EARLIER: [&str; 3] = ["inventory", "payment", "shipping"];
 
 /// The SQS sources of a function: the queue's id, and the source's properties.
 fn sources<'a>(function: Resource<'a>) -> Vec<(&'a str, &'a Value)> {
@@ -28,7 +30,7 @@ fn loops_are_allowed_where_an_orders_messages_go_round_and_nowhere_else() {
         .filter_map(|function| Some((function.id, function.properties.get("RecursiveLoop")?)))
         .collect();
     let allow = json!("Allow");
-    let expected = ["Inventory", "Payment", "Scheduler", "Shipping", "Supervisor"].map(|id| (id, &allow));
+    let expected = ["AgentsFunction", "Scheduler", "Supervisor"].map(|id| (id, &allow));
     assert_eq!(loops, expected.into());
 }
 
@@ -36,7 +38,7 @@ fn loops_are_allowed_where_an_orders_messages_go_round_and_nowhere_else() {
 fn those_that_decide_until_when_a_call_may_run_know_the_settings_of_the_agents() {
     let template = Template::main();
     // The supervisor ends attempts, so it needs `settles_within` like the scheduler (rule 16).
-    for function in ["Scheduler", "Supervisor", "Inventory", "Payment", "Shipping"] {
+    for function in ["Scheduler", "Supervisor", "AgentsFunction"] {
         let variables = &template.resource(function).properties["Environment"]["Variables"];
         assert_eq!(variables["AGENTS"], json!({"Ref": "Agents"}), "{function}");
     }
@@ -54,7 +56,7 @@ fn a_message_stays_hidden_for_six_times_as_long_as_its_function_may_take() {
             sources_seen += 1;
         }
     }
-    assert_eq!(sources_seen, 15);
+    assert_eq!(sources_seen, 9);
 }
 
 #[test]
@@ -70,9 +72,37 @@ fn every_queue_feeds_one_function_in_batches_that_may_fail_in_part() {
         }
     }
     fed.sort_unstable();
-    let mut queues: Vec<&str> = template.of_kind("AWS::SQS::Queue").into_iter().map(|queue| queue.id).collect();
+    let queues = template.of_kind("AWS::SQS::Queue").into_iter().filter(|queue| !is_earlier(*queue));
+    let mut queues: Vec<&str> = queues.map(|queue| queue.id).collect();
     queues.sort_unstable();
     assert_eq!(fed, queues);
+}
+
+#[test]
+fn the_queues_of_earlier_versions_feed_the_agents_as_long_as_they_are_kept() {
+    let (template, nested) = (Template::main(), Template::at("infra/earlier.yaml"));
+    let prefix = "arn:${AWS::Partition}:sqs:${AWS::Region}:${AWS::AccountId}:";
+    let mut fed = BTreeSet::new();
+    for source in nested.of_kind("AWS::Lambda::EventSourceMapping") {
+        let properties = source.properties;
+        assert_eq!(properties["FunctionResponseTypes"], json!(["ReportBatchItemFailures"]), "{}", source.id);
+        assert_eq!(properties["BatchSize"], json!(BATCH_MAX), "{}", source.id);
+        let arn = properties["EventSourceArn"]["Fn::Sub"].as_str().unwrap();
+        fed.insert(arn.strip_prefix(prefix).unwrap().replace("${Name}", "${AWS::StackName}"));
+    }
+    let earlier = template.of_kind("AWS::SQS::Queue").into_iter().filter(|queue| is_earlier(*queue));
+    let name = |queue: Resource<'_>| queue.properties["QueueName"]["Fn::Sub"].as_str().unwrap().to_owned();
+    let named: BTreeSet<String> = earlier.clone().map(name).collect();
+    assert_eq!((fed.len(), fed), (6, named));
+    let conditions = earlier.map(|queue| queue.id).chain(["EarlierAgentSources"]);
+    for id in conditions {
+        assert_eq!(template.get(&format!("/Resources/{id}/Condition")), "HasEarlierAgentQueues", "{id}");
+    }
+}
+
+/// A queue that earlier versions had for one agent.
+fn is_earlier(queue: Resource<'_>) -> bool {
+    EARLIER.iter().any(|agent| queue.id.to_lowercase().starts_with(agent))
 }
 
 #[test]
@@ -92,9 +122,7 @@ fn each_function_is_given_every_variable_that_it_reads() {
         ("Api", Function::Api),
         ("Submission", Function::Submission),
         ("Scheduler", Function::Scheduler),
-        ("Inventory", Function::Agents),
-        ("Payment", Function::Agents),
-        ("Shipping", Function::Agents),
+        ("AgentsFunction", Function::Agents),
         ("Supervisor", Function::Supervisor),
     ];
     for (id, function) in functions {
@@ -103,7 +131,9 @@ fn each_function_is_given_every_variable_that_it_reads() {
             if is_from_lambda { Some("1".into()) } else { variable(&template, id, name) }
         });
         let config = config.unwrap_or_else(|error| panic!("{id}: {error}"));
-        assert_eq!(config.agent.map(|agent| agent.name.to_string()), agent_name(id), "{id}");
+        assert_eq!(config.services.stand_ins.is_some(), id == "AgentsFunction", "{id}");
+        let earlier: &[&str] = if id == "AgentsFunction" { &EARLIER } else { &[] };
+        assert_eq!(config.queues.agents.keys().map(|agent| &**agent).collect::<Vec<_>>(), earlier, "{id}");
         assert_eq!(config.access.sqs_url, None, "AWS is where AWS is");
     }
     for name in ["STANDINS_TABLE", "STANDINS_TOKEN"] {
@@ -115,7 +145,7 @@ fn each_function_is_given_every_variable_that_it_reads() {
 fn each_function_counts_in_the_namespace_of_its_stack_and_makes_no_traces_unless_it_is_told_where_to() {
     let template = Template::main();
     let parameter = |name: &str, value: &str| template.get(&format!("/Parameters/{name}/{value}"));
-    for id in ["Api", "Submission", "Scheduler", "Inventory", "Payment", "Shipping", "Supervisor"] {
+    for id in ["Api", "Submission", "Scheduler", "AgentsFunction", "Supervisor"] {
         let variable = |name: &str| variable(&template, id, name);
         assert_eq!(variable("METRICS_NAMESPACE").unwrap(), "Stepwarden/AWS::StackName", "{id}");
         let untold = trace::Settings::read(variable, id, "aws_sqs");
@@ -142,9 +172,7 @@ fn the_supervisor_settles_the_dead_letters_of_every_dead_letter_queue_under_its_
     let expected = [
         ("SubmissionDeadLetters", json!("Submission")),
         ("SchedulerDeadLetters", json!("Scheduler")),
-        ("InventoryDeadLetters", json!({"Agent": "inventory"})),
-        ("PaymentDeadLetters", json!({"Agent": "payment"})),
-        ("ShippingDeadLetters", json!({"Agent": "shipping"})),
+        ("AgentsDeadLetters", json!({"Agent": "agents"})),
     ];
     assert_eq!(fed, expected.each_ref().map(|(queue, _)| *queue).into());
     let expected = expected.map(|(queue, whose)| (format!("arn:aws:service:eu-west-1:1:{queue}"), whose));
@@ -177,8 +205,4 @@ fn variable(template: &Template, function: &str, name: &str) -> Option<String> {
     let of_all = template.get("/Globals/Function/Environment/Variables");
     let own = &template.resource(function).properties["Environment"]["Variables"];
     own.get(name).or_else(|| of_all.get(name)).and_then(|value| template.text(value))
-}
-
-fn agent_name(id: &str) -> Option<String> {
-    matches!(id, "Inventory" | "Payment" | "Shipping").then(|| id.to_lowercase())
 }

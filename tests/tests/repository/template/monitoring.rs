@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::cloudformation::{Template, root};
 
 const NAME: &str = "${AWS::StackName}";
+const EARLIER: [&str; 3] = ["-inventory", "-payment", "-shipping"];
 
 /// What the alarms of a metric are about: the names behind the stack's, `-submission` and so on.
 fn watched(alarms: &Template, metric: &str) -> BTreeSet<String> {
@@ -29,7 +30,12 @@ fn deployed(template: &Template, kind: &str, property: &str, wanted: impl Fn(&Va
 fn every_queue_is_watched_for_old_messages_and_every_dead_letter_queue_for_dead_letters() {
     let (template, alarms) = (Template::main(), Template::at("infra/alarms.yaml"));
     let queues = |is_priority: bool| {
-        deployed(&template, "AWS::SQS::Queue", "QueueName", |queue| queue.get("RedrivePolicy").is_some() == is_priority)
+        let deployed = deployed(&template, "AWS::SQS::Queue", "QueueName", |queue| {
+            queue.get("RedrivePolicy").is_some() == is_priority
+        });
+        // No function sends to the queues of earlier versions. The supervisor finds a request that is stuck there.
+        let is_earlier = |queue: &String| EARLIER.iter().any(|agent| queue.starts_with(agent));
+        deployed.into_iter().filter(|queue| !is_earlier(queue)).collect()
     };
     assert_eq!(watched(&alarms, "ApproximateAgeOfOldestMessage"), queues(true));
     assert_eq!(watched(&alarms, "ApproximateNumberOfMessagesVisible"), queues(false));

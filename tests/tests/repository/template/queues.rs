@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use super::cloudformation::{Resource, Template};
 
 const QUEUE: &str = "AWS::SQS::Queue";
-const WHOSE: [(&str, u64); 5] =
-    [("Submission", 10), ("Scheduler", 10), ("Inventory", 1_000), ("Payment", 1_000), ("Shipping", 1_000)];
+const WHOSE: [(&str, u64); 3] = [("Submission", 10), ("Scheduler", 10), ("Agents", 1_000)];
+/// Earlier versions had queues for each agent. Their dead letters are those of the agents.
+const EARLIER: [&str; 3] = ["Inventory", "Payment", "Shipping"];
 
 fn number(queue: Resource<'_>, name: &str) -> u64 {
     queue.properties[name].as_u64().unwrap_or_else(|| panic!("{} has no {name}", queue.id))
@@ -58,13 +59,18 @@ fn a_message_that_nobody_can_handle_is_a_dead_letter_before_its_time_is_up() {
 }
 
 #[test]
-fn a_dead_letter_queue_takes_dead_letters_of_its_two_priorities_only() {
+fn a_dead_letter_queue_takes_dead_letters_of_its_own_queues_only() {
     let template = Template::main();
     for (whose, _) in WHOSE {
         let dead = format!("{whose}DeadLetters");
         let allow = &template.resource(&dead).properties["RedriveAllowPolicy"];
         assert_eq!(allow["redrivePermission"], "byQueue", "{dead}");
-        let arns = [format!("{whose}Queue"), format!("{whose}HighQueue")].map(|priority| {
+        let earlier = EARLIER.into_iter().filter(|_| whose == "Agents");
+        let priorities = std::iter::once(whose).chain(earlier);
+        let priorities = priorities.flat_map(|whose| ["Queue", "HighQueue"].map(|queue| format!("{whose}{queue}")));
+        let arns = priorities.map(|priority| {
+            let redrive = &template.resource(&priority).properties["RedrivePolicy"]["deadLetterTargetArn"];
+            assert_eq!(*redrive, json!({"Fn::GetAtt": format!("{dead}.Arn")}), "{priority}");
             let name = template.resource(&priority).properties["QueueName"]["Fn::Sub"].as_str().unwrap().to_owned();
             json!({"Fn::Sub": format!("arn:${{AWS::Partition}}:sqs:${{AWS::Region}}:${{AWS::AccountId}}:{name}")})
         });

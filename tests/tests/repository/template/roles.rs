@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::cloudformation::Template;
 
 const ROLE: &str = "AWS::IAM::Role";
-const AGENTS: [&str; 3] = ["InventoryRole", "PaymentRole", "ShippingRole"];
+const AGENTS: &str = "AgentsFunctionRole";
 
 /// The statements of all roles: role, action, resource.
 fn rights(template: &Template) -> Vec<(&str, String, Value)> {
@@ -94,34 +94,50 @@ fn orders_are_written_by_the_submission_and_tasks_advanced_by_scheduler_and_supe
 fn only_the_scheduler_sends_to_agents_and_only_the_api_submits() {
     let template = Template::main();
     let send = ["sqs:SendMessage"];
-    for agent in ["Inventory", "Payment", "Shipping"] {
-        for priority in ["Queue", "HighQueue"] {
-            assert_eq!(who(&template, &send, &format!("{agent}{priority}")), ["SchedulerRole"]);
-        }
+    for queue in ["AgentsQueue", "AgentsHighQueue"] {
+        assert_eq!(who(&template, &send, queue), ["SchedulerRole"]);
     }
+    for agent in ["Inventory", "Payment", "Shipping"] {
+        assert_eq!(who(&template, &send, &format!("{agent}Queue")), [""; 0], "a queue of earlier versions");
+    }
+    let own = rights(&template).into_iter().filter(|(_, _, resource)| resource["Ref"] == "AgentQueueArns");
+    let own: Vec<_> = own.map(|(role, action, _)| (role.to_owned(), action)).collect();
+    assert_eq!(own, [("SchedulerRole".to_owned(), "sqs:SendMessage".to_owned())]);
     for queue in ["SubmissionQueue", "SubmissionHighQueue"] {
         assert_eq!(who(&template, &send, queue), ["ApiRole"]);
     }
 }
 
 #[test]
-fn an_agent_takes_from_its_own_queue_and_sees_no_order() {
+fn the_agents_take_requests_and_see_no_order() {
     let template = Template::main();
-    for (role, action, resource) in rights(&template).into_iter().filter(|(role, ..)| AGENTS.contains(role)) {
+    for (role, action, resource) in rights(&template).into_iter().filter(|(role, ..)| *role == AGENTS) {
         if resource["Ref"] == "AgentSecrets" {
             continue;
         }
-        let own = role.strip_suffix("Role").unwrap();
+        let whose = ["Agents", "Inventory", "Payment", "Shipping"];
         let allowed = match &*action {
             "sqs:SendMessage" => vec!["SchedulerQueue".to_owned(), "SchedulerHighQueue".to_owned()],
-            action if action.starts_with("sqs:") => vec![format!("{own}Queue"), format!("{own}HighQueue")],
-            action if action.starts_with("logs:") => vec![format!("{own}Log")],
-            action if action.starts_with("dynamodb:") => vec!["ServicesTable".to_owned(), "MemosTable".to_owned()],
+            action if action.starts_with("sqs:") => {
+                whose.iter().flat_map(|whose| [format!("{whose}Queue"), format!("{whose}HighQueue")]).collect()
+            }
+            action if action.starts_with("logs:") => vec!["AgentsFunctionLog".to_owned()],
+            "dynamodb:PutItem" => vec!["ServicesTable".to_owned(), "MemosTable".to_owned()],
+            "dynamodb:GetItem" => ["ServicesTable", "MemosTable", "DefinitionsTable"].map(str::to_owned).to_vec(),
             _ => Vec::new(),
         };
         let names = names(&resource);
         assert!(names.len() == 1 && allowed.contains(&names[0]), "{role}: {action} on {names:?}");
     }
+}
+
+#[test]
+fn definitions_are_applied_by_the_api_and_read_by_every_function() {
+    let template = Template::main();
+    let all = ["AgentsFunctionRole", "ApiRole", "SchedulerRole", "SubmissionRole", "SupervisorRole"];
+    assert_eq!(who(&template, &["dynamodb:GetItem"], "DefinitionsTable"), all);
+    let change = ["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem"];
+    assert_eq!(who(&template, &change, "DefinitionsTable"), ["ApiRole"]);
 }
 
 #[test]
@@ -133,16 +149,13 @@ fn secrets_are_read_by_agents_alone_and_only_those_that_the_deployment_names() {
         .filter(|(_, action, resource)| reads.contains(&&**action) || resource.to_string().contains("AgentSecrets"));
     let found: BTreeSet<(String, String, String)> =
         found.map(|(role, action, resource)| (role.to_owned(), action, resource.to_string())).collect();
-    let of_role = |role: &'static str| reads.map(|read| (role.to_owned(), read.to_owned()));
-    let named = AGENTS.into_iter().flat_map(of_role);
-    assert_eq!(found, named.map(|(role, read)| (role, read, r#"{"Ref":"AgentSecrets"}"#.to_owned())).collect());
-    for role in AGENTS {
-        let policies = &template.resource(role).properties["Policies"][0]["PolicyDocument"]["Statement"];
-        let statement = list(policies).into_iter().find(|statement| statement.to_string().contains("AgentSecrets"));
-        let branches = &statement.unwrap()["Fn::If"];
-        // Without ARNs the whole statement is absent.
-        assert_eq!((&branches[0], &branches[2]["Ref"]), (&"HasAgentSecrets".into(), &"AWS::NoValue".into()));
-    }
+    let named = reads.map(|read| (AGENTS.to_owned(), read.to_owned(), r#"{"Ref":"AgentSecrets"}"#.to_owned()));
+    assert_eq!(found, named.into());
+    let policies = &template.resource(AGENTS).properties["Policies"][0]["PolicyDocument"]["Statement"];
+    let statement = list(policies).into_iter().find(|statement| statement.to_string().contains("AgentSecrets"));
+    let branches = &statement.unwrap()["Fn::If"];
+    // Without ARNs the whole statement is absent.
+    assert_eq!((&branches[0], &branches[2]["Ref"]), (&"HasAgentSecrets".into(), &"AWS::NoValue".into()));
     assert_eq!(*template.get("/Parameters/AgentSecrets/Default"), "");
     let is_empty = template.get("/Conditions/HasAgentSecrets/Fn::Not/0/Fn::Equals");
     assert_eq!(is_empty.to_string(), r#"[{"Fn::Select":[0,{"Ref":"AgentSecrets"}]},""]"#);

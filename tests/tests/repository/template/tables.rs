@@ -86,9 +86,9 @@ fn every_table_of_the_store_can_be_taken_back_in_time_and_is_paid_by_use() {
 }
 
 #[test]
-fn orders_and_tasks_outlive_the_stack() {
+fn orders_and_tasks_and_their_definitions_outlive_the_stack() {
     let template = Template::main();
-    for id in ["OrdersTable", "TasksTable"] {
+    for id in ["OrdersTable", "TasksTable", "DefinitionsTable"] {
         assert_eq!(template.get(&format!("/Resources/{id}/DeletionPolicy")), "RetainExceptOnCreate");
         assert_eq!(template.get(&format!("/Resources/{id}/UpdateReplacePolicy")), "Retain");
     }

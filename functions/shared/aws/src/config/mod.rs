@@ -63,8 +63,8 @@ pub struct Config {
     pub agents: Arc<str>,
     /// The time for which calls of each agent may still have their effect, in milliseconds, from those settings.
     pub settles_within_ms: BTreeMap<Arc<str>, u64>,
-    /// The extra settings of an agent; set only for [`Function::Agents`].
-    pub agent: Option<AgentConfig>,
+    /// The services that the agents call, beside those settings.
+    pub services: ServicesConfig,
     /// The names of members whose values the API hides.
     pub redacted: Vec<Arc<str>>,
     /// The source queue of each dead-letter queue, by the dead-letter queue's ARN. Empty except for
@@ -111,14 +111,14 @@ pub struct QueueUrls {
     pub agents: BTreeMap<Arc<str>, QueuePair>,
 }
 
-/// The extra settings of an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AgentConfig {
-    /// The agent's name in workflows.
-    pub name: Arc<str>,
-    /// The base URL of its service.
-    pub url: Arc<str>,
-    /// Whether the service needs the agent's memos, because it does not recognise repeated idempotency keys.
+/// The services that the agents call, beside the agents' settings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServicesConfig {
+    /// The base URLs of the services that ship, by agent.
+    pub urls: BTreeMap<Arc<str>, Arc<str>>,
+    /// The base URL of the stand-ins, which play every other service.
+    pub stand_ins: Option<Arc<str>>,
+    /// Whether each agent keeps a memo.
     pub memo: bool,
 }
 
@@ -149,7 +149,7 @@ impl Config {
             reader.blame("AGENTS", format!("{fault}: give the settings of the agents, or leave it out"));
             BTreeMap::new()
         });
-        let agent = (function == Function::Agents).then(|| AgentConfig::read(&mut reader)).flatten();
+        let services = ServicesConfig::read(&mut reader);
         let dead_letter_queues = match function {
             Function::Supervisor => dead_letter_queues(&mut reader),
             Function::Api | Function::Submission | Function::Scheduler | Function::Agents => BTreeMap::new(),
@@ -164,7 +164,7 @@ impl Config {
             shards,
             agents,
             settles_within_ms,
-            agent,
+            services,
             redacted,
             dead_letter_queues,
         })
@@ -264,23 +264,12 @@ impl QueueUrls {
     }
 }
 
-impl AgentConfig {
-    fn read(reader: &mut Reader<'_>) -> Option<Self> {
-        let advice = "give the agent that this function is: inventory, payment or shipping";
-        let name = reader.text("AGENT", advice);
-        let memo = reader.flag("AGENT_MEMO");
-        let variable = match &*name {
-            "inventory" => "INVENTORY_URL",
-            "payment" => "PAYMENT_URL",
-            "shipping" => "SHIPPING_URL",
-            "" => return None,
-            _ => {
-                reader.blame("AGENT", format!("is {name:?}: {advice}"));
-                return None;
-            }
-        };
-        let url = reader.text(variable, "give the base URL of the service that this agent calls");
-        Some(Self { name, url, memo })
+impl ServicesConfig {
+    fn read(reader: &mut Reader<'_>) -> Self {
+        let urls = [("inventory", "INVENTORY_URL"), ("payment", "PAYMENT_URL"), ("shipping", "SHIPPING_URL")];
+        let urls = urls.into_iter().filter_map(|(agent, name)| Some((agent.into(), reader.optional(name)?)));
+        let urls = urls.collect();
+        Self { urls, stand_ins: reader.url("STAND_INS_URL"), memo: reader.flag("AGENT_MEMO") }
     }
 }
 

@@ -47,7 +47,7 @@ fn a_function_needs_no_more_than_what_the_template_gives_to_all() {
         assert_eq!((config.tables.dead_letters.as_str(), &*config.event_bus), ("letters", "bus"));
         let shared = config.queues.shared.unwrap();
         assert_eq!(&**shared.get(Priority::High), "https://sqs.example/1/agents-high");
-        assert!(config.reply_channels.is_empty() && config.agent.is_none() && config.dead_letter_queues.is_empty());
+        assert!(config.reply_channels.is_empty() && config.dead_letter_queues.is_empty());
         assert_eq!(config.access.sqs_url, None);
     }
 }
@@ -82,27 +82,23 @@ fn without_any_environment_everything_that_is_needed_is_named_once() {
     once.sort_unstable();
     once.dedup();
     assert_eq!(once.len(), names.len(), "{names:?}");
-    for name in good().keys().chain(&["AGENT"]) {
+    for name in good().keys() {
         assert!(names.contains(name), "{name}");
     }
     assert!(!names.contains(&"AWS_SESSION_TOKEN") && !names.contains(&"DEAD_LETTER_QUEUES"));
 }
 
 #[test]
-fn an_agent_needs_its_name_and_the_url_of_its_service() {
+fn services_have_urls_of_their_own_or_are_played_by_stand_ins() {
     let mut variables = good();
-    assert_eq!(blamed(Function::Agents, &variables), ["AGENT"]);
-    variables.insert("AGENT", "paiment");
-    assert_eq!(blamed(Function::Agents, &variables), ["AGENT"]);
-    variables.insert("AGENT", "payment");
-    variables.insert("INVENTORY_URL", "http://elsewhere");
-    assert_eq!(blamed(Function::Agents, &variables), ["PAYMENT_URL"]);
-    variables.insert("PAYMENT_URL", "http://pay.example");
-    variables.insert("AGENT_MEMO", "yes");
-    assert_eq!(blamed(Function::Agents, &variables), ["AGENT_MEMO"]);
-    variables.insert("AGENT_MEMO", "true");
-    let agent = read(Function::Agents, &variables).unwrap().agent.unwrap();
-    assert_eq!(agent, AgentConfig { name: "payment".into(), url: "http://pay.example".into(), memo: true });
+    assert_eq!(read(Function::Agents, &variables).unwrap().services, ServicesConfig::default());
+    variables.extend([("PAYMENT_URL", "http://pay.example"), ("SHIPPING_URL", ""), ("AGENT_MEMO", "true")]);
+    variables.insert("STAND_INS_URL", "https://api.example/stand-ins/token");
+    let services = read(Function::Agents, &variables).unwrap().services;
+    assert_eq!(services.urls, BTreeMap::from([("payment".into(), "http://pay.example".into())]));
+    assert_eq!((services.stand_ins.as_deref(), services.memo), (Some("https://api.example/stand-ins/token"), true));
+    variables.extend([("STAND_INS_URL", "nonsense"), ("AGENT_MEMO", "yes")]);
+    assert_eq!(blamed(Function::Agents, &variables), ["STAND_INS_URL", "AGENT_MEMO"]);
 }
 
 #[test]

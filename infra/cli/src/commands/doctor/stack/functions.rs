@@ -9,13 +9,14 @@ use crate::commands::doctor::finding::Finding;
 /// Into how many parts the orders are shared between supervisors.
 const SHARDS: &str = "SHARDS";
 /// What each function is told for itself; everything else is told to all alike.
-const OWN: [&str; 9] = [
-    "AGENT",
+const OWN: [&str; 10] = [
     "AGENTS",
+    "AGENT_QUEUES",
     "AGENT_MEMO",
     "INVENTORY_URL",
     "PAYMENT_URL",
     "SHIPPING_URL",
+    "STAND_INS_URL",
     "DEAD_LETTER_QUEUES",
     "STANDINS_TABLE",
     "STANDINS_TOKEN",
