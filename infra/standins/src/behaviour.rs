@@ -1,5 +1,7 @@
 //! The behaviour of a stand-in, from the member `StandIn` of the order's document and from the switches of the service.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::service::{Operation, Service};
@@ -12,7 +14,7 @@ pub const HELP: &str = r#"Stand-ins:
   A stand-in in this process replaces a service without a URL. The member "StandIn" of an order's document sets its
   behaviour for this order, for example
       {"Item": "mug", "StandIn": {"payment": {"Flaky": 2}, "shipping": {"SlowMs": 1500}}}
-  For each of "inventory", "payment" and "shipping":
+  For each agent, such as "inventory", "payment" and "shipping":
       "Flaky": N         answers 503 to the first N calls with a key
       "SlowMs": N        carries out the call, and answers N ms later (at most 60000)
       "BusyMs": N        is at work on a call for N ms: then effect and answer come, the effect also if the caller left.
@@ -32,29 +34,23 @@ pub const HELP: &str = r#"Stand-ins:
   absent member keeps its value. Otherwise stand-ins honour Idempotency-Key. GET {stand-in}/effects shows the calls and
   effects of each key."#;
 
-/// The members of a call's body `{OrderID, Order, Outputs}` that the stand-ins read.
+/// The members of a call's body `{OrderID, Order, Outputs}` that the stand-ins read. A workflow may send another body.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct CallBody {
+    #[serde(default)]
     order: Document,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Document {
+    /// By agent.
     #[serde(default)]
-    stand_in: Told,
+    stand_in: BTreeMap<String, BothWays>,
 }
 
-/// The member `StandIn`. An unknown word is refused, so that a typing error does not look like a good service.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Told {
-    inventory: BothWays,
-    payment: BothWays,
-    shipping: BothWays,
-}
-
+/// An unknown word is refused, so that a typing error does not look like a good service.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase", deny_unknown_fields)]
 struct BothWays {
@@ -103,12 +99,8 @@ impl Behaviour {
     /// # Errors
     /// The decoder's error, if the body is no call or `StandIn` is invalid.
     pub fn told(body: &[u8], service: Service, operation: Operation) -> Result<Self, serde_json::Error> {
-        let Told { inventory, payment, shipping } = serde_json::from_slice::<CallBody>(body)?.order.stand_in;
-        let told = match service {
-            Service::Inventory => inventory,
-            Service::Payment => payment,
-            Service::Shipping => shipping,
-        };
+        let mut told = serde_json::from_slice::<CallBody>(body)?.order.stand_in;
+        let told = told.remove(service.name()).unwrap_or_default();
         let BothWays {
             flaky,
             slow_ms,
@@ -230,7 +222,6 @@ mod tests {
     fn a_typing_error_is_refused_by_name() {
         for (order, word) in [
             (r#"{"StandIn":{"payment":{"Flakey":2}}}"#, "Flakey"),
-            (r#"{"StandIn":{"paiment":{}}}"#, "paiment"),
             (r#"{"StandIn":{"payment":{"Undo":{"Undo":{}}}}}"#, "Undo"),
             (r#"{"StandIn":{"payment":{"Flaky":-1}}}"#, "-1"),
         ] {

@@ -40,12 +40,12 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// The answer to an invalid request.
-    pub fn read(
-        request: &'a Request<Bytes>,
-        service: Service,
-        operation: Operation,
-    ) -> Result<Self, Box<Response<Bytes>>> {
-        let Some(key) = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok()) else {
+    pub fn read(request: &'a Request<Bytes>, service: Service, operation: &str) -> Result<Self, Box<Response<Bytes>>> {
+        let key = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok());
+        let Some(operation) = service.operation(operation, key.unwrap_or_default()) else {
+            return Err(problem(StatusCode::NOT_FOUND, "not-found", "this service has no such operation").into());
+        };
+        let Some(key) = key else {
             let detail = "a call needs an Idempotency-Key";
             return Err(problem(StatusCode::BAD_REQUEST, "idempotency-key-missing", detail).into());
         };
@@ -102,7 +102,7 @@ impl From<Response<Bytes>> for Answer {
 const fn declined(service: Service) -> StatusCode {
     match service {
         Service::Payment => StatusCode::PAYMENT_REQUIRED,
-        Service::Inventory | Service::Shipping => StatusCode::UNPROCESSABLE_ENTITY,
+        Service::Inventory | Service::Shipping | Service::Other(_) => StatusCode::UNPROCESSABLE_ENTITY,
     }
 }
 

@@ -1,4 +1,4 @@
-//! Stand-ins for the three remote services. Each order sets their behaviour.
+//! Stand-ins for remote services: those that ship, and that of any other agent. Each order sets their behaviour.
 //!
 //! By default they behave as a good remote service does. They answer `POST /{service}/{operation}` with an
 //! `Idempotency-Key`. The same key gives the same answer and no second effect. An undo without an effect to compensate

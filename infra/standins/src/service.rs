@@ -1,12 +1,24 @@
-//! The three remote services and their answers.
+//! The remote services and their answers.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One of the three remote services.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+use crate::entry::UNDO_SUFFIX;
+
+/// Services beside the shipped ones that a process plays. Their names are kept for ever.
+const OTHERS_MAX: usize = 64;
+/// Longest name of a service, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The names of the services beside the shipped ones.
+static OTHERS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+/// A remote service: one of those that ship, or any other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Service {
     /// Reserves goods.
     Inventory,
@@ -14,19 +26,21 @@ pub enum Service {
     Payment,
     /// Sends parcels.
     Shipping,
+    /// The service of any other agent.
+    Other(&'static str),
 }
 
 /// The direction of a call: forward or undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
-    /// `reserve`, `charge`, `ship`.
+    /// `reserve`, `charge`, `ship`; of another service, any.
     Forward,
-    /// `release`, `refund`, `cancel`.
+    /// `release`, `refund`, `cancel`; of another service, any with the key of an undo.
     Undo,
 }
 
 impl Service {
-    /// All of them, in the order of the shipped workflow.
+    /// Those that ship, in the order of the shipped workflow.
     pub const ALL: [Self; 3] = [Self::Inventory, Self::Payment, Self::Shipping];
 
     /// Its name: the name of its agent, its path at the stand-ins and its member in `StandIn`.
@@ -36,22 +50,47 @@ impl Service {
             Self::Inventory => "inventory",
             Self::Payment => "payment",
             Self::Shipping => "shipping",
+            Self::Other(name) => name,
         }
     }
 
-    /// The service of this name.
+    /// The service of the agent of this name. `None` if no agent has such a name, or this process plays too many.
+    #[must_use]
+    pub fn of_agent(name: &str) -> Option<Self> {
+        if let Some(shipped) = Self::named(name) {
+            return Some(shipped);
+        }
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.bytes().all(is_word) {
+            return None;
+        }
+        let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = others.get(name) {
+            return Some(Self::Other(known));
+        }
+        if others.len() == OTHERS_MAX {
+            return None;
+        }
+        let name: &'static str = Box::leak(name.into());
+        others.insert(name);
+        Some(Self::Other(name))
+    }
+
+    /// The shipped service of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|service| service.name() == name)
     }
 
-    /// The operation of this name.
+    /// The operation of this name. Another service may have any names, and the idempotency key tells its operations apart.
     #[must_use]
-    pub fn operation(self, name: &str) -> Option<Operation> {
+    pub fn operation(self, name: &str, key: &str) -> Option<Operation> {
         let (forward, undo) = match self {
             Self::Inventory => ("reserve", "release"),
             Self::Payment => ("charge", "refund"),
             Self::Shipping => ("ship", "cancel"),
+            Self::Other(_) if key.ends_with(UNDO_SUFFIX) => return Some(Operation::Undo),
+            Self::Other(_) => return Some(Operation::Forward),
         };
         match name {
             name if name == forward => Some(Operation::Forward),
@@ -82,6 +121,8 @@ impl Service {
             (Self::Shipping, Operation::Undo) => {
                 format!(r#"{{"TrackingNumber":"SW{:012}","Cancelled":{was_done}}}"#, number % 1_000_000_000_000)
             }
+            (Self::Other(_), Operation::Forward) => format!(r#"{{"ID":"{number:016x}"}}"#),
+            (Self::Other(_), Operation::Undo) => format!(r#"{{"ID":"{number:016x}","Undone":{was_done}}}"#),
         }
     }
 }
@@ -89,6 +130,19 @@ impl Service {
 impl fmt::Display for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+impl Serialize for Service {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for Service {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::of_agent(&name).ok_or_else(|| D::Error::custom("no name of a service"))
     }
 }
 
@@ -118,10 +172,25 @@ mod tests {
 
     #[test]
     fn each_service_knows_its_own_two_operations() {
-        assert_eq!(Service::Payment.operation("charge"), Some(Operation::Forward));
-        assert_eq!(Service::Payment.operation("refund"), Some(Operation::Undo));
-        assert_eq!(Service::Payment.operation("ship"), None);
+        assert_eq!(Service::Payment.operation("charge", "k"), Some(Operation::Forward));
+        assert_eq!(Service::Payment.operation("refund", "k/undo"), Some(Operation::Undo));
+        assert_eq!(Service::Payment.operation("ship", "k"), None);
         assert_eq!(Service::named("shipping"), Some(Service::Shipping));
         assert_eq!(Service::named("Shipping"), None);
+    }
+
+    #[test]
+    fn any_agent_has_a_service_whose_operations_are_told_apart_by_the_key() {
+        let customs = Service::of_agent("customs").unwrap();
+        assert_eq!((customs, customs.name()), (Service::of_agent("customs").unwrap(), "customs"));
+        assert_eq!(customs.operation("declare", "o/clear"), Some(Operation::Forward));
+        assert_eq!(customs.operation("declare", "o/clear/undo"), Some(Operation::Undo));
+        assert_eq!(Service::of_agent("payment"), Some(Service::Payment));
+        let long = "x".repeat(NAME_BYTES_MAX + 1);
+        for none in ["", "a b", "a/b", "ä", &long] {
+            assert_eq!(Service::of_agent(none), None, "{none}");
+        }
+        let text = serde_json::to_string(&customs).unwrap();
+        assert_eq!((&*text, serde_json::from_str::<Service>(&text).unwrap()), ("\"customs\"", customs));
     }
 }

@@ -1,4 +1,4 @@
-//! The three services with their keys in memory: what they answer to a request. They do no I/O. A host brings the request
+//! The services with their keys in memory: what they answer to a request. They do no I/O. A host brings the request
 //! and the time, waits for the delay, and sends the answer.
 
 use std::collections::BTreeMap;
@@ -11,25 +11,27 @@ use serde::Serialize;
 use crate::behaviour::Change;
 use crate::call::{Answer, Call, json, problem};
 use crate::ledger::{Ledger, ServiceEffects, Totals};
-use crate::service::{Operation, Service};
+use crate::service::Service;
 
 /// The effects of each service.
 pub type Effects = BTreeMap<Service, ServiceEffects>;
 
 const ROUTES: &str = "POST /{service}/{operation} or GET /effects";
 
-/// Three services.
+/// The services that ship, and any other that is called.
 #[derive(Debug)]
 pub struct Services {
-    /// In the order of [`Service::ALL`].
-    ledgers: [Mutex<Ledger>; 3],
+    keys_max: usize,
+    /// Another service gets its own with its first call.
+    ledgers: Mutex<BTreeMap<Service, Ledger>>,
 }
 
 impl Services {
     /// Each service keeps its newest `keys_max` idempotency keys.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
-        Self { ledgers: Service::ALL.map(|_| Mutex::new(Ledger::new(keys_max))) }
+        let ledgers = Service::ALL.into_iter().map(|service| (service, Ledger::new(keys_max))).collect();
+        Self { keys_max, ledgers: Mutex::new(ledgers) }
     }
 
     /// Answers one request at `now_ms` of a monotonic clock.
@@ -38,7 +40,7 @@ impl Services {
         let path: Vec<&str> = request.uri().path().split('/').skip(1).collect();
         let (service, last) = match path.as_slice() {
             ["effects"] if request.method() == Method::GET => return json_of(&self.effects(now_ms)).into(),
-            [service, last] => (Service::named(service), *last),
+            [service, last] => (Service::of_agent(service), *last),
             _ => (None, ""),
         };
         let Some(service) = service else { return not_found(ROUTES).into() };
@@ -46,10 +48,7 @@ impl Services {
             (&Method::GET, "effects") => json_of(&self.with(service, |ledger| ledger.effects(now_ms))).into(),
             (&Method::GET, "control") => json_of(&self.with(service, |ledger| *ledger.switches())).into(),
             (&Method::POST, "control") => self.control(service, request.body()).into(),
-            (&Method::POST, operation) => match service.operation(operation) {
-                Some(operation) => self.call(request, service, operation, now_ms),
-                None => not_found("this service has no such operation").into(),
-            },
+            (&Method::POST, operation) => self.call(request, service, operation, now_ms),
             _ => not_found(ROUTES).into(),
         }
     }
@@ -57,8 +56,8 @@ impl Services {
     /// The effects until `now_ms`, as in `GET /effects`.
     #[must_use]
     pub fn effects(&self, now_ms: u64) -> Effects {
-        let of = |service| self.with(service, |ledger| ledger.effects(now_ms));
-        Service::ALL.into_iter().map(|service| (service, of(service))).collect()
+        let mut ledgers = self.ledgers.lock().unwrap_or_else(PoisonError::into_inner);
+        ledgers.iter_mut().map(|(service, ledger)| (*service, ledger.effects(now_ms))).collect()
     }
 
     /// Switches a whole service off or on. While off, it answers 503 to every call.
@@ -83,7 +82,7 @@ impl Services {
         self.with(service, Ledger::take_peak)
     }
 
-    fn call(&self, request: &Request<Bytes>, service: Service, operation: Operation, now_ms: u64) -> Answer {
+    fn call(&self, request: &Request<Bytes>, service: Service, operation: &str, now_ms: u64) -> Answer {
         match Call::read(request, service, operation) {
             Ok(call) => call.answer(self.with(service, |ledger| ledger.call(&call, now_ms))),
             Err(refusal) => (*refusal).into(),
@@ -101,12 +100,8 @@ impl Services {
     }
 
     fn with<T>(&self, service: Service, work: impl FnOnce(&mut Ledger) -> T) -> T {
-        let ledger = match service {
-            Service::Inventory => &self.ledgers[0],
-            Service::Payment => &self.ledgers[1],
-            Service::Shipping => &self.ledgers[2],
-        };
-        work(&mut ledger.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut ledgers = self.ledgers.lock().unwrap_or_else(PoisonError::into_inner);
+        work(ledgers.entry(service).or_insert_with(|| Ledger::new(self.keys_max)))
     }
 }
 
@@ -149,6 +144,22 @@ mod tests {
         let (status, all) = send(&services, Request::get("/effects"), String::new()).unwrap();
         assert_eq!((status, serde_json::from_value::<Effects>(all.clone()).unwrap()), (200, effects));
         assert_eq!(send(&services, Request::get("/payment/effects"), String::new()).unwrap().1, all["payment"]);
+    }
+
+    #[test]
+    fn the_service_of_any_agent_is_played() {
+        let services = Services::new(usize::MAX);
+        let first = call(&services, "/customs/declare", "o/clear", "{}").unwrap();
+        assert_eq!(first.0, 200);
+        assert_eq!(call(&services, "/customs/declare", "o/clear", "{}").unwrap(), first);
+        assert_eq!(call(&services, "/customs/undo", "o/clear/undo", "{}").unwrap().1["Undone"], true);
+        assert_eq!(call(&services, "/customs/declare", "o/clear", "{}").unwrap().0, 422);
+        let declined = r#"{"StandIn":{"customs":{"Decline":"forbidden"}}}"#;
+        assert_eq!(call(&services, "/customs/declare", "p/clear", declined).unwrap().1["code"], "forbidden");
+        let mapped = send(&services, Request::post("/customs/declare").header("idempotency-key", "q"), "{}".to_owned());
+        assert_eq!(mapped.unwrap().0, 200, "the workflow says what a service gets");
+        let customs = Service::of_agent("customs").unwrap();
+        assert_eq!(services.effects(0)[&customs].of("o/clear").effects, 1);
     }
 
     #[test]

@@ -50,8 +50,7 @@ impl StandIns {
         if !is_same(token, &self.token) || request.method() != Method::POST {
             return not_found();
         }
-        let Some(service) = Service::named(service) else { return not_found() };
-        let Some(operation) = service.operation(operation) else { return not_found() };
+        let Some(service) = Service::of_agent(service) else { return not_found() };
         let call = match Call::read(&request, service, operation) {
             Ok(call) => Call { behaviour: call.behaviour.waiting_at_most(WAIT_MS_MAX), ..call },
             Err(refusal) => return *refusal,
@@ -63,7 +62,7 @@ impl StandIns {
                 return problem(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "the call could not be remembered");
             }
         };
-        tracing::info!(%service, ?operation, key = call.key, verdict = ?decision.verdict, "call");
+        tracing::info!(%service, operation, key = call.key, verdict = ?decision.verdict, "call");
         let Answer { response, delay_ms } = call.answer(decision);
         slow_down(delay_ms.min(WAIT_MS_MAX)).await;
         response.unwrap_or_else(|| problem(StatusCode::GATEWAY_TIMEOUT, "lost", "told to lose its answer"))
