@@ -98,7 +98,7 @@ async fn one_batch_has_requests_of_several_agents_and_those_of_none() {
     assert_eq!(failed, ["", "unreadable"]);
     let mut called: Vec<String> = service.received().into_iter().map(|call| call.line).collect();
     called.sort();
-    assert_eq!(called, ["POST /customs/forward HTTP/1.1", "POST /payment/charge HTTP/1.1"]);
+    assert_eq!(called, ["POST /customs/do HTTP/1.1", "POST /payment/charge HTTP/1.1"]);
     assert_eq!(replies(&ports).await.len(), 2);
 }
 
