@@ -93,9 +93,9 @@ pub(super) fn template<T>(
         // A value that TOML has and JSON has not.
         Err(_) => Err(BadTemplate::NotJson),
     };
-    let place = |problem: &BadTemplate| match problem {
-        BadTemplate::Pointer(pointer, _) => entry.place_of(|text| text == pointer),
-        _ => entry.at,
+    let place = |problem: &BadTemplate| {
+        let BadTemplate::Pointer(pointer, _) = problem else { return entry.at };
+        entry.place_of(|text| text == pointer)
     };
     template.map_err(|problem| reader.blame(place(&problem), format!("{} {problem}", entry.path))).ok()
 }
