@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn what_is_no_call_is_refused() {
         let services = Services::new(usize::MAX);
-        for path in ["/payment/ship", "/bakery/charge", "/payment", "/payment/charge/"] {
+        for path in ["/payment/ship", "/a%20bakery/charge", "/payment", "/payment/charge/"] {
             assert_eq!(call(&services, path, "k", "{}").unwrap().0, 404, "{path}");
         }
         let no_key = send(&services, Request::post("/payment/charge"), r#"{"Order":{}}"#.to_owned()).unwrap();
