@@ -15,6 +15,7 @@ mod answers;
 mod body;
 mod bulk;
 mod config;
+mod configuration;
 mod console;
 mod cursor;
 mod dead_letters;
@@ -108,11 +109,21 @@ async fn answer(
         (Route::Overview, Verb::Get | Verb::Head) => overview::overview(ports, config).await,
         (Route::Leases, Verb::Get | Verb::Head) => leases::leases(ports).await,
         (Route::Workflows, Verb::Get | Verb::Head) => workflows::workflows(ports, config).await,
+        (Route::Workflow(name, version), Verb::Get | Verb::Head) => {
+            workflows::definition(ports, &workflows::pin(name, version)?).await
+        }
+        (Route::Choose(name), Verb::Post) => configuration::choose(ports, config, caller, name, headers, body).await,
+        (Route::Retire(name, version), Verb::Post) => {
+            let pin = workflows::pin(name, version)?;
+            configuration::retire(ports, config, caller, &pin, headers, body).await
+        }
+        (Route::Configuration, Verb::Get | Verb::Head) => configuration::shown(ports, config).await,
+        (Route::Configuration, Verb::Post) => configuration::configure(ports, config, caller, headers, body).await,
         (Route::Contract, Verb::Get | Verb::Head) => Ok(openapi::contract()),
         (Route::Problem(kind), Verb::Get | Verb::Head) => Ok(kind.page()),
         (Route::Health, Verb::Get | Verb::Head) => Ok(read::health()),
         (Route::Console(file), Verb::Get | Verb::Head) => console::answer(file, headers),
-        (route @ (Route::Orders | Route::Jobs), Verb::Other)
+        (route @ (Route::Orders | Route::Jobs | Route::Configuration), Verb::Other)
         | (
             route @ (Route::Order(_)
             | Route::Document(_)
@@ -122,6 +133,7 @@ async fn answer(
             | Route::Overview
             | Route::Leases
             | Route::Workflows
+            | Route::Workflow(..)
             | Route::Contract
             | Route::Problem(_)
             | Route::Health
@@ -129,7 +141,12 @@ async fn answer(
             Verb::Post | Verb::Other,
         )
         | (
-            route @ (Route::Command(..) | Route::Again(_) | Route::JobCommand(..) | Route::AcceptRejections(_)),
+            route @ (Route::Command(..)
+            | Route::Again(_)
+            | Route::JobCommand(..)
+            | Route::AcceptRejections(_)
+            | Route::Choose(_)
+            | Route::Retire(..)),
             Verb::Get | Verb::Head | Verb::Other,
         ) => Err(Problem::WrongMethod { allow: route.allow() }),
     }

@@ -68,6 +68,16 @@ impl<'a> Members<'a> {
         number.map(Some).ok_or_else(|| Problem::member(self.full(name), fault()))
     }
 
+    /// An optional `true` or `false`.
+    ///
+    /// # Errors
+    /// [`Problem::Invalid`] for any other value.
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Problem> {
+        let Some(value) = self.members.get(name) else { return Ok(None) };
+        let fault = "must be true or false";
+        serde_json::from_str(value.get()).map(Some).map_err(|_| Problem::member(self.full(name), fault))
+    }
+
     /// An optional time.
     ///
     /// # Errors

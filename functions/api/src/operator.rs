@@ -59,6 +59,14 @@ impl Author {
         body::check(headers, body)?;
         let document = Json::document(body)?;
         let members = Members::of(&document, &wire::Command::MEMBERS)?;
+        Self::of(&members)
+    }
+
+    /// The operator and the reason among these members.
+    ///
+    /// # Errors
+    /// The one that is missing or wrong.
+    pub(crate) fn of(members: &Members<'_>) -> Result<Self, Problem> {
         Ok(Self { by: members.text("By")?, reason: members.text("Reason")? })
     }
 }

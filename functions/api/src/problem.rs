@@ -66,6 +66,12 @@ pub(crate) enum Problem {
     NoService,
     #[error("the service does not wait because of its rejections")]
     NotRejecting,
+    #[error("there is no workflow of this name and version")]
+    NoWorkflow,
+    #[error("the configuration has faults: {}", faults.join("; "))]
+    FaultyConfiguration { faults: Vec<String> },
+    #[error("{}", reasons.join("\n"))]
+    ConfigurationRefused { reasons: Vec<String> },
     #[error("it is being changed by others all the time; try again")]
     Busy,
     #[error("{advice}")]
@@ -138,6 +144,7 @@ impl Problem {
             detail: self.to_string().into(),
             instance: self.instance().map(Cow::Owned),
             field: self.field().map(Cow::Borrowed),
+            faults: self.faults().iter().map(|fault| Cow::Borrowed(&**fault)).collect(),
             process_state: self.process_state().map(Into::into),
         };
         let mut response = reply::problem(status, &document);
@@ -164,7 +171,10 @@ impl Problem {
             | Self::NoJob
             | Self::JobForbids { .. }
             | Self::NoService
-            | Self::NotRejecting => {}
+            | Self::NotRejecting
+            | Self::NoWorkflow
+            | Self::FaultyConfiguration { .. }
+            | Self::ConfigurationRefused { .. } => {}
         }
         response
     }
@@ -197,6 +207,9 @@ impl Problem {
             Self::JobForbids { .. } => Kind::JobForbids,
             Self::NoService => Kind::NoService,
             Self::NotRejecting => Kind::ServiceForbids,
+            Self::NoWorkflow => Kind::NoWorkflow,
+            Self::FaultyConfiguration { .. } => Kind::FaultyConfiguration,
+            Self::ConfigurationRefused { .. } => Kind::ConfigurationRefused,
             Self::Busy | Self::Unavailable { .. } => Kind::Unavailable,
         }
     }
@@ -208,6 +221,15 @@ impl Problem {
             names.first().map(String::as_str)
         } else {
             None
+        }
+    }
+
+    /// Its faults, one by one.
+    fn faults(&self) -> &[String] {
+        if let Self::FaultyConfiguration { faults: all } | Self::ConfigurationRefused { reasons: all } = self {
+            all
+        } else {
+            &[]
         }
     }
 

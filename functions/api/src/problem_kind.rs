@@ -114,6 +114,16 @@ kinds! {
     ServiceForbids CONFLICT "service-state-conflict" "Not possible in the service's state"
         "Rejections can be accepted only of a service that waits because of them: its Reason is rejections."
         "Look at GET /services again. The rejections of any other service count anyway."
+    NoWorkflow NOT_FOUND "workflow-not-found" "Workflow not found"
+        "There is no workflow of this name and version."
+        "GET /workflows lists them."
+    FaultyConfiguration UNPROCESSABLE_ENTITY "faulty-configuration" "Faulty configuration"
+        "The files of the configuration have faults. faults has each with its file, line and column."
+        "Mend them all: `stepwarden check` finds the same. Nothing was applied."
+    ConfigurationRefused CONFLICT "configuration-refused" "Configuration refused"
+        "It contradicts what was applied before: a version that is applied never changes, and one that orders need is not \
+         retired. faults has each reason."
+        "Do what the reason says, and apply again. Nothing was applied."
     Unavailable SERVICE_UNAVAILABLE "unavailable" "Temporarily unavailable"
         "A store or queue behind the API did not do its work in time; it may have done it all the same. detail says what is \
          safe to repeat."

@@ -46,6 +46,14 @@ pub(crate) enum Route<'a> {
     Leases,
     /// `/workflows`
     Workflows,
+    /// `/workflows/{name}/{version}`
+    Workflow(&'a str, &'a str),
+    /// `/workflows/{name}/{version}/retire`
+    Retire(&'a str, &'a str),
+    /// `/workflows/{name}/choose`
+    Choose(&'a str),
+    /// `/configuration`
+    Configuration,
     /// `/openapi.json`
     Contract,
     /// `/problems/{name}`
@@ -85,6 +93,10 @@ impl<'a> Route<'a> {
             [Some("overview"), None, None, None] => Some(Self::Overview),
             [Some("leases"), None, None, None] => Some(Self::Leases),
             [Some("workflows"), None, None, None] => Some(Self::Workflows),
+            [Some("workflows"), Some(name), Some("choose"), None] => Some(Self::Choose(name)),
+            [Some("workflows"), Some(name), Some(version), None] => Some(Self::Workflow(name, version)),
+            [Some("workflows"), Some(name), Some(version), Some("retire")] => Some(Self::Retire(name, version)),
+            [Some("configuration"), None, None, None] => Some(Self::Configuration),
             [Some("openapi.json"), None, None, None] => Some(Self::Contract),
             [Some("problems"), Some(name), None, None] => Kind::named(name).map(Self::Problem),
             [Some("health"), None, None, None] => Some(Self::Health),
@@ -105,7 +117,7 @@ impl<'a> Route<'a> {
     /// The methods that it takes, as the header `Allow` lists them.
     pub(crate) const fn allow(self) -> &'static str {
         match self {
-            Self::Orders | Self::Jobs => "GET, HEAD, POST",
+            Self::Orders | Self::Jobs | Self::Configuration => "GET, HEAD, POST",
             Self::Order(_)
             | Self::Document(_)
             | Self::Job(_)
@@ -114,11 +126,17 @@ impl<'a> Route<'a> {
             | Self::Overview
             | Self::Leases
             | Self::Workflows
+            | Self::Workflow(..)
             | Self::Contract
             | Self::Problem(_)
             | Self::Health
             | Self::Console(_) => "GET, HEAD",
-            Self::Command(..) | Self::Again(_) | Self::JobCommand(..) | Self::AcceptRejections(_) => "POST",
+            Self::Command(..)
+            | Self::Again(_)
+            | Self::JobCommand(..)
+            | Self::AcceptRejections(_)
+            | Self::Choose(_)
+            | Self::Retire(..) => "POST",
         }
     }
 }

@@ -12,6 +12,7 @@ use http::{Response, StatusCode};
 use wire::WorkflowList;
 
 use crate::config::ApiConfig;
+use crate::configuration;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::reply;
@@ -26,6 +27,29 @@ pub(crate) async fn workflows(ports: &impl ApiPorts, config: &ApiConfig) -> Resu
     let known = known(ports, catalogue).await.map_err(Problem::unread)?;
     let shown = |(pin, known)| shown(pin, known, catalogue, deployment.as_deref());
     Ok(reply::json(StatusCode::OK, &WorkflowList { workflows: known.iter().map(shown).collect() }))
+}
+
+/// The name and version in a path.
+pub(crate) fn pin(name: &str, version: &str) -> Result<Pin, Problem> {
+    format!("{name}/{version}").parse().map_err(|_| Problem::NoWorkflow)
+}
+
+/// `GET /workflows/{name}/{version}`: the text of a version.
+pub(crate) async fn definition(ports: &impl ApiPorts, pin: &Pin) -> Result<Response<Bytes>, Problem> {
+    let found = configuration::definition(ports, pin).await?.ok_or(Problem::NoWorkflow)?;
+    let Definition { key: _, version, text: toml, hash, applied_at, applied_by, retired_at } = &found;
+    // A compiled one was never applied.
+    let is_applied = *version > 0;
+    let shown = wire::Definition {
+        name: text(&pin.name),
+        version: pin.version,
+        text: text(toml),
+        hash: text(hash),
+        applied_at: is_applied.then_some(*applied_at),
+        applied_by: is_applied.then(|| text(applied_by)),
+        retired_at: *retired_at,
+    };
+    Ok(reply::json(StatusCode::OK, &shown))
 }
 
 /// A version of a workflow that is compiled in or was applied.

@@ -20,7 +20,7 @@ fn paths(contract: &Value) -> impl Iterator<Item = (&str, &Value)> {
 
 /// A path with values that a caller could send.
 fn filled_in(path: &str) -> String {
-    path.replace("{id}", "0193-x").replace("{name}", "order-not-found")
+    path.replace("{id}", "0193-x").replace("{name}", "order-not-found").replace("{version}", "1")
 }
 
 /// The contract's path of a route. The console is a page for people, and not part of the contract.
@@ -44,6 +44,10 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::Overview => "/overview",
         Route::Leases => "/leases",
         Route::Workflows => "/workflows",
+        Route::Workflow(..) => "/workflows/{name}/{version}",
+        Route::Retire(..) => "/workflows/{name}/{version}/retire",
+        Route::Choose(_) => "/workflows/{name}/choose",
+        Route::Configuration => "/configuration",
         Route::Contract => "/openapi.json",
         Route::Problem(_) => "/problems/{name}",
         Route::Health => "/health",
@@ -52,7 +56,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 21] = [
+const ROUTES: [Route<'static>; 25] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -71,6 +75,10 @@ const ROUTES: [Route<'static>; 21] = [
     Route::Overview,
     Route::Leases,
     Route::Workflows,
+    Route::Workflow("x", "1"),
+    Route::Retire("x", "1"),
+    Route::Choose("x"),
+    Route::Configuration,
     Route::Contract,
     Route::Problem(Kind::NoOrder),
     Route::Health,

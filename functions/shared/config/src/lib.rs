@@ -5,6 +5,7 @@
 //!
 //! What must never be here: files, the environment, the values of secrets, and calls of any service.
 
+pub mod apply;
 pub mod auth;
 mod deployment;
 mod folder;
@@ -24,5 +25,5 @@ pub use status::{Condition, Meaning, StatusTable};
 pub const FILE_BYTES_MAX: usize = 64 * 1024;
 /// Files of a folder.
 pub const FILES_MAX: usize = 100;
-/// All files of a folder together, in bytes.
-pub const FOLDER_BYTES_MAX: usize = 1024 * 1024;
+/// All files of a folder together, in bytes: they go to the API in one request.
+pub const FOLDER_BYTES_MAX: usize = 96 * 1024;

@@ -10,6 +10,7 @@
 //! alone.
 
 mod bulk;
+mod configuration;
 mod list;
 mod open_enum;
 mod order;
@@ -17,6 +18,7 @@ mod overview;
 mod problem;
 
 pub use bulk::{DryRun, Job, JobList, JobState, Plan, Selector, Tally};
+pub use configuration::{Choose, Configuration, ConfigurationFile, Configure, Configured, Definition};
 pub use list::{
     DeadLetter, DeadLetterList, Health, Lease, LeaseList, Service, ServiceList, Workflow, WorkflowList, WorkflowStep,
 };

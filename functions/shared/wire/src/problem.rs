@@ -26,6 +26,9 @@ pub struct Problem<'a> {
     /// The member, header or parameter at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<Cow<'a, str>>,
+    /// Each fault or reason by itself, if there may be several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<Cow<'a, str>>,
     /// State of the order that forbids the command.
     #[serde(rename = "ProcessState", skip_serializing_if = "Option::is_none")]
     pub process_state: Option<OpenEnum<ProcessState>>,

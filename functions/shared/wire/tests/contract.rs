@@ -9,9 +9,10 @@ use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::Value;
 use wire::{
-    Accepted, Command, Count, DeadLetter, DeadLetterList, Failure, Health, Job, JobList, Lease, LeaseList, Minute,
-    Order, OrderList, Overview, Pause, Plan, Problem, Queued, Reason, Selector, Service, ServiceList, Situation, Step,
-    StepError, Task, Transition, Workflow, WorkflowList, WorkflowStep,
+    Accepted, Choose, Command, Configuration, ConfigurationFile, Configure, Configured, Count, DeadLetter,
+    DeadLetterList, Definition, Failure, Health, Job, JobList, Lease, LeaseList, Minute, Order, OrderList, Overview,
+    Pause, Plan, Problem, Queued, Reason, Selector, Service, ServiceList, Situation, Step, StepError, Task, Transition,
+    Workflow, WorkflowList, WorkflowStep,
 };
 
 const CONTRACT: &str = include_str!("../../../../infra/contracts/openapi.json");
@@ -66,6 +67,12 @@ impl Shape {
             "Minute" => Self::of::<Minute>(),
             "Failure" => Self::of::<Failure<'static>>(),
             "Overview" => Self::of::<Overview<'static>>(),
+            "ConfigurationFile" => Self::of::<ConfigurationFile<'static>>(),
+            "Configure" => Self::of::<Configure<'static>>(),
+            "Configured" => Self::of::<Configured<'static>>(),
+            "Configuration" => Self::of::<Configuration<'static>>(),
+            "Choose" => Self::of::<Choose<'static>>(),
+            "Definition" => Self::of::<Definition<'static>>(),
             "Health" => Self::of::<Health<'static>>(),
             "Problem" => Self::of::<Problem<'static>>(),
             "Time" | "OrderID" | "ProcessState" | "Priority" | "Document" => return None,
@@ -155,7 +162,10 @@ fn every_answer_that_the_contract_shows_is_read_and_written_again_as_it_was() {
     }
     let expected = [
         "Accepted",
+        "Configuration",
+        "Configured",
         "DeadLetterList",
+        "Definition",
         "Health",
         "Job",
         "JobList",

@@ -73,7 +73,11 @@ fn a_folder_has_limits() {
     let found = faults(&[(DEPLOYMENT_FILE, &long), ("workflows/a.toml", &long)]);
     assert_eq!(
         found,
-        ["stepwarden.toml:1:1: has more than 65536 bytes", "workflows/a.toml:1:1: has more than 65536 bytes"]
+        [
+            "stepwarden.toml:1:1: has more than 65536 bytes",
+            "stepwarden.toml:1:1: the files of the folder have more than 98304 bytes",
+            "workflows/a.toml:1:1: has more than 65536 bytes",
+        ]
     );
     let many = |count: u32, more: &str| {
         let texts = (1..=count).map(|version| (format!("workflows/{version}.toml"), workflow("cakes", version) + more));
@@ -83,6 +87,6 @@ fn a_folder_has_limits() {
     assert_eq!(many(99, "").unwrap().workflows.len(), FILES_MAX - 1);
     let too_many = many(100, "").unwrap_err().to_string();
     assert_eq!(too_many, "stepwarden.toml:1:1: the folder has 101 files, the limit is 100");
-    let too_large = many(17, &format!("# {}\n", "x".repeat(FILE_BYTES_MAX - 200))).unwrap_err().to_string();
-    assert!(too_large.contains("the files of the folder have more than 1048576 bytes"), "{too_large}");
+    let too_large = many(2, &format!("# {}\n", "x".repeat(FILE_BYTES_MAX - 200))).unwrap_err().to_string();
+    assert!(too_large.contains("the files of the folder have more than 98304 bytes"), "{too_large}");
 }

@@ -189,7 +189,7 @@ pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
 pub(super) fn order() -> impl Strategy<Value = Order> {
     let optional = || proptest::option::of(text());
     let again_of = (order_id(), text(), text()).prop_map(|(order_id, by, reason)| AgainOf { order_id, by, reason });
-    let pin = (text(), 1..=u32::MAX).prop_map(|(name, version)| Pin { name: name.into(), version });
+    let pin = (text(), 1..=u32::MAX).prop_map(|(name, version)| Pin { name, version });
     let workflow = proptest::option::of(pin);
     let named = (optional(), optional(), proptest::option::of(priority()), workflow, proptest::option::of(again_of));
     (order_id(), super::json::object(), time(), text(), named).prop_map(

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::definition::Pin;
+
 use super::{Workflow, WorkflowError};
 
 /// The workflows of a deployment. Cloning copies a pointer.
@@ -28,6 +30,13 @@ impl Workflows {
     /// [`WorkflowError`]; a test of this crate ensures that there is none.
     pub fn shipped() -> Result<Self, WorkflowError> {
         Self::parse(&SHIPPED, "order", &Self::SHIPPED_AGENTS)
+    }
+
+    /// The text of a shipped version.
+    #[must_use]
+    pub fn shipped_text(pin: &Pin) -> Option<&'static str> {
+        let is_it = |text: &&str| Workflow::read(text).is_ok_and(|workflow| workflow.pin() == *pin);
+        SHIPPED.into_iter().find(is_it)
     }
 
     /// The shipped workflow in all its versions, and this one for new orders. Under the same name it needs a higher

@@ -1,0 +1,251 @@
+//! `/configuration`: applies a folder of workflows and agents, and shows what applies. Definitions are no order's
+//! state, so the API writes them itself (rule 22).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use config::Folder;
+use config::apply::{self, Application, ApplyError};
+use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
+use domain::json::Json;
+use domain::ports::{Commit, Environment, Records, Seen};
+use domain::task::ProcessState;
+use domain::workflow::Workflows;
+use http::{HeaderMap, Response, StatusCode};
+use wire::{Choose, Configuration, Configure, Configured};
+
+use crate::config::ApiConfig;
+use crate::members::Members;
+use crate::operator::Author;
+use crate::ports::ApiPorts;
+use crate::problem::Problem;
+use crate::view::text;
+use crate::{body, cursor, reply};
+
+const NOT_WRITTEN: &str = "it is not known whether this was done; it is safe to send it again";
+/// Tasks of a page while orders of a version are counted.
+const PAGE_MAX: usize = 100;
+/// Open orders that are looked at before a version is retired.
+const OPEN_MAX: usize = 100_000;
+
+/// `GET /configuration`: what applies.
+pub(crate) async fn shown(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
+    let catalogue = config.catalogue().ok_or(Problem::UnknownRoute)?;
+    let deployment = catalogue.newest_deployment(ports).await.map_err(Problem::unread)?;
+    let default = catalogue.default_name(deployment.as_deref());
+    let deployment = deployment.as_deref();
+    let shown = Configuration {
+        version: deployment.map_or(0, |deployment| deployment.version),
+        default: text(&default),
+        settings: text(deployment.map_or("", |deployment| &deployment.settings)),
+        applied_at: deployment.map(|deployment| deployment.applied_at),
+        applied_by: deployment.map(|deployment| text(&deployment.applied_by)),
+    };
+    Ok(reply::json(StatusCode::OK, &shown))
+}
+
+/// `POST /configuration`: applies the files of a folder, or tells what would change.
+pub(crate) async fn configure(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Bytes>, Problem> {
+    let catalogue = config.catalogue().ok_or(Problem::UnknownRoute)?;
+    body::check(headers, body)?;
+    let document = Json::document(body)?;
+    let members = Members::of(&document, &Configure::MEMBERS)?;
+    let Author { by, reason } = Author::of(&members)?;
+    let share_percent = percent(&members)?;
+    let asked: Configure<'_> = serde_json::from_str(document.text()).map_err(|error| {
+        Problem::member("Files", format!("must be an array of {{\"Name\", \"Text\"}}, and DryRun a boolean ({error})"))
+    })?;
+    let files: Vec<(String, String)> =
+        asked.files.into_iter().map(|file| (file.name.into_owned(), file.text.into_owned())).collect();
+    let checked = Folder::check(&files).map_err(|faults| Problem::FaultyConfiguration {
+        faults: faults.0.iter().map(ToString::to_string).collect(),
+    })?;
+    let application = Application { by: by.clone(), share_percent };
+    let plan = match asked.dry_run {
+        true => apply::plan(ports, catalogue, &checked, &application).await,
+        false => apply::apply(ports, catalogue, &checked, &application).await,
+    };
+    let plan = plan.map_err(refused)?;
+    if !asked.dry_run {
+        tracing::info!(caller, by = &*by, why = &*reason, changes = plan.changes.join("; "), "configuration applied");
+    }
+    let changes = plan.changes.iter().map(|change| text(change)).collect();
+    Ok(reply::json(StatusCode::OK, &Configured { applied: !asked.dry_run, changes }))
+}
+
+fn refused(error: ApplyError) -> Problem {
+    match error {
+        ApplyError::Refused(refusals) => {
+            Problem::ConfigurationRefused { reasons: refusals.iter().map(ToString::to_string).collect() }
+        }
+        ApplyError::Overtaken => Problem::Busy,
+        ApplyError::Port(error) => Problem::Unavailable { advice: NOT_WRITTEN, error },
+    }
+}
+
+/// `POST /workflows/{name}/choose`: the version that new orders of a workflow begin with, all or a share.
+pub(crate) async fn choose(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &str,
+    name: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Bytes>, Problem> {
+    let catalogue = config.catalogue().ok_or(Problem::NoWorkflow)?;
+    body::check(headers, body)?;
+    let document = Json::document(body)?;
+    let members = Members::of(&document, &Choose::MEMBERS)?;
+    let Author { by, reason } = Author::of(&members)?;
+    let version = members.whole_number("Version", 1, u64::from(u32::MAX))?;
+    let version = version.and_then(|version| u32::try_from(version).ok());
+    let version = version.ok_or_else(|| Problem::member("Version", "is missing"))?;
+    let share_percent = percent(&members)?;
+    let is_default = members.flag("Default")?.unwrap_or(false);
+    let pin = Pin { name: name.into(), version };
+    let definition = definition(ports, &pin).await?.ok_or(Problem::NoWorkflow)?;
+    if definition.retired_at.is_some() {
+        return Err(refusal(format!("workflow {pin} was retired")));
+    }
+    let deployment = catalogue.newest_deployment(ports).await.map_err(Problem::unread)?;
+    let before = catalogue.choice(deployment.as_deref(), name);
+    let choice = match (before, share_percent) {
+        (Some(before), Some(percent)) if before.version != version => {
+            Choice { share: Some(Share { version, percent }), ..before }
+        }
+        (Some(_), Some(_)) => {
+            return Err(Problem::member("SharePercent", "is for another version than the one of all other orders"));
+        }
+        (None, _) | (Some(_), None) => Choice::all(version),
+    };
+    let now = ports.environment().now();
+    let seen = deployment.as_ref().map_or(0, |deployment| deployment.version);
+    let mut next = match deployment.as_deref() {
+        Some(deployment) => deployment.clone(),
+        None => first_deployment(catalogue, now),
+    };
+    next.version = seen + 1;
+    (next.applied_at, next.applied_by) = (now, by.clone());
+    next.workflows.insert(name.into(), choice);
+    if is_default {
+        next.default = name.into();
+    }
+    match ports.records().put(Seen { version: seen, at: now }, &next).await {
+        Ok(Commit::Committed) => {}
+        Ok(Commit::Conflict) => return Err(Problem::Busy),
+        Err(error) => return Err(Problem::Unavailable { advice: NOT_WRITTEN, error }),
+    }
+    tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, ?choice, is_default, "version chosen");
+    crate::workflows::workflows(ports, config).await
+}
+
+/// A deployment that changes nothing.
+fn first_deployment(catalogue: &Catalogue, now: domain::time::Timestamp) -> Deployment {
+    Deployment {
+        version: 0,
+        default: catalogue.default_name(None),
+        workflows: std::collections::BTreeMap::new(),
+        settings: "".into(),
+        applied_at: now,
+        applied_by: "".into(),
+    }
+}
+
+/// `POST /workflows/{name}/{version}/retire`: no order begins with the version any more. Refused while one is open.
+pub(crate) async fn retire(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    caller: &str,
+    pin: &Pin,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Bytes>, Problem> {
+    let catalogue = config.catalogue().ok_or(Problem::NoWorkflow)?;
+    let Author { by, reason } = Author::read(headers, body)?;
+    let stored: Option<Definition> = ports.records().get(&pin.to_string()).await.map_err(Problem::unread)?;
+    let Some(definition) = stored else {
+        return match Workflows::shipped_text(pin) {
+            Some(_) => Err(refusal(format!("workflow {pin} is compiled in, and stays"))),
+            None => Err(Problem::NoWorkflow),
+        };
+    };
+    let deployment = catalogue.newest_deployment(ports).await.map_err(Problem::unread)?;
+    let choice = catalogue.choice(deployment.as_deref(), &pin.name);
+    if choice.is_some_and(|choice| choice.versions().any(|version| version == pin.version)) {
+        return Err(refusal(format!("new orders begin with workflow {pin}: choose another version first")));
+    }
+    if definition.retired_at.is_none() {
+        let open = open_orders(ports, pin).await?;
+        if open > 0 {
+            return Err(refusal(format!("{open} open orders of workflow {pin}: wait until they are finished")));
+        }
+        let now = ports.environment().now();
+        let retired = Definition { version: definition.version + 1, retired_at: Some(now), ..definition.clone() };
+        match ports.records().put(Seen { version: definition.version, at: now }, &retired).await {
+            Ok(Commit::Committed) => {}
+            Ok(Commit::Conflict) => return Err(Problem::Busy),
+            Err(error) => return Err(Problem::Unavailable { advice: NOT_WRITTEN, error }),
+        }
+        tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, "version retired");
+    }
+    crate::workflows::definition(ports, pin).await
+}
+
+/// The open orders of a version. An order that was pinned in the last seconds may be missing. It goes on all the same.
+async fn open_orders(ports: &impl ApiPorts, pin: &Pin) -> Result<usize, Problem> {
+    let (mut open, mut read) = (0, 0);
+    let states = [ProcessState::Pending, ProcessState::Processing, ProcessState::Error, ProcessState::Compensating];
+    for state in states {
+        let mut after = None;
+        loop {
+            let page = cursor::page(ports, Some(state), after.as_deref(), PAGE_MAX).await?;
+            read += page.read.max(page.tasks.len());
+            let is_it =
+                |task: &Arc<domain::task::Task>| *task.workflow == *pin.name && task.workflow_version == pin.version;
+            open += page.tasks.iter().filter(|task| is_it(task)).count();
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+            if read >= OPEN_MAX {
+                return Err(refusal(format!("more than {OPEN_MAX} orders are open, too many to look through")));
+            }
+        }
+    }
+    Ok(open)
+}
+
+/// A version that was applied or is compiled in.
+pub(crate) async fn definition(ports: &impl ApiPorts, pin: &Pin) -> Result<Option<Definition>, Problem> {
+    let stored: Option<Definition> = ports.records().get(&pin.to_string()).await.map_err(Problem::unread)?;
+    let compiled = || {
+        let text = Workflows::shipped_text(pin)?;
+        Some(Definition {
+            key: pin.to_string().into(),
+            version: 0,
+            text: text.into(),
+            hash: Definition::hash_of(text).into(),
+            applied_at: ports.environment().now(),
+            applied_by: "".into(),
+            retired_at: None,
+        })
+    };
+    Ok(stored.or_else(compiled))
+}
+
+fn refusal(reason: String) -> Problem {
+    Problem::ConfigurationRefused { reasons: vec![reason] }
+}
+
+fn percent(members: &Members<'_>) -> Result<Option<u8>, Problem> {
+    Ok(members.whole_number("SharePercent", 1, 99)?.and_then(|percent| u8::try_from(percent).ok()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,111 @@
+//! Applies a checked folder to the records: first a plan, then its writes.
+//!
+//! The versions are written first and the deployment last, so an order is never pinned to a version that is not there.
+//! A crash in between leaves versions that no order begins with. The next application finds them as they are.
+
+mod difference;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::definition::{Catalogue, Definition, Deployment, Pin};
+use domain::ports::{Commit, Environment, HasEnvironment, HasRecords, PortError, Records, Seen};
+
+pub use difference::difference;
+pub use plan::{Plan, Refusal};
+
+use crate::folder::Checked;
+
+/// Who applies, and which share of the orders a new version gets.
+#[derive(Debug, Clone)]
+pub struct Application {
+    /// The operator.
+    pub by: Arc<str>,
+    /// The share of new orders that begin with the new versions, from 1 to 99 percent. `None`: all.
+    pub share_percent: Option<u8>,
+}
+
+/// A folder was not applied.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// The folder contradicts what was applied before.
+    #[error("{}", Refusal::lines(.0))]
+    Refused(Vec<Refusal>),
+    /// Another application was written in the meantime.
+    #[error("another configuration was applied at the same time; look at it, and apply again")]
+    Overtaken,
+    /// The records cannot be read or written.
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// What is applied now.
+#[derive(Debug, Clone, Default)]
+pub struct Applied {
+    /// All versions.
+    pub definitions: BTreeMap<Pin, Definition>,
+    /// What new orders begin with.
+    pub deployment: Option<Deployment>,
+}
+
+impl Applied {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`PortError`] if the records cannot be read.
+    pub async fn read(ports: &impl HasRecords) -> Result<Self, PortError> {
+        let definitions: Vec<Definition> = ports.records().list(usize::MAX).await?;
+        let deployment = ports.records().get(Deployment::KEY).await?;
+        let with_pin = |definition: Definition| Some((definition.pin()?, definition));
+        Ok(Self { definitions: definitions.into_iter().filter_map(with_pin).collect(), deployment })
+    }
+}
+
+/// The changes that applying this folder makes.
+///
+/// # Errors
+/// [`ApplyError`] if it is refused, or the records cannot be read.
+pub async fn plan(
+    ports: &(impl HasRecords + HasEnvironment),
+    catalogue: &Catalogue,
+    checked: &Checked,
+    application: &Application,
+) -> Result<Plan, ApplyError> {
+    let applied = Applied::read(ports).await?;
+    Plan::of(checked, &applied, catalogue, application, ports.environment().now()).map_err(ApplyError::Refused)
+}
+
+/// Applies this folder, and returns what changed. The same folder again changes nothing.
+///
+/// # Errors
+/// [`ApplyError`]; it is safe to repeat.
+pub async fn apply(
+    ports: &(impl HasRecords + HasEnvironment),
+    catalogue: &Catalogue,
+    checked: &Checked,
+    application: &Application,
+) -> Result<Plan, ApplyError> {
+    let plan = plan(ports, catalogue, checked, application).await?;
+    write(ports, &plan).await?;
+    Ok(plan)
+}
+
+/// Carries a plan out, unless something else was applied since.
+async fn write(ports: &(impl HasRecords + HasEnvironment), plan: &Plan) -> Result<(), ApplyError> {
+    let now = ports.environment().now();
+    for definition in &plan.definitions {
+        if ports.records().put(Seen::nothing(now), definition).await? == Commit::Conflict {
+            return Err(ApplyError::Overtaken);
+        }
+    }
+    if let Some(deployment) = &plan.deployment {
+        let seen = Seen { version: deployment.version - 1, at: now };
+        if ports.records().put(seen, deployment).await? == Commit::Conflict {
+            return Err(ApplyError::Overtaken);
+        }
+    }
+    Ok(())
+}
