@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -40,9 +42,14 @@ class Shop:
         }.items():
             expect(of_example in text, f"{of_example} is not in the example")
             text = text.replace(of_example, of_run)
-        settings = folder / "stepwarden.toml"
-        settings.write_text(text)
-        self.server = Server(program, folder / "data", "--agents", str(settings), "--workflow", str(workflow))
+        config = folder / "config"
+        (config / "workflows").mkdir(parents=True)
+        name = re.search(r'^name = "(.+)"', workflow.read_text(), re.MULTILINE)
+        expect(name is not None, f"{workflow} has no name")
+        text = re.sub(r"^default = .*", f'default = "{name[1]}"', text, flags=re.MULTILINE)
+        (config / "stepwarden.toml").write_text(text)
+        shutil.copy(workflow, config / "workflows")
+        self.server = Server(program, folder / "data", "--config", str(config))
 
     def __enter__(self) -> Shop:
         self.server.start()

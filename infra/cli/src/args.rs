@@ -241,16 +241,16 @@ pub struct ServeArgs {
     /// A member whose value is hidden in documents and outputs, at any depth (repeatable; replaces the defaults)
     #[arg(long, value_name = "NAME", default_values = REDACTED_BY_DEFAULT)]
     pub redact: Vec<String>,
-    /// A TOML file with the workflow of new orders, of steps by the agents inventory, payment and shipping; default: the
-    /// shipped workflow. Orders keep the workflow that they began with, so give the file at every start while they run
-    #[arg(long, value_name = "FILE")]
-    pub workflow: Option<PathBuf>,
+    /// A configuration folder (see `stepwarden init`), applied at the start: its workflows, its agents and its reply
+    /// channels. Orders keep the version that they began with. Without it, what was applied before stays
+    #[arg(long, value_name = "DIR")]
+    pub config: Option<PathBuf>,
     /// The remote services.
     #[command(flatten)]
     pub services: ServiceArgs,
 }
 
-/// The URLs of the remote services as given (an empty URL means none), and the settings of their agents.
+/// The URLs of the remote services as given (an empty URL means none), and options of their agents.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ServiceArgs {
     /// Base URL of the inventory service (reserve, release); default: a stand-in
@@ -269,10 +269,6 @@ pub struct ServiceArgs {
     /// about twice its normal load, new orders included. By default the release doubles each second
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub release_max: Option<u32>,
-    /// A TOML file with the settings of the agents: a table [agents.NAME] for each. A URL in it is used before the URL
-    /// of an option or variable
-    #[arg(long, value_name = "FILE")]
-    pub agents: Option<PathBuf>,
 }
 
 /// `stepwarden demo`
@@ -321,7 +317,7 @@ impl ServiceArgs {
     /// Converts into the settings of the local machine. `variable` reads the environment, for secrets.
     #[must_use]
     pub fn settings(self, variable: fn(&str) -> Option<String>) -> RemoteSettings {
-        let Self { inventory_url, payment_url, shipping_url, memo, release_max, agents } = self;
+        let Self { inventory_url, payment_url, shipping_url, memo, release_max } = self;
         let variable = Some(variable);
         RemoteSettings {
             inventory_url,
@@ -330,7 +326,7 @@ impl ServiceArgs {
             memo,
             release_max,
             settles_within_ms: None,
-            agents,
+            file: None,
             variable,
         }
     }
@@ -468,7 +464,7 @@ mod tests {
             "SHIPPING_URL",
             "--data",
             "--port",
-            "--agents",
+            "--config",
             "StandIn",
             "LoseAnswers",
             "ForgetKeys",

@@ -47,10 +47,10 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     start_logs(logs::SERVE, traces::layer(spans.as_ref()));
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let sending = traces::Sending::start(spans);
-    let ServeArgs { host, allowed_hosts, port, data, supervise_every, supervisors, workflow, .. } = args;
+    let ServeArgs { host, allowed_hosts, port, data, supervise_every, supervisors, config, .. } = args;
     let setup = Setup { supervisors, supervise_every, redacted: args.redact, allowed_hosts, ..Setup::default() };
     let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
-    let served = run::serve(Serving { host, port, data, reply_channels, remotes, workflow, setup }).await;
+    let served = run::serve(Serving { host, port, data, reply_channels, remotes, config, setup }).await;
     sending.stop().await;
     served?;
     Ok(ExitCode::SUCCESS)

@@ -127,33 +127,29 @@ fn bad_service_urls_are_one_line_and_status_2() {
 }
 
 #[test]
-fn bad_settings_of_agents_are_one_line_with_each_fault_and_status_2() {
+fn a_faulty_configuration_is_told_with_each_fault_and_status_2() {
     let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("agents.toml");
-    std::fs::write(&file, "[agents.payment]\nurl = \"http://pay.example\"\ncolour = \"red\"\n").unwrap();
-    let said = mistake(&mut stepwarden(&["serve", "--port", "0", "--agents", file.to_str().unwrap()]));
-    for words in ["agents.toml:2:7: agents.payment.url is not encrypted", "agents.toml:3:1: agents.payment.colour"] {
+    let folder = directory.path().join("shop");
+    std::fs::create_dir_all(folder.join("workflows")).unwrap();
+    let settings = "[agents.payment]\nurl = \"http://pay.example\"\ncolour = \"red\"\n";
+    std::fs::write(folder.join("stepwarden.toml"), settings).unwrap();
+    let step = "[[step]]\nname = \"pay\"\nagent = \"bakery\"\n";
+    std::fs::write(folder.join("workflows/shop.toml"), format!("name = \"shop\"\nversion = 1\n{step}")).unwrap();
+    let serve = |folder: &str, data: &str| {
+        let mut command = stepwarden(&["serve", "--port", "0", "--config", folder, "--data", data]);
+        mistake(command.current_dir(directory.path()))
+    };
+    let said = serve(folder.to_str().unwrap(), "data");
+    for words in [
+        "stepwarden.toml:2:7: agents.payment.url is not encrypted",
+        "stepwarden.toml:3:1: agents.payment.colour",
+        "workflows/shop.toml:5:9: ",
+    ] {
         assert!(said.contains(words), "{words} in: {said}");
     }
-    let said = mistake(&mut stepwarden(&["serve", "--port", "0", "--agents", "no-such-file"]));
-    assert!(said.contains("cannot read the agents' settings in no-such-file"), "{said}");
-}
-
-#[test]
-fn a_bad_workflow_is_one_line_with_its_file_and_status_2() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("shop.toml");
-    let step = "[[step]]\nname = \"pay\"\nagent = \"bakery\"\n";
-    for (text, words) in [
-        (format!("name = \"shop\"\nversion = 1\n{step}"), "bakery"),
-        ("name = shop".to_owned(), "workflow file is not valid"),
-    ] {
-        std::fs::write(&file, text).unwrap();
-        let said = mistake(&mut stepwarden(&["serve", "--port", "0", "--workflow", file.to_str().unwrap()]));
-        assert!(said.contains("shop.toml: ") && said.contains(words), "{words} in: {said}");
-    }
-    let said = mistake(&mut stepwarden(&["serve", "--port", "0", "--workflow", "no-such-file"]));
-    assert!(said.contains("cannot read the workflow in no-such-file"), "{said}");
+    assert!(!directory.path().join("data").exists(), "nothing was made");
+    let said = serve("no-such-folder", "data");
+    assert!(said.contains("no-such-folder"), "{said}");
 }
 
 #[test]

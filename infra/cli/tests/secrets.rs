@@ -195,10 +195,10 @@ impl Served {
             tls = {{ certificate = "{client}", key = "{client_key}", ca = "{authority}" }}
             "#,
         );
-        file("agents.toml", &settings);
+        file("stepwarden.toml", &settings);
         let mut command = Command::new(env!("CARGO_BIN_EXE_stepwarden"));
         command.args(["serve", "--port", "0"]).arg("--data").arg(data.join("data"));
-        command.arg("--agents").arg(data.join("agents.toml"));
+        command.arg("--config").arg(data);
         command.envs([("WEBHOOK", WEBHOOK), ("CLIENT_SECRET", CLIENT_SECRET), ("RUST_LOG", "trace")]);
         command.envs([("AWS_ACCESS_KEY_ID", "AKIA-1"), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY)]);
         command.envs([("AWS_SESSION_TOKEN", SESSION_TOKEN), ("AWS_REGION", "eu-central-1")]);

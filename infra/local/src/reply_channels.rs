@@ -102,6 +102,11 @@ impl ReplyChannel {
         Ok(Self { name: name.into(), url: url.into() })
     }
 
+    /// A channel of a checked configuration.
+    pub(crate) fn of(name: &Arc<str>, url: &str) -> Self {
+        Self { name: name.clone(), url: url.into() }
+    }
+
     /// The registered name.
     #[must_use]
     pub fn name(&self) -> &str {

@@ -1,17 +1,20 @@
 //! The local commands, from opening the data directory to closing it.
 
-use std::fs;
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use config::apply::{self, Application, ApplyError};
+use config::{Checked, DEPLOYMENT_FILE};
+use domain::definition::Catalogue;
 use domain::ports::PortError;
-use domain::workflow::{WorkflowError, Workflows};
+use domain::workflow::Workflows;
 use embedded::{Channel, Engine, OpenError, Options, Recovered};
 use standins::Service;
 
 use crate::alerts::Screen;
+use crate::folder::{self, FolderError};
 use crate::reply_channels::{NameTwice, ReplyChannel, ReplyChannels};
 use crate::serve::{self, BindError, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
 use crate::signals::Signals;
@@ -30,9 +33,9 @@ pub struct Serving {
     pub reply_channels: Vec<ReplyChannel>,
     /// The remote services.
     pub remotes: RemoteSettings,
-    /// The file with the workflow of new orders. `None`: the shipped one.
-    pub workflow: Option<PathBuf>,
-    /// All other settings. The names of the reply channels and the workflows are filled in.
+    /// The configuration folder that is applied at the start. `None`: what was applied before, or what ships.
+    pub config: Option<PathBuf>,
+    /// All other settings. The names of the reply channels are filled in.
     pub setup: Setup,
 }
 
@@ -48,21 +51,16 @@ pub enum RunError {
     /// The agents cannot be built.
     #[error(transparent)]
     Remotes(#[from] RemotesError),
-    /// The workflow's file cannot be read.
-    #[error("cannot read the workflow in {}: {source}", .file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The workflow is invalid.
-    #[error("{}: {fault}", .file.display())]
-    Workflow {
-        /// The file.
-        file: PathBuf,
-        /// The fault.
-        fault: Box<WorkflowError>,
+    /// The configuration folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The configuration folder contradicts what was applied before.
+    #[error("{}: {source}", .folder.display())]
+    Apply {
+        /// The folder.
+        folder: PathBuf,
+        /// Why it is refused.
+        source: ApplyError,
     },
     /// The port cannot be bound.
     #[error(transparent)]
@@ -83,10 +81,14 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
-    let Serving { host, port, data, reply_channels, remotes, workflow, setup } = serving;
+    let Serving { host, port, data, mut reply_channels, mut remotes, config, setup } = serving;
     let signals = Signals::catch()?;
+    let checked = config.as_deref().map(folder::check).transpose()?;
+    if let (Some(folder), Some(checked)) = (&config, &checked) {
+        remotes.file = Some((folder.join(DEPLOYMENT_FILE).display().to_string(), checked.deployment_text.clone()));
+        reply_channels.extend(checked.reply_channels.iter().map(|(name, url)| ReplyChannel::of(name, url)));
+    }
     let channels = ReplyChannels::new(&reply_channels)?;
-    let workflows = workflow.map(workflows_with).transpose()?;
     let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
     let listener = bind(host, port).await?;
     let screen = Screen::on(io::stderr())?;
@@ -96,7 +98,13 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         ..Options::default()
     };
     let engine = open(&data, options).await?;
-    let setup = Setup { reply_channels: channels.names(), workflows, ..setup };
+    if let (Some(folder), Some(checked)) = (config, checked) {
+        if let Err(source) = applied(&engine, &checked).await {
+            engine.close().await?;
+            return Err(RunError::Apply { folder, source });
+        }
+    }
+    let setup = Setup { reply_channels: channels.names(), ..setup };
     let running = serve::start(listener, &engine, remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), data.display()));
     if let Some(stand_ins) = running.stand_ins() {
@@ -149,12 +157,14 @@ pub async fn stand_ins(host: IpAddr, port: u16, keys_max: usize) -> Result<(), R
     Ok(())
 }
 
-/// The shipped workflow, and the one in this file for new orders.
-fn workflows_with(file: PathBuf) -> Result<Workflows, RunError> {
-    match fs::read_to_string(&file) {
-        Ok(text) => Workflows::shipped_and(&text).map_err(|fault| RunError::Workflow { file, fault: fault.into() }),
-        Err(source) => Err(RunError::Unreadable { file, source }),
+/// Applies a folder at the start. The same folder again changes nothing.
+async fn applied(engine: &Engine, checked: &Checked) -> Result<(), ApplyError> {
+    let catalogue = Catalogue::new(Workflows::shipped().map_err(|fault| PortError::refused("workflows", fault))?);
+    let application = Application { by: "serve --config".into(), share_percent: None };
+    for change in apply::apply(engine, &catalogue, checked, &application).await?.changes {
+        tracing::info!(change, "configuration applied");
     }
+    Ok(())
 }
 
 async fn open(directory: &Path, options: Options) -> Result<Engine, RunError> {

@@ -47,8 +47,6 @@ pub struct Setup {
     pub redacted: Vec<String>,
     /// Further accepted names in `Host`, if the API listens on a loopback address.
     pub allowed_hosts: Vec<String>,
-    /// The workflows. `None`: those that ship.
-    pub workflows: Option<Workflows>,
 }
 
 impl Default for Setup {
@@ -60,7 +58,6 @@ impl Default for Setup {
             reply_channels: Vec::new(),
             redacted,
             allowed_hosts: Vec::new(),
-            workflows: None,
         }
     }
 }
@@ -92,9 +89,8 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; then nothing runs.
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
-    let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts, workflows } = setup;
-    let catalogue =
-        Catalogue::with(workflows.map_or_else(Workflows::shipped, Ok)?, None, remotes.all_settle_within_ms());
+    let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts } = setup;
+    let catalogue = Catalogue::with(Workflows::shipped()?, None, remotes.all_settle_within_ms());
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;

@@ -1,9 +1,7 @@
 //! The remote services, real or stand-ins, and the agents that call them.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use agent::Policy;
@@ -32,8 +30,8 @@ pub struct RemoteSettings {
     /// The time for which a call without an answer may still have its effect, in milliseconds, for the agents without a
     /// time of their own (rule 16).
     pub settles_within_ms: Option<u64>,
-    /// The file with the settings of the agents. Its URLs are used before those above.
-    pub agents: Option<PathBuf>,
+    /// The name and the text of `stepwarden.toml`. Its URLs are used before those above.
+    pub file: Option<(String, Arc<str>)>,
     /// The environment, for the secrets in that file.
     pub variable: Option<Variable>,
 }
@@ -53,14 +51,6 @@ pub enum RemotesError {
     /// URLs or secrets are invalid; the message names all of them.
     #[error("{}", .0.join("; "))]
     Agents(Vec<String>),
-    /// The file with the settings of the agents cannot be read.
-    #[error("cannot read the agents' settings in {}: {source}", .file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
     /// The file has faults; the message names all of them.
     #[error(transparent)]
     Settings(#[from] BadSettings),
@@ -78,7 +68,7 @@ impl Remotes {
     pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
         let clients = HttpClients::new();
         let secrets = machine_secrets(settings.variable.unwrap_or(|_| None), || System.now(), &clients);
-        let (source, text) = read(settings)?;
+        let (source, text) = settings.file.clone().unwrap_or_default();
         let parsed = Settings::read(&source, &text, &[], &secrets, &clients).await?;
         let given = [&settings.inventory_url, &settings.payment_url, &settings.shipping_url];
         let given = given.map(|url| url.as_deref().map(str::trim).filter(|url| !url.is_empty()));
@@ -138,13 +128,6 @@ fn policy(options: &RemoteSettings) -> HostPolicy {
     })
 }
 
-/// The name and the text of the file with the settings of the agents.
-fn read(settings: &RemoteSettings) -> Result<(String, Arc<str>), RemotesError> {
-    let Some(file) = &settings.agents else { return Ok((String::new(), Arc::default())) };
-    let text = fs::read_to_string(file).map_err(|source| RemotesError::Unreadable { file: file.clone(), source })?;
-    Ok((file.display().to_string(), text.into()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -192,12 +175,9 @@ mod tests {
 
     /// The settings of this file.
     async fn start_with(text: &str) -> Result<Remotes, RemotesError> {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("agents.toml");
-        fs::write(&file, text).unwrap();
         let settings = RemoteSettings {
             memo: vec![Service::Shipping],
-            agents: Some(file),
+            file: Some(("stepwarden.toml".to_owned(), text.into())),
             ..urls("http://localhost:1", "", "http://localhost:3")
         };
         Remotes::start(&settings, KEYS_UNLIMITED).await
@@ -223,9 +203,6 @@ mod tests {
     #[tokio::test]
     async fn a_bad_file_is_named_in_one_line_with_each_fault() {
         let error = start_with("[agents.payment]\nurl = 7\ncolour = 1").await.unwrap_err().to_string();
-        assert!(error.contains("agents.toml:2:7: ") && error.contains("agents.toml:3:1: "), "{error}");
-        let missing = RemoteSettings { agents: Some("no/such/file".into()), ..RemoteSettings::default() };
-        let error = Remotes::start(&missing, KEYS_UNLIMITED).await.unwrap_err().to_string();
-        assert!(error.starts_with("cannot read the agents' settings in no/such/file: "), "{error}");
+        assert!(error.contains("stepwarden.toml:2:7: ") && error.contains("stepwarden.toml:3:1: "), "{error}");
     }
 }

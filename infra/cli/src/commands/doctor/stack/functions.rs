@@ -1,6 +1,6 @@
 //! Functions: ready, of one build, told the same things, and with a role of the stack.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::queues::DEPLOY;
 use super::shapes::{Function, Role};
@@ -30,7 +30,7 @@ pub(super) fn judge_all(functions: &[Function]) -> Vec<Finding> {
     if functions.is_empty() {
         return vec![Finding::wrong("functions", NONE, "is this a stack of Stepwarden?")];
     }
-    vec![alike(functions), one_build(functions)]
+    vec![alike(functions)]
 }
 
 /// A finding for one function: does it run, and as it was deployed last?
@@ -76,17 +76,6 @@ fn alike(functions: &[Function]) -> Finding {
         return Finding::ok(CHECK, format!("{} are the same everywhere", values.len()));
     }
     Finding::wrong(CHECK, differing.join("; "), DEPLOY)
-}
-
-/// The agents are one program under three names.
-fn one_build(functions: &[Function]) -> Finding {
-    const CHECK: &str = "one build";
-    let agents = functions.iter().filter(|function| function.environment.variables.contains_key("AGENT"));
-    let builds: BTreeSet<&str> = agents.map(|function| &*function.code_sha256).collect();
-    if builds.len() <= 1 {
-        return Finding::ok(CHECK, "all agents are of one build");
-    }
-    Finding::wrong(CHECK, format!("the agents are of {} builds", builds.len()), "`sam build`, then `sam deploy`")
 }
 
 /// A finding for the roles: each function has one of the stack, and it is there. `roles` are those that were found.
@@ -137,8 +126,8 @@ mod tests {
     fn function(name: &str) -> Function {
         serde_json::from_value(json!({
             "FunctionName": name, "FunctionArn": format!("arn:{name}"), "Role": format!("arn:role/{name}"), "Timeout": 30,
-            "State": "Active", "LastUpdateStatus": "Successful", "CodeSha256": "abc",
-            "Environment": {"Variables": {"TASKS_TABLE": "t", "AGENT": name}},
+            "State": "Active", "LastUpdateStatus": "Successful",
+            "Environment": {"Variables": {"TASKS_TABLE": "t"}},
         }))
         .unwrap()
     }
@@ -165,12 +154,11 @@ mod tests {
 
     #[test]
     fn each_fault_of_a_function_is_told() {
-        let spoilt: [Fault; 6] = [
+        let spoilt: [Fault; 5] = [
             (|one| one.reserved = Some(0), State::Wrong, "reserved concurrency is 0"),
             (|one| one.state = Some("Failed".to_owned()), State::Wrong, "it is Failed"),
             (|one| one.last_update_status = Some("Failed".to_owned()), State::Wrong, "last update failed"),
             (|one| one.last_update_status = Some("InProgress".to_owned()), State::Warning, "being updated"),
-            (|one| one.code_sha256 = "old".to_owned(), State::Wrong, "of 2 builds"),
             (
                 |one| drop(one.environment.variables.insert("TASKS_TABLE".to_owned(), "other".to_owned())),
                 State::Wrong,

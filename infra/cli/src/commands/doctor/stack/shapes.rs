@@ -69,7 +69,6 @@ pub(super) struct Function {
     pub(super) state: Option<String>,
     pub(super) state_reason: Option<String>,
     pub(super) last_update_status: Option<String>,
-    pub(super) code_sha256: String,
     pub(super) environment: FunctionEnvironment,
     /// How many of it may run at a time, where that is set; asked for by itself.
     #[serde(skip)]
