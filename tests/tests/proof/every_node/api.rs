@@ -2,6 +2,7 @@
 
 use api::ApiConfig;
 use bytes::Bytes;
+use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::message::Action;
 use domain::task::reason;
@@ -19,6 +20,15 @@ const CALLER: &str = "shop";
 const KEY: &str = "k1";
 const DOCUMENT: &str = r#"{"Item":"book","Total":12.50,"ReplyChannel":"shop-replies"}"#;
 const COMMAND: &str = r#"{"By":"ada","Reason":"a test"}"#;
+/// A workflow with an agent of its own, in version 1.
+const FOLDER: &str = r#"{"By":"ada","Reason":"a test","Files":[
+    {"Name":"stepwarden.toml","Text":"[agents.bank]\nurl = \"http://localhost:1\"\n"},
+    {"Name":"workflows/shop.toml","Text":"name = \"shop\"\nversion = 1\n[[step]]\nname = \"pay\"\nagent = \"bank\"\n"}]}"#;
+/// The same with version 2.
+const NEXT: &str = r#"{"By":"ada","Reason":"a test","Files":[
+    {"Name":"stepwarden.toml","Text":"[agents.bank]\nurl = \"http://localhost:1\"\n"},
+    {"Name":"workflows/shop.toml","Text":"name = \"shop\"\nversion = 2\n[[step]]\nname = \"pay\"\nagent = \"bank\"\n"}]}"#;
+const CHOICE: &str = r#"{"By":"ada","Reason":"a test","Version":2,"Default":true}"#;
 const JOB: &str = r#"{"By":"ada","Reason":"mended","Selector":{},"Canary":1}"#;
 
 /// One request of an application or an operator, and its expected answer.
@@ -58,7 +68,8 @@ impl Asked {
             request = request.header(*name, *value);
         }
         let request = request.body(Bytes::from_static(self.body.as_bytes())).expect("a request");
-        let api_config = ApiConfig::new([CHANNEL]).with_services(["inventory"]);
+        let catalogue = Catalogue::new(world.workflows.clone());
+        let api_config = ApiConfig::new([CHANNEL]).with_services(["inventory"]).with_catalogue(&catalogue);
         let response = drive(&world.memory, &world.ports, api::handle(&world.ports, &api_config, CALLER, request))?;
         Some((response.status().as_u16(), serde_json::from_slice(response.body()).expect("JSON")))
     }
@@ -107,7 +118,7 @@ fn all_in_error(scene: Scene, orders: Vec<OrderId>) -> Scene {
 }
 
 pub(crate) fn nodes() -> Vec<Node> {
-    [orders(), reads(), commands(), jobs()].into_iter().flatten().collect()
+    [orders(), reads(), commands(), jobs(), configuration()].into_iter().flatten().collect()
 }
 
 fn orders() -> Vec<Node> {
@@ -243,4 +254,43 @@ fn jobs() -> Vec<Node> {
             all_in_error(Asked::post(format!("{path}/cancel"), COMMAND).or(409).scene(world), orders)
         }),
     ]
+}
+
+/// A configuration is applied whole: the same again finds nothing to change.
+fn configuration() -> Vec<Node> {
+    vec![
+        node("POST /configuration", || {
+            apply(FOLDER).scene(world()).checked(|world| {
+                let (status, body) = apply(FOLDER).send(world).expect("an answer");
+                assert_eq!((status, &body["Changes"]), (200, &serde_json::json!([])));
+            })
+        }),
+        node("POST /workflows/{name}/choose", || {
+            let world = world();
+            assert!(apply(FOLDER).is_answered(&world) && apply(NEXT).is_answered(&world));
+            let choose = Asked { answers: vec![200], ..Asked::post("/workflows/shop/choose", CHOICE) };
+            choose.scene(world).checked(|world| {
+                let (_, body) = Asked::get("/configuration").send(world).expect("an answer");
+                assert_eq!(body["Default"], "shop");
+            })
+        }),
+        node("POST /workflows/{name}/{version}/retire", || {
+            let world = world();
+            assert!(apply(FOLDER).is_answered(&world) && apply(NEXT).is_answered(&world));
+            let retire = Asked { answers: vec![200], ..Asked::post("/workflows/shop/1/retire", COMMAND) };
+            retire.scene(world).checked(|world| {
+                let (_, body) = Asked::get("/workflows/shop/1").send(world).expect("an answer");
+                assert!(body["RetiredAt"].is_string(), "{body}");
+            })
+        }),
+        node("GET /workflows", || {
+            let world = world();
+            assert!(apply(FOLDER).is_answered(&world));
+            Asked::get("/workflows").scene(world)
+        }),
+    ]
+}
+
+fn apply(folder: &'static str) -> Asked {
+    Asked { answers: vec![200], ..Asked::post("/configuration", folder) }
 }

@@ -15,8 +15,16 @@ const FAULTS: [Fault; 6] =
     [Fault::Fails, Fault::AnswerLost, Fault::TriedTwice, Fault::Conflicts, Fault::DiesBefore, Fault::DiesAfter];
 
 /// Calls with a condition that may not hold.
-const CONDITIONAL: [&str; 6] =
-    ["store.commit", "services.set_health", "memos.set_memo", "jobs.set_job", "leases.acquire", "leases.renew"];
+const CONDITIONAL: [&str; 8] = [
+    "store.commit",
+    "services.set_health",
+    "memos.set_memo",
+    "jobs.set_job",
+    "definitions.set_definition",
+    "definitions.set_deployment",
+    "leases.acquire",
+    "leases.renew",
+];
 
 /// Scenes in which a handler needs no part of the world.
 const NEED_NOTHING: [&str; 2] = ["GET /health", "a request after CompleteBy: silence"];
@@ -26,6 +34,11 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
     (
         "api",
         &[
+            "definitions.definition",
+            "definitions.definitions",
+            "definitions.deployment",
+            "definitions.set_definition",
+            "definitions.set_deployment",
             "jobs.job",
             "jobs.jobs",
             "jobs.set_job",
@@ -216,16 +229,15 @@ fn methods_of_ports() -> BTreeSet<String> {
 
 /// The names of a port's method in errors and logs.
 fn calls(port: &str, method: &str) -> Vec<String> {
-    // Definitions are written by the API and read by key; its own tests apply them.
-    let kinds = [RecordKind::Service, RecordKind::Memo, RecordKind::Job];
-    let names = |name: fn(RecordKind) -> &'static str| kinds.map(|kind| name(kind).to_owned());
+    let names = |name: fn(RecordKind) -> &'static str| RecordKind::ALL.map(|kind| name(kind).to_owned());
     match (port, method) {
-        ("records", "get") => {
-            names(RecordKind::get).into_iter().chain([RecordKind::Deployment.get().to_owned()]).collect()
-        }
+        ("records", "get") => names(RecordKind::get).into(),
         ("records", "put") => names(RecordKind::put).into(),
-        // The number of memos is too large for a list.
-        ("records", "list") => names(RecordKind::list).into_iter().filter(|name| name != "memos.memos").collect(),
+        // The number of memos is too large for a list, and there is one deployment.
+        ("records", "list") => {
+            let is_listed = |name: &String| name != "memos.memos" && name != "definitions.deployments";
+            names(RecordKind::list).into_iter().filter(is_listed).collect()
+        }
         ("deadletterrecords", "record") => vec!["letters.record".to_owned()],
         ("deadletterrecords", "newest") => vec!["letters.letters".to_owned()],
         _ => vec![format!("{port}.{method}")],
