@@ -31,10 +31,8 @@ async fn is_open(machine: &Machine) -> bool {
 
 #[tokio::test]
 async fn f30_orders_go_on_at_another_service_and_one_that_was_called_for_waits() {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("agents.toml");
-    std::fs::write(&file, AGENTS).unwrap();
-    let machine = Machine::start_with(&RemoteSettings { agents: Some(file), ..RemoteSettings::default() }).await;
+    let file = ("stepwarden.toml".to_owned(), AGENTS.into());
+    let machine = Machine::start_with(&RemoteSettings { file: Some(file), ..RemoteSettings::default() }).await;
     machine.stand_ins().services().set_unauthorised(Service::Payment, true);
     let called = machine.post(&[], "{}").await.text_of("OrderID");
     while !is_open(&machine).await {

@@ -22,11 +22,9 @@ const STEPS: [(Service, &str); 3] = [
 
 /// A machine whose payment agent soon gives a call up.
 async fn impatient() -> Machine {
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("agents.toml");
     let times = format!("call_timeout = \"{CALL_TIMEOUT_MS}ms\"\nsettles_within = \"{SETTLES_WITHIN_MS}ms\"\n");
-    std::fs::write(&file, format!("[agents.payment]\n{times}")).unwrap();
-    Machine::start_with(&RemoteSettings { agents: Some(file), ..RemoteSettings::default() }).await
+    let file = ("stepwarden.toml".to_owned(), format!("[agents.payment]\n{times}").into());
+    Machine::start_with(&RemoteSettings { file: Some(file), ..RemoteSettings::default() }).await
 }
 
 /// The effects that remain of an order at each service: those carried out and not taken back.
