@@ -73,6 +73,8 @@ pub(crate) async fn configure(
     };
     let plan = plan.map_err(refused)?;
     if !asked.dry_run {
+        // Orders that come to this instance begin with it at once. If the read fails, they do so within seconds.
+        let _ = catalogue.newest_deployment(ports).await;
         tracing::info!(caller, by = &*by, why = &*reason, changes = plan.changes.join("; "), "configuration applied");
     }
     let changes = plan.changes.iter().map(|change| text(change)).collect();

@@ -34,11 +34,10 @@ def requests_come_again(world: World) -> None:
     before = world.reach(order_id, "Processed")
     for name, service in STEPS.items():
         for _ in range(2):
-            world.send(service, "normal", request(order_id, name, order))
+            world.send("agents", "normal", request(order_id, name, service, order))
     for name in STEPS:
         until(f"{name} was called three times", functools.partial(was_called, world, order_id, name, 3), 20)
-    for service in STEPS.values():
-        settle(world, service, "normal")
+    settle(world, "agents", "normal")
     settle(world, "scheduler", "normal")
     for name in STEPS:
         expect_equal(f"effects of {name}", world.ledger.of(order_id, name).forward_effects, 1)
@@ -83,12 +82,13 @@ def reply(order_id: str, name: str, attempt: int, outcome: Any, direction: str =
     return {"Reply": said}
 
 
-def request(order_id: str, name: str, order: dict[str, Any]) -> dict[str, Any]:
-    """The request for the first attempt of a step, as an agent's queue holds it."""
+def request(order_id: str, name: str, agent: str, order: dict[str, Any]) -> dict[str, Any]:
+    """The request for the first attempt of a step, as the agents' queue holds it."""
     complete_by = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=25)
     return {
         "OrderID": order_id,
         "Step": name,
+        "Agent": agent,
         "Direction": "Forward",
         "Attempt": 1,
         "IdempotencyKey": f"{order_id}/{name}",

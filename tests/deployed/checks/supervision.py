@@ -113,11 +113,11 @@ def a_long_chain_of_messages_ends_well(world: World) -> None:
 
 
 def take(world: World, queue: str, order_id: str, attempt: int) -> dict[str, Any] | None:
-    """Receives the request for an attempt and deletes it; others stay."""
+    """Receives the request for an attempt of the carrier and deletes it; others stay."""
     received = world.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=0)
     for message in received.get("Messages", []):
         body = json.loads(message["Body"])
-        if (body["OrderID"], body["Attempt"]) == (order_id, attempt):
+        if (body["OrderID"], body["Attempt"], body["Agent"]) == (order_id, attempt, "shipping"):
             world.sqs.delete_message(QueueUrl=queue, ReceiptHandle=message["ReceiptHandle"])
             return dict(body)
     return None

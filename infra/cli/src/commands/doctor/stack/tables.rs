@@ -11,13 +11,14 @@ struct Plan {
     has_end: bool,
 }
 
-const PLANS: [Plan; 8] = [
+const PLANS: [Plan; 9] = [
     Plan { logical_id: "OrdersTable", indexes: &["recent"], has_end: false },
     Plan { logical_id: "TasksTable", indexes: &["watch", "failed"], has_end: false },
     Plan { logical_id: "LeasesTable", indexes: &[], has_end: true },
     Plan { logical_id: "ServicesTable", indexes: &[], has_end: false },
     Plan { logical_id: "MemosTable", indexes: &[], has_end: true },
     Plan { logical_id: "JobsTable", indexes: &[], has_end: false },
+    Plan { logical_id: "DefinitionsTable", indexes: &[], has_end: false },
     Plan { logical_id: "DeadLettersTable", indexes: &["settled"], has_end: true },
     Plan { logical_id: "StandInsTable", indexes: &[], has_end: true },
 ];
