@@ -98,11 +98,11 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         ..Options::default()
     };
     let engine = open(&data, options).await?;
-    if let (Some(folder), Some(checked)) = (config, checked) {
-        if let Err(source) = applied(&engine, &checked).await {
-            engine.close().await?;
-            return Err(RunError::Apply { folder, source });
-        }
+    if let (Some(folder), Some(checked)) = (config, checked)
+        && let Err(source) = applied(&engine, &checked).await
+    {
+        engine.close().await?;
+        return Err(RunError::Apply { folder, source });
     }
     let setup = Setup { reply_channels: channels.names(), ..setup };
     let running = serve::start(listener, &engine, remotes, setup)?;

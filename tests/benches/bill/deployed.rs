@@ -74,7 +74,6 @@ impl Deployed {
             services: aws.services_url.clone(),
             tables: aws.tables(),
             log: log_levels(),
-            ..Surroundings::default()
         };
         let pool = |program: &str| {
             Arc::new(Pool {

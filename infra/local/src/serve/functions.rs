@@ -108,6 +108,7 @@ impl Functions {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a look at the host's own queues, which no test waits for")]
 async fn feed_agents(engine: Engine, fleet: Arc<Fleet<Catalogue>>, stop: Stop) {
     let (mut fed, mut loops) = (BTreeSet::new(), JoinSet::new());
     let mut looks = tokio::time::interval(AGENTS_LOOKED_FOR);
