@@ -175,7 +175,9 @@ class World:
             for message in received.get("Messages", []):
                 if json.loads(message["Body"])["Agent"] != agent:
                     self.sqs.send_message(QueueUrl=self.deployment.queue("agents"), MessageBody=message["Body"])
-                    self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+                    # A check that looked at the same time has made the handle invalid. The next look sends a repeat.
+                    with contextlib.suppress(self.sqs.exceptions.ReceiptHandleIsInvalid):
+                        self.sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
 
     # ---- functions
 
