@@ -14,7 +14,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ("functions/shared/wire", &["domain"]),
     ("functions/shared/aws", &["domain", "trace"]),
     ("functions/shared/config", &["agent", "domain"]),
-    ("functions/api", &["aws", "domain", "wire"]),
+    ("functions/api", &["aws", "config", "domain", "wire"]),
     ("functions/submission", &["aws", "domain"]),
     ("functions/scheduler", &["aws", "domain"]),
     ("functions/supervisor", &["aws", "domain"]),

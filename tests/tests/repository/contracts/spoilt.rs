@@ -12,7 +12,7 @@ const CONSUMED: [&str; 5] = ["submission", "wake", "reply", "command", "request"
 
 /// Where the code is content with more than a writer may write: lengths and ranges, which are cut or dropped later, and
 /// the spelling of times. Each is the place, and the value there.
-const LOOSE: [(&str, &str); 31] = [
+const LOOSE: [(&str, &str); 36] = [
     // An attempt that never existed: such a reply is dropped.
     ("reply/Attempt", "0"),
     ("request/Attempt", "0"),
@@ -21,6 +21,11 @@ const LOOSE: [(&str, &str); 31] = [
     ("reply/WaitMs", "18446744073709551615"),
     ("request/BudgetMs", "18446744073709551615"),
     // Names that no step has, or texts that are empty or long.
+    ("submission/Name", "\"\""),
+    ("submission/Name", "\"Ä\""),
+    ("submission/Name", LONG),
+    // A version that there is not: the order stays on its queue.
+    ("submission/Version", "0"),
     ("reply/Step", "\"\""),
     ("reply/Step", "\"Ä\""),
     ("reply/Step", LONG),
@@ -45,6 +50,7 @@ const LOOSE: [(&str, &str); 31] = [
     ("submission/ReplyChannel", "null"),
     ("submission/CorrelationID", "null"),
     ("submission/Priority", "null"),
+    ("submission/Workflow", "null"),
     ("command/Version", "null"),
     // A document is an object at the API. Later functions do not check it again.
     ("submission/Document", "any value"),
