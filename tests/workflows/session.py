@@ -129,9 +129,23 @@ class Run:
     def apply_first(self) -> str:
         """Applies the first version of each."""
         files = [workflow("shop", 1, SHOP), workflow("build", 1, BUILD), workflow("return", 1, RETURN)]
-        status, answer = self.apply("shop", files)
-        expect_equal(f"the answer {answer}", status, 200)
-        return "; ".join(answer["Changes"][:3])
+        folder = self.server.data.with_name("folder")
+        (folder / "workflows").mkdir(parents=True)
+        for file in [self.services.settings("shop"), *files]:
+            (folder / file["Name"]).write_text(file["Text"])
+        told = self.command("apply", str(folder), "--reason", "a test", "--yes")
+        for words in ("workflow shop/1: new", "default workflow: shop (was order)", "agent saw: new", "applied"):
+            expect(words in told, f"{words} in {told}")
+        again = self.command("apply", str(folder), "--reason", "a test")
+        expect("nothing changes" in again, f"the same folder again: {again}")
+        return f"{len(told.splitlines())} lines"
+
+    def command(self, *words: str) -> str:
+        """What a command of the program tells."""
+        line = [str(self.server.program), "--api", self.server.url, *words]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
+        expect_equal(f"{words}: {done.stderr}", done.returncode, 0)
+        return done.stdout + done.stderr
 
     def document(self, number: int) -> dict[str, Any]:
         """The order of this number. Some name a workflow, some are declined at a step."""

@@ -21,7 +21,7 @@ use local::serve::{self, RemoteSettings};
 use standins::Service;
 
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
-pub use folder::{CheckArgs, InitArgs};
+pub use folder::{ApplyArgs, CheckArgs, InitArgs};
 pub use operate::{
     AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs, PlanArgs,
     ServicesCommand,
@@ -200,6 +200,8 @@ pub enum RemoteCommand {
     /// Check a configuration folder, without a server: all faults at once, each with file, line and column
     #[command(after_help = CHECK_HELP)]
     Check(CheckArgs),
+    /// Apply a configuration folder to a running server or deployment: show what changes, ask, and apply it
+    Apply(ApplyArgs),
     /// List the settled dead letters and their outcomes
     DeadLetters(DeadLettersArgs),
     /// Check an API, a deployed stack or a data directory, and name the remedy of each problem

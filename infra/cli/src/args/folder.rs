@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::orders::CommandArgs;
+
 /// `stepwarden init`
 #[derive(Debug, Clone, Args)]
 pub struct InitArgs {
@@ -18,4 +20,18 @@ pub struct CheckArgs {
     /// The folder, with stepwarden.toml and workflows/
     #[arg(value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
+}
+
+/// `stepwarden apply`
+#[derive(Debug, Clone, Args)]
+pub struct ApplyArgs {
+    /// The folder, with stepwarden.toml and workflows/
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// The operator and the reason.
+    #[command(flatten)]
+    pub command: CommandArgs,
+    /// The share of new orders that begin with new versions, in percent: 1 to 99; default: all
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub share: Option<u8>,
 }

@@ -6,6 +6,7 @@
 mod accept_rejections;
 mod act;
 mod again;
+mod apply;
 mod bulk;
 mod check;
 mod console;
@@ -83,6 +84,7 @@ async fn carried_out(
         RemoteCommand::Leases => system::leases(&context()?).await,
         RemoteCommand::Workflows(args) => workflows::run(&context()?, &args).await,
         RemoteCommand::Init(args) => init::run(&args),
+        RemoteCommand::Apply(args) => apply::run(&context()?, &args).await,
         RemoteCommand::Check(args) => {
             let colours = terminal.stdout && !environment.no_colour;
             check::run(&args, api.output, Paint { colours })

@@ -61,7 +61,10 @@ impl Problem {
     /// Whether the server does not know this call: it is not Stepwarden, or an older version.
     #[must_use]
     pub fn is_unknown_call(&self) -> bool {
-        let has_no_such_thing = matches!(self.kind.as_str(), "order-not-found" | "job-not-found" | "service-not-found");
+        let has_no_such_thing = matches!(
+            self.kind.as_str(),
+            "order-not-found" | "job-not-found" | "service-not-found" | "workflow-not-found"
+        );
         (self.status == 404 && !has_no_such_thing) || self.status == 405
     }
 

@@ -1,0 +1,64 @@
+//! `stepwarden apply`: brings a configuration folder to an API. It shows what changes, and asks.
+
+use local::folder::{self, FolderError};
+use wire::{ConfigurationFile, Configure, Configured};
+
+use super::check;
+use super::context::{Context, body};
+use super::error::CommandError;
+use crate::args::{ApplyArgs, CheckArgs};
+use crate::exit::Exit;
+use crate::remote::Call;
+use crate::show::table::plain;
+
+const PATH: &str = "/configuration";
+
+pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, CommandError> {
+    let files = match folder::check(&args.folder).and_then(|_| folder::read(&args.folder)) {
+        Ok(files) => files,
+        Err(FolderError::Faults(_)) => {
+            let folder = args.folder.clone();
+            return check::run(&CheckArgs { folder }, context.format, context.paint);
+        }
+        Err(error @ FolderError::Unreadable { .. }) => return Err(CommandError::Usage(error.to_string())),
+    };
+    let command = context.command(&args.command)?;
+    let file =
+        |(name, text): &(String, String)| ConfigurationFile { name: name.clone().into(), text: text.clone().into() };
+    let mut configure = Configure {
+        by: command.by,
+        reason: command.reason,
+        files: files.iter().map(file).collect(),
+        share_percent: args.share,
+        dry_run: true,
+    };
+    let answer = context.remote.call(&Call::post(PATH.to_owned(), body(&configure))).await?;
+    let planned: Configured<'static> = answer.read()?;
+    if planned.changes.is_empty() {
+        context.note("nothing changes: this is what applies");
+        return Ok(Exit::Fine);
+    }
+    for change in &planned.changes {
+        context.note(&plain(change));
+    }
+    if !context.may_go_on("Apply this?")? {
+        context.note("nothing was done");
+        return Ok(Exit::Fine);
+    }
+    configure.dry_run = false;
+    // The same folder again changes nothing, so a repeat after a lost answer is safe.
+    let answer = context.remote.call(&Call::post(PATH.to_owned(), body(&configure))).await;
+    let answer = answer.map_err(|error| match error.may_be_done() {
+        true => CommandError::Unsure {
+            what: "the folder was applied".to_owned(),
+            look: "stepwarden workflows".to_owned(),
+            source: error,
+        },
+        false => CommandError::Remote(error),
+    })?;
+    match context.is_json() {
+        true => context.line(&answer.line())?,
+        false => context.note("applied"),
+    }
+    Ok(Exit::Fine)
+}
