@@ -7,7 +7,7 @@ pass. Each faulty one must fail in exactly the scenes about its fault. asyncapi.
 its specification, from npm. Takes about two minutes.
 
 --shipped BINARY  runs the shipped agent as well, as a function of the emulator. BINARY is a build for this machine:
-    .aws-sam/build/Payment/bootstrap    by tests/run deployed, or sam build --parameter-overrides Architecture=...
+    .aws-sam/build/AgentsFunction/bootstrap    by tests/run deployed, or sam build --parameter-overrides Architecture=...
     target/debug/agents                 by cargo build -p agents
 --only AGENT      runs this agent alone
 """
