@@ -19,6 +19,8 @@ from strict import strict
 
 SEEDS: dict[str, list[str]] = json.loads(os.environ["OPENAPI_SEEDS"])
 CHANNEL = os.environ["OPENAPI_CHANNEL"]
+# The compiled workflow, which every deployment has.
+WORKFLOW = "order"
 # By path: the query that a cursor came with, and the cursor.
 CURSORS: dict[str, tuple[dict[str, Any], str]] = {}
 
@@ -52,7 +54,7 @@ def before_call(_: HookContext, case: Case, __: dict[str, Any]) -> None:
     given_tags(case)
     given_cursors(case)
     if isinstance(case.body, dict):
-        known_channels(case.body)
+        known_names(case.body)
         ordered_times(case.body.get("Selector"))
 
 
@@ -104,10 +106,12 @@ def given_cursors(case: Case) -> None:
         del case.query["cursor"]
 
 
-def known_channels(body: dict[str, Any]) -> None:
-    """A channel is known by its name to the deployment alone."""
+def known_names(body: dict[str, Any]) -> None:
+    """A channel or workflow is known by its name to the deployment alone."""
     if isinstance(body.get("ReplyChannel"), str):
         body["ReplyChannel"] = CHANNEL
+    if isinstance(body.get("Workflow"), str):
+        body["Workflow"] = WORKFLOW
 
 
 def ordered_times(selector: object) -> None:

@@ -12,7 +12,8 @@ use domain::ports::{Commit, Environment, Records, Seen};
 use domain::task::ProcessState;
 use domain::workflow::Workflows;
 use http::{HeaderMap, Response, StatusCode};
-use wire::{Choose, Configuration, Configure, Configured};
+use serde::Deserialize;
+use wire::{Choose, Configuration, ConfigurationFile, Configure, Configured};
 
 use crate::config::ApiConfig;
 use crate::members::Members;
@@ -27,6 +28,13 @@ const NOT_WRITTEN: &str = "it is not known whether this was done; it is safe to 
 const PAGE_MAX: usize = 100;
 /// Open orders that are looked at before a version is retired.
 const OPEN_MAX: usize = 100_000;
+
+/// The files among the members.
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Files<'a> {
+    files: Vec<ConfigurationFile<'a>>,
+}
 
 /// `GET /configuration`: what applies.
 pub(crate) async fn shown(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
@@ -58,27 +66,27 @@ pub(crate) async fn configure(
     let members = Members::of(&document, &Configure::MEMBERS)?;
     let Author { by, reason } = Author::of(&members)?;
     let share_percent = percent(&members)?;
-    let asked: Configure<'_> = serde_json::from_str(document.text()).map_err(|error| {
-        Problem::member("Files", format!("must be an array of {{\"Name\", \"Text\"}}, and DryRun a boolean ({error})"))
-    })?;
+    let is_dry_run = members.flag("DryRun")?.unwrap_or(false);
+    let Files { files } = serde_json::from_str(document.text())
+        .map_err(|error| Problem::member("Files", format!("must be an array of {{\"Name\", \"Text\"}} ({error})")))?;
     let files: Vec<(String, String)> =
-        asked.files.into_iter().map(|file| (file.name.into_owned(), file.text.into_owned())).collect();
+        files.into_iter().map(|file| (file.name.into_owned(), file.text.into_owned())).collect();
     let checked = Folder::check(&files).map_err(|faults| Problem::FaultyConfiguration {
         faults: faults.0.iter().map(ToString::to_string).collect(),
     })?;
     let application = Application { by: by.clone(), share_percent };
-    let plan = match asked.dry_run {
+    let plan = match is_dry_run {
         true => apply::plan(ports, catalogue, &checked, &application).await,
         false => apply::apply(ports, catalogue, &checked, &application).await,
     };
     let plan = plan.map_err(refused)?;
-    if !asked.dry_run {
+    if !is_dry_run {
         // Orders that come to this instance begin with it at once. If the read fails, they do so within seconds.
         let _ = catalogue.newest_deployment(ports).await;
         tracing::info!(caller, by = &*by, why = &*reason, changes = plan.changes.join("; "), "configuration applied");
     }
     let changes = plan.changes.iter().map(|change| text(change)).collect();
-    Ok(reply::json(StatusCode::OK, &Configured { applied: !asked.dry_run, changes }))
+    Ok(reply::json(StatusCode::OK, &Configured { applied: !is_dry_run, changes }))
 }
 
 fn refused(error: ApplyError) -> Problem {
@@ -121,10 +129,10 @@ pub(crate) async fn choose(
         (Some(before), Some(percent)) if before.version != version => {
             Choice { share: Some(Share { version, percent }), ..before }
         }
-        (Some(_), Some(_)) => {
-            return Err(Problem::member("SharePercent", "is for another version than the one of all other orders"));
+        (_, None) => Choice::all(version),
+        (Some(_) | None, Some(_)) => {
+            return Err(refusal(format!("a share is for a version beside that of the other orders of {name}")));
         }
-        (None, _) | (Some(_), None) => Choice::all(version),
     };
     let now = ports.environment().now();
     let seen = deployment.as_ref().map_or(0, |deployment| deployment.version);

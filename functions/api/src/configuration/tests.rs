@@ -45,6 +45,7 @@ fn a_folder_is_shown_applied_and_then_used_by_new_orders() {
         "default workflow: shop (was order)",
         "agent bank: new",
     ]);
+    assert_eq!(apply(&fake, 1, &json!({"DryRun": true, "SharePercent": 20.0})).status, 200);
     assert_eq!((dry.status, &dry.body), (200, &json!({"Applied": false, "Changes": changes})));
     assert_eq!(fake.get("/configuration").body["Version"], 0, "a dry run writes nothing");
     let applied = apply(&fake, 1, &json!({}));
@@ -125,7 +126,7 @@ fn a_share_is_chosen_and_ended_and_the_default_switched() {
     assert_eq!(choose("order", r#""Version":1,"Default":true"#).status, 200);
     assert_eq!(fake.get("/configuration").body["Default"], "order");
     choose("shop", r#""Version":9"#).is_problem(404, "workflow-not-found");
-    choose("shop", r#""Version":2,"SharePercent":5"#).names(400, "invalid-field", "SharePercent");
+    choose("shop", r#""Version":2,"SharePercent":5"#).is_problem(409, "configuration-refused");
     choose("shop", r#""Default":true"#).names(400, "invalid-field", "Version");
 }
 
