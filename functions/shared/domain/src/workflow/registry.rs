@@ -39,17 +39,6 @@ impl Workflows {
         SHIPPED.into_iter().find(is_it)
     }
 
-    /// The shipped workflow in all its versions, and this one for new orders. Under the same name it needs a higher
-    /// version.
-    ///
-    /// # Errors
-    /// [`WorkflowError`]
-    pub fn shipped_and(text: &str) -> Result<Self, WorkflowError> {
-        let given = Workflow::parse(text, &Self::SHIPPED_AGENTS)?;
-        let texts: Vec<&str> = SHIPPED.into_iter().chain([text]).collect();
-        Self::parse(&texts, &given.name, &Self::SHIPPED_AGENTS)
-    }
-
     /// Reads workflows from TOML; new orders go to the highest version of the one named `current`.
     ///
     /// # Errors
