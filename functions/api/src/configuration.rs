@@ -193,7 +193,9 @@ pub(crate) async fn retire(
     if definition.retired_at.is_none() {
         let open = open_orders(ports, pin).await?;
         if open > 0 {
-            return Err(refusal(format!("{open} open orders of workflow {pin}: wait until they are finished")));
+            return Err(refusal(format!(
+                "workflow {pin} has open orders ({open}): wait until they are finished (GET /orders?workflow={pin})"
+            )));
         }
         let now = ports.environment().now();
         let retired = Definition { version: definition.version + 1, retired_at: Some(now), ..definition.clone() };

@@ -12,17 +12,17 @@ use crate::search::{self, Search};
 use crate::view::listed;
 use crate::{cursor, query, reply};
 
-/// `GET /orders?state=&reason=&step=&since=&until=&correlation=&field=&value=&limit=&cursor=`: a page of orders. A
+/// `GET /orders?state=&reason=&step=&since=&until=&correlation=&field=&value=&workflow=&limit=&cursor=`: a page of orders. A
 /// page of a search may be short, or empty, and still not be the last.
 pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &str) -> Result<Response<Bytes>, Problem> {
-    let [state, limit, cursor, reason, step, since, until, correlation, field, value] = query::parameters(
+    let [state, limit, cursor, reason, step, since, until, correlation, field, value, workflow] = query::parameters(
         query,
-        ["state", "limit", "cursor", "reason", "step", "since", "until", "correlation", "field", "value"],
+        ["state", "limit", "cursor", "reason", "step", "since", "until", "correlation", "field", "value", "workflow"],
     )?;
     let state = state.map(|name| name.parse::<ProcessState>()).transpose();
     let state = state.map_err(|error| Problem::parameter("state", format!("is {error}")))?;
     let limit = query::page_limit(limit.as_deref())?;
-    let search = Search::read([reason, step, since, until, correlation, field, value], config.redaction())?;
+    let search = Search::read([reason, step, since, until, correlation, field, value, workflow], config.redaction())?;
     // A cursor belongs to the list of one state, and to one search.
     let list = format!("{}{}", state.map_or("", ProcessState::name), search.as_ref().map_or("", Search::name));
     let after = cursor.map(|cursor| cursor::open(&list, &cursor)).transpose()?;

@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use domain::definition::Pin;
 use domain::id::OrderId;
 use domain::limits::{NAME_CHARS_MAX, PAGE_MAX, TEXT_CHARS_MAX};
 use domain::order::Order;
@@ -33,6 +34,8 @@ const ORDERS_MAX: usize = 200;
 const ORDERS_AT_ONCE: usize = 16;
 /// How far an order may be out of order in a list by submission time: some wait in a queue for longer than others.
 const OUT_OF_PLACE_MS: u64 = 60 * 60 * 1_000;
+/// Characters of a workflow's name, a slash and a version.
+const WORKFLOW_CHARS_MAX: usize = NAME_CHARS_MAX + 11;
 
 /// The conditions of a search; all must hold.
 pub(crate) struct Search {
@@ -44,6 +47,13 @@ pub(crate) struct Search {
     until: Option<Timestamp>,
     correlation: Option<String>,
     finder: Option<Finder>,
+    workflow: Option<Workflow>,
+}
+
+/// The workflow of the orders that are searched for.
+enum Workflow {
+    Named(String),
+    OfVersion(Pin),
 }
 
 /// The result of one call.
@@ -67,16 +77,17 @@ enum Verdict {
 }
 
 impl Search {
-    /// The search of these parameters: reason, step, since, until, correlation, field, value. `None` without any.
+    /// The search of these parameters: reason, step, since, until, correlation, field, value, workflow. `None` without
+    /// any.
     ///
     /// # Errors
     /// [`Problem::Invalid`] for a wrong parameter, or one that searches a redacted value.
-    pub(crate) fn read(given: [Option<String>; 7], redaction: &Redaction) -> Result<Option<Self>, Problem> {
+    pub(crate) fn read(given: [Option<String>; 8], redaction: &Redaction) -> Result<Option<Self>, Problem> {
         if given.iter().all(Option::is_none) {
             return Ok(None);
         }
         let name = name(&given);
-        let [reason, step, since, until, correlation, field, value] = given;
+        let [reason, step, since, until, correlation, field, value, workflow] = given;
         let finder = finder(field, value, redaction)?;
         Ok(Some(Self {
             name,
@@ -86,6 +97,7 @@ impl Search {
             until: query::time("until", until)?,
             correlation: query::text("correlation", correlation, TEXT_CHARS_MAX)?,
             finder,
+            workflow: self::workflow(workflow)?,
         }))
     }
 
@@ -100,6 +112,9 @@ impl Search {
             return Verdict::FitsNot;
         }
         if self.step.as_deref().is_some_and(|name| !is_held_by(task, name)) {
+            return Verdict::FitsNot;
+        }
+        if self.workflow.as_ref().is_some_and(|workflow| !workflow.is_that_of(task)) {
             return Verdict::FitsNot;
         }
         let has_time = self.since.is_some() || self.until.is_some();
@@ -230,6 +245,25 @@ const fn is_by_submission(state: Option<ProcessState>) -> bool {
     }
 }
 
+impl Workflow {
+    fn is_that_of(&self, task: &Task) -> bool {
+        match self {
+            Self::Named(name) => *task.workflow == **name,
+            Self::OfVersion(pin) => *task.workflow == *pin.name && task.workflow_version == pin.version,
+        }
+    }
+}
+
+/// `shop`, or `shop/2` for one of its versions.
+fn workflow(given: Option<String>) -> Result<Option<Workflow>, Problem> {
+    let Some(text) = query::text("workflow", given, WORKFLOW_CHARS_MAX)? else { return Ok(None) };
+    if !text.contains('/') {
+        return Ok(Some(Workflow::Named(text)));
+    }
+    let pin = text.parse().map(Workflow::OfVersion);
+    pin.map(Some).map_err(|_| Problem::parameter("workflow", "must be a name, or a name and a version such as shop/2"))
+}
+
 /// `field` alone: it is present. `value` alone: some member has it. Both: the field has it.
 fn finder(field: Option<String>, value: Option<String>, redaction: &Redaction) -> Result<Option<Finder>, Problem> {
     let wrong = |fault: String| Problem::parameter("field", fault);
@@ -252,7 +286,8 @@ fn finder(field: Option<String>, value: Option<String>, redaction: &Redaction) -
 
 fn name(given: &[Option<String>]) -> String {
     let mut hash = Sha256::new();
-    for text in given {
+    // The last parameter was added later. Without it, the cursors of a search are as they were before.
+    for text in given.strip_suffix(&[None]).unwrap_or(given) {
         // The length separates two neighbours from one long text.
         hash.update(text.as_ref().map_or(u64::MAX, |text| text.len() as u64).to_be_bytes());
         hash.update(text.as_deref().unwrap_or_default());

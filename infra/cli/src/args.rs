@@ -27,7 +27,7 @@ pub use operate::{
     ServicesCommand,
 };
 pub use orders::{ActArgs, AgainArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs};
-pub use workflow::{WorkflowName, WorkflowsArgs};
+pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 
 use crate::exit;
 
@@ -191,8 +191,8 @@ pub enum RemoteCommand {
     },
     /// Show the supervisors' leases and their last runs
     Leases,
-    /// Show the workflows and their versions, or one of them as a drawing
-    #[command(after_help = exit::HELP)]
+    /// Show the workflows and their versions, or one of them as a drawing; choose the version of new orders
+    #[command(after_help = exit::HELP, args_conflicts_with_subcommands = true)]
     Workflows(WorkflowsArgs),
     /// Write a commented configuration folder to begin with: workflows and agents of your own
     #[command(after_help = INIT_HELP)]

@@ -55,6 +55,19 @@ def test_the_way_leads_from_an_order_to_its_workflow_and_to_all_workflows(consol
     expect(console.page.locator("tbody tr")).to_contain_text("all new orders")
 
 
+def test_the_way_leads_from_a_workflow_to_its_orders(console: Console, server: Server) -> None:
+    order = server.order(Item="of a workflow")
+    console.open("#/workflow/order%401")
+    console.page.get_by_role("link", name="Its orders").click()
+    console.shown("#/orders?workflow=order%2F1")
+    expect(console.page.locator(f'[data-key="{order["OrderID"]}"]')).to_be_visible()
+    expect(console.page.get_by_label("Workflow", exact=True)).to_have_value("order/1")
+    console.page.get_by_label("Workflow", exact=True).select_option("order")
+    console.page.get_by_role("button", name="Show").click()
+    console.shown("#/orders?workflow=order")
+    expect(console.page.locator(f'[data-key="{order["OrderID"]}"]')).to_be_visible()
+
+
 def test_the_list_says_which_new_orders_begin_with_which_version(console: Console) -> None:
     answer(console.page, shops())
     console.open("#/workflows")

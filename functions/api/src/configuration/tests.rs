@@ -141,7 +141,7 @@ fn a_version_is_retired_once_no_order_is_open_and_no_new_one_begins_with_it() {
     fake.stores(task(ProcessState::Processing));
     let refused = retire();
     refused.is_problem(409, "configuration-refused");
-    assert!(refused.body["detail"].as_str().unwrap().contains("1 open orders of workflow shop/1"));
+    assert!(refused.body["detail"].as_str().unwrap().contains("workflow shop/1 has open orders (1)"));
     fake.stores(task(ProcessState::Processed));
     assert!(retire().body["RetiredAt"].is_string());
     assert!(retire().body["RetiredAt"].is_string(), "twice is once");

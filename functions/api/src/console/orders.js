@@ -9,7 +9,7 @@ import { when } from "./time.js";
 import { ACTIONS, REASONS, STATES, allows, inBrief } from "./words.js";
 
 const PAGE = 50;
-const FILTERS = ["state", "reason", "step", "since", "until", "correlation", "field", "value"];
+const FILTERS = ["state", "reason", "step", "since", "until", "correlation", "field", "value", "workflow"];
 
 // The ids of the selected orders, as long as this list is open.
 let selected = new Set();
@@ -29,14 +29,15 @@ export const orders = {
       getIfThere("services", signal),
       getOnce("workflows", signal),
     ]);
-    return { page, services: health?.Services ?? [], steps: stepNames(workflows) };
+    const names = [...new Set((workflows?.Workflows ?? []).map((workflow) => workflow.Name))];
+    return { page, services: health?.Services ?? [], steps: stepNames(workflows), names };
   },
-  render({ page, services, steps }, context) {
+  render({ page, services, steps, names }, context) {
     const { params } = context;
     if (selectedIn !== params.toString()) [selected, selectedIn] = [new Set(), params.toString()];
     return fragment(
       heading("Orders"),
-      filters(params, steps, context),
+      filters(params, { steps, names }, context),
       reach(page),
       selection(page.Orders, context),
       list(page, services, context),
@@ -66,10 +67,10 @@ export function fromLocal(value) {
   return Number.isNaN(at) ? "" : new Date(at).toISOString();
 }
 
-function filters(params, steps, { go }) {
-  const choices = (names, given) => [
+function filters(params, { steps, names }, { go }) {
+  const choices = (known, given) => [
     ["", "any"],
-    ...[...new Set([...names, given].filter(Boolean))].map((name) => [name, name]),
+    ...[...new Set([...known, given].filter(Boolean))].map((name) => [name, name]),
   ];
   const apply = (event) => {
     event?.preventDefault();
@@ -98,6 +99,12 @@ function filters(params, steps, { go }) {
       label: "Reason",
       options: choices(REASONS, text("reason")),
       value: text("reason"),
+    }),
+    field({
+      id: "f-workflow",
+      label: "Workflow",
+      options: choices(names, text("workflow")),
+      value: text("workflow"),
     }),
     field({ id: "f-step", label: "Step", options: choices(steps, text("step")), value: text("step") }),
     h(

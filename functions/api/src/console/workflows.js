@@ -51,6 +51,7 @@ export const workflow = {
       heading(
         `${one.Name}, version ${one.Version}`,
         h("p", { class: "beside" }, newOrders(one, versions)),
+        h("a", { href: ordersOf(one) }, "Its orders"),
       ),
       panel("drawing", plural(one.Steps.length, "step"), drawing(one)),
       panel("steps", "Its settings", settings(one)),
@@ -74,6 +75,11 @@ export const workflow = {
 /** A link to a version of a workflow. */
 export function workflowLink(name, version) {
   return h("a", { href: `#/workflow/${encodeURIComponent(`${name}@${version}`)}` }, `${name}, version ${version}`);
+}
+
+/** The address of the orders of a version. */
+function ordersOf({ Name, Version }) {
+  return `#/orders?${new URLSearchParams({ workflow: `${Name}/${Version}` })}`;
 }
 
 /** All versions: by name, the newest first. */

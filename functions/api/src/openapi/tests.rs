@@ -167,7 +167,7 @@ fn every_parameter_of_the_contract_is_one_of_its_path() {
             }
         }
     }
-    assert_eq!(asked, 13);
+    assert_eq!(asked, 14);
 }
 
 #[test]

@@ -117,6 +117,21 @@ fn orders_are_found_by_correlation_and_by_what_is_in_their_documents() {
 }
 
 #[test]
+fn orders_are_found_by_their_workflow_and_by_its_version() {
+    let fake = Fake::default();
+    let [first, second, other] = [("a", "shop", 1), ("b", "shop", 2), ("c", "return", 2)].map(|(id, name, version)| {
+        let mut task = task_in(id, ProcessState::Processing);
+        (task.workflow, task.workflow_version) = (name.into(), version);
+        fake.stores(task)
+    });
+    finds(&fake, "workflow=shop", &[first, second]);
+    finds(&fake, "workflow=shop/2", &[second]);
+    finds(&fake, "workflow=return%2F2&state=Processing", &[other]);
+    finds(&fake, "workflow=shop/3", &[]);
+    finds(&fake, "workflow=sho", &[]);
+}
+
+#[test]
 fn what_is_redacted_cannot_be_searched_for() {
     let fake = Fake::default();
     fake.stores_with(task_in("a", ProcessState::Processed), |order| {
@@ -148,6 +163,10 @@ fn a_bad_parameter_is_400_and_named() {
         ("field=/a~2".to_owned(), "field"),
         (format!("field=/{longer}"), "field"),
         (format!("value={longer}"), "value"),
+        ("workflow=".to_owned(), "workflow"),
+        ("workflow=shop/".to_owned(), "workflow"),
+        ("workflow=shop/two".to_owned(), "workflow"),
+        (format!("workflow={}", "x".repeat(76)), "workflow"),
         ("reason=a&reason=a".to_owned(), "reason"),
     ] {
         fake.get(&format!("/orders?{query}")).names(400, "invalid-parameter", name);

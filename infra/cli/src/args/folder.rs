@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::orders::CommandArgs;
+use super::workflow::share;
 
 /// `stepwarden init`
 #[derive(Debug, Clone, Args)]
@@ -32,6 +33,6 @@ pub struct ApplyArgs {
     #[command(flatten)]
     pub command: CommandArgs,
     /// The share of new orders that begin with new versions, in percent: 1 to 99; default: all
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=99))]
+    #[arg(long, value_name = "PERCENT", value_parser = share)]
     pub share: Option<u8>,
 }

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use domain::task::ProcessState;
 
 use super::api::{WaitArgs, When};
+use super::workflow::WorkflowName;
 
 /// `stepwarden submit`
 #[derive(Debug, Clone, Args)]
@@ -81,6 +82,9 @@ pub struct FilterArgs {
     /// Only orders whose document has this value, in --field or in any field
     #[arg(long, value_name = "TEXT")]
     pub value: Option<String>,
+    /// Only orders of this workflow, or of one version of it: shop, shop/2
+    #[arg(long, value_name = "NAME[/VERSION]")]
+    pub workflow: Option<WorkflowName>,
 }
 
 /// `stepwarden list`

@@ -72,9 +72,22 @@ impl CommandError {
         if self.exit() == Exit::OutputGone {
             return;
         }
-        eprintln!("stepwarden: {}", plain(&self.to_string()));
+        for line in self.lines() {
+            eprintln!("stepwarden: {}", plain(&line));
+        }
         if let Some(advice) = self.advice() {
             eprintln!("stepwarden: {}", plain(&advice));
+        }
+    }
+
+    /// The message: a line, or those of each fault.
+    fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Remote(error) if error.problem().is_some_and(|problem| !problem.faults.is_empty()) => {
+                let faults = error.problem().into_iter().flat_map(|problem| &problem.faults);
+                faults.flat_map(|fault| fault.lines()).map(str::to_owned).collect()
+            }
+            _ => vec![self.to_string()],
         }
     }
 

@@ -1,38 +1,100 @@
-//! `stepwarden workflows`: all of them as a table, or one as a drawing.
+//! `stepwarden workflows`: all of them as a table, one as a drawing or as its file, and the version of new orders.
 
-use wire::{Workflow, WorkflowList};
+use wire::{Choose, Definition, Workflow, WorkflowList};
 
 use super::context::{Context, body};
 use super::error::CommandError;
-use crate::args::{WorkflowName, WorkflowsArgs};
+use super::query::encoded;
+use crate::args::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 use crate::exit::Exit;
-use crate::remote::Call;
+use crate::remote::{Answer, Call};
 use crate::show::drawing::{picture, steps};
 use crate::show::table::{Cell, Table, plain};
 use crate::show::time::span;
 
-/// `stepwarden workflows [NAME[@VERSION]]`.
+/// `stepwarden workflows [NAME[/VERSION]]`.
 pub(super) async fn run(context: &Context, args: &WorkflowsArgs) -> Result<Exit, CommandError> {
+    match &args.command {
+        Some(WorkflowsCommand::Choose(args)) => return choose(context, args).await,
+        Some(WorkflowsCommand::Retire(args)) => return retire(context, args).await,
+        None => {}
+    }
     let answer = context.remote.call(&Call::get("/workflows")).await?;
-    let Some(wanted) = &args.workflow else {
-        if context.is_json() {
-            return context.line(&answer.line()).map(|()| Exit::Fine);
-        }
-        let WorkflowList { workflows } = answer.read()?;
-        let mut table = table();
-        workflows.iter().for_each(|workflow| add(&mut table, workflow));
-        return context.print(&table.text(context.paint)).map(|()| Exit::Fine);
-    };
+    let Some(wanted) = &args.workflow else { return list(context, &answer) };
     let WorkflowList { workflows } = answer.read()?;
     let Some(workflow) = chosen(&workflows, wanted) else {
         context.note(&format!("there is no workflow {wanted}, but {}", names(&workflows)));
         return Ok(Exit::NotFound);
     };
+    if args.text {
+        return file(context, &format!("{}/{}", encoded(&workflow.name), workflow.version)).await;
+    }
     match context.is_json() {
         true => context.line(&body(workflow))?,
-        false => context.print(&text(workflow, context))?,
+        false => context.print(&text(workflow, &workflows, context))?,
     }
     Ok(Exit::Fine)
+}
+
+fn list(context: &Context, answer: &Answer) -> Result<Exit, CommandError> {
+    if context.is_json() {
+        return context.line(&answer.line()).map(|()| Exit::Fine);
+    }
+    let WorkflowList { workflows } = answer.read()?;
+    let mut table = table();
+    workflows.iter().for_each(|workflow| add(&mut table, workflow, &workflows));
+    context.print(&table.text(context.paint)).map(|()| Exit::Fine)
+}
+
+/// The file of a version, as it was applied.
+async fn file(context: &Context, version: &str) -> Result<Exit, CommandError> {
+    let answer = context.remote.call(&Call::get(&format!("/workflows/{version}"))).await?;
+    match context.is_json() {
+        true => context.line(&answer.line())?,
+        false => context.print(&answer.read::<Definition<'_>>()?.text)?,
+    }
+    Ok(Exit::Fine)
+}
+
+async fn choose(context: &Context, args: &ChooseArgs) -> Result<Exit, CommandError> {
+    let ChooseArgs { workflow, share, default, command } = args;
+    let command = context.command(command)?;
+    let choose = Choose {
+        by: command.by,
+        reason: command.reason,
+        version: version(workflow)?,
+        share_percent: *share,
+        default: *default,
+    };
+    let call = Call::post(format!("/workflows/{}/choose", encoded(&workflow.name)), body(&choose));
+    let answer = told(context, call, || format!("{workflow} was chosen")).await?;
+    list(context, &answer)
+}
+
+async fn retire(context: &Context, args: &RetireArgs) -> Result<Exit, CommandError> {
+    let RetireArgs { workflow, command } = args;
+    let path = format!("/workflows/{}/{}/retire", encoded(&workflow.name), version(workflow)?);
+    let call = Call::post(path, body(&context.command(command)?));
+    let answer = told(context, call, || format!("{workflow} was retired")).await?;
+    match context.is_json() {
+        true => context.line(&answer.line())?,
+        false => context.note(&format!("{workflow} is retired: no order begins with it")),
+    }
+    Ok(Exit::Fine)
+}
+
+/// The answer to a change. Twice is once, so a repeat after a lost answer is safe.
+async fn told(context: &Context, call: Call, what: impl FnOnce() -> String) -> Result<Answer, CommandError> {
+    let answer = context.remote.call(&call).await;
+    answer.map_err(|error| match error.may_be_done() {
+        true => CommandError::Unsure { what: what(), look: "stepwarden workflows".to_owned(), source: error },
+        false => CommandError::Remote(error),
+    })
+}
+
+fn version(workflow: &WorkflowName) -> Result<u32, CommandError> {
+    let missing = || CommandError::Usage(format!("{workflow} names no version: write {workflow}/2"));
+    workflow.version.ok_or_else(missing)
 }
 
 /// The wanted version. Without a version the one that new orders get, or else the last one.
@@ -44,18 +106,17 @@ fn chosen<'a, 'b>(workflows: &'a [Workflow<'b>], wanted: &WorkflowName) -> Optio
     }
 }
 
-/// All names with their versions: `order@1, return@1`.
+/// All names with their versions: `order/1, return/1`.
 fn names(workflows: &[Workflow<'_>]) -> String {
-    let names = workflows.iter().map(|workflow| format!("{}@{}", plain(&workflow.name), workflow.version));
+    let names = workflows.iter().map(|workflow| format!("{}/{}", plain(&workflow.name), workflow.version));
     names.collect::<Vec<_>>().join(", ")
 }
 
 /// Its drawing, and its settings as a table.
-fn text(workflow: &Workflow<'_>, context: &Context) -> String {
+fn text(workflow: &Workflow<'_>, all: &[Workflow<'_>], context: &Context) -> String {
     let mut table = table();
-    add(&mut table, workflow);
-    let current = if workflow.current { ", for new orders" } else { "" };
-    let head = format!("{}, version {}{current}", plain(&workflow.name), workflow.version);
+    add(&mut table, workflow, all);
+    let head = format!("{}, version {} ({})", plain(&workflow.name), workflow.version, new_orders(workflow, all));
     format!("{head}\n\n{}\n{}", picture(&steps(workflow), context.paint), table.text(context.paint))
 }
 
@@ -63,10 +124,23 @@ fn table() -> Table {
     Table::new(&["WORKFLOW", "VERSION", "STEP", "AGENT", "AFTER", "WITHIN", "FAILURES", "REJECTED", "EXHAUSTED"])
 }
 
+/// Which new orders begin with a version: `20 % of new orders, default`.
+fn new_orders(workflow: &Workflow<'_>, all: &[Workflow<'_>]) -> String {
+    let mut others = all.iter().filter(|other| other.name == workflow.name && !other.current);
+    let shared = others.find_map(|other| other.share_percent);
+    let share = match (workflow.current, shared, workflow.share_percent) {
+        _ if workflow.retired_at.is_some() => "retired".to_owned(),
+        (true, Some(percent), _) => format!("{} % of new orders", 100_u8.saturating_sub(percent)),
+        (true, None, _) => "new orders".to_owned(),
+        (false, _, Some(percent)) => format!("{percent} % of new orders"),
+        (false, _, None) => "no new orders".to_owned(),
+    };
+    if workflow.default { format!("{share}, default") } else { share }
+}
+
 /// Adds a row for each step.
-fn add(table: &mut Table, workflow: &Workflow<'_>) {
-    let version =
-        if workflow.current { format!("{} (new orders)", workflow.version) } else { workflow.version.to_string() };
+fn add(table: &mut Table, workflow: &Workflow<'_>, all: &[Workflow<'_>]) {
+    let version = format!("{} ({})", workflow.version, new_orders(workflow, all));
     for (place, step) in workflow.steps.iter().enumerate() {
         let (name, version) = if place == 0 { (&*workflow.name, &*version) } else { ("", "") };
         table.row([
@@ -96,10 +170,29 @@ mod tests {
             [one("a", 1, false), one("a", 2, true), one("a", 3, false), one("b", 2, false), one("b", 1, false)];
         let workflows: Vec<Workflow<'static>> =
             workflows.into_iter().map(|workflow| serde_json::from_value(workflow).unwrap()).collect();
-        for (wanted, expected) in [("a", Some(2)), ("a@3", Some(3)), ("a@4", None), ("b", Some(2)), ("c", None)] {
+        for (wanted, expected) in [("a", Some(2)), ("a/3", Some(3)), ("a/4", None), ("b", Some(2)), ("c", None)] {
             let found = chosen(&workflows, &wanted.parse().unwrap());
             assert_eq!(found.map(|workflow| workflow.version), expected, "{wanted}");
         }
-        assert_eq!(names(&workflows), "a@1, a@2, a@3, b@2, b@1");
+        assert_eq!(names(&workflows), "a/1, a/2, a/3, b/2, b/1");
+    }
+
+    #[test]
+    fn which_new_orders_begin_with_a_version_is_said_in_words() {
+        let one = |version, more: serde_json::Value| {
+            let mut workflow = json!({"Name": "a", "Version": version, "Steps": []});
+            workflow.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            serde_json::from_value::<Workflow<'static>>(workflow).unwrap()
+        };
+        let workflows = [
+            one(1, json!({"RetiredAt": "2026-11-20T17:26:43.007Z"})),
+            one(2, json!({"Current": true, "Default": true})),
+            one(3, json!({"SharePercent": 20, "Default": true})),
+            one(4, json!({})),
+        ];
+        let words = workflows.iter().map(|workflow| new_orders(workflow, &workflows));
+        let expected = ["retired", "80 % of new orders, default", "20 % of new orders, default", "no new orders"];
+        assert_eq!(words.collect::<Vec<_>>(), expected);
+        assert_eq!(new_orders(&workflows[1], &workflows[..2]), "new orders, default");
     }
 }

@@ -19,6 +19,8 @@ pub struct Problem {
     pub kind: String,
     /// The error message.
     pub detail: String,
+    /// Each fault or reason by itself, if there may be several; `detail` joins them.
+    pub faults: Vec<String>,
     /// The wrong member, header or parameter.
     pub field: Option<String>,
     /// The wait before a retry, in seconds.
@@ -51,6 +53,7 @@ impl Problem {
             status: answer.status().as_u16(),
             kind,
             detail: said.unwrap_or_else(|| other_words(answer)),
+            faults: document.faults.into_iter().map(Cow::into_owned).collect(),
             field: document.field.map(Cow::into_owned),
             retry_after_s: header("retry-after").and_then(|value| value.trim().parse().ok()),
             method,

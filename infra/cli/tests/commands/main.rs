@@ -14,4 +14,5 @@ mod orders;
 mod run;
 mod signed;
 mod stub;
+mod workflows;
 mod wrong;

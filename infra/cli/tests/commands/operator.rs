@@ -104,7 +104,7 @@ fn the_whole_is_told_as_tables_and_as_the_apis_own_json() {
         ("overview", &["Error", "compensation-failed", "bulk resubmit", "payment"][..], "Counts"),
         ("services", &["payment", "well (Closed)"], "Services"),
         ("leases", &["supervisor/00", "ago"], "Leases"),
-        ("workflows", &["order", "1 (new orders)", "charge-payment", "compensate"], "Workflows"),
+        ("workflows", &["order", "1 (new orders, default)", "charge-payment", "compensate"], "Workflows"),
     ] {
         served.run(&[command]).with_status(0).shows(words);
         assert!(served.run(&[command, "-o", "json"]).with_status(0).json()[member].is_array(), "{command}");
@@ -116,17 +116,17 @@ fn the_whole_is_told_as_tables_and_as_the_apis_own_json() {
 #[test]
 fn one_workflow_is_drawn_and_an_unknown_one_is_refused_with_the_names_there_are() {
     let served = Served::start();
-    let drawing = "order, version 1, for new orders\n\n\
+    let drawing = "order, version 1 (new orders, default)\n\n\
                    ●  reserve-inventory  inventory\n│\n●  charge-payment     payment\n│\n\
                    ●  ship-order         shipping\n\nWORKFLOW";
-    for name in ["order", "order@1"] {
+    for name in ["order", "order/1"] {
         served.run(&["workflows", name]).with_status(0).shows(&[drawing, "compensate"]);
     }
     assert_eq!(served.run(&["workflows", "order", "-o", "json"]).with_status(0).json()["Version"], 1);
-    for name in ["return", "order@2"] {
-        served.run(&["workflows", name]).with_status(3).says(&["there is no workflow", name, "but order@1"]);
+    for name in ["return", "order/2"] {
+        served.run(&["workflows", name]).with_status(3).says(&["there is no workflow", name, "but order/1"]);
     }
-    served.run(&["workflows", "order@x"]).with_status(2).says(&["is no version"]);
+    served.run(&["workflows", "order/x"]).with_status(2).says(&["is no version"]);
 }
 
 #[test]
