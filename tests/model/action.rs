@@ -2,14 +2,19 @@
 
 use super::message::{Answer, Attempt, CommandKind, Message};
 use super::task::Late;
+use super::versions::View;
 
 /// An action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each field is what its name says")]
 pub enum Action {
+    /// The API pins an order and puts it on the submission queue.
+    Post { order: u8, view: View },
+    /// An operator's program writes the next record of its application.
+    Apply,
     /// A submission function stores the order with its task. It may be killed before it wakes the scheduler, and before it
     /// acknowledges its message.
-    Store { order: u8, wakes: bool, acknowledges: bool },
+    Store { order: u8, view: View, wakes: bool, acknowledges: bool },
     /// The operator sends a command.
     Command { order: u8, command: CommandKind },
     /// A scheduler receives a message and reads the task.
@@ -19,7 +24,7 @@ pub enum Action {
     /// A supervisor receives a dead letter and reads the task.
     DeadLetter { order: u8, message: Message },
     /// An instance decides and writes; if somebody wrote since it read, it reads again.
-    Decide { by: Who, redelivered: bool, late: Late, then: Then },
+    Decide { by: Who, view: View, redelivered: bool, late: Late, then: Then },
     /// An instance continues after its decision.
     Send { by: Who, then: Then },
     /// It deletes the sent alert from the task (or fails to), and acknowledges its message.

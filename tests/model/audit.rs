@@ -24,6 +24,8 @@ pub enum Breach {
     Absorbing,
     /// 9: an undo that was confirmed did not stay, or an effect came after it.
     Undone,
+    /// Rule 22: an order went by another version than the one that it is pinned to.
+    Version,
     /// The state machine refused a state that it made itself.
     Impossible,
 }

@@ -1,9 +1,5 @@
 //! The bounds of the checked world.
 
-use domain::workflow::Workflow;
-
-use super::task::TICK_MS;
-
 /// Steps of an order.
 pub const STEPS: usize = 2;
 /// The most orders, schedulers and supervisors, each.
@@ -71,6 +67,8 @@ pub struct Bounds {
     pub settles: u8,
     /// Whether messages may become dead letters, which a supervisor settles.
     pub dead_letters: bool,
+    /// Whether an operator applies other versions of workflows in the middle. Then orders are posted at any time.
+    pub applies: bool,
     /// The clocks.
     pub clocks: Clocks,
     /// The granularity of actions.
@@ -95,52 +93,11 @@ impl Bounds {
         undo_declines: true,
         settles: 0,
         dead_letters: false,
+        applies: false,
         clocks: Clocks::Any,
         detail: Detail::Fine,
         drains: true,
     };
-
-    /// The workflow of the orders: between them the steps have every combination of remedies.
-    ///
-    /// # Panics
-    /// If the text in this function is not a valid workflow.
-    #[must_use]
-    pub fn workflow(&self) -> Workflow {
-        let after = match self.shape {
-            Shape::Chain => "[\"a\"]",
-            Shape::Wide => "[]",
-        };
-        // A tick is a second. An expired step may be claimed again at once: how long it waits is up to the clocks.
-        let text = format!(
-            r#"
-            name = "model"
-            version = 1
-            [supervision]
-            grace = "1s"
-            backoff_slot = "1s"
-            backoff_ceiling = 0
-            [[step]]
-            name = "a"
-            agent = "any"
-            complete_within = "1s"
-            max_failures = {attempts}
-            on_rejected = "hold"
-            on_exhausted = "compensate"
-            [[step]]
-            name = "b"
-            agent = "any"
-            after = {after}
-            complete_within = "1s"
-            max_failures = {attempts}
-            on_rejected = "compensate"
-            on_exhausted = "hold"
-            "#,
-            attempts = self.attempts
-        );
-        let mut workflow = Workflow::parse(&text, &["any"]).expect("the workflow of the model");
-        workflow.steps.iter_mut().for_each(|rule| rule.settles_within_ms = u64::from(self.settles) * TICK_MS);
-        workflow
-    }
 }
 
 /// One order, coarse: the basis of most worlds.
@@ -152,15 +109,19 @@ const TWO_OF_ALL: Bounds = Bounds { schedulers: 2, supervisors: 2, drains: false
 /// Two orders that share a scheduler and a supervisor.
 const TWO_ORDERS: Bounds = Bounds { orders: 2, attempts: 1, declines: false, undo_declines: false, ..COARSE };
 
+/// Two orders of two workflows, of each the version that new orders have when it is posted.
+const TWO_WORKFLOWS: Bounds = Bounds { applies: true, supervisors: 0, declines: true, drains: false, ..TWO_ORDERS };
+
 /// For a few seconds.
-pub const SMALL: [Bounds; 3] = [
+pub const SMALL: [Bounds; 4] = [
     Bounds { name: "one order, clocks that show anything", ..COARSE },
     Bounds { name: "one order, one clock", clocks: Clocks::One, ..COARSE },
     Bounds { name: "one order, calls that outlive their attempt", attempts: 1, ..LINGERING },
+    Bounds { name: "one order, another default is applied", applies: true, attempts: 1, ..COARSE },
 ];
 
 /// For some minutes: every kind of fault and of command, with one of each instance.
-pub const MEDIUM: [Bounds; 10] = [
+pub const MEDIUM: [Bounds; 11] = [
     Bounds { name: "one order, clocks that show anything, every action by itself", ..Bounds::ONE },
     Bounds { name: "one order, one clock, a deferral", clocks: Clocks::One, deferrals: 1, ..COARSE },
     Bounds { name: "one order, a deferral", deferrals: 1, ..COARSE },
@@ -176,10 +137,11 @@ pub const MEDIUM: [Bounds; 10] = [
         commands: [0, 1, 0, 0],
         ..LINGERING
     },
+    Bounds { name: "two workflows, other versions are applied, no supervisor", ..TWO_WORKFLOWS },
 ];
 
 /// For half an hour.
-pub const FULL: [Bounds; 9] = [
+pub const FULL: [Bounds; 10] = [
     Bounds { name: "two of all instances, clocks that show anything", ..TWO_OF_ALL },
     Bounds { name: "two of all instances, one clock", clocks: Clocks::One, ..TWO_OF_ALL },
     Bounds { name: "two supervisors, dead letters", supervisors: 2, dead_letters: true, ..COARSE },
@@ -195,4 +157,5 @@ pub const FULL: [Bounds; 9] = [
     Bounds { name: "an operator resubmits", commands: [1, 0, 0, 0], ..COARSE },
     Bounds { name: "one attempt, an operator resubmits and cancels", attempts: 1, commands: [1, 1, 0, 0], ..COARSE },
     Bounds { name: "two orders", ..TWO_ORDERS },
+    Bounds { name: "two workflows, other versions are applied", supervisors: 1, declines: false, ..TWO_WORKFLOWS },
 ];

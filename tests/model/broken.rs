@@ -8,6 +8,7 @@ use domain::workflow::Workflow;
 use super::action::Commit;
 use super::bounds::{Bounds, Clocks};
 use super::protocol::Protocol;
+use super::versions::Pinning;
 
 /// Something broken, and the invariant that has to be found broken.
 pub struct Broken {
@@ -29,10 +30,11 @@ impl Broken {
 /// The least worlds in which each of them shows.
 const SMALL: Bounds = Bounds { in_flight_max: 3, drains: false, ..Bounds::ONE };
 const CANCELLED: Bounds = Bounds { commands: [0, 1, 0, 0], ..SMALL };
+const APPLIED: Bounds = Bounds { applies: true, ..SMALL };
 const TWO_SCHEDULERS: Bounds = Bounds { schedulers: 2, supervisors: 0, ..CANCELLED };
 
 /// All that is broken on purpose.
-pub const ALL: [Broken; 14] = [
+pub const ALL: [Broken; 16] = [
     Broken {
         name: "a failure counts whatever attempt it is of",
         breaks: "3:",
@@ -94,6 +96,16 @@ pub const ALL: [Broken; 14] = [
         name: "the supervisor does not wake anybody",
         breaks: "14, 15:",
         protocol: || Protocol::with(Bounds { drains: true, ..SMALL }, wakes_nobody),
+    },
+    Broken {
+        name: "the submission chooses the workflow again",
+        breaks: "22:",
+        protocol: || Protocol::new(APPLIED).with_pinning(Pinning::ForgottenBySubmission),
+    },
+    Broken {
+        name: "the scheduler goes by the default, not by the pin",
+        breaks: "22:",
+        protocol: || Protocol::new(APPLIED).with_pinning(Pinning::ForgottenByScheduler),
     },
 ];
 

@@ -15,6 +15,7 @@ use super::bounds::{Clocks, STEPS};
 use super::message::{Answer, Attempt, Bag, CommandKind, Message};
 use super::state::{Cause, OUTGOING};
 use super::task::{Late, TICK_MS, Task, alert, now, number, ticks_until};
+use super::versions::{Versions, View};
 
 /// `domain::machine::decide`, or something broken in its place.
 pub type Decide = fn(&domain::task::Task, &Workflow, Event<'_>, Moment<'_>) -> Result<Decision, Impossible>;
@@ -24,6 +25,7 @@ pub type Decide = fn(&domain::task::Task, &Workflow, Event<'_>, Moment<'_>) -> R
 pub(super) struct Question {
     pub(super) task: Task,
     pub(super) event: Asked,
+    pub(super) view: View,
     pub(super) redelivered: bool,
     pub(super) late: Late,
 }
@@ -53,15 +55,15 @@ pub(super) struct Decided {
 /// Asks the state machine, and remembers its answers: it is pure, and the same question comes up in millions of states.
 pub(super) struct Decider {
     decide: Decide,
-    pub(super) workflow: Workflow,
+    pub(super) versions: Versions,
     order: Order,
     clocks: Clocks,
     answers: RwLock<HashMap<Question, Decided>>,
 }
 
 impl Decider {
-    pub(super) fn new(decide: Decide, workflow: Workflow, clocks: Clocks) -> Self {
-        Self { decide, workflow, order: sample_order(), clocks, answers: RwLock::default() }
+    pub(super) fn new(decide: Decide, versions: Versions, clocks: Clocks) -> Self {
+        Self { decide, versions, order: sample_order(), clocks, answers: RwLock::default() }
     }
 
     /// Different questions asked so far.
@@ -69,9 +71,9 @@ impl Decider {
         self.answers.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// The task of a new order.
-    pub(super) fn new_task(&self) -> Task {
-        Task::of(&self.order, &self.workflow, self.clocks)
+    /// The task of a new order of this version.
+    pub(super) fn new_task(&self, version: u8) -> Task {
+        Task::of(&self.order, self.versions.at(version), self.clocks)
     }
 
     pub(super) fn ask(&self, question: Question) -> Decided {
@@ -83,20 +85,33 @@ impl Decider {
         decided
     }
 
+    /// Decides by the workflow that the instance finds. It must come to the same as by the pinned version.
     fn decide(&self, question: Question) -> Decided {
-        let Question { task: before, event, redelivered, late } = question;
-        let task = before.concrete(&self.order, &self.workflow, self.clocks, late);
+        let pinned = self.versions.at(question.task.version);
+        let Some(found) = self.versions.of_task(question.view, question.task.version) else {
+            return Decided { after: None, messages: Bag::new(), alert: None, breach: Some(Breach::Version) };
+        };
+        let decided = self.decide_by(&found, question);
+        match found == *pinned || decided == self.decide_by(pinned, question) {
+            true => decided,
+            false => Decided { breach: Some(Breach::Version), ..decided },
+        }
+    }
+
+    fn decide_by(&self, workflow: &Workflow, question: Question) -> Decided {
+        let Question { task: before, event, view: _, redelivered, late } = question;
+        let task = before.concrete(&self.order, self.versions.at(before.version), self.clocks, late);
         let instance: Arc<str> = "scheduler".into();
         let moment = Moment { now: now(), instance: &instance, nonce: 1, draw: 0 };
-        let decide = |event| (self.decide)(&task, &self.workflow, event, moment);
+        let decide = |event| (self.decide)(&task, workflow, event, moment);
         let decision = match event {
             Asked::Sent(number) => decide(Event::Sent { notices: &[alert(number)] }),
             Asked::Cause(Cause::Tick) => decide(Event::Sweep),
             Asked::Cause(Cause::DeadLetter(message)) => {
-                decide(Event::DeadLetter { dead_letter: &self.dead_letter(message) })
+                decide(Event::DeadLetter { dead_letter: &self.dead_letter(&before, message) })
             }
             Asked::Cause(Cause::Message(Message::Reply(attempt, answer))) => {
-                decide(Event::Reply { reply: &self.reply(attempt, answer), redelivered })
+                decide(Event::Reply { reply: &self.reply(&before, attempt, answer), redelivered })
             }
             Asked::Cause(Cause::Message(Message::Command(command))) => {
                 decide(Event::Command { command: &self.command(command), redelivered })
@@ -107,13 +122,14 @@ impl Decider {
             }
         };
         match decision {
-            Ok(decision) => self.take(&before, event, late, &task, &decision),
+            Ok(decision) => self.take(workflow, question, &task, &decision),
             Err(_) => Decided { after: None, messages: Bag::new(), alert: None, breach: Some(Breach::Impossible) },
         }
     }
 
     /// Abstracts a decision, and audits it.
-    fn take(&self, before: &Task, event: Asked, late: Late, task: &domain::task::Task, decision: &Decision) -> Decided {
+    fn take(&self, workflow: &Workflow, question: Question, task: &domain::task::Task, decision: &Decision) -> Decided {
+        let Question { task: ref before, event, late, .. } = question;
         let written = decision.change.as_ref();
         let after = written.map(|after| Task::abstracted(after, Some(before), self.clocks));
         let mut breach = match (&after, written) {
@@ -128,7 +144,7 @@ impl Decider {
             match *effect {
                 Effect::Request { step, hops } => {
                     let state = written.unwrap_or(task);
-                    if let Some(Ok((_, request))) = request(state, &self.workflow, step, &self.order, now(), hops) {
+                    if let Some(Ok((_, request))) = request(state, workflow, step, &self.order, now(), hops) {
                         let key = idempotency_key(self.order.order_id, &state.steps[step].name, request.direction);
                         if request.idempotency_key != key {
                             breach = Some(Breach::Key);
@@ -162,10 +178,10 @@ impl Decider {
             Clocks::Any => late.0[index],
             Clocks::One => before.steps[index].left < 0,
         };
-        Write { before, after, cause, is_expired: &is_expired }.breach(&self.workflow)
+        Write { before, after, cause, is_expired: &is_expired }.breach(self.versions.at(before.version))
     }
 
-    fn reply(&self, attempt: Attempt, answer: Answer) -> Reply {
+    fn reply(&self, task: &Task, attempt: Attempt, answer: Answer) -> Reply {
         let outcome = match answer {
             Answer::Done => Outcome::Done(Json::of(&())),
             Answer::Failed | Answer::FailedUnderWay => {
@@ -175,7 +191,7 @@ impl Decider {
         };
         Reply {
             order_id: self.order.order_id,
-            step: self.step_name(attempt),
+            step: self.step_name(task, attempt),
             direction: attempt.direction(),
             attempt: u32::from(attempt.number),
             outcome,
@@ -185,10 +201,10 @@ impl Decider {
         }
     }
 
-    fn dead_letter(&self, message: Message) -> DeadLetterSubject {
+    fn dead_letter(&self, task: &Task, message: Message) -> DeadLetterSubject {
         match message {
             Message::Request(attempt, _) | Message::Reply(attempt, _) => DeadLetterSubject::Attempt {
-                step: self.step_name(attempt),
+                step: self.step_name(task, attempt),
                 direction: attempt.direction(),
                 attempt: u32::from(attempt.number),
             },
@@ -213,8 +229,8 @@ impl Decider {
         }
     }
 
-    fn step_name(&self, attempt: Attempt) -> Arc<str> {
-        self.workflow.steps[usize::from(attempt.step)].name.clone()
+    fn step_name(&self, task: &Task, attempt: Attempt) -> Arc<str> {
+        self.versions.at(task.version).steps[usize::from(attempt.step)].name.clone()
     }
 }
 

@@ -72,6 +72,10 @@ pub(super) fn has_ended(protocol: &Protocol, state: &State) -> bool {
 }
 
 fn order_has_ended(order: &OrderState) -> bool {
+    // It is not posted.
+    if order.pinned.is_none() {
+        return true;
+    }
     let Some(task) = &order.task else { return false };
     let is_at_rest = match task.state {
         ProcessState::Processed | ProcessState::Compensated => task.care == Care::Nobody,
@@ -93,7 +97,9 @@ fn step(protocol: &Protocol, state: &State) -> Option<State> {
         // A reply before the request that may lead to another of it.
         if let Some(message) = state.orders[usize::from(order)].messages.iter().max_by_key(rank) {
             return match message {
-                Message::Submission => apply(Action::Store { order, wakes: true, acknowledges: true }),
+                Message::Submission => {
+                    apply(Action::Store { order, view: state.applied.newest(), wakes: true, acknowledges: true })
+                }
                 Message::Wake | Message::Reply(..) | Message::Command(_) => apply(Action::Receive { order, message }),
                 Message::Request(attempt, left) => {
                     let its = &state.orders[usize::from(order)];
@@ -122,9 +128,13 @@ fn finish(state: &State, by: Who) -> Action {
     match worker(state, by) {
         Worker::Idle => Action::Die { by },
         // Deadlines are over by the time at which somebody comes back to them.
-        Worker::Read(_, Seen::Fresh | Seen::Stale | Seen::Kept(_)) => {
-            Action::Decide { by, redelivered: false, late: Late([true; STEPS]), then: Then::LetGo }
-        }
+        Worker::Read(_, Seen::Fresh | Seen::Stale | Seen::Kept(_)) => Action::Decide {
+            by,
+            view: state.applied.newest(),
+            redelivered: false,
+            late: Late([true; STEPS]),
+            then: Then::LetGo,
+        },
         Worker::Decided(..) => Action::Send { by, then: Then::LetGo },
         Worker::Sent(..) => Action::Strike { by, can: true },
     }

@@ -25,6 +25,11 @@
 //! instances, which handle one message at a time here. A test checks that two orders reach no state that one alone does
 //! not reach (`two_orders_come_to_what_each_comes_to_alone`). So the large runs need only one order.
 //!
+//! **Versions** ([`versions`]): in one world an operator applies another default and other versions in the middle. Two orders
+//! begin at any time, one of the default workflow, the other of a named one. The catalogue that ships chooses and finds
+//! the versions, as an instance would that knows of the application or does not. The application is written by
+//! [`config::apply`].
+//!
 //! **The checker is checked** ([`broken`]): with a dropped condition, each invariant is found broken.
 
 pub mod action;
@@ -39,6 +44,8 @@ mod properties;
 pub mod protocol;
 pub mod report;
 pub mod state;
+mod submission;
 pub mod task;
+pub mod versions;
 
 pub use decision::Decide;

@@ -10,6 +10,7 @@ use super::message::Message;
 use super::protocol::Protocol;
 use super::state::{OrderState, Seen, State, Worker};
 use super::task::{Care, Task};
+use super::versions::{COMPILED, OTHER, Stage};
 
 /// All properties within these bounds.
 pub(super) fn all(bounds: &Bounds) -> Vec<Property<Protocol>> {
@@ -26,7 +27,9 @@ fn invariants() -> Vec<Property<Protocol>> {
         Property::always(
             "1: an accepted order is on the submission queue or stored",
             |protocol: &Protocol, state: &State| {
-                its(protocol, state).all(|order| order.task.is_some() || order.messages.contains(Message::Submission))
+                its(protocol, state).all(|order| {
+                    order.pinned.is_none() || order.task.is_some() || order.messages.contains(Message::Submission)
+                })
             },
         ),
         Property::always("2: an attempt never goes back, and has one claimant", |_, state: &State| {
@@ -57,6 +60,9 @@ fn invariants() -> Vec<Property<Protocol>> {
         }),
         Property::always("Processed means that every effect is there", |_, state: &State| {
             state.orders.iter().all(is_whole)
+        }),
+        Property::always("22: an order goes by the version that it is pinned to", |_, state: &State| {
+            state.breach != Some(Breach::Version) && state.orders.iter().all(is_pinned)
         }),
         Property::always("no state is impossible", |_, state: &State| state.breach != Some(Breach::Impossible)),
     ]
@@ -89,6 +95,27 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
             any(state, ProcessState::Processed) && any(state, ProcessState::Compensated)
         }));
     }
+    if bounds.applies {
+        all.push(Property::sometimes(
+            "an order is Processed by a version, after another was applied",
+            |_, state: &State| {
+                let is_earlier = |task: &Task| task.state == ProcessState::Processed && task.version == COMPILED;
+                state.applied == Stage::Deployment && tasks(state).any(is_earlier)
+            },
+        ));
+        all.push(Property::sometimes("an order is Processed by an applied version", |_, state: &State| {
+            tasks(state).any(|task| task.state == ProcessState::Processed && task.version != COMPILED)
+        }));
+    }
+    if bounds.applies && bounds.orders == 2 {
+        all.push(Property::sometimes("orders of two workflows are Processed", |_, state: &State| {
+            let versions =
+                || tasks(state).filter(|task| task.state == ProcessState::Processed).map(|task| task.version);
+            versions().count() == 2
+                && versions().any(|version| version == OTHER)
+                && versions().any(|version| version != OTHER)
+        }));
+    }
     all
 }
 
@@ -102,6 +129,11 @@ fn tasks(state: &State) -> impl Iterator<Item = &Task> {
 
 fn any(state: &State, wanted: ProcessState) -> bool {
     tasks(state).any(|task| task.state == wanted)
+}
+
+/// The order is stored with its pin.
+fn is_pinned(order: &OrderState) -> bool {
+    order.task.is_none_or(|task| order.pinned == Some(task.version))
 }
 
 fn has_single_effects(order: &OrderState) -> bool {

@@ -11,6 +11,7 @@ use super::message::{Answer, Attempt, Bag, CommandKind, Message};
 use super::properties;
 use super::state::{Cause, IN_FLIGHT, Job, OrderState, Seen, Service, State, Worker};
 use super::task::{Care, Late, Task};
+use super::versions::{COMPILED, Pinning, Stage, Versions, View};
 
 /// What an instance can do once it has written, where that is one action with the write.
 const AT_ONCE: [Then; 4] = [Then::LetGo, Then::LetGoMuted, Then::DieBeforeSending, Then::DieAfterSending];
@@ -34,7 +35,7 @@ impl Protocol {
     /// With something in the place of the state machine.
     #[must_use]
     pub fn with(bounds: Bounds, decide: Decide) -> Self {
-        let decider = Decider::new(decide, bounds.workflow(), bounds.clocks);
+        let decider = Decider::new(decide, Versions::new(&bounds, Pinning::Kept), bounds.clocks);
         Self { bounds, decider, commit: Commit::ThenSend, drain: Drain::default() }
     }
 
@@ -42,6 +43,13 @@ impl Protocol {
     #[must_use]
     pub fn with_commit(self, commit: Commit) -> Self {
         Self { commit, ..self }
+    }
+
+    /// With another way to come to the workflow of an order.
+    #[must_use]
+    pub fn with_pinning(mut self, pinning: Pinning) -> Self {
+        self.decider.versions = self.decider.versions.with(pinning);
+        self
     }
 
     /// Different questions that the state machine was asked so far.
@@ -59,20 +67,23 @@ impl Protocol {
         match *worker(state, by) {
             Worker::Idle => return,
             Worker::Read(_, Seen::Stale) => {
-                let (late, then) = (Late([false; STEPS]), Then::Wait);
-                actions.push(Action::Decide { by, redelivered: false, late, then });
+                let (view, late, then) = (state.applied.newest(), Late([false; STEPS]), Then::Wait);
+                actions.push(Action::Decide { by, view, redelivered: false, late, then });
             }
             Worker::Read(job, Seen::Fresh | Seen::Kept(_)) => {
                 let Some(task) = &order_of(state, job).task else { return };
                 // Whether it is told that an earlier delivery may have been cut short is up to the queue.
                 let both = matches!(job.cause, Cause::Message(_));
-                for late in every_late(task, self.bounds.clocks) {
-                    for &redelivered in if both { &[false, true][..] } else { &[false] } {
-                        let decide = |then| Action::Decide { by, redelivered, late, then };
-                        match self.bounds.detail {
-                            Detail::Fine => actions.push(decide(Then::Wait)),
-                            Detail::Coarse => actions.extend(AT_ONCE.map(decide)),
-                        }
+                let redelivered = if both { &[false, true][..] } else { &[false] };
+                let lates = every_late(task, self.bounds.clocks);
+                let with_views = lates.iter().flat_map(|&late| state.applied.views().map(move |view| (late, view)));
+                for ((late, view), &redelivered) in
+                    with_views.flat_map(|seen| redelivered.iter().map(move |redelivered| (seen, redelivered)))
+                {
+                    let decide = |then| Action::Decide { by, view, redelivered, late, then };
+                    match self.bounds.detail {
+                        Detail::Fine => actions.push(decide(Then::Wait)),
+                        Detail::Coarse => actions.extend(AT_ONCE.map(decide)),
                     }
                 }
             }
@@ -91,8 +102,10 @@ impl Protocol {
         let supervisor = has_idle(&state.supervisors, self.bounds.supervisors);
         match message {
             Message::Submission => {
-                for (wakes, acknowledges) in [(true, true), (true, false), (false, false)] {
-                    actions.push(Action::Store { order, wakes, acknowledges });
+                for view in state.applied.views() {
+                    for (wakes, acknowledges) in [(true, true), (true, false), (false, false)] {
+                        actions.push(Action::Store { order, view, wakes, acknowledges });
+                    }
                 }
                 // It is on disk, or on a queue with a dead-letter queue behind it.
                 return;
@@ -147,7 +160,11 @@ impl Protocol {
     pub(super) fn apply(&self, state: &State, action: Action, in_flight_max: usize) -> Option<State> {
         let mut next = *state;
         let done = match action {
-            Action::Store { order, wakes, acknowledges } => self.store(&mut next, order, wakes, acknowledges),
+            Action::Post { order, view } => self.post(&mut next, order, view),
+            Action::Apply => next.applied.next().map(|stage| next.applied = stage),
+            Action::Store { order, view, wakes, acknowledges } => {
+                self.store(&mut next, order, view, wakes, acknowledges)
+            }
             Action::Command { order, command } => {
                 let order = &mut next.orders[usize::from(order)];
                 order.commands[command.index()] -= 1;
@@ -160,8 +177,8 @@ impl Protocol {
             Action::DeadLetter { order, message } => {
                 begin(&mut next.supervisors, Job { order, cause: Cause::DeadLetter(message) })
             }
-            Action::Decide { by, redelivered, late, then } => {
-                self.decide(&mut next, by, redelivered, late).and_then(|()| send(&mut next, by, then))
+            Action::Decide { by, view, redelivered, late, then } => {
+                self.decide(&mut next, by, view, redelivered, late).and_then(|()| send(&mut next, by, then))
             }
             Action::Send { by, then } => send(&mut next, by, then),
             Action::Strike { by, can } => self.strike(&mut next, by, can),
@@ -193,19 +210,8 @@ impl Protocol {
         (has_room && next != *state).then_some(next)
     }
 
-    fn store(&self, state: &mut State, order: u8, wakes: bool, acknowledges: bool) -> Option<()> {
-        let order = &mut state.orders[usize::from(order)];
-        if order.task.is_none() {
-            order.task = Some(self.decider.new_task());
-        }
-        if acknowledges {
-            order.messages.remove(Message::Submission);
-        }
-        (!wakes || order.messages.add(Message::Wake)).then_some(())
-    }
-
     /// Reads again, or decides on what was read and writes it.
-    fn decide(&self, state: &mut State, by: Who, redelivered: bool, late: Late) -> Option<()> {
+    fn decide(&self, state: &mut State, by: Who, view: View, redelivered: bool, late: Late) -> Option<()> {
         let Worker::Read(job, seen) = *worker(state, by) else { return None };
         let stored = order_of(state, job).task?;
         let read = match seen {
@@ -217,7 +223,7 @@ impl Protocol {
             }
         };
         let event = Asked::Cause(job.cause);
-        let decided = self.decider.ask(Question { task: read, event, redelivered, late });
+        let decided = self.decider.ask(Question { task: read, event, view, redelivered, late });
         state.breach = state.breach.or(decided.breach);
         let Decided { after, messages, alert, .. } = decided;
         if self.commit == Commit::AfterSending && after.is_some() && matches!(seen, Seen::Kept(_)) {
@@ -260,7 +266,13 @@ impl Protocol {
         if can {
             let read = if let Seen::Kept(task) = seen { task } else { stored };
             let late = Late([false; STEPS]);
-            let question = Question { task: read, event: Asked::Sent(number), redelivered: false, late };
+            let question = Question {
+                task: read,
+                event: Asked::Sent(number),
+                view: state.applied.newest(),
+                redelivered: false,
+                late,
+            };
             let Decided { after, breach, .. } = self.decider.ask(question);
             state.breach = state.breach.or(breach);
             if let Some(after) = after {
@@ -285,7 +297,8 @@ impl Protocol {
 
     /// What a call does, unless it was done before under its key.
     fn have_effect(&self, state: &mut State, order: u8, attempt: Attempt) {
-        let rule = &self.decider.workflow.steps[usize::from(attempt.step)];
+        let pinned = state.orders[usize::from(order)].pinned.unwrap_or(COMPILED);
+        let rule = &self.decider.versions.at(pinned).steps[usize::from(attempt.step)];
         let services = &mut state.orders[usize::from(order)].services;
         let is_there = |index: &usize| services[*index].forward > 0 && services[*index].undo == 0;
         let Service { forward, undo, .. } = services[usize::from(attempt.step)];
@@ -405,10 +418,12 @@ impl Model for Protocol {
     fn init_states(&self) -> Vec<State> {
         let order = |order: usize| {
             let mut messages = Bag::<IN_FLIGHT>::new();
-            if order < self.bounds.orders {
+            let is_posted = order < self.bounds.orders && !self.bounds.applies;
+            if is_posted {
                 messages.add(Message::Submission);
             }
             OrderState {
+                pinned: is_posted.then_some(COMPILED),
                 task: None,
                 messages,
                 services: Default::default(),
@@ -418,7 +433,13 @@ impl Model for Protocol {
             }
         };
         let idle = [Worker::Idle; ACTORS_MAX];
-        vec![State { orders: [order(0), order(1)], schedulers: idle, supervisors: idle, breach: None }]
+        vec![State {
+            orders: [order(0), order(1)],
+            schedulers: idle,
+            supervisors: idle,
+            applied: Stage::Nothing,
+            breach: None,
+        }]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -428,8 +449,14 @@ impl Model for Protocol {
         for by in busy(state) {
             self.instance_actions(state, by, actions);
         }
+        if self.bounds.applies && state.applied.next().is_some() {
+            actions.push(Action::Apply);
+        }
         for order in self.orders() {
             let its = &state.orders[usize::from(order)];
+            if its.pinned.is_none() {
+                actions.extend(state.applied.views().map(|view| Action::Post { order, view }));
+            }
             for message in its.messages.iter() {
                 self.message_actions(state, order, message, actions);
             }

@@ -6,6 +6,7 @@ use super::audit::Breach;
 use super::bounds::{ACTORS_MAX, STEPS};
 use super::message::{Bag, Message};
 use super::task::Task;
+use super::versions::Stage;
 
 /// Room for the messages of one order in flight.
 pub const IN_FLIGHT: usize = 6;
@@ -21,6 +22,8 @@ pub struct State {
     pub schedulers: [Worker; ACTORS_MAX],
     /// What the supervisors are at, sorted.
     pub supervisors: [Worker; ACTORS_MAX],
+    /// What an operator has applied.
+    pub applied: Stage,
     /// The violation, if any. It ends the exploration of this branch.
     pub breach: Option<Breach>,
 }
@@ -28,6 +31,8 @@ pub struct State {
 /// The state of one order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OrderState {
+    /// The version that the API pinned it to, by its place; `None` if it is not posted yet.
+    pub pinned: Option<u8>,
     /// As stored.
     pub task: Option<Task>,
     /// In flight.

@@ -9,6 +9,7 @@ use domain::time::Timestamp;
 use domain::workflow::Workflow;
 
 use super::bounds::{Clocks, STEPS};
+use super::versions::place_of_task;
 
 /// Milliseconds of a tick of the one clock.
 pub const TICK_MS: u64 = 1_000;
@@ -77,6 +78,8 @@ pub enum Care {
 /// A stored task without what decides nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Task {
+    /// The version that it is pinned to, by its place.
+    pub version: u8,
     /// Where it is.
     pub state: ProcessState,
     /// In workflow order.
@@ -97,7 +100,7 @@ impl Task {
         let step = |step: Step| {
             (step.state as u8, step.undo, step.attempt, step.failures, step.started, step.left, step.waits, step.runs)
         };
-        (self.state as u8, self.steps.map(step), self.care as u8, self.paused, self.alerts, self.owed)
+        (self.version, self.state as u8, self.steps.map(step), self.care as u8, self.paused, self.alerts, self.owed)
     }
 }
 
@@ -135,6 +138,7 @@ impl Task {
         let owed = task.unsent.iter().rev().find(|notice| notice.kind == NoticeKind::OrderNeedsOperator);
         let owed = owed.map(|notice| number(notice, earlier));
         Self {
+            version: place_of_task(task),
             state: task.process_state,
             steps: steps.try_into().expect("as many steps as the workflow"),
             care: match task.watch {
@@ -244,13 +248,15 @@ mod tests {
     use super::*;
     use crate::model::bounds::Bounds;
     use crate::model::decision::sample_order;
+    use crate::model::versions::{COMPILED, Pinning, Versions};
 
     #[test]
     fn what_is_made_concrete_and_abstracted_again_is_the_same() {
-        let workflow = Bounds::ONE.workflow();
+        let versions = Versions::new(&Bounds::ONE, Pinning::Kept);
+        let workflow = versions.at(COMPILED);
         let order = sample_order();
         for clocks in [Clocks::Any, Clocks::One] {
-            let mut task = Task::of(&order, &workflow, clocks);
+            let mut task = Task::of(&order, workflow, clocks);
             let timed = u8::from(clocks == Clocks::Any);
             task.state = ProcessState::Error;
             task.steps[0] =
@@ -258,7 +264,7 @@ mod tests {
             task.steps[1] = Step { undo: true, waits: 1, attempt: timed, runs: 2 * (1 - timed), ..task.steps[1] };
             (task.care, task.paused, task.alerts, task.owed) = (Care::Operator, true, 2, Some(2));
             for late in [Late([false; 2]), Late([true; 2]), Late([true, false])] {
-                let concrete = task.concrete(&order, &workflow, clocks, late);
+                let concrete = task.concrete(&order, workflow, clocks, late);
                 assert_eq!(Task::abstracted(&concrete, Some(&task), clocks), task, "{clocks:?} {late:?}");
             }
         }
