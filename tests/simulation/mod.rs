@@ -16,6 +16,7 @@ pub mod calm;
 pub mod customers;
 pub mod executor;
 pub mod faults;
+pub mod mappings;
 pub mod observe;
 pub mod operators;
 pub mod ports;

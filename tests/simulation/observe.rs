@@ -1,15 +1,21 @@
 //! Converts the system's records and messages into the auditor's observations.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
+use agent::Call;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::Outcome;
 use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What};
+use domain::workflow::Encoding;
+use serde_json::value::RawValue;
 
+use super::auditor::mappings::KEPT_MEMBER;
 use super::auditor::seen;
-use super::auditor::seen::{Ending, Kind, OrderState, Record, StepSeen, Try, Way};
+use super::auditor::seen::{Body, Ending, Kind, OrderState, Record, StepSeen, Try, Way};
 
 /// The index of a step; in all workflows here the name is the index.
 #[must_use]
@@ -35,9 +41,38 @@ pub fn of(order: OrderId, step: &str, direction: Direction, attempt: u32) -> Opt
 /// The hash of a text.
 #[must_use]
 pub fn hash(json: &Json) -> u64 {
+    hash_of(json.text())
+}
+
+/// The same of a text.
+#[must_use]
+pub fn hash_of(text: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
-    json.text().hash(&mut hasher);
+    text.hash(&mut hasher);
     hasher.finish()
+}
+
+/// What a call carries.
+#[must_use]
+pub fn body(call: &Call<'_>) -> Body {
+    let known = |(step, output): (&Arc<str>, &Json)| (index(step).unwrap_or(usize::MAX), hash(output));
+    let members = |body: &Json| -> BTreeMap<Arc<str>, u64> {
+        let members: BTreeMap<Arc<str>, Box<RawValue>> = serde_json::from_str(body.text()).unwrap_or_default();
+        members.into_iter().map(|(name, value)| (name, hash_of(value.get()))).collect()
+    };
+    Body {
+        document: (*call.order != Json::empty()).then(|| hash(call.order)),
+        outputs: call.outputs.iter().map(known).collect(),
+        members: call.body.map(members),
+        is_form: call.encode == Encoding::Form,
+        path: call.path.map(Arc::from),
+    }
+}
+
+/// The text in an output that names the version and the step by whose mapping it was kept.
+#[must_use]
+pub fn kept(output: &Json) -> Option<Arc<str>> {
+    serde_json::from_str(output.member(KEPT_MEMBER)?.text()).ok()
 }
 
 /// The outcome of an attempt.

@@ -240,12 +240,12 @@ impl Queues for Ports {
             let mut state = self.shared.lock();
             let clock_ms = state.clock(self.who.skew_ms).epoch_ms();
             let ending = observe::ending(reply.direction, &reply.outcome);
-            let (output, code) = match &reply.outcome {
-                Outcome::Done(output) => (Some(observe::hash(output)), None),
-                Outcome::Failed(failure) => (None, Some(failure.code.clone())),
-                Outcome::Deferred(_) => (None, None),
+            let (output, kept, code) = match &reply.outcome {
+                Outcome::Done(output) => (Some(observe::hash(output)), observe::kept(output), None),
+                Outcome::Failed(failure) => (None, None, Some(failure.code.clone())),
+                Outcome::Deferred(_) => (None, None, None),
             };
-            state.see(name, &Seen::Replied { of, ending, output, code, by: name.clone(), clock_ms });
+            state.see(name, &Seen::Replied { of, ending, output, kept, code, by: name.clone(), clock_ms });
             if matches!(ending, Ending::Done | Ending::TooLarge) {
                 state.forget_what_is_replied(of);
             }

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use agent::{Answer, Call, Service};
-use domain::json::Json;
 use domain::task::Direction;
 
-use super::auditor::seen::{Body, Heard, Seen, Try};
+use super::auditor::seen::{Heard, Seen, Try};
 use super::books::{Begun, Books, IN_USE};
 use super::faults::Fault;
 use super::observe;
@@ -184,9 +183,7 @@ impl State {
     fn begin_call(&mut self, who: &Who, agent: usize, of: Try, call: &Call<'_>) -> u64 {
         let key: Arc<str> = call.idempotency_key.into();
         let clock_ms = self.clock(who.skew_ms).epoch_ms();
-        let known =
-            |(step, output): (&Arc<str>, &Json)| (observe::index(step).unwrap_or(usize::MAX), observe::hash(output));
-        let body = Body { document: observe::hash(call.order), outputs: call.outputs.iter().map(known).collect() };
+        let body = observe::body(call);
         // An agent with memos has one call of a key in flight, as far as clocks agree.
         let must_be_alone = self.setup.has_memo(agent) && self.setup.skew_ms == 0;
         let is_twin =

@@ -1,11 +1,14 @@
 //! The workflows of the worlds: a pool of shapes with small parameters, parsed once.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
 use domain::workflow::{Remedy, StepRule, Workflow, Workflows};
 
 use super::auditor::Flow;
+use super::auditor::mappings::Mapped;
+use super::mappings;
 use super::rng::Rng;
 
 /// The agents that a workflow may name.
@@ -32,6 +35,8 @@ pub struct Shape {
     pub two: Arc<Workflow>,
     /// Versions that are not compiled in. A version number is unique over all workflows.
     pub applied: Vec<Version>,
+    /// By version: the mappings of its steps.
+    mapped: BTreeMap<u32, Vec<Mapped>>,
     /// Whether the horizons are short.
     pub short_horizon: bool,
 }
@@ -58,11 +63,17 @@ impl Shape {
     pub fn versions(&self) -> impl Iterator<Item = &Workflow> {
         [&*self.one, &*self.two].into_iter().chain(self.applied.iter().map(|version| &*version.workflow))
     }
+
+    /// The auditor's rules, by version.
+    #[must_use]
+    pub fn flows(&self) -> BTreeMap<u32, Flow> {
+        let mapped = |workflow: &Workflow| self.mapped.get(&workflow.version).map(Vec::as_slice).unwrap_or_default();
+        self.versions().map(|workflow| (workflow.version, flow(workflow, mapped(workflow)))).collect()
+    }
 }
 
 /// The auditor's rules of a workflow.
-#[must_use]
-pub fn flow(workflow: &Workflow) -> Flow {
+fn flow(workflow: &Workflow, mapped: &[Mapped]) -> Flow {
     let after = workflow.steps.iter().map(|rule| rule.after.clone()).collect();
     let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
     let horizons_ms = workflow.steps.iter().map(|rule| ms(rule.horizon_ms)).collect();
@@ -74,22 +85,24 @@ pub fn flow(workflow: &Workflow) -> Flow {
         max_failures: workflow.steps.iter().map(|rule| rule.max_failures).collect(),
         holds_rejected: holds(|rule| rule.on_rejected),
         holds_exhausted: holds(|rule| rule.on_exhausted),
+        mapped: mapped.to_vec(),
         grace_ms: ms(workflow.supervision.grace_ms),
     }
 }
 
 fn make(rng: &mut Rng) -> Shape {
     let short_horizon = rng.chance(2_500);
-    let [one, two] = [1, 2].map(|version| text(rng, ORDER, version, short_horizon));
+    let mut mapped = BTreeMap::new();
+    let [one, two] = [1, 2].map(|version| text(rng, ORDER, version, short_horizon, &mut mapped));
     let parse = |texts: &[&str]| Workflows::parse(texts, ORDER, &AGENTS).unwrap_or_else(|error| panic!("{error}"));
     let (first, both) = (parse(&[&one]), parse(&[&one, &two]));
     let (one, two) = (first.current().clone(), both.current().clone());
     let applied = [(ORDER, 3), (BACK, 11), (BACK, 12)].map(|(name, version)| {
-        let text = text(rng, name, version, short_horizon);
+        let text = text(rng, name, version, short_horizon, &mut mapped);
         let workflow = Workflow::read(&text).unwrap_or_else(|error| panic!("{error}"));
         Version { text: text.into(), workflow: Arc::new(workflow) }
     });
-    Shape { first, both, one, two, applied: applied.into(), short_horizon }
+    Shape { first, both, one, two, applied: applied.into(), mapped, short_horizon }
 }
 
 /// For each step the indexes of its predecessors: one of the usual graphs, or a random one.
@@ -127,7 +140,13 @@ fn random_graph(rng: &mut Rng) -> Vec<Vec<usize>> {
     graph
 }
 
-fn text(rng: &mut Rng, name: &str, version: u32, short_horizon: bool) -> String {
+fn text(
+    rng: &mut Rng,
+    name: &str,
+    version: u32,
+    short_horizon: bool,
+    mapped: &mut BTreeMap<u32, Vec<Mapped>>,
+) -> String {
     let mut text = format!("name = \"{name}\"\nversion = {version}\n");
     let priority = rng.pick(&["normal", "normal", "high"]);
     let _ = writeln!(text, "priority = \"{priority}\"\n[supervision]");
@@ -151,8 +170,8 @@ fn text(rng: &mut Rng, name: &str, version: u32, short_horizon: bool) -> String 
         2 => &[(10, "s"), (30, "s"), (2, "m")],
         _ => &[(1, "s"), (10, "s"), (5, "m")],
     };
-    for (place, after) in graph(rng).iter().enumerate() {
-        let after: Vec<String> = after.iter().map(|earlier| format!("\"s{earlier}\"")).collect();
+    for (place, before) in graph(rng).iter().enumerate() {
+        let after: Vec<String> = before.iter().map(|earlier| format!("\"s{earlier}\"")).collect();
         let _ = writeln!(text, "[[step]]\nname = \"s{place}\"\nagent = \"{}\"", rng.pick(&AGENTS));
         let (number, unit) = rng.pick(times);
         let _ = writeln!(text, "after = [{}]\ncomplete_within = \"{number}{unit}\"", after.join(", "));
@@ -163,6 +182,9 @@ fn text(rng: &mut Rng, name: &str, version: u32, short_horizon: bool) -> String 
         if short_horizon {
             let _ = writeln!(text, "horizon = \"{}{unit}\"", number * rng.pick(&[1, 2, 5, 20]));
         }
+        let maps = mappings::draw(rng, version, place, before);
+        mappings::write(&mut text, &maps);
+        mapped.entry(version).or_default().push(maps);
     }
     text
 }
@@ -181,8 +203,8 @@ mod tests {
         let lengths: Vec<usize> = shapes.iter().map(|shape| shape.one.steps.len()).collect();
         assert!((1..=12).all(|length| lengths.contains(&length)), "{lengths:?}");
         assert!(shapes.iter().any(|shape| shape.short_horizon) && shapes.iter().all(|shape| shape.two.version == 2));
-        let flow = flow(&shapes[0].one);
-        assert_eq!(flow.after.len(), shapes[0].one.steps.len());
+        let flow = &shapes[0].flows()[&1];
+        assert_eq!((flow.after.len(), flow.mapped.len()), (shapes[0].one.steps.len(), shapes[0].one.steps.len()));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use super::records::Records;
 use super::rng::Rng;
 use super::services::Remotes;
 use super::setup::Setup;
-use super::shapes::{AGENTS, flow};
+use super::shapes::AGENTS;
 use super::store::Tables;
 use super::trace::Trace;
 
@@ -140,10 +140,9 @@ pub struct State {
 impl State {
     /// A new world.
     pub fn new(rng: Rng, setup: Arc<Setup>, keeps_lines: bool) -> Self {
-        let workflows = setup.shape.versions().map(|workflow| (workflow.version, flow(workflow))).collect();
         let margins_ms = setup.policies.iter().map(|policy| i64::try_from(policy.margin_ms).unwrap_or(0));
         let rules = Rules {
-            workflows,
+            workflows: setup.shape.flows(),
             choices: compiled(),
             margins_ms: margins_ms.collect(),
             settled_ms: (0..AGENTS.len()).map(|agent| i64::try_from(setup.settled_ms(agent)).unwrap_or(0)).collect(),

@@ -1,10 +1,9 @@
-//! Requests, replies and services: invariants 2, 5, 6, 9 and 11, and rules 2 and 21.
+//! Requests, replies and services: invariants 2, 5, 6, 9 and 11, and rules 2, 4 and 21.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::seen::{Body, Ending, Try, Way};
-use super::{Auditor, Finding, Flow, Invariant, must};
+use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
     /// A request is for a claimed attempt only, and its budget does not exceed the remaining time.
@@ -67,24 +66,6 @@ impl Auditor {
         })
     }
 
-    /// A call carries the posted document and the outputs of all preceding steps. An undo also carries its own step's
-    /// output, if known.
-    pub(super) fn body_is_right(&mut self, of: Try, body: &Body) -> Finding {
-        let Some(dossier) = self.dossiers.get(&of.order) else { return Ok(()) };
-        must(dossier.document.is_none_or(|document| document == body.document), Invariant::Body, || {
-            format!("{of} is called with another document than was posted")
-        })?;
-        let Some(last) = &dossier.last else { return Ok(()) };
-        let Some(flow) = self.rules.workflows.get(&last.workflow) else { return Ok(()) };
-        let own = (of.way == Way::Undo).then_some(of.step);
-        let sources = flow.all_before(of.step).into_iter().chain(own);
-        let wanted: BTreeMap<usize, u64> =
-            sources.filter_map(|step| Some((step, last.steps.get(step)?.output?))).collect();
-        must(body.outputs == wanted, Invariant::Body, || {
-            format!("{of} is called with what came of steps {:?}, and ought to be with {wanted:?}", body.outputs)
-        })
-    }
-
     /// No call starts after the deadline minus the margin.
     pub(super) fn call_in_time(&mut self, of: Try, agent: usize, by: &Arc<str>, clock_ms: i64) -> Finding {
         let margin_ms = self.rules.margins_ms.get(agent).copied().unwrap_or(0);
@@ -135,18 +116,5 @@ impl Auditor {
             Way::Undo => effects.undo_confirmed = true,
         }
         Ok(())
-    }
-}
-
-impl Flow {
-    /// All predecessors of a step, direct and indirect.
-    fn all_before(&self, step: usize) -> BTreeSet<usize> {
-        let mut found = BTreeSet::new();
-        let mut open = vec![step];
-        while let Some(step) = open.pop() {
-            let before = self.after.get(step).into_iter().flatten();
-            open.extend(before.filter(|earlier| found.insert(**earlier)));
-        }
-        found
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Modules: `seen` has the observations, `dossier` the memory of one order. `records` checks writes, `causes` the reasons
 //! of errors and compensations, `calls` requests, replies and services, `custody` the messages of orders, `commands`
-//! operators' commands, `outside` status messages and alerts, `under_way` the calls without an answer, `endings` the end
+//! operators' commands, `mappings` the bodies of calls, `outside` status messages and alerts, `under_way` the calls without an answer, `endings` the end
 //! state after the faults, `versions` the versions that orders begin with.
 
 mod calls;
@@ -12,6 +12,7 @@ mod commands;
 mod custody;
 mod dossier;
 mod endings;
+pub mod mappings;
 mod outside;
 mod records;
 pub mod seen;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 
 use dossier::{Dossier, Posted};
+use mappings::Mapped;
 use seen::Seen;
 pub use verdict::{Invariant, Violation};
 use versions::Choices;
@@ -57,6 +59,8 @@ pub struct Flow {
     pub holds_rejected: Vec<bool>,
     /// For each step whether exhaustion holds the order instead of compensating it.
     pub holds_exhausted: Vec<bool>,
+    /// For each step its mappings; none for a workflow without.
+    pub mapped: Vec<Mapped>,
     /// The grace after `CompleteBy`, in milliseconds.
     pub grace_ms: i64,
 }
@@ -127,9 +131,10 @@ impl Auditor {
                 self.handed_as(*of, message, *overlaps);
                 Ok(())
             }
-            Seen::Replied { of, ending, output, code, by, clock_ms } => self
+            Seen::Replied { of, ending, output, kept, code, by, clock_ms } => self
                 .replied(*of, (*ending, *output), by, *clock_ms)
-                .and_then(|()| self.was_rejected(*of, *ending, code.as_ref())),
+                .and_then(|()| self.was_rejected(*of, *ending, code.as_ref()))
+                .and_then(|()| self.kept_is_right(*of, *ending, kept.as_ref())),
             Seen::Unsent { of, by } => {
                 *self.dossier(of.order).unsent.entry((of.step, of.attempt, *by)).or_default() += 1;
                 Ok(())

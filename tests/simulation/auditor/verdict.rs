@@ -58,6 +58,8 @@ pub enum Invariant {
     History,
     /// Rule 4: every call under a key has the same body: the posted document and the outputs of the steps before.
     Body,
+    /// Rule 19: a call carries what the pinned version sends, and of its answer is kept what that version keeps.
+    Mapping,
     /// The state machine never panics.
     Panic,
 }
@@ -92,6 +94,7 @@ impl Invariant {
             Self::Record => "record",
             Self::History => "rule 3",
             Self::Body => "body",
+            Self::Mapping => "rule 19",
             Self::Panic => "panic",
         }
     }

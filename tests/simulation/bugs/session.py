@@ -39,7 +39,7 @@ codegen-units = 16
 incremental = true
 """
 DEPENDENCIES = (
-    "agent api bytes clap domain futures-util http scheduler serde serde_json submission supervisor thiserror"
+    "agent api bytes clap config domain futures-util http scheduler serde serde_json submission supervisor thiserror"
 ).split()
 MANIFEST = """[package]
 name = "tests"
@@ -59,8 +59,8 @@ pub mod simulation;
 
 
 class Copy:
-    """A workspace with the parts of the simulation only: the functions, the contracts that they serve, and a package
-    `tests` with the simulation."""
+    """A workspace with the parts of the simulation only: the functions, the contracts and examples that they include, and
+    a package `tests` with the simulation."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -70,7 +70,8 @@ class Copy:
             shutil.rmtree(folder / part, ignore_errors=True)
         # New times: in a kept folder, what stands here may have been built last with a bug.
         shutil.copytree(tools.ROOT / "functions", folder / "functions", copy_function=shutil.copy)
-        shutil.copytree(tools.ROOT / "infra" / "contracts", folder / "infra" / "contracts", copy_function=shutil.copy)
+        for part in ("contracts", "examples"):
+            shutil.copytree(tools.ROOT / "infra" / part, folder / "infra" / part, copy_function=shutil.copy)
         shutil.copytree(tools.ROOT / "tests" / "simulation", folder / "tests" / "simulation")
         shutil.copy2(tools.ROOT / "Cargo.lock", folder)
         lines = (tools.ROOT / "Cargo.toml").read_text().splitlines(keepends=True)

@@ -239,7 +239,7 @@ fn invariant_5_a_second_effect_or_another_key() {
             of,
             call: 1,
             key: "key".into(),
-            body: Body { document: DOCUMENT, outputs: [].into() },
+            body: Body::whole(DOCUMENT, [].into()),
             twins: 1,
             agent: 0,
             by: "agent".into(),

@@ -97,6 +97,7 @@ impl History {
             max_failures: vec![FAILURES_MAX; 2],
             holds_rejected: vec![false; 2],
             holds_exhausted: vec![true; 2],
+            mapped: Vec::new(),
             grace_ms: GRACE_MS,
         };
         let workflows = [(1, flow)].into();
@@ -246,7 +247,7 @@ impl History {
         // The second step follows the first. An undo receives the forward output.
         let needed = 0..of.step + usize::from(of.way == Way::Undo);
         let outputs = needed.filter_map(|step| Some((step, self.record.steps[step].output?))).collect();
-        self.call_with(of, key, Body { document: DOCUMENT, outputs });
+        self.call_with(of, key, Body::whole(DOCUMENT, outputs));
     }
 
     pub(crate) fn call_with(&mut self, of: Try, key: &str, body: Body) {
@@ -270,7 +271,7 @@ impl History {
         let clock_ms = self.now_ms;
         let output = (ending == Ending::Done).then_some(OUTPUT);
         let code = (ending == Ending::Failed).then(|| Arc::from(NO));
-        self.see(Seen::Replied { of, ending, output, code, by: "agent".into(), clock_ms });
+        self.see(Seen::Replied { of, ending, output, kept: None, code, by: "agent".into(), clock_ms });
     }
 
     /// A step is carried out, in its direction.

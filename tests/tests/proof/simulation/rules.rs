@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tests::simulation::auditor::Invariant;
-use tests::simulation::auditor::seen::{Body, Kind, OrderState, Seen, StepState, Way};
+use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Seen, StepState, Way};
 
 use super::auditor::{complains, is_good};
 use super::histories::{DOCUMENT, History, OUTPUT, WITHIN_MS, finish, free, order, posted, step_of, undo_of};
@@ -31,7 +31,7 @@ fn rule_21_a_step_is_called_by_a_second_agent() {
         complains(Invariant::OneAgent, history, |history| {
             let outputs = if of.way == Way::Undo { [(0, OUTPUT)].into() } else { [].into() };
             let key = format!("key/{}/{:?}", of.step, of.way).into();
-            let body = Body { document: DOCUMENT, outputs };
+            let body = Body::whole(DOCUMENT, outputs);
             let clock_ms = history.now_ms;
             history.see(Seen::Called { of, call: 9, key, body, twins: 0, agent: 1, by: "agent".into(), clock_ms });
         });
@@ -166,17 +166,37 @@ fn rule_14_an_order_that_nobody_looks_at_or_too_late() {
 fn a_call_with_another_document_or_without_what_came_before() {
     let outputs = |outputs: &[(usize, u64)]| outputs.iter().copied().collect();
     complains(Invariant::Body, History::claimed(), |history| {
-        history.call_with(step_of(0, 1), "key", Body { document: 8, outputs: [].into() });
+        history.call_with(step_of(0, 1), "key", Body::whole(8, [].into()));
     });
     for wrong in [&[][..], &[(0, 12)], &[(0, OUTPUT), (1, OUTPUT)]] {
         let mut history = History::half();
         history.claim(1);
         complains(Invariant::Body, history, |history| {
-            history.call_with(step_of(1, 1), "key", Body { document: DOCUMENT, outputs: outputs(wrong) });
+            history.call_with(step_of(1, 1), "key", Body::whole(DOCUMENT, outputs(wrong)));
         });
     }
     complains(Invariant::Body, History::compensating(), |history| {
-        history.call_with(undo_of(0, 2), "key", Body { document: DOCUMENT, outputs: [].into() });
+        history.call_with(undo_of(0, 2), "key", Body::whole(DOCUMENT, [].into()));
+    });
+}
+
+#[test]
+fn rule_19_a_call_or_an_output_by_a_mapping_that_the_version_does_not_have() {
+    let whole = || Body::whole(DOCUMENT, [].into());
+    let wrong = [
+        Body { path: Some("v2-s0".into()), ..whole() },
+        Body { is_form: true, ..whole() },
+        Body { document: None, members: Some([("From".into(), 8)].into()), ..whole() },
+        Body { document: None, ..whole() },
+    ];
+    for body in wrong {
+        complains(Invariant::Mapping, History::claimed(), |history| history.call_with(step_of(0, 1), "key", body));
+    }
+    complains(Invariant::Mapping, History::claimed(), |history| {
+        history.call(step_of(0, 1), "key");
+        let (kept, by, clock_ms) = (Some("v2-s0".into()), "agent".into(), history.now_ms);
+        let (of, ending, output) = (step_of(0, 1), Ending::Done, Some(OUTPUT));
+        history.see(Seen::Replied { of, ending, output, kept, code: None, by, clock_ms });
     });
 }
 

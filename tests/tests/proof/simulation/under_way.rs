@@ -73,7 +73,7 @@ fn rule_17_a_rejection_that_no_service_gave() {
         let mut history = History::claimed();
         let (of, clock_ms) = (step_of(0, 1), history.now_ms);
         let (by, code) = ("agent".into(), Some(Arc::from(code)));
-        history.see(Seen::Replied { of, ending: Ending::Failed, output: None, code, by, clock_ms });
+        history.see(Seen::Replied { of, ending: Ending::Failed, output: None, kept: None, code, by, clock_ms });
         is_good(&history);
     }
 }

@@ -1,175 +1,13 @@
 //! The observations of the auditor: writes, messages, calls and answers, in types of its own.
 
-use std::collections::BTreeMap;
-use std::fmt;
+mod values;
+mod words;
+
 use std::sync::Arc;
 
 use domain::id::OrderId;
 
-/// The state of an order in its record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum OrderState {
-    /// No step has started.
-    Pending,
-    /// In progress.
-    Processing,
-    /// Completed. Final.
-    Processed,
-    /// Waits for an operator.
-    Error,
-    /// Compensation in progress.
-    Compensating,
-    /// Compensated. Final.
-    Compensated,
-}
-
-/// The state of a step in its record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum StepState {
-    /// Waiting.
-    Pending,
-    /// Claimed.
-    Processing,
-    /// Done in its direction.
-    Processed,
-    /// Given up.
-    Error,
-}
-
-/// Forward or undo.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Way {
-    /// Forward.
-    Forward,
-    /// Compensation.
-    Undo,
-}
-
-/// A status message or alert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// To the reply channel: the order is stored.
-    Received,
-    /// To the reply channel: the order is processed.
-    Processed,
-    /// To the reply channel: the order waits for an operator.
-    Failed,
-    /// To the reply channel: the order is compensated.
-    Compensated,
-    /// To the event bus: the order needs an operator.
-    NeedsOperator,
-    /// To the event bus: the reply channel fails.
-    ChannelFailing,
-}
-
-/// The outcome of an attempt, from its reply.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ending {
-    /// Done.
-    Done,
-    /// Done, with an output above the limit.
-    TooLarge,
-    /// Rejected.
-    Failed,
-    /// Deferred.
-    Deferred,
-}
-
-/// What a caller heard from a service.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Heard {
-    /// An answer after which the call has no effect of its own any more: it had it, or never will.
-    Settled,
-    /// A rejection with this code, and no call with the key was at work.
-    No(Arc<str>),
-    /// The call may still have its effect.
-    Open,
-}
-
-/// The record of a step.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct StepSeen {
-    /// Its state.
-    pub state: StepState,
-    /// Its direction.
-    pub way: Way,
-    /// The fencing token.
-    pub attempt: u32,
-    /// Failures counted.
-    pub failures: u32,
-    /// The claimant.
-    pub locked_by: Option<Arc<str>>,
-    /// The deadline of the attempt, in epoch milliseconds.
-    pub complete_by_ms: Option<i64>,
-    /// The end of the back-off, in epoch milliseconds.
-    pub not_before_ms: Option<i64>,
-    /// The first claim in its direction, in epoch milliseconds.
-    pub started_ms: Option<i64>,
-    /// Whether a supervisor doubted its own clock about the attempt.
-    pub doubted: bool,
-    /// Code and time of the last failure, in epoch milliseconds.
-    pub last_error: Option<(Arc<str>, i64)>,
-    /// Hash of the forward output.
-    pub output: Option<u64>,
-}
-
-/// The record of an order in one version.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Record {
-    /// The order.
-    pub order: OrderId,
-    /// +1 at each write.
-    pub version: u64,
-    /// The version of the workflow.
-    pub workflow: u32,
-    /// The state.
-    pub state: OrderState,
-    /// Code of the reason of an error or a compensation, and the version in which it arose.
-    pub reason: Option<(Arc<str>, u64)>,
-    /// The last state that the history says the order entered.
-    pub entered: Option<OrderState>,
-    /// Whether an operator paused it.
-    pub paused: bool,
-    /// The time at which the supervisor looks at it, in epoch milliseconds.
-    pub watch_ms: Option<i64>,
-    /// Unsent notices: kind and version.
-    pub unsent: Vec<(Kind, u64)>,
-    /// The steps, in workflow order.
-    pub steps: Vec<StepSeen>,
-}
-
-/// One attempt of one step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Try {
-    /// The order.
-    pub order: OrderId,
-    /// The step's index in the workflow.
-    pub step: usize,
-    /// Its direction.
-    pub way: Way,
-    /// The attempt.
-    pub attempt: u32,
-}
-
-/// The body of a call, as hashes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Body {
-    /// Hash of the order's document.
-    pub document: u64,
-    /// Hashes of other steps' outputs, by step index.
-    pub outputs: BTreeMap<usize, u64>,
-}
-
-/// The version of a workflow that the API chose for an order.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Pinned {
-    /// The version. It is unique over all workflows of a world.
-    pub version: u32,
-    /// The workflow that the order names.
-    pub named: Option<Arc<str>>,
-    /// The API knows at least what was applied at this time, in milliseconds since the start of the world.
-    pub since_ms: i64,
-}
+pub use values::{Body, Ending, Heard, Kind, OrderState, Pinned, Record, StepSeen, StepState, Try, Way};
 
 /// An observation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -273,6 +111,8 @@ pub enum Seen {
         ending: Ending,
         /// Hash of the output, if done.
         output: Option<u64>,
+        /// The text in the output that names a version and a step, if there is one.
+        kept: Option<Arc<str>>,
         /// The code, if rejected.
         code: Option<Arc<str>>,
         /// The agent's instance.
@@ -466,82 +306,6 @@ impl Seen {
             | Self::EndIsDue { .. }
             | Self::DrainIsDue { .. }
             | Self::Applied { .. } => None,
-        }
-    }
-}
-
-impl fmt::Display for Try {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let undo = if self.way == Way::Undo { "undo of " } else { "" };
-        write!(f, "{undo}step {} #{}", self.step, self.attempt)
-    }
-}
-
-impl fmt::Display for Record {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "v{} {:?}", self.version, self.state)?;
-        if let Some((code, since)) = &self.reason {
-            write!(f, " ({code} since v{since})")?;
-        }
-        if self.paused {
-            write!(f, " paused")?;
-        }
-        for (index, step) in self.steps.iter().enumerate() {
-            let way = if step.way == Way::Undo { "undo " } else { "" };
-            write!(f, " | {index} {way}{:?} #{}", step.state, step.attempt)?;
-            if step.failures > 0 {
-                write!(f, " failed {}", step.failures)?;
-            }
-        }
-        if !self.unsent.is_empty() {
-            write!(f, " | owes")?;
-            for (kind, version) in &self.unsent {
-                write!(f, " {kind:?} v{version}")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Seen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Accepted { .. } => write!(f, "accepted"),
-            Self::Posted { pinned: Some(pinned), .. } => write!(f, "posted, begins with version {}", pinned.version),
-            Self::Posted { .. } => write!(f, "posted"),
-            Self::Applied { choices } => write!(f, "applied: new orders begin with {choices:?}"),
-            Self::Kept { .. } => write!(f, "on the submission queue"),
-            Self::LetGo { .. } => write!(f, "let go from the submission queue"),
-            Self::Inserted { record, .. } => write!(f, "inserted {record}"),
-            Self::Written { record, by, .. } => write!(f, "written by {by}: {record}"),
-            Self::Woken { .. } => write!(f, "wake queued"),
-            Self::TakenForOwn { is_same, .. } => {
-                write!(f, "a repeated write met its own mark, same content: {is_same}")
-            }
-            Self::Requested { of, .. } => write!(f, "requested {of}"),
-            Self::Handed { of, to, .. } => write!(f, "{to} is given {of}"),
-            Self::Replied { of, ending, .. } => write!(f, "replies {ending:?} to {of}"),
-            Self::Unsent { of, .. } => write!(f, "could not send its reply to {of}"),
-            Self::Dismissed { of, .. } => write!(f, "is done with {of}"),
-            Self::Buried { of } => write!(f, "dead letter about {of}"),
-            Self::Called { of, call, .. } => write!(f, "calls for {of}, call {call}"),
-            Self::Answered { of, call, heard } => write!(f, "hears {heard:?} for {of}, call {call}"),
-            Self::Effect { of } => write!(f, "EFFECT of {of}"),
-            Self::Confirmed { of } => write!(f, "service confirms {of}"),
-            Self::Telling { kind, version, channel, .. } => {
-                write!(f, "tells {kind:?} of v{version} to {}", channel.as_deref().unwrap_or("the event bus"))
-            }
-            Self::Told { kind, version, .. } => write!(f, "{kind:?} of v{version} arrived"),
-            Self::DeadLetterDue { id } => write!(f, "somebody has to be told of dead letter {id}"),
-            Self::LetterTold { id } => write!(f, "an alert about dead letter {id} arrived"),
-            Self::DeadLetterGone { id } => write!(f, "dead letter {id} is let go"),
-            Self::Wished { action, .. } => write!(f, "an operator wishes: {action}"),
-            Self::Promised { action, .. } => write!(f, "an operator is told that the {action} is accepted"),
-            Self::Granted { action, looked_at, .. } => write!(f, "is done with the {action} wished at v{looked_at}"),
-            Self::Acknowledged { by, .. } => write!(f, "invocation {by} is done with its message"),
-            Self::Panicked { words } => write!(f, "panicked: {words}"),
-            Self::EndIsDue { bound_ms, .. } => write!(f, "every order ought to end within {bound_ms} ms"),
-            Self::DrainIsDue { queued } => write!(f, "by now all ought to be told; {queued} messages on queues"),
         }
     }
 }

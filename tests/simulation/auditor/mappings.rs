@@ -1,0 +1,143 @@
+//! What a call carries of its order, and what is kept of its answer: rules 4 and 19.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use domain::id::OrderId;
+
+use super::super::observe::hash_of;
+use super::seen::{Body, Ending, Record, Try, Way};
+use super::{Auditor, Finding, Flow, Invariant, must};
+
+/// The mappings of a step, as its version of the workflow has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mapped {
+    /// What the call sends that carries the step out.
+    pub forward: Sent,
+    /// What its undo sends.
+    pub undo: Sent,
+    /// The name of the version and the step in what is kept of the answer. `None`: the whole answer is kept.
+    pub keep: Option<Arc<str>>,
+}
+
+/// The member of a kept answer that names the version and the step.
+pub const KEPT_MEMBER: &str = "From";
+
+/// What a call sends.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sent {
+    /// The path before the order's ID.
+    pub path: Option<Arc<str>>,
+    /// The members of the body. `None`: the whole order.
+    pub members: Option<BTreeMap<Arc<str>, Source>>,
+    /// Whether the body is a form.
+    pub is_form: bool,
+}
+
+/// The value of a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// This text.
+    Text(Arc<str>),
+    /// The ID of the order.
+    OrderId,
+    /// The posted document.
+    Document,
+    /// The output of a step, if it has one.
+    Output(usize),
+}
+
+impl Mapped {
+    const fn sent(&self, way: Way) -> &Sent {
+        match way {
+            Way::Forward => &self.forward,
+            Way::Undo => &self.undo,
+        }
+    }
+}
+
+impl Auditor {
+    /// A call carries what the pinned version of the workflow sends, and nothing else. Without a mapping these are the
+    /// posted document and the outputs of all preceding steps. An undo also carries its own step's output, if known.
+    pub(super) fn body_is_right(&self, of: Try, body: &Body) -> Finding {
+        let Some(dossier) = self.dossiers.get(&of.order) else { return Ok(()) };
+        must(
+            dossier.document.is_none_or(|document| body.document.is_none_or(|sent| sent == document)),
+            Invariant::Body,
+            || format!("{of} is called with another document than was posted"),
+        )?;
+        let Some(last) = &dossier.last else { return Ok(()) };
+        let Some(flow) = self.rules.workflows.get(&last.workflow) else { return Ok(()) };
+        let usual = Mapped::default();
+        let sent = flow.mapped.get(of.step).unwrap_or(&usual).sent(of.way);
+        let path = sent.path.as_ref().map(|path| Arc::from(format!("{path}/{}", of.order)));
+        must((&body.path, body.is_form) == (&path, sent.is_form), Invariant::Mapping, || {
+            format!("{of} is called below {:?} (form: {}), and ought to be below {path:?}", body.path, body.is_form)
+        })?;
+        match &sent.members {
+            Some(members) => {
+                let wanted = wanted(of.order, members, dossier.document, last);
+                let has_more = body.document.is_some() || !body.outputs.is_empty();
+                must(!has_more && body.members.as_ref() == Some(&wanted), Invariant::Mapping, || {
+                    format!("{of} is called with {body:?}, and version {} sends {wanted:?}", last.workflow)
+                })
+            }
+            None => {
+                must(body.members.is_none() && body.document.is_some(), Invariant::Mapping, || {
+                    format!("{of} is called with {:?}, and version {} sends the order", body.members, last.workflow)
+                })?;
+                self.outputs_are_right(of, body, flow, last)
+            }
+        }
+    }
+
+    fn outputs_are_right(&self, of: Try, body: &Body, flow: &Flow, last: &Record) -> Finding {
+        let own = (of.way == Way::Undo).then_some(of.step);
+        let sources = flow.all_before(of.step).into_iter().chain(own);
+        let wanted: BTreeMap<usize, u64> =
+            sources.filter_map(|step| Some((step, last.steps.get(step)?.output?))).collect();
+        must(body.outputs == wanted, Invariant::Body, || {
+            format!("{of} is called with what came of steps {:?}, and ought to be with {wanted:?}", body.outputs)
+        })
+    }
+
+    /// An agent keeps of an answer what the pinned version keeps.
+    pub(super) fn kept_is_right(&self, of: Try, ending: Ending, kept: Option<&Arc<str>>) -> Finding {
+        let last = self.dossiers.get(&of.order).and_then(|dossier| dossier.last.as_ref());
+        let flow = last.and_then(|last| self.rules.workflows.get(&last.workflow));
+        let (Some(flow), Way::Forward, Ending::Done) = (flow, of.way, ending) else { return Ok(()) };
+        let wanted = flow.mapped.get(of.step).and_then(|mapped| mapped.keep.as_ref());
+        must(kept == wanted, Invariant::Mapping, || {
+            format!("{kept:?} is kept of the answer to {of}, and ought to be {wanted:?}")
+        })
+    }
+}
+
+impl Flow {
+    /// All predecessors of a step, direct and indirect.
+    fn all_before(&self, step: usize) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![step];
+        while let Some(step) = open.pop() {
+            let before = self.after.get(step).into_iter().flatten();
+            open.extend(before.filter(|earlier| found.insert(**earlier)));
+        }
+        found
+    }
+}
+
+/// The members of a body, as hashes. A source that is not there leaves its member out.
+fn wanted(
+    order: OrderId,
+    members: &BTreeMap<Arc<str>, Source>,
+    document: Option<u64>,
+    last: &Record,
+) -> BTreeMap<Arc<str>, u64> {
+    let value = |source: &Source| match source {
+        Source::Text(text) => Some(hash_of(&format!("\"{text}\""))),
+        Source::OrderId => Some(hash_of(&format!("\"{order}\""))),
+        Source::Document => document,
+        Source::Output(step) => last.steps.get(*step)?.output,
+    };
+    members.iter().filter_map(|(name, source)| Some((name.clone(), value(source)?))).collect()
+}

@@ -1,0 +1,185 @@
+//! What the observations are made of.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use domain::id::OrderId;
+
+/// The state of an order in its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OrderState {
+    /// No step has started.
+    Pending,
+    /// In progress.
+    Processing,
+    /// Completed. Final.
+    Processed,
+    /// Waits for an operator.
+    Error,
+    /// Compensation in progress.
+    Compensating,
+    /// Compensated. Final.
+    Compensated,
+}
+
+/// The state of a step in its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StepState {
+    /// Waiting.
+    Pending,
+    /// Claimed.
+    Processing,
+    /// Done in its direction.
+    Processed,
+    /// Given up.
+    Error,
+}
+
+/// Forward or undo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Way {
+    /// Forward.
+    Forward,
+    /// Compensation.
+    Undo,
+}
+
+/// A status message or alert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// To the reply channel: the order is stored.
+    Received,
+    /// To the reply channel: the order is processed.
+    Processed,
+    /// To the reply channel: the order waits for an operator.
+    Failed,
+    /// To the reply channel: the order is compensated.
+    Compensated,
+    /// To the event bus: the order needs an operator.
+    NeedsOperator,
+    /// To the event bus: the reply channel fails.
+    ChannelFailing,
+}
+
+/// The outcome of an attempt, from its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// Done.
+    Done,
+    /// Done, with an output above the limit.
+    TooLarge,
+    /// Rejected.
+    Failed,
+    /// Deferred.
+    Deferred,
+}
+
+/// What a caller heard from a service.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Heard {
+    /// An answer after which the call has no effect of its own any more: it had it, or never will.
+    Settled,
+    /// A rejection with this code, and no call with the key was at work.
+    No(Arc<str>),
+    /// The call may still have its effect.
+    Open,
+}
+
+/// The record of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct StepSeen {
+    /// Its state.
+    pub state: StepState,
+    /// Its direction.
+    pub way: Way,
+    /// The fencing token.
+    pub attempt: u32,
+    /// Failures counted.
+    pub failures: u32,
+    /// The claimant.
+    pub locked_by: Option<Arc<str>>,
+    /// The deadline of the attempt, in epoch milliseconds.
+    pub complete_by_ms: Option<i64>,
+    /// The end of the back-off, in epoch milliseconds.
+    pub not_before_ms: Option<i64>,
+    /// The first claim in its direction, in epoch milliseconds.
+    pub started_ms: Option<i64>,
+    /// Whether a supervisor doubted its own clock about the attempt.
+    pub doubted: bool,
+    /// Code and time of the last failure, in epoch milliseconds.
+    pub last_error: Option<(Arc<str>, i64)>,
+    /// Hash of the forward output.
+    pub output: Option<u64>,
+}
+
+/// The record of an order in one version.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Record {
+    /// The order.
+    pub order: OrderId,
+    /// +1 at each write.
+    pub version: u64,
+    /// The version of the workflow.
+    pub workflow: u32,
+    /// The state.
+    pub state: OrderState,
+    /// Code of the reason of an error or a compensation, and the version in which it arose.
+    pub reason: Option<(Arc<str>, u64)>,
+    /// The last state that the history says the order entered.
+    pub entered: Option<OrderState>,
+    /// Whether an operator paused it.
+    pub paused: bool,
+    /// The time at which the supervisor looks at it, in epoch milliseconds.
+    pub watch_ms: Option<i64>,
+    /// Unsent notices: kind and version.
+    pub unsent: Vec<(Kind, u64)>,
+    /// The steps, in workflow order.
+    pub steps: Vec<StepSeen>,
+}
+
+/// One attempt of one step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Try {
+    /// The order.
+    pub order: OrderId,
+    /// The step's index in the workflow.
+    pub step: usize,
+    /// Its direction.
+    pub way: Way,
+    /// The attempt.
+    pub attempt: u32,
+}
+
+/// The body and the path of a call, as hashes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Body {
+    /// Hash of the order's document, if it is carried.
+    pub document: Option<u64>,
+    /// Hashes of other steps' outputs, by step index.
+    pub outputs: BTreeMap<usize, u64>,
+    /// Hashes of the members that a mapping sends instead.
+    pub members: Option<BTreeMap<Arc<str>, u64>>,
+    /// Whether they are sent as a form.
+    pub is_form: bool,
+    /// The path below the URL of the operation.
+    pub path: Option<Arc<str>>,
+}
+
+impl Body {
+    /// Of a call without a mapping.
+    #[must_use]
+    pub const fn whole(document: u64, outputs: BTreeMap<usize, u64>) -> Self {
+        Self { document: Some(document), outputs, members: None, is_form: false, path: None }
+    }
+}
+
+/// The version of a workflow that the API chose for an order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Pinned {
+    /// The version. It is unique over all workflows of a world.
+    pub version: u32,
+    /// The workflow that the order names.
+    pub named: Option<Arc<str>>,
+    /// The API knows at least what was applied at this time, in milliseconds since the start of the world.
+    pub since_ms: i64,
+}

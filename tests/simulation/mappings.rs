@@ -1,0 +1,66 @@
+//! The mappings of the simulated workflows: drawn for each version, written into its text, and told to the auditor.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::auditor::mappings::{KEPT_MEMBER, Mapped, Sent, Source};
+use super::rng::Rng;
+
+/// Draws the mappings of a step. Its texts name the version and the step, so that no two versions map alike.
+pub fn draw(rng: &mut Rng, version: u32, place: usize, after: &[usize]) -> Mapped {
+    let name = format!("v{version}-s{place}");
+    let is_sent = rng.chance(4_000);
+    let is_form = is_sent && rng.chance(2_000);
+    let mut sent = |name: String, outputs: &[usize]| Sent {
+        path: rng.chance(3_000).then(|| name.as_str().into()),
+        members: is_sent.then(|| members(rng, &name, outputs)),
+        is_form,
+    };
+    let forward = sent(name.clone(), after);
+    let with_own: Vec<usize> = after.iter().copied().chain([place]).collect();
+    let undo = sent(format!("{name}-undo"), &with_own);
+    Mapped { forward, undo, keep: rng.chance(3_000).then(|| name.into()) }
+}
+
+fn members(rng: &mut Rng, name: &str, outputs: &[usize]) -> BTreeMap<Arc<str>, Source> {
+    let mut members: BTreeMap<Arc<str>, Source> = [("From".into(), Source::Text(name.into()))].into();
+    if rng.chance(7_000) {
+        members.insert("ID".into(), Source::OrderId);
+    }
+    if rng.chance(5_000) {
+        members.insert("All".into(), Source::Document);
+    }
+    for step in outputs.iter().filter(|_| rng.chance(6_000)) {
+        members.insert(format!("Of{step}").into(), Source::Output(*step));
+    }
+    members
+}
+
+/// Writes the mappings of a step at the end of its table.
+pub fn write(text: &mut String, mapped: &Mapped) {
+    if let Some(name) = &mapped.keep {
+        let _ = writeln!(text, "keep = {{ {} = \"{name}\", Number = \"/Number\" }}", KEPT_MEMBER);
+    }
+    write_sent(text, &mapped.forward);
+    let _ = writeln!(text, "[step.undo]");
+    write_sent(text, &mapped.undo);
+}
+
+fn write_sent(text: &mut String, sent: &Sent) {
+    if let Some(path) = &sent.path {
+        let _ = writeln!(text, "path = \"{path}/{{/OrderID}}\"");
+    }
+    let Some(members) = &sent.members else { return };
+    let value = |source: &Source| match source {
+        Source::Text(text) => text.to_string(),
+        Source::OrderId => "/OrderID".to_owned(),
+        Source::Document => "/Order".to_owned(),
+        Source::Output(step) => format!("/Outputs/s{step}"),
+    };
+    let members: Vec<String> = members.iter().map(|(name, source)| format!("{name} = \"{}\"", value(source))).collect();
+    let _ = writeln!(text, "send = {{ {} }}", members.join(", "));
+    if sent.is_form {
+        let _ = writeln!(text, "encode = \"form\"");
+    }
+}
