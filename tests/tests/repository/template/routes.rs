@@ -79,7 +79,18 @@ fn an_application_may_not_call_what_an_operator_may() {
         arns.map(|arn| arn.split_once("/$default/").unwrap().1.to_owned()).collect()
     };
     assert_eq!(calls("ApplicationPolicy"), ["POST/orders", "GET/orders", "GET/orders/*", "GET/services"]);
-    assert_eq!(calls("OperatorPolicy"), ["GET/*", "POST/orders/*", "POST/bulk", "POST/bulk/*", "POST/services/*"]);
+    assert_eq!(
+        calls("OperatorPolicy"),
+        [
+            "GET/*",
+            "POST/orders/*",
+            "POST/bulk",
+            "POST/bulk/*",
+            "POST/services/*",
+            "POST/workflows/*",
+            "POST/configuration"
+        ]
+    );
 }
 
 #[test]
