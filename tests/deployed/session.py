@@ -19,7 +19,8 @@ from pathlib import Path
 import audit
 import conformance
 import template
-from checks import callers, crashes, doctor, letters, logs, repeats, rights, supervision, under_way, ways
+from checks import callers, crashes, doctor, earlier, letters, logs, own_workflows, repeats, rights, supervision
+from checks import under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
@@ -38,6 +39,7 @@ BY_THEMSELVES: list[tuple[str, Callable[[World], None]]] = [
     ("a submission delivered too often: held, alert, resubmitted", letters.an_order_that_could_not_be_stored_is_held),
     ("a submission that comes three times is one order", repeats.a_submission_comes_again),
     ("a chain of more than 16 messages ends well", supervision.a_long_chain_of_messages_ends_well),
+    ("requests in the queues of an earlier version are handled", earlier.their_queues_are_served),
     ("an agent is killed in the middle of a call", crashes.an_agent_is_killed),
 ]
 
@@ -121,7 +123,7 @@ def deployed(report: Report, folder: Path, program: Path) -> None:
             report.section("The deployment, on an emulator with IAM enforced")
             deployment = report.check("sam deploy", functools.partial(deploy, emulator))
             if deployment is not None:
-                tried(report, deployment, program)
+                tried(report, deployment, program, folder)
             report.section("The store")
             report.check("conformance suite on the emulator", functools.partial(conformance.suite_passes, emulator))
         finally:
@@ -129,25 +131,27 @@ def deployed(report: Report, folder: Path, program: Path) -> None:
                 print(f"\nThe last lines of the emulator and its functions:\n{emulator.log_tail(LOG_LINES)}")
 
 
-def tried(report: Report, deployment: Deployment, program: Path) -> None:
+def tried(report: Report, deployment: Deployment, program: Path, folder: Path) -> None:
     """All checks of a deployment."""
     world = report.check("callers, alerts and a reply channel", functools.partial(World, deployment, program))
     if world is None:
         return
     try:
-        everything(report, world)
+        everything(report, world, folder)
     finally:
         if report.failed and not STOPPED.is_set():
             print(f"\nThe last lines of each function:\n{logs.tails(world, LOG_LINES_OF_FUNCTION)}")
 
 
-def everything(report: Report, world: World) -> None:
+def everything(report: Report, world: World, folder: Path) -> None:
     """The checks, in an order in which they do not disturb each other."""
     report.all(bound(BY_THEMSELVES, world))
     report.section("Side by side, with two supervisors at once all the time")
     with supervision.Supervisors(world) as supervisors:
         report.all_at_once(bound(TOGETHER, world))
     report.check("no supervisor failed", supervisors.went_well)
+    report.section("Workflows and services of one's own, with no deployment between")
+    own_workflows.are_tried(report, world, folder)
     report.section("The books")
     report.all(bound(BOOKS, world))
 

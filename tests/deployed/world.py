@@ -45,6 +45,8 @@ class World:
         self.ledger = Ledger(deployment)
         # How each order is to end, for the audit.
         self.ends: dict[str, str] = {}
+        # The orders of other workflows, whose services keep books of their own.
+        self.own: set[str] = set()
         # The supervisors wait for this: the first run is made by hand.
         self.supervised_by_hand = threading.Event()
         self.killed_order: str | None = None
@@ -62,6 +64,10 @@ class World:
         """Tells the audit how an order is to end."""
         self.ends[order_id] = end
         return order_id
+
+    def expect_own(self, order_id: str, end: str) -> None:
+        """Tells the audit how an order of another workflow is to end."""
+        self.own.add(self.expect_end(order_id, end))
 
     def task(self, order_id: str) -> dict[str, Any] | None:
         """The task as the API shows it; nothing before it is stored."""

@@ -41,9 +41,11 @@ class Deployment:
         return f"{STACK}-{name}"
 
     def queue(self, name: str, lane: str = "normal") -> str:
-        """The URL of a queue: `queue("payment", "high")`, `queue("scheduler", "dead")`."""
+        """The URL of a queue: `queue("agents", "high")`, `queue("scheduler", "dead")`."""
         suffix = {"normal": "QueueUrl", "high": "HighQueueUrl", "dead": "DeadLettersUrl"}[lane]
-        return self.outputs[f"{name.capitalize()}{suffix}"]
+        url = self.outputs.get(f"{name.capitalize()}{suffix}")
+        # A queue of earlier versions is no output.
+        return url or self.queue("agents", lane).replace(f"{STACK}-agents", f"{STACK}-{name}")
 
     def table(self, name: str) -> str:
         """The deployed name of a table: `table("Tasks")`."""

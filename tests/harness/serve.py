@@ -61,9 +61,11 @@ class Server:
         """Its output."""
         return self.process.text() if self.process is not None else ""
 
-    def ask(self, method: str, path: str, body: object = None) -> tuple[int, Any]:
+    def ask(
+        self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
         """One call of its API: status and decoded body of the answer."""
-        return ask(method, self.url + path, body)
+        return ask(method, self.url + path, body, headers)
 
     def get(self, path: str) -> Any:
         """GET of a JSON document. Any other status than 2xx fails the check."""

@@ -5,6 +5,7 @@
 A chain, a diamond of six steps and a return run side by side. In the middle a new version is applied for 20 % of the
 new orders, the default is switched, and the program is killed. Then every order has gone the way of the version that
 it began with, and the services' books are even. Five services are in Python, two in Node. Takes about half a minute.
+`tests/run deployed` tries the same on the deployed functions.
 
 --program FILE  uses this `stepwarden` instead of a debug build
 """
@@ -14,83 +15,34 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import tempfile
-from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from harness import command, tools
-from harness.report import Report, expect, expect_equal, until
-from harness.serve import Server, ask
+from harness.report import Report
+from harness.serve import Server
+from workflows.run import Run, Services
 
-HERE = Path(__file__).parent
-PYTHON = ("stock", "bank", "courier", "press", "saw")
-NODE = ("depot", "label")
-POSTERS = 8
-PHASE = 150
-
-SHOP = [("reserve", "stock", []), ("pay", "bank", ["reserve"]), ("ship", "courier", ["pay"])]
-SHOP_2 = [*SHOP, ("label", "label", ["pay"])]
-BUILD = [
-    ("cut", "saw", []),
-    ("print", "press", ["cut"]),
-    ("glue", "press", ["cut"]),
-    ("pay", "bank", ["cut"]),
-    ("pack", "depot", ["print", "glue", "pay"]),
-    ("send", "courier", ["pack"]),
-]
-RETURN = [("take-back", "depot", []), ("refund", "bank", ["take-back"])]
+COMMAND_S_MAX = 60
 
 
-def workflow(name: str, version: int, steps: list[tuple[str, str, list[str]]]) -> dict[str, str]:
-    """The file of one version."""
-    text = f'name = "{name}"\nversion = {version}\n'
-    for step, agent, after in steps:
-        named = ", ".join(f'"{earlier}"' for earlier in after)
-        text += f'\n[[step]]\nname = "{step}"\nagent = "{agent}"\nafter = [{named}]\n'
-    return {"Name": f"workflows/{name}-{version}.toml", "Text": text}
+class OneMachine(Server):
+    """The program, which a run kills and starts again."""
 
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command of the program for its API, run to its end."""
+        line = [str(self.program), "--api", self.url, *words]
+        return subprocess.run(line, capture_output=True, text=True, timeout=COMMAND_S_MAX, check=False)
 
-STEPS = {("shop", 1): SHOP, ("shop", 2): SHOP_2, ("build", 1): BUILD, ("return", 1): RETURN}
+    def has_applied(self) -> None:
+        """One process knows at once."""
 
-
-class Services:
-    """The seven services. Leaving its `with` stops them."""
-
-    def __init__(self) -> None:
-        self.urls: dict[str, str] = {}
-        self._processes: list[subprocess.Popen[str]] = []
-
-    def __enter__(self) -> Services:
-        for name in (*PYTHON, *NODE):
-            line = ["node", str(HERE / "service.js")] if name in NODE else [sys.executable, str(HERE / "service.py")]
-            process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
-            self._processes.append(process)
-            assert process.stdout is not None
-            self.urls[name] = f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for process in self._processes:
-            process.kill()
-            process.wait()
-
-    def settings(self, default: str) -> dict[str, str]:
-        """The file `stepwarden.toml`."""
-        tables = "".join(f'\n[agents.{name}]\nurl = "{url}"\nsettles_within = "11s"\n' for name, url in self.urls.items())
-        return {"Name": "stepwarden.toml", "Text": f'default = "{default}"\n{tables}'}
-
-    def books(self) -> tuple[Counter[str], Counter[str]]:
-        """How often each key was done, and undone, by all of them."""
-        done: Counter[str] = Counter()
-        undone: Counter[str] = Counter()
-        for url in self.urls.values():
-            books = ask("GET", f"{url}/books")[1]
-            done.update(books["done"])
-            undone.update(books["undone"])
-        return done, undone
+    def kill(self) -> None:
+        """Ends it by SIGKILL, and starts it again."""
+        assert self.process is not None and self.process.pid is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.stop()
+        self.start()
 
 
 def main() -> int:
@@ -101,145 +53,10 @@ def main() -> int:
     program = tools.stepwarden(options.program)
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-workflows-") as scratch, Services() as services:
-        server = Server(program, Path(scratch) / "data")
-        with server:
-            run = Run(server, services)
-            report.check("three workflows are applied to a running program", run.apply_first)
-            report.check("orders of all three, by name and by default", lambda: run.post(0))
-            report.check("a changed version is refused with the difference", run.refuse_changed)
-            report.check("a new version for 20 %, another default, and kill -9 under load", run.switch_and_kill)
-            report.check("every order went the way of the version that it began with", run.went_their_ways)
-            report.check("the share is within 5 points", run.share_is_kept)
-            report.check("the services' books agree: each effect once, or undone", run.books_agree)
+        folder = Path(scratch)
+        with OneMachine(program, folder / "data") as server:
+            Run(server, services, folder).all(report)
     return report.close()
-
-
-class Run:
-    """The orders of a run."""
-
-    def __init__(self, server: Server, services: Services) -> None:
-        self.server, self.services = server, services
-        self.orders: dict[str, dict[str, Any]] = {}
-
-    def apply(self, default: str, files: list[dict[str, str]], **more: object) -> tuple[int, Any]:
-        """Applies a folder."""
-        body = {"By": "test", "Reason": "a test", "Files": [self.services.settings(default), *files], **more}
-        return self.server.ask("POST", "/configuration", body)
-
-    def apply_first(self) -> str:
-        """Applies the first version of each."""
-        files = [workflow("shop", 1, SHOP), workflow("build", 1, BUILD), workflow("return", 1, RETURN)]
-        folder = self.server.data.with_name("folder")
-        (folder / "workflows").mkdir(parents=True)
-        for file in [self.services.settings("shop"), *files]:
-            (folder / file["Name"]).write_text(file["Text"])
-        told = self.command("apply", str(folder), "--reason", "a test", "--yes")
-        for words in ("workflow shop/1: new", "default workflow: shop (was order)", "agent saw: new", "applied"):
-            expect(words in told, f"{words} in {told}")
-        again = self.command("apply", str(folder), "--reason", "a test")
-        expect("nothing changes" in again, f"the same folder again: {again}")
-        return f"{len(told.splitlines())} lines"
-
-    def command(self, *words: str) -> str:
-        """What a command of the program tells."""
-        line = [str(self.server.program), "--api", self.server.url, *words]
-        done = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
-        expect_equal(f"{words}: {done.stderr}", done.returncode, 0)
-        return done.stdout + done.stderr
-
-    def document(self, number: int) -> dict[str, Any]:
-        """The order of this number. Some name a workflow, some are declined at a step."""
-        named = {0: {}, 1: {"Workflow": "shop"}, 2: {"Workflow": "build"}, 3: {"Workflow": "return"}}[number % 4]
-        steps = {"shop": "/ship", "build": "/pack", "return": "/refund"}
-        declined = {"Decline": steps[named["Workflow"]]} if named and number % 11 == 0 else {}
-        return {"Number": number, **named, **declined}
-
-    def post(self, first: int) -> str:
-        """Posts orders side by side, each until it is accepted."""
-
-        def one(number: int) -> None:
-            document = self.document(number)
-
-            def accepted() -> str | None:
-                try:
-                    status, answer = ask("POST", f"{self.server.url}/orders", document, {"Idempotency-Key": f"k{number}"})
-                except OSError:
-                    return None
-                return str(answer["OrderID"]) if status == 202 else None
-
-            self.orders[until(f"order {number} is accepted", accepted)] = document
-
-        with ThreadPoolExecutor(POSTERS, "post") as posters:
-            list(posters.map(one, range(first, first + PHASE)))
-        return f"{len(self.orders)} orders"
-
-    def refuse_changed(self) -> str:
-        """The version is there with other content."""
-        status, answer = self.apply("shop", [workflow("shop", 1, SHOP[:2])])
-        expect_equal(f"the answer {answer}", status, 409)
-        expect("- name = \"ship\"" in answer["detail"], str(answer["detail"]))
-        return str(answer["detail"]).splitlines()[0]
-
-    def switch_and_kill(self) -> str:
-        """Applies in the middle, posts more, and kills the program twice meanwhile."""
-        status, answer = self.apply("build", [workflow("shop", 2, SHOP_2), workflow("build", 1, BUILD)], SharePercent=20)
-        expect_equal(f"the answer {answer}", status, 200)
-        with ThreadPoolExecutor(1, "post") as poster:
-            posting = poster.submit(self.post, PHASE)
-            for goal in (PHASE + 40, PHASE + 100):
-                until(f"{goal} orders", lambda goal=goal: len(self.orders) >= goal)
-                process = self.server.process
-                assert process is not None and process.pid is not None
-                os.killpg(process.pid, signal.SIGKILL)
-                self.server.stop()
-                self.server.start()
-            return posting.result()
-
-    def went_their_ways(self) -> str:
-        """Waits until all are settled, and compares their steps with those of their version."""
-        counts: Counter[str] = Counter()
-        for order_id, document in self.orders.items():
-            task = self.server.seen(order_id, lambda task: task["ProcessState"] in ("Processed", "Compensated", "Error"))
-            pin = (task["Workflow"], task["WorkflowVersion"])
-            expected = "Compensated" if "Decline" in document else "Processed"
-            expect_equal(f"{order_id} {document} {task.get('Reason')}", task["ProcessState"], expected)
-            expect_equal(f"steps of {order_id}", [step["Name"] for step in task["Steps"]], [step for step, _, _ in STEPS[pin]])
-            default = "shop" if document["Number"] < PHASE else "build"
-            expect_equal(f"workflow of {order_id}", task["Workflow"], document.get("Workflow", default))
-            if document["Number"] < PHASE:
-                expect_equal(f"version of {order_id}", task["WorkflowVersion"], 1)
-            counts[f"{pin[0]}/{pin[1]} {task['ProcessState']}"] += 1
-            document["Pin"], document["State"] = pin, task["ProcessState"]
-        return ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-
-    def share_is_kept(self) -> str:
-        """The ids of keyed orders do not change, and so neither does the choice. More keys make the share exact."""
-        for number in range(1_000, 1_400):
-            body = {"Workflow": "shop", "Number": number}
-            answer = self.server.post("/orders", body, {"Idempotency-Key": f"k{number}"})
-            self.orders[answer["OrderID"]] = body
-        versions: Counter[int] = Counter()
-        for order_id, document in self.orders.items():
-            if document["Number"] >= 1_000:
-                task = self.server.seen(order_id, lambda task: task["ProcessState"] == "Processed")
-                document["Pin"], document["State"] = ("shop", task["WorkflowVersion"]), "Processed"
-                versions[task["WorkflowVersion"]] += 1
-        share = 100 * versions[2] / versions.total()
-        expect(15 <= share <= 25, f"{share} %")
-        return f"{share:.1f} %"
-
-    def books_agree(self) -> str:
-        """Each step of a processed order has one effect; those of a compensated one are undone."""
-        done, undone = self.services.books()
-        for order_id, document in self.orders.items():
-            for step, _, _ in STEPS[document["Pin"]]:
-                key = f"{order_id}/{step}"
-                left = done[key] - undone[key]
-                expect(done[key] <= 1, f"{key} was done {done[key]} times")
-                expect_equal(f"effects left of {key}", left, 1 if document["State"] == "Processed" else 0)
-        known = {f"{order_id}/{step}" for order_id, of in self.orders.items() for step, _, _ in STEPS[of["Pin"]]}
-        expect_equal("effects of no order", set(done) - known, set())
-        return f"{done.total()} effects, {undone.total()} undone"
 
 
 if __name__ == "__main__":

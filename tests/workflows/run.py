@@ -1,0 +1,242 @@
+"""The services, the workflows and the orders of the suite `workflows`, for one machine and for the deployed form."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.report import Report, expect, expect_equal, until
+from harness.serve import ask
+
+HERE = Path(__file__).parent
+PYTHON = ("stock", "bank", "courier", "press", "saw")
+NODE = ("depot", "label")
+POSTERS = 8
+PHASE = 150
+
+SHOP = [("reserve", "stock", []), ("pay", "bank", ["reserve"]), ("ship", "courier", ["pay"])]
+SHOP_2 = [*SHOP, ("label", "label", ["pay"])]
+BUILD = [
+    ("cut", "saw", []),
+    ("print", "press", ["cut"]),
+    ("glue", "press", ["cut"]),
+    ("pay", "bank", ["cut"]),
+    ("pack", "depot", ["print", "glue", "pay"]),
+    ("send", "courier", ["pack"]),
+]
+RETURN = [("take-back", "depot", []), ("refund", "bank", ["take-back"])]
+
+
+def workflow(name: str, version: int, steps: list[tuple[str, str, list[str]]]) -> dict[str, str]:
+    """The file of one version."""
+    text = f'name = "{name}"\nversion = {version}\n'
+    for step, agent, after in steps:
+        named = ", ".join(f'"{earlier}"' for earlier in after)
+        text += f'\n[[step]]\nname = "{step}"\nagent = "{agent}"\nafter = [{named}]\n'
+    return {"Name": f"workflows/{name}-{version}.toml", "Text": text}
+
+
+STEPS = {("shop", 1): SHOP, ("shop", 2): SHOP_2, ("build", 1): BUILD, ("return", 1): RETURN}
+
+
+class Services:
+    """The seven services. Leaving its `with` stops them."""
+
+    def __init__(self) -> None:
+        self.urls: dict[str, str] = {}
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> Services:
+        for name in (*PYTHON, *NODE):
+            line = ["node", str(HERE / "service.js")] if name in NODE else [sys.executable, str(HERE / "service.py")]
+            process = subprocess.Popen(line, stdout=subprocess.PIPE, text=True)
+            self._processes.append(process)
+            assert process.stdout is not None
+            self.urls[name] = f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+    def settings(self, default: str) -> dict[str, str]:
+        """The file `stepwarden.toml`."""
+        tables = "".join(f'\n[agents.{name}]\nurl = "{url}"\nsettles_within = "11s"\n' for name, url in self.urls.items())
+        return {"Name": "stepwarden.toml", "Text": f'default = "{default}"\n{tables}'}
+
+    def books(self) -> tuple[Counter[str], Counter[str]]:
+        """How often each key was done, and undone, by all of them."""
+        done: Counter[str] = Counter()
+        undone: Counter[str] = Counter()
+        for url in self.urls.values():
+            books = ask("GET", f"{url}/books")[1]
+            done.update(books["done"])
+            undone.update(books["undone"])
+        return done, undone
+
+
+class System(Protocol):
+    """A running Stepwarden, as an operator and a caller see it."""
+
+    def ask(
+        self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """One call of its API: status and decoded body. Raises OSError if there is no answer."""
+
+    def seen(self, order_id: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The order, as soon as a condition holds."""
+
+    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command of `stepwarden` for its API, run to its end."""
+
+    def has_applied(self) -> None:
+        """Waits until all its processes know what was applied."""
+
+    def kill(self) -> None:
+        """Ends its processes by SIGKILL, and starts it again if nothing else does."""
+
+
+class Run:
+    """The orders of a run."""
+
+    def __init__(self, system: System, services: Services, scratch: Path) -> None:
+        """`scratch` is a folder for its files."""
+        self.system, self.services = system, services
+        self.orders: dict[str, dict[str, Any]] = {}
+        self._folder = scratch / "folder"
+
+    def all(self, report: Report) -> None:
+        """The checks, one after the other."""
+        report.check("three workflows are applied to a running system", self.apply_first)
+        report.check("orders of all three, by name and by default", lambda: self.post(0))
+        report.check("a changed version is refused with the difference", self.refuse_changed)
+        report.check("a new version for 20 %, another default, and kill -9 under load", self.switch_and_kill)
+        report.check("every order went the way of the version that it began with", self.went_their_ways)
+        report.check("the share is within 5 points", self.share_is_kept)
+        report.check("the services' books agree: each effect once, or undone", self.books_agree)
+
+    def apply(self, default: str, files: list[dict[str, str]], **more: object) -> tuple[int, Any]:
+        """Applies a folder."""
+        body = {"By": "test", "Reason": "a test", "Files": [self.services.settings(default), *files], **more}
+        return self.system.ask("POST", "/configuration", body)
+
+    def apply_first(self) -> str:
+        """Applies the first version of each."""
+        files = [workflow("shop", 1, SHOP), workflow("build", 1, BUILD), workflow("return", 1, RETURN)]
+        (self._folder / "workflows").mkdir(parents=True)
+        for file in [self.services.settings("shop"), *files]:
+            (self._folder / file["Name"]).write_text(file["Text"])
+        told = self.command("apply", str(self._folder), "--reason", "a test", "--yes")
+        for words in ("workflow shop/1: new", "default workflow: shop (was order)", "agent saw: new", "applied"):
+            expect(words in told, f"{words} in {told}")
+        again = self.command("apply", str(self._folder), "--reason", "a test")
+        expect("nothing changes" in again, f"the same folder again: {again}")
+        self.system.has_applied()
+        return f"{len(told.splitlines())} lines"
+
+    def command(self, *words: str) -> str:
+        """What a command of the program tells."""
+        done = self.system.command(*words)
+        expect_equal(f"{words}: {done.stderr}", done.returncode, 0)
+        return done.stdout + done.stderr
+
+    def document(self, number: int) -> dict[str, Any]:
+        """The order of this number. Some name a workflow, some are declined at a step."""
+        named = {0: {}, 1: {"Workflow": "shop"}, 2: {"Workflow": "build"}, 3: {"Workflow": "return"}}[number % 4]
+        steps = {"shop": "/ship", "build": "/pack", "return": "/refund"}
+        declined = {"Decline": steps[named["Workflow"]]} if named and number % 11 == 0 else {}
+        return {"Number": number, **named, **declined}
+
+    def post(self, first: int) -> str:
+        """Posts orders side by side."""
+        self.post_all([self.document(number) for number in range(first, first + PHASE)])
+        return f"{len(self.orders)} orders"
+
+    def post_all(self, documents: list[dict[str, Any]]) -> list[str]:
+        """Posts orders side by side, each until it is accepted; gives their ids."""
+
+        def one(document: dict[str, Any]) -> str:
+            key = {"Idempotency-Key": f"k{document['Number']}"}
+
+            def accepted() -> str | None:
+                try:
+                    status, answer = self.system.ask("POST", "/orders", document, key)
+                except OSError:
+                    return None
+                return str(answer["OrderID"]) if status == 202 else None
+
+            order_id = until(f"order {document['Number']} is accepted", accepted)
+            self.orders[order_id] = document
+            return order_id
+
+        with ThreadPoolExecutor(POSTERS, "post") as posters:
+            return list(posters.map(one, documents))
+
+    def refuse_changed(self) -> str:
+        """The version is there with other content."""
+        status, answer = self.apply("shop", [workflow("shop", 1, SHOP[:2])])
+        expect_equal(f"the answer {answer}", status, 409)
+        expect("- name = \"ship\"" in answer["detail"], str(answer["detail"]))
+        return str(answer["detail"]).splitlines()[0]
+
+    def switch_and_kill(self) -> str:
+        """Applies in the middle, posts more, and kills the system twice meanwhile."""
+        files = [workflow("shop", 2, SHOP_2), workflow("build", 1, BUILD)]
+        status, answer = self.apply("build", files, SharePercent=20)
+        expect_equal(f"the answer {answer}", status, 200)
+        self.system.has_applied()
+        with ThreadPoolExecutor(1, "post") as poster:
+            posting = poster.submit(self.post, PHASE)
+            for goal in (PHASE + 40, PHASE + 100):
+                until(f"{goal} orders", lambda goal=goal: len(self.orders) >= goal)
+                self.system.kill()
+            return posting.result()
+
+    def went_their_ways(self) -> str:
+        """Waits until all are settled, and compares their steps with those of their version."""
+        counts: Counter[str] = Counter()
+        for order_id, document in self.orders.items():
+            task = self.system.seen(order_id, lambda task: task["ProcessState"] in ("Processed", "Compensated", "Error"))
+            pin = (task["Workflow"], task["WorkflowVersion"])
+            expected = "Compensated" if "Decline" in document else "Processed"
+            expect_equal(f"{order_id} {document} {task.get('Reason')}", task["ProcessState"], expected)
+            steps = [step for step, _, _ in STEPS[pin]]
+            expect_equal(f"steps of {order_id}", [step["Name"] for step in task["Steps"]], steps)
+            default = "shop" if document["Number"] < PHASE else "build"
+            expect_equal(f"workflow of {order_id}", task["Workflow"], document.get("Workflow", default))
+            if document["Number"] < PHASE:
+                expect_equal(f"version of {order_id}", task["WorkflowVersion"], 1)
+            counts[f"{pin[0]}/{pin[1]} {task['ProcessState']}"] += 1
+            document["Pin"], document["State"] = pin, task["ProcessState"]
+        return ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+
+    def share_is_kept(self) -> str:
+        """The ids of keyed orders do not change, and so neither does the choice. More keys make the share exact."""
+        versions: Counter[int] = Counter()
+        for order_id in self.post_all([{"Workflow": "shop", "Number": number} for number in range(1_000, 1_400)]):
+            task = self.system.seen(order_id, lambda task: task["ProcessState"] == "Processed")
+            document = self.orders[order_id]
+            document["Pin"], document["State"] = ("shop", task["WorkflowVersion"]), "Processed"
+            versions[task["WorkflowVersion"]] += 1
+        share = 100 * versions[2] / versions.total()
+        expect(15 <= share <= 25, f"{share} %")
+        return f"{share:.1f} %"
+
+    def books_agree(self) -> str:
+        """Each step of a processed order has one effect; those of a compensated one are undone."""
+        done, undone = self.services.books()
+        for order_id, document in self.orders.items():
+            for step, _, _ in STEPS[document["Pin"]]:
+                key = f"{order_id}/{step}"
+                left = done[key] - undone[key]
+                expect(done[key] <= 1, f"{key} was done {done[key]} times")
+                expect_equal(f"effects left of {key}", left, 1 if document["State"] == "Processed" else 0)
+        known = {f"{order_id}/{step}" for order_id, of in self.orders.items() for step, _, _ in STEPS[of["Pin"]]}
+        expect_equal("effects of no order", set(done) - known, set())
+        return f"{done.total()} effects, {undone.total()} undone"
