@@ -114,6 +114,7 @@ class Run:
     def all(self, report: Report) -> None:
         """The checks, one after the other."""
         report.check("three workflows are applied to a running system", self.apply_first)
+        report.check("orders of all three at once, by name", self.post_at_once)
         report.check("orders of all three, by name and by default", lambda: self.post(0))
         report.check("a changed version is refused with the difference", self.refuse_changed)
         report.check("a new version for 20 %, another default, and kill -9 under load", self.switch_and_kill)
@@ -137,8 +138,14 @@ class Run:
             expect(words in told, f"{words} in {told}")
         again = self.command("apply", str(self._folder), "--reason", "a test")
         expect("nothing changes" in again, f"the same folder again: {again}")
-        self.system.has_applied()
         return f"{len(told.splitlines())} lines"
+
+    def post_at_once(self) -> str:
+        """A process that knows no such workflow or agent looks it up."""
+        names = ("shop", "build", "return")
+        self.post_all([{"Number": number, "Workflow": names[number % 3]} for number in range(900, 912)])
+        self.system.has_applied()
+        return f"{len(self.orders)} orders"
 
     def command(self, *words: str) -> str:
         """What a command of the program tells."""
@@ -191,9 +198,10 @@ class Run:
         status, answer = self.apply("build", files, SharePercent=20)
         expect_equal(f"the answer {answer}", status, 200)
         self.system.has_applied()
+        before = len(self.orders)
         with ThreadPoolExecutor(1, "post") as poster:
             posting = poster.submit(self.post, PHASE)
-            for goal in (PHASE + 40, PHASE + 100):
+            for goal in (before + 40, before + 100):
                 until(f"{goal} orders", lambda goal=goal: len(self.orders) >= goal)
                 self.system.kill()
             return posting.result()
@@ -210,7 +218,7 @@ class Run:
             expect_equal(f"steps of {order_id}", [step["Name"] for step in task["Steps"]], steps)
             default = "shop" if document["Number"] < PHASE else "build"
             expect_equal(f"workflow of {order_id}", task["Workflow"], document.get("Workflow", default))
-            if document["Number"] < PHASE:
+            if document["Number"] < PHASE or 900 <= document["Number"] < 1_000:
                 expect_equal(f"version of {order_id}", task["WorkflowVersion"], 1)
             counts[f"{pin[0]}/{pin[1]} {task['ProcessState']}"] += 1
             document["Pin"], document["State"] = pin, task["ProcessState"]
