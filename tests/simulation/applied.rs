@@ -116,6 +116,7 @@ impl State {
         self.records.replace(&Deployment {
             version: number as u64 + 1,
             default: application.default.clone(),
+            highest: std::collections::BTreeMap::new(),
             workflows: application.workflows.clone(),
             settings: application.settings.clone(),
             applied_at,

@@ -1,16 +1,17 @@
 //! `/configuration`: applies a folder of workflows and agents, and shows what applies. Definitions are no order's
 //! state, so the API writes them itself (rule 22).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use config::Folder;
 use config::apply::{self, Application, ApplyError};
+use config::{Folder, Settings};
 use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
 use domain::json::Json;
 use domain::ports::{Commit, Environment, Records, Seen};
 use domain::task::ProcessState;
-use domain::workflow::Workflows;
+use domain::workflow::{Workflow, Workflows};
 use http::{HeaderMap, Response, StatusCode};
 use serde::Deserialize;
 use wire::{Choose, Configuration, ConfigurationFile, Configure, Configured};
@@ -67,6 +68,7 @@ pub(crate) async fn configure(
     let Author { by, reason } = Author::of(&members)?;
     let share_percent = percent(&members)?;
     let is_dry_run = members.flag("DryRun")?.unwrap_or(false);
+    let seen = members.whole_number("Version", 0, u64::MAX)?;
     let Files { files } = serde_json::from_str(document.text())
         .map_err(|error| Problem::member("Files", format!("must be an array of {{\"Name\", \"Text\"}} ({error})")))?;
     let files: Vec<(String, String)> =
@@ -74,7 +76,7 @@ pub(crate) async fn configure(
     let checked = Folder::check(&files).map_err(|faults| Problem::FaultyConfiguration {
         faults: faults.0.iter().map(ToString::to_string).collect(),
     })?;
-    let application = Application { by: by.clone(), share_percent };
+    let application = Application { by: by.clone(), share_percent, seen };
     let plan = match is_dry_run {
         true => apply::plan(ports, catalogue, &checked, &application).await,
         false => apply::apply(ports, catalogue, &checked, &application).await,
@@ -85,8 +87,14 @@ pub(crate) async fn configure(
         let _ = catalogue.newest_deployment(ports).await;
         tracing::info!(caller, by = &*by, why = &*reason, changes = plan.changes.join("; "), "configuration applied");
     }
-    let changes = plan.changes.iter().map(|change| text(change)).collect();
-    Ok(reply::json(StatusCode::OK, &Configured { applied: !is_dry_run, changes }))
+    let next = plan.deployment.as_ref().filter(|_| !is_dry_run);
+    let configured = Configured {
+        applied: !is_dry_run,
+        changes: plan.changes.iter().map(|change| text(change)).collect(),
+        notes: plan.notes.iter().map(|note| text(note)).collect(),
+        version: Some(next.map_or(plan.seen, |next| next.version)),
+    };
+    Ok(reply::json(StatusCode::OK, &configured))
 }
 
 fn refused(error: ApplyError) -> Problem {
@@ -94,7 +102,7 @@ fn refused(error: ApplyError) -> Problem {
         ApplyError::Refused(refusals) => {
             Problem::ConfigurationRefused { reasons: refusals.iter().map(ToString::to_string).collect() }
         }
-        ApplyError::Overtaken => Problem::Busy,
+        error @ ApplyError::Overtaken => refusal(error.to_string()),
         ApplyError::Port(error) => Problem::Unavailable { advice: NOT_WRITTEN, error },
     }
 }
@@ -123,8 +131,9 @@ pub(crate) async fn choose(
     if definition.retired_at.is_some() {
         return Err(refusal(format!("workflow {pin} was retired")));
     }
-    let deployment = catalogue.newest_deployment(ports).await.map_err(Problem::unread)?;
-    let before = catalogue.choice(deployment.as_deref(), name);
+    let deployment = deployment(ports).await?;
+    agents_have_settings(&definition, deployment.as_ref(), &pin)?;
+    let before = catalogue.choice(deployment.as_ref(), name);
     let choice = match (before, share_percent) {
         (Some(before), Some(percent)) if before.version != version => {
             Choice { share: Some(Share { version, percent }), ..before }
@@ -135,22 +144,12 @@ pub(crate) async fn choose(
         }
     };
     let now = ports.environment().now();
-    let seen = deployment.as_ref().map_or(0, |deployment| deployment.version);
-    let mut next = match deployment.as_deref() {
-        Some(deployment) => deployment.clone(),
-        None => first_deployment(catalogue, now),
-    };
-    next.version = seen + 1;
-    (next.applied_at, next.applied_by) = (now, by.clone());
+    let mut next = deployment.unwrap_or_else(|| first_deployment(catalogue, now));
     next.workflows.insert(name.into(), choice);
     if is_default {
         next.default = name.into();
     }
-    match ports.records().put(Seen { version: seen, at: now }, &next).await {
-        Ok(Commit::Committed) => {}
-        Ok(Commit::Conflict) => return Err(Problem::Busy),
-        Err(error) => return Err(Problem::Unavailable { advice: NOT_WRITTEN, error }),
-    }
+    replace(ports, next, &by).await?;
     tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, ?choice, is_default, "version chosen");
     crate::workflows::workflows(ports, config).await
 }
@@ -160,7 +159,8 @@ fn first_deployment(catalogue: &Catalogue, now: domain::time::Timestamp) -> Depl
     Deployment {
         version: 0,
         default: catalogue.default_name(None),
-        workflows: std::collections::BTreeMap::new(),
+        workflows: BTreeMap::new(),
+        highest: BTreeMap::new(),
         settings: "".into(),
         applied_at: now,
         applied_by: "".into(),
@@ -185,10 +185,14 @@ pub(crate) async fn retire(
             None => Err(Problem::NoWorkflow),
         };
     };
-    let deployment = catalogue.newest_deployment(ports).await.map_err(Problem::unread)?;
-    let choice = catalogue.choice(deployment.as_deref(), &pin.name);
-    if choice.is_some_and(|choice| choice.versions().any(|version| version == pin.version)) {
+    let deployment = deployment(ports).await?;
+    let choice = catalogue.choice(deployment.as_ref(), &pin.name);
+    let is_chosen = choice.is_some_and(|choice| choice.versions().any(|version| version == pin.version));
+    if is_chosen && has_others(ports, pin).await? {
         return Err(refusal(format!("new orders begin with workflow {pin}: choose another version first")));
+    }
+    if is_chosen && catalogue.default_name(deployment.as_ref()) == pin.name {
+        return Err(refusal(format!("{} is the default workflow: choose another one as the default first", pin.name)));
     }
     if definition.retired_at.is_none() {
         let open = open_orders(ports, pin).await?;
@@ -198,6 +202,13 @@ pub(crate) async fn retire(
             )));
         }
         let now = ports.environment().now();
+        if let (true, Some(mut next)) = (is_chosen, deployment) {
+            // The last version: there is no such workflow any more.
+            next.workflows.remove(&pin.name);
+            replace(ports, next, &by).await?;
+            // Orders that come to this instance find it gone at once. If the read fails, they do so within seconds.
+            let _ = catalogue.newest_deployment(ports).await;
+        }
         let retired = Definition { version: definition.version + 1, retired_at: Some(now), ..definition.clone() };
         match ports.records().put(Seen { version: definition.version, at: now }, &retired).await {
             Ok(Commit::Committed) => {}
@@ -207,6 +218,44 @@ pub(crate) async fn retire(
         tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, "version retired");
     }
     crate::workflows::definition(ports, pin).await
+}
+
+/// What applies. Not the cached one: what follows from it is written.
+async fn deployment(ports: &impl ApiPorts) -> Result<Option<Deployment>, Problem> {
+    ports.records().get(Deployment::KEY).await.map_err(Problem::unread)
+}
+
+/// Writes the deployment on the version that was read.
+async fn replace(ports: &impl ApiPorts, deployment: Deployment, by: &Arc<str>) -> Result<(), Problem> {
+    let (seen, now) = (deployment.version, ports.environment().now());
+    let next = Deployment { version: seen + 1, applied_at: now, applied_by: by.clone(), ..deployment };
+    match ports.records().put(Seen { version: seen, at: now }, &next).await {
+        Ok(Commit::Committed) => Ok(()),
+        Ok(Commit::Conflict) => Err(Problem::Busy),
+        Err(error) => Err(Problem::Unavailable { advice: NOT_WRITTEN, error }),
+    }
+}
+
+/// Whether a workflow has another version that is not retired.
+async fn has_others(ports: &impl ApiPorts, pin: &Pin) -> Result<bool, Problem> {
+    let all: Vec<Definition> = ports.records().list(usize::MAX).await.map_err(Problem::unread)?;
+    let kept = all.into_iter().filter(|definition| definition.retired_at.is_none()).filter_map(|kept| kept.pin());
+    let is_compiled = Workflows::shipped_text(&Pin { version: 1, ..pin.clone() }).is_some();
+    Ok(is_compiled || kept.into_iter().any(|kept| kept.name == pin.name && kept != *pin))
+}
+
+/// An application may have ended between its versions and its settings. Without settings the orders would wait.
+fn agents_have_settings(version: &Definition, deployment: Option<&Deployment>, pin: &Pin) -> Result<(), Problem> {
+    let settings = deployment.and_then(|deployment| Settings::parse("", &deployment.settings).ok()).unwrap_or_default();
+    let steps = Workflow::read(&version.text).map(|workflow| workflow.steps).unwrap_or_default();
+    let is_known = |agent: &str| settings.of(agent).is_some() || Workflows::SHIPPED_AGENTS.contains(&agent);
+    match steps.iter().find(|rule| !is_known(&rule.agent)) {
+        None => Ok(()),
+        Some(rule) => Err(refusal(format!(
+            "stepwarden.toml has no table [agents.{}], which {pin} names: apply a folder that has it",
+            rule.agent
+        ))),
+    }
 }
 
 /// The open orders of a version. An order that was pinned in the last seconds may be missing. It goes on all the same.

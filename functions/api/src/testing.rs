@@ -287,7 +287,7 @@ impl Fake {
         self.stores_record(job);
     }
 
-    fn stores_record<R: Record>(&self, record: &R) {
+    pub(crate) fn stores_record<R: Record>(&self, record: &R) {
         let before = now(self.memory.get::<R>(record.key())).map_or(0, |stored| stored.version());
         assert_eq!(now(self.memory.put(Seen::version(before, self.now()), record)), Commit::Committed);
     }

@@ -160,9 +160,13 @@ pub async fn stand_ins(host: IpAddr, port: u16, keys_max: usize) -> Result<(), R
 /// Applies a folder at the start. The same folder again changes nothing.
 async fn applied(engine: &Engine, checked: &Checked) -> Result<(), ApplyError> {
     let catalogue = Catalogue::new(Workflows::shipped().map_err(|fault| PortError::refused("workflows", fault))?);
-    let application = Application { by: "serve --config".into(), share_percent: None };
-    for change in apply::apply(engine, &catalogue, checked, &application).await?.changes {
+    let application = Application { by: "serve --config".into(), share_percent: None, seen: None };
+    let plan = apply::apply(engine, &catalogue, checked, &application).await?;
+    for change in plan.changes {
         tracing::info!(change, "configuration applied");
+    }
+    for note in plan.notes {
+        tracing::info!(note, "configuration");
     }
     Ok(())
 }

@@ -3,6 +3,9 @@
 //! The settings are those that were applied, or else the host's. An agent keeps what it knows of its service until its
 //! own settings change. Requests for an agent without valid settings are answered as misconfigured (rule 17): orders
 //! wait, and an operator is alerted. None is lost, and none is compensated for it.
+//!
+//! A stand-in plays an agent only if its table names no URL, or nothing was applied and the agent is shipped. An agent
+//! without a table may have had a real service before. A stand-in would only seem to undo what that service did.
 
 #[cfg(test)]
 mod tests;
@@ -17,6 +20,7 @@ use domain::definition::Catalogue;
 use domain::message::{Delivery, Request};
 use domain::ports::{Environment, PortError};
 use domain::time::Timestamp;
+use domain::workflow::Workflows;
 use futures_util::future::join_all;
 use futures_util::lock::Mutex as Turns;
 
@@ -33,7 +37,8 @@ const FAULTY_MS: u64 = 5_000;
 
 /// The settings that were applied to the running system.
 pub trait Applied: Send + Sync {
-    /// The version of the settings and their text; `None` if none were applied. `newest` bypasses a cache.
+    /// The version of the settings and their text; `None` if none were applied, or they name no agent. `newest` bypasses
+    /// a cache.
     ///
     /// # Errors
     /// [`PortError`] if they cannot be read.
@@ -47,7 +52,7 @@ pub trait Applied: Send + Sync {
 impl Applied for Catalogue {
     async fn settings(&self, ports: &impl AgentPorts, newest: bool) -> Result<Option<(u64, Arc<str>)>, PortError> {
         let deployment = if newest { self.newest_deployment(ports).await? } else { self.deployment(ports).await? };
-        Ok(deployment.map(|deployment| (deployment.version, deployment.settings.clone())))
+        Ok(deployment.and_then(|deployment| Some((deployment.version, deployment.agents()?.clone()))))
     }
 }
 
@@ -72,7 +77,7 @@ pub struct Host {
     pub source: String,
     /// The base URLs of services, by agent, for settings without one.
     pub urls: BTreeMap<Arc<str>, Arc<str>>,
-    /// The base URL of stand-ins, which play every other service: each is below it under its agent's name.
+    /// The base URL of stand-ins for services without a URL: each is below it under its agent's name.
     pub stand_ins: Option<Arc<str>>,
     /// Adds to each policy.
     pub policy: HostPolicy,
@@ -188,7 +193,7 @@ impl<A: Applied> Fleet<A> {
             return Some(Known { version, ..known });
         }
         let source = if applied.is_some() { APPLIED } else { &self.host.source };
-        match self.valid(source, text, name).await {
+        match self.valid(source, text, name, applied.is_some()).await {
             Ok(agent) => Some(Known { agent: Arc::new(agent), version, table, faulty_at: None }),
             Err(fault) => {
                 tracing::error!(agent = name, "the agent cannot call its service: {fault}");
@@ -203,13 +208,22 @@ impl<A: Applied> Fleet<A> {
     }
 
     /// The agent as its settings say.
-    async fn valid(&self, source: &str, text: &str, name: &str) -> Result<HttpAgent, String> {
+    async fn valid(&self, source: &str, text: &str, name: &str, is_applied: bool) -> Result<HttpAgent, String> {
         let settings = Settings::read(source, text, &[name], &self.host.secrets, &self.clients).await;
-        let mut settings = settings.map_err(|faults| faults.to_string())?.of(name).cloned().unwrap_or_default();
+        let settings = settings.map_err(|faults| faults.to_string())?.of(name).cloned();
+        let may_be_played = settings.is_some() || (!is_applied && Workflows::SHIPPED_AGENTS.contains(&name));
+        let mut settings = settings.unwrap_or_default();
+        if settings.has_own_queue {
+            return Err(format!(
+                "agents.{name} of {source} has a queue of its own, and its requests come here: name the queue in the \
+                 parameter AgentQueues of the deployment"
+            ));
+        }
         (self.host.policy)(name, &mut settings.policy);
-        let base = self.host.base(name, &settings).ok_or_else(|| {
-            format!("there is no URL of its service: give agents.{name}.url in {source}, and apply it")
-        })?;
+        let base = self
+            .host
+            .base(name, &settings, may_be_played)
+            .ok_or_else(|| format!("agents.{name} has no url: give it one in {source}, and apply it"))?;
         let setting = format!("agents.{name}.url");
         let variable = if settings.url().is_some() { setting } else { format!("{}_URL", name.to_uppercase()) };
         http_agent(name, &base, settings, &self.clients).map_err(|fault| format!("{variable}: {fault}"))
@@ -222,7 +236,7 @@ impl<A: Applied> Fleet<A> {
     pub async fn check(&self, names: &[&str]) -> Result<(), Vec<String>> {
         let mut faults: Vec<String> = Vec::new();
         for name in names {
-            if let Err(fault) = self.valid(&self.host.source, &self.host.settings, name).await
+            if let Err(fault) = self.valid(&self.host.source, &self.host.settings, name, false).await
                 && !faults.contains(&fault)
             {
                 faults.push(fault);
@@ -233,9 +247,10 @@ impl<A: Applied> Fleet<A> {
 }
 
 impl Host {
-    fn base(&self, name: &str, settings: &AgentSettings) -> Option<String> {
+    fn base(&self, name: &str, settings: &AgentSettings, may_be_played: bool) -> Option<String> {
         let own = settings.url().or_else(|| self.urls.get(name).map(|url| &**url)).map(str::to_owned);
-        own.or_else(|| Some(format!("{}/{name}", self.stand_ins.as_deref()?)))
+        let stand_ins = self.stand_ins.as_deref().filter(|_| may_be_played);
+        own.or_else(|| Some(format!("{}/{name}", stand_ins?)))
     }
 }
 

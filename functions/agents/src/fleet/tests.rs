@@ -89,7 +89,7 @@ async fn replies(ports: &Memory) -> Vec<String> {
 async fn one_batch_has_requests_of_several_agents_and_those_of_none() {
     let service = StandIn::start([response(200, &[], "{\"A\":1}"), response(200, &[], "{\"A\":1}")]).await;
     let shelf = Arc::new(Shelf::default());
-    let host = Host { stand_ins: Some(service.base.as_str().into()), ..host("") };
+    let host = Host { stand_ins: Some(service.base.as_str().into()), ..host("[agents.customs]") };
     let (fleet, ports) = (fleet(&shelf, host), memory());
     let unreadable = Delivery { body: domain::message::decode(b"nonsense"), ..delivery("unreadable") };
     let batch = vec![delivery("payment"), delivery(""), delivery("customs"), unreadable];
@@ -132,13 +132,14 @@ async fn an_agent_keeps_what_it_knows_of_its_service_until_its_own_settings_chan
 #[tokio::test]
 async fn requests_of_an_agent_without_settings_wait_as_those_of_a_misconfigured_service() {
     for (text, reason) in [
-        ("", "there is no URL of its service: give agents.customs.url in AGENTS, and apply it"),
+        ("", "agents.customs has no url: give it one in AGENTS, and apply it"),
         ("[agents.customs]\nurl = 7", "AGENTS:2:7: agents.customs.url"),
         (
             "[agents.customs]\nurl = \"http://localhost:1\"\nauth = { bearer = \"env:TOKEN\" }",
             "env:TOKEN is not set in the environment",
         ),
         ("[agents.customs]\nurl = \"http://localhost:0\"", "port"),
+        ("[agents.customs]\nqueue = \"own\"", "agents.customs of AGENTS has a queue of its own"),
     ] {
         let shelf = Arc::new(Shelf::default());
         let (fleet, ports) = (fleet(&shelf, host(text)), memory());
@@ -149,6 +150,28 @@ async fn requests_of_an_agent_without_settings_wait_as_those_of_a_misconfigured_
         assert_eq!((health.state, outage.reason), (Breaker::Open, OutageReason::Misconfigured), "{text}");
         assert!(outage.problem.contains(reason), "{text}: {}", outage.problem);
     }
+}
+
+#[tokio::test]
+async fn a_stand_in_plays_no_agent_that_may_have_had_a_service() {
+    let payment = "[agents.payment]\nurl = \"http://localhost:1\"\n";
+    let shelf = Arc::new(Shelf::default());
+    let host = Host { stand_ins: Some("http://localhost:2".into()), ..host("") };
+    let (fleet, ports) = (fleet(&shelf, host), memory());
+    let is_played = async |name: &str| {
+        let _ = agent(&fleet, &ports, name).await;
+        let slot = fleet.agents.lock().unwrap()[name].clone();
+        slot.lock().await.as_ref().unwrap().faulty_at.is_none()
+    };
+    assert!(is_played("payment").await, "a shipped agent, and nothing was applied");
+    assert!(!is_played("customs").await, "nobody named it");
+    shelf.apply(1, payment);
+    shelf.refresh();
+    assert!(is_played("payment").await, "by its service");
+    shelf.apply(2, "[agents.customs]\n");
+    shelf.refresh();
+    assert!(is_played("customs").await, "it has a table");
+    assert!(!is_played("payment").await, "its table is gone");
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! Tests of applying a configuration over HTTP.
 
-use domain::definition::Catalogue;
+use domain::definition::{Catalogue, Definition};
 use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use serde_json::{Value, json};
 
@@ -43,13 +44,18 @@ fn a_folder_is_shown_applied_and_then_used_by_new_orders() {
         "workflow shop/1: new",
         "new orders of shop: version 1",
         "default workflow: shop (was order)",
-        "agent bank: new",
+        "agent bank: new, http://localhost:1",
     ]);
+    let notes = json!(["agents: from now on this folder counts, and not the settings of the start"]);
     assert_eq!(apply(&fake, 1, &json!({"DryRun": true, "SharePercent": 20.0})).status, 200);
-    assert_eq!((dry.status, &dry.body), (200, &json!({"Applied": false, "Changes": changes})));
+    apply(&fake, 1, &json!({"Version": 7})).is_problem(409, "configuration-refused");
+    assert_eq!(
+        (dry.status, &dry.body),
+        (200, &json!({"Applied": false, "Changes": changes, "Notes": notes, "Version": 0}))
+    );
     assert_eq!(fake.get("/configuration").body["Version"], 0, "a dry run writes nothing");
     let applied = apply(&fake, 1, &json!({}));
-    assert_eq!(applied.body, json!({"Applied": true, "Changes": changes}));
+    assert_eq!(applied.body, json!({"Applied": true, "Changes": changes, "Notes": notes, "Version": 1}));
     let shown = fake.get("/configuration").body;
     assert_eq!(
         (&shown["Version"], &shown["Default"], &shown["Settings"]),
@@ -149,4 +155,48 @@ fn a_version_is_retired_once_no_order_is_open_and_no_new_one_begins_with_it() {
         .is_problem(409, "configuration-refused");
     fake.post("/workflows/order/1/retire", &[], AUTHOR).is_problem(409, "configuration-refused");
     fake.post("/workflows/none/1/retire", &[], AUTHOR).is_problem(404, "workflow-not-found");
+}
+
+#[test]
+fn the_last_version_of_a_workflow_is_retired_with_its_name() {
+    let fake = fake();
+    apply(&fake, 1, &json!({}));
+    let retire = || fake.post("/workflows/shop/1/retire", &[], AUTHOR);
+    let refused = retire();
+    refused.is_problem(409, "configuration-refused");
+    assert!(refused.body["detail"].as_str().unwrap().contains("shop is the default workflow"), "{}", refused.text);
+    fake.post("/workflows/order/choose", &[], r#"{"By":"ada","Reason":"x","Version":1,"Default":true}"#);
+    assert!(retire().body["RetiredAt"].is_string());
+    let order = r#"{"Item":"mug","Workflow":"shop"}"#;
+    let unknown = fake.post("/orders", &[], order);
+    assert_eq!(unknown.status, 400, "{}", unknown.text);
+    // Its agent can go, and its name comes back with a later version.
+    let empty = body("default = \"order\"\n", &[], &json!({}));
+    assert_eq!(fake.post("/configuration", &[], &empty).status, 200);
+    apply(&fake, 1, &json!({})).is_problem(409, "configuration-refused");
+    assert_eq!(apply(&fake, 2, &json!({})).status, 200);
+    assert_eq!(fake.post("/orders", &[], order).status, 202);
+}
+
+#[test]
+fn a_version_whose_agents_have_no_settings_is_not_chosen() {
+    let fake = fake();
+    let written = |version: u32| {
+        let text = workflow(version, "charge");
+        let at = Timestamp::from_epoch_ms(1_795_195_603_007);
+        let definition = Definition {
+            key: format!("shop/{version}").into(),
+            version: 1,
+            text: text.as_str().into(),
+            hash: Definition::hash_of(&text).into(),
+            applied_at: at,
+            applied_by: "ada".into(),
+            retired_at: None,
+        };
+        fake.stores_record(&definition);
+    };
+    written(1);
+    let choose = fake.post("/workflows/shop/choose", &[], r#"{"By":"ada","Reason":"x","Version":1}"#);
+    choose.is_problem(409, "configuration-refused");
+    assert!(choose.body["detail"].as_str().unwrap().contains("no table [agents.bank]"), "{}", choose.text);
 }

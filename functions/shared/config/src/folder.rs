@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
+use domain::definition::Pin;
 use domain::located::{self, Reader};
 use domain::workflow::{Workflow, Workflows};
 
@@ -106,6 +107,7 @@ impl Folder {
         let agents: Vec<&str> = agents.into_iter().collect();
         if let Some(default) = &deployment.default
             && !heads.iter().any(|head| head.name.as_deref() == Some(default))
+            && Workflows::shipped_text(&Pin { name: default.clone(), version: 1 }).is_none()
         {
             let names: BTreeSet<&str> = heads.iter().filter_map(|head| head.name.as_deref()).collect();
             let names = names.into_iter().collect::<Vec<_>>().join(", ");

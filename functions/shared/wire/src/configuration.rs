@@ -21,11 +21,14 @@ pub struct Configure<'a> {
     /// Only tells what would change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
+    /// The version of the configuration that the operator saw: another one is not replaced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 impl Configure<'_> {
     /// The members.
-    pub const MEMBERS: [&'static str; 5] = ["By", "Reason", "Files", "SharePercent", "DryRun"];
+    pub const MEMBERS: [&'static str; 6] = ["By", "Reason", "Files", "SharePercent", "DryRun", "Version"];
 }
 
 /// A file of a configuration.
@@ -46,6 +49,12 @@ pub struct Configured<'a> {
     pub applied: bool,
     /// The changes in words. Empty: there are none.
     pub changes: Vec<Cow<'a, str>>,
+    /// What the folder has and this does not change, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<Cow<'a, str>>,
+    /// The version of the configuration that applies now, for the next call. Absent from an API of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// The body of `POST /workflows/{name}/choose`: the version that new orders begin with.

@@ -31,22 +31,24 @@ pub(super) async fn run(context: &Context, args: &ApplyArgs) -> Result<Exit, Com
         files: files.iter().map(file).collect(),
         share_percent: args.share,
         dry_run: true,
+        version: None,
     };
     let answer = context.remote.call(&Call::post(PATH.to_owned(), body(&configure))).await?;
     let planned: Configured<'static> = answer.read()?;
-    if planned.changes.is_empty() {
-        context.note("nothing changes: this is what applies");
-        return Ok(Exit::Fine);
+    for line in planned.changes.iter().chain(&planned.notes) {
+        context.note(&plain(line));
     }
-    for change in &planned.changes {
-        context.note(&plain(change));
+    if planned.changes.is_empty() {
+        context.note("nothing changes; `stepwarden workflows choose` changes what new orders begin with");
+        return Ok(Exit::Fine);
     }
     if !context.may_go_on("Apply this?")? {
         context.note("nothing was done");
         return Ok(Exit::Fine);
     }
-    configure.dry_run = false;
-    // The same folder again changes nothing, so a repeat after a lost answer is safe.
+    // What was shown is applied, or nothing. An API of before gives no version.
+    (configure.dry_run, configure.version) = (false, planned.version);
+    // A repeat after a lost answer finds that version gone, and changes nothing.
     let answer = context.remote.call(&Call::post(PATH.to_owned(), body(&configure))).await;
     let answer = answer.map_err(|error| match error.may_be_done() {
         true => CommandError::Unsure {

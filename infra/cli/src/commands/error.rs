@@ -82,13 +82,10 @@ impl CommandError {
 
     /// The message: a line, or those of each fault.
     fn lines(&self) -> Vec<String> {
-        match self {
-            Self::Remote(error) if error.problem().is_some_and(|problem| !problem.faults.is_empty()) => {
-                let faults = error.problem().into_iter().flat_map(|problem| &problem.faults);
-                faults.flat_map(|fault| fault.lines()).map(str::to_owned).collect()
-            }
-            _ => vec![self.to_string()],
-        }
+        let problem = if let Self::Remote(error) = self { error.problem() } else { None };
+        let faults = problem.into_iter().flat_map(|problem| &problem.faults).flat_map(|fault| fault.lines());
+        let faults: Vec<String> = faults.map(str::to_owned).collect();
+        if faults.is_empty() { vec![self.to_string()] } else { faults }
     }
 
     fn advice(&self) -> Option<String> {

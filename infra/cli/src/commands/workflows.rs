@@ -48,7 +48,7 @@ fn list(context: &Context, answer: &Answer) -> Result<Exit, CommandError> {
 
 /// The file of a version, as it was applied.
 async fn file(context: &Context, version: &str) -> Result<Exit, CommandError> {
-    let answer = context.remote.call(&Call::get(&format!("/workflows/{version}"))).await?;
+    let answer = context.remote.call(&Call::get(format!("/workflows/{version}"))).await?;
     match context.is_json() {
         true => context.line(&answer.line())?,
         false => context.print(&answer.read::<Definition<'_>>()?.text)?,

@@ -3,6 +3,7 @@
 //! The versions are written first and the deployment last, so an order is never pinned to a version that is not there.
 //! A crash in between leaves versions that no order begins with. The next application finds them as they are.
 
+mod agents;
 mod difference;
 mod plan;
 #[cfg(test)]
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::definition::{Catalogue, Definition, Deployment, Pin};
-use domain::ports::{Commit, Environment, HasEnvironment, HasRecords, PortError, Records, Seen};
+use domain::ports::{Commit, Environment, HasEnvironment, HasRecords, PortError, Record, Records, Seen};
 
 pub use difference::difference;
 pub use plan::{Plan, Refusal};
@@ -26,6 +27,8 @@ pub struct Application {
     pub by: Arc<str>,
     /// The share of new orders that begin with the new versions, from 1 to 99 percent. `None`: all.
     pub share_percent: Option<u8>,
+    /// The version of the deployment that the operator saw; 0: there was none. `None`: whatever there is.
+    pub seen: Option<u64>,
 }
 
 /// A folder was not applied.
@@ -35,7 +38,7 @@ pub enum ApplyError {
     #[error("{}", Refusal::lines(.0))]
     Refused(Vec<Refusal>),
     /// Another application was written in the meantime.
-    #[error("another configuration was applied at the same time; look at it, and apply again")]
+    #[error("another configuration was applied in the meantime: apply again, and look at what changes")]
     Overtaken,
     /// The records cannot be read or written.
     #[error(transparent)]
@@ -75,7 +78,14 @@ pub async fn plan(
     application: &Application,
 ) -> Result<Plan, ApplyError> {
     let applied = Applied::read(ports).await?;
-    Plan::of(checked, &applied, catalogue, application, ports.environment().now()).map_err(ApplyError::Refused)
+    let plan = Plan::of(checked, &applied, catalogue, application, ports.environment().now());
+    let plan = plan.map_err(ApplyError::Refused)?;
+    // A repeat after a lost answer finds its own version, and changes nothing.
+    let is_change = plan.deployment.is_some() || !plan.definitions.is_empty();
+    if is_change && application.seen.is_some_and(|seen| seen != plan.seen) {
+        return Err(ApplyError::Overtaken);
+    }
+    Ok(plan)
 }
 
 /// Applies this folder, and returns what changed. The same folder again changes nothing.
@@ -97,15 +107,20 @@ pub async fn apply(
 async fn write(ports: &(impl HasRecords + HasEnvironment), plan: &Plan) -> Result<(), ApplyError> {
     let now = ports.environment().now();
     for definition in &plan.definitions {
-        if ports.records().put(Seen::nothing(now), definition).await? == Commit::Conflict {
-            return Err(ApplyError::Overtaken);
-        }
+        put(ports, Seen::nothing(now), definition).await?;
     }
-    if let Some(deployment) = &plan.deployment {
-        let seen = Seen { version: deployment.version - 1, at: now };
-        if ports.records().put(seen, deployment).await? == Commit::Conflict {
-            return Err(ApplyError::Overtaken);
-        }
+    match &plan.deployment {
+        Some(deployment) => put(ports, Seen { version: plan.seen, at: now }, deployment).await,
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Writes a record, unless another one was written since.
+async fn put<R: Record + PartialEq>(ports: &impl HasRecords, seen: Seen, record: &R) -> Result<(), ApplyError> {
+    match ports.records().put(seen, record).await? {
+        Commit::Committed => Ok(()),
+        // A write whose answer was lost is repeated below, and conflicts with itself.
+        Commit::Conflict if ports.records().get::<R>(record.key()).await?.as_ref() == Some(record) => Ok(()),
+        Commit::Conflict => Err(ApplyError::Overtaken),
+    }
 }

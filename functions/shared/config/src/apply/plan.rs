@@ -1,12 +1,13 @@
 //! What applying a folder changes, and why it is refused.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
 use domain::time::Timestamp;
-use domain::workflow::{Workflow, Workflows, agent_names};
+use domain::workflow::Workflows;
 
+use super::agents::{agents_in_use, changed_agents};
 use super::{Application, Applied, difference};
 use crate::folder::{Checked, CheckedWorkflow};
 
@@ -16,12 +17,16 @@ const DIFFERENCE_LINES_MAX: usize = 20;
 /// The changes of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
+    /// The version of the deployment before; 0: there was none.
+    pub seen: u64,
     /// The new versions.
     pub definitions: Vec<Definition>,
     /// The next deployment. `None`: it stays as it is.
     pub deployment: Option<Deployment>,
     /// The same in words, a line each. Empty: nothing changes.
     pub changes: Vec<String>,
+    /// What the folder has and this does not change, in words.
+    pub notes: Vec<String>,
 }
 
 /// Why a folder is refused.
@@ -55,6 +60,34 @@ pub enum Refusal {
         /// A version that names it.
         pin: Pin,
     },
+    /// An agent has no service any more, so a stand-in would undo what its service did.
+    #[error(
+        "agents.{agent} has no url any more, and {pin} uses it: a stand-in would undo what its service did. Keep the url until the last order of this version is finished, and retire the version first"
+    )]
+    ServiceGone {
+        /// The agent.
+        agent: Arc<str>,
+        /// A version that uses it.
+        pin: Pin,
+    },
+    /// The memo of an agent is switched on or off.
+    #[error(
+        "agents.{agent} switches its memo {}, and {pin} uses it: an order under way would miss its undo, or be charged twice. Give the service a second agent, and name that one in a new version",
+        if *.is_on { "on" } else { "off" }
+    )]
+    MemoSwitched {
+        /// The agent.
+        agent: Arc<str>,
+        /// A version that uses it.
+        pin: Pin,
+        /// Whether it is on now.
+        is_on: bool,
+    },
+    /// A share is given, and no version is new.
+    #[error(
+        "no version of this folder is new, so there is nothing to share: `stepwarden workflows choose NAME/VERSION --share` changes a share"
+    )]
+    NothingToShare,
 }
 
 impl Refusal {
@@ -78,19 +111,37 @@ impl Plan {
     ) -> Result<Self, Vec<Refusal>> {
         let mut refusals = Vec::new();
         let definitions = new_definitions(checked, applied, application, now, &mut refusals);
-        agents_in_use(checked, applied, &mut refusals);
+        refusals.extend(agents_in_use(checked, applied, catalogue));
         let before = applied.deployment.as_ref();
         let mut workflows = before.map(|before| before.workflows.clone()).unwrap_or_default();
+        let mut highest = before.map(|before| before.highest.clone()).unwrap_or_default();
+        let (mut notes, mut is_shared) = (Vec::new(), false);
         for (name, newest) in newest(checked) {
-            let choice = next_choice(catalogue.choice(before, name), newest.workflow.version, application);
-            if choice.versions().any(|version| version == newest.workflow.version) && is_retired(applied, newest) {
+            let (was, version) = (catalogue.choice(before, name), newest.workflow.version);
+            let known = before.and_then(|before| before.highest(name)).max(was.and_then(|was| was.versions().max()));
+            let is_new = known.is_none_or(|known| known < version);
+            let choice = match was {
+                Some(was) if !is_new => was,
+                _ => chosen(was, version, application.share_percent),
+            };
+            // A repeat finds its own share.
+            is_shared |= is_new || choice.share == application.share_percent.map(|percent| Share { version, percent });
+            if was != Some(choice) && is_retired(applied, newest) {
                 refusals.push(Refusal::Retired { file: newest.file.clone(), pin: newest.workflow.pin() });
             }
+            if !is_new && choice != Choice::all(version) {
+                notes.push(format!("new orders of {name}: {} stays", words(choice)));
+            }
+            highest.insert(name.clone(), known.map_or(version, |known| known.max(version)));
             workflows.insert(name.clone(), choice);
+        }
+        if application.share_percent.is_some() && !is_shared {
+            refusals.push(Refusal::NothingToShare);
         }
         if !refusals.is_empty() {
             return Err(refusals);
         }
+        let seen = before.map_or(0, |before| before.version);
         let default = checked.default.clone().unwrap_or_else(|| catalogue.default_name(before));
         let settings = checked.deployment_text.clone();
         let mut changes: Vec<String> = definitions.iter().map(|new| format!("workflow {}: new", new.key)).collect();
@@ -99,13 +150,22 @@ impl Plan {
             changes.push(format!("default workflow: {default} (was {})", catalogue.default_name(before)));
         }
         changes.extend(changed_agents(before.map_or("", |before| &before.settings), &settings));
+        if before.is_none_or(|before| before.agents().is_none()) && checked.settings.names().next().is_some() {
+            notes.push("agents: from now on this folder counts, and not the settings of the start".to_owned());
+        }
+        let channels = |text: &str| text.parse().ok().and_then(|mut file: toml::Table| file.remove("reply_channels"));
+        if channels(&settings) != before.and_then(|before| channels(&before.settings)) {
+            notes.push("reply_channels: only `serve --config` uses them, from its next start on".to_owned());
+        }
         let is_same = before.is_some_and(|before| {
             (&before.default, &before.workflows, &before.settings) == (&default, &workflows, &settings)
+                && highest.iter().all(|(name, version)| before.highest(name) == Some(*version))
         });
         let deployment = (!is_same).then(|| Deployment {
-            version: before.map_or(0, |before| before.version) + 1,
+            version: seen + 1,
             default,
             workflows,
+            highest,
             settings,
             applied_at: now,
             applied_by: application.by.clone(),
@@ -113,7 +173,7 @@ impl Plan {
         if deployment.is_some() && changes.is_empty() {
             changes.push("stepwarden.toml: new text".to_owned());
         }
-        Ok(Self { definitions, deployment, changes })
+        Ok(Self { seen, definitions, deployment, changes, notes })
     }
 }
 
@@ -154,19 +214,6 @@ fn new_definitions(
     definitions
 }
 
-/// Orders of an applied version may be under way, so its agents must keep their settings.
-fn agents_in_use(checked: &Checked, applied: &Applied, refusals: &mut Vec<Refusal>) {
-    let known: BTreeSet<&str> = checked.settings.names().chain(Workflows::SHIPPED_AGENTS).collect();
-    let mut missing = BTreeMap::new();
-    for (pin, definition) in applied.definitions.iter().filter(|(_, definition)| definition.retired_at.is_none()) {
-        let steps = Workflow::read(&definition.text).map(|workflow| workflow.steps).unwrap_or_default();
-        for rule in steps.into_iter().filter(|rule| !known.contains(&*rule.agent)) {
-            missing.entry(rule.agent).or_insert_with(|| pin.clone());
-        }
-    }
-    refusals.extend(missing.into_iter().map(|(agent, pin)| Refusal::AgentInUse { agent, pin }));
-}
-
 /// The newest version of each workflow in the folder.
 fn newest(checked: &Checked) -> BTreeMap<&Arc<str>, &CheckedWorkflow> {
     // They are sorted by version, so the last one stays.
@@ -177,17 +224,18 @@ fn is_retired(applied: &Applied, checked: &CheckedWorkflow) -> bool {
     applied.definitions.get(&checked.workflow.pin()).is_some_and(|definition| definition.retired_at.is_some())
 }
 
-/// A later version is for all new orders, or for a share of them. A folder that is older changes nothing.
-fn next_choice(before: Option<Choice>, newest: u32, application: &Application) -> Choice {
-    match (before, application.share_percent) {
-        (Some(before), Some(percent)) if before.version < newest => {
-            Choice { share: Some(Share { version: newest, percent }), ..before }
-        }
-        (Some(before), None) if before.version < newest && before.share.is_none_or(|share| share.version < newest) => {
-            Choice::all(newest)
-        }
-        (Some(before), _) => before,
-        (None, _) => Choice::all(newest),
+/// A new version is for all new orders, or for a share of them.
+fn chosen(before: Option<Choice>, version: u32, share_percent: Option<u8>) -> Choice {
+    match (before, share_percent) {
+        (Some(before), Some(percent)) => Choice { share: Some(Share { version, percent }), ..before },
+        (Some(_), None) | (None, _) => Choice::all(version),
+    }
+}
+
+fn words(Choice { version, share }: Choice) -> String {
+    match share {
+        None => format!("version {version}"),
+        Some(share) => format!("version {} for {} %, version {version} for the others", share.version, share.percent),
     }
 }
 
@@ -197,10 +245,6 @@ fn changed_choices(
     catalogue: &Catalogue,
     workflows: &BTreeMap<Arc<str>, Choice>,
 ) -> Vec<String> {
-    let words = |Choice { version, share }: Choice| match share {
-        None => format!("version {version}"),
-        Some(share) => format!("version {} for {} %, version {version} for the others", share.version, share.percent),
-    };
     let changed = workflows.iter().filter_map(|(name, choice)| {
         let was = catalogue.choice(before, name);
         match was {
@@ -210,22 +254,4 @@ fn changed_choices(
         }
     });
     changed.collect()
-}
-
-/// The agents whose settings change, in words.
-fn changed_agents(before: &str, after: &str) -> Vec<String> {
-    let tables = |text: &str| -> BTreeMap<String, toml::Value> {
-        let file: toml::Table = text.parse().unwrap_or_default();
-        let agents = file.get("agents").and_then(toml::Value::as_table).cloned().unwrap_or_default();
-        agents.into_iter().collect()
-    };
-    let (old, new) = (tables(before), tables(after));
-    let names: BTreeSet<Arc<str>> = agent_names(before).into_iter().chain(agent_names(after)).collect();
-    let word = |name: &str| match (old.get(name), new.get(name)) {
-        (None, Some(_)) => Some("new"),
-        (Some(_), None) => Some("no settings any more"),
-        (Some(old), Some(new)) if old != new => Some("changed"),
-        (Some(_), Some(_)) | (None, None) => None,
-    };
-    names.iter().filter_map(|name| Some(format!("agent {name}: {}", word(name)?))).collect()
 }

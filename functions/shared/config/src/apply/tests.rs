@@ -34,13 +34,33 @@ impl World {
     }
 
     fn apply(&self, checked: &Checked, share_percent: Option<u8>) -> Result<Vec<String>, String> {
-        let application = Application { by: "ada".into(), share_percent };
+        let application = Application { by: "ada".into(), share_percent, seen: None };
         let applied = apply(&self.memory, &self.catalogue, checked, &application).now_or_never().unwrap();
         applied.map(|plan| plan.changes).map_err(|error| error.to_string())
     }
 
     fn applied(&self) -> Applied {
         Applied::read(&self.memory).now_or_never().unwrap().unwrap()
+    }
+
+    fn plan(&self, checked: &Checked) -> Plan {
+        let application = Application { by: "ada".into(), share_percent: None, seen: None };
+        plan(&self.memory, &self.catalogue, checked, &application).now_or_never().unwrap().unwrap()
+    }
+
+    fn choose(&self, name: &str, choice: Choice) {
+        let mut deployment = self.applied().deployment.unwrap();
+        let seen = Seen { version: deployment.version, at: self.memory.now() };
+        deployment.version += 1;
+        deployment.workflows.insert(name.into(), choice);
+        self.memory.put(seen, &deployment).now_or_never().unwrap().unwrap();
+    }
+
+    fn retire(&self, pin: &str) {
+        let definition = self.applied().definitions.remove(&pin.parse().unwrap()).unwrap();
+        let now = self.memory.now();
+        let retired = Definition { version: 2, retired_at: Some(now), ..definition };
+        self.memory.put(Seen { version: 1, at: now }, &retired).now_or_never().unwrap().unwrap();
     }
 
     fn choice(&self, name: &str) -> Choice {
@@ -56,7 +76,7 @@ fn a_folder_is_applied_once_and_the_same_again_changes_nothing() {
         "workflow shop/1: new",
         "new orders of shop: version 1",
         "default workflow: shop (was order)",
-        "agent bank: new",
+        "agent bank: new, http://localhost:1",
     ];
     assert_eq!(world.apply(&checked, None).unwrap(), expected);
     assert_eq!(world.apply(&checked, None).unwrap(), [""; 0]);
@@ -79,6 +99,48 @@ fn a_later_version_is_for_all_new_orders_or_for_a_share() {
     world.apply(&folder(AGENTS, &[workflow("shop", 3, "pay-now")]), None).unwrap();
     assert_eq!(world.choice("shop"), Choice::all(3));
     assert_eq!(world.apply(&second, None).unwrap(), [""; 0], "an older folder takes nothing back");
+    let refusal = world.apply(&second, Some(20)).unwrap_err();
+    assert!(refusal.starts_with("no version of this folder is new"), "{refusal}");
+}
+
+#[test]
+fn the_same_folder_takes_no_choice_of_an_operator_back() {
+    let world = World::new();
+    world.apply(&folder(AGENTS, &[workflow("shop", 1, "charge")]), None).unwrap();
+    let second = folder(AGENTS, &[workflow("shop", 2, "pay")]);
+    world.apply(&second, None).unwrap();
+    world.choose("shop", Choice::all(1));
+    let plan = world.plan(&second);
+    assert_eq!((plan.changes, plan.notes), (vec![], vec!["new orders of shop: version 1 stays".to_owned()]));
+    // A retired version of the folder is no fault, since no order begins with it.
+    world.retire("shop/2");
+    assert_eq!(world.apply(&second, None).unwrap(), [""; 0]);
+    assert_eq!(world.choice("shop"), Choice::all(1));
+}
+
+#[test]
+fn versions_that_were_written_without_a_deployment_are_new() {
+    let world = World::new();
+    let application = Application { by: "ada".into(), share_percent: None, seen: None };
+    let checked = folder(AGENTS, &[workflow("shop", 1, "charge")]);
+    let whole = plan(&world.memory, &world.catalogue, &checked, &application).now_or_never().unwrap().unwrap();
+    write(&world.memory, &Plan { deployment: None, ..whole }).now_or_never().unwrap().unwrap();
+    assert_eq!(world.apply(&checked, None).unwrap()[0], "new orders of shop: version 1");
+}
+
+#[test]
+fn what_changed_since_the_operator_looked_is_not_overwritten() {
+    let world = World::new();
+    let apply = |version, share_percent, seen| {
+        let checked = folder(AGENTS, &[workflow("shop", version, "charge")]);
+        let application = Application { by: "ada".into(), share_percent, seen: Some(seen) };
+        apply(&world.memory, &world.catalogue, &checked, &application).now_or_never().unwrap()
+    };
+    assert!(matches!(apply(1, None, 1), Err(ApplyError::Overtaken)));
+    assert!(apply(1, None, 0).is_ok());
+    assert!(matches!(apply(2, Some(20), 0), Err(ApplyError::Overtaken)));
+    assert!(apply(2, Some(20), 1).is_ok());
+    assert_eq!(apply(2, Some(20), 1).unwrap().changes, [""; 0], "a repeat after a lost answer");
 }
 
 #[test]
@@ -119,37 +181,57 @@ fn an_agent_that_an_applied_version_names_keeps_its_settings() {
     let refusal = world.apply(&folder("", &[]), None).unwrap_err();
     assert!(refusal.contains("no table [agents.bank], which shop/1 names"), "{refusal}");
     let changed = AGENTS.replace(":1", ":2");
-    assert_eq!(world.apply(&folder(&changed, &[]), None).unwrap(), ["agent bank: changed"]);
+    assert_eq!(
+        world.apply(&folder(&changed, &[]), None).unwrap(),
+        ["agent bank: changed: url http://localhost:2 (was http://localhost:1)"]
+    );
+}
+
+#[test]
+fn an_agent_in_use_keeps_its_fallback_its_service_and_its_memo() {
+    let world = World::new();
+    let two = "[agents.bank]\nurl = \"http://localhost:1\"\nmemo = true\nfallback = [\"second\"]\n\
+               [agents.second]\nurl = \"http://localhost:2\"\n";
+    world.apply(&folder(two, &[workflow("shop", 1, "charge")]), None).unwrap();
+    let refused = |settings: &str| world.apply(&folder(settings, &[]), None).unwrap_err();
+    let first = "[agents.bank]\nurl = \"http://localhost:1\"\nmemo = true\n";
+    assert!(refused(first).contains("no table [agents.second], which shop/1 names"));
+    let gone = two.replace("url = \"http://localhost:2\"\n", "");
+    assert!(refused(&gone).starts_with("agents.second has no url any more, and shop/1 uses it"));
+    let off = two.replace("memo = true\nfallback = [\"second\"]\n", "");
+    assert!(refused(&off).starts_with("agents.bank switches its memo off, and shop/1 uses it"));
+    let on = format!("{two}memo = true\n");
+    assert!(refused(&on).starts_with("agents.second switches its memo on"));
+    // A shipped agent may lose its table: its requests wait, if its host has no service for it.
+    let payment = format!("{two}[agents.payment]\nurl = \"http://localhost:3\"\n");
+    assert_eq!(world.apply(&folder(&payment, &[]), None).unwrap(), ["agent payment: new, http://localhost:3"]);
+    assert!(
+        refused(&format!("{two}[agents.payment]\n")).starts_with("agents.payment has no url any more, and order/1")
+    );
+    assert_eq!(world.apply(&folder(two, &[]), None).unwrap(), ["agent payment: no settings any more"]);
 }
 
 #[test]
 fn a_version_that_was_retired_gets_no_orders_again() {
     let world = World::new();
-    let checked = folder(AGENTS, &[workflow("shop", 1, "charge")]);
-    world.apply(&checked, None).unwrap();
-    let now = world.memory.now();
-    let definition = world.applied().definitions.into_values().next().unwrap();
-    let retired = Definition { version: 2, retired_at: Some(now), ..definition };
-    world.memory.put(Seen { version: 1, at: now }, &retired).now_or_never().unwrap().unwrap();
-    let refusal = world.apply(&checked, None).unwrap_err();
-    assert_eq!(refusal, "workflows/shop-1.toml: workflow shop/1 was retired: give it a later version");
+    world.apply(&folder(AGENTS, &[workflow("shop", 1, "charge")]), None).unwrap();
+    let application = Application { by: "ada".into(), share_percent: None, seen: None };
+    let second = folder(AGENTS, &[workflow("shop", 2, "charge")]);
+    let whole = plan(&world.memory, &world.catalogue, &second, &application).now_or_never().unwrap().unwrap();
+    write(&world.memory, &Plan { deployment: None, ..whole }).now_or_never().unwrap().unwrap();
+    world.retire("shop/2");
+    let refusal = world.apply(&second, None).unwrap_err();
+    assert_eq!(refusal, "workflows/shop-2.toml: workflow shop/2 was retired: give it a later version");
 }
 
 #[test]
 fn of_two_that_apply_at_once_one_is_overtaken() {
     let world = World::new();
-    let application = Application { by: "ada".into(), share_percent: None };
+    let application = Application { by: "ada".into(), share_percent: None, seen: None };
     let checked = folder(AGENTS, &[workflow("shop", 1, "charge")]);
     let plan = plan(&world.memory, &world.catalogue, &checked, &application).now_or_never().unwrap().unwrap();
     world.apply(&folder(AGENTS, &[workflow("shop", 1, "pay")]), None).unwrap();
     let written = write(&world.memory, &plan).now_or_never().unwrap();
     assert!(matches!(written, Err(ApplyError::Overtaken)));
     assert!(world.applied().definitions.values().all(|definition| definition.text.contains("pay")));
-}
-
-#[test]
-fn a_difference_has_the_lines_that_one_side_lacks_in_order() {
-    let found = difference("a\nb\n\nc", "a\n  c\nd");
-    assert_eq!(found, ["- b", "+ d"]);
-    assert_eq!(difference("a", "a\n"), [""; 0]);
 }

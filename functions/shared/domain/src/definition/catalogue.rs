@@ -56,7 +56,7 @@ impl Catalogue {
     }
 
     /// The same with a default for `doubt_after`, in milliseconds, and the host's settings of `settles_within` by agent, in
-    /// milliseconds. The settings of the deployment are used before the host's.
+    /// milliseconds. If the deployment has settings of agents, the host's do not count.
     #[must_use]
     pub fn with(compiled: Workflows, doubt_after_ms: Option<u64>, settles_within_ms: BTreeMap<Arc<str>, u64>) -> Self {
         Self(Arc::new(Inner { compiled, doubt_after_ms, settles_within_ms, cache: Mutex::default() }))
@@ -177,11 +177,11 @@ impl Catalogue {
         if let (None, Some(ms)) = (workflow.supervision.doubt_after_ms, self.0.doubt_after_ms) {
             workflow.supervision.doubt_after_ms = Some(ms);
         }
-        let applied = deployment.map(|deployment| settles_within_ms(&deployment.settings));
-        let applied = applied.and_then(Result::ok).unwrap_or_default();
+        let applied = deployment.and_then(Deployment::agents).map(|settings| settles_within_ms(settings));
+        let applied = applied.map(Result::unwrap_or_default);
+        let times = applied.as_ref().unwrap_or(&self.0.settles_within_ms);
         for rule in &mut workflow.steps {
-            let set = applied.get(&rule.agent).or_else(|| self.0.settles_within_ms.get(&rule.agent));
-            rule.settles_within_ms = set.copied().unwrap_or(rule.settles_within_ms);
+            rule.settles_within_ms = times.get(&rule.agent).copied().unwrap_or(rule.settles_within_ms);
         }
         workflow
     }
@@ -210,8 +210,8 @@ impl Catalogue {
         Ok(found.ok_or_else(|| UnknownWorkflow { known: self.names(deployment.as_deref()) }))
     }
 
-    /// The workflow of an accepted order: the one that it is pinned to. An order of an earlier API is pinned to none, and
-    /// begins with the default one.
+    /// The workflow of an accepted order: the one that it is pinned to. An order of an earlier API is pinned to none. It
+    /// was accepted for the compiled one, whatever was applied since.
     ///
     /// # Errors
     /// [`PortError`] if the records cannot be read, or do not have it.
@@ -220,15 +220,9 @@ impl Catalogue {
         ports: &(impl HasRecords + HasEnvironment),
         order: &Order,
     ) -> Result<Arc<Workflow>, PortError> {
-        let found = match &order.workflow {
-            Some(pin) => self.workflow(ports, pin).await?,
-            None => self.choose(ports, None, order.order_id).await?.ok(),
-        };
-        let missing = || match &order.workflow {
-            Some(pin) => format!("there is no workflow {pin}"),
-            None => "there is no default workflow".to_owned(),
-        };
-        found.ok_or_else(|| PortError::refused("definitions.definition", missing()))
+        let pin = order.workflow.clone().unwrap_or_else(|| self.0.compiled.current().pin());
+        let found = self.workflow(ports, &pin).await?;
+        found.ok_or_else(|| PortError::refused("definitions.definition", format!("there is no workflow {pin}")))
     }
 
     /// The versions that new orders of a workflow begin with; `None` if there is no such workflow.
@@ -315,6 +309,7 @@ mod tests {
             version,
             default: default.into(),
             workflows: workflows.iter().map(|(name, choice)| ((*name).into(), *choice)).collect(),
+            highest: BTreeMap::new(),
             settings: settings.into(),
             applied_at: ports.now(),
             applied_by: "ada".into(),
@@ -413,9 +408,12 @@ mod tests {
         deploy(&ports, 1, "w", &[], "[agents.x]\nsettles_within = \"2m\"");
         later(&ports, DEPLOYMENT_FRESH_MS);
         assert_eq!(settles(&catalogue), 120_000);
-        deploy(&ports, 2, "w", &[], "");
+        deploy(&ports, 2, "w", &[], "[agents.x]\nurl = \"http://localhost:1\"");
         later(&ports, DEPLOYMENT_FRESH_MS);
-        assert_eq!(settles(&catalogue), 90_000);
+        assert_eq!(settles(&catalogue), SETTLES_WITHIN_MS_DEFAULT, "the host's do not count any more");
+        deploy(&ports, 3, "w", &[], "");
+        later(&ports, DEPLOYMENT_FRESH_MS);
+        assert_eq!(settles(&catalogue), 90_000, "no agent has settings");
     }
 
     #[test]

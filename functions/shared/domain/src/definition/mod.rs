@@ -20,7 +20,7 @@ use crate::id::OrderId;
 use crate::json::Json;
 use crate::ports::{Listed, Record, RecordKind};
 use crate::time::Timestamp;
-use crate::workflow::Workflow;
+use crate::workflow::{Workflow, agent_names};
 
 /// One version of a workflow, as it was applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +83,10 @@ pub struct Deployment {
     pub default: Arc<str>,
     /// For each workflow, the versions that new orders begin with.
     pub workflows: BTreeMap<Arc<str>, Choice>,
+    /// The highest version of each workflow that was applied. An application chooses only a later one, so it takes no
+    /// choice of an operator back.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub highest: BTreeMap<Arc<str>, u32>,
     /// The text of `stepwarden.toml`, with the settings of the agents.
     pub settings: Arc<str>,
     /// When it was changed last.
@@ -94,6 +98,19 @@ pub struct Deployment {
 impl Deployment {
     /// The key of the only record.
     pub const KEY: &str = "current";
+
+    /// The text with the settings of the agents; `None` if it names none, so those of the host count.
+    #[must_use]
+    pub fn agents(&self) -> Option<&Arc<str>> {
+        (!agent_names(&self.settings).is_empty()).then_some(&self.settings)
+    }
+
+    /// The highest version of a workflow that was applied, as far as it is known.
+    #[must_use]
+    pub fn highest(&self, name: &str) -> Option<u32> {
+        let chosen = self.workflows.get(name).and_then(|choice| choice.versions().max());
+        self.highest.get(name).copied().max(chosen)
+    }
 }
 
 impl Record for Deployment {

@@ -32,7 +32,8 @@ impl FromStr for Pin {
 
     fn from_str(text: &str) -> Result<Self, NotAPin> {
         let (name, version) = text.split_once('/').ok_or(NotAPin)?;
-        let version = version.parse().map_err(|_| NotAPin)?;
+        // One spelling for each version: no sign, no zero before it.
+        let version = version.parse().ok().filter(|number: &u32| number.to_string() == version).ok_or(NotAPin)?;
         Ok(Self { name: name.into(), version })
     }
 }
