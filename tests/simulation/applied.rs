@@ -1,72 +1,95 @@
-//! Workflows and settings that are applied in the middle of a world: versions that are not compiled in, another default,
-//! a share of the orders for a version, other settings of an agent.
+//! Workflows and settings that operators apply in the middle of a world, through the API that ships: versions that are not
+//! compiled in, another default, a share of the orders for a version, other settings of an agent. The API may fail or be
+//! killed between any two writes.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use domain::definition::{Choice, DEPLOYMENT_FRESH_MS, Definition, Deployment, Share};
+use bytes::Bytes;
+use domain::definition::{Choice, DEPLOYMENT_FRESH_MS, Deployment};
 use domain::order::Order;
-use domain::time::Timestamp;
+use http::{Request, Response};
+use serde_json::{Value, json};
 
 use super::auditor::seen::{Pinned, Seen};
 use super::auditor::versions::Choices;
 use super::faults::Fault;
+use super::operators::Ask;
 use super::rng::Rng;
 use super::setup::Setup;
-use super::shapes::{AGENTS, BACK, ORDER};
-use super::state::State;
+use super::shapes::{AGENTS, BACK, ORDER, Shape};
+use super::state::{Event, State};
+use super::world::World;
 
 /// Applications in a world, at the most.
 const TIMES_MAX: u64 = 4;
-/// The operator.
-const OPERATOR: &str = "ada";
 
-/// One application.
+/// One application: a request of an operator.
 #[derive(Debug, Clone)]
 pub struct Application {
     /// Its time, in milliseconds since the start of the world.
     pub at_ms: i64,
-    /// The workflow of orders that name none.
-    default: Arc<str>,
-    workflows: BTreeMap<Arc<str>, Choice>,
-    /// The settings of the agents, in TOML.
-    settings: Arc<str>,
+    path: String,
+    body: Bytes,
 }
 
 impl Application {
     /// Draws the applications of a world. Customers post within this time, and calls settle within that, in
-    /// milliseconds. Settings only lengthen it: services are no faster than they were.
-    pub fn draw(rng: &mut Rng, posts_within_ms: u64, settles_within_ms: u64) -> Vec<Self> {
+    /// milliseconds. The first one applies the versions; a later one chooses among them, or applies other settings.
+    pub fn draw(rng: &mut Rng, shape: &Shape, posts_within_ms: u64, settles_within_ms: u64) -> Vec<Self> {
         let mut times: Vec<u64> = (0..rng.between(1, TIMES_MAX)).map(|_| rng.below(posts_within_ms * 3 / 2)).collect();
         times.sort_unstable();
-        let one = |at_ms: u64| Self {
-            at_ms: i64::try_from(at_ms).unwrap_or(i64::MAX),
-            default: rng.pick(&[ORDER, BACK]).into(),
-            workflows: [(ORDER.into(), choice(rng, [1, 3])), (BACK.into(), choice(rng, [11, 12]))].into(),
-            settings: match rng.chance(5_000) {
-                true => {
-                    let longer_ms = settles_within_ms * rng.pick(&[1, 2]);
-                    format!("[agents.{}]\nsettles_within = \"{longer_ms}ms\"\n", rng.pick(&AGENTS)).into()
-                }
-                false => "".into(),
-            },
+        let one = |(number, at_ms): (usize, u64)| {
+            let (path, body) = match number == 0 || rng.chance(3_000) {
+                true => folder(rng, shape, settles_within_ms),
+                false => choice(rng),
+            };
+            Self { at_ms: i64::try_from(at_ms).unwrap_or(i64::MAX), path, body: body.to_string().into() }
         };
-        times.into_iter().map(one).collect()
-    }
-
-    /// The versions that new orders begin with from now on. The name of an order that names none is empty.
-    fn choices(&self) -> Choices {
-        let versions = |choice: &Choice| choice.versions().collect::<BTreeSet<u32>>();
-        let named = self.workflows.iter().map(|(name, choice)| (name.clone(), versions(choice)));
-        let default = self.workflows.get(&self.default).map(versions).unwrap_or_default();
-        named.chain([("".into(), default)]).collect()
+        times.into_iter().enumerate().map(one).collect()
     }
 }
 
-fn choice(rng: &mut Rng, [one, other]: [u32; 2]) -> Choice {
-    let (version, other) = if rng.chance(5_000) { (one, other) } else { (other, one) };
-    let percent = rng.pick(&[10, 50, 90]);
-    Choice { version, share: rng.chance(4_000).then_some(Share { version: other, percent }) }
+/// A folder with all versions. No call settles later than it did at the start of the world, so no agent has a shorter
+/// `settles_within`.
+fn folder(rng: &mut Rng, shape: &Shape, settles_within_ms: u64) -> (String, Value) {
+    let slow = rng.chance(5_000).then(|| rng.pick(&AGENTS));
+    let longer_ms = settles_within_ms * rng.pick(&[1, 2]);
+    let mut settings = format!("default = \"{}\"\n", rng.pick(&[ORDER, BACK]));
+    for agent in AGENTS {
+        let settles_ms = if slow == Some(agent) { longer_ms } else { settles_within_ms };
+        let url = "http://localhost:1";
+        settings.push_str(&format!("[agents.{agent}]\nurl = \"{url}\"\nsettles_within = \"{settles_ms}ms\"\n"));
+    }
+    let mut files = vec![json!({"Name": "stepwarden.toml", "Text": settings})];
+    for version in &shape.applied {
+        let name = format!("workflows/{}.toml", version.workflow.version);
+        files.push(json!({"Name": name, "Text": &*version.text}));
+    }
+    ("/configuration".to_owned(), with_share(rng, json!({"By": "ada", "Reason": "it is better", "Files": files})))
+}
+
+/// Another version, the default or not.
+fn choice(rng: &mut Rng) -> (String, Value) {
+    let (name, version) = rng.pick(&[(ORDER, 1), (ORDER, 3), (BACK, 11), (BACK, 12)]);
+    let body = json!({"By": "ada", "Reason": "it is worse", "Version": version, "Default": rng.chance(5_000)});
+    (format!("/workflows/{name}/choose"), with_share(rng, body))
+}
+
+fn with_share(rng: &mut Rng, mut body: Value) -> Value {
+    if rng.chance(4_000) {
+        body["SharePercent"] = rng.pick(&[10, 50, 90]).into();
+    }
+    body
+}
+
+/// The versions that new orders begin with. The name of an order that names none is empty.
+fn choices(deployment: &Deployment) -> Choices {
+    let mut choices = compiled();
+    let versions = |choice: &Choice| choice.versions().collect();
+    choices.extend(deployment.workflows.iter().map(|(name, choice)| (name.clone(), versions(choice))));
+    let default = choices.get(&deployment.default).cloned().unwrap_or_default();
+    choices.insert("".into(), default);
+    choices
 }
 
 /// The versions of new orders before the first application: those that are compiled in.
@@ -96,33 +119,35 @@ impl State {
         Some(Pinned { version, named, since_ms: self.known_ms.get(&invocation).copied().unwrap_or(0) })
     }
 
-    /// Writes the records of an application, definitions first.
-    pub fn apply(&mut self, number: usize) {
-        let setup = self.setup.clone();
-        let (Some(application), false) = (setup.applied.get(number), self.is_calm) else { return };
+    /// A deployment is written: the last record of an application.
+    pub(super) fn see_deployment(&mut self, record: &Value) {
+        let Ok(deployment) = serde_json::from_value::<Deployment>(record.clone()) else { return };
         self.counts.add(Fault::Applied);
-        let applied_at = Timestamp::from_epoch_ms(super::state::EPOCH_MS + self.now_ms);
-        for version in &setup.shape.applied {
-            self.records.replace(&Definition {
-                key: version.workflow.pin().to_string().into(),
-                version: 1,
-                text: version.text.clone(),
-                hash: Definition::hash_of(&version.text).into(),
-                applied_at,
-                applied_by: OPERATOR.into(),
-                retired_at: None,
-            });
-        }
-        self.records.replace(&Deployment {
-            version: number as u64 + 1,
-            default: application.default.clone(),
-            highest: std::collections::BTreeMap::new(),
-            workflows: application.workflows.clone(),
-            settings: application.settings.clone(),
-            applied_at,
-            applied_by: OPERATOR.into(),
-        });
         let world = self.world.clone();
-        self.see(&world, &Seen::Applied { choices: application.choices() });
+        self.see(&world, &Seen::Applied { choices: choices(&deployment) });
+    }
+}
+
+impl World {
+    /// An operator applies.
+    pub(super) fn apply(&mut self, number: usize) {
+        let setup = {
+            let state = self.shared.lock();
+            if state.is_calm {
+                return;
+            }
+            state.setup.clone()
+        };
+        let Some(Application { path, body, .. }) = setup.applied.get(number) else { return };
+        self.ask(Ask::Apply(number), Request::post(path).body(body.clone()).unwrap_or_default());
+    }
+
+    /// The operator gets an answer, or tries again.
+    pub(super) fn application_answered(&self, number: usize, response: Option<&Response<Bytes>>) {
+        let mut state = self.shared.lock();
+        if response.is_none_or(|response| response.status().is_server_error()) {
+            let ms = state.rng.between(200, 15_000);
+            state.after(ms, Event::Apply(number));
+        }
     }
 }

@@ -105,6 +105,8 @@ pub enum Ask {
     Plan,
     /// An operator starts a job.
     Start,
+    /// An operator applies workflows or settings, by the number of the application.
+    Apply(usize),
 }
 
 impl World {
@@ -126,6 +128,7 @@ impl World {
                 let world = state.world.clone();
                 state.see(&world, &Seen::Promised { order, action: action.name() });
             }
+            Ask::Apply(number) => self.application_answered(number, response),
             Ask::Command(..) | Ask::Start => {}
         }
     }

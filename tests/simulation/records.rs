@@ -54,18 +54,6 @@ impl Records {
     }
 }
 
-impl Records {
-    /// Writes a record, whatever was there.
-    ///
-    /// # Panics
-    /// If the record is not JSON.
-    pub fn replace<R: Record>(&mut self, record: &R) {
-        let value = serde_json::to_value(record).expect("a record");
-        let stored = Stored { version: record.version(), expires_at: record.expires_at(), record: value };
-        self.records.insert((R::KIND, record.key().into()), stored);
-    }
-}
-
 fn read<R: Record>(stored: &Stored) -> R {
     serde_json::from_value(stored.record.clone()).expect("a record of this kind")
 }
@@ -123,6 +111,9 @@ impl State {
         }
         if is_lost {
             return Commit::Conflict;
+        }
+        if R::KIND == RecordKind::Deployment {
+            self.see_deployment(&value);
         }
         let stored = Stored { version: record.version(), expires_at: record.expires_at(), record: value };
         self.records.records.insert(key, stored);

@@ -113,7 +113,7 @@ impl Setup {
         if setup.plan.has(Fault::Applied) {
             setup.deployed_at_ms = None;
             let mut rng = Rng::new(calm_at_ms.unsigned_abs().rotate_left(8));
-            setup.applied = Application::draw(&mut rng, setup.posts_within_ms, setup.settles_within_ms());
+            setup.applied = Application::draw(&mut rng, setup.shape, setup.posts_within_ms, setup.settles_within_ms());
         }
         setup
     }

@@ -141,7 +141,7 @@ impl World {
                 use domain::task::Direction::{Forward, Undo};
                 self.shared.lock().forget(order, step, if is_undo { Undo } else { Forward });
             }
-            Event::Apply(number) => self.shared.lock().apply(number),
+            Event::Apply(number) => self.apply(number),
             Event::Deploy => self.deploy(),
             Event::Calm => self.begin_calm(),
             Event::Look => self.look(),
