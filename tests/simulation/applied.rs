@@ -2,8 +2,6 @@
 //! compiled in, another default, a share of the orders for a version, other settings of an agent. The API may fail or be
 //! killed between any two writes.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use domain::definition::{Choice, DEPLOYMENT_FRESH_MS, Deployment};
 use domain::order::Order;

@@ -1,14 +1,17 @@
+//! Tests of bulk jobs: their plan, their pace, and their steps.
+
+mod dry_run;
+mod orders;
+
+use orders::{failed_case, resubmit};
+
 use super::*;
 use crate::id::OrderId;
-use crate::machine::Verdict;
 use crate::machine::testing::Case;
 use crate::message::SchedulerMessage;
-use crate::message::{Action, Command};
 use crate::ports::Page;
 use crate::task::{ProcessState, Task, reason};
-use crate::testing::FakePorts;
 use crate::time::Timestamp;
-use futures_util::FutureExt;
 use std::sync::Arc;
 
 const TICK_MS: u64 = 1_000;
@@ -296,86 +299,6 @@ fn the_scan_takes_no_order_twice_and_none_that_the_job_resubmitted_before() {
     assert_eq!(step(&fresh, &[], &[scan], 0).0.tally.begun, 0);
 }
 
-/// An order that was rejected at its first step.
-fn failed_case() -> Case {
-    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\""), ("b", &["a"], "")], false);
-    case.wake();
-    case.rejected("a");
-    case
-}
-
-fn like(other: &Case) -> Case {
-    let mut case = failed_case();
-    case.task = other.task.clone();
-    case
-}
-
-fn resubmit(case: &mut Case, job: &Job) {
-    let seen = Some(case.task.version);
-    let command = Command { reason: job.reason(), bulk: Some(job.id.clone()), ..case.command(Action::Resubmit, seen) };
-    assert_eq!(case.apply(crate::machine::Event::Command { command: &command, redelivered: false }), Verdict::Taken);
-}
-
-fn entry_of(task: &Task) -> Entry {
-    let (order_id, version, priority) = (task.order_id, task.version, task.priority);
-    Entry {
-        order_id,
-        version,
-        undoing: task.process_state == ProcessState::Compensating,
-        priority,
-        at: at(0),
-        resent: 0,
-    }
-}
-
-#[test]
-fn an_order_stands_as_its_own_history_says() {
-    let job = started(spec());
-    let mut case = failed_case();
-    let entry = entry_of(&case.task);
-    let stands = |case: &Case| entry_state(&job, &entry, Some(&case.task));
-    assert_eq!(entry_state(&job, &entry, None), EntryState::PassedOver);
-    assert_eq!(stands(&case), EntryState::Untouched);
-    case.all_sent();
-    assert_eq!(stands(&case), EntryState::Untouched, "a notice that was sent is no change of the error");
-    resubmit(&mut case, &job);
-    assert_eq!(stands(&case), EntryState::OnItsWay);
-    let mut again = like(&case);
-    again.rejected("a");
-    assert_eq!(stands(&again), EntryState::FailedAgain);
-    let mut cancelled = like(&case);
-    cancelled.cancel();
-    assert_eq!(stands(&cancelled), EntryState::PassedOver, "an operator cancelled it");
-    let mut paused = like(&case);
-    paused.pause();
-    assert_eq!(stands(&paused), EntryState::PassedOver, "the time of its end is unknown");
-    case.done("a");
-    case.done("b");
-    assert_eq!(stands(&case), EntryState::Recovered);
-}
-
-#[test]
-fn what_another_operator_did_is_not_counted_for_the_job() {
-    let job = started(spec());
-    let mut case = failed_case();
-    let entry = entry_of(&case.task);
-    case.resubmit();
-    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::PassedOver);
-    case.rejected("a");
-    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::PassedOver);
-}
-
-#[test]
-fn an_order_that_is_undone_instead_of_carried_out_failed_again_unless_undoing_it_was_the_point() {
-    let job = started(spec());
-    let mut case = failed_case();
-    let entry = entry_of(&case.task);
-    resubmit(&mut case, &job);
-    case.task.process_state = ProcessState::Compensated;
-    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::FailedAgain);
-    assert_eq!(entry_state(&job, &Entry { undoing: true, ..entry }, Some(&case.task)), EntryState::Recovered);
-}
-
 #[test]
 fn a_short_spec_gets_a_careful_job() {
     let spec: Spec = serde_json::from_str(r#"{"By":"ann","Reason":"mended"}"#).unwrap();
@@ -438,18 +361,6 @@ fn the_scan_goes_on_only_while_few_are_found() {
 }
 
 #[test]
-fn of_an_order_that_failed_while_it_was_undone_the_job_knows_that() {
-    let mut case = Case::chain();
-    case.wake();
-    case.rejected("a");
-    case.rejected("a");
-    assert_eq!(case.state(), ProcessState::Error);
-    let mut job = started(Spec { selector: Selector { failed_until: None, ..Selector::default() }, ..spec() });
-    job.absorb(&Page { tasks: vec![case.task.into(), page(1).tasks.remove(0)], ..Page::default() }, at(0));
-    assert_eq!(job.found.iter().map(|entry| entry.undoing).collect::<Vec<_>>(), [true, false]);
-}
-
-#[test]
 fn what_is_zero_takes_no_room_in_the_record_and_what_is_not_is_kept() {
     let entry = first_found()[0];
     for (resent, is_written) in [(0, false), (3, true)] {
@@ -464,44 +375,4 @@ fn what_is_zero_takes_no_room_in_the_record_and_what_is_not_is_kept() {
         assert_eq!(text.contains("Late"), is_written, "{text}");
         assert_eq!(serde_json::from_str::<Tally>(&text).unwrap(), tally);
     }
-}
-
-#[test]
-fn an_order_failed_when_it_came_into_error_whatever_happened_to_it_since() {
-    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\""), ("b", &[], "")], false);
-    case.now = at(5_000);
-    case.wake();
-    case.rejected("a");
-    case.now = at(9_000);
-    case.done("b");
-    let since = |ms| Selector { failed_since: Some(at(ms)), ..Selector::default() };
-    assert!(since(5_000).matches(&case.task));
-    assert!(!since(5_001).matches(&case.task));
-}
-
-#[test]
-fn a_dry_run_counts_those_that_are_meant_over_all_pages() {
-    let task = |name: &str| Arc::new(in_error(name, 0));
-    let other = Arc::new(Case::chain().task);
-    let pages = [
-        Page { tasks: vec![task("a"), other, task("b")], next: Some("c1".into()), read: 3 },
-        Page { tasks: vec![task("c")], next: None, read: 1 },
-    ];
-    let store = FakePorts::new(None, None);
-    store.pages.lock().unwrap().extend(pages);
-    let counted = dry_run(&store, &Selector::default()).now_or_never().unwrap().unwrap();
-    assert_eq!(counted, DryRun { matching: 3, complete: true });
-    let asked = ["None", "Some(\"c1\")"].map(|after| format!("list Some(Error) after {after}, 100 at most"));
-    assert_eq!(store.logged(), asked);
-}
-
-#[test]
-fn a_dry_run_that_does_not_come_to_the_end_says_so() {
-    let store = FakePorts::new(None, None);
-    for n in 0..=DRY_RUN_PAGES_MAX {
-        let tasks = vec![Arc::new(in_error(&n.to_string(), 0))];
-        store.pages.lock().unwrap().push_back(Page { read: tasks.len(), tasks, next: Some("more".into()) });
-    }
-    let counted = dry_run(&store, &Selector::default()).now_or_never().unwrap().unwrap();
-    assert_eq!(counted, DryRun { matching: DRY_RUN_PAGES_MAX as u64, complete: false });
 }

@@ -1,0 +1,110 @@
+//! How a job judges an order by its own history.
+
+use super::*;
+use crate::machine::Verdict;
+use crate::message::{Action, Command};
+
+/// An order that was rejected at its first step.
+pub(super) fn failed_case() -> Case {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\""), ("b", &["a"], "")], false);
+    case.wake();
+    case.rejected("a");
+    case
+}
+
+fn like(other: &Case) -> Case {
+    let mut case = failed_case();
+    case.task = other.task.clone();
+    case
+}
+
+pub(super) fn resubmit(case: &mut Case, job: &Job) {
+    let seen = Some(case.task.version);
+    let command = Command { reason: job.reason(), bulk: Some(job.id.clone()), ..case.command(Action::Resubmit, seen) };
+    assert_eq!(case.apply(crate::machine::Event::Command { command: &command, redelivered: false }), Verdict::Taken);
+}
+
+fn entry_of(task: &Task) -> Entry {
+    let (order_id, version, priority) = (task.order_id, task.version, task.priority);
+    Entry {
+        order_id,
+        version,
+        undoing: task.process_state == ProcessState::Compensating,
+        priority,
+        at: at(0),
+        resent: 0,
+    }
+}
+
+#[test]
+fn an_order_stands_as_its_own_history_says() {
+    let job = started(spec());
+    let mut case = failed_case();
+    let entry = entry_of(&case.task);
+    let stands = |case: &Case| entry_state(&job, &entry, Some(&case.task));
+    assert_eq!(entry_state(&job, &entry, None), EntryState::PassedOver);
+    assert_eq!(stands(&case), EntryState::Untouched);
+    case.all_sent();
+    assert_eq!(stands(&case), EntryState::Untouched, "a notice that was sent is no change of the error");
+    resubmit(&mut case, &job);
+    assert_eq!(stands(&case), EntryState::OnItsWay);
+    let mut again = like(&case);
+    again.rejected("a");
+    assert_eq!(stands(&again), EntryState::FailedAgain);
+    let mut cancelled = like(&case);
+    cancelled.cancel();
+    assert_eq!(stands(&cancelled), EntryState::PassedOver, "an operator cancelled it");
+    let mut paused = like(&case);
+    paused.pause();
+    assert_eq!(stands(&paused), EntryState::PassedOver, "the time of its end is unknown");
+    case.done("a");
+    case.done("b");
+    assert_eq!(stands(&case), EntryState::Recovered);
+}
+
+#[test]
+fn what_another_operator_did_is_not_counted_for_the_job() {
+    let job = started(spec());
+    let mut case = failed_case();
+    let entry = entry_of(&case.task);
+    case.resubmit();
+    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::PassedOver);
+    case.rejected("a");
+    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::PassedOver);
+}
+
+#[test]
+fn an_order_that_is_undone_instead_of_carried_out_failed_again_unless_undoing_it_was_the_point() {
+    let job = started(spec());
+    let mut case = failed_case();
+    let entry = entry_of(&case.task);
+    resubmit(&mut case, &job);
+    case.task.process_state = ProcessState::Compensated;
+    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::FailedAgain);
+    assert_eq!(entry_state(&job, &Entry { undoing: true, ..entry }, Some(&case.task)), EntryState::Recovered);
+}
+
+#[test]
+fn of_an_order_that_failed_while_it_was_undone_the_job_knows_that() {
+    let mut case = Case::chain();
+    case.wake();
+    case.rejected("a");
+    case.rejected("a");
+    assert_eq!(case.state(), ProcessState::Error);
+    let mut job = started(Spec { selector: Selector { failed_until: None, ..Selector::default() }, ..spec() });
+    job.absorb(&Page { tasks: vec![case.task.into(), page(1).tasks.remove(0)], ..Page::default() }, at(0));
+    assert_eq!(job.found.iter().map(|entry| entry.undoing).collect::<Vec<_>>(), [true, false]);
+}
+
+#[test]
+fn an_order_failed_when_it_came_into_error_whatever_happened_to_it_since() {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\""), ("b", &[], "")], false);
+    case.now = at(5_000);
+    case.wake();
+    case.rejected("a");
+    case.now = at(9_000);
+    case.done("b");
+    let since = |ms| Selector { failed_since: Some(at(ms)), ..Selector::default() };
+    assert!(since(5_000).matches(&case.task));
+    assert!(!since(5_001).matches(&case.task));
+}
