@@ -102,6 +102,7 @@ fn refused(error: ApplyError) -> Problem {
         ApplyError::Refused(refusals) => {
             Problem::ConfigurationRefused { reasons: refusals.iter().map(ToString::to_string).collect() }
         }
+        ApplyError::Busy => Problem::Busy,
         error @ ApplyError::Overtaken => refusal(error.to_string()),
         ApplyError::Port(error) => Problem::Unavailable { advice: NOT_WRITTEN, error },
     }

@@ -40,6 +40,9 @@ pub enum ApplyError {
     /// Another application was written in the meantime.
     #[error("another configuration was applied in the meantime: apply again, and look at what changes")]
     Overtaken,
+    /// The store refused the write for now.
+    #[error("the store is busy; it is safe to apply again")]
+    Busy,
     /// The records cannot be read or written.
     #[error(transparent)]
     Port(#[from] PortError),
@@ -117,10 +120,15 @@ async fn write(ports: &(impl HasRecords + HasEnvironment), plan: &Plan) -> Resul
 
 /// Writes a record, unless another one was written since.
 async fn put<R: Record + PartialEq>(ports: &impl HasRecords, seen: Seen, record: &R) -> Result<(), ApplyError> {
-    match ports.records().put(seen, record).await? {
-        Commit::Committed => Ok(()),
+    if ports.records().put(seen, record).await? == Commit::Committed {
+        return Ok(());
+    }
+    let stored: Option<R> = ports.records().get(record.key()).await?;
+    match stored {
         // A write whose answer was lost is repeated below, and conflicts with itself.
-        Commit::Conflict if ports.records().get::<R>(record.key()).await?.as_ref() == Some(record) => Ok(()),
-        Commit::Conflict => Err(ApplyError::Overtaken),
+        Some(stored) if stored == *record => Ok(()),
+        // A store may refuse a write that meets another one, and neither is done.
+        stored if stored.as_ref().map_or(0, Record::version) == seen.version => Err(ApplyError::Busy),
+        Some(_) | None => Err(ApplyError::Overtaken),
     }
 }
