@@ -120,7 +120,7 @@ async fn begin(
     let workflow = match chosen.map_err(|error| Problem::Unavailable { advice: NOT_CHOSEN, error })? {
         Ok(workflow) => workflow,
         Err(UnknownWorkflow { known }) => {
-            return Err(Problem::member("Workflow", format!("is no workflow here; there are {}", known.join(", "))));
+            return Err(Problem::unknown_workflow(name.unwrap_or_default(), &known));
         }
     };
     let refused: Vec<String> = workflow.refuse.met_by(&order.document).into_iter().map(str::to_owned).collect();

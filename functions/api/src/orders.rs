@@ -228,8 +228,9 @@ mod tests {
         }
         let queued = fake.submitted().len();
         let unknown = fake.post("/orders", &[], r#"{"Workflow":"refund"}"#);
-        unknown.names(400, "invalid-field", "Workflow");
-        assert_eq!(unknown.body["detail"], "Workflow is no workflow here; there are return, w");
+        unknown.is_problem(400, "invalid-field");
+        assert_eq!(unknown.body["field"], "Workflow");
+        assert_eq!(unknown.body["detail"], "there is no workflow \"refund\". There are: return, w");
         fake.post("/orders", &[], r#"{"Workflow":7}"#).names(400, "invalid-field", "Workflow");
         assert_eq!(fake.submitted().len(), queued);
     }

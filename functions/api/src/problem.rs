@@ -48,6 +48,8 @@ pub(crate) enum Problem {
         name: Cow<'static, str>,
         fault: Cow<'static, str>,
     },
+    #[error("there is no workflow {name:?}. There are: {}", known.join(", "))]
+    UnknownWorkflow { name: String, known: Vec<String> },
     #[error("this Idempotency-Key was used for another document; use a new key for a new order")]
     KeyReused { order_id: OrderId },
     #[error("no order of workflow {workflow} may carry {}", names.join(", "))]
@@ -97,6 +99,12 @@ impl Problem {
     /// A member of the body that is missing, unknown or wrong.
     pub(crate) fn member(name: impl Into<Cow<'static, str>>, fault: impl Into<Cow<'static, str>>) -> Self {
         Self::Invalid { place: Position::Body, name: shortened(name.into()), fault: fault.into() }
+    }
+
+    /// The member `Workflow` names none that there is.
+    pub(crate) fn unknown_workflow(name: &str, known: &[impl ToString]) -> Self {
+        let name = shortened(Cow::Owned(name.to_owned())).into_owned();
+        Self::UnknownWorkflow { name, known: known.iter().map(ToString::to_string).collect() }
     }
 
     /// A header that is wrong.
@@ -163,6 +171,7 @@ impl Problem {
             | Self::TooDeep(_)
             | Self::NotAnObject(_)
             | Self::Invalid { .. }
+            | Self::UnknownWorkflow { .. }
             | Self::KeyReused { .. }
             | Self::MemberRefused { .. }
             | Self::NoOrder
@@ -195,7 +204,7 @@ impl Problem {
             Self::NotJson(_) => Kind::NotJson,
             Self::TooDeep(_) => Kind::TooDeep,
             Self::NotAnObject(_) => Kind::NotAnObject,
-            Self::Invalid { place: Position::Body, .. } => Kind::InvalidField,
+            Self::Invalid { place: Position::Body, .. } | Self::UnknownWorkflow { .. } => Kind::InvalidField,
             Self::Invalid { place: Position::Header, .. } => Kind::InvalidHeader,
             Self::Invalid { place: Position::Query, .. } => Kind::InvalidParameter,
             Self::KeyReused { .. } => Kind::KeyReused,
@@ -219,6 +228,8 @@ impl Problem {
             Some(name)
         } else if let Self::MemberRefused { names, .. } = self {
             names.first().map(String::as_str)
+        } else if let Self::UnknownWorkflow { .. } = self {
+            Some("Workflow")
         } else {
             None
         }

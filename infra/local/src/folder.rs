@@ -30,23 +30,7 @@ pub type Files = Vec<(String, String)>;
 /// # Errors
 /// [`FolderError`]; among the faults are the files that are no text.
 pub fn read(folder: &Path) -> Result<Files, FolderError> {
-    let mut names = names(folder, "", |name| name.ends_with(".toml"))?;
-    let workflows = folder.join(WORKFLOWS_FOLDER);
-    if workflows.is_dir() {
-        names.extend(self::names(&workflows, &format!("{WORKFLOWS_FOLDER}/"), |_| true)?);
-    }
-    // A folder of very many files is refused for their number.
-    names.truncate(FILES_MAX + 1);
-    let (mut files, mut faults) = (Files::new(), Vec::new());
-    for name in names {
-        let path = folder.join(&name);
-        let text = if path.is_dir() { Ok(Vec::new()) } else { bytes_of(&path) };
-        match text.map(String::from_utf8) {
-            Ok(Ok(text)) => files.push((name, text)),
-            Ok(Err(_)) => faults.push(Fault::of_file(&name, "is no text in UTF-8")),
-            Err(source) => return Err(FolderError::Unreadable { path, source }),
-        }
-    }
+    let (files, faults) = read_all(folder)?;
     if faults.is_empty() { Ok(files) } else { Err(Faults(faults).into()) }
 }
 
@@ -55,7 +39,55 @@ pub fn read(folder: &Path) -> Result<Files, FolderError> {
 /// # Errors
 /// [`FolderError`], with all faults at once.
 pub fn check(folder: &Path) -> Result<Checked, FolderError> {
-    Ok(Folder::check(&read(folder)?)?)
+    let (files, faults) = read_all(folder)?;
+    Ok(Folder::check_read(&files, faults)?)
+}
+
+/// The files that can be read, and the faults of the others.
+fn read_all(folder: &Path) -> Result<(Files, Vec<Fault>), FolderError> {
+    let mut names = names(folder, "", |name| name.ends_with(".toml"))?;
+    let mut faults = Vec::new();
+    match workflows(folder)? {
+        Workflows::Folder => {
+            names.extend(self::names(&folder.join(WORKFLOWS_FOLDER), &format!("{WORKFLOWS_FOLDER}/"), |_| true)?);
+        }
+        Workflows::Fault(name, problem) => faults.push(Fault::of_file(&name, problem)),
+        Workflows::Missing => {}
+    }
+    // A folder of very many files is refused for their number.
+    names.truncate(FILES_MAX + 1);
+    let mut files = Files::new();
+    for name in names {
+        match text_of(&folder.join(&name)) {
+            Ok(text) => files.push((name, text)),
+            Err(problem) => faults.push(Fault::of_file(&name, problem)),
+        }
+    }
+    Ok((files, faults))
+}
+
+/// What there is as the folder of the workflows.
+enum Workflows {
+    Folder,
+    Missing,
+    /// Something else, with its name and the advice.
+    Fault(String, &'static str),
+}
+
+fn workflows(folder: &Path) -> Result<Workflows, FolderError> {
+    let path = folder.join(WORKFLOWS_FOLDER);
+    if path.is_dir() {
+        return Ok(Workflows::Folder);
+    }
+    // A broken link is there, and leads nowhere.
+    if path.symlink_metadata().is_ok() {
+        return Ok(Workflows::Fault(
+            WORKFLOWS_FOLDER.to_owned(),
+            "is not a folder: the files of the workflows go into it",
+        ));
+    }
+    let other = names(folder, "", |name| name.eq_ignore_ascii_case(WORKFLOWS_FOLDER))?.into_iter().next();
+    Ok(other.map_or(Workflows::Missing, |name| Workflows::Fault(name, "must be named workflows, in small letters")))
 }
 
 /// The names of the files of one folder, sorted, `stepwarden.toml` first.
@@ -72,11 +104,20 @@ fn names(folder: &Path, prefix: &str, is_wanted: impl Fn(&str) -> bool) -> Resul
     Ok(names)
 }
 
-/// The bytes of a file, and of a file that is too large one more than allowed.
-fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+/// The text of a file; of one that is too large, one byte more than allowed.
+///
+/// # Errors
+/// Why it cannot be read.
+fn text_of(path: &Path) -> Result<String, String> {
+    let unread = |error: io::Error| format!("cannot be read: {error}");
+    // To open a pipe would wait for its writer.
+    if !fs::metadata(path).map_err(unread)?.is_file() {
+        return Err("is not a file".to_owned());
+    }
     let mut bytes = Vec::new();
-    File::open(path)?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
+    let file = File::open(path).map_err(unread)?;
+    file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(unread)?;
+    String::from_utf8(bytes).map_err(|_| "is not text in UTF-8".to_owned())
 }
 
 #[cfg(test)]
@@ -114,12 +155,62 @@ mod tests {
             write(name, b"");
         }
         write("workflows/.b.toml.swp", b"\xff");
-        let names: Vec<String> = read(folder.path()).unwrap().into_iter().map(|(name, _)| name).collect();
-        let expected = ["stepwarden.toml", "agents.toml", "workflows/a.toml~", "workflows/b.toml", "workflows/old"];
-        assert_eq!(names, expected);
+        let (files, faults) = read_all(folder.path()).unwrap();
+        let names: Vec<String> = files.into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["stepwarden.toml", "agents.toml", "workflows/a.toml~", "workflows/b.toml"]);
+        assert_eq!(Faults(faults).to_string(), "workflows/old:1:1: is not a file");
         write("workflows/c.toml", b"\xff");
         let error = read(folder.path()).unwrap_err().to_string();
-        assert_eq!(error, "workflows/c.toml:1:1: is no text in UTF-8");
+        assert_eq!(error, "workflows/c.toml:1:1: is not text in UTF-8; workflows/old:1:1: is not a file");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_read_is_one_fault_among_the_others() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("workflows/old")).unwrap();
+        fs::write(path(DEPLOYMENT_FILE), "default = \"shop\"\ncolour = 1").unwrap();
+        fs::write(path("workflows/a.toml"), "name = 7").unwrap();
+        symlink("/no/such/file", path("workflows/b.toml")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(path("workflows/c.toml")).status().unwrap().success());
+        let error = check(folder.path()).unwrap_err().to_string();
+        let found: Vec<&str> = error.split("; ").collect();
+        let begins = [
+            "stepwarden.toml:2:1: colour is not a setting",
+            "workflows/a.toml:1:1: the workflow has no steps",
+            "workflows/a.toml:1:1: version is missing",
+            "workflows/a.toml:1:8: name must be a text",
+            "workflows/b.toml:1:1: cannot be read: ",
+            "workflows/c.toml:1:1: is not a file",
+            "workflows/old:1:1: is not a file",
+        ];
+        assert_eq!(found.len(), begins.len(), "{found:?}");
+        assert!(found.iter().zip(begins).all(|(found, begin)| found.starts_with(begin)), "{found:?}");
+        fs::remove_file(path(DEPLOYMENT_FILE)).unwrap();
+        symlink("/no/such/file", path(DEPLOYMENT_FILE)).unwrap();
+        let error = check(folder.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("stepwarden.toml:1:1: cannot be read") && !error.contains("is missing: every"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_folder_of_the_workflows_is_a_folder_and_has_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path(DEPLOYMENT_FILE), "").unwrap();
+        assert!(check(folder.path()).unwrap().workflows.is_empty());
+        fs::write(path("workflows"), "").unwrap();
+        let error = check(folder.path()).unwrap_err().to_string();
+        assert!(error.starts_with("workflows:1:1: is not a folder"), "{error}");
+        fs::remove_file(path("workflows")).unwrap();
+        fs::create_dir(path("Workflows")).unwrap();
+        let error = check(folder.path()).unwrap_err().to_string();
+        assert_eq!(error, "Workflows:1:1: must be named workflows, in small letters");
     }
 
     #[test]

@@ -365,7 +365,7 @@ fn a_value_in_place_of_a_reference_is_refused_and_not_shown() {
         ("auth.bearer = \"vault:hidden\"", "auth.bearer must be a reference"),
         ("auth = { bearer = \"env:A\", basic = { user = \"a\", password = \"env:B\" } }", "auth must have one of"),
         ("auth = {}", "auth must have one of basic, bearer, oauth2, sigv4"),
-        ("auth.digest = \"env:A\"", "auth.digest is no setting"),
+        ("auth.digest = \"env:A\"", "auth.digest is not a setting"),
         ("auth.basic = { password = \"env:B\" }", "auth.basic.user is missing"),
         ("auth.basic = { user = \"a:b\", password = \"env:B\" }", "auth.basic.user must not contain a colon"),
         ("auth.oauth2 = { client_id = \"a\", client_secret = \"env:B\" }", "auth.oauth2.token_url is missing"),
@@ -384,7 +384,12 @@ fn a_value_in_place_of_a_reference_is_refused_and_not_shown() {
         ("tls.key = \"hidden\"", "tls.key must be a reference"),
         ("auth.bearer = \"secretsmanager:a#\"", "auth.bearer must be a reference"),
         ("auth.bearer = \"ssm:#a\"", "auth.bearer must be a reference"),
-        ("headers.Authorization = \"x\"\nauth.bearer = \"env:A\"", "so leave the header Authorization out"),
+        (
+            "headers.Authorization = { secret = \"env:B\" }\nauth.bearer = \"env:A\"",
+            "so leave the header Authorization out",
+        ),
+        ("headers.Authorization = \"hidden\"", "headers.Authorization is a secret, and none may stand in this file"),
+        ("auth.bearer = \"env:AWS_SESSION_TOKEN\"", "auth.bearer would send credentials of this program to a service"),
         ("signature = { hmac = \"env:A\" }", "signature.standard_webhooks is missing"),
     ] {
         let text = format!("[agents.payment]\n{lines}");

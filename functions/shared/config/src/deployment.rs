@@ -38,6 +38,7 @@ impl DeploymentFile {
     /// Reads the file, with the place of `default`. The faults are in the reader, so that others can be added.
     pub(crate) fn read(text: &str) -> (Reader<'_>, usize, Self) {
         let (mut reader, mut root) = Reader::new(text);
+        reader.set_homes(&[(&["default"], "write it at the top of the file, above the first table")]);
         let default = root.take("default");
         let default = reader.exact_text(default);
         let at = default.as_ref().map_or(0, |(_, entry)| entry.at);
@@ -57,7 +58,7 @@ fn reply_channels(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> BTreeMap
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if !(1..=NAME_CHARS_MAX).contains(&name.len()) || !name.bytes().all(is_plain) {
             let words = format!("use 1 to {NAME_CHARS_MAX} letters, digits, '-', '_' and '.'");
-            reader.blame(at, format!("{} is no name of a reply channel: {words}", entry.path));
+            reader.blame(at, format!("{} is not a valid name of a reply channel: {words}", entry.path));
         }
         let Some((url, entry)) = reader.text(Some(entry)) else { continue };
         let uri: Option<Uri> = url.parse().ok();

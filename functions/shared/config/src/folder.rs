@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use domain::definition::Pin;
-use domain::located::{self, Reader};
+use domain::located::{self, Reader, known_names};
 use domain::workflow::{Workflow, Workflows};
 
 use crate::deployment::DeploymentFile;
@@ -90,9 +90,20 @@ impl Folder {
     /// # Errors
     /// [`Faults`], all at once.
     pub fn check(files: &[(String, String)]) -> Result<Checked, Faults> {
-        let mut faults = faults_of_files(files);
+        Self::check_read(files, Vec::new())
+    }
+
+    /// The same, where files could not be read. What they say is not known, so no fault follows from it.
+    ///
+    /// # Errors
+    /// [`Faults`], those of reading among them.
+    pub fn check_read(files: &[(String, String)], unread: Vec<Fault>) -> Result<Checked, Faults> {
+        let is_unread = |name: &str| unread.iter().any(|fault| *fault.file == *name);
+        let mut faults = faults_of_files(files, is_unread(DEPLOYMENT_FILE));
         let files: BTreeMap<&str, &str> = files.iter().map(|(name, text)| (&**name, &**text)).collect();
         let is_readable = |text: &&&str| text.len() <= FILE_BYTES_MAX;
+        let is_too_large = |(name, text): (&&str, &&str)| is_workflow(name) && !is_readable(&text);
+        let has_unread = unread.iter().any(|fault| &*fault.file != DEPLOYMENT_FILE) || files.iter().any(is_too_large);
         let workflows: Vec<(&str, &str)> = files
             .iter()
             .filter(|(name, text)| is_workflow(name) && is_readable(text))
@@ -105,15 +116,15 @@ impl Folder {
         let knows_agents = deployment_text.is_some() && !reader.is_broken();
         let agents: BTreeSet<&str> = deployment.settings.names().chain(Workflows::SHIPPED_AGENTS).collect();
         let agents: Vec<&str> = agents.into_iter().collect();
+        let knows_names = !has_unread && heads.iter().all(|head| head.name.is_some());
         if let Some(default) = &deployment.default
+            && knows_names
             && !heads.iter().any(|head| head.name.as_deref() == Some(default))
             && Workflows::shipped_text(&Pin { name: default.clone(), version: 1 }).is_none()
         {
             let names: BTreeSet<&str> = heads.iter().filter_map(|head| head.name.as_deref()).collect();
-            let names = names.into_iter().collect::<Vec<_>>().join(", ");
-            let there_are = if names.is_empty() { "there is none".to_owned() } else { format!("there are {names}") };
-            let fault = format!("default names {default:?}, which is no workflow of this folder: {there_are}");
-            reader.blame(at, fault);
+            let names = known_names(default, "Workflows", &names.into_iter().collect::<Vec<_>>());
+            reader.blame(at, format!("default names {default:?}, which is not a workflow of this folder{names}"));
         }
         add(&mut faults, DEPLOYMENT_FILE, reader.finish(()));
         let mut checked = Vec::new();
@@ -130,6 +141,7 @@ impl Folder {
                 add::<()>(&mut faults, file, Err(head.fault(text, fault)));
             }
         }
+        faults.extend(unread);
         faults.sort();
         faults.dedup();
         // The deployment first, as people read it.
@@ -164,7 +176,8 @@ impl Head {
         let (name, version) = (root.take("name"), root.take("version"));
         let at = version.as_ref().map_or(0, |entry| entry.at);
         let name = reader.exact_text(name).map(|(name, _)| name);
-        Self { name, version: reader.number(version, 1..=u32::MAX), at }
+        let version = reader.number(version, 1..=u32::MAX).filter(|_| !reader.is_broken());
+        Self { name, version, at }
     }
 
     fn is_same(&self, other: &Self) -> bool {
@@ -194,18 +207,19 @@ fn is_workflow(name: &str) -> bool {
 }
 
 /// What is wrong with the files as files.
-fn faults_of_files(files: &[(String, String)]) -> Vec<Fault> {
+fn faults_of_files(files: &[(String, String)], is_deployment_unread: bool) -> Vec<Fault> {
     let mut faults = Vec::new();
-    if !files.iter().any(|(name, _)| name == DEPLOYMENT_FILE) {
-        let advice = "a folder of a configuration has it beside the folder workflows. It may be empty";
+    if !is_deployment_unread && !files.iter().any(|(name, _)| name == DEPLOYMENT_FILE) {
+        let advice = "every configuration folder has it beside its folder workflows. It may be empty";
         faults.push(Fault::of_file(DEPLOYMENT_FILE, format!("is missing: {advice}")));
     }
     if files.len() > FILES_MAX {
         let fault = format!("the folder has {} files, the limit is {FILES_MAX}", files.len());
         faults.push(Fault::of_file(DEPLOYMENT_FILE, fault));
     }
-    if files.iter().map(|(_, text)| text.len()).sum::<usize>() > FOLDER_BYTES_MAX {
-        let fault = format!("the files of the folder have more than {FOLDER_BYTES_MAX} bytes");
+    let bytes: usize = files.iter().map(|(name, text)| sent_bytes(name, text)).sum();
+    if bytes > FOLDER_BYTES_MAX {
+        let fault = format!("the files of the folder have {bytes} bytes as JSON, the limit is {FOLDER_BYTES_MAX}");
         faults.push(Fault::of_file(DEPLOYMENT_FILE, fault));
     }
     let mut seen = BTreeSet::new();
@@ -217,11 +231,18 @@ fn faults_of_files(files: &[(String, String)]) -> Vec<Fault> {
             faults.push(Fault::of_file(name, format!("has more than {FILE_BYTES_MAX} bytes")));
         }
         if name != DEPLOYMENT_FILE && !is_workflow(name) {
-            let advice = format!("there are {DEPLOYMENT_FILE} and {WORKFLOWS_FOLDER}/NAME.toml");
-            faults.push(Fault::of_file(name, format!("is no file of a configuration: {advice}")));
+            let advice = format!("its files are {DEPLOYMENT_FILE} and {WORKFLOWS_FOLDER}/NAME.toml");
+            faults.push(Fault::of_file(name, format!("is not a file of a configuration: {advice}")));
         }
     }
     faults
+}
+
+/// The bytes of a file in the body of a request: in JSON a line ends in two, for example.
+fn sent_bytes(name: &str, text: &str) -> usize {
+    const FRAME: &str = r#"{"Name":,"Text":},"#;
+    let json = |text: &str| serde_json::to_string(text).map_or(usize::MAX / 1_000, |json| json.len());
+    FRAME.len() + json(name) + json(text)
 }
 
 #[cfg(test)]

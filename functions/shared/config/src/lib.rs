@@ -5,6 +5,8 @@
 //!
 //! What must never be here: files, the environment, the values of secrets, and calls of any service.
 
+use domain::limits::DOCUMENT_BYTES_MAX;
+
 pub mod apply;
 pub mod auth;
 mod deployment;
@@ -25,5 +27,7 @@ pub use status::{Condition, Meaning, StatusTable};
 pub const FILE_BYTES_MAX: usize = 64 * 1024;
 /// Files of a folder.
 pub const FILES_MAX: usize = 100;
-/// All files of a folder together, in bytes: they go to the API in one request.
-pub const FOLDER_BYTES_MAX: usize = 96 * 1024;
+/// All files of a folder together, in bytes of JSON: they go to the API in one request, with an operator and a reason.
+pub const FOLDER_BYTES_MAX: usize = DOCUMENT_BYTES_MAX - COMMAND_BYTES_MAX;
+/// The rest of such a request, in bytes: the operator and the reason, each character escaped, and the other members.
+const COMMAND_BYTES_MAX: usize = 4 * 1024;

@@ -33,6 +33,17 @@ impl Reference {
         Self { source: SecretSource::Environment, name: name.to_owned(), member: None }
     }
 
+    /// Whether it names what the program itself runs with: the variables `AWS_…`, among them the credentials of its
+    /// role, or the files of its process.
+    #[must_use]
+    pub fn is_of_this_program(&self) -> bool {
+        match self.source {
+            SecretSource::Environment => self.name.starts_with("AWS_"),
+            SecretSource::File => self.name.starts_with("/proc/"),
+            SecretSource::Parameter | SecretSource::SecretsManager => false,
+        }
+    }
+
     /// Reads a reference such as `env:NAME`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

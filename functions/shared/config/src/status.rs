@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 
 use domain::search::Pointer;
 use http::StatusCode;
-use serde::Deserialize;
 
 /// The meaning of a status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     /// The service did the work.
     Done,
@@ -26,6 +24,41 @@ pub enum Meaning {
     MisconfiguredWithoutCode,
     /// The step is rejected for good.
     No,
+}
+
+impl Meaning {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Done,
+        Self::UnderWay,
+        Self::Conflict,
+        Self::Failing,
+        Self::Unknown,
+        Self::Misconfigured,
+        Self::MisconfiguredWithoutCode,
+        Self::No,
+    ];
+
+    /// Its word in the settings.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::UnderWay => "under-way",
+            Self::Conflict => "conflict",
+            Self::Failing => "failing",
+            Self::Unknown => "unknown",
+            Self::Misconfigured => "misconfigured",
+            Self::MisconfiguredWithoutCode => "misconfigured-without-code",
+            Self::No => "no",
+        }
+    }
+
+    /// The meaning of this word.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|meaning| meaning.word() == word)
+    }
 }
 
 /// The answers of one operation of one service that have another meaning than usual.

@@ -57,7 +57,11 @@ pub struct Reader<'a> {
     text: &'a str,
     faults: Vec<Fault>,
     is_broken: bool,
+    homes: &'static [Home],
 }
+
+/// Keys, and where they belong: for those that stand in another table.
+pub type Home = (&'static [&'static str], &'static str);
 
 /// A value at its key.
 #[derive(Debug, Clone)]
@@ -101,6 +105,12 @@ impl<'a> Table<'a> {
         self.entries.remove(key).map(|(_, entry)| entry)
     }
 
+    /// Whether an unknown key looks like this one.
+    #[must_use]
+    pub fn has_like(&self, key: &'static str) -> bool {
+        self.entries.keys().any(|left| similar(left, [key]).is_some())
+    }
+
     /// All values that are left, for a table whose keys are names. With each comes the place of its key.
     pub fn take_all(&mut self) -> impl Iterator<Item = (String, usize, Entry<'a>)> + use<'a> {
         std::mem::take(&mut self.entries).into_iter().map(|(key, (at, entry))| (key, at, entry))
@@ -108,6 +118,12 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Entry<'a> {
+    /// Whether it is written as `[[key]]`, or as an array of tables.
+    fn has_tables(&self) -> bool {
+        let DeValue::Array(elements) = &self.value else { return false };
+        elements.iter().next().is_some_and(|first| first.get_ref().is_table())
+    }
+
     /// The elements, if the value is an array.
     pub fn elements(self) -> Option<impl ExactSizeIterator<Item = Entry<'a>>> {
         let Self { path, value, .. } = self;
@@ -150,12 +166,17 @@ impl<'a> Reader<'a> {
     #[must_use]
     pub fn new(text: &'a str) -> (Self, Table<'a>) {
         let (table, errors) = DeTable::parse_recoverable(text);
-        let mut reader = Self { text, faults: Vec::new(), is_broken: !errors.is_empty() };
-        for error in errors {
-            let at = error.span().map_or(0, |span| span.start);
-            reader.blame(at, format!("is not TOML: {}", error.message()));
+        let mut reader = Self { text, faults: Vec::new(), is_broken: false, homes: &[] };
+        let place = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+        if let Some(first) = errors.iter().min_by_key(|error| place(error)) {
+            reader.blame_only(place(first), format!("is not TOML: {}", first.message()));
         }
         (reader, Table::new(String::new(), String::new(), 0, table.into_inner()))
+    }
+
+    /// Says where keys belong, for faults of those that stand elsewhere.
+    pub const fn set_homes(&mut self, homes: &'static [Home]) {
+        self.homes = homes;
     }
 
     /// `checked` if there is no fault.
@@ -169,15 +190,31 @@ impl<'a> Reader<'a> {
         if faults.is_empty() { Ok(checked) } else { Err(Faults(faults)) }
     }
 
-    /// Whether the text is no TOML. What was read of it may not be all that it says.
+    /// Whether the text is not TOML. What was read of it may not be all that it says.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// Adds a fault at this byte.
+    /// Adds a fault at this byte, unless the text is broken: then it may follow from that.
     pub fn blame(&mut self, at: usize, problem: impl Into<String>) {
-        self.faults.push(Fault::at(self.text, at, problem));
+        if !self.is_broken {
+            self.faults.push(Fault::at(self.text, at, problem));
+        }
+    }
+
+    /// The only fault of a broken text. All others may follow from it.
+    pub fn blame_only(&mut self, at: usize, problem: impl Into<String>) {
+        self.faults = vec![Fault::at(self.text, at, problem)];
+        self.is_broken = true;
+    }
+
+    /// Where the first line with this text begins, in bytes.
+    #[must_use]
+    pub fn place_of_line(&self, text: &str) -> Option<usize> {
+        let line = self.text.lines().find(|line| line.trim() == text)?;
+        // A line is a part of the text.
+        Some(line.as_ptr().addr() - self.text.as_ptr().addr() + line.len() - line.trim_start().len())
     }
 
     /// Adds a fault of a value: its path, and the problem.
@@ -188,16 +225,24 @@ impl<'a> Reader<'a> {
     /// Blames every key that was not taken.
     pub fn end(&mut self, table: Table<'_>) {
         let known = table.known.join(", ");
-        for (_, (at, entry)) in table.entries {
-            self.blame(at, format!("{} is no setting: there are {known}", entry.path));
+        for (key, (at, entry)) in table.entries {
+            let home = self.homes.iter().find(|(keys, _)| keys.contains(&&*key));
+            let advice = match (home, similar(&key, table.known.iter().copied())) {
+                (Some((_, home)), _) => format!(" here: {home}"),
+                (None, Some(meant)) if entry.has_tables() => {
+                    format!(": did you mean [[{meant}]]? Settings are: {known}")
+                }
+                (None, Some(meant)) => format!(": did you mean {meant}? Settings are: {known}"),
+                (None, None) => format!(". Settings are: {known}"),
+            };
+            self.blame(at, format!("{} is not a setting{advice}", entry.path));
         }
     }
 
     /// The value of a key that must be there.
     pub fn required<'e>(&mut self, table: &mut Table<'e>, key: &'static str) -> Option<Entry<'e>> {
         let entry = table.take(key);
-        // A text that is no TOML may have it behind its fault.
-        if entry.is_none() && !self.is_broken {
+        if entry.is_none() {
             self.blame(table.at, format!("{}{key} is missing", table.prefix));
         }
         entry
@@ -298,6 +343,26 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The known word that is most like this one, if it is a slip of one or two letters.
+pub fn similar<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    const DISTANCE_MAX: usize = 2;
+    let with_distance = known.into_iter().map(|known| (strsim::osa_distance(word, known), known));
+    let is_slip = |(distance, known): &(usize, &str)| {
+        (1..=DISTANCE_MAX).contains(distance) && 3 * distance <= known.chars().count()
+    };
+    with_distance.filter(is_slip).min().map(|(_, known)| known)
+}
+
+/// The advice for a name that is not known: the one that may be meant, and all. `what` are they.
+#[must_use]
+pub fn known_names(name: &str, what: &str, known: &[&str]) -> String {
+    let all = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    match similar(name, known.iter().copied()) {
+        Some(meant) => format!(": did you mean {meant}? {what} are: {all}"),
+        None => format!(". {what} are: {all}"),
+    }
+}
+
 /// A time as it stands in a file.
 #[must_use]
 pub fn time_text(ms: u64) -> String {
@@ -332,7 +397,7 @@ mod tests {
         });
         let expected = [
             "1:1: name is missing",
-            "1:16: ä.y is no setting: there are x",
+            "1:16: ä.y is not a setting. Settings are: x",
             "2:8: text must be a text in quotes",
             "3:8: flag must be true or false",
         ];
@@ -340,13 +405,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_in_a_text_that_is_no_toml_may_stand_behind_the_fault() {
+    fn a_text_that_is_not_toml_has_one_fault_since_others_may_follow_from_it() {
         let found = faults("name = \"w\nversion = 1\n", |reader, table| {
             let _ = (reader.required(table, "name"), reader.required(table, "version"));
             assert!(reader.required(table, "steps").is_none());
         });
-        assert!(found.iter().all(|fault| fault.contains("is not TOML")), "{found:?}");
-        assert!(found[0].starts_with("1:"), "{found:?}");
+        assert!(found.len() == 1 && found[0].starts_with("1:10: is not TOML"), "{found:?}");
+    }
+
+    #[test]
+    fn an_unknown_key_comes_with_the_one_that_may_be_meant_or_with_its_place() {
+        let read = |reader: &mut Reader<'_>, table: &mut Table<'_>| {
+            reader.set_homes(&[(&["default"], "write it at the top")]);
+            assert!(!table.has_like("agents") && table.has_like("step"));
+            let _ = [table.take("step"), table.take("max_failures"), table.take("of")];
+        };
+        let found = faults("max_failure = 1\ndefault = 1\nor = 1\n[[steps]]\n", read);
+        let settings = "Settings are: step, max_failures, of";
+        let expected = [
+            format!("1:1: max_failure is not a setting: did you mean max_failures? {settings}"),
+            "2:1: default is not a setting here: write it at the top".to_owned(),
+            format!("3:1: or is not a setting. {settings}"),
+            format!("4:3: steps is not a setting: did you mean [[step]]? {settings}"),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]
@@ -377,7 +459,8 @@ mod tests {
                 reader.end(step);
             }
         });
-        let expected = ["1:1: step \"a\": agent is missing", "2:1: step \"a\": colour is no setting: there are agent"];
+        let expected =
+            ["1:1: step \"a\": agent is missing", "2:1: step \"a\": colour is not a setting. Settings are: agent"];
         assert_eq!(found, expected);
     }
 }

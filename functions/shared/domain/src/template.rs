@@ -108,6 +108,30 @@ impl Template {
         found
     }
 
+    /// Whether its value may have something at this place. What a pointer finds may have any shape.
+    #[must_use]
+    pub(crate) fn may_have(&self, names: &[String]) -> bool {
+        let mut part = &self.0;
+        for name in names {
+            let inner = match part {
+                Part::Pointer(_) => return true,
+                Part::Literal(_) => None,
+                Part::Array(elements) => name.parse().ok().and_then(|index: usize| elements.get(index)),
+                Part::Object(members) => members.iter().find(|(member, _)| member == name).map(|(_, part)| part),
+            };
+            let Some(inner) = inner else { return false };
+            part = inner;
+        }
+        true
+    }
+
+    /// The names of its members. A pointer has none.
+    #[must_use]
+    pub(crate) fn members(&self) -> Vec<&str> {
+        let Part::Object(members) = &self.0 else { return Vec::new() };
+        members.iter().map(|(name, _)| &**name).collect()
+    }
+
     /// The value, with what `find` finds at each pointer. `{}` if the template is a pointer that finds nothing, or
     /// null.
     ///

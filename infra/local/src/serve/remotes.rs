@@ -90,6 +90,9 @@ impl Remotes {
         let agents = Fleet::new(NothingApplied, host, clients);
         let named = parsed.names().filter(|name| !Workflows::SHIPPED_AGENTS.contains(name));
         let names: Vec<&str> = Workflows::SHIPPED_AGENTS.into_iter().chain(named).collect();
+        if stand_ins.is_none() {
+            without_url(&parsed, &names)?;
+        }
         agents.check(&names).await.map_err(RemotesError::Agents)?;
         let settles_within_ms = settings.settles_within_ms;
         Ok(Self { agents, settings: parsed, settles_within_ms, stand_ins })
@@ -106,6 +109,18 @@ impl Remotes {
     pub const fn stand_ins(&self) -> Option<&StandIns> {
         self.stand_ins.as_ref()
     }
+}
+
+/// All three services have a URL, so there are no stand-ins: every other agent needs one too.
+///
+/// # Errors
+/// The agents without one.
+fn without_url(settings: &Settings, names: &[&str]) -> Result<(), RemotesError> {
+    let of = |name: &&str| settings.of(name).filter(|agent| agent.url().is_none() && !agent.has_own_queue);
+    let others = names.iter().filter(|name| !Workflows::SHIPPED_AGENTS.contains(name) && of(name).is_some());
+    let advice = "give it one. Stand-ins run only while inventory, payment or shipping has none";
+    let faults: Vec<String> = others.map(|name| format!("agents.{name} has no url: {advice}")).collect();
+    if faults.is_empty() { Ok(()) } else { Err(RemotesError::Agents(faults)) }
 }
 
 /// The margin before `CompleteBy` in which no call starts, in milliseconds. During an outage thousands of requests wait
@@ -198,6 +213,15 @@ mod tests {
         }
         let expected = [(10_000, false, MARGIN_MS), (15_000, false, MARGIN_MS), (10_000, true, MARGIN_MS)];
         assert_eq!(policies, expected);
+    }
+
+    #[tokio::test]
+    async fn without_stand_ins_every_agent_of_the_file_needs_a_url() {
+        let text = "[agents.payment]\nurl = \"http://localhost:2\"\n[agents.bank]";
+        let error = start_with(text).await.unwrap_err().to_string();
+        let advice = "give it one. Stand-ins run only while inventory, payment or shipping has none";
+        assert_eq!(error, format!("agents.bank has no url: {advice}"));
+        assert!(start_with("[agents.bank]").await.unwrap().stand_ins().is_some());
     }
 
     #[tokio::test]

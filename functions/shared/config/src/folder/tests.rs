@@ -71,13 +71,10 @@ fn the_agents_of_the_shipped_workflow_need_no_table_and_a_fallback_may_be_any_ag
 fn a_folder_has_limits() {
     let long = format!("# {}\n", "x".repeat(FILE_BYTES_MAX));
     let found = faults(&[(DEPLOYMENT_FILE, &long), ("workflows/a.toml", &long)]);
+    let total = "stepwarden.toml:1:1: the files of the folder have 131155 bytes as JSON, the limit is 126976";
     assert_eq!(
         found,
-        [
-            "stepwarden.toml:1:1: has more than 65536 bytes",
-            "stepwarden.toml:1:1: the files of the folder have more than 98304 bytes",
-            "workflows/a.toml:1:1: has more than 65536 bytes",
-        ]
+        ["stepwarden.toml:1:1: has more than 65536 bytes", total, "workflows/a.toml:1:1: has more than 65536 bytes",]
     );
     let many = |count: u32, more: &str| {
         let texts = (1..=count).map(|version| (format!("workflows/{version}.toml"), workflow("cakes", version) + more));
@@ -88,5 +85,11 @@ fn a_folder_has_limits() {
     let too_many = many(100, "").unwrap_err().to_string();
     assert_eq!(too_many, "stepwarden.toml:1:1: the folder has 101 files, the limit is 100");
     let too_large = many(2, &format!("# {}\n", "x".repeat(FILE_BYTES_MAX - 200))).unwrap_err().to_string();
-    assert!(too_large.contains("the files of the folder have more than 98304 bytes"), "{too_large}");
+    assert!(too_large.contains(" bytes as JSON, the limit is 126976"), "{too_large}");
+    // A line's end and a quote have two bytes in JSON.
+    let escaped = Folder::check(&files(&[(DEPLOYMENT_FILE, &"#\"\n".repeat(20_000))]));
+    assert_eq!(escaped.map(|_| ()), Ok(()));
+    let lines = "#\"\n".repeat(21_000);
+    let escaped = faults(&[(DEPLOYMENT_FILE, &lines), ("workflows/a.toml", &lines)]);
+    assert!(escaped[0].ends_with(" bytes as JSON, the limit is 126976"), "{escaped:?}");
 }

@@ -9,15 +9,10 @@ use crate::reference::Reference;
 use domain::located::{Entry, Reader, Table};
 
 /// Reads `auth`, `signature` and `tls`. The secret headers are known already.
-pub(super) fn auth(
-    reader: &mut Reader<'_>,
-    table: &mut Table<'_>,
-    headers: Vec<(HeaderName, Placed)>,
-    has_authorization: bool,
-) -> AuthSettings {
+pub(super) fn auth(reader: &mut Reader<'_>, table: &mut Table<'_>, headers: Vec<(HeaderName, Placed)>) -> AuthSettings {
     let auth = table.take("auth");
     let scheme = reader.table(auth).and_then(|table| {
-        if has_authorization || headers.iter().any(|(name, _)| name == AUTHORIZATION) {
+        if headers.iter().any(|(name, _)| name == AUTHORIZATION) {
             reader.blame(table.at, format!("{} is given, so leave the header Authorization out", table.path));
         }
         scheme(reader, table)
@@ -146,11 +141,15 @@ pub(super) fn header(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<Placed
 /// The value may be a secret by mistake, so no fault repeats it.
 fn reference(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Placed> {
     let (text, entry) = reader.text(entry)?;
-    let reference = Reference::parse(&text);
-    if reference.is_none() {
+    let Some(reference) = Reference::parse(&text) else {
         let fault = "must be a reference to a secret, such as \"env:PAYMENT_TOKEN\", \"file:/run/secrets/payment\", \
                      \"ssm:NAME\" or \"secretsmanager:NAME\"";
         reader.blame_value(&entry, fault);
+        return None;
+    };
+    if reference.is_of_this_program() {
+        let advice = "name a secret of the service. To sign with these credentials, use sigv4 without access_key";
+        reader.blame_value(&entry, format_args!("would send credentials of this program to a service: {advice}"));
     }
-    Some(Placed { reference: reference?, at: entry.at, path: entry.path })
+    Some(Placed { reference, at: entry.at, path: entry.path })
 }

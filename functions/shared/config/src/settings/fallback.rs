@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use domain::limits::FALLBACKS_MAX;
-use domain::located::{Reader, Table};
+use domain::located::{Reader, Table, known_names};
 
 /// Of the agent `name`, which may have a memo. `known` are all agents.
 pub(super) fn fallback(
@@ -26,7 +26,8 @@ pub(super) fn fallback(
         let fault = if agent == name {
             "names the agent itself".to_owned()
         } else if !known.iter().any(|known| **known == *agent) {
-            format!("names {agent:?}, which is no agent: there are {}", known.join(", "))
+            let known: Vec<&str> = known.iter().map(|known| &**known).collect();
+            format!("names {agent:?}, which is not an agent{}", known_names(agent, "Agents", &known))
         } else if agents.iter().any(|earlier| **earlier == *agent) {
             format!("names {agent} twice")
         } else {

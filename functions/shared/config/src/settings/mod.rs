@@ -21,14 +21,14 @@ use agent::{
 };
 use domain::backoff::BackoffPolicy;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, NAME_CHARS_MAX, SETTLES_WITHIN_MS_DEFAULT, SETTLES_WITHIN_MS_MAX};
-use domain::located::{Entry, Reader, Table, time_text};
+use domain::located::{Entry, Reader, Table, known_names, time_text};
 use domain::trace::TRACEPARENT;
 use domain::workflow::{Workflows, is_name};
-use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING,
+    UPGRADE,
+};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde::Deserialize;
-use serde::de::IntoDeserializer;
-use serde::de::value::{Error as ValueError, StrDeserializer};
 use toml::de::DeValue;
 
 pub use fault::BadSettings;
@@ -54,6 +54,12 @@ const STATUSES: RangeInclusive<u16> = 200..=599;
 /// Headers of the protocol, and those that every call has.
 const OWN_HEADERS: [HeaderName; 9] =
     [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE, IDEMPOTENCY_KEY, TRACE];
+
+/// Headers whose value is always a secret.
+const SECRET_HEADERS: [HeaderName; 4] =
+    [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE, HeaderName::from_static("x-api-key")];
+/// Longest time-out of a call, in milliseconds. A call may have its effect for longer than that.
+const CALL_TIMEOUT_MS_MAX: u64 = SETTLES_WITHIN_MS_MAX - 60 * 1_000;
 
 /// The settings of all agents that a file names.
 #[derive(Debug, Clone, Default)]
@@ -106,7 +112,7 @@ impl Settings {
         for (name, at, entry) in tables {
             if !is_name(&name) {
                 let words = format!("use 1 to {NAME_CHARS_MAX} letters, digits, '-' and '_'");
-                reader.blame(at, format!("{} is no name of an agent: {words}", entry.path));
+                reader.blame(at, format!("{} is not a valid name of an agent: {words}", entry.path));
             }
             if let Some(table) = reader.table(Some(entry)) {
                 let of_agent = AgentSettings::read(reader, table, &name, &known);
@@ -209,7 +215,7 @@ impl AgentSettings {
         let memo = table.take("memo").and_then(|entry| memo(reader, entry));
         let fallback = fallback::fallback(reader, &mut table, name, agents, memo.is_some());
         let (headers, secret_headers) = headers(reader, &mut table);
-        let auth = auth::auth(reader, &mut table, secret_headers, headers.contains_key(AUTHORIZATION));
+        let auth = auth::auth(reader, &mut table, secret_headers);
         reader.end(table);
         let policy =
             Policy { call_timeout_ms, retries_max, backoff, health, concurrency, memo, fallback, ..Policy::default() };
@@ -283,29 +289,42 @@ fn statuses_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> BTreeMap<u16, M
 
 fn meaning(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Meaning> {
     let (word, entry) = reader.text(entry)?;
-    let word: StrDeserializer<'_, ValueError> = word.as_str().into_deserializer();
-    let meaning = Meaning::deserialize(word);
-    meaning.map_err(|error| reader.blame_value(&entry, format_args!("has no meaning: {error}"))).ok()
+    let meaning = Meaning::of(&word);
+    if meaning.is_none() {
+        let meanings = known_names(&word, "Meanings", &Meaning::ALL.map(Meaning::word));
+        reader.blame_value(&entry, format_args!("is {word:?}, which is not a meaning{meanings}"));
+    }
+    meaning
 }
 
 /// The time-out of a call, and the time for which a call may have its effect.
 fn times(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (u64, u64) {
     let (timeout, settles) = (table.take("call_timeout"), table.take("settles_within"));
-    let place = settles.as_ref().or(timeout.as_ref()).map(|entry| entry.at);
-    let call_timeout_ms = reader.time_ms(timeout, 1..=SETTLES_WITHIN_MS_MAX);
+    let [timeout_at, settles_at] = [&timeout, &settles].map(|entry| entry.as_ref().map(|entry| entry.at));
+    let call_timeout_ms = reader.time_ms(timeout, 1..=CALL_TIMEOUT_MS_MAX);
     let settles_within_ms = settling(reader, settles);
     let call_timeout_ms = call_timeout_ms.unwrap_or_else(|| Policy::default().call_timeout_ms);
     let settles_within_ms = settles_within_ms.unwrap_or(SETTLES_WITHIN_MS_DEFAULT);
-    if let Some(at) = place
-        && settles_within_ms <= call_timeout_ms
-    {
+    if settles_within_ms <= call_timeout_ms {
         let [settles_within, call_timeout] = [settles_within_ms, call_timeout_ms].map(time_text);
         let path = &table.path;
-        let fault = format!(
-            "{path}.settles_within is \"{settles_within}\" and must be longer than call_timeout, \"{call_timeout}\": a \
-             call may have its effect after its caller left"
-        );
-        reader.blame(at, fault);
+        match (settles_at, timeout_at) {
+            (Some(at), _) => {
+                let fault = format!(
+                    "{path}.settles_within is \"{settles_within}\" and must be longer than call_timeout, \
+                     \"{call_timeout}\": a call may have its effect after its caller left"
+                );
+                reader.blame(at, fault);
+            }
+            (None, Some(at)) => {
+                let fault = format!(
+                    "{path}.call_timeout is \"{call_timeout}\", and settles_within must be longer (default \
+                     \"{settles_within}\"): set settles_within too, longer than \"{call_timeout}\""
+                );
+                reader.blame(at, fault);
+            }
+            (None, None) => {}
+        }
     }
     (call_timeout_ms, settles_within_ms)
 }
@@ -425,7 +444,7 @@ fn headers(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (HeaderMap, Vec<(H
     for (name, at, entry) in table.take_all() {
         let name = HeaderName::try_from(&name);
         match &name {
-            Err(_) => reader.blame(at, format!("{} is no name of a header", entry.path)),
+            Err(_) => reader.blame(at, format!("{} is not a valid name of a header", entry.path)),
             Ok(name) if OWN_HEADERS.contains(name) => {
                 reader.blame(at, format!("{} is set by the agent itself: leave it out", entry.path));
             }
@@ -438,6 +457,11 @@ fn headers(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (HeaderMap, Vec<(H
             continue;
         }
         let Some((value, entry)) = reader.text(Some(entry)) else { continue };
+        if name.as_ref().is_ok_and(|name| SECRET_HEADERS.contains(name)) {
+            let advice = "write a reference to it, such as { secret = \"env:PAYMENT_KEY\" }";
+            reader.blame_value(&entry, format_args!("is a secret, and none may stand in this file: {advice}"));
+            continue;
+        }
         let value = HeaderValue::try_from(&value).ok().filter(|value| value.len() <= HEADER_BYTES_MAX);
         match (name, value) {
             (Ok(name), Some(mut value)) => {

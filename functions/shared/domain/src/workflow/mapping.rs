@@ -119,29 +119,61 @@ impl Mapping {
         (Self { send, path, encode: own.or(usual).unwrap_or_default() }, own)
     }
 
-    /// Checks that every pointer begins with the order, or with the output of one of these steps.
+    /// Checks that every pointer begins with the order, or with the output of one of these steps, and that this output
+    /// is kept.
     ///
     /// An undo's `send` may also use the step's `own` output. Its `path` may not: it needs all its values, and a rejected
     /// step has no output.
-    pub(super) fn check(&self, reader: &mut Reader<'_>, parts: &Parts<'_>, steps: &[&str], own: Option<&str>) {
+    pub(super) fn check(
+        &self,
+        reader: &mut Reader<'_>,
+        parts: &Parts<'_>,
+        before: &[Output<'_>],
+        own: Option<Output<'_>>,
+    ) {
         let (send, path) =
             (self.send.iter().flat_map(Template::pointers), self.path.iter().flat_map(PathTemplate::pointers));
         let send = send.map(|pointer| (&parts.send, pointer, own));
         for (entry, pointer, own) in send.chain(path.map(|pointer| (&parts.path, pointer, None))) {
             let Some(entry) = entry else { continue };
             let problem = match Root::of(pointer) {
-                Some(Root::OrderId | Root::Order(_)) => continue,
-                Some(Root::Output(step, _)) if steps.contains(&step) || own == Some(step) => continue,
-                Some(Root::Output(step, _)) => {
-                    let known = if steps.is_empty() { "none".to_owned() } else { steps.join(", ") };
-                    format!("step {step:?} is not one that comes before it; these do: {known}")
+                Some(Root::OrderId | Root::Order(_)) => None,
+                Some(Root::Output(step, names)) => {
+                    match before.iter().copied().chain(own).find(|output| output.step == step) {
+                        Some(output) => output.problem(names),
+                        None => {
+                            let known: Vec<&str> = before.iter().map(|output| output.step).collect();
+                            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                            Some(format!("step {step:?} does not come before this one. Steps before it: {known}"))
+                        }
+                    }
                 }
-                None => "must begin with /Order, /OrderID or /Outputs/{step}".to_owned(),
+                None => Some("must begin with /Order, /OrderID or /Outputs/{step}".to_owned()),
             };
-            let text = pointer.text();
-            let at = entry.place_of(|value| value == &*text);
-            reader.blame(at, format!("{}: {text}: {problem}", entry.path));
+            if let Some(problem) = problem {
+                let text = pointer.text();
+                let at = entry.place_of(|value| value == &*text);
+                reader.blame(at, format!("{}: {text}: {problem}", entry.path));
+            }
         }
+    }
+}
+
+/// The output of a step, as a mapping may use it.
+#[derive(Clone, Copy)]
+pub(super) struct Output<'s> {
+    /// The step.
+    pub(super) step: &'s str,
+    /// What is kept of it. `None`: all, or it is not known.
+    pub(super) keep: Option<&'s Template>,
+}
+
+impl Output<'_> {
+    /// Why there is never a value at this place.
+    fn problem(&self, names: &[String]) -> Option<String> {
+        let keep = self.keep.filter(|keep| !keep.may_have(names))?;
+        let kept = keep.members().join(", ");
+        Some(format!("step {:?} does not keep it. Its `keep` has: {kept}", self.step))
     }
 }
 
@@ -276,13 +308,27 @@ mod tests {
         }
         for step in ["side", "b", "z"] {
             let text = fault(&forward(&format!("/Outputs/{step}/ID")));
-            assert!(text.contains("not one that comes before it; these do: a"), "{text}");
+            assert!(text.contains("does not come before this one. Steps before it: a"), "{text}");
         }
         let undo = |step: &str| format!("send = {{}}\nundo = {{ send = {{}}, path = \"{{/Outputs/{step}/ID}}\" }}");
         assert!(parse(&undo("a")).is_ok());
         for step in ["side", "b"] {
             assert!(fault(&undo(step)).contains("undo.path"), "{step}");
         }
+    }
+
+    #[test]
+    fn a_pointer_to_an_output_finds_something_that_is_kept() {
+        let keep = "keep = { ID = \"/id\", Box = { Size = 3 }, All = [\"/a\", \"/b\"] }";
+        let undo = |pointer: &str| format!("{keep}\nsend = {{}}\nundo = {{ send = {{ x = {pointer:?} }} }}");
+        for pointer in ["", "/ID", "/ID/any", "/Box", "/Box/Size", "/All", "/All/1/any"] {
+            assert!(parse(&undo(&format!("/Outputs/b{pointer}"))).is_ok(), "{pointer}");
+        }
+        for pointer in ["/id", "/Box/Width", "/Box/Size/x", "/All/2", "/All/x"] {
+            let text = fault(&undo(&format!("/Outputs/b{pointer}")));
+            assert!(text.contains("step \"b\" does not keep it. Its `keep` has: All, Box, ID"), "{text}");
+        }
+        assert!(parse("keep = \"/data\"\nsend = {}\nundo = { send = { x = \"/Outputs/b/ID\" } }").is_ok());
     }
 
     #[test]
@@ -299,7 +345,10 @@ mod tests {
             let text = fault(more);
             assert!(text.contains(words), "{text}");
         }
-        assert!(fault("undo = { keep = {} }").contains("undo.keep is no setting: there are send, path, encode"));
+        assert!(
+            fault("undo = { keep = {} }")
+                .contains("undo.keep is not a setting here: it belongs to a step. Write it below its [[step]]")
+        );
         assert!(fault("encode = \"xml\"").contains("encode must be \"json\" or \"form\""));
     }
 

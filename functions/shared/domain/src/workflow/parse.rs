@@ -6,14 +6,14 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::mapping::{Parts, Refuse};
+use super::mapping::{Output, Parts, Refuse};
 use super::{Mapping, Remedy, StepRule, Supervision, Workflow};
 use crate::backoff::BackoffPolicy;
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, COMPLETE_WITHIN_MS_MIN, FAILURES_MAX, HORIZON_MS_DEFAULT, HORIZON_MS_MAX, NAME_CHARS_MAX,
     SETTLES_WITHIN_MS_DEFAULT, STEPS_MAX,
 };
-use crate::located::{Entry, Faults, Reader, Table, time_text};
+use crate::located::{Entry, Faults, Home, Reader, Table, known_names, time_text};
 use crate::priority::Priority;
 use crate::template::Template;
 
@@ -22,6 +22,27 @@ const MAX_FAILURES_DEFAULT: u32 = 3;
 const PRIORITIES: [(&str, Priority); 2] = [("normal", Priority::Normal), ("high", Priority::High)];
 const REMEDIES: [(&str, Remedy); 2] = [("compensate", Remedy::Compensate), ("hold", Remedy::Hold)];
 
+/// Where the keys belong.
+const HOMES: [Home; 2] = [
+    (&["version", "priority", "refuse"], "write it at the top of the file, above the first [[step]]"),
+    (
+        &[
+            "agent",
+            "after",
+            "complete_within",
+            "horizon",
+            "max_failures",
+            "on_rejected",
+            "on_exhausted",
+            "send",
+            "path",
+            "encode",
+            "keep",
+        ],
+        "it belongs to a step. Write it below its [[step]], and above [step.undo]",
+    ),
+];
+
 /// The agents that a step may name.
 #[derive(Clone, Copy)]
 enum Known<'a> {
@@ -29,6 +50,17 @@ enum Known<'a> {
     Agents(&'a [&'a str]),
     /// Any with a valid name.
     Any,
+}
+
+impl Known<'_> {
+    /// The output of a step. A workflow that was checked before may use what its version of the checks allowed.
+    fn output<'s>(self, step: &'s StepRule) -> Output<'s> {
+        let keep = match self {
+            Self::Agents(_) => step.keep.as_ref(),
+            Self::Any => None,
+        };
+        Output { step: &step.name, keep }
+    }
 }
 
 /// A step, and what the checks of the whole graph need of it.
@@ -60,6 +92,7 @@ impl Workflow {
 
     fn of(text: &str, known: Known<'_>) -> Result<Self, Faults> {
         let (mut reader, mut root) = Reader::new(text);
+        reader.set_homes(&HOMES);
         let workflow = workflow_of(&mut reader, &mut root, known);
         reader.end(root);
         reader.finish(workflow)
@@ -77,7 +110,8 @@ fn workflow_of(reader: &mut Reader<'_>, root: &mut Table<'_>, known: Known<'_>) 
     let supervision = reader.table(supervision).map(|table| supervision_of(reader, table)).unwrap_or_default();
     let refuse = root.take("refuse").map(|entry| Refuse::read(reader, entry)).unwrap_or_default();
     let steps = root.take("step");
-    if steps.is_none() && !reader.is_broken() {
+    // A misspelt key is a fault already.
+    if steps.is_none() && !root.has_like("step") {
         reader.blame(0, "the workflow has no steps: add a [[step]] with a name and an agent");
     }
     let steps = steps.map(|entry| steps_of(reader, entry, known)).unwrap_or_default();
@@ -86,6 +120,14 @@ fn workflow_of(reader: &mut Reader<'_>, root: &mut Table<'_>, known: Known<'_>) 
 
 fn steps_of(reader: &mut Reader<'_>, entry: Entry<'_>, known: Known<'_>) -> Vec<StepRule> {
     let at = entry.at;
+    if entry.value.is_table() {
+        // Two of them are a key twice, which is not TOML.
+        reader.blame_only(
+            reader.place_of_line("[step]").unwrap_or(at),
+            "a step begins with two brackets: write [[step]], not [step]",
+        );
+        return Vec::new();
+    }
     let Some(elements) = entry.elements() else {
         reader.blame(at, "step must be an array of tables: begin each step with [[step]]");
         return Vec::new();
@@ -115,9 +157,9 @@ fn steps_of(reader: &mut Reader<'_>, entry: Entry<'_>, known: Known<'_>) -> Vec<
     for (index, draft) in drafts.iter().enumerate() {
         match ancestors(&steps, index) {
             Ok(ancestors) => {
-                let names: Vec<&str> = ancestors.iter().map(|&earlier| &*steps[earlier].name).collect();
-                draft.rule.forward.check(reader, &draft.forward, &names, None);
-                draft.rule.undo.check(reader, &draft.undo, &names, Some(&draft.rule.name));
+                let before: Vec<Output<'_>> = ancestors.iter().map(|&earlier| known.output(&steps[earlier])).collect();
+                draft.rule.forward.check(reader, &draft.forward, &before, None);
+                draft.rule.undo.check(reader, &draft.undo, &before, Some(known.output(&draft.rule)));
                 steps[index].ancestors = ancestors;
             }
             // A cycle is a fault once, and not at each of its steps.
@@ -148,11 +190,9 @@ fn connect(reader: &mut Reader<'_>, drafts: &mut [Draft<'_>]) {
             let step = &rule.name;
             match names.iter().position(|other| **other == *name) {
                 None => {
-                    let there_are =
-                        names.iter().map(|name| &**name).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(", ");
-                    let fault =
-                        format!("step {step:?}: `after` names the unknown step {name:?}: there are {there_are}");
-                    reader.blame(entry.at, fault);
+                    let names: Vec<&str> = names.iter().map(|name| &**name).filter(|name| !name.is_empty()).collect();
+                    let steps = known_names(&name, "Steps", &names);
+                    reader.blame(entry.at, format!("step {step:?}: `after` names the unknown step {name:?}{steps}"));
                 }
                 Some(index) if rule.after.contains(&index) => {
                     reader.blame(entry.at, format!("step {step:?}: `after` names the step {name:?} twice"));
@@ -194,12 +234,15 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
     let undo = undo.unwrap_or_default();
     // Otherwise the whole order would go out in the other direction.
     let missing = match (&forward.send, &undo.send) {
-        (Some(entry), None) => Some((entry.at, "undo.send")),
-        (None, Some(entry)) => Some((entry.at, "send")),
+        (Some(entry), None) => {
+            Some((entry.at, "undo.send", "its undo sends, below [step.undo] at the end of the step"))
+        }
+        (None, Some(entry)) => Some((entry.at, "send", "it sends itself, above [step.undo]")),
         (Some(_), Some(_)) | (None, None) => None,
     };
-    if let Some((at, key)) = missing {
-        reader.blame(at, format!("{title}: {key} is missing; a step has it in both directions or in none"));
+    if let Some((at, key, what)) = missing {
+        let example = "such as send = { order = \"/OrderID\" }";
+        reader.blame(at, format!("{title}: {key} is missing: say what {what}, {example}"));
     }
     let (forward_mapping, encode) = Mapping::read(reader, &forward, None);
     let (undo_mapping, _) = Mapping::read(reader, &undo, encode);
@@ -238,9 +281,9 @@ fn agent_of(reader: &mut Reader<'_>, entry: Option<Entry<'_>>, title: &str, know
         Known::Agents(agents) => {
             let (agent, entry) = reader.exact_text(entry)?;
             if !agents.contains(&&*agent) {
-                let known = agents.join(", ");
-                let advice = format!("give it a table [agents.NAME], or use one of {known}");
-                reader.blame(entry.at, format!("{title}: unknown agent {agent:?}: {advice}"));
+                let agents = known_names(&agent, "Agents", agents);
+                let advice = format!("A new one needs a table [agents.{agent}] in stepwarden.toml");
+                reader.blame(entry.at, format!("{title}: unknown agent {agent:?}{agents}. {advice}"));
             }
             Some(agent.into())
         }

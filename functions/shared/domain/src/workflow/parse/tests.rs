@@ -110,7 +110,10 @@ fn unknown_keys_wrong_types_and_bad_heads_are_refused() {
             "1:1: name is missing; 1:1: the workflow has no steps: add a [[step]] with a name and an agent; 1:1: version",
         ),
         ("name = 1\nversion = 1\nstep = 7", "1:8: name must be a text in quotes; 3:8: step must be an array"),
-        ("colour = \"red\"", "1:1: colour is no setting: there are name, version, priority, supervision, refuse, step"),
+        (
+            "colour = \"red\"",
+            "1:1: colour is not a setting. Settings are: name, version, priority, supervision, refuse, step",
+        ),
         ("name = \"w w\"\nversion = 0", "1:8: name \"w w\" is not valid: use 1 to 64"),
         ("version = 0\nrefuse = 1", "1:11: version must be a whole number from 1 to 4294967295; 2:10: refuse must be"),
         ("priority = \"low\"", "priority must be \"normal\" or \"high\""),
@@ -128,13 +131,13 @@ fn every_fault_of_a_file_is_found_at_once_with_its_place() {
                     max_failures = 0\n[[step]]\nname = \"b\"\nafter = [\"b\"]\nsend = { x = \"/Outputs/a\" }\n\
                     undo = { send = {}, sent = 1 }\n[[step]]\ncomplete_within = \"1m\"\nhorizon = \"2s\"\n";
     let expected = "\
-6:9: step \"a\": unknown agent \"bank\": give it a table [agents.NAME], or use one of inventory, payment
-7:10: step \"a\": `after` names the unknown step \"z\": there are a, b
+6:9: step \"a\": unknown agent \"bank\". Agents are: inventory, payment. A new one needs a table [agents.bank] in stepwarden.toml
+7:10: step \"a\": `after` names the unknown step \"z\". Steps are: a, b
 7:15: step \"a\": after[1] must be a text in quotes
 8:16: step \"a\": max_failures must be a whole number from 1 to 1000
 9:1: step \"b\": agent is missing
 11:9: step \"b\": it comes after itself: b after b
-13:21: step \"b\": undo.sent is no setting: there are send, path, encode
+13:21: step \"b\": undo.sent is not a setting: did you mean send? Settings are: send, path, encode
 14:1: step 3: agent is missing
 14:1: step 3: name is missing
 16:11: step 3: horizon is \"2s\" and must be at least complete_within, \"1m\": it is the time for all attempts";
