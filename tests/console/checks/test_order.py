@@ -26,7 +26,7 @@ def test_a_declined_order_shows_its_undo_step_by_step(console: Console, server: 
     expect(reserve).to_have_accessible_name(re.compile(r"attempt 1: done, after .* for .*; undo, attempt 2: done"))
     charge = page.get_by_role("img", name=re.compile("^charge-payment: "))
     expect(charge).to_have_accessible_name(
-        re.compile(r"attempt 1: refused or given up: payment was told to decline \(card-declined\).*undo")
+        re.compile(r"attempt 1: rejected: payment was told to decline \(card-declined\).*undo")
     )
     expect(page.get_by_role("img", name="ship-order: nothing yet.")).to_be_visible()
     step = page.get_by_role("table", name="The order's steps").get_by_role("row", name=re.compile("^charge-payment"))
@@ -229,7 +229,7 @@ def test_a_long_way_is_read_off_the_history(console: Console) -> None:
         "waits before it is tried again, after 31 s, for 2.0 s; "
         "attempt 2: put off: the service is failing, after 33 s, for 1.0 s; "
         "waits before it is tried again, after 34 s, for 4 min 27 s; "
-        "attempt 3: refused or given up, after 5 min 1 s, for 1.0 s; undo, attempt 4: done, after 9 min 1 s, for 1.0 s."
+        "attempt 3: given up, after 5 min 1 s, for 1.0 s; undo, attempt 4: done, after 9 min 1 s, for 1.0 s."
     )
     expect(console.page.get_by_role("img", name=re.compile("^The order: "))).to_have_accessible_name(
         re.compile("paused by ann: stock-taking.*Error: a: no.*cancelled by bob: enough")

@@ -8,7 +8,8 @@ import { clock, length, ms, precise } from "./time.js";
 // The end of an attempt by the kind of its history line: its look, its words, and whether a wait follows.
 const ENDS = {
   Processed: ["done", "done", false],
-  GivenUp: ["failed", "refused or given up", false],
+  Rejected: ["failed", "rejected", false],
+  GivenUp: ["failed", "given up", false],
   Deferred: ["put-off", "put off: the service is failing", true],
   Expired: ["failed", "no answer in time", true],
 };

@@ -174,8 +174,7 @@ impl Turn<'_> {
     /// The service rejected the step for good.
     fn reject(&mut self, index: usize, failure: &Failure) {
         self.count_failure(index, &failure.code, &failure.message);
-        self.note(What::Rejected(self.attempt(index)));
-        self.give_up(index);
+        self.end_step(index, What::Rejected);
         let name = self.task.steps[index].name.clone();
         let words = shortened(&format!("{name}: {} ({})", failure.message, failure.code));
         match (self.task.process_state, self.task.steps[index].direction) {

@@ -190,10 +190,15 @@ impl<'a> Turn<'a> {
 
     /// The step is given up until an operator resubmits it.
     pub(super) fn give_up(&mut self, index: usize) {
+        self.end_step(index, What::GivenUp);
+    }
+
+    /// The step ends without success, for this reason.
+    pub(super) fn end_step(&mut self, index: usize, kind: fn(Attempt) -> What) {
         let step = &mut self.task.steps[index];
         step.process_state = StepState::Error;
         step.finished_at = Some(self.moment.now);
-        self.record_step(index, What::GivenUp);
+        self.record_step(index, kind);
     }
 
     /// The step is given up: too many attempts, or its whole horizon, had no answer.

@@ -91,16 +91,16 @@ fn a_step_that_is_taken_back_with_its_order_is_not_asked_for_again() {
 #[test]
 fn a_refusal_turns_or_holds_the_order() {
     let mut case = one("");
-    let turned = ["a rejected #1", "a given up #1", "Compensating", "undo of a claimed #2"];
+    let turned = ["a rejected #1", "Compensating", "undo of a claimed #2"];
     assert_eq!(seen(&mut case, |case| _ = case.rejected("a")), turned, "its undo is claimed in the same write");
-    let failed = ["undo of a rejected #2", "undo of a given up #2", "Error"];
+    let failed = ["undo of a rejected #2", "Error"];
     assert_eq!(seen(&mut case, |case| _ = case.rejected("a")), failed);
     assert_eq!(reason_of_undo(&case.task), "rejected");
     let on = seen(&mut case, |case| _ = case.resubmit());
     assert_eq!(on, ["resubmitted", "undo of a claimed #3"]);
 
     let mut case = one("on_rejected = \"hold\"");
-    assert_eq!(seen(&mut case, |case| _ = case.rejected("a")), ["a rejected #1", "a given up #1", "Error"]);
+    assert_eq!(seen(&mut case, |case| _ = case.rejected("a")), ["a rejected #1", "Error"]);
 }
 
 #[test]

@@ -306,7 +306,9 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
             let is_now = |state| a.process_state == state && b.process_state != state;
             let is_done = happened.iter().any(|what| matches!(what, What::Processed(of) if of.step == a.name));
             assert_eq!(is_done, is_now(StepState::Processed), "{} in {happened:?}", a.name);
-            told_once(is_now(StepState::Error), What::GivenUp(attempt(a)));
+            let is_rejected = happened.contains(&What::Rejected(attempt(a)));
+            let end = if is_rejected { What::Rejected } else { What::GivenUp };
+            told_once(is_now(StepState::Error), end(attempt(a)));
             let has_failed = a.failure_count > b.failure_count;
             let tells = |what: &What| matches!(what, What::Expired(of) | What::ExpiredLast(of) | What::Rejected(of) if of.step == a.name);
             let is_dead_letter = a.last_error.as_ref().is_some_and(|error| *error.code == *reason::DEAD_LETTER);

@@ -66,7 +66,7 @@ pub enum What {
     ExpiredLast(Attempt),
     /// The step had no answer too often or for too long. For metrics: the history has [`What::GivenUp`].
     Exhausted(Attempt),
-    /// The service refused the step for good. For metrics: the history has [`What::GivenUp`].
+    /// The service rejected the step for good. Earlier versions wrote [`What::GivenUp`].
     Rejected(Attempt),
     /// A supervisor found the attempt so late that it doubted its own clock. For metrics.
     Doubted(Attempt),
@@ -90,12 +90,13 @@ const EXPIRED: &str = "re-pended";
 /// Makes an event from its attempt.
 type OfAttempt = fn(Attempt) -> What;
 /// The kinds of a stored line about a step, each with its verb.
-const VERBS: [(&str, OfAttempt); 5] = [
+const VERBS: [(&str, OfAttempt); 6] = [
     ("claimed", What::Claimed),
     ("processed", What::Processed),
     ("put off", What::Deferred),
     (EXPIRED, What::Expired),
     ("given up", What::GivenUp),
+    ("rejected", What::Rejected),
 ];
 
 impl What {

@@ -72,6 +72,14 @@ fn a_history_of_an_earlier_version_is_read_as_typed_values() {
 }
 
 #[test]
+fn a_rejected_step_has_a_word_of_its_own() {
+    let line = r#"[{"At":"2026-11-20T17:27:49.000Z","Who":"scheduler-2","What":"undo of charge-payment rejected #4"}]"#;
+    let rejected = What::Rejected(attempt("charge-payment", Direction::Undo, 4));
+    assert_eq!(read(line)[0].what, rejected);
+    assert_eq!((rejected.to_string().as_str(), rejected.kind()), ("undo of charge-payment rejected #4", "Rejected"));
+}
+
+#[test]
 fn the_words_of_a_line_are_those_of_the_earlier_version() {
     let words: Vec<String> = read(EARLIER).iter().map(|line| line.what.to_string()).collect();
     let earlier: serde_json::Value = serde_json::from_str(EARLIER).unwrap();
