@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use domain::redaction::REDACTED_BY_DEFAULT;
 use local::reply_channels::ReplyChannel;
 use local::serve::{self, RemoteSettings};
@@ -95,8 +95,9 @@ adjacent seconds stay below twice the normal rate. The recovery takes somewhat l
 Exit status: 0 every limit was met, 1 a limit was missed, 2 wrong usage or start failed.";
 
 const INIT_HELP: &str = "\
-Two files are written. stepwarden.toml names the services (agents) and the default workflow. workflows/shop-1.toml is one
-version of one workflow. The comments in them say what a service must do, and what to try next.
+Three files are written. stepwarden.toml names the services (agents) and the default workflow. workflows/shop-1.toml is
+one version of one workflow. order.json is an order to try. The comments say what a service must do, and what to try
+next.
 
 Exit status: 0 done, 2 the folder is not empty or cannot be written.";
 
@@ -113,7 +114,7 @@ fish:  stepwarden completions fish > ~/.config/fish/completions/stepwarden.fish"
 
 /// The parsed command line.
 #[derive(Debug, Parser)]
-#[command(name = "stepwarden", version, about = ABOUT, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "stepwarden", version, about = ABOUT, arg_required_else_help = true)]
 #[command(after_help = format!("{EXAMPLES}\n{}\n{LOGS}", exit::HELP))]
 pub struct Cli {
     /// The API, for the commands that call one.
@@ -340,7 +341,8 @@ impl Cli {
     /// # Errors
     /// The exit status. Help and version are already printed to stdout, a mistake as one line to stderr.
     pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, ExitCode> {
-        Self::try_parse_from(args).map_err(|error| {
+        let args: Vec<OsString> = args.into_iter().collect();
+        Self::try_parse_from(&args).map_err(|error| {
             let kind = error.kind();
             if matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
                 print!("{}", error.render());
@@ -349,21 +351,35 @@ impl Cli {
             if kind == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
                 eprint!("{}", error.render());
             } else {
-                eprintln!("stepwarden: {}", one_line(&error));
+                eprintln!("stepwarden: {}", one_line(&error, &args));
             }
             ExitCode::from(2)
         })
     }
 }
 
-/// The message of clap and its tip, without the usage.
-fn one_line(error: &clap::Error) -> String {
+/// The message of clap and its tip, and the help of the command at hand, without the usage.
+fn one_line(error: &clap::Error, args: &[OsString]) -> String {
     let text = error.render().to_string();
     let first = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim);
     let first = first.collect::<Vec<_>>().join(" ");
     let tips = text.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
     let tips: String = tips.map(|tip| format!("; {tip}")).collect();
-    format!("{}{tips}; see stepwarden --help", first.strip_prefix("error: ").unwrap_or(&first))
+    let first = first.strip_prefix("error: ").unwrap_or(&first);
+    format!("{first}{tips}; see {} --help", command_in(args))
+}
+
+/// The command that the arguments name, such as `stepwarden bulk plan`.
+fn command_in(args: &[OsString]) -> String {
+    let root = Cli::command();
+    let (mut command, mut path) = (&root, root.get_name().to_owned());
+    for arg in args.iter().skip(1) {
+        if let Some(inner) = command.find_subcommand(arg) {
+            command = inner;
+            path = format!("{path} {}", inner.get_name());
+        }
+    }
+    path
 }
 
 fn period(text: &str) -> Result<Duration, String> {
@@ -385,12 +401,11 @@ fn service(text: &str) -> Result<Service, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn parse(line: &str) -> Result<Cli, String> {
-        Cli::try_parse_from(line.split(' ')).map_err(|error| one_line(&error))
+        let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        Cli::try_parse_from(&args).map_err(|error| one_line(&error, &args))
     }
 
     fn mistake(line: &str) -> String {
@@ -446,8 +461,10 @@ mod tests {
             ("stepwarden outage --down 1h", &["--down", "1s to 10m"]),
             ("stepwarden outage --orders 0", &["--orders", "0"]),
             ("stepwarden outage --rate fast", &["--rate", "fast"]),
-            ("stepwarden serve --prot 1", &["--prot", "'--port'"]),
-            ("stepwarden sevre", &["sevre", "'serve'"]),
+            ("stepwarden serve --prot 1", &["--prot", "'--port'", "; see stepwarden serve --help"]),
+            ("stepwarden sevre", &["sevre", "'serve'", "; see stepwarden --help"]),
+            ("stepwarden --api http://x bulk plan --rate 0", &["--rate", "; see stepwarden bulk plan --help"]),
+            ("stepwarden apply shop", &["--reason", "; see stepwarden apply --help"]),
         ] {
             let said = mistake(line);
             assert!(!said.contains('\n') && !said.starts_with("error"), "{said}");
@@ -455,6 +472,16 @@ mod tests {
                 assert!(said.contains(word), "{word} in: {said}");
             }
         }
+    }
+
+    #[test]
+    fn help_is_a_command_too() {
+        for line in ["stepwarden help", "stepwarden help apply", "stepwarden help bulk plan"] {
+            let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::DisplayHelp, "{line}");
+        }
+        let help = Cli::try_parse_from(["stepwarden", "help", "apply"]).unwrap_err().to_string();
+        assert!(help.contains("Apply a configuration folder") && help.contains("--share"), "{help}");
     }
 
     #[test]

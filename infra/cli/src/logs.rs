@@ -8,8 +8,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer as _, fmt};
 
-/// For `serve`: the program's events. The orders' history has its own target, `orders`.
-pub const SERVE: &str = "warn,stepwarden=info,local=info";
+/// For `serve`: the program's events, and each change of the configuration. The orders' history has its own target,
+/// `orders`.
+pub const SERVE: &str = "warn,stepwarden=info,local=info,api::configuration=info";
 /// For the demo and the outage: they print their own lines, and expect failures.
 pub const SHOW: &str = "off";
 

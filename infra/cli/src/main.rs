@@ -6,12 +6,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use embedded::OpenError;
+use local::folder::FolderError;
 use local::outage::Plan;
-use local::run::{self, Serving};
+use local::run::{self, RunError, Serving};
 use local::serve::{RemoteSettings, Setup};
 use local::{Ending, Paint, demo, open_files, outage, traces};
 use stepwarden::args::{ApiArgs, Cli, Command, DemoArgs, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs};
 use stepwarden::commands::{self, DataFinding, Terminal};
+use stepwarden::exit::Exit;
 use stepwarden::remote::Environment;
 use stepwarden::{logs, one_line};
 
@@ -50,8 +52,13 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     let ServeArgs { host, allowed_hosts, port, data, supervise_every, supervisors, config, .. } = args;
     let setup = Setup { supervisors, supervise_every, redacted: args.redact, allowed_hosts, ..Setup::default() };
     let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
+    let folder = config.clone().unwrap_or_default();
     let served = run::serve(Serving { host, port, data, reply_channels, remotes, config, setup }).await;
     sending.stop().await;
+    if let Err(RunError::Folder(FolderError::Faults(faults))) = &served {
+        eprint!("{}", commands::fault_lines(faults, &folder));
+        return Ok(Exit::Otherwise.into());
+    }
     served?;
     Ok(ExitCode::SUCCESS)
 }

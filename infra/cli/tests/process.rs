@@ -127,7 +127,7 @@ fn bad_service_urls_are_one_line_and_status_2() {
 }
 
 #[test]
-fn a_faulty_configuration_is_told_with_each_fault_and_status_2() {
+fn a_faulty_configuration_is_shown_as_check_shows_it() {
     let directory = tempfile::tempdir().unwrap();
     let folder = directory.path().join("shop");
     std::fs::create_dir_all(folder.join("workflows")).unwrap();
@@ -135,20 +135,22 @@ fn a_faulty_configuration_is_told_with_each_fault_and_status_2() {
     std::fs::write(folder.join("stepwarden.toml"), settings).unwrap();
     let step = "[[step]]\nname = \"pay\"\nagent = \"bakery\"\n";
     std::fs::write(folder.join("workflows/shop.toml"), format!("name = \"shop\"\nversion = 1\n{step}")).unwrap();
-    let serve = |folder: &str, data: &str| {
-        let mut command = stepwarden(&["serve", "--port", "0", "--config", folder, "--data", data]);
-        mistake(command.current_dir(directory.path()))
+    let serve = |folder: &str| {
+        let mut command = stepwarden(&["serve", "--port", "0", "--config", folder, "--data", "data"]);
+        command.current_dir(directory.path());
+        command
     };
-    let said = serve(folder.to_str().unwrap(), "data");
-    for words in [
-        "stepwarden.toml:2:7: agents.payment.url is not encrypted",
-        "stepwarden.toml:3:1: agents.payment.colour",
-        "workflows/shop.toml:5:9: ",
-    ] {
-        assert!(said.contains(words), "{words} in: {said}");
-    }
+    let output = serve("shop").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let begins = [
+        "shop/stepwarden.toml:2:7: agents.payment.url is not encrypted",
+        "shop/stepwarden.toml:3:1: agents.payment.colour",
+        "shop/workflows/shop.toml:5:9: ",
+    ];
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), begins.len()), "{said}");
+    assert!(said.lines().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{said}");
     assert!(!directory.path().join("data").exists(), "nothing was made");
-    let said = serve("no-such-folder", "data");
+    let said = mistake(&mut serve("no-such-folder"));
     assert!(said.contains("no-such-folder"), "{said}");
 }
 

@@ -146,10 +146,10 @@ pub struct AgainArgs {
     pub wait: WaitArgs,
 }
 
-/// The operator and the reason. The order history keeps both.
+/// The operator and the reason. The order history keeps both; of a command without an order, the log does.
 #[derive(Debug, Clone, Args)]
 pub struct CommandArgs {
-    /// The reason, kept in the order history
+    /// The reason: for the order history or, if the command is about no order, for the log
     #[arg(long, value_name = "TEXT")]
     pub reason: String,
     /// The operator's name; default: the login name

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use config::{AgentSettings, Checked, CheckedWorkflow, Fault, Faults};
+use domain::workflow::Workflows;
 use local::folder::{self, FolderError};
 use serde_json::{Value, json};
 
@@ -24,6 +25,12 @@ pub(super) fn run(CheckArgs { folder }: &CheckArgs, format: Format, paint: Paint
     };
     io::stdout().write_all(text.as_bytes())?;
     Ok(exit)
+}
+
+/// The faults of a folder as `check` prints them.
+#[must_use]
+pub fn fault_lines(Faults(faults): &Faults, folder: &Path) -> String {
+    bad(faults, folder, Format::Table)
 }
 
 /// One line for each fault, with a path that an editor can open.
@@ -61,21 +68,33 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
     }
     let mut table = Table::new(&["AGENT", "SERVICE"]);
     let agents = agents(checked);
+    // Without any table, nothing is known of a service that a stand-in could hide.
+    let has_tables = checked.settings.names().next().is_some();
     for name in &agents {
         let settings = checked.settings.of(name);
+        let is_built_in = Workflows::SHIPPED_AGENTS.contains(name);
         let service = match settings.and_then(AgentSettings::url) {
             _ if settings.is_some_and(|agent| agent.has_own_queue) => "a program on its own queue".to_owned(),
             Some(url) => plain(url),
-            None => "none: a fake service plays it until it has a url".to_owned(),
+            None if is_built_in && settings.is_none() && has_tables => {
+                format!("{}_URL, or a table [agents.{name}] with a url", name.to_uppercase())
+            }
+            None if is_built_in => format!("{}_URL, or else a stand-in", name.to_uppercase()),
+            None => "none: a stand-in plays it until it has a url".to_owned(),
         };
-        table.row([Cell::from(*name), service.into()]);
+        let mark = if is_built_in { " (built in)" } else { "" };
+        table.row([Cell::from(format!("{name}{mark}")), service.into()]);
     }
     if !table.is_empty() {
         text.push_str(&table.text(paint));
         text.push('\n');
     }
     let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    let workflows = count(checked.workflows.len(), "workflow");
+    let names: BTreeSet<&str> = checked.workflows.iter().map(|one| &*one.workflow.name).collect();
+    let mut workflows = count(names.len(), "workflow");
+    if checked.workflows.len() > names.len() {
+        workflows = format!("{workflows}, {}", count(checked.workflows.len(), "version"));
+    }
     let agents = count(agents.len(), "agent");
     let folder = plain(&folder.display().to_string());
     text.push_str(&format!("No fault: {workflows}, {agents}. To run it here: stepwarden serve --config {folder}\n"));
@@ -136,13 +155,13 @@ cakes, version 2, for orders that name none (workflows/1.toml)
 │
 ●  sell  payment
 
-AGENT    SERVICE
-a        none: a fake service plays it until it has a url
-b        a program on its own queue
-bakery   http://localhost:1
-payment  none: a fake service plays it until it has a url
+AGENT               SERVICE
+a                   none: a stand-in plays it until it has a url
+b                   a program on its own queue
+bakery              http://localhost:1
+payment (built in)  PAYMENT_URL, or a table [agents.payment] with a url
 
-No fault: 2 workflows, 4 agents. To run it here: stepwarden serve --config shop
+No fault: 1 workflow, 2 versions, 4 agents. To run it here: stepwarden serve --config shop
 ";
         assert_eq!(text, expected);
         let json: Value =
@@ -154,12 +173,48 @@ No fault: 2 workflows, 4 agents. To run it here: stepwarden serve --config shop
     }
 
     #[test]
+    fn what_is_accepted_here_fits_into_the_request_that_applies_it() {
+        let limit = config::FOLDER_BYTES_MAX;
+        let text = |bytes: usize| format!("#{}", "\"".repeat((bytes - 1) / 2));
+        let (deployment, file) = ("stepwarden.toml", "workflows/a.toml");
+        let name = "name = \"a\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"payment\"\n";
+        let with = |more: usize| {
+            [(deployment.to_owned(), text(64_000)), (file.to_owned(), format!("{name}{}", text(1) + &"x".repeat(more)))]
+        };
+        let (mut fits, mut is_over) = (0, limit);
+        while is_over - fits > 1 {
+            let middle = usize::midpoint(fits, is_over);
+            match config::Folder::check(&with(middle)) {
+                Ok(_) => fits = middle,
+                Err(_) => is_over = middle,
+            }
+        }
+        let files = with(fits);
+        let file = |file: &(String, String)| wire::ConfigurationFile {
+            name: file.0.clone().into(),
+            text: file.1.clone().into(),
+        };
+        // A control character has six bytes in JSON.
+        let longest = "\u{1}".repeat(domain::limits::TEXT_CHARS_MAX);
+        let body = wire::Configure {
+            by: longest.as_str().into(),
+            reason: longest.as_str().into(),
+            files: files.iter().map(file).collect(),
+            share_percent: Some(99),
+            dry_run: true,
+            version: Some(u64::MAX),
+        };
+        let body = serde_json::to_string(&body).unwrap();
+        assert!((limit..=domain::limits::DOCUMENT_BYTES_MAX).contains(&body.len()), "{}", body.len());
+    }
+
+    #[test]
     fn each_fault_is_one_line_that_an_editor_can_open() {
         let Faults(faults) = checked("[agents.bakery]\nurl = 7\ncolour = 1", &[]).unwrap_err();
         let text = bad(&faults, Path::new("my/shop"), Format::Table);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "my/shop/stepwarden.toml:2:7: agents.bakery.url must be a text in quotes");
-        assert!(lines[1].starts_with("my/shop/stepwarden.toml:3:1: agents.bakery.colour is no setting"), "{text}");
+        assert!(lines[1].starts_with("my/shop/stepwarden.toml:3:1: agents.bakery.colour is not a setting"), "{text}");
         let json: Value =
             serde_json::from_str(bad(&faults, Path::new("."), Format::Json).lines().next().unwrap()).unwrap();
         assert_eq!((json["Line"].as_u64(), json["Column"].as_u64()), (Some(2), Some(7)));

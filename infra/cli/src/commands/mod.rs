@@ -35,6 +35,7 @@ use crate::args::{ApiArgs, Cli, CompletionsArgs, RemoteCommand, ServicesCommand}
 use crate::exit::Exit;
 use crate::paint::Paint;
 use crate::remote::Environment;
+pub use check::fault_lines;
 use context::Context;
 pub use context::Terminal;
 pub use doctor::{DataCheck, DataFinding, DataState};

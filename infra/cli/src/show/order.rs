@@ -36,7 +36,7 @@ pub(crate) fn change(paint: Paint, elapsed_ms: u64, task: &Task<'_>) -> String {
     let mut line = format!("{}  {}  ", paint.dim(format_args!("{:>8.3}s", seconds(elapsed_ms))), task.order_id);
     line.push_str(&paint.state(&task.process_state));
     for step in &task.steps {
-        let _ = write!(line, "  {} {:<10}", paint.dim(plain(&step.agent)), words(step));
+        let _ = write!(line, "  {} {:<10}", paint.dim(plain(&step.name)), words(step));
     }
     if let Some(paused) = &task.paused {
         let _ = write!(line, "  paused by {}", plain(&paused.by));
@@ -49,7 +49,7 @@ pub(crate) fn change(paint: Paint, elapsed_ms: u64, task: &Task<'_>) -> String {
 
 /// The same, short enough for a line that is written over again and again.
 pub(crate) fn brief(task: &Task<'_>) -> String {
-    let steps: Vec<String> = task.steps.iter().map(|step| format!("{} {}", plain(&step.agent), words(step))).collect();
+    let steps: Vec<String> = task.steps.iter().map(|step| format!("{} {}", plain(&step.name), words(step))).collect();
     format!("{}: {}", task.process_state, steps.join(", "))
 }
 
@@ -144,7 +144,7 @@ fn place(task: &Task<'_>) -> String {
         Some(step)
             if task.process_state != ProcessState::Processed && task.process_state != ProcessState::Compensated =>
         {
-            format!("{} {}", step.agent, words(step)).trim_end_matches(" -").to_owned()
+            format!("{} {}", step.name, words(step)).trim_end_matches(" -").to_owned()
         }
         Some(_) | None => String::new(),
     }
@@ -237,15 +237,18 @@ mod tests {
     fn a_row_tells_where_an_order_is_and_why() {
         let text = table(&[task("Error"), task("Processing")], now()).text(PLAIN);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[1].starts_with(&format!("{ID}  Error       1 min ago  payment failed  exhausted: no")), "{text}");
-        assert!(lines[2].contains("payment try 3"), "{text}");
+        assert!(
+            lines[1].starts_with(&format!("{ID}  Error       1 min ago  charge-payment failed  exhausted: no")),
+            "{text}"
+        );
+        assert!(lines[2].contains("charge-payment try 3"), "{text}");
     }
 
     #[test]
     fn a_change_is_one_line_with_every_step() {
         let line = change(PLAIN, 1_250, &task("Error"));
-        assert!(line.starts_with(&format!("   1.250s  {ID}  Error         inventory done")), "{line}");
-        assert!(line.contains("shipping -") && line.ends_with("no [2J answer (exhausted)"), "{line}");
+        assert!(line.starts_with(&format!("   1.250s  {ID}  Error         reserve-inventory done")), "{line}");
+        assert!(line.contains("ship-order -") && line.ends_with("no [2J answer (exhausted)"), "{line}");
     }
 
     #[test]

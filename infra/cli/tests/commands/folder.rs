@@ -30,9 +30,13 @@ fn a_folder_is_begun_checked_and_its_faults_are_named_at_once() {
     fs::write(folder.join("workflows/two.toml"), "name = \"two\"\nversion = 0\n").unwrap();
     let bad = command("check").with_status(1);
     bad.shows(&[
-        "shop/stepwarden.toml:12:11: default names \"shpo\", which is no workflow of this folder: there are shop, two\n",
-        "shop/stepwarden.toml:13:1: colour is no setting: there are default, agents, reply_channels\n",
+        "shop/stepwarden.toml:15:11: default names \"shpo\", which is not a workflow of this folder: did you mean shop?",
+        "shop/stepwarden.toml:16:1: colour is not a setting. Settings are: default, agents, reply_channels\n",
         "shop/workflows/two.toml:2:11: version must be a whole number",
     ]);
     assert_eq!(bad.stdout.lines().count(), 4, "{bad:?}");
+    let mut serve = program(&["serve", "--port", "0", "--config", "shop"]);
+    serve.current_dir(directory.path());
+    let served = run(serve, "").with_status(1);
+    assert_eq!(served.stderr, bad.stdout, "the same lines");
 }

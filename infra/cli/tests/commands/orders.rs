@@ -73,7 +73,7 @@ fn orders_are_watched_to_their_end() {
     let served = Served::start();
     let (held, slow) = (served.settled(HELD), served.accepted(r#"{"StandIn": {"shipping": {"SlowMs": 400}}}"#));
     let watched = served.run(&["watch", &slow]).with_status(0);
-    watched.shows(&[&slow, "shipping under way", "Processed"]);
+    watched.shows(&[&slow, "ship-order under way", "Processed"]);
     let lines = served.run(&["watch", &held, &slow, "-o", "json"]).with_status(1).lines();
     assert_eq!(lines.len(), 2, "one of each, as they are: {lines:?}");
     served.run(&["watch", "--state", "Error"]).with_status(1).shows(&[&held]);
