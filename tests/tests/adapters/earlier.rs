@@ -2,6 +2,9 @@
 //!
 //! An earlier version wrote the folder `0.1.0`; its history lines were free text. It has orders in every state, jobs,
 //! memos, dead letters, and the health of a service. It also has an unhandled accepted order and an unhandled command.
+//!
+//! The folder `definitions` is of the first version with workflows as records: `shop/1`, and `shop/2` for 30 % of the new
+//! orders.
 
 #![allow(clippy::disallowed_methods, reason = "a test reads files")]
 
@@ -24,7 +27,11 @@ const ACCEPTED: &str = "5e1f0c7e-1111-8222-8333-444455556666";
 const COMMAND: &str = r#"{"By": "ada", "Reason": "after the upgrade"}"#;
 
 fn fixture(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/0.1.0").join(file)
+    fixtures().join("0.1.0").join(file)
+}
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
 }
 
 /// The earlier version's answers about its orders, by their names in the fixture.
@@ -60,8 +67,12 @@ fn lines(order: &Value) -> Vec<String> {
 }
 
 async fn machine() -> Machine {
+    machine_on("0.1.0").await
+}
+
+async fn machine_on(layout: &str) -> Machine {
     let directory = tempfile::tempdir().unwrap();
-    fs::copy(fixture("stepwarden.db"), directory.path().join("stepwarden.db")).unwrap();
+    fs::copy(fixtures().join(layout).join("stepwarden.db"), directory.path().join("stepwarden.db")).unwrap();
     Machine::start_on(directory, &RemoteSettings::default()).await
 }
 
@@ -113,6 +124,28 @@ async fn the_open_orders_of_an_earlier_version_go_on() {
     // The unsettled dead letter is now settled.
     let settled = machine.get("/dead-letters").await.json();
     assert_eq!(settled["DeadLetters"][0]["Fate"], "Unreadable", "{settled:#}");
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn the_first_applied_workflows_are_used_on_and_orders_keep_their_versions() {
+    const PAUSED: &str = "b40ad19f-b44b-899a-8885-57ba6bb2210d";
+    let machine = machine_on("definitions").await;
+    let versions = machine.get("/workflows").await.json();
+    let words = |one: &Value| format!("{}/{} {} {}", one["Name"], one["Version"], one["Current"], one["SharePercent"]);
+    let versions: Vec<_> = versions["Workflows"].as_array().unwrap().iter().map(words).collect();
+    assert_eq!(versions, ["\"order\"/1 true null", "\"shop\"/1 true null", "\"shop\"/2 false 30"]);
+    let settings = machine.get("/configuration").await.json()["Settings"].clone();
+    let text = |name: &str, text: &Value| json!({"Name": name, "Text": text});
+    let second = machine.get("/workflows/shop/2").await.json()["Text"].clone();
+    let files = [text("stepwarden.toml", &settings), text("workflows/shop-2.toml", &second)];
+    let again = json!({"By": "ada", "Reason": "the same again", "Files": files}).to_string();
+    let again = machine.ask("POST", "/configuration", &[], &again).await.json();
+    assert_eq!(again["Changes"], json!([]), "{again}");
+    let resumed = machine.ask("POST", &format!("/orders/{PAUSED}/resume"), &[], COMMAND).await;
+    assert_eq!(resumed.status, 202, "{resumed:?}");
+    let done = machine.until(PAUSED, |order| order["ProcessState"] == "Processed").await;
+    assert_eq!((&done["WorkflowVersion"], done["Steps"].as_array().unwrap().len()), (&json!(2), 3));
     machine.stop().await;
 }
 
