@@ -142,8 +142,11 @@ impl Plan {
             return Err(refusals);
         }
         let seen = before.map_or(0, |before| before.version);
-        let default = checked.default.clone().unwrap_or_else(|| catalogue.default_name(before));
         let settings = checked.deployment_text.clone();
+        let default = default(checked, before, catalogue);
+        if checked.default.as_ref().is_some_and(|asked| *asked != default) {
+            notes.push(format!("default workflow: {default} stays"));
+        }
         let mut changes: Vec<String> = definitions.iter().map(|new| format!("workflow {}: new", new.key)).collect();
         changes.extend(changed_choices(before, catalogue, &workflows));
         if default != catalogue.default_name(before) {
@@ -153,8 +156,8 @@ impl Plan {
         if before.is_none_or(|before| before.agents().is_none()) && checked.settings.names().next().is_some() {
             notes.push("agents: from now on this folder counts, and not the settings of the start".to_owned());
         }
-        let channels = |text: &str| text.parse().ok().and_then(|mut file: toml::Table| file.remove("reply_channels"));
-        if channels(&settings) != before.and_then(|before| channels(&before.settings)) {
+        if of_file(&settings, "reply_channels") != before.and_then(|before| of_file(&before.settings, "reply_channels"))
+        {
             notes.push("reply_channels: only `serve --config` uses them, from its next start on".to_owned());
         }
         let is_same = before.is_some_and(|before| {
@@ -175,6 +178,19 @@ impl Plan {
         }
         Ok(Self { seen, definitions, deployment, changes, notes })
     }
+}
+
+/// The workflow of orders that name none. The same file again takes no choice of an operator back.
+fn default(checked: &Checked, before: Option<&Deployment>, catalogue: &Catalogue) -> Arc<str> {
+    let asked_before = before.and_then(|before| of_file(&before.settings, "default"));
+    let is_new = |asked: &Arc<str>| asked_before.as_ref().and_then(toml::Value::as_str) != Some(&**asked);
+    let asked = checked.default.clone().filter(is_new);
+    asked.unwrap_or_else(|| catalogue.default_name(before))
+}
+
+/// A setting of `stepwarden.toml`.
+fn of_file(text: &str, key: &str) -> Option<toml::Value> {
+    text.parse::<toml::Table>().ok()?.remove(key)
 }
 
 /// The versions that are not there yet. One that is there with other content is refused.

@@ -49,10 +49,14 @@ impl World {
     }
 
     fn choose(&self, name: &str, choice: Choice) {
+        self.change(|deployment| _ = deployment.workflows.insert(name.into(), choice));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Deployment)) {
         let mut deployment = self.applied().deployment.unwrap();
         let seen = Seen { version: deployment.version, at: self.memory.now() };
         deployment.version += 1;
-        deployment.workflows.insert(name.into(), choice);
+        change(&mut deployment);
         self.memory.put(seen, &deployment).now_or_never().unwrap().unwrap();
     }
 
@@ -112,9 +116,14 @@ fn the_same_folder_takes_no_choice_of_an_operator_back() {
     world.choose("shop", Choice::all(1));
     let plan = world.plan(&second);
     assert_eq!((plan.changes, plan.notes), (vec![], vec!["new orders of shop: version 1 stays".to_owned()]));
+    let with_default = folder(&format!("default = \"shop\"\n{AGENTS}"), &[workflow("shop", 2, "pay")]);
+    assert_eq!(world.apply(&with_default, None).unwrap(), ["default workflow: shop (was order)"]);
+    world.change(|deployment| deployment.default = "order".into());
+    let plan = world.plan(&with_default);
+    assert_eq!((plan.changes, plan.notes.last().unwrap().as_str()), (vec![], "default workflow: order stays"));
     // A retired version of the folder is no fault, since no order begins with it.
     world.retire("shop/2");
-    assert_eq!(world.apply(&second, None).unwrap(), [""; 0]);
+    assert_eq!(world.apply(&with_default, None).unwrap(), [""; 0]);
     assert_eq!(world.choice("shop"), Choice::all(1));
 }
 
