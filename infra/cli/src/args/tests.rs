@@ -1,0 +1,102 @@
+use super::*;
+
+fn parse(line: &str) -> Result<Cli, String> {
+    let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+    Cli::try_parse_from(&args).map_err(|error| one_line(&error, &args))
+}
+
+fn mistake(line: &str) -> String {
+    parse(line).unwrap_err()
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn serve_has_the_documented_defaults() {
+    let Command::Serve(serve) = parse("stepwarden serve").unwrap().command else { panic!("not serve") };
+    assert_eq!((serve.host.to_string().as_str(), serve.port), ("127.0.0.1", 3000));
+    assert_eq!((serve.data, serve.supervise_every), (PathBuf::from(".stepwarden"), Duration::from_secs(1)));
+    assert_eq!((serve.supervisors, serve.reply_channels.len()), (1, 0));
+    assert_eq!((serve.services.memo, serve.services.release_max), (vec![], None));
+}
+
+#[test]
+fn every_value_of_a_repeatable_option_is_kept() {
+    let line = "stepwarden serve --supervisors 3 --reply-channel a=http://x/1 --reply-channel b=http://x/2 \
+                --memo payment --memo shipping --release-max 50";
+    let Command::Serve(serve) = parse(line).unwrap().command else { panic!("not serve") };
+    assert_eq!(serve.supervisors, 3);
+    assert_eq!(serve.reply_channels.iter().map(ReplyChannel::name).collect::<Vec<_>>(), ["a", "b"]);
+    assert_eq!(serve.services.memo, [Service::Payment, Service::Shipping]);
+    assert_eq!(serve.services.release_max, Some(50));
+}
+
+#[test]
+fn outage_has_the_documented_defaults() {
+    let Command::Outage(outage) = parse("stepwarden outage").unwrap().command else { panic!("not outage") };
+    assert_eq!((outage.orders, outage.rate), (2_000, None));
+    assert_eq!((outage.down, outage.normal), (Duration::from_secs(20), Duration::from_secs(5)));
+}
+
+#[test]
+fn a_mistake_is_one_line_that_names_the_option() {
+    for (line, words) in [
+        ("stepwarden serve --port 99999", &["--port", "99999"][..]),
+        ("stepwarden serve --supervise-every soon", &["--supervise-every", "soon", "500ms"]),
+        ("stepwarden serve --supervise-every 0s", &["--supervise-every", "10ms to 1h"]),
+        ("stepwarden serve --supervise-every 2h", &["--supervise-every", "10ms to 1h"]),
+        ("stepwarden serve --host nowhere", &["--host", "nowhere"]),
+        ("stepwarden serve --allow-host http://a.example", &["--allow-host", "without a port"]),
+        ("stepwarden serve --supervisors 0", &["--supervisors", "0", "1..=64"]),
+        ("stepwarden serve --reply-channel shop", &["--reply-channel", "shop", "NAME=URL"]),
+        ("stepwarden serve --reply-channel shop=ftp://x", &["--reply-channel", "ftp", "http://"]),
+        ("stepwarden serve --memo bakery", &["--memo", "bakery", "inventory, payment, shipping"]),
+        ("stepwarden serve --release-max 0", &["--release-max", "0"]),
+        ("stepwarden outage --down 1h", &["--down", "1s to 10m"]),
+        ("stepwarden outage --orders 0", &["--orders", "0"]),
+        ("stepwarden outage --rate fast", &["--rate", "fast"]),
+        ("stepwarden serve --prot 1", &["--prot", "'--port'", "; see stepwarden serve --help"]),
+        ("stepwarden sevre", &["sevre", "'serve'", "; see stepwarden --help"]),
+        ("stepwarden --api http://x bulk plan --rate 0", &["--rate", "; see stepwarden bulk plan --help"]),
+        ("stepwarden apply shop", &["--reason", "; see stepwarden apply --help"]),
+    ] {
+        let said = mistake(line);
+        assert!(!said.contains('\n') && !said.starts_with("error"), "{said}");
+        for word in words {
+            assert!(said.contains(word), "{word} in: {said}");
+        }
+    }
+}
+
+#[test]
+fn help_is_a_command_too() {
+    for line in ["stepwarden help", "stepwarden help apply", "stepwarden help bulk plan"] {
+        let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DisplayHelp, "{line}");
+    }
+    let help = Cli::try_parse_from(["stepwarden", "help", "apply"]).unwrap_err().to_string();
+    assert!(help.contains("Apply a configuration folder") && help.contains("--share"), "{help}");
+}
+
+#[test]
+fn help_shows_the_variables_and_the_stand_ins() {
+    let help = Cli::try_parse_from(["stepwarden", "serve", "--help"]).unwrap_err().to_string();
+    for word in [
+        "INVENTORY_URL",
+        "PAYMENT_URL",
+        "SHIPPING_URL",
+        "--data",
+        "--port",
+        "--config",
+        "StandIn",
+        "LoseAnswers",
+        "ForgetKeys",
+        "/control",
+        "ALERT",
+    ] {
+        assert!(help.contains(word), "{word} in: {help}");
+    }
+}
