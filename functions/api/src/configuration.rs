@@ -9,7 +9,7 @@ use config::apply::{self, Application, ApplyError};
 use config::{Folder, Settings};
 use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
 use domain::json::Json;
-use domain::ports::{Commit, Environment, Records, Seen};
+use domain::ports::{Commit, Environment, Record, Records, Seen};
 use domain::task::ProcessState;
 use domain::workflow::{Workflow, Workflows};
 use http::{HeaderMap, Response, StatusCode};
@@ -146,6 +146,9 @@ pub(crate) async fn choose(
     };
     let now = ports.environment().now();
     let mut next = deployment.unwrap_or_else(|| first_deployment(catalogue, now));
+    // Kept before the choice is replaced: what was applied is not new again after a way back.
+    let highest = next.highest(name).max(Some(version)).unwrap_or(version);
+    next.highest.insert(name.into(), highest);
     next.workflows.insert(name.into(), choice);
     if is_default {
         next.default = name.into();
@@ -211,11 +214,7 @@ pub(crate) async fn retire(
             let _ = catalogue.newest_deployment(ports).await;
         }
         let retired = Definition { version: definition.version + 1, retired_at: Some(now), ..definition.clone() };
-        match ports.records().put(Seen { version: definition.version, at: now }, &retired).await {
-            Ok(Commit::Committed) => {}
-            Ok(Commit::Conflict) => return Err(Problem::Busy),
-            Err(error) => return Err(Problem::Unavailable { advice: NOT_WRITTEN, error }),
-        }
+        put(ports, Seen { version: definition.version, at: now }, &retired).await?;
         tracing::info!(caller, by = &*by, why = &*reason, workflow = %pin, "version retired");
     }
     crate::workflows::definition(ports, pin).await
@@ -230,7 +229,11 @@ async fn deployment(ports: &impl ApiPorts) -> Result<Option<Deployment>, Problem
 async fn replace(ports: &impl ApiPorts, deployment: Deployment, by: &Arc<str>) -> Result<(), Problem> {
     let (seen, now) = (deployment.version, ports.environment().now());
     let next = Deployment { version: seen + 1, applied_at: now, applied_by: by.clone(), ..deployment };
-    match ports.records().put(Seen { version: seen, at: now }, &next).await {
+    put(ports, Seen { version: seen, at: now }, &next).await
+}
+
+async fn put<R: Record>(ports: &impl ApiPorts, seen: Seen, record: &R) -> Result<(), Problem> {
+    match ports.records().put(seen, record).await {
         Ok(Commit::Committed) => Ok(()),
         Ok(Commit::Conflict) => Err(Problem::Busy),
         Err(error) => Err(Problem::Unavailable { advice: NOT_WRITTEN, error }),

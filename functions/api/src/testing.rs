@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use domain::backoff::{Backoff, BackoffPolicy};
 use domain::bulk::Job;
+use domain::definition::Deployment;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SHARDS;
@@ -285,6 +286,14 @@ impl Fake {
     /// Puts a job into the store, in place of the one with its id.
     pub(crate) fn stores_job(&self, job: &Job) {
         self.stores_record(job);
+    }
+
+    /// Changes what applies.
+    pub(crate) fn changes_deployment(&self, change: impl FnOnce(&mut Deployment)) {
+        let mut deployment: Deployment = now(self.memory.get(Deployment::KEY)).expect("a deployment");
+        deployment.version += 1;
+        change(&mut deployment);
+        self.stores_record(&deployment);
     }
 
     pub(crate) fn stores_record<R: Record>(&self, record: &R) {
