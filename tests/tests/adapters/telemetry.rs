@@ -44,7 +44,9 @@ fn lines_of(levels: &str, happen: impl FnOnce()) -> Vec<Value> {
     let paper = Paper::default();
     let settings = Settings { levels: levels.to_owned(), ..Settings::default() };
     let telemetry = Telemetry::new("tests", settings, || NOON, paper.clone());
-    tracing::subscriber::with_default(telemetry.subscriber(), happen);
+    let listening = trace::listen(telemetry.subscriber());
+    happen();
+    drop(listening);
     telemetry.flush();
     let text = String::from_utf8(paper.0.lock().unwrap().clone()).unwrap();
     text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
@@ -400,16 +402,15 @@ fn f58_an_order_is_carried_through_whatever_becomes_of_what_is_told() {
     for bytes in [0, 1, 1_000] {
         let settings = Settings { levels: "trace".to_owned(), ..Settings::default() };
         let telemetry = Telemetry::new("tests", settings, || NOON, Breaks(bytes));
-        tracing::subscriber::with_default(telemetry.subscriber(), || {
-            let world = World::new();
-            world.memory.register_channel("shop-replies");
-            world.remote.declines("charge", Direction::Forward);
-            let (undone, done) = (world.post_order(secret_order(1)), world.post(2));
-            world.run();
-            telemetry.flush();
-            world.ends(undone, End::Compensated);
-            world.ends(done, End::Processed);
-        });
+        let _listening = trace::listen(telemetry.subscriber());
+        let world = World::new();
+        world.memory.register_channel("shop-replies");
+        world.remote.declines("charge", Direction::Forward);
+        let (undone, done) = (world.post_order(secret_order(1)), world.post(2));
+        world.run();
+        telemetry.flush();
+        world.ends(undone, End::Compensated);
+        world.ends(done, End::Processed);
     }
 }
 

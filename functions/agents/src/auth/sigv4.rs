@@ -14,7 +14,7 @@ use config::auth::Scope;
 use domain::time::Timestamp;
 use http::Request;
 use http_body_util::Full;
-use tracing::subscriber::{NoSubscriber, with_default};
+use tracing::dispatcher::{Dispatch, with_default};
 
 use super::secret::Secret;
 
@@ -59,7 +59,7 @@ impl SigV4 {
         let headers = headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let signable = SignableRequest::new(request.method().as_str(), url, headers, SignableBody::Bytes(body))?;
         // The signer logs the headers, and some are secret.
-        let signed = with_default(NoSubscriber::default(), || sign(signable, &params));
+        let signed = with_default(&Dispatch::none(), || sign(signable, &params));
         signed?.into_parts().0.apply_to_request_http1x(request);
         Ok(())
     }

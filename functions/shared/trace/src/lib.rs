@@ -16,6 +16,7 @@ mod chance;
 mod export;
 mod fields;
 mod layer;
+mod listening;
 mod otlp;
 mod sampler;
 mod settings;
@@ -31,6 +32,7 @@ use http::{Request, StatusCode};
 
 pub use export::Traces;
 pub use layer::Layer;
+pub use listening::listen;
 pub use settings::{Reading, Settings};
 
 /// The transport to the collector.

@@ -16,7 +16,7 @@ use tracing::{Instrument, Level, Span, info_span, trace_span};
 use tracing_subscriber::layer::SubscriberExt;
 
 use crate::buffer::{BATCH_MAX, SPANS_MAX};
-use crate::{Posting, Settings, Traces, Transport};
+use crate::{Posting, Settings, Traces, Transport, listen};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -83,7 +83,8 @@ fn traces(collector: &Collector, variables: &[(&str, &str)]) -> Traces {
 
 /// Creates spans that `traces` records.
 fn happen(traces: &Traces, work: impl FnOnce()) {
-    tracing::subscriber::with_default(tracing_subscriber::registry().with(traces.layer()), work);
+    let _listening = listen(tracing_subscriber::registry().with(traces.layer()));
+    work();
 }
 
 fn order_id() -> OrderId {
@@ -183,7 +184,7 @@ async fn within_a_span_others_are_its_children_and_what_is_sent_carries_it_on() 
 async fn a_span_follows_its_future_from_poll_to_poll_and_leaves_the_thread_between() {
     let collector = Collector::that(Does::Answers(200));
     let traces = traces(&collector, &[]);
-    let _listening = tracing::subscriber::set_default(tracing_subscriber::registry().with(traces.layer()));
+    let _listening = listen(tracing_subscriber::registry().with(traces.layer()));
     let (go, goes) = oneshot::channel::<()>();
     let waiting = async {
         let before = trace::current();

@@ -76,7 +76,7 @@ async fn carry_through(traces: Option<Traces>, caller: Option<&str>) -> Carried 
     let clients = HttpClients::new();
     let agents = AGENTS.map(|name| http_agent(name, &base, AgentSettings::default(), &clients).unwrap());
     let telemetry = Telemetry::with_traces("tests", Settings::default(), || NOON, sink(), traces);
-    let _listening = tracing::subscriber::set_default(telemetry.subscriber());
+    let _listening = trace::listen(telemetry.subscriber());
 
     let mut post = http::Request::post("/orders").body(Bytes::from_static(b"{\"Item\":\"mug\"}")).unwrap();
     if let Some(caller) = caller {
@@ -230,7 +230,7 @@ async fn spans_that_nobody_will_have_are_counted() {
     let paper = Paper::default();
     let settings = Settings { levels: "warn".to_owned(), ..Settings::default() };
     let telemetry = Telemetry::with_traces("tests", settings, || NOON, paper.clone(), Some(traces.clone()));
-    let listening = tracing::subscriber::set_default(telemetry.subscriber());
+    let listening = trace::listen(telemetry.subscriber());
     for _ in 0..3 {
         drop(domain::trace::found(ORDER.parse().unwrap()));
     }

@@ -33,7 +33,9 @@ fn written(levels: &str, tell: impl FnOnce()) -> (Vec<Value>, Vec<Value>) {
     let paper = Paper::default();
     let at = || Timestamp::from_epoch_ms(1_795_195_603_007);
     let telemetry = Telemetry::new("scheduler", settings(levels), at, paper.clone());
-    tracing::subscriber::with_default(telemetry.subscriber(), tell);
+    let listening = trace::listen(telemetry.subscriber());
+    tell();
+    drop(listening);
     let lines = take(&paper);
     telemetry.flush();
     let metrics = take(&paper);
@@ -225,11 +227,10 @@ fn what_grows_without_bounds_is_written_before_it_is_much() {
 fn nobody_listens_to_what_is_not_wanted_but_to_every_metric() {
     let paper = Paper::default();
     let telemetry = Telemetry::new("api", settings("warn"), Timestamp::default, paper);
-    tracing::subscriber::with_default(telemetry.subscriber(), || {
-        assert!(!tracing::enabled!(Level::INFO));
-        assert!(tracing::enabled!(Level::WARN));
-        assert!(tracing::enabled!(target: METRICS, Level::DEBUG));
-    });
+    let _listening = trace::listen(telemetry.subscriber());
+    assert!(!tracing::enabled!(Level::INFO));
+    assert!(tracing::enabled!(Level::WARN));
+    assert!(tracing::enabled!(target: METRICS, Level::DEBUG));
 }
 
 #[test]
@@ -244,10 +245,9 @@ fn an_output_that_fails_is_no_matter() {
         }
     }
     let telemetry = Telemetry::new("api", settings("trace"), Timestamp::default, Broken);
-    tracing::subscriber::with_default(telemetry.subscriber(), || {
-        for _ in 0..3 {
-            error!(monotonic_counter.told = 1, "nobody hears it");
-        }
-    });
+    let _listening = trace::listen(telemetry.subscriber());
+    for _ in 0..3 {
+        error!(monotonic_counter.told = 1, "nobody hears it");
+    }
     telemetry.flush();
 }
