@@ -2,7 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where time and randomness come from")]
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use domain::ports::Environment;
 use domain::time::Timestamp;
@@ -30,9 +30,4 @@ impl Environment for System {
 /// The time `ms` from now, on the clock of the queues and waits.
 pub(crate) fn later(ms: u64) -> tokio::time::Instant {
     tokio::time::Instant::now() + Duration::from_millis(ms)
-}
-
-/// The present time on the clock of the writer's thread.
-pub(crate) fn instant() -> Instant {
-    Instant::now()
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::ports::PortError;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{JoinError, spawn_blocking};
 
 use crate::directory::OpenError;
 use crate::lock::lock;
@@ -20,11 +21,23 @@ const CHECKPOINT_PAGES: u32 = 4_000;
 /// Opens the connection that writes, and migrates the schema.
 pub(crate) fn open_writer(file: &Path, options: &Options) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Database { file: file.to_owned(), source };
-    let mut connection = Connection::open(file).map_err(failed)?;
+    let mut connection = open(file, OpenFlags::default(), vfs(options)).map_err(failed)?;
     prepare(&connection, options).map_err(failed)?;
     match schema::migrate(&mut connection).map_err(failed)? {
         VERSION => settle(&connection).map(|()| connection).map_err(failed),
         found => Err(OpenError::Newer { file: file.to_owned(), found, known: VERSION }),
+    }
+}
+
+/// The VFS of a simulated machine.
+fn vfs(options: &Options) -> Option<&'static str> {
+    options.simulated.as_ref().map(|machine| machine.vfs)
+}
+
+fn open(file: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result<Connection> {
+    match vfs {
+        Some(vfs) => Connection::open_with_flags_and_vfs(file, flags, vfs),
+        None => Connection::open_with_flags(file, flags),
     }
 }
 
@@ -53,6 +66,7 @@ fn settle(connection: &Connection) -> rusqlite::Result<()> {
 pub(crate) struct Readers {
     file: PathBuf,
     busy_ms: u64,
+    vfs: Option<&'static str>,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
 }
@@ -60,7 +74,7 @@ pub(crate) struct Readers {
 impl Readers {
     pub(crate) fn new(file: PathBuf, options: &Options) -> Self {
         let permits = Arc::new(Semaphore::new(options.readers_max.max(1)));
-        Self { file, busy_ms: options.busy_ms, permits, idle: Mutex::default() }
+        Self { file, busy_ms: options.busy_ms, vfs: vfs(options), permits, idle: Mutex::default() }
     }
 
     /// The permit for one reading connection.
@@ -92,15 +106,24 @@ impl Readers {
     ) -> Result<R, PortError> {
         let permit = self.permit(operation).await?;
         let readers = self.clone();
-        match tokio::task::spawn_blocking(move || readers.read_here(permit, read)).await {
+        match self.run(move || readers.read_here(permit, read)).await {
             Ok(found) => found.map_err(|error| error.of(operation)),
             Err(stopped) => Err(PortError::unavailable(operation, stopped)),
         }
     }
 
+    /// Runs this on a thread that may block, or in place if the machine is simulated. It ends also if its caller is
+    /// gone.
+    pub(crate) async fn run<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, JoinError> {
+        if self.vfs.is_some() { tokio::spawn(async { work() }).await } else { spawn_blocking(work).await }
+    }
+
     fn open(&self) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&self.file, flags)?;
+        let connection = open(&self.file, flags, self.vfs)?;
         connection.busy_timeout(Duration::from_millis(self.busy_ms))?;
         Ok(connection)
     }

@@ -5,20 +5,20 @@ use std::sync::{Arc, Mutex};
 
 use domain::id::OrderId;
 use domain::ports::PortError;
-use tokio::sync::oneshot;
 
 use crate::connections::Readers;
 use crate::live::{Entry, Live, Look};
 use crate::lock::lock;
 use crate::log::{Log, WriteError};
+use crate::options::Now;
 use crate::rows;
 
 /// The shared state. Locks are taken in this order: `state` first, then the lock of one part.
-#[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) state: Mutex<State>,
     pub(crate) readers: Arc<Readers>,
     pub(crate) counters: Counters,
+    pub(crate) now: Now,
 }
 
 /// The state that one decision reads and changes under one lock.
@@ -34,6 +34,12 @@ pub(crate) struct Counters {
     pub(crate) transactions: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) failures: AtomicU64,
+}
+
+impl std::fmt::Debug for Core {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Core").finish_non_exhaustive()
+    }
 }
 
 impl Core {
@@ -71,11 +77,10 @@ impl Core {
                 }
             }
             let core = self.clone();
-            let (sender, receiver) = oneshot::channel();
-            tokio::task::spawn_blocking(move || {
+            let loading = self.readers.run(move || {
                 let found = core.readers.read_here(permit, |connection| rows::stored(connection, order_id));
                 let State { live, log, .. } = &mut *lock(&core.state);
-                let result = match found {
+                match found {
                     Ok(stored) => {
                         live.loaded(order_id, stored);
                         Ok(live.act(order_id, log, act))
@@ -84,11 +89,9 @@ impl Core {
                         live.not_loaded(order_id, log);
                         Err(error.of(operation))
                     }
-                };
-                // A receiver that no longer waits needs no answer.
-                let _ = sender.send(result);
+                }
             });
-            return receiver.await.unwrap_or_else(|_| Err(PortError::unavailable(operation, WriteError::Closed)));
+            return loading.await.unwrap_or_else(|_| Err(PortError::unavailable(operation, WriteError::Closed)));
         }
     }
 }

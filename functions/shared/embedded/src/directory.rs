@@ -50,17 +50,22 @@ pub(crate) struct Directory {
     /// The database in the directory.
     pub(crate) database: PathBuf,
     /// The lock on the directory. The system releases it when the process ends, even after a crash.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl Directory {
+    /// On a simulated machine, where nobody else is.
+    pub(crate) fn simulated(directory: &Path) -> Self {
+        Self { database: directory.join("stepwarden.db"), _lock: None }
+    }
+
     pub(crate) fn take(directory: &Path) -> Result<Self, OpenError> {
         let not_writable = |source| OpenError::NotWritable { directory: directory.to_owned(), source };
         fs::create_dir_all(directory).map_err(not_writable)?;
         let file = directory.join("stepwarden.lock");
         let lock = File::options().create(true).truncate(false).write(true).open(file).map_err(not_writable)?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { database: directory.join("stepwarden.db"), _lock: lock }),
+            Ok(()) => Ok(Self { database: directory.join("stepwarden.db"), _lock: Some(lock) }),
             Err(TryLockError::WouldBlock) => Err(OpenError::Locked { directory: directory.to_owned() }),
             Err(TryLockError::Error(source)) => Err(not_writable(source)),
         }

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use domain::ports::PortError;
+use tokio::runtime::Builder;
+use tokio::sync::mpsc;
 
 use crate::clock::System;
 use crate::connections::{self, Readers};
@@ -37,7 +39,7 @@ struct Inner {
     leases: EngineLeases,
     core: Arc<Core>,
     all_queues: Arc<AllQueues>,
-    writer: Mutex<Option<JoinHandle<()>>>,
+    writer: Mutex<Option<Running>>,
 }
 
 domain::has_parts!([] Engine {
@@ -49,6 +51,32 @@ domain::has_parts!([] Engine {
     HasDeadLetterRecords, DeadLetterRecords = EngineRecords, dead_letter_records: |engine| &engine.0.records;
     HasEnvironment, Environment = System, environment: |_engine| &System;
 });
+
+/// The writer at work.
+enum Running {
+    Thread(JoinHandle<()>),
+    /// On a simulated machine.
+    Task(tokio::task::JoinHandle<()>),
+}
+
+impl Running {
+    fn start(writer: Writer, is_simulated: bool) -> Result<Self, OpenError> {
+        if is_simulated {
+            return Ok(Self::Task(tokio::spawn(writer.run())));
+        }
+        let runtime = Builder::new_current_thread().enable_time().build().map_err(OpenError::System)?;
+        let thread = thread::Builder::new().name("writer".to_owned());
+        thread.spawn(move || runtime.block_on(writer.run())).map(Self::Thread).map_err(OpenError::System)
+    }
+
+    /// Returns false if the writer panicked.
+    async fn ended(self) -> bool {
+        match self {
+            Self::Thread(thread) => tokio::task::spawn_blocking(|| thread.join().is_ok()).await.unwrap_or(false),
+            Self::Task(task) => task.await.is_ok(),
+        }
+    }
+}
 
 /// The counters of an engine. "Syncs per order" is `transactions` divided by the number of orders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,21 +108,22 @@ impl Engine {
     /// # Errors
     /// [`OpenError`] if another process owns the directory, if it cannot be written, or if its file cannot be used.
     pub fn open(directory: &Path, options: Options) -> Result<Self, OpenError> {
-        let directory = Directory::take(directory)?;
+        let is_simulated = options.simulated.is_some();
+        let directory = if is_simulated { Directory::simulated(directory) } else { Directory::take(directory)? };
         let connection = connections::open_writer(&directory.database, &options)?;
         let unreadable = |source| OpenError::Database { file: directory.database.clone(), source };
         let all_queues = Arc::new(AllQueues::new(&connection, &options).map_err(unreadable)?);
         let kept = Arc::new(Kept::load(&connection).map_err(unreadable)?);
-        let (sender, receiver) = mpsc::channel();
+        let (sender, receiver) = mpsc::unbounded_channel();
         let core = Arc::new(Core {
             state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender) }),
             readers: Arc::new(Readers::new(directory.database.clone(), &options)),
             counters: Counters::default(),
+            now: options.now(),
         });
         let writer =
             Writer::new(core.clone(), all_queues.clone(), kept.clone(), connection, receiver, directory, &options);
-        let writer =
-            thread::Builder::new().name("writer".to_owned()).spawn(|| writer.run()).map_err(OpenError::System)?;
+        let writer = Running::start(writer, is_simulated)?;
         Ok(Self(Arc::new(Inner {
             store: EngineStore::new(core.clone()),
             queues: EngineQueues::new(core.clone(), all_queues.clone()),
@@ -119,16 +148,14 @@ impl Engine {
     pub async fn close(&self) -> Result<(), PortError> {
         lock(&self.core().state).log.close();
         let writer = lock(&self.0.writer).take();
-        let joined = tokio::task::spawn_blocking(move || writer.map_or(Ok(()), JoinHandle::join)).await;
-        match joined {
-            Ok(Ok(())) => {
-                let Stats { transactions, writes, failures, .. } = self.stats();
-                tracing::info!(transactions, writes, failures, "closed");
-                Ok(())
-            }
-            Ok(Err(_)) => Err(PortError::unavailable("engine.close", "the writer panicked")),
-            Err(stopped) => Err(PortError::unavailable("engine.close", stopped)),
+        if let Some(writer) = writer
+            && !writer.ended().await
+        {
+            return Err(PortError::unavailable("engine.close", "the writer panicked"));
         }
+        let Stats { transactions, writes, failures, .. } = self.stats();
+        tracing::info!(transactions, writes, failures, "closed");
+        Ok(())
     }
 
     /// The counters of this engine.
@@ -165,7 +192,7 @@ impl Engine {
 impl Drop for Inner {
     fn drop(&mut self) {
         lock(&self.core.state).log.close();
-        if let Some(writer) = lock(&self.writer).take() {
+        if let Some(Running::Thread(writer)) = lock(&self.writer).take() {
             // A writer that panicked has nothing more to write.
             let _ = writer.join();
         }

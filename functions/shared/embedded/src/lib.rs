@@ -95,7 +95,7 @@ pub use directory::OpenError;
 pub use engine::{Engine, Stats};
 pub use events::EngineEvents;
 pub use leases::EngineLeases;
-pub use options::{Channel, Observer, Options, QueueOptions, Sending};
+pub use options::{Channel, Now, Observer, Options, QueueOptions, Sending, Simulated};
 pub use queues::EngineQueues;
 pub use records::EngineRecords;
 pub use recovery::Recovered;

@@ -4,9 +4,9 @@
 //! that made them. A caller registers its wait under the same lock under which it sees the write.
 
 use std::sync::Arc;
-use std::sync::mpsc::Sender;
 
 use domain::ports::PortError;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use crate::write::Write;
@@ -43,7 +43,7 @@ pub(crate) enum WriteError {
 /// The queued writes and the last durable write.
 #[derive(Debug)]
 pub(crate) struct Log {
-    sender: Option<Sender<Queued>>,
+    sender: Option<UnboundedSender<Queued>>,
     last: u64,
     durable: u64,
     /// At most the writes of two transactions: the one in progress and the next one.
@@ -51,7 +51,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    pub(crate) const fn new(sender: Sender<Queued>) -> Self {
+    pub(crate) const fn new(sender: UnboundedSender<Queued>) -> Self {
         Self { sender: Some(sender), last: 0, durable: 0, waiters: Vec::new() }
     }
 

@@ -6,11 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX};
 use domain::message::{Command, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, Environment, PortError, Queues, SourceQueue};
+use domain::ports::{DeadLetter, PortError, Queues, SourceQueue};
 use domain::trace;
 use rusqlite::Connection;
 
-use crate::clock::System;
 use crate::core::{Core, State};
 use crate::dead_letters;
 use crate::lock::lock;
@@ -152,7 +151,7 @@ impl Queues for EngineQueues {
 impl EngineQueues {
     async fn command(&self, command: Command, priority: Priority, delay_ms: u64) -> Result<(), PortError> {
         let message_id = self.all.scheduler.reserve();
-        let not_before = System.now().plus_ms(delay_ms);
+        let not_before = (self.core.now)().plus_ms(delay_ms);
         // The writer enqueues it, as it does with submissions.
         let write = Write::Command { message_id, command, priority, visible_at: delayed(delay_ms), not_before };
         let durable = lock(&self.core.state).log.append_awaited(write);

@@ -4,8 +4,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::Receiver;
-use std::time::Duration;
 
 use domain::id::OrderId;
 use domain::message::{CloudEvent, SchedulerMessage};
@@ -14,8 +12,10 @@ use domain::ports::DeadLetter;
 use domain::task::Task;
 use domain::time::Timestamp;
 use rusqlite::{Connection, TransactionBehavior, params};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::timeout_at;
 
-use crate::clock::instant;
+use crate::clock::later;
 use crate::core::{Core, State};
 use crate::directory::Directory;
 use crate::lock::lock;
@@ -40,12 +40,12 @@ pub(crate) struct Writer {
     queues: Arc<AllQueues>,
     kept: Arc<Kept>,
     connection: Connection,
-    receiver: Receiver<Queued>,
+    receiver: UnboundedReceiver<Queued>,
     /// The lock on the directory, released after the last write.
     _directory: Directory,
     events_max: i64,
     /// How long a lazy write waits for a write to join, in milliseconds.
-    lazy: Duration,
+    lazy_ms: u64,
 }
 
 impl Writer {
@@ -54,18 +54,17 @@ impl Writer {
         queues: Arc<AllQueues>,
         kept: Arc<Kept>,
         connection: Connection,
-        receiver: Receiver<Queued>,
+        receiver: UnboundedReceiver<Queued>,
         directory: Directory,
         options: &Options,
     ) -> Self {
         let events_max = i64::try_from(options.events_max).unwrap_or(i64::MAX);
-        let lazy = Duration::from_millis(options.lazy_ms);
-        Self { core, queues, kept, connection, receiver, _directory: directory, events_max, lazy }
+        Self { core, queues, kept, connection, receiver, _directory: directory, events_max, lazy_ms: options.lazy_ms }
     }
 
     /// Writes until the log is closed and empty.
-    pub(crate) fn run(mut self) {
-        while let Some(batch) = self.gather() {
+    pub(crate) async fn run(mut self) {
+        while let Some(batch) = self.gather().await {
             match self.apply(&batch) {
                 Ok(found) => self.committed(batch, found),
                 Err(error) => self.failed(batch, error),
@@ -77,16 +76,16 @@ impl Writer {
     }
 
     /// The queued writes, once a caller waits for one of them or lazy writes have waited long enough.
-    fn gather(&self) -> Option<Vec<Queued>> {
-        let first = self.receiver.recv().ok()?;
+    async fn gather(&mut self) -> Option<Vec<Queued>> {
+        let first = self.receiver.recv().await?;
         let mut awaited = first.urgency == Urgency::Awaited;
         let mut batch = vec![first];
-        let until = instant() + self.lazy;
+        let until = later(self.lazy_ms);
         while batch.len() < BATCH_MAX {
             let next = if awaited {
                 self.receiver.try_recv().ok()
             } else {
-                self.receiver.recv_timeout(until.saturating_duration_since(instant())).ok()
+                timeout_at(until, self.receiver.recv()).await.ok().flatten()
             };
             let Some(next) = next else { break };
             awaited |= next.urgency == Urgency::Awaited;
@@ -175,13 +174,13 @@ impl Writer {
     }
 
     /// A batch is lost, and all writes behind it are lost too. The memory returns to the state on disk.
-    fn failed(&self, mut batch: Vec<Queued>, error: rusqlite::Error) {
+    fn failed(&mut self, mut batch: Vec<Queued>, error: rusqlite::Error) {
         tracing::error!("a transaction failed: {error}");
         self.core.counters.failures.fetch_add(1, Relaxed);
         let waiters = {
             let State { live, log } = &mut *lock(&self.core.state);
             // Writes are queued under this lock, so these are all of them.
-            batch.extend(self.receiver.try_iter());
+            batch.extend(std::iter::from_fn(|| self.receiver.try_recv().ok()));
             let waiters = log.failed(WriteError::Failed(Arc::new(error)));
             live.forget();
             for Queued { write, .. } in batch {
