@@ -3,6 +3,9 @@
 //! It receives batches, gives each to the handler, and deletes the messages that the handler did not report as failed. A
 //! failed message stays hidden for the visibility time-out and is redelivered; the queue decides about that. A handler
 //! must never end the loop. The loop never has more batches in flight than its limit.
+//!
+//! At a stop, most queues keep their messages. The scheduler's queue is worked off first: it has the replies of calls that
+//! were made (rule 25).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,7 +15,8 @@ use domain::batch::Failures;
 use domain::limits::BATCH_MAX;
 use domain::message::{Delivery, Receipt};
 use domain::ports::Source;
-use tokio::sync::Semaphore;
+use futures_util::FutureExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, JoinSet};
 use tokio::{pin, select};
 
@@ -37,18 +41,50 @@ where
     Handle: Fn(Vec<Delivery<M>>) -> Handling,
     Handling: Future<Output = Failures> + Send + 'static,
 {
+    feed(drain, source, handle, stop, false).await;
+}
+
+/// The same, but after `stop` it goes on until no message is visible or in flight. The grace bounds that.
+pub async fn run_until_empty<M, S, Handle, Handling>(drain: Drain, source: S, handle: Handle, stop: Stop)
+where
+    M: Send + 'static,
+    S: Source<M> + 'static,
+    Handle: Fn(Vec<Delivery<M>>) -> Handling,
+    Handling: Future<Output = Failures> + Send + 'static,
+{
+    feed(drain, source, handle, stop, true).await;
+}
+
+async fn feed<M, S, Handle, Handling>(drain: Drain, source: S, handle: Handle, stop: Stop, until_empty: bool)
+where
+    M: Send + 'static,
+    S: Source<M> + 'static,
+    Handle: Fn(Vec<Delivery<M>>) -> Handling,
+    Handling: Future<Output = Failures> + Send + 'static,
+{
     let source = Arc::new(source);
     let permits = Arc::new(Semaphore::new(drain.batches_max));
     let mut under_way = JoinSet::new();
+    let begin = |under_way: &mut JoinSet<()>, batch: Vec<Delivery<M>>, permit: OwnedSemaphorePermit| {
+        let receipts: Vec<Receipt> = batch.iter().map(|delivery| delivery.receipt.clone()).collect();
+        let (handling, source) = (handle(batch), source.clone());
+        under_way.spawn(async move {
+            let failures = handling.await;
+            delete_done(drain.queue, &*source, receipts, &failures).await;
+            drop(permit);
+        });
+    };
     let stopped = stop.requested();
     pin!(stopped);
     loop {
         // The permit comes first: a message without a free handler stays visible.
         let permit = select! {
+            biased;
             () = &mut stopped => break,
-            permit = permits.clone().acquire_owned() => permit,
+            permit = free(&permits) => permit,
         };
         let batch = select! {
+            biased;
             () = &mut stopped => break,
             batch = source.receive(BATCH_MAX) => batch,
         };
@@ -60,16 +96,37 @@ where
             tokio::task::yield_now().await;
             continue;
         }
-        let receipts: Vec<Receipt> = batch.iter().map(|delivery| delivery.receipt.clone()).collect();
-        let handling = handle(batch);
-        let source = source.clone();
-        under_way.spawn(async move {
-            let failures = handling.await;
-            delete_done(drain.queue, &*source, receipts, &failures).await;
-            drop(permit);
-        });
+        begin(&mut under_way, batch, permit);
     }
-    finish(drain, under_way).await;
+    let rest = async {
+        if until_empty {
+            loop {
+                let permit = free(&permits).await;
+                match source.receive(BATCH_MAX).now_or_never() {
+                    Some(batch) if !batch.is_empty() => begin(&mut under_way, batch, permit),
+                    // A batch in flight may send further messages.
+                    Some(_) | None => match under_way.join_next().await {
+                        Some(ended) => report(drain.queue, ended),
+                        None => break,
+                    },
+                }
+            }
+        }
+        while let Some(ended) = under_way.join_next().await {
+            report(drain.queue, ended);
+        }
+    };
+    #[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
+    let finished = tokio::time::timeout(Duration::from_millis(drain.grace_ms), rest).await;
+    if finished.is_err() {
+        let (queue, batches) = (drain.queue, under_way.len());
+        tracing::info!(queue, batches, "cancelled at shutdown; their messages will be redelivered");
+        under_way.shutdown().await;
+    }
+}
+
+async fn free(permits: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    permits.clone().acquire_owned().await.expect("the semaphore is never closed")
 }
 
 /// Deletes the receipts of a batch that are not among its failures.
@@ -84,25 +141,6 @@ async fn delete_done<M>(queue: &str, source: &impl Source<M>, receipts: Vec<Rece
     if let Err(error) = source.delete(done).await {
         // Handling a message twice is harmless (rule 2).
         tracing::warn!(queue, "handled messages were not deleted and will be redelivered: {error}");
-    }
-}
-
-/// Waits for the batches in flight, and cancels those that exceed the grace.
-async fn finish(drain: Drain, mut under_way: JoinSet<()>) {
-    let all = async {
-        while let Some(ended) = under_way.join_next().await {
-            report(drain.queue, ended);
-        }
-    };
-    #[expect(clippy::disallowed_methods, reason = "a time-out of the host, not of the protocol")]
-    let waited = tokio::time::timeout(Duration::from_millis(drain.grace_ms), all).await;
-    if waited.is_err() {
-        tracing::info!(
-            queue = drain.queue,
-            batches = under_way.len(),
-            "cancelled at shutdown; their messages will be redelivered"
-        );
-        under_way.shutdown().await;
     }
 }
 
@@ -250,6 +288,18 @@ mod tests {
         gate.notify_one();
         looping.await.unwrap();
         assert_eq!(deleted.recv().await.unwrap(), [1]);
+    }
+
+    #[tokio::test]
+    async fn a_queue_that_is_worked_off_is_empty_after_a_stop() {
+        let (source, mut deleted) = Fake::new(&[&[1], &[2], &[3]]);
+        let (stopper, stop) = stop::pair();
+        stopper.stop();
+        let handle = |_| async { Failures::default() };
+        run_until_empty(Drain { batches_max: 1, ..DRAIN }, source, handle, stop).await;
+        for number in 1..=3 {
+            assert_eq!(deleted.recv().await.unwrap(), [number]);
+        }
     }
 
     #[tokio::test]

@@ -12,6 +12,7 @@ use domain::ports::PortError;
 use domain::workflow::Workflows;
 use embedded::{Channel, Engine, OpenError, Options, Recovered};
 use standins::Service;
+use tokio::select;
 
 use crate::alerts::Screen;
 use crate::folder::{self, FolderError};
@@ -19,6 +20,9 @@ use crate::reply_channels::{NameTwice, ReplyChannel, ReplyChannels};
 use crate::serve::{self, BindError, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
 use crate::signals::Signals;
 use crate::stand_ins::{KEYS_SERVE, KEYS_UNLIMITED, StandIns};
+
+/// The exit status after a third signal: 128 plus the number of SIGINT.
+const IMPATIENT: i32 = 130;
 
 /// The settings of `stepwarden serve`.
 #[derive(Debug, Clone)]
@@ -82,7 +86,7 @@ pub enum RunError {
 /// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let Serving { host, port, data, mut reply_channels, mut remotes, config, setup } = serving;
-    let signals = Signals::catch()?;
+    let mut signals = Signals::catch()?;
     let checked = config.as_deref().map(folder::check).transpose()?;
     if let (Some(folder), Some(checked)) = (&config, &checked) {
         remotes.file = Some((folder.join(DEPLOYMENT_FILE).display().to_string(), checked.deployment_text.clone()));
@@ -110,10 +114,8 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     if let Some(stand_ins) = running.stand_ins() {
         announce(&format!("stand-ins on {}", stand_ins.url()));
     }
-    signals.first().await;
-    tracing::info!("stopping");
-    running.stop().await;
-    Ok(engine.close().await?)
+    signals.next().await;
+    Ok(stop(running, &engine, signals).await?)
 }
 
 /// Runs everything on a free port with stand-ins until `play` ends. The data is in `data`, or in a temporary directory.
@@ -126,7 +128,7 @@ pub async fn show<T>(
     remotes: &RemoteSettings,
     play: impl AsyncFnOnce(&Running, &StandIns) -> T,
 ) -> Result<Option<T>, RunError> {
-    let signals = Signals::catch()?;
+    let mut signals = Signals::catch()?;
     let temporary = if data.is_none() { Some(tempfile::tempdir()?) } else { None };
     let directory = data.or(temporary.as_ref().map(tempfile::TempDir::path));
     let remotes = Remotes::start(remotes, KEYS_UNLIMITED).await?;
@@ -134,12 +136,11 @@ pub async fn show<T>(
     let engine = open(directory.unwrap_or(Path::new(".")), Options::default()).await?;
     let running = serve::start(listener, &engine, remotes, Setup::default())?;
     let stand_ins = running.stand_ins().ok_or(io::Error::other("there are no stand-ins"))?;
-    let played = tokio::select! {
+    let played = select! {
         played = play(&running, stand_ins) => Some(played),
-        () = signals.first() => None,
+        () = signals.next() => None,
     };
-    running.stop().await;
-    engine.close().await?;
+    stop(running, &engine, signals).await?;
     Ok(played)
 }
 
@@ -148,13 +149,28 @@ pub async fn show<T>(
 /// # Errors
 /// [`RunError`]; its message is one line.
 pub async fn stand_ins(host: IpAddr, port: u16, keys_max: usize) -> Result<(), RunError> {
-    let signals = Signals::catch()?;
+    let mut signals = Signals::catch()?;
     let stand_ins = StandIns::start(bind(host, port).await?, keys_max)?;
     let urls = Service::ALL.map(|service| stand_ins.url_of(service));
     announce(&format!("stand-ins on {}", urls.join(", ")));
-    signals.first().await;
+    signals.next().await;
     stand_ins.stop().await;
     Ok(())
+}
+
+/// Stops in order (rule 25). A signal cancels all work, and only the writer closes. One more ends the process: committed
+/// data is safe anyway.
+async fn stop(running: Running, engine: &Engine, mut signals: Signals) -> Result<(), PortError> {
+    tracing::info!("stopping");
+    select! {
+        () = running.stop() => {}
+        () = signals.next() => eprintln!("stepwarden: second signal, stopping at once"),
+    }
+    tokio::spawn(async move {
+        signals.next().await;
+        std::process::exit(IMPATIENT);
+    });
+    engine.close().await
 }
 
 /// Applies a folder at the start. The same folder again changes nothing.

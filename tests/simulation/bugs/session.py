@@ -8,8 +8,9 @@
 A bug is a patch in tests/simulation/bugs. Prints the invariant that was found broken and after how many seeds. A panic
 or a world without end does not count as found.
 
-A rule that no world can see is tested where it lives. The second line of such a bug's patch is `# tests: CRATE FILTER`.
-These tests must pass without the bug, and one of them must fail with it.
+A rule that no world can see is tested where it lives. The second line of such a bug's patch is `# tests: CRATE FILTER`,
+or `# tests: CRATE FILTER PROGRAM` for a test program of the crate. These tests must pass without the bug, and one of
+them must fail with it.
 """
 
 from __future__ import annotations
@@ -59,8 +60,7 @@ pub mod simulation;
 
 
 class Copy:
-    """A workspace with the parts of the simulation only: the functions, the contracts and examples that they include, and
-    a package `tests` with the simulation."""
+    """The workspace, but of the package `tests` the simulation only."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -69,13 +69,13 @@ class Copy:
         for part in ("functions", "infra", "tests"):
             shutil.rmtree(folder / part, ignore_errors=True)
         # New times: in a kept folder, what stands here may have been built last with a bug.
-        shutil.copytree(tools.ROOT / "functions", folder / "functions", copy_function=shutil.copy)
-        for part in ("contracts", "examples"):
-            shutil.copytree(tools.ROOT / "infra" / part, folder / "infra" / part, copy_function=shutil.copy)
-        shutil.copytree(tools.ROOT / "tests" / "simulation", folder / "tests" / "simulation")
+        for part in ("functions", "infra"):
+            shutil.copytree(tools.ROOT / part, folder / part, copy_function=shutil.copy)
+        for part in ("disk", "simulation"):
+            shutil.copytree(tools.ROOT / "tests" / part, folder / "tests" / part, copy_function=shutil.copy)
         shutil.copy2(tools.ROOT / "Cargo.lock", folder)
         lines = (tools.ROOT / "Cargo.toml").read_text().splitlines(keepends=True)
-        kept = [line for line in lines if not re.match(r' *"infra/|default-members|exclude', line)]
+        kept = [line for line in lines if not re.match(r"default-members|exclude", line)]
         (folder / "Cargo.toml").write_text("".join(kept) + PROFILE)
         (folder / "tests" / "src").mkdir()
         (folder / "tests" / "src" / "lib.rs").write_text(LIBRARY)
@@ -88,13 +88,14 @@ class Copy:
         return self._succeeds(words, self.build_log, {"CARGO_TARGET_DIR": str(self.folder / "target")})
 
     def fails(self, tests: list[str]) -> bool:
-        """Whether one of these unit tests fails. They pass without the bug."""
-        crate, name = tests
-        words = ["cargo", "test", "--offline", "-p", crate, "--lib", "--", name]
+        """Whether one of these tests fails. They pass without the bug."""
+        crate, name, *program = tests
+        targets = ["--test", *program] if program else ["--lib"]
+        words = ["cargo", "test", "--offline", "-p", crate, *targets, "--", name]
         self._succeeds(words, self.run_log, {"CARGO_TARGET_DIR": str(self.folder / "target")}, SIMULATION_S_MAX)
         result = re.search(r"^test result: (\w+)\. (\d+) passed; (\d+) failed", self.run_log.read_text(), re.MULTILINE)
         if result is None or (result[1] == "ok" and result[2] == "0"):
-            raise tools.ToolError(f"cargo test -p {crate} --lib {name} runs no test: see {self.run_log}")
+            raise tools.ToolError(f"cargo test -p {crate} {' '.join(targets)} {name} runs no test: see {self.run_log}")
         return result[1] == "FAILED"
 
     def was_compiled(self) -> bool:

@@ -12,6 +12,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use agent::{AgentPorts, Policy};
@@ -91,6 +92,7 @@ pub struct Fleet<A> {
     host: Host,
     clients: HttpClients,
     agents: Mutex<BTreeMap<Arc<str>, Slot>>,
+    stopping: Arc<AtomicBool>,
 }
 
 type Slot = Arc<Turns<Option<Known>>>;
@@ -110,13 +112,18 @@ impl<A: Applied> Fleet<A> {
     /// No agent is made yet.
     #[must_use]
     pub fn new(applied: A, host: Host, clients: HttpClients) -> Self {
-        Self { applied, host, clients, agents: Mutex::default() }
+        Self { applied, host, clients, agents: Mutex::default(), stopping: Arc::default() }
     }
 
     /// The same agents, with the settings that are applied here.
     #[must_use]
     pub fn applying<B: Applied>(self, applied: B) -> Fleet<B> {
         Fleet::new(applied, self.host, self.clients)
+    }
+
+    /// From now on no call starts. Requests go back to their queue (rule 25).
+    pub fn stop_calling(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
     }
 
     /// Takes requests off a queue: each goes to its agent. Failures must be delivered again.
@@ -194,7 +201,12 @@ impl<A: Applied> Fleet<A> {
         }
         let source = if applied.is_some() { APPLIED } else { &self.host.source };
         match self.valid(source, text, name, applied.is_some()).await {
-            Ok(agent) => Some(Known { agent: Arc::new(agent), version, table, faulty_at: None }),
+            Ok(agent) => Some(Known {
+                agent: Arc::new(agent.stopped_by(self.stopping.clone())),
+                version,
+                table,
+                faulty_at: None,
+            }),
             Err(fault) => {
                 tracing::error!(agent = name, "the agent cannot call its service: {fault}");
                 let mut policy = Policy::default();

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use domain::batch::{self, Failures, Record};
 use domain::limits::NAME_CHARS_MAX;
@@ -37,6 +38,8 @@ pub struct Agent<F> {
     pub(crate) health: Arc<SharedHealth>,
     /// The calls that this instance may make at once.
     pub(crate) concurrency: Option<Arc<Concurrency>>,
+    /// Whether its host stops, so that no call may start (rule 25).
+    pub(crate) stopping: Arc<AtomicBool>,
 }
 
 impl<F> Agent<F> {
@@ -49,7 +52,13 @@ impl<F> Agent<F> {
         policy.check()?;
         let health = Arc::new(SharedHealth::new(name.clone(), policy.health.clone()));
         let concurrency = policy.concurrency.map(Concurrency::new);
-        Ok(Self { name, policy, make_service, health, concurrency })
+        Ok(Self { name, policy, make_service, health, concurrency, stopping: Arc::default() })
+    }
+
+    /// The same agent. It starts no call once this is set: its requests go back to their queue.
+    #[must_use]
+    pub fn stopped_by(self, stopping: Arc<AtomicBool>) -> Self {
+        Self { stopping, ..self }
     }
 
     /// Its name in workflows and for its queue.

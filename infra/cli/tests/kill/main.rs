@@ -1,4 +1,5 @@
-//! The kill test: `kill -9` at any moment loses no order, and does none of its steps twice.
+//! The kill test: `kill -9` at any moment loses no order, and does none of its steps twice. A stop in order repeats no
+//! call ([`stop`]).
 //!
 //! It stands here and not in the package `tests`, because cargo builds a program for the integration tests of its own
 //! package only (`CARGO_BIN_EXE_stepwarden`); anywhere else it could meet an old one, or none.
@@ -8,6 +9,7 @@
 mod customer;
 mod orders;
 mod seed;
+mod stop;
 mod trap;
 mod victim;
 
@@ -50,7 +52,7 @@ async fn kill_9_at_any_moment_loses_no_order_and_does_no_step_twice() {
     let directory = tempfile::tempdir().unwrap();
     let stand_ins = StandIns::start_anywhere(KEYS_UNLIMITED).await.unwrap();
     let planned: Arc<[Planned]> = orders::plan(PROCESSED, DECLINED, &mut rng).into();
-    let trap = Arc::new(Trap::around(Victim::start(directory.path(), &stand_ins, &mut rng)));
+    let trap = Arc::new(Trap::around(Victim::start(directory.path(), |service| stand_ins.url_of(service), &mut rng)));
     let ends_at = started + Duration::from_secs(PATIENCE_S);
     let run = Run { url: trap.url().into(), trap: trap.clone(), seed, ends_at };
 

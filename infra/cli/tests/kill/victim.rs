@@ -3,10 +3,9 @@
 use std::fs::{File, OpenOptions};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use fastrand::Rng;
-use local::stand_ins::StandIns;
 use standins::Service;
 
 /// Lines of the log that a failure shows.
@@ -20,14 +19,14 @@ pub(crate) struct Victim {
 }
 
 impl Victim {
-    /// Starts `stepwarden serve` on a directory and a free port, with its services at `stand_ins`.
-    pub(crate) fn start(directory: &Path, stand_ins: &StandIns, rng: &mut Rng) -> Self {
+    /// Starts `stepwarden serve` on a directory and a free port, with its services at these URLs.
+    pub(crate) fn start(directory: &Path, url_of: impl Fn(Service) -> String, rng: &mut Rng) -> Self {
         let (port, log) = (free_port(rng), directory.join("log"));
         let mut command = Command::new(env!("CARGO_BIN_EXE_stepwarden"));
         command.args(["serve", "--port", &port.to_string(), "--data"]).arg(directory.join("data"));
         command.env_remove("RUST_LOG").stdin(Stdio::null());
         for service in Service::ALL {
-            command.env(format!("{service}_URL").to_uppercase(), stand_ins.url_of(service));
+            command.env(format!("{service}_URL").to_uppercase(), url_of(service));
         }
         let process = spawn(&mut command, &log);
         Self { process, command, log, port }
@@ -42,6 +41,17 @@ impl Victim {
         self.expect_alive();
         self.process.kill().unwrap();
         self.process.wait().unwrap();
+    }
+
+    /// SIGTERM.
+    pub(crate) fn terminate(&self) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    }
+
+    /// The status with which the process ends, and its last words.
+    pub(crate) fn end(&mut self) -> (ExitStatus, String) {
+        (self.process.wait().unwrap(), tail(&self.log))
     }
 
     pub(crate) fn start_again(&mut self) {

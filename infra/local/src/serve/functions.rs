@@ -16,12 +16,16 @@ use tokio::task::JoinSet;
 use tokio::{pin, select};
 
 use crate::event_source::{self, Drain};
-use crate::stop::Stop;
+use crate::stop::{Loops, Stop};
 use crate::ticker;
 
-/// The grace of handlers in flight after a stop, in milliseconds. A call to a slow service is cancelled then, and
-/// repeated with the same key after the next start.
+/// The grace of handlers in flight after a stop, in milliseconds.
 const HANDLER_GRACE_MS: u64 = 3_000;
+/// The grace of calls in flight after a stop, in milliseconds. A slower call is cancelled, and repeated with the same key
+/// after the next start.
+const CALL_GRACE_MS: u64 = 6_000;
+/// The time in which the scheduler works off the replies after a stop, in milliseconds. A service repeats what is left.
+const REPLIES_GRACE_MS: u64 = 2_000;
 /// Concurrent batches of submissions. Each waits for the disk; batches that wait together share one sync.
 const SUBMISSION_BATCHES_MAX: usize = 16;
 /// Concurrent batches of the scheduler queue. More than for submissions: an order needs the scheduler once a step.
@@ -38,8 +42,8 @@ const DEAD_LETTER_BATCHES_MAX: usize = 2;
 pub(super) struct Functions {
     pub(super) engine: Engine,
     pub(super) catalogue: Catalogue,
-    pub(super) stop: Stop,
-    pub(super) loops: JoinSet<()>,
+    pub(super) loops: Loops,
+    pub(super) scheduler: Loops,
 }
 
 impl Functions {
@@ -50,7 +54,8 @@ impl Functions {
             async move { submission::handle(&engine, &instance, batch).await }
         };
         let drain = drain("submission", SUBMISSION_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, self.engine.submissions(), handle, self.stop.clone()));
+        let source = self.engine.submissions();
+        self.loops.spawn(|stop| event_source::run(drain, source, handle, stop));
     }
 
     pub(super) fn scheduler(&mut self) {
@@ -60,7 +65,9 @@ impl Functions {
             async move { scheduler::handle(&engine, &instance, batch).await }
         };
         let drain = drain("scheduler", SCHEDULER_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, self.engine.scheduler(), handle, self.stop.clone()));
+        let drain = Drain { grace_ms: REPLIES_GRACE_MS, ..drain };
+        let source = self.engine.scheduler();
+        self.scheduler.spawn(|stop| event_source::run_until_empty(drain, source, handle, stop));
     }
 
     /// The agents, each behind its queue. The queue of another agent appears with its first request.
@@ -68,7 +75,8 @@ impl Functions {
         for agent in Workflows::SHIPPED_AGENTS {
             drop(self.engine.requests(agent));
         }
-        self.loops.spawn(feed_agents(self.engine.clone(), fleet.clone(), self.stop.clone()));
+        let (engine, fleet) = (self.engine.clone(), fleet.clone());
+        self.loops.spawn(|stop| feed_agents(engine, fleet, stop));
     }
 
     pub(super) fn dead_letters(&mut self) {
@@ -78,7 +86,8 @@ impl Functions {
             async move { supervisor::dead_letters(&engine, &instance, batch).await }
         };
         let drain = drain("dead-letters", DEAD_LETTER_BATCHES_MAX);
-        self.loops.spawn(event_source::run(drain, self.engine.dead_letters(), handle, self.stop.clone()));
+        let source = self.engine.dead_letters();
+        self.loops.spawn(|stop| event_source::run(drain, source, handle, stop));
     }
 
     /// One of several supervisors. Each has its own schedule; they share the work by leases.
@@ -98,7 +107,7 @@ impl Functions {
                 );
             }
         };
-        self.loops.spawn(ticker::run("supervisor", every, HANDLER_GRACE_MS, tick, self.stop.clone()));
+        self.loops.spawn(|stop| ticker::run("supervisor", every, HANDLER_GRACE_MS, tick, stop));
     }
 
     /// The process ID distinguishes the claims of this run from those of the previous one.
@@ -129,7 +138,8 @@ async fn feed_agents(engine: Engine, fleet: Arc<Fleet<Catalogue>>, stop: Stop) {
                 let (engine, fleet) = (engine.clone(), fleet.clone());
                 async move { fleet.handle(&engine, batch).await }
             };
-            loops.spawn(event_source::run(drain("agents", AGENT_BATCHES_MAX), source, handle, stop.clone()));
+            let drain = Drain { grace_ms: CALL_GRACE_MS, ..drain("agents", AGENT_BATCHES_MAX) };
+            loops.spawn(event_source::run(drain, source, handle, stop.clone()));
         }
     }
     while loops.join_next().await.is_some() {}

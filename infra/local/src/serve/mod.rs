@@ -11,13 +11,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agents::Fleet;
 use api::ApiConfig;
 use domain::definition::Catalogue;
 use domain::redaction::REDACTED_BY_DEFAULT;
 use domain::workflow::{WorkflowError, Workflows};
 use embedded::Engine;
 use tokio::net::TcpListener;
-use tokio::task::JoinSet;
 
 pub use bind::{BindError, bind};
 pub use hosts::{NotAHost, host_name};
@@ -25,7 +25,7 @@ pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
 use crate::http_server::Server;
 use crate::stand_ins::StandIns;
-use crate::stop::{self, Stopper};
+use crate::stop::Loops;
 use functions::Functions;
 use hosts::Hosts;
 
@@ -78,8 +78,10 @@ pub enum StartError {
 pub struct Running {
     engine: Engine,
     api: Server,
-    functions: Stopper,
-    loops: JoinSet<()>,
+    agents: Arc<Fleet<Catalogue>>,
+    /// All loops but the scheduler's.
+    loops: Loops,
+    scheduler: Loops,
     stand_ins: Option<StandIns>,
 }
 
@@ -94,9 +96,8 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;
-    let (stopper, stop) = stop::pair();
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()));
-    let mut functions = Functions { engine: engine.clone(), catalogue, stop, loops: JoinSet::new() };
+    let mut functions = Functions { engine: engine.clone(), catalogue, loops: Loops::new(), scheduler: Loops::new() };
     functions.submission();
     functions.scheduler();
     functions.agents(&agents);
@@ -104,8 +105,8 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
     for number in 1..=supervisors {
         functions.supervisor(number, supervise_every);
     }
-    let stand_ins = remotes.stand_ins;
-    Ok(Running { engine: engine.clone(), api, functions: stopper, loops: functions.loops, stand_ins })
+    let (stand_ins, Functions { engine, loops, scheduler, .. }) = (remotes.stand_ins, functions);
+    Ok(Running { engine, api, agents, loops, scheduler, stand_ins })
 }
 
 impl Running {
@@ -127,17 +128,13 @@ impl Running {
         self.stand_ins.as_ref()
     }
 
-    /// Stops in order: first no new requests, then no new batches. Work in flight may finish within its grace. Afterwards
-    /// the engine is unused and can be closed.
+    /// Stops in order (rule 25), within 8 s. First nothing new begins: no request, no call, no batch. Calls in flight
+    /// finish and reply. Then the scheduler works off the replies. Afterwards the engine is unused and can be closed.
     pub async fn stop(mut self) {
         self.engine.end_waits();
-        self.api.stop().await;
-        self.functions.stop();
-        while let Some(ended) = self.loops.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!("a loop ended with an error: {error}");
-            }
-        }
+        self.agents.stop_calling();
+        tokio::join!(self.api.stop(), self.loops.stop());
+        self.scheduler.stop().await;
         if let Some(stand_ins) = self.stand_ins {
             stand_ins.stop().await;
         }

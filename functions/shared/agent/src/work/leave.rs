@@ -1,11 +1,13 @@
 //! The permission to start a call: the service's health, the memos, the deadline.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use domain::limits::CONFLICTS_MAX;
 use domain::message::Outcome;
 use domain::ports::{Environment, PortError};
 
 use super::wait::DUPLICATE_WAIT_MS;
-use super::{Ending, Leave, Silence, Work, retries};
+use super::{Ending, Leave, Parked, Silence, Work, retries};
 use crate::agent::AgentPorts;
 use crate::concurrency::Seat;
 use crate::health::{Gate, Pass, Turn};
@@ -59,6 +61,10 @@ where
                 Ok(seat) => seat,
                 Err(ending) => return Ok(Err(ending)),
             };
+            if self.agent.stopping.load(Relaxed) {
+                self.agent.health.give_back(self.ports, pass).await;
+                return Ok(Err(Ending::Park { wait_ms: 0, reason: Parked::Stop }));
+            }
             match self.claim(pass, seat).await {
                 Ok(Some(leave)) => return Ok(Ok(leave)),
                 Ok(None) => self.agent.health.give_back(self.ports, pass).await,

@@ -63,6 +63,8 @@ enum Parked {
     Health,
     /// The end of a call with the same key.
     Twin,
+    /// The next start of the host.
+    Stop,
 }
 
 /// The reason for silence.

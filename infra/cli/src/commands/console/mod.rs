@@ -30,7 +30,7 @@ const GRACE_MS: u64 = 500;
 /// Serves until the process is told to stop.
 pub(super) async fn run(context: Context, args: &ConsoleArgs) -> Result<Exit, CommandError> {
     let listener = bind(IpAddr::V4(Ipv4Addr::LOCALHOST), args.port).await.map_err(|error| not_started(&error))?;
-    let signals = Signals::catch().map_err(|error| not_started(&error))?;
+    let mut signals = Signals::catch().map_err(|error| not_started(&error))?;
     let port = listener.local_addr().map_err(|error| not_started(&error))?.port();
     let guard = Arc::new(Guard::new(port, guard::token()?));
     let url = guard.url();
@@ -51,7 +51,7 @@ pub(super) async fn run(context: Context, args: &ConsoleArgs) -> Result<Exit, Co
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        () = signals.first() => {}
+        () = signals.next() => {}
         () = waiting => {}
     }
     server.stop().await;
