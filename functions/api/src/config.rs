@@ -1,6 +1,8 @@
 //! The configuration of the API by its deployment.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use domain::definition::Catalogue;
@@ -14,6 +16,12 @@ use crate::ports::ApiPorts;
 /// Longest body that is read, in bytes. A host reads at most one byte more, so that a longer body is recognised.
 pub const BODY_BYTES_MAX: usize = DOCUMENT_BYTES_MAX;
 
+type Checking = Pin<Box<dyn Future<Output = Result<(), PortError>> + Send>>;
+
+/// Whether the process can do its work at this moment.
+#[derive(Clone)]
+struct Readiness(Arc<dyn Fn() -> Checking + Send + Sync>);
+
 /// The API's configuration; it does not change while the process runs.
 #[derive(Debug, Clone, Default)]
 pub struct ApiConfig {
@@ -25,6 +33,14 @@ pub struct ApiConfig {
     catalogue: Option<Catalogue>,
     /// The redaction of documents and outputs.
     redaction: Redaction,
+    /// The answer to `/ready`. Without it there is no such path.
+    readiness: Option<Readiness>,
+}
+
+impl fmt::Debug for Readiness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readiness").finish_non_exhaustive()
+    }
 }
 
 impl ApiConfig {
@@ -56,6 +72,15 @@ impl ApiConfig {
         self
     }
 
+    /// Serves `/ready` with the result of `check`. Its error is shown.
+    #[must_use]
+    pub fn ready_if<Checks>(self, check: impl Fn() -> Checks + Send + Sync + 'static) -> Self
+    where
+        Checks: Future<Output = Result<(), PortError>> + Send + 'static,
+    {
+        Self { readiness: Some(Readiness(Arc::new(move || Box::pin(check())))), ..self }
+    }
+
     /// Whether a reply channel of this name is registered.
     #[must_use]
     pub fn knows(&self, reply_channel: &str) -> bool {
@@ -74,6 +99,12 @@ impl ApiConfig {
             services.extend(applied.unwrap_or_else(|| catalogue.compiled().agents()));
         }
         Ok(services)
+    }
+
+    /// Whether the process can do its work. `None` if the host does not say.
+    pub(crate) async fn is_ready(&self) -> Option<Result<(), PortError>> {
+        let Readiness(check) = self.readiness.as_ref()?;
+        Some(check().await)
     }
 
     /// The workflows, if the host has set them.

@@ -122,6 +122,7 @@ async fn answer(
         (Route::Contract, Verb::Get | Verb::Head) => Ok(openapi::contract()),
         (Route::Problem(kind), Verb::Get | Verb::Head) => Ok(kind.page()),
         (Route::Health, Verb::Get | Verb::Head) => Ok(read::health()),
+        (Route::Ready, Verb::Get | Verb::Head) => read::ready(config).await,
         (Route::Console(file), Verb::Get | Verb::Head) => console::answer(file, headers),
         (route @ (Route::Orders | Route::Jobs | Route::Configuration), Verb::Other)
         | (
@@ -137,6 +138,7 @@ async fn answer(
             | Route::Contract
             | Route::Problem(_)
             | Route::Health
+            | Route::Ready
             | Route::Console(_)),
             Verb::Post | Verb::Other,
         )
@@ -154,6 +156,9 @@ async fn answer(
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+
+    use domain::ports::PortError;
     use futures_util::FutureExt;
     use serde_json::json;
 
@@ -167,6 +172,20 @@ mod tests {
         let answer = fake.get("/health");
         let expected = json!({"Status": "ok", "Version": env!("CARGO_PKG_VERSION")});
         assert_eq!((answer.status, &answer.body), (200, &expected));
+    }
+
+    #[test]
+    fn f68_readiness_is_what_the_host_says_and_no_path_where_it_says_nothing() {
+        let fake = Fake::default();
+        fake.get("/ready").is_problem(404, "unknown-route");
+        fake.config(ApiConfig::default().ready_if(|| ready(Ok(()))));
+        assert_eq!(fake.get("/ready").body, fake.get("/health").body);
+        let full = || ready(Err(PortError::unavailable("engine.ready", "the disk is full")));
+        fake.config(ApiConfig::default().ready_if(full));
+        let answer = fake.get("/ready");
+        answer.is_problem(503, "unavailable");
+        assert_eq!(answer.body["detail"], "not ready: the disk is full");
+        assert_eq!(fake.get("/health").status, 200);
     }
 
     #[test]
@@ -187,6 +206,7 @@ mod tests {
             ("DELETE", "/orders", "GET, HEAD, POST"),
             ("POST", "/orders/1", "GET, HEAD"),
             ("POST", "/health", "GET, HEAD"),
+            ("POST", "/ready", "GET, HEAD"),
             ("PUT", "/services", "GET, HEAD"),
             ("DELETE", "/bulk", "GET, HEAD, POST"),
             ("POST", "/bulk/j1", "GET, HEAD"),

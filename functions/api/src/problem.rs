@@ -76,6 +76,8 @@ pub(crate) enum Problem {
     ConfigurationRefused { reasons: Vec<String> },
     #[error("it is being changed by others all the time; try again")]
     Busy,
+    #[error("not ready: {reason}")]
+    Unready { reason: String },
     #[error("{advice}")]
     Unavailable {
         advice: &'static str,
@@ -122,6 +124,11 @@ impl Problem {
         Self::Unavailable { advice: "this cannot be read at the moment; ask again", error }
     }
 
+    /// The process cannot do its work now. Whoever asks may know why.
+    pub(crate) fn unready(error: &PortError) -> Self {
+        Self::Unready { reason: error.source().map_or_else(|| error.to_string(), ToString::to_string) }
+    }
+
     /// Logs the cause that the caller does not get: why a port failed.
     pub(crate) fn log(&self, caller: &str, path: &str) {
         let Self::Unavailable { error, .. } = self else { return };
@@ -160,7 +167,7 @@ impl Problem {
             Self::WrongMethod { allow } => {
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
             }
-            Self::Busy | Self::Unavailable { .. } => {
+            Self::Busy | Self::Unready { .. } | Self::Unavailable { .. } => {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
             }
             Self::VersionChanged { version } => response = reply::tagged(response, *version),
@@ -219,7 +226,7 @@ impl Problem {
             Self::NoWorkflow => Kind::NoWorkflow,
             Self::FaultyConfiguration { .. } => Kind::FaultyConfiguration,
             Self::ConfigurationRefused { .. } => Kind::ConfigurationRefused,
-            Self::Busy | Self::Unavailable { .. } => Kind::Unavailable,
+            Self::Busy | Self::Unready { .. } | Self::Unavailable { .. } => Kind::Unavailable,
         }
     }
 

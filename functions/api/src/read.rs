@@ -77,6 +77,12 @@ pub(crate) fn health() -> Response<Bytes> {
     reply::json(StatusCode::OK, &wire::Health { status: text("ok"), version: Some(text(env!("CARGO_PKG_VERSION"))) })
 }
 
+/// `GET /ready`: this process can do its work. A failing disk then makes a platform send no requests, and restart nothing.
+pub(crate) async fn ready(config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
+    config.is_ready().await.ok_or(Problem::UnknownRoute)?.map_err(|error| Problem::unready(&error))?;
+    Ok(health())
+}
+
 #[cfg(test)]
 mod tests {
     use domain::json::Json;

@@ -60,6 +60,8 @@ pub(crate) enum Route<'a> {
     Problem(Kind),
     /// `/health`
     Health,
+    /// `/ready`
+    Ready,
     /// `/`, and the files of its page
     Console(&'static File),
 }
@@ -100,6 +102,7 @@ impl<'a> Route<'a> {
             [Some("openapi.json"), None, None, None] => Some(Self::Contract),
             [Some("problems"), Some(name), None, None] => Kind::named(name).map(Self::Problem),
             [Some("health"), None, None, None] => Some(Self::Health),
+            [Some("ready"), None, None, None] => Some(Self::Ready),
             [Some("orders"), Some(id), None, None] if !id.is_empty() => Some(Self::Order(id)),
             [Some("orders"), Some(id), Some("document"), None] if !id.is_empty() => Some(Self::Document(id)),
             [Some("orders"), Some(id), Some("again"), None] if !id.is_empty() => Some(Self::Again(id)),
@@ -130,6 +133,7 @@ impl<'a> Route<'a> {
             | Self::Contract
             | Self::Problem(_)
             | Self::Health
+            | Self::Ready
             | Self::Console(_) => "GET, HEAD",
             Self::Command(..)
             | Self::Again(_)
@@ -199,6 +203,7 @@ mod tests {
             ("/openapi.json", Route::Contract),
             ("/problems/order-not-found", Route::Problem(Kind::NoOrder)),
             ("/health", Route::Health),
+            ("/ready", Route::Ready),
         ] {
             assert_eq!(Route::of(path), Some(route), "{path}");
         }

@@ -232,6 +232,9 @@ pub struct ServeArgs {
     /// Data directory; created if missing
     #[arg(long, value_name = "DIR", default_value = ".stepwarden")]
     pub data: PathBuf,
+    /// Start although committed transactions are missing, for example after a disk lost them: go on without them
+    #[arg(long)]
+    pub accept_loss: bool,
     /// Period of the supervisors' sweep for overdue orders: 10ms to 1h
     #[arg(long, value_name = "PERIOD", default_value = "1s", value_parser = period)]
     pub supervise_every: Duration,

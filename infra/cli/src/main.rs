@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
-use embedded::OpenError;
+use embedded::{Checked, OpenError};
 use local::folder::FolderError;
 use local::outage::Plan;
 use local::run::{self, RunError, Serving};
@@ -49,11 +49,11 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     start_logs(logs::SERVE, traces::layer(spans.as_ref()));
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let sending = traces::Sending::start(spans);
-    let ServeArgs { host, allowed_hosts, port, data, supervise_every, supervisors, config, .. } = args;
+    let ServeArgs { host, allowed_hosts, port, data, accept_loss, supervise_every, supervisors, config, .. } = args;
     let setup = Setup { supervisors, supervise_every, redacted: args.redact, allowed_hosts, ..Setup::default() };
     let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
     let folder = config.clone().unwrap_or_default();
-    let served = run::serve(Serving { host, port, data, reply_channels, remotes, config, setup }).await;
+    let served = run::serve(Serving { host, port, data, accept_loss, reply_channels, remotes, config, setup }).await;
     sending.stop().await;
     if let Err(RunError::Folder(FolderError::Faults(faults))) = &served {
         eprint!("{}", commands::fault_lines(faults, &folder));
@@ -114,6 +114,11 @@ fn check_data(directory: &Path) -> Vec<DataFinding> {
     const RESTORE: &str =
         "stop `stepwarden serve`, keep a copy of the directory, and restore the database from a backup";
     let finding = match embedded::check(directory) {
+        Ok(Checked { loss: Some(loss), .. }) => DataFinding::wrong(
+            CHECK,
+            loss.to_string(),
+            "keep a copy of the directory; then restore a backup, or go on without them: `stepwarden serve --accept-loss`",
+        ),
         Ok(checked) if !checked.faults.is_empty() => DataFinding::wrong(CHECK, checked.faults.join("; "), RESTORE),
         Ok(checked) if checked.is_older => DataFinding::ok(
             CHECK,

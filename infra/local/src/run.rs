@@ -33,6 +33,8 @@ pub struct Serving {
     pub port: u16,
     /// The data directory.
     pub data: PathBuf,
+    /// Whether to start although committed transactions are missing.
+    pub accept_loss: bool,
     /// The reply channels.
     pub reply_channels: Vec<ReplyChannel>,
     /// The remote services.
@@ -85,7 +87,7 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
-    let Serving { host, port, data, mut reply_channels, mut remotes, config, setup } = serving;
+    let Serving { host, port, data, accept_loss, mut reply_channels, mut remotes, config, setup } = serving;
     let mut signals = Signals::catch()?;
     let checked = config.as_deref().map(folder::check).transpose()?;
     if let (Some(folder), Some(checked)) = (&config, &checked) {
@@ -97,6 +99,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let listener = bind(host, port).await?;
     let screen = Screen::on(io::stderr())?;
     let options = Options {
+        accept_loss,
         observer: Some(Arc::new(move |event| screen.show(event))),
         channels: senders(&channels).collect(),
         ..Options::default()

@@ -51,12 +51,13 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::Contract => "/openapi.json",
         Route::Problem(_) => "/problems/{name}",
         Route::Health => "/health",
+        Route::Ready => "/ready",
         Route::Console(_) => return None,
     })
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 25] = [
+const ROUTES: [Route<'static>; 26] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -82,6 +83,7 @@ const ROUTES: [Route<'static>; 25] = [
     Route::Contract,
     Route::Problem(Kind::NoOrder),
     Route::Health,
+    Route::Ready,
 ];
 
 #[test]

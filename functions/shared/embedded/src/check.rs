@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::directory::OpenError;
+use crate::directory::{DATABASE, OpenError};
+use crate::generation::{Found, Loss};
 use crate::schema::VERSION;
 
 /// The maximum number of faults that are reported for one file.
@@ -22,6 +23,8 @@ pub struct Checked {
     pub schema: i64,
     /// Whether this program migrates it to a newer version at its next start.
     pub is_older: bool,
+    /// Committed transactions that are missing.
+    pub loss: Option<Loss>,
     /// The faults that SQLite reports. Empty if the file is sound.
     pub faults: Vec<String>,
 }
@@ -33,20 +36,24 @@ pub struct Checked {
 /// [`OpenError::Database`] if the file cannot be opened or read. [`OpenError::Newer`] if a later version of the program
 /// wrote it.
 pub fn check(directory: &Path) -> Result<Checked, OpenError> {
-    let file = directory.join("stepwarden.db");
-    let (schema, faults) = look(&file).map_err(|source| OpenError::Database { file: file.clone(), source })?;
+    let file = directory.join(DATABASE);
+    // A running process counts on: first what it recorded, then what it has.
+    let found = Found::look(directory, &file);
+    let looked = look(&file, &found).map_err(|source| OpenError::Database { file: file.clone(), source });
+    let (schema, loss, faults) = looked?;
     if schema > VERSION {
         return Err(OpenError::Newer { file, found: schema, known: VERSION });
     }
-    Ok(Checked { file, schema, is_older: schema < VERSION, faults })
+    Ok(Checked { file, schema, is_older: schema < VERSION, loss, faults })
 }
 
-fn look(file: &Path) -> rusqlite::Result<(i64, Vec<String>)> {
+fn look(file: &Path, found: &Found) -> rusqlite::Result<(i64, Option<Loss>, Vec<String>)> {
     let connection = Connection::open_with_flags(file, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     connection.busy_timeout(BUSY)?;
     let schema = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let loss = found.loss(&connection)?;
     let mut query = connection.prepare(&format!("PRAGMA quick_check({FAULTS_MAX})"))?;
     let lines = query.query_map([], |row| row.get::<_, String>(0))?;
     let lines = lines.collect::<rusqlite::Result<Vec<_>>>()?;
-    Ok((schema, lines.into_iter().filter(|line| line != "ok").collect()))
+    Ok((schema, loss, lines.into_iter().filter(|line| line != "ok").collect()))
 }

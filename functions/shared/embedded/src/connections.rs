@@ -5,11 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use domain::ports::PortError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, spawn_blocking};
 
 use crate::directory::OpenError;
+use crate::generation::Found;
+use crate::identity::Identity;
 use crate::lock::lock;
 use crate::options::Options;
 use crate::rows::ReadError;
@@ -19,9 +22,17 @@ use crate::schema::{self, VERSION};
 const CHECKPOINT_PAGES: u32 = 4_000;
 
 /// Opens the connection that writes, and migrates the schema.
-pub(crate) fn open_writer(file: &Path, options: &Options) -> Result<Connection, OpenError> {
+pub(crate) fn open_writer(file: &Path, options: &Options, found: &Found) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Database { file: file.to_owned(), source };
     let mut connection = open(file, OpenFlags::default(), vfs(options)).map_err(failed)?;
+    // A refused start leaves everything as it is, for whoever examines it.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
+    match found.loss(&connection).map_err(failed)? {
+        Some(loss) if options.accept_loss => tracing::warn!("accepted: {loss}"),
+        Some(loss) => return Err(OpenError::Lost { file: file.to_owned(), loss }),
+        None => {}
+    }
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map_err(failed)?;
     prepare(&connection, options).map_err(failed)?;
     match schema::migrate(&mut connection).map_err(failed)? {
         VERSION => settle(&connection).map(|()| connection).map_err(failed),
@@ -69,12 +80,15 @@ pub(crate) struct Readers {
     vfs: Option<&'static str>,
     permits: Arc<Semaphore>,
     idle: Mutex<Vec<Connection>>,
+    pub(crate) identity: Identity,
 }
 
 impl Readers {
+    /// The writer has the file open.
     pub(crate) fn new(file: PathBuf, options: &Options) -> Self {
         let permits = Arc::new(Semaphore::new(options.readers_max.max(1)));
-        Self { file, busy_ms: options.busy_ms, vfs: vfs(options), permits, idle: Mutex::default() }
+        let (identity, busy_ms, vfs) = (Identity::of(&file), options.busy_ms, vfs(options));
+        Self { file, busy_ms, vfs, permits, idle: Mutex::default(), identity }
     }
 
     /// The permit for one reading connection.
@@ -121,10 +135,11 @@ impl Readers {
         if self.vfs.is_some() { tokio::spawn(async { work() }).await } else { spawn_blocking(work).await }
     }
 
-    fn open(&self) -> rusqlite::Result<Connection> {
+    fn open(&self) -> Result<Connection, ReadError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = open(&self.file, flags, self.vfs)?;
         connection.busy_timeout(Duration::from_millis(self.busy_ms))?;
+        self.identity.check()?;
         Ok(connection)
     }
 }
@@ -133,11 +148,22 @@ impl Readers {
 mod tests {
     use super::*;
 
+    /// What no test can see without a power failure: a commit waits for the disk.
+    #[test]
+    fn every_commit_is_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = open_writer(&folder.path().join("db"), &Options::default(), &Found::default()).unwrap();
+        let setting = |name| writer.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap();
+        assert!(setting("synchronous") >= 2, "FULL");
+        let mode: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!(mode, "wal");
+    }
+
     #[test]
     fn what_a_killed_process_left_in_the_wal_is_on_disk_before_anybody_acts_on_it() {
         let folder = tempfile::tempdir().unwrap();
         let [running, killed, bare] = ["running", "killed", "bare"].map(|name| folder.path().join(name));
-        let writer = open_writer(&running, &Options::default()).unwrap();
+        let writer = open_writer(&running, &Options::default(), &Found::default()).unwrap();
         writer.pragma_update(None, "application_id", 7).unwrap();
         let with_wal = |file: &Path| format!("{}-wal", file.display());
         std::fs::copy(&running, &killed).unwrap();
@@ -149,7 +175,7 @@ mod tests {
         };
 
         assert_eq!(written(&killed), 0, "it is in the WAL alone");
-        let _writer = open_writer(&killed, &Options::default()).unwrap();
+        let _writer = open_writer(&killed, &Options::default(), &Found::default()).unwrap();
         assert_eq!(written(&killed), 7, "it is in the file");
     }
 }

@@ -4,6 +4,11 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::generation::{Generation, Loss};
+
+/// The database's name.
+pub(crate) const DATABASE: &str = "stepwarden.db";
+
 /// The engine could not open its data directory. Each error text is one line and names the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -39,6 +44,14 @@ pub enum OpenError {
         /// SQLite's error.
         source: rusqlite::Error,
     },
+    /// Committed transactions are missing.
+    #[error("{}: {loss}. Restore a backup, or go on without them: `stepwarden serve --accept-loss`", file.display())]
+    Lost {
+        /// The database file.
+        file: PathBuf,
+        /// How many.
+        loss: Loss,
+    },
     /// The system provides no thread or no random bits.
     #[error("cannot start: {0}")]
     System(#[source] io::Error),
@@ -47,27 +60,45 @@ pub enum OpenError {
 /// A data directory that this process owns.
 #[derive(Debug)]
 pub(crate) struct Directory {
+    pub(crate) path: PathBuf,
     /// The database in the directory.
     pub(crate) database: PathBuf,
-    /// The lock on the directory. The system releases it when the process ends, even after a crash.
-    _lock: Option<File>,
+    /// The number of the last transaction. `None` on a simulated machine.
+    pub(crate) generation: Option<Generation>,
+    /// The locks on a file and on the directory itself: the file may be removed. The system releases them when the
+    /// process ends, even after a crash. The database is not locked in this way: a process that closes a file loses
+    /// all of SQLite's locks on it.
+    locks: Vec<File>,
 }
 
 impl Directory {
     /// On a simulated machine, where nobody else is.
     pub(crate) fn simulated(directory: &Path) -> Self {
-        Self { database: directory.join("stepwarden.db"), _lock: None }
+        Self { path: directory.to_owned(), database: directory.join(DATABASE), generation: None, locks: Vec::new() }
     }
 
     pub(crate) fn take(directory: &Path) -> Result<Self, OpenError> {
         let not_writable = |source| OpenError::NotWritable { directory: directory.to_owned(), source };
         fs::create_dir_all(directory).map_err(not_writable)?;
-        let file = directory.join("stepwarden.lock");
-        let lock = File::options().create(true).truncate(false).write(true).open(file).map_err(not_writable)?;
-        match lock.try_lock() {
-            Ok(()) => Ok(Self { database: directory.join("stepwarden.db"), _lock: Some(lock) }),
-            Err(TryLockError::WouldBlock) => Err(OpenError::Locked { directory: directory.to_owned() }),
-            Err(TryLockError::Error(source)) => Err(not_writable(source)),
+        let lock = directory.join("stepwarden.lock");
+        let lock = File::options().create(true).truncate(false).write(true).open(lock).map_err(not_writable)?;
+        let locks = vec![lock, File::open(directory).map_err(not_writable)?];
+        for lock in &locks {
+            lock.try_lock().map_err(|refused| match refused {
+                TryLockError::WouldBlock => OpenError::Locked { directory: directory.to_owned() },
+                TryLockError::Error(source) => not_writable(source),
+            })?;
         }
+        Ok(Self { path: directory.to_owned(), database: directory.join(DATABASE), generation: None, locks })
+    }
+
+    /// Begins to record transactions after this one, the last of the database.
+    pub(crate) fn record_after(&mut self, number: u64) -> Result<(), OpenError> {
+        if self.locks.is_empty() {
+            return Ok(());
+        }
+        let not_writable = |source| OpenError::NotWritable { directory: self.path.clone(), source };
+        self.generation = Some(Generation::begin(&self.path, number).map_err(not_writable)?);
+        Ok(())
     }
 }

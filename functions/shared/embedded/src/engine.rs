@@ -8,12 +8,14 @@ use std::thread::{self, JoinHandle};
 use domain::ports::PortError;
 use tokio::runtime::Builder;
 use tokio::sync::mpsc;
+use tokio::time::timeout_at;
 
-use crate::clock::System;
+use crate::clock::{System, later};
 use crate::connections::{self, Readers};
 use crate::core::{Core, Counters, State};
 use crate::directory::{Directory, OpenError};
 use crate::events::EngineEvents;
+use crate::generation::{self, Found};
 use crate::leases::EngineLeases;
 use crate::live::Live;
 use crate::lock::lock;
@@ -22,6 +24,7 @@ use crate::options::Options;
 use crate::queues::{AllQueues, EngineQueues};
 use crate::records::{EngineRecords, Kept};
 use crate::store::EngineStore;
+use crate::write::Write;
 use crate::writer::Writer;
 
 /// Every port on one data directory: a struct of parts that share the log. Cloning copies a pointer.
@@ -77,6 +80,8 @@ impl Running {
         }
     }
 }
+/// The longest time for a write that shows that the disk works, in milliseconds.
+const READY_MS_MAX: u64 = 5_000;
 
 /// The counters of an engine. "Syncs per order" is `transactions` divided by the number of orders.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -109,9 +114,14 @@ impl Engine {
     /// [`OpenError`] if another process owns the directory, if it cannot be written, or if its file cannot be used.
     pub fn open(directory: &Path, options: Options) -> Result<Self, OpenError> {
         let is_simulated = options.simulated.is_some();
-        let directory = if is_simulated { Directory::simulated(directory) } else { Directory::take(directory)? };
-        let connection = connections::open_writer(&directory.database, &options)?;
-        let unreadable = |source| OpenError::Database { file: directory.database.clone(), source };
+        let mut directory = if is_simulated { Directory::simulated(directory) } else { Directory::take(directory)? };
+        let found = Found::look(&directory.path, &directory.database);
+        let connection = connections::open_writer(&directory.database, &options, &found)?;
+        let file = directory.database.clone();
+        let unreadable = |source| OpenError::Database { file: file.clone(), source };
+        let number = generation::count(&connection).map_err(unreadable)?;
+        found.report(number);
+        directory.record_after(number)?;
         let all_queues = Arc::new(AllQueues::new(&connection, &options).map_err(unreadable)?);
         let kept = Arc::new(Kept::load(&connection).map_err(unreadable)?);
         let (sender, receiver) = mpsc::unbounded_channel();
@@ -156,6 +166,19 @@ impl Engine {
         let Stats { transactions, writes, failures, .. } = self.stats();
         tracing::info!(transactions, writes, failures, "closed");
         Ok(())
+    }
+
+    /// Whether a write reaches the disk now. It makes one of its own, which shares its sync with others.
+    ///
+    /// # Errors
+    /// [`PortError`] if the write fails, takes too long, or the engine is closing.
+    pub async fn ready(&self) -> Result<(), PortError> {
+        const OPERATION: &str = "engine.ready";
+        let probe = lock(&self.core().state).log.append_awaited(Write::Barrier);
+        match timeout_at(later(READY_MS_MAX), probe.reached(OPERATION)).await {
+            Ok(reached) => reached,
+            Err(elapsed) => Err(PortError::unavailable(OPERATION, elapsed)),
+        }
     }
 
     /// The counters of this engine.

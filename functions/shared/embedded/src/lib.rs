@@ -35,6 +35,12 @@
 //! delivered again, and the receipts of their deliveries become void. So a handler whose insert was lost can no longer
 //! delete the message that caused it.
 //!
+//! # The data directory
+//!
+//! Each transaction has a number, in the database and in a file beside it: a start can tell that a log lost some
+//! (`generation.rs`). Before a transaction, and again before anybody learns of it, the writer looks whether the database
+//! and its log are still the files at their names (`identity.rs`).
+//!
 //! # Queues
 //!
 //! Wakes, replies and requests are in memory, since they follow from committed state. [`Engine::recover`] makes a wake
@@ -68,8 +74,11 @@ mod core;
 mod dead_letter_records;
 mod dead_letters;
 mod directory;
+mod disk;
 mod engine;
 mod events;
+mod generation;
+mod identity;
 mod index;
 mod leases;
 mod live;
@@ -86,6 +95,8 @@ mod rows;
 mod schema;
 mod sources;
 mod store;
+#[cfg(test)]
+mod tests;
 mod write;
 mod writer;
 
@@ -94,6 +105,7 @@ pub use clock::System;
 pub use directory::OpenError;
 pub use engine::{Engine, Stats};
 pub use events::EngineEvents;
+pub use generation::Loss;
 pub use leases::EngineLeases;
 pub use options::{Channel, Now, Observer, Options, QueueOptions, Sending, Simulated};
 pub use queues::EngineQueues;

@@ -9,6 +9,7 @@ use domain::ports::PortError;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
+use crate::identity::Gone;
 use crate::write::Write;
 
 /// Whether a caller waits for a write.
@@ -35,9 +36,18 @@ pub(crate) enum WriteError {
     /// Its transaction or an earlier one failed.
     #[error("the transaction failed: {0}")]
     Failed(Arc<rusqlite::Error>),
+    /// It would be lost.
+    #[error(transparent)]
+    Gone(#[from] Gone),
     /// The engine is closed.
     #[error("the engine is closed")]
     Closed,
+}
+
+impl From<rusqlite::Error> for WriteError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Failed(Arc::new(error))
+    }
 }
 
 /// The queued writes and the last durable write.

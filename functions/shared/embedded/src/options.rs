@@ -57,6 +57,8 @@ pub struct Options {
     pub cache_kib: u32,
     /// How long a lazy write waits for another write to share a transaction with, in milliseconds.
     pub lazy_ms: u64,
+    /// Whether to go on where committed transactions are missing.
+    pub accept_loss: bool,
     /// The observer of all published events.
     pub observer: Option<Observer>,
     /// How long a received dead letter is hidden, in milliseconds. It is delivered until it is deleted.
@@ -90,6 +92,7 @@ impl Default for Options {
             busy_ms: 5_000,
             cache_kib: 16 * 1_024,
             lazy_ms: 100,
+            accept_loss: false,
             observer: None,
             dead_letter_visibility_ms: 60_000,
             channels: BTreeMap::new(),
@@ -117,6 +120,7 @@ impl fmt::Debug for Options {
             .field("busy_ms", &self.busy_ms)
             .field("cache_kib", &self.cache_kib)
             .field("lazy_ms", &self.lazy_ms)
+            .field("accept_loss", &self.accept_loss)
             .field("observer", &self.observer.is_some())
             .field("letter_visibility_ms", &self.dead_letter_visibility_ms)
             .field("channels", &self.channels.keys())

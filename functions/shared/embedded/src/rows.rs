@@ -14,6 +14,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde::Serialize;
 
+use crate::identity::Gone;
 use crate::priorities;
 
 /// The reason why a read failed.
@@ -22,6 +23,9 @@ pub(crate) enum ReadError {
     /// The file cannot be read now.
     #[error("the database cannot be read")]
     Database(#[from] rusqlite::Error),
+    /// The file is another one.
+    #[error(transparent)]
+    Gone(#[from] Gone),
     /// The content is invalid.
     #[error("{what} is stored in a form that cannot be read: {problem}")]
     Corrupt { what: &'static str, problem: String },
@@ -31,7 +35,7 @@ impl ReadError {
     /// Converts to the error of a port. Only corrupt content is a permanent error.
     pub(crate) fn of(self, operation: &'static str) -> PortError {
         match self {
-            Self::Database(_) => PortError::unavailable(operation, self),
+            Self::Database(_) | Self::Gone(_) => PortError::unavailable(operation, self),
             Self::Corrupt { .. } => PortError::refused(operation, self),
         }
     }

@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// The migrations. Each one makes the next version of the schema. A released migration never changes.
-const STEPS: [&str; 4] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS];
+const STEPS: [&str; 5] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS];
 
 /// The newest schema version. The file stores its own version.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -118,6 +118,14 @@ CREATE TABLE deployments (
     version INTEGER NOT NULL,
     body TEXT NOT NULL
 );
+";
+
+/// The number of the last transaction: `generation.rs`.
+const TRANSACTIONS: &str = "
+CREATE TABLE transactions (
+    number INTEGER NOT NULL
+);
+INSERT INTO transactions VALUES (0);
 ";
 
 /// Applies the missing migrations, all of them or none, and returns the resulting version. A file with a later version

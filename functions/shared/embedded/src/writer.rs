@@ -2,6 +2,7 @@
 //! transaction.
 
 use std::collections::HashMap;
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,6 +12,7 @@ use domain::order::Order;
 use domain::ports::DeadLetter;
 use domain::task::Task;
 use domain::time::Timestamp;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior, params};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout_at;
@@ -18,6 +20,7 @@ use tokio::time::timeout_at;
 use crate::clock::later;
 use crate::core::{Core, State};
 use crate::directory::Directory;
+use crate::disk::Disk;
 use crate::lock::lock;
 use crate::log::{Queued, Urgency, WriteError};
 use crate::options::Options;
@@ -26,7 +29,7 @@ use crate::queues::AllQueues;
 use crate::records::Kept;
 use crate::rows::json;
 use crate::write::Write;
-use crate::{dead_letter_records, dead_letters, messages, priorities};
+use crate::{dead_letter_records, dead_letters, generation, messages, priorities};
 
 /// The maximum number of writes in one transaction.
 const BATCH_MAX: usize = 4_096;
@@ -41,8 +44,9 @@ pub(crate) struct Writer {
     kept: Arc<Kept>,
     connection: Connection,
     receiver: UnboundedReceiver<Queued>,
-    /// The lock on the directory, released after the last write.
-    _directory: Directory,
+    /// Its lock is released after the last write.
+    directory: Directory,
+    disk: Disk,
     events_max: i64,
     /// How long a lazy write waits for a write to join, in milliseconds.
     lazy_ms: u64,
@@ -59,7 +63,8 @@ impl Writer {
         options: &Options,
     ) -> Self {
         let events_max = i64::try_from(options.events_max).unwrap_or(i64::MAX);
-        Self { core, queues, kept, connection, receiver, _directory: directory, events_max, lazy_ms: options.lazy_ms }
+        let (disk, lazy_ms) = (Disk::default(), options.lazy_ms);
+        Self { core, queues, kept, connection, receiver, directory, disk, events_max, lazy_ms }
     }
 
     /// Writes until the log is closed and empty.
@@ -70,9 +75,23 @@ impl Writer {
                 Err(error) => self.failed(batch, error),
             }
         }
-        if let Err(error) = self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE") {
+        if let Err(error) = self.end() {
             tracing::warn!("the write-ahead log stays beside the database file: {error}");
         }
+    }
+
+    /// Moves the log into the database file.
+    fn end(&self) -> Result<(), Box<dyn Error>> {
+        if let Err(gone) = self.core.readers.identity.check() {
+            // The open files get what is in the log. SQLite would delete the file that now has the log's name.
+            self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
+            return Err(gone.into());
+        }
+        if let Some(generation) = &self.directory.generation {
+            generation.without_log()?;
+        }
+        Ok(self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE")?)
     }
 
     /// The queued writes, once a caller waits for one of them or lazy writes have waited long enough.
@@ -95,7 +114,9 @@ impl Writer {
     }
 
     /// Writes a batch and syncs.
-    fn apply(&mut self, batch: &[Queued]) -> rusqlite::Result<Found> {
+    fn apply(&mut self, batch: &[Queued]) -> Result<Found, WriteError> {
+        let identity = &self.core.readers.identity;
+        identity.check()?;
         // SQLite waits for another program only at the start of a transaction, not between a read and the next write.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut tasks = last_versions(batch);
@@ -129,12 +150,18 @@ impl Writer {
                 Write::Barrier => {}
             }
         }
+        let number = generation::next(&transaction)?;
         transaction.commit()?;
+        if let Some(generation) = &mut self.directory.generation {
+            generation.committed(number);
+        }
+        identity.check()?;
         Ok(found)
     }
 
     /// A batch is durable: updates the memory, and then wakes the callers.
-    fn committed(&self, batch: Vec<Queued>, found: Found) {
+    fn committed(&mut self, batch: Vec<Queued>, found: Found) {
+        self.disk.committed();
         let (counters, queues) = (&self.core.counters, &*self.queues);
         counters.transactions.fetch_add(1, Relaxed);
         counters.writes.fetch_add(batch.len() as u64, Relaxed);
@@ -174,14 +201,14 @@ impl Writer {
     }
 
     /// A batch is lost, and all writes behind it are lost too. The memory returns to the state on disk.
-    fn failed(&mut self, mut batch: Vec<Queued>, error: rusqlite::Error) {
-        tracing::error!("a transaction failed: {error}");
+    fn failed(&mut self, mut batch: Vec<Queued>, error: WriteError) {
+        self.disk.failed(&error);
         self.core.counters.failures.fetch_add(1, Relaxed);
         let waiters = {
             let State { live, log } = &mut *lock(&self.core.state);
             // Writes are queued under this lock, so these are all of them.
             batch.extend(std::iter::from_fn(|| self.receiver.try_recv().ok()));
-            let waiters = log.failed(WriteError::Failed(Arc::new(error)));
+            let waiters = log.failed(error);
             live.forget();
             for Queued { write, .. } in batch {
                 if let Write::Accept { order, .. } = write {

@@ -5,6 +5,7 @@
 
 mod bulk;
 mod console;
+mod data;
 mod doctor;
 mod folder;
 mod hosts;

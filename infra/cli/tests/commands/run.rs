@@ -88,9 +88,13 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) fn start() -> Self {
-        let data = tempfile::tempdir().unwrap();
+        Self::start_in(tempfile::tempdir().unwrap(), &[])
+    }
+
+    /// Starts on what another left, with further options.
+    pub(crate) fn start_in(data: TempDir, options: &[&str]) -> Self {
         let mut command = program(&["serve", "--port", "0", "--supervise-every", "200ms", "--data"]);
-        let mut process = command.arg(data.path()).stderr(Stdio::null()).spawn().unwrap();
+        let mut process = command.arg(data.path()).args(options).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.strip_prefix("stepwarden: listening on ").unwrap().split(',').next().unwrap().to_owned();

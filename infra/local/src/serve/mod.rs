@@ -93,7 +93,13 @@ pub struct Running {
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
     let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts } = setup;
     let catalogue = Catalogue::with(Workflows::shipped()?, None, remotes.all_settle_within_ms());
-    let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
+    let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted).ready_if({
+        let engine = engine.clone();
+        move || {
+            let engine = engine.clone();
+            async move { engine.ready().await }
+        }
+    });
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use tests::documents::{Kind, defined, text_of};
 
 /// Folders or files, from the root of the repository, and the faults with a test in them.
-const PROMISED: [(&str, &[RangeInclusive<u32>]); 15] = [
+const PROMISED: [(&str, &[RangeInclusive<u32>]); 16] = [
     ("tests/tests/proof/faults/submission.rs", &[1..=8]),
     ("tests/tests/proof/faults/scheduler.rs", &[9..=23]),
     ("tests/tests/proof/faults/agent.rs", &[24..=34]),
@@ -23,6 +23,7 @@ const PROMISED: [(&str, &[RangeInclusive<u32>]); 15] = [
     ("functions/supervisor", &[8..=8, 35..=43, 50..=50, 53..=53, 57..=57]),
     ("functions/shared/agent", &[24..=33, 44..=45, 47..=48, 56..=57, 61..=65]),
     ("functions/shared/domain", &[41..=41, 61..=61]),
+    ("functions/shared/embedded", &[66..=68]),
     // The faults that tests anywhere in this folder must cover.
     ("tests", &[1..=20, 22..=48, 50..=53, 55..=58]),
 ];

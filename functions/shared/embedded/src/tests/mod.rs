@@ -1,0 +1,63 @@
+//! The engine on disks that lose, fail or change.
+
+mod disk;
+mod loss;
+mod writes;
+
+use std::path::Path;
+
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::order::Order;
+use domain::ports::{HasQueues, Queues};
+use domain::task::Task;
+use domain::time::Timestamp;
+use domain::workflow::Workflows;
+use rusqlite::Connection;
+
+use crate::{Engine, Options};
+
+/// Lazy writes wait for others, and a lock of another program is a failure at once.
+fn options() -> Options {
+    Options { lazy_ms: 60_000, busy_ms: 10, ..Options::default() }
+}
+
+fn open(directory: &Path) -> Engine {
+    Engine::open(directory, options()).unwrap()
+}
+
+fn order(n: u64) -> Order {
+    let document = Json::document(format!(r#"{{"Item": {n}}}"#).as_bytes()).unwrap();
+    Order {
+        order_id: OrderId::from_idempotency_key("tests", &n.to_string()),
+        fingerprint: document.fingerprint().into(),
+        document,
+        submitted_at: Timestamp::from_epoch_ms(1_795_176_000_000),
+        submitter: "tests".into(),
+        reply_channel: None,
+        correlation_id: None,
+        priority: None,
+        workflow: None,
+        again_of: None,
+    }
+}
+
+fn task(order: &Order, shards: u8) -> Task {
+    Task::new(order, Workflows::shipped().unwrap().current(), shards, 1_000)
+}
+
+/// Accepts these orders, one transaction each.
+async fn submit(engine: &Engine, orders: std::ops::Range<u64>) {
+    for n in orders {
+        engine.queues().submit(order(n)).await.unwrap();
+    }
+}
+
+/// Another program on the same database.
+fn other_program(directory: &Path) -> Connection {
+    Connection::open(directory.join("stepwarden.db")).unwrap()
+}
+
+fn count(connection: &Connection, sql: &str) -> i64 {
+    connection.query_row(sql, [], |row| row.get(0)).unwrap()
+}

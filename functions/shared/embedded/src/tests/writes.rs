@@ -1,0 +1,67 @@
+//! Writes whose order or condition only a failure shows.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use domain::ports::{HasStore, Inserted, Source, Store};
+use rusqlite::params;
+
+use super::{count, open, order, other_program, submit, task};
+
+#[tokio::test]
+async fn a_submission_message_is_on_disk_until_its_order_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    submit(&engine, 0..1).await;
+    let other = other_program(directory.path());
+    let no_room = "CREATE TRIGGER no_room BEFORE INSERT ON orders BEGIN SELECT RAISE(FAIL, 'no room'); END";
+    other.execute_batch(no_room).unwrap();
+    let order = order(0);
+    let deliveries = engine.submissions().receive(10).await;
+    assert_eq!(engine.store().insert(order.clone(), task(&order, 16)).await.unwrap(), Inserted::New);
+    engine.submissions().delete(deliveries.iter().map(|delivery| delivery.receipt.clone()).collect()).await.unwrap();
+    // The write behind them takes them to the disk.
+    engine.ready().await.unwrap_err();
+    assert_eq!((count(&other, "SELECT count(*) FROM messages"), count(&other, "SELECT count(*) FROM orders")), (1, 0));
+}
+
+#[tokio::test]
+async fn a_task_that_another_program_changed_is_not_overwritten() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let order = order(0);
+    let before = task(&order, 16);
+    engine.store().insert(order, before.clone()).await.unwrap();
+    let other = other_program(directory.path());
+    for is_indexed in [false, true] {
+        other.execute("UPDATE tasks SET version = ?1", params![before.version + 5]).unwrap();
+        let mut after = before.clone();
+        (after.version, after.nonce) = (before.version + 1, 7);
+        if is_indexed {
+            (after.watch, after.watch_at) = (None, None);
+        }
+        engine.store().commit(&before, Arc::new(after)).await.unwrap_err();
+        assert_eq!(count(&other, "SELECT version FROM tasks"), i64::try_from(before.version).unwrap() + 5);
+    }
+}
+
+#[tokio::test]
+async fn a_start_wakes_the_orders_of_every_shard() {
+    const SHARDS: u8 = 99;
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let mut shards = BTreeSet::new();
+    for n in 0.. {
+        let order = order(n);
+        if shards.insert(order.order_id.shard(SHARDS)) {
+            let task = task(&order, SHARDS);
+            engine.store().insert(order, task).await.unwrap();
+        }
+        if shards.len() == usize::from(SHARDS) {
+            break;
+        }
+    }
+    engine.close().await.unwrap();
+    drop(engine);
+    assert_eq!(open(directory.path()).recover().await.unwrap().wakes, usize::from(SHARDS));
+}
