@@ -109,7 +109,7 @@ impl World {
 
 /// The time within which every order ends after the faults, in milliseconds. It sums limits, graces, back-offs and
 /// supervisor periods in both directions, and the delays of messages and instances.
-fn bound_ms(setup: &Setup) -> i64 {
+pub(super) fn bound_ms(setup: &Setup) -> i64 {
     // What is applied may double it.
     let settles_ms = setup.settles_within_ms() * if setup.applied.is_empty() { 1 } else { 2 };
     let of = |workflow: &Workflow| -> u64 {

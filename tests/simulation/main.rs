@@ -6,9 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use clap::Parser;
-use tests::simulation::faults::{Counts, Fault};
-use tests::simulation::{ORDERS, Outcome, run};
+use clap::{Parser, ValueEnum};
+use domain::id::OrderId;
+use tests::simulation::faults::Fault;
+use tests::simulation::trace::Line;
+use tests::simulation::{self, ORDERS, engine};
 
 /// From this number of worlds on, a fault that never occurred is a failure.
 const SEEDS_FOR_ALL_FAULTS: u64 = 2_000;
@@ -18,6 +20,9 @@ const SEEDS_FOR_ALL_FAULTS: u64 = 2_000;
 #[derive(Debug, Parser)]
 #[command(name = "simulate")]
 struct Args {
+    /// What the worlds run on.
+    #[arg(long, value_enum, default_value = "memory")]
+    on: Ports,
     /// Number of worlds.
     #[arg(long, default_value_t = 10_000)]
     seeds: u64,
@@ -44,6 +49,45 @@ struct Args {
     brief: bool,
 }
 
+/// What a world runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ports {
+    /// Ports in memory, with all faults of the platform.
+    Memory,
+    /// The engine of the one-machine form, on a disk that loses power, fails and fills up.
+    Engine,
+}
+
+/// The result of one world, on whatever ports.
+struct Outcome {
+    seed: u64,
+    violations: Vec<(Option<OrderId>, String)>,
+    hash: u64,
+    lasted_ms: i64,
+    counts: Vec<(&'static str, u64)>,
+    lines: Vec<Line>,
+}
+
+impl Ports {
+    fn run(self, seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
+        match self {
+            Self::Memory => {
+                let outcome = simulation::run(seed, orders, keeps_lines);
+                let violations = outcome.violations.iter().map(|violation| (violation.order, violation.to_string()));
+                let counts = Fault::ALL.map(|fault| (fault.name(), outcome.counts.of(fault))).to_vec();
+                let (violations, lines) = (violations.collect(), outcome.lines);
+                Outcome { seed, violations, hash: outcome.hash, lasted_ms: outcome.lasted_ms, counts, lines }
+            }
+            Self::Engine => {
+                let engine::Outcome { seed, violations, hash, lasted_ms, counts, lines } =
+                    engine::run(seed, orders, keeps_lines);
+                let counts = engine::outside::Counts::ALL.map(|what| (what, counts.of(what))).to_vec();
+                Outcome { seed, violations, hash, lasted_ms, counts, lines }
+            }
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
     match args.seed {
@@ -54,7 +98,7 @@ fn main() -> ExitCode {
 
 /// Runs one world and prints what happened in it.
 fn replay(args: &Args, seed: u64) -> ExitCode {
-    let outcome = run(seed, args.orders, true);
+    let outcome = args.on.run(seed, args.orders, true);
     tell(args, &outcome, args.full || outcome.violations.is_empty());
     println!("seed {seed}: {} of simulated time, trace hash {:016x}", duration(outcome.lasted_ms), outcome.hash);
     if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -62,7 +106,7 @@ fn replay(args: &Args, seed: u64) -> ExitCode {
 
 /// Prints the trace of a world, whole or of the failed order only, and the violations.
 fn tell(args: &Args, outcome: &Outcome, is_full: bool) {
-    let orders: Vec<_> = outcome.violations.iter().filter_map(|violation| violation.order).collect();
+    let orders: Vec<_> = outcome.violations.iter().filter_map(|(order, _)| *order).collect();
     for line in &outcome.lines {
         let is_concerned = line.order.map_or(&*line.actor == "world", |order| orders.contains(&order));
         let is_told = is_full || is_concerned;
@@ -70,7 +114,7 @@ fn tell(args: &Args, outcome: &Outcome, is_full: bool) {
             println!("{line}");
         }
     }
-    for violation in &outcome.violations {
+    for (_, violation) in &outcome.violations {
         println!("seed {}: {violation}", outcome.seed);
     }
 }
@@ -78,7 +122,7 @@ fn tell(args: &Args, outcome: &Outcome, is_full: bool) {
 /// The totals of all worlds.
 #[derive(Default)]
 struct Sum {
-    counts: Counts,
+    counts: Vec<(&'static str, u64)>,
     lasted_ms: i64,
     worlds: u64,
     failed: BTreeMap<u64, Outcome>,
@@ -97,8 +141,8 @@ fn run_all(args: &Args) -> ExitCode {
     });
     let sum = sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let seconds = started.elapsed().as_secs_f64();
-    for fault in Fault::ALL {
-        println!("{:>12}  {}", sum.counts.of(fault), fault.name());
+    for (fault, times) in &sum.counts {
+        println!("{times:>12}  {fault}");
     }
     let per_second = sum.worlds as f64 / seconds.max(0.001);
     println!(
@@ -111,12 +155,13 @@ fn run_all(args: &Args) -> ExitCode {
     if let Some((seed, first)) = sum.failed.first_key_value() {
         match args.keep_going {
             true => sum.failed.values().for_each(|failed| tell(args, failed, false)),
-            false => tell(args, &run(first.seed, args.orders, true), args.full),
+            false => tell(args, &args.on.run(first.seed, args.orders, true), args.full),
         }
-        println!("again with its trace: simulate --orders {} --seed {seed}", args.orders);
+        let on = args.on.to_possible_value().map_or_else(String::new, |on| on.get_name().to_owned());
+        println!("again with its trace: simulate --on {on} --orders {} --seed {seed}", args.orders);
         return ExitCode::FAILURE;
     }
-    let missing: Vec<&str> = sum.counts.missing().map(Fault::name).collect();
+    let missing: Vec<&str> = sum.counts.iter().filter(|(_, times)| *times == 0).map(|(fault, _)| *fault).collect();
     if sum.worlds >= SEEDS_FOR_ALL_FAULTS && !missing.is_empty() {
         println!("these faults were never injected: {}", missing.join(", "));
         return ExitCode::FAILURE;
@@ -132,9 +177,12 @@ fn work(args: &Args, next: &AtomicU64, end: u64, sum: &Mutex<Sum>) {
         if seed >= end {
             return;
         }
-        let outcome = run(seed, args.orders, false);
+        let outcome = args.on.run(seed, args.orders, false);
         let mut sum = sum.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        sum.counts.merge(&outcome.counts);
+        sum.counts.resize(outcome.counts.len(), ("", 0));
+        for ((fault, times), (name, more)) in sum.counts.iter_mut().zip(&outcome.counts) {
+            (*fault, *times) = (name, *times + more);
+        }
         sum.lasted_ms = sum.lasted_ms.saturating_add(outcome.lasted_ms);
         sum.worlds += 1;
         if !outcome.violations.is_empty() {

@@ -7,6 +7,8 @@
 //! true effects ([`books`]). The seed's plan sets the faults and their rates ([`faults`]). The
 //! [`auditor`] sees only outside observations. After a while the faults stop, operators act, and every order must end
 //! ([`calm`]).
+//!
+//! The worlds of [`engine`] are others: the real engine of the one-machine form, on a disk that fails.
 
 pub mod actors;
 pub mod applied;
@@ -14,6 +16,7 @@ pub mod auditor;
 pub mod books;
 pub mod calm;
 pub mod customers;
+pub mod engine;
 pub mod executor;
 pub mod faults;
 pub mod mappings;

@@ -1,6 +1,7 @@
 //! The files, without SQLite: what is written, what is synced, and what a power cut leaves.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::rng::Rng;
 
@@ -76,6 +77,16 @@ pub(crate) struct Files {
     pub(crate) is_off: bool,
     /// The power is cut at this many further writes and syncs.
     pub(crate) cut_after: Option<u64>,
+    pub(crate) when_off: Option<Hook>,
+}
+
+/// What happens when the power goes off.
+pub(crate) struct Hook(pub(crate) Box<dyn Fn() + Send>);
+
+impl fmt::Debug for Hook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hook").finish_non_exhaustive()
+    }
 }
 
 impl Files {
@@ -88,6 +99,7 @@ impl Files {
             room: None,
             is_off: false,
             cut_after: None,
+            when_off: None,
         }
     }
 
@@ -96,7 +108,11 @@ impl Files {
         if let Some(left) = &mut self.cut_after {
             match left.checked_sub(1) {
                 Some(less) => *left = less,
-                None => self.is_off = true,
+                None if self.is_off => {}
+                None => {
+                    self.is_off = true;
+                    self.when_off.iter().for_each(|hook| hook.0());
+                }
             }
         }
         if self.is_off { Err(Wrong::Device) } else { Ok(()) }
@@ -223,6 +239,10 @@ impl Files {
             file.kept = Some(image);
             true
         });
+        self.turn_on();
+    }
+
+    pub(crate) fn turn_on(&mut self) {
         (self.is_off, self.cut_after) = (false, None);
     }
 }

@@ -9,9 +9,10 @@ mod rng;
 mod vfs;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use files::Files;
+use files::{Files, Hook};
 use locks::Locks;
 
 pub use files::{Counts, Faults};
@@ -35,10 +36,12 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// An empty disk with this number, which no other disk of the process has, and this chance.
+    /// An empty disk with this chance.
     #[must_use]
-    pub fn new(number: u64, seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
         register();
+        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let state = Arc::new(Mutex::new(State { files: Files::new(seed), locks: Locks::default() }));
         lock(&DISKS).insert(number, state.clone());
         Self { number, state }
@@ -67,9 +70,22 @@ impl Disk {
         lock(&self.state).files.cut_after = Some(operations);
     }
 
+    /// Calls this when the power goes off in the middle of a write or a sync.
+    pub fn when_off(&self, hook: impl Fn() + Send + 'static) {
+        lock(&self.state).files.when_off = Some(Hook(Box::new(hook)));
+    }
+
     /// Turns the power off now.
     pub fn turn_off(&self) {
         lock(&self.state).files.is_off = true;
+    }
+
+    /// Turns the power on again after the end of a process alone: the system still has what was written. All
+    /// connections of before must be closed.
+    pub fn turn_on(&self) {
+        let state = &mut *lock(&self.state);
+        state.locks = Locks::default();
+        state.files.turn_on();
     }
 
     /// Whether the power is off.
@@ -143,7 +159,7 @@ mod tests {
     fn losses(synchronous: &str, faults: Faults) -> usize {
         let mut losses = 0;
         for seed in 0..200 {
-            let disk = Disk::new(seed + (synchronous.len() as u64) * 1_000 + faults.sync * 10_000, seed);
+            let disk = Disk::new(seed);
             for round in 0..3 {
                 disk.turn_off_after(40 + seed % 50 + 60 * round);
                 disk.fail(faults);

@@ -8,6 +8,8 @@
 A bug is a patch in tests/simulation/bugs. Prints the invariant that was found broken and after how many seeds. A panic
 or a world without end does not count as found.
 
+Where the second line of its patch is `# on: engine`, the worlds of the engine must find it.
+
 A rule that no world can see is tested where it lives. The second line of such a bug's patch is `# tests: CRATE FILTER`,
 or `# tests: CRATE FILTER PROGRAM` for a test program of the crate. These tests must pass without the bug, and one of
 them must fail with it.
@@ -40,8 +42,10 @@ codegen-units = 16
 incremental = true
 """
 DEPENDENCIES = (
-    "agent api bytes clap config domain futures-util http scheduler serde serde_json submission supervisor thiserror"
+    "agent api bytes clap config disk domain embedded futures-util http local scheduler serde serde_json submission"
+    " supervisor thiserror"
 ).split()
+TOKIO = 'tokio = { workspace = true, features = ["macros", "rt", "sync", "test-util", "time"] }\n'
 MANIFEST = """[package]
 name = "tests"
 version.workspace = true
@@ -80,7 +84,7 @@ class Copy:
         (folder / "tests" / "src").mkdir()
         (folder / "tests" / "src" / "lib.rs").write_text(LIBRARY)
         manifest = MANIFEST + "".join(f"{name}.workspace = true\n" for name in DEPENDENCIES)
-        (folder / "tests" / "Cargo.toml").write_text(manifest)
+        (folder / "tests" / "Cargo.toml").write_text(manifest + TOKIO)
 
     def builds(self) -> bool:
         """Builds the simulation."""
@@ -102,10 +106,10 @@ class Copy:
         """Whether the last build compiled anything."""
         return re.search(r"^ *Compiling", self.build_log.read_text(), re.MULTILINE) is not None
 
-    def simulates(self, seeds: int) -> bool:
-        """Runs the seeds, up to the first that fails; whether none did."""
-        program = str(self.folder / "target" / "bugs" / "simulate")
-        return self._succeeds([program, "--brief", "--seeds", str(seeds)], self.run_log, within_s=SIMULATION_S_MAX)
+    def simulates(self, seeds: int, on: str) -> bool:
+        """Runs the seeds on these ports, up to the first that fails; whether none did."""
+        words = [str(self.folder / "target" / "bugs" / "simulate"), "--brief", "--on", on, "--seeds", str(seeds)]
+        return self._succeeds(words, self.run_log, within_s=SIMULATION_S_MAX)
 
     def applies(self, patch: Path, *options: str) -> bool:
         """Applies a patch."""
@@ -150,7 +154,7 @@ def find_all(copy: Copy, names: list[str], seeds: int) -> int:
     if not copy.builds():
         print(*copy.build_log.read_text().splitlines()[-40:], sep="\n", file=sys.stderr)
         raise tools.ToolError("the simulation cannot be built without any bug")
-    if not copy.simulates(HEALTHY_SEEDS):
+    if not all(copy.simulates(HEALTHY_SEEDS, on) for on in ("memory", "engine")):
         print(*copy.run_log.read_text().splitlines()[-5:], sep="\n", file=sys.stderr)
         raise tools.ToolError("the simulation fails without any bug, so its failure with one would mean nothing")
     found = 0
@@ -161,7 +165,8 @@ def find_all(copy: Copy, names: list[str], seeds: int) -> int:
         head, second = patch.read_text().splitlines()[:2]
         breaks = re.search(r", ((?:invariant|rule) \d+)$", head)
         tests = second.removeprefix("# tests: ").split() if second.startswith("# tests: ") else None
-        verdict, after = find(copy, patch, seeds) if tests is None else find_by_tests(copy, patch, tests)
+        on = second.removeprefix("# on: ") if second.startswith("# on: ") else "memory"
+        verdict, after = find(copy, patch, on, seeds) if tests is None else find_by_tests(copy, patch, tests)
         # A panic gives the bug away; it does not show that the auditor sees it.
         found += after > 0 and not verdict.endswith("panic")
         took_s = time.monotonic() - began
@@ -170,8 +175,8 @@ def find_all(copy: Copy, names: list[str], seeds: int) -> int:
     return 0 if found == len(names) else 1
 
 
-def find(copy: Copy, patch: Path, seeds: int) -> tuple[str, int]:
-    """What the simulation with this bug finds broken, and after how many seeds; 0 if it finds nothing."""
+def find(copy: Copy, patch: Path, on: str, seeds: int) -> tuple[str, int]:
+    """What the simulation on these ports finds broken with this bug, and after how many seeds; 0 if it finds nothing."""
     if not copy.applies(patch):
         return "DOES NOT APPLY", 0
     try:
@@ -180,7 +185,7 @@ def find(copy: Copy, patch: Path, seeds: int) -> tuple[str, int]:
         # Without a new build it would be the bug before that is found again.
         if not copy.was_compiled():
             return "NOT BUILT", 0
-        if copy.simulates(seeds):
+        if copy.simulates(seeds, on):
             return "NOT FOUND", 0
         # seed 17: invariant 3 (Movers) at 1200 ms, order ...
         broken = re.search(r"^seed (\d+): invariant (rule )?([a-z0-9]+)", copy.run_log.read_text(), re.MULTILINE)

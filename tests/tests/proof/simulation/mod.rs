@@ -2,6 +2,7 @@
 //! auditor reports broken invariants.
 
 mod auditor;
+mod engine;
 mod histories;
 mod rules;
 mod under_way;

@@ -1,0 +1,139 @@
+//! The worlds of the one-machine form: the real engine on a disk in memory, which loses power, fails and fills up.
+//!
+//! A world is a chain of lives of one process. In each life the real [`Engine`](embedded::Engine) is opened on what the
+//! life before left on the disk, and the real handlers run behind the real event sources ([`process`]). Engine, handlers
+//! and time are one thread under the seed: the writer is a task, and reads happen in place. A life ends by a power cut in
+//! the middle of a write, a kill or a stop ([`plan`]). Customers and services are outside, and remember what they saw
+//! ([`outside`]). What they saw must be on the disk in every later life ([`verdict`]).
+
+pub mod outside;
+pub mod plan;
+pub mod process;
+pub mod verdict;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use disk::Disk;
+use domain::time::Timestamp;
+use tokio::runtime::Builder;
+use tokio::sync::Notify;
+
+use self::outside::{Outside, Shared};
+use self::plan::{Life, Plan};
+use self::process::Ended;
+use super::rng::Rng;
+use super::setup::Setup;
+use super::trace::Line;
+
+/// A violation: the order, if any, and what is wrong.
+pub type Found = (Option<domain::id::OrderId>, String);
+
+/// The result of one world.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The violations, in order.
+    pub violations: Vec<Found>,
+    /// Hash of all that was seen outside.
+    pub hash: u64,
+    /// Its duration, in milliseconds of its own clock.
+    pub lasted_ms: i64,
+    /// The count of each fault.
+    pub counts: outside::Counts,
+    /// The trace, if requested.
+    pub lines: Vec<Line>,
+}
+
+/// A world between two lives of its process.
+pub struct World {
+    disk: Disk,
+    /// The power went off in the middle of a write.
+    off: Arc<Notify>,
+    outside: Shared,
+    setup: Arc<Setup>,
+}
+
+impl World {
+    fn folder(&self) -> PathBuf {
+        self.disk.path("").into()
+    }
+}
+
+/// Runs the world of a seed with this number of orders, and keeps its trace or only the hash.
+#[must_use]
+pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
+    let mut rng = Rng::new(seed);
+    let mut setup = Setup::draw(&mut rng, orders);
+    // Each service here has books of its own, and its client asks no other.
+    setup.policies.iter_mut().for_each(|policy| policy.fallback.clear());
+    let setup = Arc::new(setup);
+    let plan = Plan::draw(&mut rng);
+    let off = Arc::new(Notify::new());
+    let disk = Disk::new(rng.bits());
+    let notify = off.clone();
+    disk.when_off(move || notify.notify_one());
+    let outside = Shared::new(Outside::new(rng, setup.clone(), keeps_lines));
+    let world = Arc::new(World { disk, off, outside: outside.clone(), setup });
+    for life in &plan.lives {
+        let ended = one_life(&world, life);
+        if ended == Ended::Over {
+            break;
+        }
+    }
+    verdict::end(&mut outside.lock());
+    let counts = world.disk.counts();
+    drop(world);
+    let mut outside = outside.into_inner();
+    outside.counts.of_disk(counts);
+    Outcome {
+        seed,
+        violations: outside.violations,
+        hash: outside.trace.hash(),
+        lasted_ms: outside.clock.now_ms(),
+        counts: outside.counts,
+        lines: outside.trace.into_lines(),
+    }
+}
+
+/// One life of the process, and what becomes of the disk.
+fn one_life(world: &Arc<World>, life: &Life) -> Ended {
+    {
+        let outside = &mut *world.outside.lock();
+        outside.clock.wrong_ms = life.wrong_ms;
+        outside.is_calm = life.is_calm();
+        outside.tell(&format!("starts: {life}"));
+    }
+    world.disk.fail(life.faults);
+    world.disk.leave_room(life.room);
+    if let Some(writes) = life.ends.after_writes() {
+        world.disk.turn_off_after(writes);
+    }
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.unwrap_or_else(|error| panic!("a runtime without threads and sockets: {error}"));
+    let ended = runtime.block_on(async {
+        world.outside.lock().clock.start();
+        let ended = process::live(world, life).await;
+        world.outside.lock().clock.stop();
+        ended
+    });
+    world.outside.lock().ended(ended);
+    let is_cut = ended == Ended::PowerOff;
+    // What the process had in memory is gone, and nothing that is dropped here may still reach the disk.
+    world.disk.turn_off();
+    drop(runtime);
+    if is_cut {
+        world.disk.cut()
+    } else {
+        world.disk.turn_on()
+    }
+    let pause_ms = world.outside.lock().rng.between(0, 20_000);
+    world.outside.lock().clock.pass(pause_ms);
+    ended
+}
+
+/// The wall-clock time at the start of every world.
+const fn epoch(ms: i64) -> Timestamp {
+    Timestamp::from_epoch_ms(super::state::EPOCH_MS + ms)
+}

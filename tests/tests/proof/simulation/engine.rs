@@ -1,0 +1,32 @@
+//! Some worlds of the real engine, on a disk that loses power, fails and fills up.
+
+use std::collections::BTreeMap;
+
+use tests::simulation::ORDERS;
+use tests::simulation::engine::outside::Counts;
+use tests::simulation::engine::run;
+
+/// The number of worlds in the reduced run. A command runs all worlds.
+const SEEDS: u64 = 60;
+
+#[test]
+fn sixty_worlds_of_the_engine_lose_no_order_and_have_no_effect_without_its_claim() {
+    let (mut violations, mut missing) = (Vec::new(), Counts::ALL.map(|what| (what, 0)).into_iter().collect());
+    let missing: &mut BTreeMap<_, u64> = &mut missing;
+    for seed in 0..SEEDS {
+        let outcome = run(seed, ORDERS, false);
+        violations.extend(outcome.violations.into_iter().map(|(_, words)| format!("seed {seed}: {words}")));
+        missing.iter_mut().for_each(|(what, times)| *times += outcome.counts.of(what));
+    }
+    assert_eq!(violations, Vec::<String>::new(), "see them with: simulate --on engine --seed N");
+    missing.retain(|_, times| *times == 0);
+    assert!(missing.is_empty(), "they never happened: {missing:?}");
+}
+
+#[test]
+fn a_world_of_the_engine_run_again_is_the_same() {
+    for seed in 0..10 {
+        let [first, again] = [run(seed, ORDERS, false), run(seed, ORDERS, false)];
+        assert_eq!((first.hash, first.lasted_ms, first.counts), (again.hash, again.lasted_ms, again.counts), "{seed}");
+    }
+}
