@@ -39,6 +39,12 @@ impl Random {
         getrandom::u64().map(|seed| Self(AtomicU64::new(seed))).map_err(NoRandomness)
     }
 
+    /// The same bits for the same seed.
+    #[cfg(test)]
+    pub(crate) const fn of(seed: u64) -> Self {
+        Self(AtomicU64::new(seed))
+    }
+
     pub(crate) fn next(&self) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut bits = self.0.fetch_add(STEP, Relaxed).wrapping_add(STEP);

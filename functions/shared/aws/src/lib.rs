@@ -10,6 +10,8 @@
 
 mod batching;
 pub mod bus;
+#[cfg(test)]
+mod chance;
 pub mod clients;
 pub mod config;
 pub mod dynamo;

@@ -1,0 +1,218 @@
+//! The state store, in worlds of chance.
+
+use std::sync::Arc;
+
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::limits::SHARDS;
+use domain::order::Order;
+use domain::ports::{Commit, Inserted, PortError, PortErrorKind, Record, RecordKind, Records, Seen, Store};
+use domain::task::{ProcessState, StepState, Task, Watch};
+use domain::time::Timestamp;
+use domain::workflow::Workflows;
+use serde::{Deserialize, Serialize};
+
+use super::database::{self, tables};
+use super::network::Network;
+use super::{clients, run};
+use crate::dynamo::Dynamo;
+
+const NOON: Timestamp = Timestamp::from_epoch_ms(1_795_176_000_000);
+const LATER: Timestamp = Timestamp::from_epoch_ms(1_795_176_900_000);
+/// Operations in a world.
+const OPERATIONS: u32 = 30;
+/// Orders in a world.
+const ORDERS: u64 = 3;
+
+/// A record with a version and a content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Counter {
+    version: u64,
+    content: u64,
+}
+
+impl Record for Counter {
+    const KIND: RecordKind = RecordKind::Service;
+
+    fn key(&self) -> &str {
+        "counter"
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+struct World {
+    seed: u64,
+    network: Network,
+    store: Dynamo,
+    /// Versions of tasks that were stored, and the last attempt to replace one.
+    seen: Vec<Arc<Task>>,
+    last: Option<(Arc<Task>, Arc<Task>)>,
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_answer_of_the_store_fits_what_is_stored_by_whatever_chance() {
+    run(async |seed| {
+        let network = Network::new(seed, database::Dynamo::new());
+        let store = Dynamo::new(clients(&network).dynamodb, tables(), SHARDS);
+        let mut world = World { seed, network, store, seen: Vec::new(), last: None };
+        for _ in 0..OPERATIONS {
+            match world.network.below(10) {
+                0..3 => world.insert().await,
+                3..8 => world.commit().await,
+                8 => world.put().await,
+                _ => world.due().await,
+            }
+        }
+    })
+    .await;
+}
+
+impl World {
+    fn order(&self) -> Order {
+        let (number, total) = (self.network.below(ORDERS), self.network.below(8) / 7);
+        let document = Json::document(format!("{{\"Total\":{total}}}").as_bytes()).unwrap();
+        Order {
+            order_id: OrderId::from_idempotency_key("chance", &number.to_string()),
+            fingerprint: document.fingerprint().into(),
+            document,
+            submitted_at: NOON,
+            submitter: "chance".into(),
+            reply_channel: None,
+            correlation_id: None,
+            priority: None,
+            workflow: None,
+            again_of: None,
+        }
+    }
+
+    /// The order and the task that are stored. Both are there, or none.
+    async fn truth(&self, order_id: OrderId) -> Option<(Arc<Order>, Arc<Task>)> {
+        let look = async { (self.store.order(order_id).await.unwrap(), self.store.task(order_id).await.unwrap()) };
+        match self.network.calm(look).await {
+            (Some(order), Some(task)) => Some((order, task)),
+            (None, None) => None,
+            half => panic!("{self}: half of it is stored: {half:?}"),
+        }
+    }
+
+    /// The task that is stored.
+    async fn task(&self, order_id: OrderId) -> Option<Arc<Task>> {
+        self.network.calm(self.store.task(order_id)).await.unwrap()
+    }
+
+    async fn insert(&mut self) {
+        let order = self.order();
+        let task = Task::new(&order, Workflows::shipped().unwrap().current(), SHARDS, self.network.below(3));
+        let before = self.truth(order.order_id).await;
+        let answer = self.store.insert(order.clone(), task.clone()).await;
+        let after = self.truth(order.order_id).await;
+        let is_written = before.is_none() && after.as_ref().is_some_and(|(_, stored)| **stored == task);
+        let is_unchanged = before == after;
+        let is_same = after.as_ref().is_some_and(|(stored, _)| stored.fingerprint == order.fingerprint);
+        let fits = match &answer {
+            // A token that is known is answered as at the first time.
+            Ok(Inserted::New) => is_written || (is_unchanged && is_same),
+            Ok(Inserted::Same) => (is_written || is_unchanged) && is_same,
+            Ok(Inserted::Different) => is_unchanged && after.is_some() && !is_same,
+            Err(error) => (is_written || is_unchanged) && passes(error),
+        };
+        assert!(fits, "{self}: insert answers {answer:?}\n{before:?}\n{after:?}");
+        self.seen.extend(after.map(|(_, task)| task));
+    }
+
+    async fn commit(&mut self) {
+        let Some((before, after)) = self.change() else { return };
+        let stored = self.task(before.order_id).await;
+        let answer = self.store.commit(&before, after.clone()).await;
+        let found = self.task(before.order_id).await;
+        let may_write = stored.as_ref() == Some(&before);
+        let is_there = found.as_ref() == Some(&after);
+        let is_unchanged = stored == found;
+        let fits = match &answer {
+            Ok(Commit::Committed) => is_there && (may_write || is_unchanged),
+            Ok(Commit::Conflict) => is_unchanged && !may_write && !is_there,
+            Err(error) => (is_unchanged || (may_write && is_there)) && passes(error),
+        };
+        assert!(fits, "{self}: commit answers {answer:?}\n{before:?}\n{after:?}\n{stored:?}\n{found:?}");
+        self.seen.extend(found);
+        self.last = Some((before, after));
+    }
+
+    /// A change of the newest version that was seen, of an older one, or the last change again.
+    fn change(&self) -> Option<(Arc<Task>, Arc<Task>)> {
+        if self.network.below(5) == 0 && self.last.is_some() {
+            return self.last.clone();
+        }
+        let back = if self.network.below(4) == 0 { self.network.below(6) } else { 0 };
+        let before = self.seen.iter().rev().nth(usize::try_from(back).unwrap())?.clone();
+        let mut after = Task::clone(&before);
+        (after.version, after.nonce) = (before.version + 1, self.network.below(u64::MAX));
+        let place = usize::try_from(self.network.below(after.steps.len() as u64)).unwrap();
+        let step = &mut after.steps[place];
+        match self.network.below(4) {
+            0 => {
+                (step.process_state, step.locked_by) = (StepState::Processing, Some("chance".into()));
+                (step.attempt, step.complete_by) = (step.attempt + 1, Some(LATER));
+            }
+            1 => (step.process_state, step.locked_by, step.complete_by) = (StepState::Pending, None, None),
+            2 => {
+                after.process_state = ProcessState::Processed;
+                (after.watch, after.watch_at) = (None, None);
+            }
+            _ => {
+                after.process_state = ProcessState::Processing;
+                after.watch = Some(Watch::Due(before.order_id.shard(SHARDS)));
+                after.watch_at = Some(NOON.plus_ms(self.network.below(60_000)));
+            }
+        }
+        Some((before, Arc::new(after)))
+    }
+
+    async fn put(&self) {
+        let look = self.store.get::<Counter>("counter");
+        let stored = self.network.calm(look).await.unwrap();
+        let version = stored.as_ref().map_or(0, |record| record.version);
+        let seen = Seen { version: version.saturating_sub(self.network.below(3) / 2), at: NOON };
+        let record = Counter { version: seen.version + 1, content: self.network.below(2) };
+        let answer = self.store.put(seen, &record).await;
+        let found = self.network.calm(self.store.get::<Counter>("counter")).await.unwrap();
+        let is_written = seen.version == version && found.as_ref() == Some(&record);
+        let is_unchanged = stored == found;
+        let fits = match &answer {
+            Ok(Commit::Committed) => is_written,
+            Ok(Commit::Conflict) => is_unchanged && seen.version != version,
+            Err(error) => (is_unchanged || is_written) && passes(error),
+        };
+        assert!(fits, "{self}: put answers {answer:?} to {seen:?}\n{record:?}\n{stored:?}\n{found:?}");
+    }
+
+    /// The index shows each task that is due, and no other.
+    async fn due(&self) {
+        for number in 0..ORDERS {
+            let order_id = OrderId::from_idempotency_key("chance", &number.to_string());
+            let due_at =
+                self.task(order_id).await.and_then(|task| task.watch.and(task.watch_at)).filter(|&at| at <= LATER);
+            match self.store.due(order_id.shard(SHARDS), LATER, None, 10).await {
+                Ok(found) => {
+                    let shown = found.iter().find(|due| due.order_id == order_id).map(|due| due.at);
+                    assert_eq!(shown, due_at, "{self}: the index of {order_id}");
+                }
+                Err(error) => assert!(passes(&error), "{self}: due answers {error:?}"),
+            }
+        }
+    }
+}
+
+/// No fault here is for good.
+fn passes(error: &PortError) -> bool {
+    error.kind == PortErrorKind::Unavailable
+}
+
+impl std::fmt::Display for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "seed {}", self.seed)
+    }
+}
