@@ -76,6 +76,9 @@ pub const CONFLICTS_MAX: u32 = 100;
 pub const CONFLICTS_AT_ONCE_MAX: u32 = 4;
 /// Longest such wait, in milliseconds.
 pub const CONFLICT_WAIT_MS_MAX: u64 = 20;
+/// Difference of two clocks that changes nothing, in milliseconds. What lies further ahead than it may honestly lie was
+/// written by a wrong clock (rule 23).
+pub const CLOCKS_DIFFER_MS: u64 = 1_000;
 /// Default number of shards of the index `watch`.
 pub const SHARDS: u8 = 16;
 /// Largest number of shards: a shard is written with two digits.

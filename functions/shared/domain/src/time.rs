@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use time::{OffsetDateTime, format_description::well_known::Rfc3339};
 
+use crate::limits::CLOCKS_DIFFER_MS;
+
 /// A point in time, in milliseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(i64);
@@ -41,6 +43,13 @@ impl Timestamp {
     #[must_use]
     pub fn ms_until(self, later: Self) -> u64 {
         u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0)
+    }
+
+    /// Whether this time lies more than `ms` after `now`, and more than clocks usually differ. A time that honestly lies
+    /// at most `ms` ahead was then written by another clock, or before this one was set back (rule 23).
+    #[must_use]
+    pub fn is_beyond(self, now: Self, ms: u64) -> bool {
+        now.ms_until(self) > ms.saturating_add(CLOCKS_DIFFER_MS)
     }
 }
 
@@ -150,6 +159,14 @@ mod tests {
         let now = Timestamp::from_epoch_ms(1_000);
         assert_eq!(now.ms_until(now.plus_ms(5)), 5);
         assert_eq!(now.plus_ms(5).ms_until(now), 0);
+    }
+
+    #[test]
+    fn rule_23_a_time_is_beyond_its_bound_if_no_usual_difference_of_clocks_explains_it() {
+        let now = Timestamp::from_epoch_ms(1_000_000);
+        let is_beyond = |ms| now.plus_ms(ms).is_beyond(now, 500);
+        assert_eq!([0, 500, 1_500, 1_501].map(is_beyond), [false, false, false, true]);
+        assert!(!now.minus_ms(5_000).is_beyond(now, 0), "the past is never ahead");
     }
 
     #[test]

@@ -89,14 +89,17 @@ pub(crate) fn blank(service: Arc<str>, policy: &HealthPolicy) -> ServiceHealth {
 
 /// The meaning of the record for a request at `now`.
 pub(crate) fn phase(record: &ServiceHealth, now: Timestamp) -> Phase {
+    // `Since` and `Until` are of one write. If it lies ahead, another clock wrote them, or this one was set back: what
+    // they say is over (rule 23).
+    let is_over = record.since.is_beyond(now, 0);
     match (record.state, record.release) {
         (Breaker::Closed, None) => Phase::Healthy,
-        (Breaker::Closed, Some(release)) if release::is_over(release::at(release, record.since, now)) => {
+        (Breaker::Closed, Some(release)) if is_over || release::is_over(release::at(release, record.since, now)) => {
             Phase::Recovered
         }
         (Breaker::Closed, Some(_)) => Phase::Recovering,
-        (Breaker::Open, _) if now < record.until => Phase::Parked { until: record.until },
-        (Breaker::HalfOpen, _) if now < record.until => Phase::Probing,
+        (Breaker::Open, _) if now < record.until && !is_over => Phase::Parked { until: record.until },
+        (Breaker::HalfOpen, _) if now < record.until && !is_over => Phase::Probing,
         (Breaker::Open | Breaker::HalfOpen, _) => Phase::ProbeDue,
     }
 }
@@ -133,7 +136,7 @@ pub(crate) fn transition(
             ServiceHealth { release: None, ..record.clone() }
         }
         // The time of an orphaned probe runs out like that of an open breaker.
-        (Breaker::Open | Breaker::HalfOpen, Event::Probe { probe_ms }) if now >= record.until => {
+        (Breaker::Open | Breaker::HalfOpen, Event::Probe { probe_ms }) if phase(record, now) == Phase::ProbeDue => {
             entering(record, Breaker::HalfOpen, now.plus_ms(probe_ms.saturating_add(REPORT_MS)), now)
         }
         (Breaker::HalfOpen, Event::Said { era, said: Said::No, .. })
@@ -221,7 +224,7 @@ fn known_since(record: &ServiceHealth, now: Timestamp) -> Timestamp {
 
 fn give_permits(record: &ServiceHealth, now: Timestamp, policy: &HealthPolicy) -> Option<Change> {
     let present = release::at(record.release?, record.since, now);
-    if release::is_over(present) {
+    if phase(record, now) != Phase::Recovering {
         return None;
     }
     let (release, permits) = release::take(present, policy);

@@ -346,3 +346,23 @@ fn the_text_of_a_problem_is_bounded() {
     let failed = Event::Failed { era: ERA, failures: 9, reason: OutageReason::Failing, problem: &problem };
     assert_eq!(after(&record(Breaker::Closed), failed).unwrap().outage.unwrap().problem.len(), ERROR_CHARS_MAX);
 }
+
+#[test]
+fn rule_23_what_seems_to_begin_later_than_clocks_differ_is_over() {
+    let at = |state, release, ahead_ms| {
+        let since = NOW.plus_ms(ahead_ms);
+        phase(&ServiceHealth { since, until: since.plus_ms(15_500), release, ..record(state) }, NOW)
+    };
+    let release = Some(Release::default());
+    for (state, release, before, after) in [
+        (Breaker::Open, None, Phase::Parked { until: NOW.plus_ms(16_500) }, Phase::ProbeDue),
+        (Breaker::HalfOpen, None, Phase::Probing, Phase::ProbeDue),
+        (Breaker::Closed, release, Phase::Recovering, Phase::Recovered),
+    ] {
+        assert_eq!((at(state, release, 1_000), at(state, release, 1_001)), (before, after), "{state:?}");
+        assert_eq!(at(state, release, 3_600_000), after, "{state:?}");
+    }
+    let ahead = ServiceHealth { since: NOW.plus_ms(3_600_000), until: NOW.plus_ms(3_601_000), ..record(Breaker::Open) };
+    let probing = after(&ahead, PROBE).unwrap();
+    assert_eq!((probing.state, probing.since, probing.until), (Breaker::HalfOpen, NOW, NOW.plus_ms(6_000)));
+}

@@ -69,7 +69,7 @@ pub(crate) fn take(pace: Pace, asked: Asked, now: Timestamp, rate: Rate) -> (Pac
     let ahead_us = now_us + ahead_ms * 1_000;
     let line_us_max = now_us + DEFERRAL_MS_MAX * 1_000;
     // What lies further ahead was written by a wrong clock. The bounds leave a second for small differences.
-    let within = |at_us: u64, max_us: u64| if at_us > max_us + AHEAD_MS * 1_000 { now_us } else { at_us };
+    let within = |at_us: u64, max_us: u64| if is_beyond(at_us, max_us) { now_us } else { at_us };
     let next_us = within(pace.next_us, ahead_us + interval_us).max(now_us);
     let line_us = within(pace.line_us, line_us_max).max(next_us);
     if next_us <= ahead_us && (has_waited || line_us <= ahead_us) {
@@ -82,6 +82,15 @@ pub(crate) fn take(pace: Pace, asked: Asked, now: Timestamp, rate: Rate) -> (Pac
         let after = Pace { line_us: end_us.min(line_us_max), ..pace };
         (after, Places { first_us: line_us, count: wanted, in_line: true })
     }
+}
+
+const fn is_beyond(at_us: u64, max_us: u64) -> bool {
+    at_us > max_us + AHEAD_MS * 1_000
+}
+
+/// Whether the end of a line lies so far ahead that only a wrong clock can have written it (rule 23).
+pub(crate) fn is_beyond_line(line_us: u64, now: Timestamp) -> bool {
+    is_beyond(line_us, micros(now) + DEFERRAL_MS_MAX * 1_000)
 }
 
 /// In microseconds since 1970.

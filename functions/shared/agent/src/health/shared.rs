@@ -12,7 +12,7 @@ use futures_util::lock::Mutex as Turns;
 
 use crate::agent::AgentPorts;
 use crate::health::machine::{Change, Event, Phase, blank, phase, transition};
-use crate::health::pace::micros;
+use crate::health::pace::{self, micros};
 use crate::health::rejections::{Said, add, one, turns};
 use crate::health::release::{INTERVAL_MS, SPREAD_INTERVALS};
 use crate::health::{HealthPolicy, release};
@@ -92,13 +92,16 @@ impl Known {
         self.record = record;
     }
 
-    fn pass(&self) -> Pass {
-        Pass { era: self.record.era, probe: false, since: self.record.since }
+    fn pass(&self, now: Timestamp) -> Pass {
+        // A change that seems to come only later says nothing about the requests of now (rule 23).
+        let since = if self.record.since.is_beyond(now, 0) { Timestamp::default() } else { self.record.since };
+        Pass { era: self.record.era, probe: false, since }
     }
 
     /// Whether a request may have had to wait at any time since then: the breaker was not closed, or there was a line.
-    fn held_back_since(&self, at: Timestamp) -> bool {
-        self.pass().failed_since(at) || self.record.pace.is_some_and(|pace| pace.line_us > micros(at))
+    fn held_back_since(&self, at: Timestamp, now: Timestamp) -> bool {
+        let line = self.record.pace.map(|pace| pace.line_us).filter(|line_us| !pace::is_beyond_line(*line_us, now));
+        self.pass(now).failed_since(at) || line.is_some_and(|line_us| line_us > micros(at))
     }
 
     /// Uses one of this instance's permits.
@@ -135,7 +138,7 @@ impl SharedHealth {
         let now = ports.environment().now();
         let (phase, pass, is_braked) = {
             let known = self.known();
-            (phase(&known.record, now), known.pass(), known.record.is_braked())
+            (phase(&known.record, now), known.pass(now), known.record.is_braked())
         };
         if is_braked && direction == Direction::Undo {
             return Gate::Open(Pass { era: NO_ERA, ..pass });
@@ -146,10 +149,12 @@ impl SharedHealth {
             Phase::Recovering => self.ask_for_release(ports).await,
             Phase::Recovered => {
                 self.apply(ports, Event::ReleaseOver).await;
-                Gate::Open(self.known().pass())
+                Gate::Open(self.known().pass(now))
             }
             Phase::ProbeDue => match self.apply(ports, Event::Probe { probe_ms }).await {
-                Some(Change { after, .. }) => Gate::Open(Pass { era: after.era, probe: true, ..self.known().pass() }),
+                Some(Change { after, .. }) => {
+                    Gate::Open(Pass { era: after.era, probe: true, ..self.known().pass(now) })
+                }
                 None => shut(ports, phase),
             },
             Phase::Parked { .. } | Phase::Probing => shut(ports, phase),
@@ -181,9 +186,11 @@ impl SharedHealth {
     /// The same as [`Self::failing`], and also if a request sent at `sent_at` may have waited for the service or in its
     /// line.
     pub(crate) async fn held_back_since(&self, ports: &impl AgentPorts, sent_at: Timestamp) -> Option<u64> {
-        match self.failing(ports).await {
-            None if self.known().held_back_since(sent_at) => {
-                Some(wait_ms(Phase::Probing, ports.environment().now(), ports.environment().random()))
+        let failing_ms = self.failing(ports).await;
+        let now = ports.environment().now();
+        match failing_ms {
+            None if self.known().held_back_since(sent_at, now) => {
+                Some(wait_ms(Phase::Probing, now, ports.environment().random()))
             }
             wait_ms => wait_ms,
         }
@@ -296,7 +303,7 @@ impl SharedHealth {
                 return Gate::Shut { wait_ms: INTERVAL_MS };
             };
             if known.use_permit(present.interval) {
-                return Gate::Open(known.pass());
+                return Gate::Open(known.pass(now));
             }
             present.interval
         };
@@ -305,7 +312,7 @@ impl SharedHealth {
                 let mut known = self.known();
                 known.interval = after.release.map_or(interval, |release| release.interval);
                 known.permits = permits.saturating_sub(1);
-                Gate::Open(known.pass())
+                Gate::Open(known.pass(now))
             }
             None => shut(ports, Phase::Probing),
         }

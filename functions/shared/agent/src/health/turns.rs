@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use domain::limits::DEFERRAL_MS_MAX;
 use domain::ports::Environment;
 use domain::time::Timestamp;
 
@@ -72,11 +73,15 @@ fn each(places: Places, rate: Rate) -> impl Iterator<Item = (u64, bool)> {
     (0..u64::from(places.count)).map(move |n| (places.first_us + n * rate.interval_us(), places.in_line))
 }
 
-/// The first place. One that is long over was taken for a request that went away.
+/// The first place. One that is long over was taken for a request that went away, and one far ahead before the clock was
+/// set back (rule 23).
 fn next(places: &mut VecDeque<(u64, bool)>, now: Timestamp) -> Option<Turn> {
     let now_us = micros(now);
     while let Some((at_us, in_line)) = places.pop_front() {
         let wait_ms = at_us.saturating_sub(now_us).div_ceil(1_000);
+        if wait_ms > AHEAD_MS + if in_line { DEFERRAL_MS_MAX } else { AHEAD_MS } {
+            continue;
+        }
         if in_line {
             return Some(Turn::Line { wait_ms: wait_ms.max(1) });
         }

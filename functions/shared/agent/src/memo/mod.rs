@@ -39,6 +39,8 @@
 //! Claims and their ends go by the clocks of the instances. If clocks differ by more than the time of a call, two
 //! instances may call at once. Nothing here can prevent that, and platforms keep clocks within milliseconds.
 //!
+//! A claim that was given back is over by every clock (rule 23).
+//!
 //! When memos cannot be read or claimed, no call is made (fail closed): nothing else prevents a doubled effect here.
 //! The message comes back.
 

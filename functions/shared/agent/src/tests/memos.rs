@@ -4,9 +4,12 @@ use domain::limits::OUTPUT_BYTES_MAX;
 use domain::message::{Delivery, Failure, Outcome, Request, idempotency_key};
 use domain::ports::{Breaker, MemoState};
 use domain::task::Direction;
+use domain::time::Timestamp;
 
 use crate::testing::{Act, START, World, delivery, done, json, request, retry};
 use crate::{Answer, MemoPolicy, OUTPUT_TOO_LARGE, UNDONE};
+
+const HOUR_MS: u64 = 3_600_000;
 
 /// A service whose calls all have an effect, behind an agent that remembers.
 fn keyless(acts: impl IntoIterator<Item = Act>) -> World {
@@ -149,7 +152,7 @@ fn f32_a_request_that_lost_its_claim_does_not_release_that_of_the_duplicate() {
 fn a_call_without_a_result_gives_its_claim_back() {
     let world = keyless([Act::Answer(Answer::Retry { after_ms: Some(2_000), problem: "busy".to_owned() })]);
     assert!(world.instance().handle_one(request()));
-    assert_eq!(forward_memo(&world), Some(MemoState::InProgress(START)));
+    assert_eq!(forward_memo(&world), Some(MemoState::InProgress(Timestamp::default())), "over by every clock");
     world.play([Act::Answer(done())]);
     world.pass_ms(2_000);
     assert!(world.instance().handle(again()).is_empty(), "not put off");
@@ -369,4 +372,16 @@ fn the_output_of_an_undo_is_left_out_when_it_is_too_large() {
     let world = World::new([Act::Answer(Answer::Done(large))]);
     assert!(!world.instance().handle_one(undo()));
     assert_eq!(world.outcomes(), [nothing()]);
+}
+
+#[test]
+fn f66_a_claim_that_a_fast_clock_gave_back_holds_up_no_other_instance() {
+    let world = keyless([Act::Answer(Answer::Retry { after_ms: Some(2_000), problem: "busy".to_owned() })]);
+    world.pass_ms(HOUR_MS);
+    let fast = Request { complete_by: START.plus_ms(HOUR_MS + 10_000), ..request() };
+    assert!(world.instance().handle_one(fast));
+    world.set_back_ms(HOUR_MS);
+    world.play([Act::Answer(done())]);
+    assert!(world.instance().handle(again()).is_empty(), "not put off");
+    assert_eq!(world.outcomes(), [receipt()]);
 }

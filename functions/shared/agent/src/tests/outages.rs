@@ -9,6 +9,8 @@ use domain::ports::Breaker;
 use crate::testing::{Act, Fleet, Instance, START, World, delivery, done, request, retry, world_where};
 use crate::{Answer, HealthPolicy, Policy};
 
+const HOUR_MS: u64 = 3_600_000;
+
 /// A breaker that opens at the third failure, for 4 s each time.
 fn sensitive(policy: &mut Policy) {
     policy.health = HealthPolicy {
@@ -435,4 +437,31 @@ fn with_the_health_out_of_reach_an_instance_has_a_breaker_of_its_own() {
     world.play([Act::Answer(done())]);
     assert!(!instance.handle_one(patient()));
     assert_eq!(world.health_record(), None);
+}
+
+#[test]
+fn f66_after_the_clock_is_set_back_by_an_hour_an_open_breaker_is_probed_at_once() {
+    for is_restarted in [false, true] {
+        let world = with_open_breaker([Act::Answer(done()), Act::Answer(done())]);
+        let instance = world.instance();
+        assert!(instance.handle_one(patient()), "parked");
+        world.set_back_ms(HOUR_MS);
+        let other = world.instance();
+        let instance = if is_restarted { &other } else { &instance };
+        for replies in [1, 2] {
+            assert!(!instance.handle_one(patient()), "{is_restarted}");
+            assert_eq!((world.breaker(), world.replies().len()), (Breaker::Closed, replies));
+        }
+    }
+}
+
+#[test]
+fn f66_a_breaker_that_an_instance_with_a_fast_clock_opened_holds_up_no_other_instance() {
+    let world = World::new(repeat_n(Act::Answer(retry()), 3).chain([Act::Answer(done())])).with_policy(sensitive);
+    world.pass_ms(HOUR_MS);
+    let fast = Request { complete_by: START.plus_ms(HOUR_MS + 60_000), ..patient() };
+    assert!(world.instance().handle_one(fast), "parked");
+    world.set_back_ms(HOUR_MS);
+    assert!(!world.instance().handle_one(patient()));
+    assert_eq!((world.breaker(), world.replies().len()), (Breaker::Closed, 1));
 }
