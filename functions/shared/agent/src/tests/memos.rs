@@ -375,7 +375,7 @@ fn the_output_of_an_undo_is_left_out_when_it_is_too_large() {
 }
 
 #[test]
-fn f66_a_claim_that_a_fast_clock_gave_back_holds_up_no_other_instance() {
+fn f69_a_claim_that_a_fast_clock_gave_back_holds_up_no_other_instance() {
     let world = keyless([Act::Answer(Answer::Retry { after_ms: Some(2_000), problem: "busy".to_owned() })]);
     world.pass_ms(HOUR_MS);
     let fast = Request { complete_by: START.plus_ms(HOUR_MS + 10_000), ..request() };

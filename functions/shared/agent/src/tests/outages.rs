@@ -440,7 +440,7 @@ fn with_the_health_out_of_reach_an_instance_has_a_breaker_of_its_own() {
 }
 
 #[test]
-fn f66_after_the_clock_is_set_back_by_an_hour_an_open_breaker_is_probed_at_once() {
+fn f69_after_the_clock_is_set_back_by_an_hour_an_open_breaker_is_probed_at_once() {
     for is_restarted in [false, true] {
         let world = with_open_breaker([Act::Answer(done()), Act::Answer(done())]);
         let instance = world.instance();
@@ -456,7 +456,7 @@ fn f66_after_the_clock_is_set_back_by_an_hour_an_open_breaker_is_probed_at_once(
 }
 
 #[test]
-fn f66_a_breaker_that_an_instance_with_a_fast_clock_opened_holds_up_no_other_instance() {
+fn f69_a_breaker_that_an_instance_with_a_fast_clock_opened_holds_up_no_other_instance() {
     let world = World::new(repeat_n(Act::Answer(retry()), 3).chain([Act::Answer(done())])).with_policy(sensitive);
     world.pass_ms(HOUR_MS);
     let fast = Request { complete_by: START.plus_ms(HOUR_MS + 60_000), ..patient() };
