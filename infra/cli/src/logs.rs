@@ -1,16 +1,20 @@
 //! Logging to stderr, at the level of `RUST_LOG`.
 
+mod limit;
+
 use std::io::IsTerminal;
 
 use trace::Layer;
-use tracing_subscriber::filter::{Targets, filter_fn};
+use tracing_subscriber::filter::{FilterExt, Targets, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer as _, fmt};
 
+use limit::Limit;
+
 /// For `serve`: the program's events, and each change of the configuration. The orders' history has its own target,
 /// `orders`.
-pub const SERVE: &str = "warn,stepwarden=info,local=info,api::configuration=info";
+pub const SERVE: &str = "warn,stepwarden=info,local=info,embedded=info,api::configuration=info";
 /// For the demo and the outage: they print their own lines, and expect failures.
 pub const SHOW: &str = "off";
 
@@ -22,10 +26,10 @@ pub fn start(wanted: Option<&str>, usual: &str, traces: Option<Layer>) {
     // Tests may have started it before.
     let _ = match traces {
         // Without traces, one global filter makes suppressed events free.
-        None => tracing_subscriber::registry().with(lines).with(filter).try_init(),
+        None => tracing_subscriber::registry().with(lines.with_filter(Limit::default())).with(filter).try_init(),
         Some(traces) => {
             let traces = traces.with_filter(filter_fn(Layer::wants));
-            tracing_subscriber::registry().with(lines.with_filter(filter)).with(traces).try_init()
+            tracing_subscriber::registry().with(lines.with_filter(Limit::default().and(filter))).with(traces).try_init()
         }
     };
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{fs, io};
 
 use domain::ports::PortError;
 use rusqlite::config::DbConfig;
@@ -20,6 +21,9 @@ use crate::schema::{self, VERSION};
 
 /// The number of pages in the WAL at which SQLite moves them to the file. 16 MiB keep these moves rare.
 const CHECKPOINT_PAGES: u32 = 4_000;
+
+/// Room below which an engine is not ready.
+const ROOM_BYTES: usize = 1024 * 1024;
 
 /// Opens the connection that writes, and migrates the schema.
 pub(crate) fn open_writer(file: &Path, options: &Options, found: &Found) -> Result<Connection, OpenError> {
@@ -133,6 +137,16 @@ impl Readers {
         work: impl FnOnce() -> R + Send + 'static,
     ) -> Result<R, JoinError> {
         if self.vfs.is_some() { tokio::spawn(async { work() }).await } else { spawn_blocking(work).await }
+    }
+
+    /// Whether the directory has room, by a file that is removed at once.
+    pub(crate) fn has_room(&self) -> io::Result<()> {
+        if self.vfs.is_some() {
+            return Ok(());
+        }
+        let probe = self.file.with_extension("room");
+        let written = fs::write(&probe, vec![0; ROOM_BYTES]);
+        written.and(fs::remove_file(&probe))
     }
 
     fn open(&self) -> Result<Connection, ReadError> {

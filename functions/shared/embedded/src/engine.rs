@@ -176,9 +176,14 @@ impl Engine {
         const OPERATION: &str = "engine.ready";
         let probe = lock(&self.core().state).log.append_awaited(Write::Barrier);
         match timeout_at(later(READY_MS_MAX), probe.reached(OPERATION)).await {
-            Ok(reached) => reached,
-            Err(elapsed) => Err(PortError::unavailable(OPERATION, elapsed)),
+            Ok(reached) => reached?,
+            Err(elapsed) => return Err(PortError::unavailable(OPERATION, elapsed)),
         }
+        // Where no order has room, the write above may still have had some.
+        let readers = self.core().readers.clone();
+        let room = self.core().readers.run(move || readers.has_room()).await;
+        room.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped)))
+            .map_err(|error| PortError::unavailable(OPERATION, format!("there is no room: {error}")))
     }
 
     /// The counters of this engine.

@@ -16,7 +16,7 @@ use crate::core::Core;
 use crate::index;
 use crate::live::{Entry, Seen, Settling};
 use crate::log::{Durable, Log, Urgency};
-use crate::rows::Stored;
+use crate::rows::{self, Stored};
 use crate::write::Write;
 
 /// How long a reader waits for an order that was accepted and is not stored yet, in milliseconds.
@@ -56,11 +56,11 @@ impl Store for EngineStore {
     }
 
     async fn order(&self, order_id: OrderId) -> Result<Option<Arc<Order>>, PortError> {
-        read(&self.core, "store.order", order_id, Entry::see_order).await
+        read(&self.core, "store.order", order_id, Entry::see_order, |stored| stored.order).await
     }
 
     async fn task(&self, order_id: OrderId) -> Result<Option<Arc<Task>>, PortError> {
-        read(&self.core, "store.task", order_id, Entry::see_task).await
+        read(&self.core, "store.task", order_id, Entry::see_task, |stored| stored.task).await
     }
 
     async fn commit(&self, before: &Task, after: Arc<Task>) -> Result<Commit, PortError> {
@@ -105,19 +105,24 @@ impl Store for EngineStore {
     }
 }
 
-/// Returns the result of `see` once it is durable. Waits briefly for an accepted order that is not stored yet.
+/// Returns the result of `see` once it is durable. Waits briefly for an accepted order that is not stored yet. If the
+/// write that it waits for fails, the disk still has what was there before.
 async fn read<T: Send + 'static>(
     core: &Arc<Core>,
     operation: &'static str,
     order_id: OrderId,
     see: fn(&mut Entry, &mut Log) -> Seen<T>,
+    part: fn(Stored) -> T,
 ) -> Result<Option<T>, PortError> {
     let mut until = None;
     loop {
         match core.with(operation, order_id, see).await? {
             Seen::Stored(found, durable) => {
-                durable.reached(operation).await?;
-                return Ok(Some(found));
+                if durable.reached(operation).await.is_ok() {
+                    return Ok(Some(found));
+                }
+                let stored = move |connection: &rusqlite::Connection| rows::stored(connection, order_id);
+                return Ok(core.readers.read(operation, stored).await?.map(part));
             }
             Seen::Absent => return Ok(None),
             Seen::Arriving(arrival) => {

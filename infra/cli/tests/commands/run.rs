@@ -14,7 +14,10 @@ pub(crate) const SLOW: &str = r#"{"Item": "mug", "StandIn": {"inventory": {"Slow
 
 /// The program with nothing of this machine's own settings.
 pub(crate) fn program(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_stepwarden"));
+    of_nobody(Command::new(env!("CARGO_BIN_EXE_stepwarden")), args)
+}
+
+fn of_nobody(mut command: Command, args: &[&str]) -> Command {
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for (name, _) in std::env::vars() {
         let is_a_setting = ["AWS_", "STEPWARDEN_", "OTEL_"].iter().any(|beginning| name.starts_with(beginning));
@@ -79,6 +82,8 @@ pub(crate) fn run(mut command: Command, stdin: &str) -> Ended {
     }
 }
 
+const SERVE: [&str; 5] = ["serve", "--port", "0", "--supervise-every", "200ms"];
+
 /// A served instance, killed at the end of the test.
 pub(crate) struct Served {
     process: Child,
@@ -93,8 +98,21 @@ impl Served {
 
     /// Starts on what another left, with further options.
     pub(crate) fn start_in(data: TempDir, options: &[&str]) -> Self {
-        let mut command = program(&["serve", "--port", "0", "--supervise-every", "200ms", "--data"]);
-        let mut process = command.arg(data.path()).args(options).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = program(&SERVE);
+        command.args(options);
+        Self::spawn(command, data)
+    }
+
+    /// Starts where no file can grow beyond 256 or 512 KiB, by the shell's unit.
+    pub(crate) fn start_with_small_files() -> Self {
+        let limited = r#"trap "" XFSZ; ulimit -f 512; exec "$0" "$@""#;
+        let mut command = of_nobody(Command::new("sh"), &["-c", limited, env!("CARGO_BIN_EXE_stepwarden")]);
+        command.args(SERVE);
+        Self::spawn(command, tempfile::tempdir().unwrap())
+    }
+
+    fn spawn(mut command: Command, data: TempDir) -> Self {
+        let mut process = command.arg("--data").arg(data.path()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.strip_prefix("stepwarden: listening on ").unwrap().split(',').next().unwrap().to_owned();

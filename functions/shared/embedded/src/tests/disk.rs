@@ -4,7 +4,7 @@ use std::fs;
 
 use domain::ports::{HasQueues, HasStore, PortErrorKind, Queues, Store};
 
-use super::{open, options, order, other_program, submit};
+use super::{open, options, order, other_program, submit, task};
 use crate::{Engine, OpenError};
 
 #[tokio::test]
@@ -70,4 +70,22 @@ async fn f68_an_engine_that_cannot_write_is_not_ready_and_is_ready_once_it_can()
     engine.ready().await.unwrap();
     engine.close().await.unwrap();
     engine.ready().await.unwrap_err();
+}
+
+#[tokio::test]
+async fn f68_an_order_can_be_read_while_its_next_version_cannot_be_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let engine = open(directory.path());
+    let order = order(0);
+    let before = task(&order, 16);
+    engine.store().insert(order.clone(), before.clone()).await.unwrap();
+    let other = other_program(directory.path());
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let mut after = before.clone();
+    (after.version, after.nonce) = (before.version + 1, 7);
+    // The read comes while the write is queued, and waits for it.
+    let (committed, seen) =
+        tokio::join!(engine.store().commit(&before, after.into()), engine.store().task(order.order_id));
+    assert_eq!(committed.unwrap_err().kind, PortErrorKind::Unavailable);
+    assert_eq!(seen.unwrap().unwrap().version, before.version);
 }
