@@ -135,6 +135,7 @@ fn heard(said: &Said) -> Heard {
             Answer::Done(_)
             | Answer::Retry { .. }
             | Answer::Misconfigured { .. }
+            | Answer::NotCalled { .. }
             | Answer::UnderWay { unless_alone: Some(_), .. },
         ) => Heard::Settled,
         Said::Answers(Answer::Unknown { .. } | Answer::UnderWay { unless_alone: None, .. }) | Said::Panics => {

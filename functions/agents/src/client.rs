@@ -1,6 +1,7 @@
 //! The pooled HTTP clients that all calls share.
 
 use std::error::Error;
+use std::io;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -123,6 +124,24 @@ pub(crate) fn chain(error: &dyn Error) -> String {
     text
 }
 
+/// Whether a connection failed for want of something on this machine: file descriptors, memory, ports.
+pub(crate) fn is_of_this_machine(error: &(dyn Error + 'static)) -> bool {
+    // The system's numbers for too many open files, of the system and of this process, which have no kind.
+    const OPEN_FILES: [Option<i32>; 2] = [Some(23), Some(24)];
+    let is_of_this_machine = |error: &io::Error| {
+        matches!(error.kind(), io::ErrorKind::OutOfMemory | io::ErrorKind::AddrNotAvailable)
+            || OPEN_FILES.contains(&error.raw_os_error())
+    };
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if error.downcast_ref().is_some_and(is_of_this_machine) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 fn pooled() -> Builder {
     let mut builder = Client::builder(TokioExecutor::new());
     builder.pool_idle_timeout(POOL_IDLE).pool_max_idle_per_host(POOL_IDLE_MAX).pool_timer(TokioTimer::new());
@@ -162,5 +181,29 @@ pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) ->
     match select(pin!(work), TokioTimer::new().sleep(limit)).await {
         Either::Left((output, _)) => Some(output),
         Either::Right(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("connect")]
+    struct Connect(#[source] io::Error);
+
+    #[test]
+    fn f70_want_of_this_machine_is_told_from_a_service_that_is_away() {
+        // The numbers of EMFILE, ENFILE and ENOMEM are the same on all systems.
+        for (error, is_ours) in [
+            (io::Error::from_raw_os_error(24), true),
+            (io::Error::from_raw_os_error(23), true),
+            (io::Error::from_raw_os_error(12), true),
+            (io::ErrorKind::AddrNotAvailable.into(), true),
+            (io::ErrorKind::ConnectionRefused.into(), false),
+            (io::ErrorKind::TimedOut.into(), false),
+        ] {
+            assert_eq!(is_of_this_machine(&Connect(error)), is_ours);
+        }
     }
 }

@@ -20,7 +20,7 @@ use serde::Serialize;
 
 use crate::answer::answer_to;
 use crate::auth::{Auth, Faulty, Known};
-use crate::client::{Answered, HttpClient, chain};
+use crate::client::{Answered, HttpClient, chain, is_of_this_machine};
 use crate::form;
 use crate::settings::AgentSettings;
 
@@ -90,6 +90,7 @@ async fn answer(response: Result<Answered, ClientError>, statuses: &StatusTable,
             trace::answered(response.status().as_u16());
             answer_to(response, statuses, now).await
         }
+        Err(error) if error.is_connect() && is_of_this_machine(&error) => Answer::NotCalled { problem: chain(&error) },
         // Nothing was sent without a connection.
         Err(error) if error.is_connect() => Answer::retry(chain(&error)),
         Err(error) => Answer::unknown(chain(&error)),

@@ -49,6 +49,7 @@ fn check(status: u16, body: &[u8], answer: &Answer) {
             assert!(may_work_later(status) || (200..300).contains(&status), "{status}");
             check_wait(*after_ms, problem);
         }
+        Answer::NotCalled { .. } => panic!("it was called"),
         Answer::UnderWay { unless_alone: None, .. } => assert_eq!(status, 202),
         Answer::UnderWay { unless_alone: Some(failure), .. } => {
             assert!([409, 423].contains(&status));

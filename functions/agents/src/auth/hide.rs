@@ -19,7 +19,9 @@ pub(super) fn hide(answer: Answer, values: &[&str]) -> Answer {
         }
         Answer::Done(output) => Answer::Done(without(output, values)),
         // These have no text of the service.
-        Answer::Retry { .. } | Answer::Unknown { .. } | Answer::Misconfigured { .. } => answer,
+        Answer::Retry { .. } | Answer::Unknown { .. } | Answer::Misconfigured { .. } | Answer::NotCalled { .. } => {
+            answer
+        }
     }
 }
 

@@ -30,9 +30,13 @@ impl Called {
     /// Whether the call may still have its effect: it has no answer, or the service took it on.
     pub(crate) const fn leaves_effect_open(&self) -> bool {
         match self {
-            Self::Answered(Answer::Done(_) | Answer::Fail(_) | Answer::Retry { .. } | Answer::Misconfigured { .. }) => {
-                false
-            }
+            Self::Answered(
+                Answer::Done(_)
+                | Answer::Fail(_)
+                | Answer::Retry { .. }
+                | Answer::Misconfigured { .. }
+                | Answer::NotCalled { .. },
+            ) => false,
             Self::Answered(Answer::UnderWay { unless_alone, .. }) => unless_alone.is_none(),
             Self::Answered(Answer::Unknown { .. }) | Self::TimedOut | Self::Panicked => true,
         }
@@ -53,6 +57,10 @@ impl Called {
             }
             Self::Answered(Answer::Misconfigured { problem, .. }) => {
                 trace::ended("misconfigured");
+                trace::failed(problem);
+            }
+            Self::Answered(Answer::NotCalled { problem }) => {
+                trace::ended("not-called");
                 trace::failed(problem);
             }
             Self::Answered(Answer::Fail(_)) => {

@@ -88,6 +88,12 @@ pub enum Answer {
         /// The fault. It is logged and shown, so it must not contain data of the order or a secret.
         problem: String,
     },
+    /// No call could be made, for want of something on the agent's own machine, such as a file descriptor. It says nothing
+    /// about the service. Ask again with the same key.
+    NotCalled {
+        /// The fault. It is logged, so it must not contain data of the order.
+        problem: String,
+    },
     /// The service rejected the step for good.
     Fail(Failure),
 }

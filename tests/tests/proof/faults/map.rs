@@ -21,7 +21,7 @@ const PROMISED: [(&str, &[RangeInclusive<u32>]); 16] = [
     ("tests/tests/adapters/http", &[64..=65]),
     ("functions/api", &[1..=1, 6..=6]),
     ("functions/supervisor", &[8..=8, 35..=43, 50..=50, 53..=53, 57..=57]),
-    ("functions/shared/agent", &[24..=33, 44..=45, 47..=48, 56..=57, 61..=66]),
+    ("functions/shared/agent", &[24..=33, 44..=45, 47..=48, 56..=57, 61..=65, 69..=70]),
     ("functions/shared/domain", &[41..=41, 61..=61]),
     ("functions/shared/embedded", &[66..=68]),
     // The faults that tests anywhere in this folder must cover.

@@ -11,8 +11,9 @@ use crate::output::OUTPUT_TOO_LARGE;
 use crate::service::Answer;
 
 impl SharedHealth {
-    /// Reports the end of a call; whether its answer counts. A rejection does not while most steps are rejected. A panic
-    /// is a fault of the agent and says nothing about the service, but a probe must have an end.
+    /// Reports the end of a call; whether its answer counts. A rejection does not while most steps are rejected. A panic,
+    /// or a call that could not be made, is a fault of the agent and says nothing about the service. But a probe must
+    /// have an end.
     pub(crate) async fn report(
         &self,
         ports: &impl AgentPorts,
@@ -35,6 +36,10 @@ impl SharedHealth {
             (Called::Answered(Answer::Misconfigured { problem, .. }), _) => {
                 self.failed(ports, pass, OutageReason::Misconfigured, problem).await;
             }
+            (Called::Answered(Answer::NotCalled { problem }), _) if pass.probe => {
+                self.failed(ports, pass, OutageReason::Failing, problem).await;
+            }
+            (Called::Answered(Answer::NotCalled { .. }), _) => {}
             (Called::TimedOut, _) => self.failed(ports, pass, OutageReason::Failing, NO_ANSWER).await,
             (Called::Panicked, _) if pass.probe => self.failed(ports, pass, OutageReason::Failing, PANICKED).await,
             (Called::Panicked, _) => {}

@@ -125,3 +125,19 @@ fn f64_a_fault_of_the_configuration_counts_as_a_failure_of_the_service_and_never
     let left = world.handle(vec![delivery("m", request())]);
     assert_eq!((left.len(), world.outcomes().len(), world.seen().len()), (1, 0, 2), "parked by the open breaker");
 }
+
+#[test]
+fn f70_a_call_that_could_not_be_made_is_made_later_and_is_no_failure_of_its_service() {
+    let wanting = || Act::Answer(Answer::NotCalled { problem: "too many open files".into() });
+    let world = World::new([wanting(), wanting(), Act::Answer(done())])
+        .with_policy(|policy| policy.health.failures_to_open = 1);
+    assert!(world.handle(vec![delivery("m", request())]).is_empty());
+    assert!(matches!(world.outcomes().as_slice(), [Outcome::Done(_)]), "{:?}", world.outcomes());
+    let world = World::new([wanting()]).with_policy(|policy| {
+        policy.retries_max = 0;
+        policy.health.failures_to_open = 1;
+    });
+    assert!(world.handle(vec![delivery("m", request())]).is_empty());
+    assert!(matches!(world.outcomes().as_slice(), [Outcome::Deferred(_)]), "{:?}", world.outcomes());
+    assert!(world.health_record().is_none_or(|health| health.failures_in_a_row == 0));
+}

@@ -36,8 +36,9 @@ pub(crate) struct Work<'a, P, F, S> {
     may_run_until: Option<Timestamp>,
     /// The wait before the next look, in milliseconds, if the service said of the last call that it is at work on it.
     under_way_ms: Option<u64>,
-    /// The same if the service refused the last call because of a fault in the configuration (rule 17).
-    misconfigured_ms: Option<u64>,
+    /// The same if the last call says nothing about the step: it was refused because of a fault in the configuration, or
+    /// could not be made (rule 17).
+    no_failure_ms: Option<u64>,
     /// Whether it waited for its turn, and has not called since (rule 20).
     was_held_back: bool,
     /// Made at the first call, and made again after a call without an answer.
@@ -113,7 +114,7 @@ where
             keeper,
             may_run_until,
             under_way_ms: None,
-            misconfigured_ms: None,
+            no_failure_ms: None,
             was_held_back: false,
             service: None,
         }
@@ -139,7 +140,7 @@ where
             let called = self.judge(leave.at, called);
             let counts = self.agent.health.report(self.ports, leave.pass, self.request.direction, &called).await;
             self.note_unanswered(leave.at, &called);
-            (self.under_way_ms, self.misconfigured_ms) = (None, None);
+            (self.under_way_ms, self.no_failure_ms) = (None, None);
             let next = match called {
                 Called::Answered(Answer::Done(output)) => {
                     return Ok(Ending::Reply(output::done(output, &self.request)));
@@ -158,7 +159,12 @@ where
                 }
                 Called::Answered(Answer::Misconfigured { after_ms, problem }) => {
                     let next = self.again(after_ms, &problem);
-                    self.misconfigured_ms = Some(self.wait_ms().max(after_ms.unwrap_or(0)));
+                    self.no_failure_ms = Some(self.wait_ms().max(after_ms.unwrap_or(0)));
+                    next
+                }
+                Called::Answered(Answer::NotCalled { problem }) => {
+                    let next = self.again(None, &problem);
+                    self.no_failure_ms = Some(self.wait_ms());
                     next
                 }
                 Called::TimedOut => self.again(None, NO_ANSWER),

@@ -107,10 +107,10 @@ where
         }
     }
 
-    /// There is no answer of the service. If it is known to fail, is at work on the call or refuses its caller, that is no
-    /// failure of the step.
+    /// There is no answer of the service. If it is known to fail, is at work on the call, refuses its caller or could not be
+    /// called, that is no failure of the step.
     pub(super) async fn give_up(&self, silence: Silence) -> Ending {
-        let waits = || self.until_settled_ms().or(self.misconfigured_ms);
+        let waits = || self.until_settled_ms().or(self.no_failure_ms);
         match self.agent.health.failing(self.ports).await.or_else(waits) {
             Some(wait_ms) => deferred(wait_ms),
             None => Ending::Silence(silence),
