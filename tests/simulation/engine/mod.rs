@@ -124,9 +124,9 @@ fn one_life(world: &Arc<World>, life: &Life) -> Ended {
     world.disk.turn_off();
     drop(runtime);
     if is_cut {
-        world.disk.cut()
+        world.disk.cut();
     } else {
-        world.disk.turn_on()
+        world.disk.turn_on();
     }
     let pause_ms = world.outside.lock().rng.between(0, 20_000);
     world.outside.lock().clock.pass(pause_ms);

@@ -319,10 +319,9 @@ async fn customer(outside: &Shared, ports: &Ports, number: usize) {
             }
             continue;
         };
-        match look(ports, order).await {
-            Ok(Some(task)) => outside.lock().see(&task),
-            // Not stored yet, or the disk fails.
-            Ok(None) | Err(_) => {}
+        // Otherwise it is not stored yet, or the disk fails.
+        if let Ok(Some(task)) = look(ports, order).await {
+            outside.lock().see(&task);
         }
         let action = {
             let mut outside = outside.lock();
