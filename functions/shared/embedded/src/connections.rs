@@ -69,11 +69,11 @@ fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
 /// Makes the present content of the file durable against a power failure.
 ///
 /// A killed process can leave a commit that the system cache holds and the disk does not. This process sees the commit
-/// and acts on it. A commit syncs the whole WAL, also while other connections read. Moving the WAL to the file keeps it
-/// short.
+/// and acts on it. So the WAL is moved to the file first. The commit after it begins a new WAL and syncs it. Without a
+/// new one, a frame whose sync once failed would be a hole: the frames before it would hide what is in the file.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
-    connection.pragma_update(None, "user_version", VERSION)?;
-    connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    connection.pragma_update(None, "user_version", VERSION)
 }
 
 /// Connections that read beside the writer. They see only durable state.

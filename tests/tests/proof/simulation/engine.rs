@@ -8,12 +8,15 @@ use tests::simulation::engine::run;
 
 /// The number of worlds in the reduced run. A command runs all worlds.
 const SEEDS: u64 = 60;
+/// Seeds of worlds that once failed. A commit whose sync failed was in the system's cache alone when the process was
+/// killed. The next start moved it to the file, but kept the log, whose frames before it hid it after a power cut.
+const REGRESSIONS: [u64; 1] = [16_730];
 
 #[test]
 fn sixty_worlds_of_the_engine_lose_no_order_and_have_no_effect_without_its_claim() {
     let (mut violations, mut missing) = (Vec::new(), Counts::ALL.map(|what| (what, 0)).into_iter().collect());
     let missing: &mut BTreeMap<_, u64> = &mut missing;
-    for seed in 0..SEEDS {
+    for seed in (0..SEEDS).chain(REGRESSIONS) {
         let outcome = run(seed, ORDERS, false);
         violations.extend(outcome.violations.into_iter().map(|(_, words)| format!("seed {seed}: {words}")));
         missing.iter_mut().for_each(|(what, times)| *times += outcome.counts.of(what));
