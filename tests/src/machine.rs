@@ -56,7 +56,15 @@ impl Machine {
     /// # Panics
     /// When it does not start.
     pub async fn start_on(directory: TempDir, services: &RemoteSettings) -> Self {
-        let engine = Engine::open(directory.path(), Options::default()).expect("an engine");
+        Self::start_as(directory, services, Options::default()).await
+    }
+
+    /// Starts on the data that is in a directory, with these options of the engine.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn start_as(directory: TempDir, services: &RemoteSettings, options: Options) -> Self {
+        let engine = Engine::open(directory.path(), options).expect("an engine");
         engine.recover().await.expect("recovered data");
         let setup = Setup { supervise_every: SUPERVISE_EVERY, ..Setup::default() };
         let remotes = Remotes::start(services, KEYS_UNLIMITED).await.expect("services");

@@ -11,9 +11,7 @@ use domain::instance::Instance;
 use domain::message::Delivery;
 use domain::ports::{Environment, HasStore, PortError, Source, Store};
 use domain::time::Timestamp;
-use embedded::{
-    Engine, EngineEvents, EngineLeases, EngineQueues, EngineRecords, EngineStore, Options, QueueOptions, Simulated,
-};
+use embedded::{Engine, EngineEvents, EngineLeases, EngineQueues, EngineRecords, EngineStore, Options, QueueOptions};
 use futures_util::FutureExt;
 use http::{Request, Response};
 use local::event_source::{self, Drain};
@@ -175,7 +173,8 @@ async fn start(world: &Arc<World>) -> Result<Ports, Box<dyn std::error::Error>> 
         live_max: outside.lock().rng.pick(&[0, 20_000]),
         observer: Some(Arc::new(move |event| observed.lock().heard(event))),
         channels: [(CHANNEL.into(), channel(told))].into(),
-        simulated: Some(Simulated { vfs: disk::VFS, now: Arc::new(move || now.lock().clock.wall()) }),
+        now: Arc::new(move || now.lock().clock.wall()),
+        simulated_vfs: Some(disk::VFS),
         ..Options::default()
     };
     let engine = Engine::open(&world.folder(), options)?;

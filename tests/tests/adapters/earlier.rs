@@ -5,18 +5,27 @@
 //!
 //! The folder `definitions` is of the first version with workflows as records: `shop/1`, and `shop/2` for 30 % of the new
 //! orders.
+//!
+//! The folder `under-way` has a file for each schema of the database. The last program with this schema was killed
+//! (`SIGKILL`) in the middle of 17 orders.
 
 #![allow(clippy::disallowed_methods, reason = "a test reads files")]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::bulk::Job;
 use domain::ports::{DeadLetterOutcome, DeadLetterRecords, Leases, Records, ServiceHealth, Store};
+use domain::time::Timestamp;
+use embedded::Options;
+use futures_util::future::{join, join_all};
 use local::serve::RemoteSettings;
+use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use tests::machine::Machine;
 
@@ -147,6 +156,64 @@ async fn the_first_applied_workflows_are_used_on_and_orders_keep_their_versions(
     let done = machine.until(PAUSED, |order| order["ProcessState"] == "Processed").await;
     assert_eq!((&done["WorkflowVersion"], done["Steps"].as_array().unwrap().len()), (&json!(2), 3));
     machine.stop().await;
+}
+
+/// The time between the death of the earlier program and the start of this one: what was under way has expired.
+const DOWN_MS: u64 = 60_000;
+
+/// A clock that starts some time after the last line of an order's history, and runs on.
+fn clock_of(database: &Path) -> embedded::Now {
+    let connection = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let mut tasks = connection.prepare("SELECT body FROM tasks").unwrap();
+    let tasks = tasks.query_map([], |row| row.get::<_, String>(0)).unwrap().map(Result::unwrap);
+    let last_of = |task: String| {
+        let task: Value = serde_json::from_str(&task).unwrap();
+        let last = task["History"].as_array().unwrap().last().unwrap();
+        serde_json::from_value::<Timestamp>(last["At"].clone()).unwrap()
+    };
+    let (first, began) = (tasks.map(last_of).max().unwrap().plus_ms(DOWN_MS), Instant::now());
+    Arc::new(move || first.plus_ms(u64::try_from(began.elapsed().as_millis()).unwrap()))
+}
+
+/// The end of an order, by what its stand-ins were told to do.
+fn end_of(document: &Value) -> &'static str {
+    let is_declined = document["StandIn"].as_object().unwrap().values().any(|step| step.get("Decline").is_some());
+    if is_declined { "Compensated" } else { "Processed" }
+}
+
+/// Returns the newest schema.
+async fn ends_under_load(schema: usize) -> usize {
+    const LOAD: usize = 100;
+    let directory = tempfile::tempdir().unwrap();
+    let database = directory.path().join("stepwarden.db");
+    fs::copy(fixtures().join(format!("under-way/schema-{schema}.db")), &database).unwrap();
+    let options = Options { now: clock_of(&database), ..Options::default() };
+    let machine = Machine::start_as(directory, &RemoteSettings::default(), options).await;
+    let listed = machine.get("/orders?limit=100").await.json()["Orders"].clone();
+    let before = listed.as_array().unwrap();
+    assert_eq!(before.len(), 17, "schema {schema}");
+    let open =
+        before.iter().filter(|order| !["Processed", "Compensated"].contains(&order["ProcessState"].as_str().unwrap()));
+    assert!(open.count() >= 5, "schema {schema}: {listed:#}");
+    let load = join_all((0..LOAD).map(|_| machine.settled(r#"{"Item": "mug"}"#)));
+    let ends = join_all(before.iter().map(|order| async {
+        let id = order["OrderID"].as_str().unwrap();
+        let document = machine.get(&format!("/orders/{id}/document")).await.json()["Document"].clone();
+        let end = end_of(&document);
+        machine.until(id, |order| order["ProcessState"] == end).await
+    }));
+    let (load, _ends) = join(load, ends).await;
+    assert!(load.iter().all(|(_, answer)| answer.json()["ProcessState"] == "Processed"));
+    let newest = machine.database().pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    machine.stop().await;
+    newest
+}
+
+#[tokio::test]
+async fn orders_under_way_of_each_schema_end_under_load() {
+    let files = fs::read_dir(fixtures().join("under-way")).unwrap().count();
+    let schemas = join_all((1..=files).map(ends_under_load)).await;
+    assert!(schemas.iter().all(|newest| *newest == files), "one file for each schema: {schemas:?}");
 }
 
 fn attribute(value: &Value) -> AttributeValue {

@@ -2,20 +2,37 @@
 
 #![expect(clippy::disallowed_methods, reason = "this is where time and randomness come from")]
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use domain::ports::Environment;
 use domain::time::Timestamp;
 
-/// Time and randomness from the operating system.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct System;
+/// A wall clock.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
-impl Environment for System {
+/// The time of the operating system.
+#[must_use]
+pub fn system_time() -> Timestamp {
+    // A time before 1970 counts as 1970.
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The time of the options' clock, and randomness from the operating system.
+#[derive(Clone)]
+pub struct Clock(pub(crate) Now);
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+impl Environment for Clock {
     fn now(&self) -> Timestamp {
-        // A time before 1970 counts as 1970.
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp::from_epoch_ms(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        self.0()
     }
 
     async fn sleep(&self, ms: u64) {

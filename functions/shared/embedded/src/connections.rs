@@ -28,7 +28,7 @@ const ROOM_BYTES: usize = 1024 * 1024;
 /// Opens the connection that writes, and migrates the schema.
 pub(crate) fn open_writer(file: &Path, options: &Options, found: &Found) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Database { file: file.to_owned(), source };
-    let mut connection = open(file, OpenFlags::default(), vfs(options)).map_err(failed)?;
+    let mut connection = open(file, OpenFlags::default(), options.simulated_vfs).map_err(failed)?;
     // A refused start leaves everything as it is, for whoever examines it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
     match found.loss(&connection).map_err(failed)? {
@@ -42,11 +42,6 @@ pub(crate) fn open_writer(file: &Path, options: &Options, found: &Found) -> Resu
         VERSION => settle(&connection).map(|()| connection).map_err(failed),
         found => Err(OpenError::Newer { file: file.to_owned(), found, known: VERSION }),
     }
-}
-
-/// The VFS of a simulated machine.
-fn vfs(options: &Options) -> Option<&'static str> {
-    options.simulated.as_ref().map(|machine| machine.vfs)
 }
 
 fn open(file: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result<Connection> {
@@ -91,7 +86,7 @@ impl Readers {
     /// The writer has the file open.
     pub(crate) fn new(file: PathBuf, options: &Options) -> Self {
         let permits = Arc::new(Semaphore::new(options.readers_max.max(1)));
-        let (identity, busy_ms, vfs) = (Identity::of(&file), options.busy_ms, vfs(options));
+        let (identity, busy_ms, vfs) = (Identity::of(&file), options.busy_ms, options.simulated_vfs);
         Self { file, busy_ms, vfs, permits, idle: Mutex::default(), identity }
     }
 

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use domain::id::OrderId;
 use domain::ports::PortError;
 
+use crate::clock::Clock;
 use crate::connections::Readers;
 use crate::live::{Entry, Live, Look};
 use crate::lock::lock;
 use crate::log::{Log, WriteError};
-use crate::options::Now;
 use crate::rows;
 
 /// The shared state. Locks are taken in this order: `state` first, then the lock of one part.
@@ -18,7 +18,7 @@ pub(crate) struct Core {
     pub(crate) state: Mutex<State>,
     pub(crate) readers: Arc<Readers>,
     pub(crate) counters: Counters,
-    pub(crate) now: Now,
+    pub(crate) clock: Clock,
 }
 
 /// The state that one decision reads and changes under one lock.

@@ -10,7 +10,7 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tokio::time::timeout_at;
 
-use crate::clock::{System, later};
+use crate::clock::{Clock, later};
 use crate::connections::{self, Readers};
 use crate::core::{Core, Counters, State};
 use crate::directory::{Directory, OpenError};
@@ -52,7 +52,7 @@ domain::has_parts!([] Engine {
     HasLeases, Leases = EngineLeases, leases: |engine| &engine.0.leases;
     HasRecords, Records = EngineRecords, records: |engine| &engine.0.records;
     HasDeadLetterRecords, DeadLetterRecords = EngineRecords, dead_letter_records: |engine| &engine.0.records;
-    HasEnvironment, Environment = System, environment: |_engine| &System;
+    HasEnvironment, Environment = Clock, environment: |engine| &engine.0.core.clock;
 });
 
 /// The writer at work.
@@ -113,7 +113,7 @@ impl Engine {
     /// # Errors
     /// [`OpenError`] if another process owns the directory, if it cannot be written, or if its file cannot be used.
     pub fn open(directory: &Path, options: Options) -> Result<Self, OpenError> {
-        let is_simulated = options.simulated.is_some();
+        let is_simulated = options.simulated_vfs.is_some();
         let mut directory = if is_simulated { Directory::simulated(directory) } else { Directory::take(directory)? };
         let found = Found::look(&directory.path, &directory.database);
         let connection = connections::open_writer(&directory.database, &options, &found)?;
@@ -129,7 +129,7 @@ impl Engine {
             state: Mutex::new(State { live: Live::new(options.live_max), log: Log::new(sender) }),
             readers: Arc::new(Readers::new(directory.database.clone(), &options)),
             counters: Counters::default(),
-            now: options.now(),
+            clock: Clock(options.now.clone()),
         });
         let writer =
             Writer::new(core.clone(), all_queues.clone(), kept.clone(), connection, receiver, directory, &options);

@@ -101,13 +101,13 @@ mod write;
 mod writer;
 
 pub use check::{Checked, check};
-pub use clock::System;
+pub use clock::{Clock, Now, system_time};
 pub use directory::OpenError;
 pub use engine::{Engine, Stats};
 pub use events::EngineEvents;
 pub use generation::Loss;
 pub use leases::EngineLeases;
-pub use options::{Channel, Now, Observer, Options, QueueOptions, Sending, Simulated};
+pub use options::{Channel, Observer, Options, QueueOptions, Sending};
 pub use queues::EngineQueues;
 pub use records::EngineRecords;
 pub use recovery::Recovered;

@@ -7,10 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use domain::message::CloudEvent;
-use domain::ports::Environment;
-use domain::time::Timestamp;
 
-use crate::clock::System;
+use crate::clock::{Now, system_time};
 
 /// Receives every published event, once it is on disk.
 pub type Observer = Arc<dyn Fn(&CloudEvent) + Send + Sync>;
@@ -21,19 +19,6 @@ pub type Channel = Arc<dyn Fn(CloudEvent) -> Sending + Send + Sync>;
 
 /// The delivery of an event to a reply channel.
 pub type Sending = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send>>;
-
-/// The wall clock.
-pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
-/// A machine that is simulated: its file system, and its wall clock. The engine then has no thread of its own. The writer
-/// is a task of the present runtime, and reads happen in place, so one seed can decide over all of it.
-#[derive(Clone)]
-pub struct Simulated {
-    /// The name of SQLite's VFS. No lock is taken on the data directory.
-    pub vfs: &'static str,
-    /// The wall clock.
-    pub now: Now,
-}
 
 /// The options of an engine.
 #[derive(Clone)]
@@ -67,8 +52,12 @@ pub struct Options {
     pub channels: BTreeMap<Arc<str>, Channel>,
     /// Time limit of a reply channel for one event, in milliseconds. The caller must continue with its order.
     pub channel_ms: u64,
-    /// The machine, for tests. `None`: the real one.
-    pub simulated: Option<Simulated>,
+    /// The wall clock.
+    pub now: Now,
+    /// The name of a simulated file system (SQLite's VFS), for tests. The engine then has no thread of its own, and takes
+    /// no lock on the data directory. The writer is a task of the present runtime, and reads happen in place, so one seed
+    /// can decide over all of it.
+    pub simulated_vfs: Option<&'static str>,
 }
 
 /// The options of a queue.
@@ -97,14 +86,9 @@ impl Default for Options {
             dead_letter_visibility_ms: 60_000,
             channels: BTreeMap::new(),
             channel_ms: 5_000,
-            simulated: None,
+            now: Arc::new(system_time),
+            simulated_vfs: None,
         }
-    }
-}
-
-impl Options {
-    pub(crate) fn now(&self) -> Now {
-        self.simulated.as_ref().map_or_else(|| Arc::new(|| System.now()) as Now, |machine| machine.now.clone())
     }
 }
 
@@ -125,7 +109,7 @@ impl fmt::Debug for Options {
             .field("letter_visibility_ms", &self.dead_letter_visibility_ms)
             .field("channels", &self.channels.keys())
             .field("channel_ms", &self.channel_ms)
-            .field("simulated", &self.simulated.is_some())
+            .field("simulated_vfs", &self.simulated_vfs)
             .finish()
     }
 }

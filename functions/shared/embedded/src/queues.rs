@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX};
 use domain::message::{Command, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, PortError, Queues, SourceQueue};
+use domain::ports::{DeadLetter, Environment, PortError, Queues, SourceQueue};
 use domain::trace;
 use rusqlite::Connection;
 
@@ -151,7 +151,7 @@ impl Queues for EngineQueues {
 impl EngineQueues {
     async fn command(&self, command: Command, priority: Priority, delay_ms: u64) -> Result<(), PortError> {
         let message_id = self.all.scheduler.reserve();
-        let not_before = (self.core.now)().plus_ms(delay_ms);
+        let not_before = self.core.clock.now().plus_ms(delay_ms);
         // The writer enqueues it, as it does with submissions.
         let write = Write::Command { message_id, command, priority, visible_at: delayed(delay_ms), not_before };
         let durable = lock(&self.core.state).log.append_awaited(write);

@@ -4,7 +4,7 @@ use domain::id::OrderId;
 use domain::limits::DELAY_MS_MAX;
 use domain::message::{Priority, SchedulerMessage, Undecodable, Wake, decode};
 use domain::order::Order;
-use domain::ports::PortError;
+use domain::ports::{Environment, PortError};
 use domain::time::Timestamp;
 use rusqlite::Connection;
 
@@ -82,7 +82,7 @@ impl Engine {
         let mut statement =
             connection.prepare("SELECT message_id, lane, not_before, body FROM commands ORDER BY message_id")?;
         let mut rows = statement.query([])?;
-        let (mut count, now) = (0, (self.core().now)());
+        let (mut count, now) = (0, self.core().clock.now());
         while let Some(row) = rows.next()? {
             let (message_id, priority) = (row.get(0)?, priorities::named(rows::text(row, 1)?));
             let delay_ms = now.ms_until(Timestamp::from_epoch_ms(row.get(2)?)).min(DELAY_MS_MAX);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use domain::message::{Delivery, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::{DeadLetter, PortError, Source, SourceQueue};
+use domain::ports::{DeadLetter, Environment, PortError, Source, SourceQueue};
 use serde::Serialize;
 
 use crate::core::State;
@@ -188,7 +188,7 @@ impl Engine {
         let &Dead { message_id, receive_count, .. } = dead;
         let dead_letter_id = self.all_queues().dead_letters.reserve();
         tracing::error!(?queue, message_id, receive_count, dead_letter_id, "a message is a dead letter");
-        let burial = Burial { dead_letter_id, queue, message_id, receive_count, at: (self.core().now)(), remains };
+        let burial = Burial { dead_letter_id, queue, message_id, receive_count, at: self.core().clock.now(), remains };
         // No caller waits, but the write is not lazy: until it is on disk, the message may exist only in memory. If the
         // engine is closed, a message on disk stays there. A message in memory is lost, as all state in memory is.
         let _ = lock(&self.core().state).log.append(Write::Bury(burial), Urgency::Awaited);

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use agent::Policy;
 use agents::{BadSettings, Fleet, Host, HostPolicy, HttpClients, NothingApplied, Settings, Variable, machine_secrets};
-use domain::ports::Environment;
 use domain::workflow::Workflows;
-use embedded::System;
+use embedded::system_time;
 
 use standins::Service;
 
@@ -67,7 +66,7 @@ impl Remotes {
     /// [`RemotesError`]; its message is one line.
     pub async fn start(settings: &RemoteSettings, stand_in_keys_max: usize) -> Result<Self, RemotesError> {
         let clients = HttpClients::new();
-        let secrets = machine_secrets(settings.variable.unwrap_or(|_| None), || System.now(), &clients);
+        let secrets = machine_secrets(settings.variable.unwrap_or(|_| None), system_time, &clients);
         let (source, text) = settings.file.clone().unwrap_or_default();
         let parsed = Settings::read(&source, &text, &[], &secrets, &clients).await?;
         let given = [&settings.inventory_url, &settings.payment_url, &settings.shipping_url];
