@@ -108,12 +108,29 @@ async fn remote(command: RemoteCommand, api: &ApiArgs) -> ExitCode {
     commands::run(command, api, Environment::read(variable), terminal, check_data).await.into()
 }
 
-/// The engine's check of its database, as a finding of the doctor.
+/// The engine's check of its database, as findings of the doctor.
 fn check_data(directory: &Path) -> Vec<DataFinding> {
+    let checked = embedded::check(directory);
+    let log_bytes = checked.as_ref().map_or(0, |checked| checked.log_bytes);
+    vec![database(checked), log(log_bytes)]
+}
+
+fn log(bytes: u64) -> DataFinding {
+    let found = format!("{} MB", bytes / (1024 * 1024));
+    let to_do = "end the program that reads the database, such as `sqlite3` or a backup: it keeps the log from being \
+                 emptied. Where `stepwarden serve` does not run, its next start empties the log";
+    if bytes > embedded::LOG_BYTES_MAX {
+        DataFinding::warning("write-ahead log", found, to_do)
+    } else {
+        DataFinding::ok("write-ahead log", found)
+    }
+}
+
+fn database(checked: Result<Checked, OpenError>) -> DataFinding {
     const CHECK: &str = "database";
     const RESTORE: &str =
         "stop `stepwarden serve`, keep a copy of the directory, and restore the database from a backup";
-    let finding = match embedded::check(directory) {
+    match checked {
         Ok(Checked { loss: Some(loss), .. }) => DataFinding::wrong(
             CHECK,
             loss.to_string(),
@@ -129,8 +146,7 @@ fn check_data(directory: &Path) -> Vec<DataFinding> {
             DataFinding::wrong(CHECK, one_line(&error), "use the program that wrote it, or a newer one")
         }
         Err(error) => DataFinding::wrong(CHECK, one_line(&error), RESTORE),
-    };
-    vec![finding]
+    }
 }
 
 fn start_logs(usual: &str, traces: Option<trace::Layer>) {

@@ -127,6 +127,16 @@ impl Files {
         self.files.values().map(|file| file.seen.len()).sum()
     }
 
+    pub(crate) fn content(&self, name: &str) -> Option<Vec<u8>> {
+        self.files.get(name).map(|file| file.seen.clone())
+    }
+
+    pub(crate) fn replace(&mut self, name: &str, content: Option<Vec<u8>>) {
+        self.files.remove(name);
+        let file = content.map(|content| File { kept: Some(content.clone()), seen: content, unsynced: Vec::new() });
+        file.into_iter().for_each(|file| drop(self.files.insert(name.to_owned(), file)));
+    }
+
     pub(crate) fn create(&mut self, name: &str) {
         self.files.entry(name.to_owned()).or_default();
     }

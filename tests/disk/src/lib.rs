@@ -3,6 +3,7 @@
 //! [`Disk::path`] names a database on it for the VFS [`VFS`]. What is written becomes durable at a sync. A power cut
 //! ([`Disk::cut`]) keeps, loses or tears each write since. All connections to a disk must be on one thread at a time.
 
+mod damage;
 mod files;
 mod locks;
 mod rng;
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use files::{Files, Hook};
 use locks::Locks;
 
+pub use damage::SmallFile;
 pub use files::{Counts, Faults};
 pub use vfs::{VFS, register};
 

@@ -6,6 +6,7 @@
 //! the middle of a write, a kill or a stop ([`plan`]). Customers and services are outside, and remember what they saw
 //! ([`outside`]). What they saw must be on the disk in every later life ([`verdict`]).
 
+pub mod loss;
 pub mod outside;
 pub mod plan;
 pub mod process;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use disk::Disk;
 use domain::time::Timestamp;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
 use self::outside::{Outside, Shared};
@@ -77,12 +78,14 @@ pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
     let outside = Shared::new(Outside::new(rng, setup.clone(), keeps_lines));
     let world = Arc::new(World { disk, off, outside: outside.clone(), setup });
     for life in &plan.lives {
-        let ended = one_life(&world, life);
-        if ended == Ended::Over {
+        if one_life(&world, life) == Ended::Over {
+            verdict::end(&mut outside.lock());
+            break;
+        }
+        if life.damage.is_some_and(|damage| loss::strike(&world, damage)) {
             break;
         }
     }
-    verdict::end(&mut outside.lock());
     let counts = world.disk.counts();
     drop(world);
     let mut outside = outside.into_inner();
@@ -103,6 +106,7 @@ fn one_life(world: &Arc<World>, life: &Life) -> Ended {
         let outside = &mut *world.outside.lock();
         outside.clock.wrong_ms = life.wrong_ms;
         outside.is_calm = life.is_calm();
+        outside.has_started = false;
         outside.tell(&format!("starts: {life}"));
     }
     world.disk.fail(life.faults);
@@ -110,8 +114,7 @@ fn one_life(world: &Arc<World>, life: &Life) -> Ended {
     if let Some(writes) = life.ends.after_writes() {
         world.disk.turn_off_after(writes);
     }
-    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
-    let runtime = runtime.unwrap_or_else(|error| panic!("a runtime without threads and sockets: {error}"));
+    let runtime = runtime();
     let ended = runtime.block_on(async {
         world.outside.lock().clock.start();
         let ended = process::live(world, life).await;
@@ -128,9 +131,17 @@ fn one_life(world: &Arc<World>, life: &Life) -> Ended {
     } else {
         world.disk.turn_on();
     }
+    // Without faults of the disk, a process that runs has recorded its transactions.
+    let is_exact = !is_cut && ended != Ended::NotStarted && life.is_well() && world.outside.lock().has_started;
+    loss::check(world, is_exact);
     let pause_ms = world.outside.lock().rng.between(0, 20_000);
     world.outside.lock().clock.pass(pause_ms);
     ended
+}
+
+fn runtime() -> Runtime {
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+    runtime.unwrap_or_else(|error| panic!("a runtime without threads and sockets: {error}"))
 }
 
 /// The wall-clock time at the start of every world.

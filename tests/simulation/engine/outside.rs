@@ -69,7 +69,7 @@ pub struct Counts(BTreeMap<&'static str, u64>);
 
 impl Counts {
     /// Every fault. In enough worlds each one occurs.
-    pub const ALL: [&'static str; 16] = [
+    pub const ALL: [&'static str; 19] = [
         "power off",
         "process killed",
         "process stopped",
@@ -80,6 +80,9 @@ impl Counts {
         "write failed",
         "read failed",
         "disk full",
+        "log lost",
+        "log cut",
+        "loss refused",
         "call declined",
         "call refused for a while",
         "call without an answer",
@@ -156,6 +159,8 @@ pub struct Outside {
     pub clock: Clock,
     /// Whether the faults are over.
     pub is_calm: bool,
+    /// Whether the process runs, or ran.
+    pub has_started: bool,
     /// The customers.
     pub customers: Vec<Customer>,
     /// By order and step.
@@ -187,6 +192,7 @@ impl Outside {
             rng,
             clock: Clock::default(),
             is_calm: false,
+            has_started: false,
             books: BTreeMap::new(),
             sights: BTreeMap::new(),
             told: BTreeSet::new(),

@@ -45,6 +45,17 @@ pub struct Life {
     pub room: Option<usize>,
     /// How far the wall clock is off, in milliseconds.
     pub wrong_ms: i64,
+    /// What becomes of the write-ahead log after its end.
+    pub damage: Option<Damage>,
+}
+
+/// A fault while the process is down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Damage {
+    /// The log is gone.
+    Lost,
+    /// So much of the log is left, in 10,000 parts.
+    CutAt(u64),
 }
 
 impl Life {
@@ -52,6 +63,13 @@ impl Life {
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.ends == Ends::Never
+    }
+
+    /// Whether its disk has room and does not fail.
+    #[must_use]
+    pub fn is_well(&self) -> bool {
+        let Faults { sync, write, read } = self.faults;
+        sync + write + read == 0 && self.room.is_none()
     }
 }
 
@@ -75,7 +93,7 @@ impl Plan {
         let fails = rng.chance(4_000);
         let jumps = rng.chance(2_000);
         let mut lives: Vec<Life> = (0..lives).map(|_| life(rng, fails, jumps)).collect();
-        lives.push(Life { ends: Ends::Never, faults: Faults::default(), room: None, wrong_ms: 0 });
+        lives.push(Life { ends: Ends::Never, faults: Faults::default(), room: None, wrong_ms: 0, damage: None });
         Self { lives }
     }
 }
@@ -101,5 +119,7 @@ fn life(rng: &mut Rng, fails: bool, jumps: bool) -> Life {
     };
     let room = (fails && rng.chance(3_000)).then(|| rng.pick(&[0, 8_192, 65_536]));
     let wrong_ms = if jumps { rng.pick(&[-3_600_000, -5_000, 0, 5_000, 3_600_000]) } else { 0 };
-    Life { ends, faults, room, wrong_ms }
+    let damage =
+        rng.chance(400).then(|| if rng.chance(5_000) { Damage::Lost } else { Damage::CutAt(rng.below(10_000)) });
+    Life { ends, faults, room, wrong_ms, damage }
 }

@@ -11,7 +11,10 @@ use domain::instance::Instance;
 use domain::message::Delivery;
 use domain::ports::{Environment, HasStore, PortError, Source, Store};
 use domain::time::Timestamp;
-use embedded::{Engine, EngineEvents, EngineLeases, EngineQueues, EngineRecords, EngineStore, Options, QueueOptions};
+use embedded::{
+    Engine, EngineEvents, EngineLeases, EngineQueues, EngineRecords, EngineStore, OpenError, Options, QueueOptions,
+    Simulated,
+};
 use futures_util::FutureExt;
 use http::{Request, Response};
 use local::event_source::{self, Drain};
@@ -20,6 +23,7 @@ use local::ticker;
 use supervisor::Settings;
 use tokio::select;
 
+use super::loss::Beside;
 use super::outside::{CHANNEL, Client, Shared, sleep};
 use super::plan::{Ends, Life};
 use super::{World, verdict};
@@ -103,6 +107,10 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
         Ok(ports) => ports,
         Err(_) if world.disk.is_off() => return off(life),
         Err(error) => {
+            if let Some(OpenError::Lost { loss, .. }) = error.downcast_ref() {
+                let words = format!("a start is refused, and nothing was lost: {loss}");
+                world.outside.lock().complain("rule 24", None, &words);
+            }
             if life.is_calm() {
                 let words = format!("it does not start on a disk that is well: {error}");
                 world.outside.lock().complain("14", None, &words);
@@ -111,6 +119,7 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
             return Ended::NotStarted;
         }
     };
+    world.outside.lock().has_started = true;
     verdict::start(world, &ports).await;
     let running = Running::start(world, &ports);
     let outside = world.outside.clone();
@@ -163,6 +172,14 @@ fn limit_ms(world: &World) -> i64 {
 }
 
 async fn start(world: &Arc<World>) -> Result<Ports, Box<dyn std::error::Error>> {
+    let engine = open(world, false)?;
+    let recovered = engine.recover().await?;
+    world.outside.lock().tell(&format!("recovered: {recovered:?}"));
+    Ok(Ports { engine, clock: Clock(world.outside.clone()) })
+}
+
+/// Opens the engine on what is on the disk.
+pub(super) fn open(world: &Arc<World>, accept_loss: bool) -> Result<Engine, OpenError> {
     let (setup, outside) = (&world.setup, world.outside.clone());
     let queue = QueueOptions { receives_max: setup.receives_max, visibility_ms: setup.visibility_ms };
     let now = outside.clone();
@@ -174,13 +191,11 @@ async fn start(world: &Arc<World>) -> Result<Ports, Box<dyn std::error::Error>> 
         observer: Some(Arc::new(move |event| observed.lock().heard(event))),
         channels: [(CHANNEL.into(), channel(told))].into(),
         now: Arc::new(move || now.lock().clock.wall()),
-        simulated_vfs: Some(disk::VFS),
+        simulated: Some(Simulated { vfs: disk::VFS, number: Arc::new(Beside::of(world)) }),
+        accept_loss,
         ..Options::default()
     };
-    let engine = Engine::open(&world.folder(), options)?;
-    let recovered = engine.recover().await?;
-    outside.lock().tell(&format!("recovered: {recovered:?}"));
-    Ok(Ports { engine, clock: Clock(outside) })
+    Engine::open(&world.folder(), options)
 }
 
 fn channel(outside: Shared) -> embedded::Channel {

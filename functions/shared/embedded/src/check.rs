@@ -7,6 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::directory::{DATABASE, OpenError};
 use crate::generation::{Found, Loss};
+use crate::number_file::Beside;
 use crate::schema::VERSION;
 
 /// The maximum number of faults that are reported for one file.
@@ -23,6 +24,8 @@ pub struct Checked {
     pub schema: i64,
     /// Whether this program migrates it to a newer version at its next start.
     pub is_older: bool,
+    /// The size of its write-ahead log. Above [`LOG_BYTES_MAX`](crate::LOG_BYTES_MAX) a reader prevents its end.
+    pub log_bytes: u64,
     /// Committed transactions that are missing.
     pub loss: Option<Loss>,
     /// The faults that SQLite reports. Empty if the file is sound.
@@ -38,13 +41,14 @@ pub struct Checked {
 pub fn check(directory: &Path) -> Result<Checked, OpenError> {
     let file = directory.join(DATABASE);
     // A running process counts on: first what it recorded, then what it has.
-    let found = Found::look(directory, &file);
+    let found = Found::look(&Beside::of(directory), &file);
     let looked = look(&file, &found).map_err(|source| OpenError::Database { file: file.clone(), source });
     let (schema, loss, faults) = looked?;
     if schema > VERSION {
         return Err(OpenError::Newer { file, found: schema, known: VERSION });
     }
-    Ok(Checked { file, schema, is_older: schema < VERSION, loss, faults })
+    let log_bytes = found.log_bytes;
+    Ok(Checked { file, schema, is_older: schema < VERSION, log_bytes, loss, faults })
 }
 
 fn look(file: &Path, found: &Found) -> rusqlite::Result<(i64, Option<Loss>, Vec<String>)> {

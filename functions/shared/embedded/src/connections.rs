@@ -19,8 +19,8 @@ use crate::options::Options;
 use crate::rows::ReadError;
 use crate::schema::{self, VERSION};
 
-/// The number of pages in the WAL at which SQLite moves them to the file. 16 MiB keep these moves rare.
-const CHECKPOINT_PAGES: u32 = 4_000;
+/// The bytes of a page in the WAL, with its header.
+const FRAME_BYTES: u64 = 4_096 + 24;
 
 /// Room below which an engine is not ready.
 const ROOM_BYTES: usize = 1024 * 1024;
@@ -28,7 +28,7 @@ const ROOM_BYTES: usize = 1024 * 1024;
 /// Opens the connection that writes, and migrates the schema.
 pub(crate) fn open_writer(file: &Path, options: &Options, found: &Found) -> Result<Connection, OpenError> {
     let failed = |source| OpenError::Database { file: file.to_owned(), source };
-    let mut connection = open(file, OpenFlags::default(), options.simulated_vfs).map_err(failed)?;
+    let mut connection = open(file, OpenFlags::default(), options.vfs()).map_err(failed)?;
     // A refused start leaves everything as it is, for whoever examines it.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failed)?;
     match found.loss(&connection).map_err(failed)? {
@@ -52,10 +52,12 @@ fn open(file: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result<Co
 }
 
 fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
+    let kept = options.log_bytes_kept;
     connection.busy_timeout(Duration::from_millis(options.busy_ms))?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+    connection.pragma_update(None, "wal_autocheckpoint", kept / FRAME_BYTES)?;
+    connection.pragma_update(None, "journal_size_limit", kept)?;
     connection.pragma_update(None, "cache_size", -i64::from(options.cache_kib))?;
     connection.set_prepared_statement_cache_capacity(64);
     Ok(())
@@ -86,7 +88,7 @@ impl Readers {
     /// The writer has the file open.
     pub(crate) fn new(file: PathBuf, options: &Options) -> Self {
         let permits = Arc::new(Semaphore::new(options.readers_max.max(1)));
-        let (identity, busy_ms, vfs) = (Identity::of(&file), options.busy_ms, options.simulated_vfs);
+        let (identity, busy_ms, vfs) = (Identity::of(&file), options.busy_ms, options.vfs());
         Self { file, busy_ms, vfs, permits, idle: Mutex::default(), identity }
     }
 

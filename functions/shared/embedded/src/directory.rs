@@ -3,8 +3,11 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::generation::{Generation, Loss};
+use crate::number_file::Beside;
+use crate::options::{NumberFile, Simulated};
 
 /// The database's name.
 pub(crate) const DATABASE: &str = "stepwarden.db";
@@ -63,18 +66,23 @@ pub(crate) struct Directory {
     pub(crate) path: PathBuf,
     /// The database in the directory.
     pub(crate) database: PathBuf,
-    /// The number of the last transaction. `None` on a simulated machine.
-    pub(crate) generation: Option<Generation>,
+    /// The number of the last transaction, and its file.
+    pub(crate) generation: Generation,
     /// The locks on a file and on the directory itself: the file may be removed. The system releases them when the
     /// process ends, even after a crash. The database is not locked in this way: a process that closes a file loses
     /// all of SQLite's locks on it.
-    locks: Vec<File>,
+    _locks: Vec<File>,
 }
 
 impl Directory {
     /// On a simulated machine, where nobody else is.
-    pub(crate) fn simulated(directory: &Path) -> Self {
-        Self { path: directory.to_owned(), database: directory.join(DATABASE), generation: None, locks: Vec::new() }
+    pub(crate) fn simulated(directory: &Path, machine: &Simulated) -> Self {
+        Self::new(directory, machine.number.clone(), Vec::new())
+    }
+
+    fn new(directory: &Path, files: Arc<dyn NumberFile>, locks: Vec<File>) -> Self {
+        let database = directory.join(DATABASE);
+        Self { path: directory.to_owned(), database, generation: Generation::new(files), _locks: locks }
     }
 
     pub(crate) fn take(directory: &Path) -> Result<Self, OpenError> {
@@ -89,16 +97,12 @@ impl Directory {
                 TryLockError::Error(source) => not_writable(source),
             })?;
         }
-        Ok(Self { path: directory.to_owned(), database: directory.join(DATABASE), generation: None, locks })
+        Ok(Self::new(directory, Arc::new(Beside::of(directory)), locks))
     }
 
-    /// Begins to record transactions after this one, the last of the database.
-    pub(crate) fn record_after(&mut self, number: u64) -> Result<(), OpenError> {
-        if self.locks.is_empty() {
-            return Ok(());
-        }
+    /// Begins to count after this transaction, the last of the database.
+    pub(crate) fn count_after(&mut self, number: u64) -> Result<(), OpenError> {
         let not_writable = |source| OpenError::NotWritable { directory: self.path.clone(), source };
-        self.generation = Some(Generation::begin(&self.path, number).map_err(not_writable)?);
-        Ok(())
+        self.generation.begin(number).map_err(not_writable)
     }
 }

@@ -15,7 +15,7 @@ use crate::connections::{self, Readers};
 use crate::core::{Core, Counters, State};
 use crate::directory::{Directory, OpenError};
 use crate::events::EngineEvents;
-use crate::generation::{self, Found};
+use crate::generation;
 use crate::leases::EngineLeases;
 use crate::live::Live;
 use crate::lock::lock;
@@ -113,15 +113,18 @@ impl Engine {
     /// # Errors
     /// [`OpenError`] if another process owns the directory, if it cannot be written, or if its file cannot be used.
     pub fn open(directory: &Path, options: Options) -> Result<Self, OpenError> {
-        let is_simulated = options.simulated_vfs.is_some();
-        let mut directory = if is_simulated { Directory::simulated(directory) } else { Directory::take(directory)? };
-        let found = Found::look(&directory.path, &directory.database);
+        let is_simulated = options.simulated.is_some();
+        let mut directory = match &options.simulated {
+            Some(machine) => Directory::simulated(directory, machine),
+            None => Directory::take(directory)?,
+        };
+        let found = directory.generation.look(&directory.database);
         let connection = connections::open_writer(&directory.database, &options, &found)?;
         let file = directory.database.clone();
         let unreadable = |source| OpenError::Database { file: file.clone(), source };
         let number = generation::count(&connection).map_err(unreadable)?;
         found.report(number);
-        directory.record_after(number)?;
+        directory.count_after(number)?;
         let all_queues = Arc::new(AllQueues::new(&connection, &options).map_err(unreadable)?);
         let kept = Arc::new(Kept::load(&connection).map_err(unreadable)?);
         let (sender, receiver) = mpsc::unbounded_channel();

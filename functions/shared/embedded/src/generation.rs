@@ -6,14 +6,16 @@
 //! difference the other way is always a loss. After a power failure it may say less, and then tells less.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::FileExt;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, io};
 
 use rusqlite::{Connection, OpenFlags};
 
-const FILE: &str = "stepwarden.transactions";
+use crate::options::NumberFile;
+
+pub(crate) const FILE: &str = "stepwarden.transactions";
 const FILE_BYTES_MAX: usize = 64;
 
 /// Committed transactions that a database lacks.
@@ -31,10 +33,11 @@ pub struct Loss {
 }
 
 /// The file beside the database, and the number of the last transaction.
-#[derive(Debug)]
 pub(crate) struct Generation {
-    file: File,
+    files: Arc<dyn NumberFile>,
     number: u64,
+    /// What the file says of the log.
+    has_log: bool,
     is_failing: bool,
 }
 
@@ -52,24 +55,31 @@ struct Recorded {
 pub(crate) struct Found {
     /// `None`: there is no file beside the database, or it is not readable. Then nothing is known.
     recorded: Option<Recorded>,
-    log_bytes: u64,
+    pub(crate) log_bytes: u64,
     /// The last transaction that the database has without its log. `None`: the file cannot be read alone.
     without_log: Option<u64>,
 }
 
 impl Generation {
+    pub(crate) fn new(files: Arc<dyn NumberFile>) -> Self {
+        Self { files, number: 0, has_log: true, is_failing: false }
+    }
+
+    /// Looks before SQLite opens the database. Changes nothing.
+    pub(crate) fn look(&self, database: &Path) -> Found {
+        Found::look(&*self.files, database)
+    }
+
     /// Begins with the last transaction of the database. It and all before it are durable.
-    pub(crate) fn begin(directory: &Path, number: u64) -> io::Result<Self> {
-        let file = File::options().create(true).truncate(false).write(true).open(directory.join(FILE))?;
-        let generation = Self { file, number, is_failing: false };
-        generation.write(true)?;
-        generation.file.sync_data()?;
-        Ok(generation)
+    pub(crate) fn begin(&mut self, number: u64) -> io::Result<()> {
+        self.number = number;
+        self.write(true)?;
+        self.files.sync_number()
     }
 
     /// A transaction is durable in the log. A failed write makes the file say less, which is never a false alarm.
     pub(crate) fn committed(&mut self, number: u64) {
-        self.number = number;
+        (self.number, self.has_log) = (number, true);
         let written = self.write(true);
         if let (Err(error), false) = (&written, self.is_failing) {
             tracing::warn!("{FILE} cannot be written, so a loss of transactions could be overlooked: {error}");
@@ -78,13 +88,23 @@ impl Generation {
     }
 
     /// The log is about to be emptied. After a power failure an empty log must not look like a lost one, hence the sync.
-    pub(crate) fn without_log(&self) -> io::Result<()> {
-        self.write(false)?;
-        self.file.sync_data()
+    pub(crate) fn without_log(&mut self) -> io::Result<()> {
+        if self.has_log {
+            self.write(false)?;
+            self.files.sync_number()?;
+            self.has_log = false;
+        }
+        Ok(())
     }
 
     fn write(&self, has_log: bool) -> io::Result<()> {
-        self.file.write_all_at(Recorded { number: self.number, has_log }.text().as_bytes(), 0)
+        self.files.write_number(&Recorded { number: self.number, has_log }.text())
+    }
+}
+
+impl fmt::Debug for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generation").field("number", &self.number).finish_non_exhaustive()
     }
 }
 
@@ -95,8 +115,8 @@ impl Recorded {
         format!("{number:020} {number:020} {}\n", if has_log { "log" } else { "all" })
     }
 
-    fn read(directory: &Path) -> Option<Self> {
-        let text = fs::read_to_string(directory.join(FILE)).ok().filter(|text| text.len() <= FILE_BYTES_MAX)?;
+    fn read(files: &dyn NumberFile) -> Option<Self> {
+        let text = files.number().ok().filter(|text| text.len() <= FILE_BYTES_MAX)?;
         let number = text.split(' ').next()?.parse().ok()?;
         let same = |has_log| Some(Self { number, has_log }).filter(|read| read.text() == text);
         same(true).or_else(|| same(false))
@@ -109,10 +129,10 @@ impl Recorded {
 
 impl Found {
     /// Looks before SQLite opens the database. Changes nothing.
-    pub(crate) fn look(directory: &Path, database: &Path) -> Self {
+    pub(crate) fn look(files: &dyn NumberFile, database: &Path) -> Self {
         let log_bytes = fs::metadata(log_of(database)).map_or(0, |log| log.len());
         let without_log = if log_bytes > 0 { count_alone(database).ok() } else { None };
-        Self { recorded: Recorded::read(directory), log_bytes, without_log }
+        Self { recorded: Recorded::read(files), log_bytes, without_log }
     }
 
     /// The transactions that the database lacks.

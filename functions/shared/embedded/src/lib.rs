@@ -38,7 +38,7 @@
 //! # The data directory
 //!
 //! Each transaction has a number, in the database and in a file beside it: a start can tell that a log lost some
-//! (`generation.rs`). Before a transaction, and again before anybody learns of it, the writer looks whether the database
+//! (`generation.rs`). A writer with nothing to write empties the log (`checkpoints.rs`). Before a transaction, and again before anybody learns of it, the writer looks whether the database
 //! and its log are still the files at their names (`identity.rs`).
 //!
 //! # Queues
@@ -68,6 +68,7 @@
 //! Any knowledge of a task beyond version, nonce, state, index key and priority.
 
 mod check;
+mod checkpoints;
 mod clock;
 mod connections;
 mod core;
@@ -85,6 +86,7 @@ mod live;
 mod lock;
 mod log;
 mod messages;
+mod number_file;
 mod options;
 mod priorities;
 mod queue;
@@ -101,13 +103,14 @@ mod write;
 mod writer;
 
 pub use check::{Checked, check};
+pub use checkpoints::LOG_BYTES_MAX;
 pub use clock::{Clock, Now, system_time};
 pub use directory::OpenError;
 pub use engine::{Engine, Stats};
 pub use events::EngineEvents;
 pub use generation::Loss;
 pub use leases::EngineLeases;
-pub use options::{Channel, Observer, Options, QueueOptions, Sending};
+pub use options::{Channel, NumberFile, Observer, Options, QueueOptions, Sending, Simulated};
 pub use queues::EngineQueues;
 pub use records::EngineRecords;
 pub use recovery::Recovered;

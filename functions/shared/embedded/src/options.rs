@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use domain::message::CloudEvent;
 
+use crate::checkpoints::LOG_BYTES_MAX;
 use crate::clock::{Now, system_time};
 
 /// Receives every published event, once it is on disk.
@@ -19,6 +20,38 @@ pub type Channel = Arc<dyn Fn(CloudEvent) -> Sending + Send + Sync>;
 
 /// The delivery of an event to a reply channel.
 pub type Sending = Pin<Box<dyn Future<Output = Result<(), Box<dyn Error + Send + Sync>>> + Send>>;
+
+/// A machine that is simulated, for tests. The engine then has no thread of its own, and takes no lock on the data
+/// directory. The writer is a task of the present runtime, and reads happen in place, so one seed can decide over all of
+/// it.
+#[derive(Clone)]
+pub struct Simulated {
+    /// The name of SQLite's VFS.
+    pub vfs: &'static str,
+    /// The file beside the database.
+    pub number: Arc<dyn NumberFile>,
+}
+
+/// The file that the engine uses without SQLite: the number of transactions.
+pub trait NumberFile: Send + Sync {
+    /// The content of the number's file.
+    ///
+    /// # Errors
+    /// The system's error, also if there is no such file.
+    fn number(&self) -> io::Result<String>;
+
+    /// Writes the number's file from the beginning, and creates it if it is missing. All contents are of one length.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn write_number(&self, text: &str) -> io::Result<()>;
+
+    /// Makes the number's last write durable.
+    ///
+    /// # Errors
+    /// The system's error.
+    fn sync_number(&self) -> io::Result<()>;
+}
 
 /// The options of an engine.
 #[derive(Clone)]
@@ -42,6 +75,12 @@ pub struct Options {
     pub cache_kib: u32,
     /// How long a lazy write waits for another write to share a transaction with, in milliseconds.
     pub lazy_ms: u64,
+    /// The size at which the write-ahead log is moved into the database, and to which a larger one is cut, in bytes.
+    pub log_bytes_kept: u64,
+    /// How long nothing is written before the write-ahead log is emptied, in milliseconds.
+    pub checkpoint_idle_ms: u64,
+    /// The size above which a write-ahead log that cannot be emptied is logged, in bytes.
+    pub log_bytes_max: u64,
     /// Whether to go on where committed transactions are missing.
     pub accept_loss: bool,
     /// The observer of all published events.
@@ -54,10 +93,8 @@ pub struct Options {
     pub channel_ms: u64,
     /// The wall clock.
     pub now: Now,
-    /// The name of a simulated file system (SQLite's VFS), for tests. The engine then has no thread of its own, and takes
-    /// no lock on the data directory. The writer is a task of the present runtime, and reads happen in place, so one seed
-    /// can decide over all of it.
-    pub simulated_vfs: Option<&'static str>,
+    /// The machine, for tests. `None`: the real one.
+    pub simulated: Option<Simulated>,
 }
 
 /// The options of a queue.
@@ -81,14 +118,24 @@ impl Default for Options {
             busy_ms: 5_000,
             cache_kib: 16 * 1_024,
             lazy_ms: 100,
+            log_bytes_kept: 16 * 1024 * 1024,
+            checkpoint_idle_ms: 1_000,
+            log_bytes_max: LOG_BYTES_MAX,
             accept_loss: false,
             observer: None,
             dead_letter_visibility_ms: 60_000,
             channels: BTreeMap::new(),
             channel_ms: 5_000,
             now: Arc::new(system_time),
-            simulated_vfs: None,
+            simulated: None,
         }
+    }
+}
+
+impl Options {
+    /// The VFS of a simulated machine.
+    pub(crate) fn vfs(&self) -> Option<&'static str> {
+        self.simulated.as_ref().map(|machine| machine.vfs)
     }
 }
 
@@ -104,12 +151,15 @@ impl fmt::Debug for Options {
             .field("busy_ms", &self.busy_ms)
             .field("cache_kib", &self.cache_kib)
             .field("lazy_ms", &self.lazy_ms)
+            .field("log_bytes_kept", &self.log_bytes_kept)
+            .field("checkpoint_idle_ms", &self.checkpoint_idle_ms)
+            .field("log_bytes_max", &self.log_bytes_max)
             .field("accept_loss", &self.accept_loss)
             .field("observer", &self.observer.is_some())
             .field("letter_visibility_ms", &self.dead_letter_visibility_ms)
             .field("channels", &self.channels.keys())
             .field("channel_ms", &self.channel_ms)
-            .field("simulated_vfs", &self.simulated_vfs)
+            .field("simulated", &self.vfs())
             .finish()
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use domain::id::OrderId;
 use domain::message::{CloudEvent, SchedulerMessage};
@@ -17,6 +18,7 @@ use rusqlite::{Connection, TransactionBehavior, params};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout_at;
 
+use crate::checkpoints::{self, Checkpoints};
 use crate::clock::later;
 use crate::core::{Core, State};
 use crate::directory::Directory;
@@ -47,6 +49,8 @@ pub(crate) struct Writer {
     /// Its lock is released after the last write.
     directory: Directory,
     disk: Disk,
+    checkpoints: Checkpoints,
+    busy: Duration,
     events_max: i64,
     /// How long a lazy write waits for a write to join, in milliseconds.
     lazy_ms: u64,
@@ -63,8 +67,9 @@ impl Writer {
         options: &Options,
     ) -> Self {
         let events_max = i64::try_from(options.events_max).unwrap_or(i64::MAX);
-        let (disk, lazy_ms) = (Disk::default(), options.lazy_ms);
-        Self { core, queues, kept, connection, receiver, directory, disk, events_max, lazy_ms }
+        let checkpoints = Checkpoints::new(&directory.database, options);
+        let (disk, busy, lazy_ms) = (Disk::default(), Duration::from_millis(options.busy_ms), options.lazy_ms);
+        Self { core, queues, kept, connection, receiver, directory, disk, checkpoints, busy, events_max, lazy_ms }
     }
 
     /// Writes until the log is closed and empty.
@@ -81,22 +86,46 @@ impl Writer {
     }
 
     /// Moves the log into the database file.
-    fn end(&self) -> Result<(), Box<dyn Error>> {
+    fn end(&mut self) -> Result<(), Box<dyn Error>> {
         if let Err(gone) = self.core.readers.identity.check() {
             // The open files get what is in the log. SQLite would delete the file that now has the log's name.
             self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
             self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()))?;
             return Err(gone.into());
         }
-        if let Some(generation) = &self.directory.generation {
-            generation.without_log()?;
-        }
+        self.directory.generation.without_log()?;
         Ok(self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE")?)
+    }
+
+    /// Nothing is written at the moment: empties the log. What fails here is tried again.
+    fn idle(&mut self) {
+        let emptied = self.empty_log().unwrap_or_else(|error| {
+            tracing::debug!("the write-ahead log cannot be emptied: {error}");
+            false
+        });
+        self.checkpoints.tried(emptied);
+    }
+
+    fn empty_log(&mut self) -> Result<bool, Box<dyn Error>> {
+        self.core.readers.identity.check()?;
+        self.directory.generation.without_log()?;
+        Ok(checkpoints::empty(&self.connection, self.busy)?)
+    }
+
+    /// The next write. The log is emptied before, if the write is long in coming.
+    async fn next(&mut self) -> Option<Queued> {
+        while let Some(due_at) = self.checkpoints.due_at() {
+            match timeout_at(due_at, self.receiver.recv()).await {
+                Ok(next) => return next,
+                Err(_) => self.idle(),
+            }
+        }
+        self.receiver.recv().await
     }
 
     /// The queued writes, once a caller waits for one of them or lazy writes have waited long enough.
     async fn gather(&mut self) -> Option<Vec<Queued>> {
-        let first = self.receiver.recv().await?;
+        let first = self.next().await?;
         let mut awaited = first.urgency == Urgency::Awaited;
         let mut batch = vec![first];
         let until = later(self.lazy_ms);
@@ -152,9 +181,7 @@ impl Writer {
         }
         let number = generation::next(&transaction)?;
         transaction.commit()?;
-        if let Some(generation) = &mut self.directory.generation {
-            generation.committed(number);
-        }
+        self.directory.generation.committed(number);
         identity.check()?;
         Ok(found)
     }
@@ -162,6 +189,7 @@ impl Writer {
     /// A batch is durable: updates the memory, and then wakes the callers.
     fn committed(&mut self, batch: Vec<Queued>, found: Found) {
         self.disk.committed();
+        self.checkpoints.written();
         let (counters, queues) = (&self.core.counters, &*self.queues);
         counters.transactions.fetch_add(1, Relaxed);
         counters.writes.fetch_add(batch.len() as u64, Relaxed);

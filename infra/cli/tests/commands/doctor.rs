@@ -61,13 +61,18 @@ fn a_data_directory_is_looked_at_while_it_is_in_use_and_after() {
     let data = served.data.path().to_str().unwrap().to_owned();
     let during = run(program(&["doctor", "--data", &data, "-o", "json"]), "").with_status(0).json();
     assert_eq!(finding(&during, "database").0, "ok");
+    assert_eq!(finding(&during, "write-ahead log").0, "ok");
     assert!(finding(&during, "lock").1.starts_with("held by"), "{during}");
     served.kill();
     let after = run(program(&["doctor", "--data", &data, "-o", "json"]), "").with_status(0).json();
     assert_eq!(finding(&after, "lock").1, "nobody has it at the moment");
+    let log = served.data.path().join("stepwarden.db-wal");
+    std::fs::File::options().write(true).open(&log).unwrap().set_len(65 * 1024 * 1024).unwrap();
+    let large = run(program(&["doctor", "--data", &data, "-o", "json"]), "").with_status(0).json();
+    assert_eq!(finding(&large, "write-ahead log"), ("warning".to_owned(), "65 MB".to_owned()));
     std::fs::write(served.data.path().join("stepwarden.db"), "no database").unwrap();
     // What the killed process left beside it would make up for that.
-    let _ = std::fs::remove_file(served.data.path().join("stepwarden.db-wal"));
+    std::fs::remove_file(log).unwrap();
     let broken = run(program(&["doctor", "--data", &data]), "").with_status(1);
     broken.shows(&["wrong", "database", "backup"]);
     run(program(&["doctor", "--data", "/nowhere"]), "").with_status(1).shows(&["is no directory"]);
@@ -110,7 +115,7 @@ async fn a_database_is_checked_while_it_is_used_and_after_and_one_that_was_damag
     let during = embedded::check(directory.path()).unwrap();
     assert!(during.faults.is_empty() && !during.is_older && during.schema > 0, "{during:?}");
     engine.close().await.unwrap();
-    assert_eq!(embedded::check(directory.path()).unwrap(), during);
+    assert_eq!(embedded::check(directory.path()).unwrap(), embedded::Checked { log_bytes: 0, ..during.clone() });
     let file = std::fs::File::options().write(true).open(&during.file).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 4_096], 4_096).unwrap();
     let damaged = embedded::check(directory.path());

@@ -1,6 +1,7 @@
 //! The engine on disks that lose, fail or change.
 
 mod disk;
+mod log_size;
 mod loss;
 mod writes;
 
@@ -17,9 +18,9 @@ use rusqlite::Connection;
 
 use crate::{Engine, Options};
 
-/// Lazy writes wait for others, and a lock of another program is a failure at once.
+/// Lazy writes wait for others, the log stays, and a lock of another program is a failure at once.
 fn options() -> Options {
-    Options { lazy_ms: 60_000, busy_ms: 10, ..Options::default() }
+    Options { lazy_ms: 60_000, checkpoint_idle_ms: 60_000, busy_ms: 10, ..Options::default() }
 }
 
 fn open(directory: &Path) -> Engine {
