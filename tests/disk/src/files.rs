@@ -13,7 +13,8 @@ const SECTOR: usize = 512;
 pub struct Faults {
     /// A write fails, with a part of it done.
     pub write: u64,
-    /// A sync fails. The writes before it are then on the disk, still waiting, or lost, as on Linux.
+    /// A sync fails. The writes before it are then on the disk, still waiting, or lost, as on Linux. A new length is not
+    /// lost.
     pub sync: u64,
     /// A read fails.
     pub read: u64,
@@ -206,11 +207,18 @@ impl Files {
         }
         self.counts.syncs_failed += 1;
         let kept = file.kept.get_or_insert_default();
+        // Linux forgets that a page was to be written, but not that a file has another length: that is in the journal of
+        // the file system. What comes after it comes after it on the disk, too.
+        let mut is_behind_length = false;
         for change in std::mem::take(&mut file.unsynced) {
+            let is_length = matches!(change, Change::Length(_));
             match self.rng.below(3) {
-                0 => change.apply(kept),
-                1 => file.unsynced.push(change),
-                _ => {}
+                0 if !is_behind_length => change.apply(kept),
+                2 if !is_length => {}
+                _ => {
+                    is_behind_length |= is_length;
+                    file.unsynced.push(change);
+                }
             }
         }
         Err(Wrong::Device)
