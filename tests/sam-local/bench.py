@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from boto3.dynamodb.types import TypeDeserializer
-from engine import Engine
+from harness.engine import Engine
 from harness.deployment import Deployment, client, deploy
 from harness.emulator import Emulator
 from harness.inbox import subscribe_to_alerts

@@ -12,7 +12,7 @@ import subprocess
 import tarfile
 from pathlib import Path
 
-from engine import Engine
+from harness.engine import Engine
 from harness.tools import install_packages
 
 REPOSITORY = "localhost/lambda-provided-standin"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine import Engine
+from harness.engine import Engine
 from harness.deployment import built_template, sam_environment
 from harness.emulator import client_environment
 from harness.process import Process, free_port

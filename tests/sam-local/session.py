@@ -21,7 +21,7 @@ from pathlib import Path
 
 import image
 from bench import Bench
-from engine import Engine
+from harness.engine import Engine
 from harness import command, tools
 from harness.deployment import BUILD, build
 from harness.emulator import Emulator

@@ -33,6 +33,8 @@ pub struct ApiConfig {
     catalogue: Option<Catalogue>,
     /// The redaction of documents and outputs.
     redaction: Redaction,
+    /// Whether the host carries no order on.
+    is_paused: bool,
     /// The answer to `/ready`. Without it there is no such path.
     readiness: Option<Readiness>,
 }
@@ -72,6 +74,12 @@ impl ApiConfig {
         self
     }
 
+    /// Shows that the host carries no order on.
+    #[must_use]
+    pub fn paused_if(self, is_paused: bool) -> Self {
+        Self { is_paused, ..self }
+    }
+
     /// Serves `/ready` with the result of `check`. Its error is shown.
     #[must_use]
     pub fn ready_if<Checks>(self, check: impl Fn() -> Checks + Send + Sync + 'static) -> Self
@@ -105,6 +113,11 @@ impl ApiConfig {
     pub(crate) async fn is_ready(&self) -> Option<Result<(), PortError>> {
         let Readiness(check) = self.readiness.as_ref()?;
         Some(check().await)
+    }
+
+    /// Whether the host carries no order on.
+    pub(crate) const fn is_paused(&self) -> bool {
+        self.is_paused
     }
 
     /// The workflows, if the host has set them.

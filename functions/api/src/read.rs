@@ -73,14 +73,15 @@ fn shown_origin(AgainOf { order_id, by, reason }: &AgainOf) -> wire::AgainOf<'_>
 
 /// `GET /health`: this process answers. The state of the ports is shown elsewhere, so that an outage of the store does
 /// not make a platform restart a healthy process.
-pub(crate) fn health() -> Response<Bytes> {
-    reply::json(StatusCode::OK, &wire::Health { status: text("ok"), version: Some(text(env!("CARGO_PKG_VERSION"))) })
+pub(crate) fn health(config: &ApiConfig) -> Response<Bytes> {
+    let version = Some(text(env!("CARGO_PKG_VERSION")));
+    reply::json(StatusCode::OK, &wire::Health { status: text("ok"), version, paused: config.is_paused() })
 }
 
 /// `GET /ready`: this process can do its work. A failing disk then makes a platform send no requests, and restart nothing.
 pub(crate) async fn ready(config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
     config.is_ready().await.ok_or(Problem::UnknownRoute)?.map_err(|error| Problem::unready(&error))?;
-    Ok(health())
+    Ok(health(config))
 }
 
 #[cfg(test)]

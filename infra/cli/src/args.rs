@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use domain::redaction::REDACTED_BY_DEFAULT;
 use local::reply_channels::ReplyChannel;
 use local::serve::{self, RemoteSettings};
@@ -235,6 +235,12 @@ pub struct ServeArgs {
     /// Start although committed transactions are missing, for example after a disk lost them: go on without them
     #[arg(long)]
     pub accept_loss: bool,
+    /// Show the data, and keep new orders and commands, but carry no order on and call no service: for a restored copy
+    #[arg(long)]
+    pub paused: bool,
+    /// Form of the log and of the alerts on stderr
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
     /// Period of the supervisors' sweep for overdue orders: 10ms to 1h
     #[arg(long, value_name = "PERIOD", default_value = "1s", value_parser = period)]
     pub supervise_every: Duration,
@@ -254,6 +260,16 @@ pub struct ServeArgs {
     /// The remote services.
     #[command(flatten)]
     pub services: ServiceArgs,
+}
+
+/// The forms of the log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// Lines for people
+    #[default]
+    Text,
+    /// One JSON object for each line
+    Json,
 }
 
 /// The URLs of the remote services as given (an empty URL means none), and options of their agents.

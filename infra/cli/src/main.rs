@@ -11,7 +11,9 @@ use local::outage::Plan;
 use local::run::{self, RunError, Serving};
 use local::serve::{RemoteSettings, Setup};
 use local::{Ending, Paint, demo, open_files, outage, traces};
-use stepwarden::args::{ApiArgs, Cli, Command, DemoArgs, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs};
+use stepwarden::args::{
+    ApiArgs, Cli, Command, DemoArgs, LogFormat, OutageArgs, RemoteCommand, ServeArgs, StandInsArgs,
+};
 use stepwarden::commands::{self, DataFinding, Terminal};
 use stepwarden::exit::Exit;
 use stepwarden::remote::Environment;
@@ -46,14 +48,19 @@ fn run(Cli { api, command }: Cli) -> Result<ExitCode, Failed> {
 
 async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     let (spans, problems) = traces::read(variable);
-    start_logs(logs::SERVE, traces::layer(spans.as_ref()));
+    start_logs(logs::SERVE, args.log_format, traces::layer(spans.as_ref()));
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let sending = traces::Sending::start(spans);
-    let ServeArgs { host, allowed_hosts, port, data, accept_loss, supervise_every, supervisors, config, .. } = args;
-    let setup = Setup { supervisors, supervise_every, redacted: args.redact, allowed_hosts, ..Setup::default() };
+    let ServeArgs {
+        host, allowed_hosts, port, data, accept_loss, paused, supervise_every, supervisors, config, ..
+    } = args;
+    let setup =
+        Setup { supervisors, supervise_every, redacted: args.redact, allowed_hosts, paused, ..Setup::default() };
     let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
     let folder = config.clone().unwrap_or_default();
-    let served = run::serve(Serving { host, port, data, accept_loss, reply_channels, remotes, config, setup }).await;
+    let json_logs = args.log_format == LogFormat::Json;
+    let serving = Serving { host, port, data, accept_loss, json_logs, reply_channels, remotes, config, setup };
+    let served = run::serve(serving).await;
     sending.stop().await;
     if let Err(RunError::Folder(FolderError::Faults(faults))) = &served {
         eprint!("{}", commands::fault_lines(faults, &folder));
@@ -64,7 +71,7 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
 }
 
 async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
-    start_logs(logs::SHOW, None);
+    start_logs(logs::SHOW, LogFormat::Text, None);
     let remotes = RemoteSettings { settles_within_ms: Some(demo::SETTLES_WITHIN_MS), ..RemoteSettings::default() };
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
         demo::run(&running.url(), &stand_ins.url(), paint(), &mut io::stdout()).await
@@ -73,7 +80,7 @@ async fn demo(args: &DemoArgs) -> Result<ExitCode, Failed> {
 }
 
 async fn outage(args: &OutageArgs) -> Result<ExitCode, Failed> {
-    start_logs(logs::SHOW, None);
+    start_logs(logs::SHOW, LogFormat::Text, None);
     let plan = Plan::new(args.orders, args.down, args.normal, args.rate)?;
     let remotes = RemoteSettings { release_max: Some(plan.release_max()), ..RemoteSettings::default() };
     let shown = run::show(args.data.as_deref(), &remotes, async |running, stand_ins| {
@@ -92,14 +99,14 @@ fn paint() -> Paint {
 }
 
 async fn stand_ins(args: &StandInsArgs) -> Result<ExitCode, Failed> {
-    start_logs(logs::SERVE, None);
+    start_logs(logs::SERVE, LogFormat::Text, None);
     run::stand_ins(args.host, args.port, args.remember).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Signals are not caught: the command can end at any time.
 async fn remote(command: RemoteCommand, api: &ApiArgs) -> ExitCode {
-    start_logs(logs::SHOW, None);
+    start_logs(logs::SHOW, LogFormat::Text, None);
     let terminal = Terminal {
         stdin: io::stdin().is_terminal(),
         stdout: io::stdout().is_terminal(),
@@ -149,8 +156,8 @@ fn database(checked: Result<Checked, OpenError>) -> DataFinding {
     }
 }
 
-fn start_logs(usual: &str, traces: Option<trace::Layer>) {
-    logs::start(variable("RUST_LOG").as_deref(), usual, traces);
+fn start_logs(usual: &str, format: LogFormat, traces: Option<trace::Layer>) {
+    logs::start(variable("RUST_LOG").as_deref(), usual, format, traces);
 }
 
 #[expect(clippy::disallowed_methods, reason = "main reads the environment")]

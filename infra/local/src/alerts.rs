@@ -1,4 +1,4 @@
-//! Alerts on the terminal, one line each (rule 11).
+//! Alerts on the terminal or in the log, one line each (rule 11).
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, SyncSender};
@@ -8,6 +8,7 @@ use domain::message::CloudEvent;
 use domain::ports::OutageReason;
 use domain::task::NoticeKind;
 use serde::Deserialize;
+use serde_json::json;
 use wire::{Reason, Situation, StepError};
 
 /// The event type of an unreadable dead letter. Its subject is the message ID.
@@ -17,7 +18,10 @@ const LINES_WAITING_MAX: usize = 1_000;
 
 /// Shows alerts. A thread writes them, so that a blocked terminal never holds up an order.
 #[derive(Debug, Clone)]
-pub struct Screen(SyncSender<String>);
+pub struct Screen {
+    lines: SyncSender<String>,
+    is_json: bool,
+}
 
 /// The parts of the event's data for the line. Missing parts are left out: an alert is shown in any case.
 #[derive(Debug, Default, Deserialize)]
@@ -47,26 +51,32 @@ struct FailedStep {
 }
 
 impl Screen {
-    /// Shows lines on `out` until it is dropped. Write errors are ignored.
+    /// Shows lines on `out` until it is dropped, as text or as JSON. Write errors are ignored.
     ///
     /// # Errors
     /// If the thread cannot be started.
-    pub fn on(mut out: impl Write + Send + 'static) -> io::Result<Self> {
+    pub fn on(mut out: impl Write + Send + 'static, is_json: bool) -> io::Result<Self> {
         let (lines, waiting) = mpsc::sync_channel::<String>(LINES_WAITING_MAX);
         thread::Builder::new().name("alerts".to_owned()).spawn(move || {
             for line in waiting {
                 let _ = writeln!(out, "{line}");
             }
         })?;
-        Ok(Self(lines))
+        Ok(Self { lines, is_json })
     }
 
     /// Shows an event if it is an alert; never waits.
     pub fn show(&self, event: &CloudEvent) {
         if let Some(line) = line(event) {
-            let _ = self.0.try_send(line);
+            let _ = self.lines.try_send(if self.is_json { log_line(&line, event) } else { line });
         }
     }
+}
+
+/// The line in the form of the log's other lines, with the whole event.
+fn log_line(line: &str, event: &CloudEvent) -> String {
+    let fields = json!({"message": line, "event": event});
+    json!({"timestamp": event.time, "level": "ERROR", "target": "alerts", "fields": fields}).to_string()
 }
 
 /// The line for an alert: its subject and the remedy. For an order also the step, the reason and the attempts.
@@ -235,7 +245,7 @@ mod tests {
     #[test]
     fn a_terminal_that_takes_nothing_holds_up_nobody_and_gets_the_first_lines_later() {
         let ((go, go_on), (written, writes)) = (mpsc::channel(), mpsc::channel());
-        let screen = Screen::on(Stuck { go_on, written }).unwrap();
+        let screen = Screen::on(Stuck { go_on, written }, false).unwrap();
         let numbered = |n: usize| CloudEvent { subject: format!("o-{n}").into(), ..event("OrderNeedsOperator", "{}") };
         for n in 0..3 * LINES_WAITING_MAX {
             screen.show(&numbered(n));

@@ -35,6 +35,8 @@ pub struct Serving {
     pub data: PathBuf,
     /// Whether to start although committed transactions are missing.
     pub accept_loss: bool,
+    /// Whether alerts are lines of JSON.
+    pub json_logs: bool,
     /// The reply channels.
     pub reply_channels: Vec<ReplyChannel>,
     /// The remote services.
@@ -87,7 +89,7 @@ pub enum RunError {
 /// # Errors
 /// [`RunError`]; its message is one line.
 pub async fn serve(serving: Serving) -> Result<(), RunError> {
-    let Serving { host, port, data, accept_loss, mut reply_channels, mut remotes, config, setup } = serving;
+    let Serving { host, port, data, accept_loss, json_logs, mut reply_channels, mut remotes, config, setup } = serving;
     let mut signals = Signals::catch()?;
     let checked = config.as_deref().map(folder::check).transpose()?;
     if let (Some(folder), Some(checked)) = (&config, &checked) {
@@ -97,7 +99,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let channels = ReplyChannels::new(&reply_channels)?;
     let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
     let listener = bind(host, port).await?;
-    let screen = Screen::on(io::stderr())?;
+    let screen = Screen::on(io::stderr(), json_logs)?;
     let options = Options {
         accept_loss,
         observer: Some(Arc::new(move |event| screen.show(event))),
@@ -112,10 +114,14 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         return Err(RunError::Apply { folder, source });
     }
     let setup = Setup { reply_channels: channels.names(), ..setup };
+    let paused = setup.paused;
     let running = serve::start(listener, &engine, remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), data.display()));
     if let Some(stand_ins) = running.stand_ins() {
         announce(&format!("stand-ins on {}", stand_ins.url()));
+    }
+    if paused {
+        announce("paused: no order goes on and no service is called; to go on, start it without --paused");
     }
     signals.next().await;
     Ok(stop(running, &engine, signals).await?)

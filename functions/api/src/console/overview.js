@@ -45,13 +45,14 @@ export const overview = {
 };
 
 /** The first answer for an operator on call. */
-function verdict({ Counts, Services, Leases, Failures }) {
+function verdict({ Paused, Counts, Services, Leases, Failures }) {
   const inError = Counts.find(({ State }) => State === "Error");
   const out = Services.filter(({ State }) => State !== "Closed");
   const bad = out.filter((service) => !needsOperator(service)).map(({ Service }) => Service);
   const yours = out.filter(needsOperator);
   const waiting = inError?.Count ?? Failures.reduce((sum, one) => sum + one.Count, 0);
   const lines = [];
+  if (Paused) lines.push("The server is paused: no order goes on until it is started without --paused.");
   if (waiting > 0)
     lines.push(
       `${plural(waiting, "order", inError?.AtLeast)} ${waiting === 1 && !inError?.AtLeast ? "waits" : "wait"} ` +
@@ -64,8 +65,9 @@ function verdict({ Counts, Services, Leases, Failures }) {
       `${bad.join(" and ")} ${bad.length === 1 ? "is" : "are"} failing; ` +
         `orders wait for ${bad.length === 1 ? "it" : "them"} and go on by themselves.`,
     );
-  if (silent(Leases)) lines.push("No supervisor was heard of for more than a minute: what is overdue stands still.");
-  const tone = waiting > 0 || yours.length || silent(Leases) ? "bad" : bad.length ? "wait" : "good";
+  const unsupervised = !Paused && silent(Leases);
+  if (unsupervised) lines.push("No supervisor was heard of for more than a minute: what is overdue stands still.");
+  const tone = Paused || waiting > 0 || yours.length || unsupervised ? "bad" : bad.length ? "wait" : "good";
   return h(
     "p",
     { class: "verdict", "data-tone": tone, id: "verdict" },

@@ -68,6 +68,7 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
     let configured = config.services(ports).await.map_err(Problem::unread)?;
     let overview = Overview {
         at: now,
+        paused: config.is_paused(),
         counts: vec![
             pending,
             processing,
@@ -98,7 +99,6 @@ async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {
 
 /// Visits the first tasks of a list, until the visitor has enough after a page, or enough was read. No task is kept:
 /// each may have outputs of many KiB.
-/// outputs of many KiB.
 async fn walk(
     ports: &impl ApiPorts,
     state: Option<ProcessState>,

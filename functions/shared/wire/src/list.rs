@@ -19,6 +19,9 @@ pub struct Health<'a> {
     /// Version of the program. Older versions leave it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<Cow<'a, str>>,
+    /// Whether no order goes on (`serve --paused`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
 }
 
 /// `GET /services`: the remote services, by name.

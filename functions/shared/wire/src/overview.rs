@@ -15,6 +15,9 @@ use crate::{Lease, OpenEnum, Service, StepError};
 pub struct Overview<'a> {
     /// When it was made.
     pub at: Timestamp,
+    /// Whether no order goes on (`serve --paused`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
     /// Orders by state.
     pub counts: Vec<Count>,
     /// Orders by the minute in which they were submitted, oldest first.

@@ -23,7 +23,11 @@ pub(super) async fn run(context: &Context) -> Result<Exit, CommandError> {
 }
 
 fn text(paint: Paint, overview: &Overview<'_>, now: Timestamp) -> String {
-    let mut parts = vec![counts(overview, now).text(paint)];
+    let mut parts = Vec::new();
+    if overview.paused {
+        parts.push("The server is paused: no order goes on until it is started without --paused.\n".to_owned());
+    }
+    parts.push(counts(overview, now).text(paint));
     let failures = failures(overview, now);
     if !failures.is_empty() {
         parts.push(failures.text(paint));

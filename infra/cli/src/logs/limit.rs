@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tracing::callsite::Identifier;
 use tracing::{Event, Level, Metadata};
 use tracing_subscriber::layer::{Context, Filter};
 
+use crate::args::LogFormat;
 use crate::remote::clock;
 
 /// The lines of one place in the code within a window.
@@ -16,7 +18,10 @@ const WINDOW: Duration = Duration::from_secs(10);
 
 /// A filter for warnings and errors.
 #[derive(Debug, Default)]
-pub(super) struct Limit(Mutex<HashMap<Identifier, Window>>);
+pub(super) struct Limit {
+    windows: Mutex<HashMap<Identifier, Window>>,
+    format: LogFormat,
+}
 
 #[derive(Debug)]
 struct Window {
@@ -25,9 +30,14 @@ struct Window {
 }
 
 impl Limit {
+    /// A filter for lines of this form.
+    pub(super) fn of(format: LogFormat) -> Self {
+        Self { format, ..Self::default() }
+    }
+
     /// Whether this line is shown, and how many were left out before it.
     fn admits(&self, place: Identifier, now: Instant) -> (bool, u64) {
-        let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut windows = self.windows.lock().unwrap_or_else(PoisonError::into_inner);
         let window = windows.entry(place).or_insert(Window { began: now, lines: 0 });
         let mut left_out = 0;
         if now.duration_since(window.began) >= WINDOW {
@@ -51,7 +61,14 @@ impl<S> Filter<S> for Limit {
         }
         let (is_shown, left_out) = self.admits(metadata.callsite(), clock::instant());
         if left_out > 0 {
-            eprintln!("stepwarden: {left_out} lines of {} like the next one were left out", metadata.target());
+            let message = format!("{left_out} lines of {} like the next one were left out", metadata.target());
+            match self.format {
+                LogFormat::Text => eprintln!("stepwarden: {message}"),
+                LogFormat::Json => eprintln!(
+                    "{}",
+                    json!({"timestamp": clock::now(), "level": "WARN", "target": "logs", "fields": {"message": message}})
+                ),
+            }
         }
         is_shown
     }

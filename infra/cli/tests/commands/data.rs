@@ -73,3 +73,22 @@ fn f68_on_a_full_disk_the_process_is_alive_and_not_ready_and_what_is_stored_can_
     served.run(&["list"]).with_status(0);
     run(program(&["doctor", "--data", served.data.path().to_str().unwrap()]), "").shows(&["database: sound"]);
 }
+
+#[test]
+fn a_paused_server_shows_its_data_and_carries_no_order_on() {
+    let mut served = Served::start();
+    let before = served.settled("{}");
+    served.kill();
+    let data = replace(&mut served.data, tempfile::tempdir().unwrap());
+    let mut served = Served::start_in(data, &["--paused"]);
+    served.run(&["get", &before]).with_status(0);
+    let kept = served.accepted("{}");
+    served.run(&["doctor"]).with_status(1).shows(&["paused: no order goes on", "start it without --paused"]);
+    served.run(&["overview"]).with_status(0).shows(&["The server is paused"]);
+    let (status, body) = asked(&served, "/ready");
+    assert!(status.contains(" 503 ") && body.contains("not ready: paused"), "{status} {body}");
+    served.run(&["get", &kept]).with_status(3);
+    served.kill();
+    let data = replace(&mut served.data, tempfile::tempdir().unwrap());
+    Served::start_in(data, &[]).reach(&kept, "Processed");
+}

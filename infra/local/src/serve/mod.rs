@@ -14,6 +14,7 @@ use std::time::Duration;
 use agents::Fleet;
 use api::ApiConfig;
 use domain::definition::Catalogue;
+use domain::ports::PortError;
 use domain::redaction::REDACTED_BY_DEFAULT;
 use domain::workflow::{WorkflowError, Workflows};
 use embedded::Engine;
@@ -47,6 +48,8 @@ pub struct Setup {
     pub redacted: Vec<String>,
     /// Further accepted names in `Host`, if the API listens on a loopback address.
     pub allowed_hosts: Vec<String>,
+    /// Only the API runs. Orders and commands are kept, and none goes on.
+    pub paused: bool,
 }
 
 impl Default for Setup {
@@ -58,6 +61,7 @@ impl Default for Setup {
             reply_channels: Vec::new(),
             redacted,
             allowed_hosts: Vec::new(),
+            paused: false,
         }
     }
 }
@@ -91,25 +95,27 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; then nothing runs.
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
-    let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts } = setup;
+    let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts, paused } = setup;
     let catalogue = Catalogue::with(Workflows::shipped()?, None, remotes.all_settle_within_ms());
-    let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted).ready_if({
-        let engine = engine.clone();
-        move || {
-            let engine = engine.clone();
-            async move { engine.ready().await }
-        }
-    });
+    let of_ready = engine.clone();
+    let is_ready = move || {
+        let engine = of_ready.clone();
+        async move { if paused { Err(PortError::refused("ready", "paused")) } else { engine.ready().await } }
+    };
+    let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
+    let config = config.paused_if(paused).ready_if(is_ready);
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()));
     let mut functions = Functions { engine: engine.clone(), catalogue, loops: Loops::new(), scheduler: Loops::new() };
-    functions.submission();
-    functions.scheduler();
-    functions.agents(&agents);
-    functions.dead_letters();
-    for number in 1..=supervisors {
-        functions.supervisor(number, supervise_every);
+    if !paused {
+        functions.submission();
+        functions.scheduler();
+        functions.agents(&agents);
+        functions.dead_letters();
+        for number in 1..=supervisors {
+            functions.supervisor(number, supervise_every);
+        }
     }
     let (stand_ins, Functions { engine, loops, scheduler, .. }) = (remotes.stand_ins, functions);
     Ok(Running { engine, api, agents, loops, scheduler, stand_ins })

@@ -1,9 +1,11 @@
 //! What can be seen of a deployment through its API.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 
 use domain::ports::{Breaker, OutageReason};
 use domain::time::Timestamp;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use wire::{
     DeadLetter, DeadLetterList, Health, Lease, LeaseList, OpenEnum, OrderList, Service, ServiceList, Workflow,
@@ -14,7 +16,7 @@ use super::clock;
 use super::finding::Finding;
 use crate::commands::context::Context;
 use crate::exit::Exit;
-use crate::remote::{Call, RemoteError, clock as here};
+use crate::remote::{Call, Remote, RemoteError, clock as here};
 use crate::show::time::{from_now, span};
 
 /// A supervisor runs each minute, or each second on one machine. One run may be missed.
@@ -29,6 +31,16 @@ const DEAD_LETTERS_NEW_MS: u64 = 24 * 60 * 60 * 1_000;
 const COUNTED_MAX: usize = 100;
 /// What is asked for besides its health.
 const ASKED: usize = 5;
+/// The check of the workflows of open orders.
+const VERSIONS: &str = "workflow versions";
+
+/// An open order, as far as its workflow goes.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Pinned {
+    workflow: String,
+    workflow_version: u32,
+}
 
 /// What an API let be seen of itself.
 #[derive(Debug)]
@@ -61,10 +73,13 @@ pub(super) async fn look(context: &Context) -> Seen {
     let remote = &context.remote;
     let denials = Cell::new(0);
     let told = |check, answer| told(&denials, check, answer);
-    findings.push(told(
-        "workflows",
-        remote.get::<WorkflowList<'static>>("/workflows").await.map(|read| workflows(&read.workflows)),
-    ));
+    let known = remote.get::<WorkflowList<'static>>("/workflows").await;
+    let open = match &known {
+        Ok(known) => Some(open_orders(remote).await.map(|open| versions(&known.workflows, &open))),
+        Err(_) => None,
+    };
+    findings.push(told("workflows", known.map(|read| workflows(&read.workflows))));
+    findings.extend(open.map(|open| told(VERSIONS, open)));
     findings.push(told(
         "services",
         remote.get::<ServiceList<'static>>("/services").await.map(|read| services(&read.services, now)),
@@ -125,7 +140,10 @@ fn told(denials: &Cell<usize>, check: &str, answer: Result<Finding, RemoteError>
 
 fn reached(health: &Health<'_>, url: &str, took_ms: u64) -> Finding {
     let found = format!("{url} says {} after {}", health.status, span(took_ms));
-    if health.status == "ok" {
+    if health.paused {
+        let found = format!("{found}, but it is paused: no order goes on");
+        Finding::wrong("reachable", found, "start it without --paused")
+    } else if health.status == "ok" {
         Finding::ok("reachable", found)
     } else {
         Finding::wrong("reachable", found, "look at its log")
@@ -216,6 +234,35 @@ fn supervised(told: &[Lease<'_>], now: Timestamp) -> Finding {
         return Finding::warning(CHECK, found, TO_DO);
     }
     Finding::ok(CHECK, found)
+}
+
+/// The open orders, at most [`COUNTED_MAX`] of each state.
+async fn open_orders(remote: &Remote) -> Result<Vec<Pinned>, RemoteError> {
+    let mut open = Vec::new();
+    for state in ["Pending", "Processing", "Compensating", "Error"] {
+        let path = format!("/orders?state={state}&limit={COUNTED_MAX}");
+        open.extend(remote.get::<OrderList<Pinned>>(&path).await?.orders);
+    }
+    Ok(open)
+}
+
+/// An order whose version is gone cannot be decided: it stands still, and nothing counts it.
+fn versions(known: &[Workflow<'_>], open: &[Pinned]) -> Finding {
+    let is_gone = |order: &&Pinned| {
+        let Pinned { workflow, workflow_version: version } = order;
+        !known.iter().any(|known| known.name == **workflow && known.version == *version)
+    };
+    let mut gone = BTreeMap::<_, usize>::new();
+    open.iter().filter(is_gone).for_each(|order| *gone.entry(order).or_default() += 1);
+    if gone.is_empty() {
+        return Finding::ok(VERSIONS, format!("there for all {} open orders that were looked at", open.len()));
+    }
+    let words = gone.iter().map(|(pinned, count)| {
+        let (orders, stand) = if *count == 1 { ("order", "stands") } else { ("orders", "stand") };
+        format!("{} version {} is gone: {count} {orders} {stand} still", pinned.workflow, pinned.workflow_version)
+    });
+    let to_do = "apply the folder that has it, or run the program that had it, until they have ended";
+    Finding::wrong(VERSIONS, words.collect::<Vec<_>>().join("; "), to_do)
 }
 
 fn in_error(page: &OrderList<Box<RawValue>>) -> Finding {
@@ -314,6 +361,17 @@ mod tests {
     #[test]
     fn no_services_at_all_are_not_all_well() {
         assert_eq!(services(&[], now()).state, State::Warning);
+    }
+
+    #[test]
+    fn a_version_that_is_gone_is_wrong_with_the_number_of_its_open_orders() {
+        let known = json!({"Workflows": [{"Name": "order", "Version": 2}, {"Name": "return", "Version": 1}]});
+        let known = read::<WorkflowList<'static>>(known).workflows;
+        let of = |name: &str, version| Pinned { workflow: name.into(), workflow_version: version };
+        assert_eq!(versions(&known, &[of("order", 2), of("return", 1)]).state, State::Ok);
+        let finding = versions(&known, &[of("order", 2), of("order", 1), of("return", 2), of("order", 1)]);
+        let found = "order version 1 is gone: 2 orders stand still; return version 2 is gone: 1 order stands still";
+        assert_eq!((finding.state, &*finding.found), (State::Wrong, found));
     }
 
     #[test]
