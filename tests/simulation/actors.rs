@@ -187,6 +187,10 @@ impl State {
     /// The clock error of a new instance, in milliseconds.
     fn draw_skew(&mut self) -> i64 {
         let most_ms = self.setup.skew_ms;
+        if !self.is_calm && self.setup.clocks_jump() && self.rng.chance(300) {
+            self.counts.add(Fault::ClockJumped);
+            return self.draw_jump();
+        }
         if self.is_calm || most_ms == 0 {
             return 0;
         }

@@ -19,7 +19,7 @@ use super::auditor::seen::{Seen, Try, Way};
 use super::faults::Fault;
 use super::services::{Made, Said};
 use super::shapes::AGENTS;
-use super::state::{Event, State};
+use super::state::{Event, JUMPED_MS_MAX, State};
 
 /// The code of a 409 while a call with the same key is at work.
 pub(super) const IN_USE: &str = "in-use";
@@ -293,6 +293,8 @@ impl State {
             return;
         }
         let kept_ms = rule.horizon_ms + 2 * rule.complete_within_ms + 4 * self.setup.skew_ms + 20_000;
+        // The time for which clocks are wrong does not count.
+        let kept_ms = kept_ms + if self.setup.clocks_jump() { 2 * JUMPED_MS_MAX } else { 0 };
         let forget = Event::Forget(of.order, of.step, of.way == Way::Undo);
         self.after(kept_ms, forget);
     }

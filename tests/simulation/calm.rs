@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::id::OrderId;
+use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX, UNWATCHED_MS_MAX};
 use domain::message::Action;
 use domain::task::ProcessState;
 use domain::workflow::Workflow;
@@ -33,6 +34,7 @@ impl World {
         {
             let mut state = self.shared.lock();
             state.is_calm = true;
+            state.end_jumps();
             state.tables.is_watch_changed = true;
             state.tell("faults stop");
             self.calm.since_ms = state.now_ms;
@@ -127,7 +129,12 @@ pub(super) fn bound_ms(setup: &Setup) -> i64 {
     let longest_ms = setup.shape.versions().map(of).max().unwrap_or(0);
     // Starting instances, open circuit breakers, hidden messages, and clocks that were wrong until now.
     let rest_ms = 120_000 + 4 * setup.visibility_ms + 3 * setup.skew_ms + 10 * setup.tick_ms;
-    i64::try_from(longest_ms + rest_ms).unwrap_or(i64::MAX)
+    // What wrong clocks have written: an order is found after the longest time unwatched, a back-off is as long as a
+    // deferral, and an undo waits for the longest setting (rule 23).
+    let ahead_ms =
+        UNWATCHED_MS_MAX + 7 * setup.tick_ms * u64::from(setup.shards) + DEFERRAL_MS_MAX + SETTLES_WITHIN_MS_MAX;
+    let ahead_ms = if setup.clocks_jump() { ahead_ms } else { 0 };
+    i64::try_from(longest_ms + rest_ms + ahead_ms).unwrap_or(i64::MAX)
 }
 
 /// The longest pause before a notice is sent again, in milliseconds.

@@ -111,7 +111,9 @@ impl Customers {
     /// An instance of the API takes an invocation.
     fn api(&self, state: &mut State, invocation: u32) -> Arc<ApiConfig> {
         let api = if self.apis.len() == 1 { &self.apis[0] } else { &self.apis[state.rng.place(self.apis.len())] };
-        let fresh_ms = state.setup.stale_ms().map_or(0, |ms| state.now_ms - ms);
+        let fresh_ms = state.setup.stale_ms().map(|ms| state.now_ms - ms);
+        // A jump prolongs what is under way.
+        let fresh_ms = fresh_ms.filter(|ms| *ms >= state.jumped_until_ms).unwrap_or(0);
         state.known_ms.insert(invocation, api.started_ms.max(fresh_ms));
         api.config.clone()
     }

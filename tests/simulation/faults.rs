@@ -91,6 +91,9 @@ faults! {
     SkewedBySeconds = "clock off by seconds", 1;
     /// Clocks differ by minutes.
     SkewedByMinutes = "clock off by minutes", 1;
+    /// Clocks jump by seconds to hours in either direction, are wrong for seconds to hours, and then right again: those of
+    /// all instances, or that of one.
+    ClockJumped = "a clock jumped", 2;
     /// A second version of the workflow is deployed during the run.
     Deployed = "deployment in the middle", 1;
     /// Workflows and settings are applied during the run, and orders name workflows.

@@ -160,7 +160,7 @@ fn step(step: &Step) -> StepSeen {
         complete_by_ms: step.complete_by.map(domain::time::Timestamp::epoch_ms),
         not_before_ms: step.not_before.map(domain::time::Timestamp::epoch_ms),
         started_ms: step.started_at.map(domain::time::Timestamp::epoch_ms),
-        doubted: step.doubted_at.is_some(),
+        doubted_ms: step.doubted_at.map(domain::time::Timestamp::epoch_ms),
         last_error: step.last_error.as_ref().map(|error| (error.code.clone(), error.at.epoch_ms())),
         output: step.output.as_ref().map(hash),
     }

@@ -73,12 +73,21 @@ pub enum Blow {
     Poison,
     /// A reply that no agent sent.
     Forge,
+    /// The clock of all instances jumps.
+    ClockJump,
 }
 
 impl Blow {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::QueueAway, Self::StoreAway, Self::ServiceAway, Self::ServiceMisconfigured, Self::Poison, Self::Forge];
+    pub const ALL: [Self; 7] = [
+        Self::QueueAway,
+        Self::StoreAway,
+        Self::ServiceAway,
+        Self::ServiceMisconfigured,
+        Self::Poison,
+        Self::Forge,
+        Self::ClockJump,
+    ];
 
     /// The fault under which it is planned and counted.
     #[must_use]
@@ -90,6 +99,7 @@ impl Blow {
             Self::ServiceMisconfigured => Fault::ServiceMisconfigured,
             Self::Poison => Fault::Poisoned,
             Self::Forge => Fault::Forged,
+            Self::ClockJump => Fault::ClockJumped,
         }
     }
 }
@@ -204,6 +214,7 @@ impl World {
                 return state.after(ms, Event::Strike(blow));
             }
             Blow::Forge => state.forge(),
+            Blow::ClockJump => state.jump(),
         }
         state.counts.add(blow.fault());
     }

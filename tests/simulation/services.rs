@@ -187,8 +187,10 @@ impl State {
         let body = observe::body(call);
         // An agent with memos has one call of a key in flight, as far as clocks agree.
         let must_be_alone = self.setup.has_memo(agent) && self.setup.skew_ms == 0;
-        let is_twin =
-            |under: &&Under| under.call.key == key && under.alive_until_ms.is_some_and(|until| self.now_ms < until);
+        let is_twin = |under: &&Under| {
+            let is_alive = under.alive_until_ms.is_some_and(|until| self.now_ms < until);
+            is_alive && under.call.key == key && under.call.started_ms >= self.jumped_until_ms
+        };
         let twins = if must_be_alone { self.remotes.calls.values().filter(is_twin).count() } else { 0 };
         self.remotes.last_call += 1;
         let id = self.remotes.last_call;

@@ -118,6 +118,12 @@ impl Setup {
         setup
     }
 
+    /// Whether clocks jump.
+    #[must_use]
+    pub const fn clocks_jump(&self) -> bool {
+        self.plan.has(Fault::ClockJumped)
+    }
+
     /// The longest setting of `settles_within` at the start of the world, in milliseconds.
     #[must_use]
     pub fn settles_within_ms(&self) -> u64 {

@@ -82,6 +82,7 @@ fn flow(workflow: &Workflow, mapped: &[Mapped]) -> Flow {
     Flow {
         after,
         horizons_ms,
+        within_ms: workflow.steps.iter().map(|rule| ms(rule.complete_within_ms)).collect(),
         max_failures: workflow.steps.iter().map(|rule| rule.max_failures).collect(),
         holds_rejected: holds(|rule| rule.on_rejected),
         holds_exhausted: holds(|rule| rule.on_exhausted),

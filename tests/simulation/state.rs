@@ -27,6 +27,10 @@ use super::trace::Trace;
 
 /// The wall-clock time at the start of every world, in epoch milliseconds.
 pub const EPOCH_MS: i64 = 1_795_195_600_000;
+/// The largest jump of a clock, in milliseconds.
+pub const JUMP_MS_MAX: u64 = 4 * 3_600_000;
+/// The longest time for which it is wrong after a jump, in milliseconds.
+pub const JUMPED_MS_MAX: u64 = 3 * 3_600_000;
 
 /// A pending event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,6 +136,10 @@ pub struct State {
     pub trace: Trace,
     /// The world's own name in the trace.
     pub world: Arc<str>,
+    /// The jump of all clocks, in milliseconds, and its end in milliseconds since the start of the world.
+    jumped: (i64, i64),
+    /// From then on all clocks are right, in milliseconds since the start of the world.
+    pub jumped_until_ms: i64,
     events: BinaryHeap<Reverse<Entry>>,
     next_number: u64,
     timers: Timers,
@@ -146,7 +154,8 @@ impl State {
             choices: compiled(),
             margins_ms: margins_ms.collect(),
             settled_ms: (0..AGENTS.len()).map(|agent| i64::try_from(setup.settled_ms(agent)).unwrap_or(0)).collect(),
-            wrong_clocks: setup.skew_ms > 0 || setup.plan.has(Fault::TwoLeaders),
+            wrong_clocks: setup.skew_ms > 0 || setup.clocks_jump() || setup.plan.has(Fault::TwoLeaders),
+            are_careless: setup.services.iter().map(|service| service.is_careless).collect(),
         };
         Self {
             now_ms: 0,
@@ -162,6 +171,8 @@ impl State {
             auditor: Auditor::new(rules),
             trace: Trace::new(keeps_lines),
             world: "world".into(),
+            jumped: (0, 0),
+            jumped_until_ms: 0,
             events: BinaryHeap::new(),
             next_number: 0,
             timers: Timers::default(),
@@ -267,7 +278,39 @@ impl State {
     /// The wall-clock time of an instance with this clock error.
     #[must_use]
     pub fn clock(&self, skew_ms: i64) -> Timestamp {
-        Timestamp::from_epoch_ms(EPOCH_MS + self.now_ms + skew_ms)
+        let (jump_ms, until_ms) = self.jumped;
+        let jump_ms = if self.now_ms < until_ms { jump_ms } else { 0 };
+        // An error beyond the usual ones is a jump too.
+        let has_jumped = skew_ms.unsigned_abs() > self.setup.skew_ms;
+        let skew_ms = if has_jumped && self.now_ms >= self.jumped_until_ms { 0 } else { skew_ms };
+        Timestamp::from_epoch_ms(EPOCH_MS + self.now_ms + jump_ms + skew_ms)
+    }
+
+    /// The clocks of all instances jump, in place of an earlier jump.
+    pub fn jump(&mut self) {
+        let jump_ms = self.draw_jump();
+        self.jumped = (jump_ms, self.jumped_until_ms);
+        self.tell(&format!("all clocks jump by {jump_ms} ms"));
+    }
+
+    /// All clocks are right from now on.
+    pub fn end_jumps(&mut self) {
+        let now_ms = self.now_ms;
+        self.jumped_until_ms = self.jumped_until_ms.min(now_ms);
+        self.jumped.1 = self.jumped.1.min(now_ms);
+        self.auditor.jumped(self.jumped_until_ms);
+    }
+
+    /// Draws the error of a clock that jumps, in milliseconds. All clocks that jumped are right again at the same time.
+    pub fn draw_jump(&mut self) -> i64 {
+        let longest_ms = self.rng.pick(&[60_000, 20 * 60_000, JUMPED_MS_MAX]);
+        let until_ms = self.now_ms.saturating_add_unsigned(self.rng.between(1_000, longest_ms));
+        self.jumped_until_ms = self.jumped_until_ms.max(until_ms);
+        self.auditor.jumped(self.jumped_until_ms);
+        self.tables.is_watch_changed = true;
+        let longest_ms = self.rng.pick(&[10_000, 600_000, JUMP_MS_MAX]);
+        let ms = self.rng.between(0, 2 * longest_ms);
+        i64::try_from(ms).unwrap_or(0) - i64::try_from(longest_ms).unwrap_or(0)
     }
 }
 

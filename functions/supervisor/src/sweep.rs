@@ -7,8 +7,10 @@ use domain::advance::{AdvancePorts, advance};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::lease::{Held, hold};
+use domain::limits::{CLOCKS_DIFFER_MS, UNWATCHED_MS_MAX};
 use domain::machine::{Event, Verdict};
 use domain::ports::{Due, Environment, HasLeases, PortError, Store};
+use domain::time::Timestamp;
 use domain::trace;
 use futures_util::{StreamExt, stream};
 use tracing::Instrument;
@@ -94,7 +96,7 @@ async fn take_shard(
     }
     let counts = Counts::default();
     let name = format!("supervisor/{shard:02}");
-    let sweeping = sweep_shard(ports, instance, budget, shard, &counts);
+    let sweeping = sweep_shard(ports, instance, settings, budget, shard, &counts);
     let held = hold(ports, &name, &instance.name, settings.term(), || counts.to_string(), sweeping).await?;
     let report = counts.report();
     match held {
@@ -111,18 +113,38 @@ enum Through {
     CutShort,
 }
 
-/// Sweeps the due orders of one shard, page by page, until the time is up.
+/// Sweeps the due orders of one shard until the time is up. In turn it also sweeps those of one shard whose time lies
+/// further ahead than that of any order in flight: a wrong clock wrote it (rule 23).
 async fn sweep_shard(
     ports: &impl SupervisorPorts,
     instance: &Instance,
+    settings: &Settings,
     budget: Budget,
     shard: u8,
     counts: &Counts,
 ) -> Result<Through, PortError> {
     let now = ports.environment().now();
-    let mut after: Option<Due> = None;
+    let through = sweep_span(ports, instance, budget, shard, counts, (None, now)).await?;
+    let turn = now.epoch_ms().unsigned_abs() / settings.tick_ms.max(1) % u64::from(instance.shards.max(1));
+    if matches!(through, Through::CutShort) || turn != u64::from(shard) {
+        return Ok(through);
+    }
+    let last = Due { at: now.plus_ms(UNWATCHED_MS_MAX + CLOCKS_DIFFER_MS), order_id: OrderId::generate(now, [0; 2]) };
+    sweep_span(ports, instance, budget, shard, counts, (Some(last), now.plus_ms(u64::MAX))).await
+}
+
+/// Sweeps the orders of one shard whose time lies after an entry of the index and up to a time, page by page.
+async fn sweep_span(
+    ports: &impl SupervisorPorts,
+    instance: &Instance,
+    budget: Budget,
+    shard: u8,
+    counts: &Counts,
+    (mut after, until): (Option<Due>, Timestamp),
+) -> Result<Through, PortError> {
+    let now = ports.environment().now();
     loop {
-        let page = ports.store().due(shard, now, after, PAGE).await?;
+        let page = ports.store().due(shard, until, after, PAGE).await?;
         counts.lag_ms_max.fetch_max(page.first().map_or(0, |due| due.at.ms_until(now)), Ordering::Relaxed);
         after = page.last().copied();
         let is_last = page.len() < PAGE;

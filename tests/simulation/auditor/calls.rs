@@ -80,6 +80,7 @@ impl Auditor {
 
     pub(super) fn effect(&mut self, of: Try) -> Finding {
         let before = self.dossier(of.order).effects(of.step);
+        let has_raced = self.dossier(of.order).raced.contains(&of.step);
         let effects = self.dossier(of.order).effects.entry(of.step).or_default();
         let count = match of.way {
             Way::Forward => &mut effects.forward,
@@ -87,7 +88,7 @@ impl Auditor {
         };
         *count += 1;
         must(*count == 1, Invariant::OneEffect, || format!("{of} takes effect again"))?;
-        must(of.way == Way::Undo || !before.undo_confirmed, Invariant::NothingAfterUndo, || {
+        must(of.way == Way::Undo || !before.undo_confirmed || has_raced, Invariant::NothingAfterUndo, || {
             format!("{of} takes effect after its undo was confirmed")
         })?;
         match of.way {

@@ -52,7 +52,7 @@ impl Causes<'_> {
     fn is_exhausted(&self, index: usize) -> bool {
         let step = &self.before.steps[index];
         let is_last = step.state == StepState::Processing && step.failures + 1 >= self.flow.max_failures[index];
-        let has_expired = step.complete_by_ms.is_some_and(|at_ms| at_ms + self.flow.grace_ms <= self.clock_ms);
+        let has_expired = self.flow.expires_ms(index, step, self.clock_ms).is_some_and(|at_ms| at_ms <= self.clock_ms);
         let is_open = matches!(step.state, StepState::Pending | StepState::Processing);
         let over_ms = step.started_ms.map(|started_ms| started_ms.saturating_add(self.flow.horizons_ms[index]));
         is_open && ((is_last && has_expired) || over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms))

@@ -40,6 +40,8 @@ pub(super) struct Dossier {
     pub(super) messages: BTreeMap<(usize, u32), Arc<str>>,
     /// Attempts that two agents may work on at once: a request came twice, or again while the first was at work.
     pub(super) copied: BTreeSet<(usize, u32)>,
+    /// Steps of careless services that were called and undone side by side, by a clock that jumped.
+    pub(super) raced: BTreeSet<usize>,
     /// Forward calls that may still have their effect, by step and number.
     pub(super) open_calls: BTreeMap<(usize, u64), OpenCall>,
     /// By step and attempt: the time of the first own answer of the attempt, in milliseconds since the start of the world.
@@ -112,6 +114,8 @@ pub(super) struct OpenCall {
     pub(super) started_ms: i64,
     /// From then on it has no effect, in milliseconds since the start of the world.
     pub(super) settled_ms: i64,
+    /// Its service does not refuse it after the undo.
+    pub(super) is_careless: bool,
 }
 
 /// The effects of one step, at all services together.
@@ -139,6 +143,13 @@ impl Dossier {
     /// Whether the service confirmed the undo, or was never called for the step, so that no undo is needed.
     pub(super) fn is_taken_back(&self, step: usize) -> bool {
         self.effects(step).undo_confirmed || !self.keys.contains_key(&(step, false))
+    }
+
+    /// Whether each effect of a step was taken back. A careless service that was called and undone side by side may say
+    /// otherwise.
+    pub(super) fn is_even(&self, step: usize) -> bool {
+        let effects = self.effects(step);
+        effects.forward == effects.undo || self.raced.contains(&step)
     }
 
     /// Whether an agent sent such a reply from this attempt.

@@ -67,7 +67,7 @@ fn books_are_even(dossier: &Dossier) -> Finding {
         let effects = dossier.effects(step);
         let is_so = match last.state {
             OrderState::Processed => (effects.forward, effects.undo) == (1, 0),
-            OrderState::Compensated => effects.forward == effects.undo,
+            OrderState::Compensated => dossier.is_even(step),
             OrderState::Error | OrderState::Pending | OrderState::Processing | OrderState::Compensating => true,
         };
         must(is_so, Invariant::EvenBooks, || {

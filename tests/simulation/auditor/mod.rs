@@ -27,7 +27,7 @@ use domain::id::OrderId;
 
 use dossier::{Dossier, Posted};
 use mappings::Mapped;
-use seen::Seen;
+use seen::{Seen, StepSeen};
 pub use verdict::{Invariant, Violation};
 use versions::Choices;
 
@@ -44,6 +44,8 @@ pub struct Rules {
     pub choices: Choices,
     /// Whether clocks or leaders are wrong in this world (invariant 13).
     pub wrong_clocks: bool,
+    /// For each agent whether its service is careless.
+    pub are_careless: Vec<bool>,
 }
 
 /// What the auditor knows of a workflow.
@@ -53,6 +55,8 @@ pub struct Flow {
     pub after: Vec<Vec<usize>>,
     /// For each step its horizon, in milliseconds.
     pub horizons_ms: Vec<i64>,
+    /// For each step its `complete_within`, in milliseconds.
+    pub within_ms: Vec<i64>,
     /// For each step its `max_failures`.
     pub max_failures: Vec<u32>,
     /// For each step whether a rejection holds the order instead of compensating it.
@@ -65,6 +69,18 @@ pub struct Flow {
     pub grace_ms: i64,
 }
 
+impl Flow {
+    /// When an attempt expires by this clock: at its deadline plus the grace, or after its whole time since a doubt about
+    /// it. A deadline further ahead than an attempt lasts is a wrong clock's (rule 23).
+    fn expires_ms(&self, index: usize, step: &StepSeen, clock_ms: i64) -> Option<i64> {
+        let within_ms = self.within_ms.get(index).copied().unwrap_or(0);
+        let by_ms = step.complete_by_ms?;
+        let again_ms = step.doubted_ms.map_or(by_ms, |at_ms| at_ms + within_ms);
+        let ends_ms = if by_ms > clock_ms + within_ms { again_ms } else { again_ms.max(by_ms) };
+        Some(ends_ms.saturating_add(self.grace_ms))
+    }
+}
+
 /// The auditor of one world.
 #[derive(Debug, Default)]
 pub struct Auditor {
@@ -75,6 +91,8 @@ pub struct Auditor {
     violations: Vec<Violation>,
     /// The versions of new orders since a time, in milliseconds since the start of the world.
     choices: Vec<(i64, Choices)>,
+    /// The end of the last jump of a clock, in milliseconds since the start of the world; 0 without one.
+    jumped_until_ms: i64,
     at_ms: i64,
 }
 
@@ -190,6 +208,11 @@ impl Auditor {
         if let Err((invariant, words)) = finding {
             self.complain(invariant, seen.order(), words);
         }
+    }
+
+    /// A clock has jumped, and is right again at this time, in milliseconds since the start of the world.
+    pub const fn jumped(&mut self, until_ms: i64) {
+        self.jumped_until_ms = until_ms;
     }
 
     /// The violations, in order.

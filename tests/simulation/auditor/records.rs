@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use domain::limits::SETTLES_WITHIN_MS_MAX;
+
 use super::causes::has_cause;
 use super::dossier::{Claimed, Dossier, Past};
 use super::seen::{Ending, Kind, OrderState, Record, StepSeen, StepState, Try, Way};
@@ -32,7 +34,7 @@ impl Auditor {
     }
 
     pub(super) fn written(&mut self, record: &Record, by: u32, clock_ms: i64) -> Finding {
-        let Self { rules, dossiers, at_ms, .. } = self;
+        let Self { rules, dossiers, at_ms, jumped_until_ms, .. } = self;
         let dossier = dossiers.entry(record.order).or_default();
         let Some(before) = dossier.last.take() else {
             return Err((Invariant::Record, "a record without its order".to_owned()));
@@ -45,7 +47,12 @@ impl Auditor {
         if before.state == OrderState::Error && record.state != OrderState::Error {
             dossier.left_error_ms = Some(*at_ms);
         }
-        let finding = look(rules.workflows.get(&record.workflow), dossier, [&before, record], clock_ms);
+        let has_jumped = *jumped_until_ms > 0;
+        let finding = look(rules.workflows.get(&record.workflow), dossier, [&before, record], (clock_ms, has_jumped));
+        // The ends of attempts that were read from a wrong clock say nothing (rule 23).
+        if *at_ms < *jumped_until_ms {
+            dossier.running_until_ms.clear();
+        }
         dossier.keep(record, by, *at_ms);
         finding
     }
@@ -69,7 +76,12 @@ impl Dossier {
 }
 
 /// One write with its context.
-fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2], clock_ms: i64) -> Finding {
+fn look(
+    flow: Option<&Flow>,
+    dossier: &mut Dossier,
+    [before, after]: [&Record; 2],
+    (clock_ms, has_jumped): (i64, bool),
+) -> Finding {
     must(after.version == before.version + 1, Invariant::Record, || {
         format!("version {} follows version {}", after.version, before.version)
     })?;
@@ -85,10 +97,12 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
         let endings = [Ending::Failed, Ending::Done, Ending::TooLarge, Ending::Deferred];
         let has_answered = endings.iter().any(|ending| dossier.has_reply(of, *ending));
         if (b.way, a.way, b.state) == (Way::Forward, Way::Undo, StepState::Processing) && !has_answered {
-            let until_ms = b.complete_by_ms.filter(|until_ms| clock_ms < *until_ms);
+            let longest_ms = flow.within_ms[index].saturating_add_unsigned(SETTLES_WITHIN_MS_MAX);
+            let may_run = |until_ms: &i64| clock_ms < *until_ms && *until_ms <= clock_ms + longest_ms;
+            let until_ms = b.complete_by_ms.filter(may_run);
             dossier.running_until_ms.extend(until_ms.map(|until_ms| (index, until_ms)));
         }
-        let change = Change { flow, dossier, before, after, index, clock_ms };
+        let change = Change { flow, dossier, before, after, index, clock_ms, has_jumped };
         change.claim()?;
         change.counting()?;
         change.movers()?;
@@ -128,12 +142,11 @@ fn absorbing(before: &Record, after: &Record) -> Finding {
 /// Processed and compensated are true, in the record and at the services.
 fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
     for (index, step) in after.steps.iter().enumerate() {
-        let effects = dossier.effects(index);
         match after.state {
             OrderState::Compensated => {
                 let is_undone = step.attempt == 0 || (step.way, step.state) == (Way::Undo, StepState::Processed);
                 let is_confirmed = step.attempt == 0 || dossier.is_taken_back(index);
-                must(is_undone && is_confirmed && effects.forward <= effects.undo, Invariant::Undone, || {
+                must(is_undone && is_confirmed && dossier.is_even(index), Invariant::Undone, || {
                     format!("compensated, but step {index} is not undone: {after}")
                 })?;
             }
@@ -150,7 +163,7 @@ fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
 /// The supervisor or an operator looks at the order in time.
 fn watched(flow: &Flow, record: &Record) -> Finding {
     let is_under_way = matches!(record.state, OrderState::Processing | OrderState::Compensating);
-    let held = record.steps.iter().filter(|step| step.state == StepState::Processing && !step.doubted);
+    let held = record.steps.iter().filter(|step| step.state == StepState::Processing && step.doubted_ms.is_none());
     let latest_ms = held.filter_map(|step| step.complete_by_ms).min().map(|at_ms| at_ms + flow.grace_ms);
     let is_needed = is_under_way && (latest_ms.is_some() || !record.paused);
     let looks_ms = record.watch_ms.unwrap_or(i64::MAX);
@@ -182,6 +195,8 @@ struct Change<'a> {
     index: usize,
     /// The writer's clock.
     clock_ms: i64,
+    /// Whether a clock has jumped in this world.
+    has_jumped: bool,
 }
 
 impl Change<'_> {
@@ -231,7 +246,9 @@ impl Change<'_> {
     fn patience(&self) -> Finding {
         let (b, a) = self.steps();
         let (index, clock_ms) = (self.index, self.clock_ms);
-        let waits_until_ms = b.not_before_ms.filter(|_| b.state == StepState::Pending && !self.has_turned());
+        // A writer may have read its clock before it jumped, and wrong times count as over (rule 23).
+        let waits = b.state == StepState::Pending && !self.has_turned() && !self.has_jumped;
+        let waits_until_ms = b.not_before_ms.filter(|_| waits);
         must(waits_until_ms.is_none_or(|until_ms| until_ms <= clock_ms), Invariant::Claims, || {
             format!("step {index} is claimed before its back-off is over")
         })?;
@@ -352,7 +369,7 @@ impl Change<'_> {
         let effects = self.dossier.effects(of.step);
         let is_so = match of.way {
             Way::Forward => effects.confirmed && effects.forward >= 1,
-            Way::Undo => self.dossier.is_taken_back(of.step) && effects.forward == effects.undo,
+            Way::Undo => self.dossier.is_taken_back(of.step) && self.dossier.is_even(of.step),
         };
         must(is_so, Invariant::Movers, || format!("{of} is processed, and its service knows nothing of it"))
     }
@@ -377,7 +394,7 @@ impl Change<'_> {
         };
         match &**code {
             EXPIRED => {
-                let earliest_ms = b.complete_by_ms.unwrap_or(i64::MAX).saturating_add(self.flow.grace_ms);
+                let earliest_ms = self.flow.expires_ms(self.index, b, *at_ms).unwrap_or(i64::MAX);
                 must(*at_ms >= earliest_ms, Invariant::Movers, || {
                     format!("{of} is taken for expired {} ms too early", earliest_ms - at_ms)
                 })?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::dossier::{Dossier, OpenCall};
 use super::seen::{Ending, Heard, Try, Way};
 use super::{Auditor, Finding, Invariant, must};
+use crate::simulation::books::IN_USE;
 
 /// Codes of rejections that an agent gives by itself.
 const OWN: [&str; 2] = ["undone", "output-too-large"];
@@ -21,11 +22,17 @@ impl Auditor {
 
     /// A call starts.
     pub(super) fn begins(&mut self, of: Try, call: u64, agent: usize) -> &mut Self {
-        let started_ms = self.at_ms;
+        let (started_ms, jumped_until_ms) = (self.at_ms, self.jumped_until_ms);
         let settled_ms = started_ms + self.rules.settled_ms.get(agent).copied().unwrap_or(0);
+        let is_careless = self.rules.are_careless.get(agent).copied().unwrap_or(false);
         if of.way == Way::Forward {
-            let open = OpenCall { attempt: of.attempt, started_ms, settled_ms };
-            self.dossier(of.order).open_calls.insert((of.step, call), open);
+            let open = OpenCall { attempt: of.attempt, started_ms, settled_ms, is_careless };
+            let dossier = self.dossier(of.order);
+            dossier.open_calls.insert((of.step, call), open);
+            // By a wrong clock, the request of before the undo is in time.
+            if is_careless && started_ms < jumped_until_ms && dossier.is_being_undone(of.step) {
+                dossier.raced.insert(of.step);
+            }
         }
         self
     }
@@ -41,15 +48,22 @@ impl Auditor {
         }
     }
 
-    /// An undo is sent only after every call of its step has settled (rule 16).
+    /// An undo is sent only after every call of its step has settled (rule 16). Nobody can promise that for a call that
+    /// started before the last jump of a clock was over. A careful service keeps its books even then, and a careless one
+    /// does not.
     pub(super) fn undo_has_waited(&mut self, of: Try) -> Finding {
-        let now_ms = self.at_ms;
+        let (now_ms, jumped_until_ms) = (self.at_ms, self.jumped_until_ms);
         if of.way == Way::Forward {
             return Ok(());
         }
         let dossier = self.dossier(of.order);
         let calls = dossier.open_calls.range((of.step, 0)..=(of.step, u64::MAX)).map(|(_, call)| *call);
-        let early = calls.filter(|call| now_ms < call.settled_ms).find(|call| !dossier.is_by_a_copy(of.step, call));
+        let early = calls.filter(|call| now_ms < call.settled_ms && !dossier.is_by_a_copy(of.step, call));
+        let (raced, early): (Vec<_>, Vec<_>) = early.partition(|call| call.started_ms < jumped_until_ms);
+        if raced.iter().any(|call| call.is_careless) {
+            dossier.raced.insert(of.step);
+        }
+        let early = early.first();
         must(early.is_none(), Invariant::UnderWay, || {
             let (ms, attempt) = early.map_or((0, 0), |call| (call.settled_ms - now_ms, call.attempt));
             format!("{of} is requested, but a call of attempt {attempt} may have its effect for {ms} ms")
@@ -58,7 +72,7 @@ impl Auditor {
 
     /// A rejection is a service's: it said no, and no call of the key was at work then (rule 17).
     pub(super) fn was_rejected(&mut self, of: Try, ending: Ending, code: Option<&Arc<str>>) -> Finding {
-        let now_ms = self.at_ms;
+        let (now_ms, jumped_until_ms) = (self.at_ms, self.jumped_until_ms);
         let dossier = self.dossier(of.order);
         if ending != Ending::Deferred {
             dossier.ended_ms.entry((of.step, of.attempt)).or_insert(now_ms);
@@ -67,13 +81,26 @@ impl Auditor {
         let is_said = OWN.contains(&&**code) || dossier.noes.contains(&(of.step, of.way, code.clone()));
         // A copy of the request may be at work. Nobody else can know.
         let has_copy = dossier.copied.iter().any(|(step, _)| *step == of.step);
-        must(is_said || has_copy, Invariant::Rejected, || {
+        // By a clock that jumped, the time for which a 409 means a call under way is over too early.
+        let is_misread = **code == *IN_USE && dossier.was_claimed_before(of, jumped_until_ms);
+        must(is_said || has_copy || is_misread, Invariant::Rejected, || {
             format!("{of} is rejected ({code}), and its service never said no")
         })
     }
 }
 
 impl Dossier {
+    /// Whether an attempt of the step, in this direction, was claimed before a time.
+    fn was_claimed_before(&self, of: Try, at_ms: i64) -> bool {
+        let mut claims = self.claims.range((of.step, 0)..=(of.step, of.attempt));
+        claims.any(|(_, claim)| claim.way == of.way && claim.at_ms < at_ms)
+    }
+
+    /// Whether an undo of the step was claimed.
+    fn is_being_undone(&self, step: usize) -> bool {
+        self.claims.range((step, 0)..=(step, u32::MAX)).any(|(_, claim)| claim.way == Way::Undo)
+    }
+
     /// Whether a call is by a second handling of the request of an attempt that has answered. The answer says nothing about
     /// such a call: its sender does not know of it.
     fn is_by_a_copy(&self, step: usize, call: &OpenCall) -> bool {

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
+use domain::limits::CLOCKS_DIFFER_MS;
 use domain::ports::{HasLeases, LeaseRecord, Leases};
 use domain::time::Timestamp;
 
@@ -24,6 +25,15 @@ pub async fn an_expired_lease_is_taken_over_with_the_next_epoch(world: &impl Sto
     leases.acquire("shard-1", "a", NOON, TERM_MS).await.unwrap().unwrap();
     let taken = leases.acquire("shard-1", "b", NOON.plus_ms(TERM_MS), TERM_MS).await.unwrap().unwrap();
     assert_eq!((&*taken.owner, taken.epoch, taken.expires_at), ("b", 2, NOON.plus_ms(2 * TERM_MS)));
+}
+
+pub async fn a_lease_that_lasts_longer_than_a_new_one_is_taken_over(world: &impl StoreWorld) {
+    let leases = world.ports().leases();
+    let ahead = NOON.plus_ms(CLOCKS_DIFFER_MS);
+    leases.acquire("shard-1", "fast", ahead, TERM_MS).await.unwrap().unwrap();
+    assert_eq!(leases.acquire("shard-1", "b", NOON, TERM_MS).await.unwrap(), None);
+    let taken = leases.acquire("shard-1", "b", NOON.minus_ms(1), TERM_MS).await.unwrap().unwrap();
+    assert_eq!((&*taken.owner, taken.epoch), ("b", 2));
 }
 
 pub async fn a_lease_that_was_taken_over_cannot_be_renewed_or_released(world: &impl StoreWorld) {

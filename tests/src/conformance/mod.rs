@@ -139,6 +139,7 @@ macro_rules! store_conformance_suite {
             a_lease_has_one_holder,
             an_expired_lease_is_taken_over_with_the_next_epoch,
             a_lease_that_was_taken_over_cannot_be_renewed_or_released,
+            a_lease_that_lasts_longer_than_a_new_one_is_taken_over,
             a_renewed_lease_lasts_longer,
             an_expired_lease_cannot_be_renewed,
             a_released_lease_is_free_and_its_epoch_goes_on,

@@ -79,6 +79,9 @@ pub const CONFLICT_WAIT_MS_MAX: u64 = 20;
 /// Difference of two clocks that changes nothing, in milliseconds. What lies further ahead than it may honestly lie was
 /// written by a wrong clock (rule 23).
 pub const CLOCKS_DIFFER_MS: u64 = 1_000;
+/// The longest time for which an order that is not settled goes unwatched, in milliseconds. It exceeds the longest
+/// deferral, so that a usual wait needs no further look.
+pub const UNWATCHED_MS_MAX: u64 = 20 * 60 * 1_000;
 /// Default number of shards of the index `watch`.
 pub const SHARDS: u8 = 16;
 /// Largest number of shards: a shard is written with two digits.

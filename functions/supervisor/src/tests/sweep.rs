@@ -5,7 +5,7 @@ use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::limits::SHARDS;
 use domain::machine::Event;
-use domain::ports::{Due, Leases, PortErrorKind};
+use domain::ports::{Due, Environment, Leases, PortErrorKind};
 use domain::task::{ProcessState, StepState, Watch};
 
 use super::{EXPIRED_MS, claimed, failed, lines, reply_of, settings, submit, wake, work, yes};
@@ -202,4 +202,16 @@ fn a_run_ends_when_its_time_is_up_and_the_next_ones_finish_its_work() {
     }
     assert!(runs > 3);
     assert!(ids.iter().all(|&id| ports.stored(id).steps[0].failure_count == 1));
+}
+
+#[test]
+fn f71_an_order_that_a_fast_clock_wrote_is_found_within_as_many_runs_as_there_are_shards() {
+    let ports = Ports::new();
+    let ids = claimed(&ports.skewed(3 * 3_600_000), 0..20);
+    for _ in 0..SHARDS {
+        sweep(&ports);
+        ports.pass_ms(settings().tick_ms);
+    }
+    let now = ports.now();
+    assert!(ids.into_iter().all(|order_id| ports.stored(order_id).watch_at.unwrap() <= now.plus_ms(60_000)));
 }

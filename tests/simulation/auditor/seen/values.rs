@@ -104,8 +104,8 @@ pub struct StepSeen {
     pub not_before_ms: Option<i64>,
     /// The first claim in its direction, in epoch milliseconds.
     pub started_ms: Option<i64>,
-    /// Whether a supervisor doubted its own clock about the attempt.
-    pub doubted: bool,
+    /// When a supervisor doubted its own clock or another about the attempt, in epoch milliseconds.
+    pub doubted_ms: Option<i64>,
     /// Code and time of the last failure, in epoch milliseconds.
     pub last_error: Option<(Arc<str>, i64)>,
     /// Hash of the forward output.

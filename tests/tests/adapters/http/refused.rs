@@ -1,5 +1,13 @@
 //! A service that refuses or rejects everything for a while, and the orders that wait for it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Instant;
+
+use domain::time::Timestamp;
+use embedded::Options;
+use futures_util::future::join_all;
+use local::serve::RemoteSettings;
 use serde_json::{Value, json};
 use tests::machine::Machine;
 
@@ -86,4 +94,39 @@ async fn f65_orders_wait_for_a_service_that_rejects_everything_until_an_operator
         machine.until(id, compensating).await;
     }
     assert_eq!(alerts(&machine, "ServiceRejecting").len(), 1);
+}
+
+/// A breaker that opens soon, and is probed each second.
+const SENSITIVE: &str = r#"
+[agents.payment]
+breaker = { failures = 2, first_wait = "1s", longest_wait = "1s" }
+"#;
+
+/// The clock of the machine jumps while the breaker is open. All orders end within 20 s, the patience of `until`.
+async fn all_end_after_a_jump_of(jump_ms: i64) {
+    let (first, began, jumped_ms) = (1_800_000_000_000, Instant::now(), Arc::new(AtomicI64::new(0)));
+    let clock = jumped_ms.clone();
+    let elapsed_ms = move || i64::try_from(began.elapsed().as_millis()).unwrap();
+    let now = move || Timestamp::from_epoch_ms(first + elapsed_ms() + clock.load(Ordering::Relaxed));
+    let options = Options { now: Arc::new(now), ..Options::default() };
+    let remote = Repairable::answering(401).await;
+    let file = ("stepwarden.toml".to_owned(), SENSITIVE.into());
+    let services = RemoteSettings { file: Some(file), ..remote.as_payment() };
+    let machine = Machine::start_as(tempfile::tempdir().unwrap(), &services, options).await;
+    let ids = posted(&machine).await;
+    until_it_waits(&machine, &ids[0], "misconfigured").await;
+    jumped_ms.store(jump_ms, Ordering::Relaxed);
+    remote.mend();
+    join_all(ids.iter().map(|id| machine.until(id, |order| order["ProcessState"] == "Processed"))).await;
+    machine.stop().await;
+}
+
+#[tokio::test]
+async fn f69_all_orders_end_within_20_s_when_the_clock_is_set_back_by_an_hour_while_a_breaker_is_open() {
+    all_end_after_a_jump_of(-3_600_000).await;
+}
+
+#[tokio::test]
+async fn f71_all_orders_end_within_20_s_when_the_clock_jumps_ahead_by_an_hour_while_a_breaker_is_open() {
+    all_end_after_a_jump_of(3_600_000).await;
 }

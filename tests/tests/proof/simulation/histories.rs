@@ -72,7 +72,7 @@ fn new_step() -> StepSeen {
         locked_by: None,
         complete_by_ms: None,
         not_before_ms: None,
-        doubted: false,
+        doubted_ms: None,
         started_ms: None,
         last_error: None,
         output: None,
@@ -94,6 +94,7 @@ impl History {
         let flow = Flow {
             after: vec![vec![], vec![0]],
             horizons_ms: vec![HORIZON_MS; 2],
+            within_ms: vec![WITHIN_MS; 2],
             max_failures: vec![FAILURES_MAX; 2],
             holds_rejected: vec![false; 2],
             holds_exhausted: vec![true; 2],
@@ -102,7 +103,8 @@ impl History {
         };
         let workflows = [(1, flow)].into();
         let (margins_ms, settled_ms) = (vec![MARGIN_MS], vec![SETTLED_MS]);
-        let rules = Rules { workflows, margins_ms, settled_ms, wrong_clocks, choices: Choices::default() };
+        let choices = Choices::default();
+        let rules = Rules { workflows, margins_ms, settled_ms, wrong_clocks, are_careless: vec![], choices };
         let record = Record {
             order: order(),
             version: 1,

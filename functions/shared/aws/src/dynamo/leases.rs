@@ -3,6 +3,7 @@
 use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{ReturnValue, ReturnValuesOnConditionCheckFailure};
+use domain::limits::CLOCKS_DIFFER_MS;
 use domain::ports::{Lease, LeaseRecord, Leases, PortError};
 use domain::time::Timestamp;
 
@@ -30,7 +31,7 @@ impl Leases for Dynamo {
                 "SET #owner = :owner, #epoch = if_not_exists(#epoch, :none) + :one, #expires = :expires, #ttl = :ttl, \
                  #renewed = :now REMOVE #health",
             )
-            .condition_expression("attribute_not_exists(#name) OR #expires <= :now")
+            .condition_expression("attribute_not_exists(#name) OR #expires <= :now OR #expires > :believed")
             .expression_attribute_names("#name", "Name")
             .expression_attribute_names("#owner", "Owner")
             .expression_attribute_names("#epoch", "Epoch")
@@ -44,6 +45,7 @@ impl Leases for Dynamo {
             .expression_attribute_values(":expires", time(expires_at))
             .expression_attribute_values(":ttl", ttl(expires_at.plus_ms(KEPT_MS)))
             .expression_attribute_values(":now", time(now))
+            .expression_attribute_values(":believed", time(expires_at.plus_ms(CLOCKS_DIFFER_MS)))
             .return_values(ReturnValue::AllNew);
         let held = match request.send().await {
             Ok(taken) => held(taken.attributes.unwrap_or_default()),

@@ -91,6 +91,7 @@ impl Job {
 pub fn carry_on(job: &Job, entry_states: &[EntryState], pages: &[Page], now: Timestamp, tick_ms: u64) -> Next {
     let mut after = job.clone();
     let mut due = Vec::new();
+    believe(&mut after, now, tick_ms);
     if job.state.is_active() {
         due = settle(&mut after, entry_states, now);
         for page in pages {
@@ -108,6 +109,15 @@ pub fn carry_on(job: &Job, entry_states: &[EntryState], pages: &[Page], now: Tim
     let changed = after != *job;
     after.version += 1;
     Next { job: changed.then_some(after), send }
+}
+
+/// Times of orders lie one tick ahead at most. Those further ahead were written by a wrong clock, and count as now (rule
+/// 23).
+fn believe(job: &mut Job, now: Timestamp, tick_ms: u64) {
+    let times = job.under_way.iter_mut().map(|entry| &mut entry.at).chain([&mut job.next_at]);
+    for at in times.filter(|at| at.is_beyond(now, tick_ms.saturating_add(1_000))) {
+        *at = now;
+    }
 }
 
 /// Removes the orders that are settled, and returns those whose command must be sent again.

@@ -6,8 +6,8 @@
 use crate::ports::{Lease, LeaseRecord};
 use crate::time::Timestamp;
 
-/// The record after `owner` has acquired the lease at `now`; `None` while another term lasts. The epoch keeps counting
-/// after a release.
+/// The record after `owner` has acquired the lease at `now`; `None` while another term lasts. A term that ends later than
+/// one that begins now was written by a wrong clock, and is over (rule 23). The epoch keeps counting after a release.
 #[must_use]
 pub fn acquired(
     stored: Option<&LeaseRecord>,
@@ -16,7 +16,8 @@ pub fn acquired(
     now: Timestamp,
     term_ms: u64,
 ) -> Option<LeaseRecord> {
-    if stored.is_some_and(|record| record.is_held(now)) {
+    let is_believed = |record: &LeaseRecord| !record.expires_at.is_some_and(|at| at.is_beyond(now, term_ms));
+    if stored.is_some_and(|record| record.is_held(now) && is_believed(record)) {
         return None;
     }
     Some(LeaseRecord {
@@ -69,6 +70,14 @@ mod tests {
         assert_eq!((first.epoch, first.expires_at), (1, Some(START.plus_ms(10))));
         let by_b = |now| acquired(Some(&first), "shard-0", "b", now, 10).map(|record| record.epoch);
         assert_eq!([START.plus_ms(9), START.plus_ms(10)].map(by_b), [None, Some(2)]);
+    }
+
+    #[test]
+    fn f71_a_term_that_ends_later_than_one_that_begins_now_is_over() {
+        let ahead = acquired(None, "shard-0", "fast", START.plus_ms(3_600_000), 10).unwrap();
+        let by_b = |now| acquired(Some(&ahead), "shard-0", "b", now, 10).map(|record| record.epoch);
+        let just = START.plus_ms(3_600_000 - 1_000);
+        assert_eq!([START, just.minus_ms(1), just].map(by_b), [Some(2), Some(2), None]);
     }
 
     #[test]

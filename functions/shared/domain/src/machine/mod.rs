@@ -1,4 +1,4 @@
-//! The state machine: how an event changes a task (rules 1 to 16, 19 and 21).
+//! The state machine: how an event changes a task (rules 1 to 16, 19, 21 and 23).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
 //! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional
@@ -313,6 +313,7 @@ impl Turn<'_> {
     /// Claims the steps that are ready.
     fn wake(&mut self, hops: u32, redelivered: bool) -> Verdict {
         let first = self.task.process_state == ProcessState::Pending;
+        self.believe_times();
         self.claim_ready(hops);
         if redelivered {
             self.wake_for_all_waiting(hops);

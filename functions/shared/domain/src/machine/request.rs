@@ -52,7 +52,8 @@ pub fn request(
         attempt: step.attempt,
         idempotency_key: idempotency_key(task.order_id, &step.name, step.direction),
         complete_by,
-        budget_ms: now.ms_until(complete_by),
+        // A deadline that lies further ahead was written by a wrong clock (rule 23).
+        budget_ms: now.ms_until(complete_by).min(rule.complete_within_ms),
         settles_within_ms: rule.settles_within_ms,
         may_run_until: step.may_run_until,
         // The first attempt says so by its number.

@@ -13,6 +13,7 @@ impl Turn<'_> {
             return Verdict::Nothing;
         }
         self.exact_watch = true;
+        self.believe_times();
         let mut exhausted = Vec::new();
         for index in 0..self.task.steps.len() {
             if self.is_doubtful(index) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Decision, Effect, Moment, Verdict};
 use crate::json::Json;
-use crate::limits::{DELAY_MS_MAX, EARLY_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT};
+use crate::limits::{DELAY_MS_MAX, EARLY_MS_MAX, NAME_CHARS_MAX, RESENDS_BEFORE_ALERT, SETTLES_WITHIN_MS_MAX};
 use crate::task::{
     Attempt, Direction, Notice, NoticeKind, ProcessState, Reason, Step, StepError, StepState, Task, What, cut,
     shortened,
@@ -26,7 +26,7 @@ pub(super) struct Turn<'a> {
     effects: Vec<Effect>,
     happened: Vec<What>,
     /// Steps that waited for their `NotBefore` when the turn began. Their wake is in flight.
-    waiting_before: Vec<usize>,
+    pub(super) waiting_before: Vec<usize>,
     /// Steps claimed in this turn.
     pub(super) claimed: Vec<usize>,
 }
@@ -381,6 +381,13 @@ impl<'a> Turn<'a> {
 /// The time from which on no call of the present attempt has an effect any more. Each starts before `CompleteBy`.
 pub(super) fn settled_at(step: &Step, rule: &StepRule) -> Option<Timestamp> {
     step.complete_by.map(|at| at.plus_ms(rule.settles_within_ms))
+}
+
+/// Such a time, if it can be right. No call that started by `now` has an effect later than this after it, with whatever
+/// setting: a wrong clock wrote what lies further ahead (rule 23).
+pub(super) fn believed_settled(at: Timestamp, rule: &StepRule, now: Timestamp) -> Timestamp {
+    let longest_ms = rule.complete_within_ms.saturating_add(SETTLES_WITHIN_MS_MAX);
+    if at.is_beyond(now, longest_ms) { now.plus_ms(longest_ms) } else { at }
 }
 
 /// Releases the claim on the step.

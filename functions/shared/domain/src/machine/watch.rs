@@ -1,14 +1,40 @@
 //! `Watch` and `WatchAt`: the actor that looks after a task, and the time (rule 14).
 
-use super::turn::Turn;
-use crate::limits::{ALERT_RESEND_DOUBLINGS_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX};
-use crate::task::{ProcessState, StepState, Watch};
+use super::turn::{Turn, believed_settled};
+use crate::limits::{
+    ALERT_RESEND_DOUBLINGS_MAX, DEFERRAL_MS_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX,
+};
+use crate::task::{Direction, ProcessState, StepState, Watch};
 use crate::time::Timestamp;
 
 impl Turn<'_> {
-    /// Whether the task is due. An index that lags shows tasks that need no look any more.
+    /// Whether the task is due. An index that lags shows tasks that need no look any more. A time beyond any that would
+    /// be written now is due too: a wrong clock wrote it (rule 23).
     pub(super) fn is_due(&self) -> bool {
-        matches!(self.task.watch, Some(Watch::Due(_))) && self.task.watch_at.is_some_and(|at| at <= self.moment.now)
+        let now = self.moment.now;
+        let latest_ms = self.deadline().map_or(0, |latest| now.ms_until(latest)).max(UNWATCHED_MS_MAX);
+        let is_wrong = |at: Timestamp| at.is_beyond(now, latest_ms);
+        matches!(self.task.watch, Some(Watch::Due(_))) && self.task.watch_at.is_some_and(|at| at <= now || is_wrong(at))
+    }
+
+    /// Cuts the times of waiting steps that lie further ahead than they honestly may: a wrong clock wrote them, or this
+    /// one was set back (rule 23). A back-off is over then. An undo still waits for the calls of its step.
+    pub(super) fn believe_times(&mut self) {
+        let now = self.moment.now;
+        let wait_ms = DEFERRAL_MS_MAX.max(self.workflow.supervision.backoff.wait_ms_max());
+        for (index, (step, rule)) in self.task.steps.iter_mut().zip(&self.workflow.steps).enumerate() {
+            step.started_at = step.started_at.map(|at| if at.is_beyond(now, 0) { now } else { at });
+            let settled = step.may_run_until.map(|at| believed_settled(at, rule, now));
+            let latest_ms = settled.map_or(0, |at| now.ms_until(at)).max(wait_ms);
+            if step.process_state == StepState::Pending
+                && step.not_before.is_some_and(|at| at.is_beyond(now, latest_ms))
+            {
+                step.may_run_until = settled;
+                step.not_before = settled.filter(|&at| step.direction == Direction::Undo && now < at);
+                self.waiting_before.retain(|&waiting| waiting != index);
+                self.changed = true;
+            }
+        }
     }
 
     /// Whether an attempt is past its time.
@@ -17,8 +43,11 @@ impl Turn<'_> {
     }
 
     /// Whether an attempt is so long past its deadline that the supervisor's clock may be wrong, and no doubt is
-    /// recorded yet.
+    /// recorded yet. Or its deadline lies so far ahead that a wrong clock wrote it (rule 23).
     pub(super) fn is_doubtful(&self, index: usize) -> bool {
+        if self.is_endless(index) {
+            return true;
+        }
         let late_ms = self.expires_at(index).map_or(0, |at| at.ms_until(self.moment.now));
         let doubts = self.workflow.supervision.doubt_after_ms.is_some_and(|limit_ms| late_ms > limit_ms);
         doubts && self.task.steps[index].doubted_at.is_none()
@@ -33,13 +62,23 @@ impl Turn<'_> {
     /// When an attempt in flight expires: at `CompleteBy` plus the grace. A doubted attempt expires when it has had
     /// its whole time once more.
     fn expires_at(&self, index: usize) -> Option<Timestamp> {
-        let (step, patience) = (&self.task.steps[index], &self.workflow.supervision);
+        self.ends_at(index).map(|at| at.plus_ms(self.workflow.supervision.grace_ms))
+    }
+
+    fn ends_at(&self, index: usize) -> Option<Timestamp> {
+        let (step, complete_within_ms) = (&self.task.steps[index], self.workflow.steps[index].complete_within_ms);
+        let complete_by = step.complete_by.filter(|_| step.process_state == StepState::Processing)?;
+        Some(match step.doubted_at.map(|at| at.plus_ms(complete_within_ms)) {
+            Some(again) if complete_by.is_beyond(self.moment.now, complete_within_ms) => again,
+            // A slow clock may have doubted it too early.
+            again => again.map_or(complete_by, |again| again.max(complete_by)),
+        })
+    }
+
+    /// Whether the end of an attempt in flight lies further ahead than that of one that begins now.
+    fn is_endless(&self, index: usize) -> bool {
         let complete_within_ms = self.workflow.steps[index].complete_within_ms;
-        let complete_by = match step.doubted_at {
-            Some(at) => Some(at.plus_ms(complete_within_ms)),
-            None => step.complete_by,
-        };
-        complete_by.filter(|_| step.process_state == StepState::Processing).map(|at| at.plus_ms(patience.grace_ms))
+        self.ends_at(index).is_some_and(|at| at.is_beyond(self.moment.now, complete_within_ms))
     }
 
     /// Writes `Watch` and `WatchAt`. Leaves a watch alone that is earlier than the real deadline; only the supervisor
@@ -89,6 +128,7 @@ impl Turn<'_> {
         let steps = (0..self.task.steps.len()).filter_map(|index| {
             let step = &self.task.steps[index];
             match step.process_state {
+                StepState::Processing if self.is_endless(index) => Some(self.moment.now),
                 StepState::Processing => self.expires_at(index),
                 StepState::Pending if self.is_ready(index) => {
                     let ready = step.not_before.map_or(self.moment.now, |at| at.max(self.moment.now));
@@ -102,7 +142,8 @@ impl Turn<'_> {
                 let paused = self.task.paused.is_some();
                 // An unfinished order always has a time for the supervisor's next look, unless it is paused.
                 let lost = (!paused).then(|| self.moment.now.plus_ms(patience.wake_lost_after_ms));
-                steps.chain(resend).min().or(lost)
+                let unwatched = self.moment.now.plus_ms(UNWATCHED_MS_MAX);
+                steps.chain(resend).min().or(lost).map(|at| at.min(unwatched))
             }
             // The task waits for an operator, even with attempts in flight.
             ProcessState::Processed | ProcessState::Error | ProcessState::Compensated => resend,

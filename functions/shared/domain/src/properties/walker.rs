@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::limits::{DELAY_MS_MAX, FALLBACKS_MAX, HISTORY_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX};
+use crate::limits::{DELAY_MS_MAX, FALLBACKS_MAX, HISTORY_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX};
 use crate::machine::{Decision, Effect, Event, Moment, Verdict, decide, request};
 use crate::message::{Deferral, Outcome, idempotency_key};
 use crate::order::Order;
 use crate::task::{Attempt, Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What, reason};
 use crate::time::Timestamp;
-use crate::workflow::Workflow;
+use crate::workflow::{StepRule, Workflow};
 
 /// A task under test, and the facts that the checks remember.
 pub(super) struct Walker {
@@ -166,14 +166,7 @@ impl Walker {
                 let is_of_this = reply.direction == b.direction && (1..=b.attempt).contains(&reply.attempt);
                 is_of_this && (matches!(reply.outcome, Outcome::Done(_)) || reply.attempt == b.attempt)
             }
-            Event::Sweep => {
-                let grace_ms = self.workflow.supervision.grace_ms;
-                let expires_at = match b.doubted_at {
-                    Some(at) => at.plus_ms(rule.complete_within_ms),
-                    None => b.complete_by.unwrap_or(self.now),
-                };
-                has_turned || expires_at.plus_ms(grace_ms) <= self.now
-            }
+            Event::Sweep => has_turned || self.expires_at(b, rule).is_none_or(|at| at <= self.now),
             Event::DeadLetter {
                 dead_letter: crate::machine::DeadLetterSubject::Attempt { step, direction, attempt },
             } => **step == *b.name && (*direction, *attempt) == (b.direction, b.attempt),
@@ -181,6 +174,16 @@ impl Walker {
             Event::Reply { .. } | Event::Command { .. } | Event::Wake { .. } => has_turned,
             Event::DeadLetter { dead_letter: crate::machine::DeadLetterSubject::Wake } | Event::Sent { .. } => false,
         }
+    }
+
+    /// When an attempt in flight expires by this clock. A deadline that lies further ahead than an attempt lasts is a wrong
+    /// clock's (rule 23).
+    fn expires_at(&self, step: &Step, rule: &StepRule) -> Option<Timestamp> {
+        let by = step.complete_by?;
+        let again = step.doubted_at.map(|at| at.plus_ms(rule.complete_within_ms));
+        let is_believed = !by.is_beyond(self.now, rule.complete_within_ms);
+        let ends = again.filter(|again| *again > by || !is_believed).unwrap_or(by);
+        Some(ends.plus_ms(self.workflow.supervision.grace_ms))
     }
 
     fn check_notices(&mut self, before: &Task, after: &Task, event: Event<'_>) {
@@ -221,11 +224,14 @@ impl Walker {
         assert!(is_due || after.paused.is_some(), "an order under way is never without somebody who looks");
         let patience = &self.workflow.supervision;
         for (step, rule) in after.steps.iter().zip(&self.workflow.steps) {
-            let doubted = step.doubted_at.map(|at| at.plus_ms(rule.complete_within_ms));
-            if let Some(at) = step.complete_by.map(|at| doubted.unwrap_or(at).plus_ms(patience.grace_ms)) {
-                assert!(after.watch_at <= Some(at), "the watch is later than a deadline");
+            if let Some(at) = self.expires_at(step, rule) {
+                let is_endless = at.is_beyond(self.now, rule.complete_within_ms + patience.grace_ms);
+                let latest = if is_endless { self.now } else { at };
+                assert!(after.watch_at <= Some(latest), "the watch is later than a deadline");
             }
         }
+        let unwatched = self.now.plus_ms(UNWATCHED_MS_MAX);
+        assert!(!is_due || after.watch_at <= Some(unwatched), "nobody looks for longer than the bound");
         let longest_ms = self.workflow.steps.iter().map(|rule| rule.complete_within_ms + patience.grace_ms).max();
         let waits_until = after.steps.iter().filter_map(|step| step.not_before).chain([self.latest]).max();
         let resend_ms = patience.resend_after_ms << STATUS_RESEND_DOUBLINGS_MAX;

@@ -258,6 +258,17 @@ fn the_rate_holds_over_any_ticks_and_is_spread_within_one() {
 }
 
 #[test]
+fn f71_a_job_goes_on_after_its_clock_was_set_back() {
+    let late_ms = 3_600_000;
+    let slow = Spec { canary: 0, rate_per_second: 3, ..spec() };
+    let (job, sent) = step(&started(slow), &[], &[page(20)], late_ms);
+    assert!(sent > 0 && !job.found.is_empty());
+    let (after, sent) = step(&job, &all(&job, EntryState::OnItsWay), &[], 0);
+    assert!(sent > 0, "the next orders begin");
+    assert!(after.under_way.iter().all(|entry| entry.at <= at(TICK_MS)) && after.next_at <= at(2 * TICK_MS));
+}
+
+#[test]
 fn orders_under_way_are_bounded() {
     let mut job = started(Spec { canary: 0, rate_per_second: 1_000, ..spec() });
     let (first, _) = step(&job, &[], &[page(150)], 0);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::limits::UNWATCHED_MS_MAX;
 use crate::machine::testing::{Case, done};
 use crate::machine::{Dropped, Event, Verdict};
 use crate::task::{Direction, ProcessState, StepState, Watch, reason};
@@ -285,4 +286,84 @@ fn the_supervisor_comes_back_when_the_wake_after_a_back_off_would_be_lost() {
     let not_before = case.step("a").not_before.unwrap();
     assert!(not_before > case.now);
     assert_eq!(case.task.watch_at, Some(not_before.plus_ms(case.workflow.supervision.wake_lost_after_ms)));
+}
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// Lets the supervisor look by a clock that was set back, and then when the order is due.
+fn set_back_and_sweep(case: &mut Case) {
+    case.now = case.now.minus_ms(2 * HOUR_MS);
+    assert_eq!(case.sweep(), Verdict::Taken, "its watch lies too far ahead");
+    assert!(case.now.ms_until(case.task.watch_at.unwrap()) <= UNWATCHED_MS_MAX);
+}
+
+#[test]
+fn f71_an_attempt_whose_clock_was_set_back_has_its_whole_time_once_more_and_is_counted_then() {
+    let mut case = Case::chain();
+    case.wake();
+    set_back_and_sweep(&mut case);
+    let begun = case.now;
+    assert_eq!((case.step("a").doubted_at, case.step("a").failure_count), (Some(begun), 0));
+    case.next_sweep();
+    assert_eq!((case.now, case.step("a").failure_count), (begun.plus_ms(12_000), 1), "10 s and the grace");
+}
+
+#[test]
+fn f71_a_supervisor_whose_clock_is_hours_behind_takes_no_time_from_an_attempt() {
+    let mut case = Case::chain();
+    case.wake();
+    let right = case.now;
+    set_back_and_sweep(&mut case);
+    case.now = right.plus_ms(5_000);
+    case.sweep();
+    assert_eq!((case.step("a").failure_count, case.states().as_str()), (0, ">.."));
+}
+
+#[test]
+fn f71_a_back_off_that_lies_too_far_ahead_is_over() {
+    for set_back_ms in [10 * 60_000, 2 * HOUR_MS] {
+        let mut case = Case::chain();
+        case.draw = 6;
+        case.wake();
+        case.expire_all();
+        case.now = case.now.minus_ms(set_back_ms);
+        case.wake();
+        let is_claimed = case.step("a").attempt == 2;
+        assert_eq!(
+            is_claimed,
+            set_back_ms == 2 * HOUR_MS,
+            "no honest back-off is longer than a deferral: {set_back_ms}"
+        );
+    }
+}
+
+#[test]
+fn f71_an_undo_waits_for_the_calls_of_its_step_by_a_clock_that_was_set_back_too() {
+    let mut case = Case::chain();
+    case.wake();
+    case.now = case.now.minus_ms(2 * HOUR_MS);
+    case.cancel();
+    // The attempt's time, and an hour in which calls settle with whatever setting.
+    let settled = case.now.plus_ms(10_000 + HOUR_MS);
+    assert_eq!((case.step("a").may_run_until, case.step("a").not_before), (Some(settled), Some(settled)));
+    case.now = case.now.minus_ms(2 * HOUR_MS);
+    case.wake();
+    let settled = case.now.plus_ms(10_000 + HOUR_MS);
+    assert_eq!((case.step("a").not_before, case.step("a").attempt), (Some(settled), 1), "set back again");
+    case.now = settled;
+    case.wake();
+    assert_eq!((case.step("a").direction, case.step("a").attempt), (Direction::Undo, 2));
+}
+
+#[test]
+fn f71_no_order_in_flight_goes_unwatched_for_longer_than_its_bound() {
+    let mut case = Case::new(&[("a", &[], "horizon = \"12h\"")], false);
+    case.workflow.steps[0].complete_within_ms = 6 * HOUR_MS;
+    case.wake();
+    let written = case.task.version;
+    while case.step("a").failure_count == 0 {
+        assert!(case.now.ms_until(case.task.watch_at.unwrap()) <= UNWATCHED_MS_MAX);
+        case.next_sweep();
+    }
+    assert_eq!(case.task.version - written, 18 + 1, "one write in 20 minutes, and the end");
 }
