@@ -22,6 +22,7 @@ pub mod faults;
 pub mod mappings;
 pub mod observe;
 pub mod operators;
+pub mod outside;
 pub mod ports;
 pub mod queues;
 pub mod records;

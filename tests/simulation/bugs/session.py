@@ -75,7 +75,7 @@ class Copy:
         # New times: in a kept folder, what stands here may have been built last with a bug.
         for part in ("functions", "infra"):
             shutil.copytree(tools.ROOT / part, folder / part, copy_function=shutil.copy)
-        for part in ("disk", "simulation"):
+        for part in ("cloud", "disk", "simulation"):
             shutil.copytree(tools.ROOT / "tests" / part, folder / "tests" / part, copy_function=shutil.copy)
         shutil.copy2(tools.ROOT / "Cargo.lock", folder)
         lines = (tools.ROOT / "Cargo.toml").read_text().splitlines(keepends=True)

@@ -4,10 +4,9 @@
 //! life before left on the disk, and the real handlers run behind the real event sources ([`process`]). Engine, handlers
 //! and time are one thread under the seed: the writer is a task, and reads happen in place. A life ends by a power cut in
 //! the middle of a write, a kill or a stop ([`plan`]). Customers and services are outside, and remember what they saw
-//! ([`outside`]). What they saw must be on the disk in every later life ([`verdict`]).
+//! ([`outside`](super::outside)). What they saw must be on the disk in every later life ([`verdict`]).
 
 pub mod loss;
-pub mod outside;
 pub mod plan;
 pub mod process;
 pub mod verdict;
@@ -16,19 +15,38 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use disk::Disk;
-use domain::time::Timestamp;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
 
-use self::outside::{Outside, Shared};
 use self::plan::{Life, Plan};
 use self::process::Ended;
+use super::outside::{Counts, Found, Outside, Shared};
 use super::rng::Rng;
 use super::setup::Setup;
 use super::trace::Line;
 
-/// A violation: the order, if any, and what is wrong.
-pub type Found = (Option<domain::id::OrderId>, String);
+/// Every fault. In enough worlds each one occurs.
+pub const FAULTS: [&str; 19] = [
+    "power off",
+    "process killed",
+    "process stopped",
+    "no start",
+    "wrong clock",
+    "unsynced write lost",
+    "sync failed",
+    "write failed",
+    "read failed",
+    "disk full",
+    "log lost",
+    "log cut",
+    "loss refused",
+    "call declined",
+    "call refused for a while",
+    "call without an answer",
+    "late answer",
+    "operator",
+    "channel failed",
+];
 
 /// The result of one world.
 #[derive(Debug)]
@@ -42,7 +60,7 @@ pub struct Outcome {
     /// Its duration, in milliseconds of its own clock.
     pub lasted_ms: i64,
     /// The count of each fault.
-    pub counts: outside::Counts,
+    pub counts: Counts,
     /// The trace, if requested.
     pub lines: Vec<Line>,
 }
@@ -89,7 +107,14 @@ pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
     let counts = world.disk.counts();
     drop(world);
     let mut outside = outside.into_inner();
-    outside.counts.of_disk(counts);
+    let of_disk = [
+        ("unsynced write lost", counts.lost),
+        ("sync failed", counts.syncs_failed),
+        ("write failed", counts.writes_failed),
+        ("read failed", counts.reads_failed),
+        ("disk full", counts.full),
+    ];
+    of_disk.into_iter().for_each(|(what, times)| outside.counts.more(what, times));
     Outcome {
         seed,
         violations: outside.violations,
@@ -121,7 +146,7 @@ fn one_life(world: &Arc<World>, life: &Life) -> Ended {
         world.outside.lock().clock.stop();
         ended
     });
-    world.outside.lock().ended(ended);
+    note(&mut world.outside.lock(), ended);
     let is_cut = ended == Ended::PowerOff;
     // What the process had in memory is gone, and nothing that is dropped here may still reach the disk.
     world.disk.turn_off();
@@ -144,7 +169,16 @@ fn runtime() -> Runtime {
     runtime.unwrap_or_else(|error| panic!("a runtime without threads and sockets: {error}"))
 }
 
-/// The wall-clock time at the start of every world.
-const fn epoch(ms: i64) -> Timestamp {
-    Timestamp::from_epoch_ms(super::state::EPOCH_MS + ms)
+fn note(outside: &mut Outside, ended: Ended) {
+    if outside.clock.wrong_ms != 0 {
+        outside.counts.add("wrong clock");
+    }
+    match ended {
+        Ended::PowerOff => outside.counts.add("power off"),
+        Ended::Killed => outside.counts.add("process killed"),
+        Ended::Stopped => outside.counts.add("process stopped"),
+        Ended::NotStarted => outside.counts.add("no start"),
+        Ended::Over => {}
+    }
+    outside.tell(&format!("ended: {ended:?}"));
 }

@@ -9,14 +9,13 @@ use api::ApiConfig;
 use domain::batch::Failures;
 use domain::instance::Instance;
 use domain::message::Delivery;
-use domain::ports::{Environment, HasStore, PortError, Source, Store};
+use domain::ports::{Environment, HasStore, Source, Store};
 use domain::time::Timestamp;
 use embedded::{
     Engine, EngineEvents, EngineLeases, EngineQueues, EngineRecords, EngineStore, OpenError, Options, QueueOptions,
     Simulated,
 };
 use futures_util::FutureExt;
-use http::{Request, Response};
 use local::event_source::{self, Drain};
 use local::stop::Loops;
 use local::ticker;
@@ -24,10 +23,11 @@ use supervisor::Settings;
 use tokio::select;
 
 use super::loss::Beside;
-use super::outside::{CHANNEL, Client, Shared, sleep};
 use super::plan::{Ends, Life};
 use super::{World, verdict};
 use crate::simulation::calm::bound_ms;
+use crate::simulation::outside::verdict::{have_ended, look};
+use crate::simulation::outside::{CHANNEL, Client, Shared, may_act, post, sleep};
 use crate::simulation::shapes::AGENTS;
 
 /// Batches in flight of each queue.
@@ -129,7 +129,9 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
             Ends::PowerOffAt(ms) | Ends::KilledAt(ms) | Ends::StoppedAt(ms) => sleep(ms).await,
             Ends::PowerOffIn(_) | Ends::KilledIn(_) => sleep(600_000).await,
             Ends::Never => {
-                while !verdict::is_over(world, &ports).await && waited_ms(&outside, started_ms) < limit_ms(world) {
+                while !(have_ended(&outside, &ports).await && ports.is_quiet())
+                    && waited_ms(&outside, started_ms) < limit_ms(world)
+                {
                     sleep(1_000).await;
                 }
             }
@@ -148,7 +150,7 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
             Ended::Stopped
         }
         Ends::Never => {
-            verdict::look(world, &ports).await;
+            look(&world.outside, &ports, ports.is_quiet()).await;
             Ended::Over
         }
     }
@@ -313,54 +315,12 @@ where
 /// A customer posts until its order is accepted, then looks at it now and then. An operator may act on it.
 async fn customer(outside: &Shared, ports: &Ports, number: usize) {
     let config = ApiConfig::new([CHANNEL]);
-    let name: Arc<str> = format!("customer-{number}").into();
     loop {
-        let (customer, wait_ms) = {
-            let mut outside = outside.lock();
-            let customer = outside.customers[number].clone();
-            let wait_ms =
-                (customer.from_ms - outside.clock.now_ms()).max(0).unsigned_abs() + outside.rng.between(0, 3_000);
-            (customer, wait_ms)
-        };
-        sleep(wait_ms).await;
-        let Some(order) = customer.order else {
-            let post = Request::post("/orders").header("Idempotency-Key", &customer.key).body(customer.document);
-            let answer = api::handle(ports, &config, "customer", post.unwrap_or_default()).await;
-            let mut outside = outside.lock();
-            if let (200 | 202, Some(order)) = (answer.status().as_u16(), order_in(&answer)) {
-                outside.note(&name, Some(order), "accepted");
-                outside.customers[number].order = Some(order);
-            }
-            continue;
-        };
+        let Some(order) = post(outside, ports, &config, number).await else { continue };
         // Otherwise it is not stored yet, or the disk fails.
-        if let Ok(Some(task)) = look(ports, order).await {
+        if let Ok(Some(task)) = ports.store().task(order).await {
             outside.lock().see(&task);
         }
-        let action = {
-            let mut outside = outside.lock();
-            let acts = outside.strikes("operator", 300);
-            acts.then(|| outside.rng.pick(&["cancel", "resubmit", "pause", "resume"]))
-        };
-        if let Some(action) = action {
-            act(ports, &config, order, action).await;
-        }
+        may_act(outside, ports, &config, order).await;
     }
-}
-
-pub(super) async fn look(
-    ports: &Ports,
-    order: domain::id::OrderId,
-) -> Result<Option<Arc<domain::task::Task>>, PortError> {
-    ports.store().task(order).await
-}
-
-/// An operator asks for something. It may be refused.
-pub(super) async fn act(ports: &Ports, config: &ApiConfig, order: domain::id::OrderId, action: &str) {
-    let wish = Request::post(format!("/orders/{order}/{action}")).body(r#"{"By":"op","Reason":"why not"}"#.into());
-    let _ = api::handle(ports, config, "customer", wish.unwrap_or_default()).await;
-}
-
-fn order_in(response: &Response<bytes::Bytes>) -> Option<domain::id::OrderId> {
-    response.headers().get("Location")?.to_str().ok()?.rsplit('/').next()?.parse().ok()
 }

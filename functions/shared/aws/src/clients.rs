@@ -42,12 +42,17 @@ impl Clients {
     pub fn new(access: &Access) -> Result<Self, TlsError> {
         let urls = [&access.dynamodb_url, &access.sqs_url, &access.eventbridge_url];
         let pool = if urls.into_iter().all(is_plain) { Pool::plain() } else { Pool::tls()? };
-        let pool = SharedHttpClient::new(pool);
-        Ok(Self {
-            dynamodb: dynamodb(access, pool.clone()),
-            sqs: sqs(access, pool.clone()),
-            eventbridge: eventbridge(access, pool),
-        })
+        Ok(Self::over(access, SharedHttpClient::new(pool)))
+    }
+
+    /// Creates the clients over this HTTP client.
+    #[must_use]
+    pub fn over(access: &Access, http: SharedHttpClient) -> Self {
+        Self {
+            dynamodb: dynamodb(access, http.clone()),
+            sqs: sqs(access, http.clone()),
+            eventbridge: eventbridge(access, http),
+        }
     }
 }
 
@@ -75,6 +80,8 @@ macro_rules! client {
             .identity_cache($sdk::config::IdentityCache::no_cache())
             .http_client($pool)
             .retry_config(retries())
+            // The SDK's budget of retries is one for the whole process, unless a client has its own.
+            .retry_partition($sdk::config::retry::RetryPartition::custom("own").build())
             .timeout_config(timeouts())
             // Answers are small, and the time-out of the attempt covers a stalled one.
             .stalled_stream_protection($sdk::config::StalledStreamProtectionConfig::disabled());

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use domain::ports::Environment;
 use domain::time::Timestamp;
+use tokio::time::Instant;
 
 /// The system time. A clock before 1970 counts as 1970.
 #[must_use]
@@ -18,6 +19,17 @@ pub fn now() -> Timestamp {
 
 pub(crate) async fn sleep(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
+}
+
+/// A moment so many milliseconds from now, that a change of the wall clock does not move.
+pub(crate) fn moment_in(ms: u64) -> Instant {
+    Instant::now() + Duration::from_millis(ms)
+}
+
+/// The time until this moment, in milliseconds.
+pub(crate) fn ms_until(moment: Instant) -> u64 {
+    let left = moment.saturating_duration_since(Instant::now());
+    u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The output of `work`, or `None` if it takes longer than `ms`.
@@ -40,7 +52,6 @@ impl Random {
     }
 
     /// The same bits for the same seed.
-    #[cfg(test)]
     pub(crate) const fn of(seed: u64) -> Self {
         Self(AtomicU64::new(seed))
     }
@@ -54,19 +65,38 @@ impl Random {
     }
 }
 
-/// The clock of the system, and random bits.
-#[derive(Debug)]
-pub struct System(Arc<Random>);
+/// A clock, and random bits. A clone shares them.
+#[derive(Clone)]
+pub struct System {
+    pub(crate) random: Arc<Random>,
+    now: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+}
 
 impl System {
-    pub(crate) const fn new(random: Arc<Random>) -> Self {
-        Self(random)
+    /// The clock and the randomness of this machine.
+    ///
+    /// # Errors
+    /// [`NoRandomness`] if the system provides no random bits.
+    pub fn of_machine() -> Result<Self, NoRandomness> {
+        Ok(Self { random: Arc::new(Random::seeded()?), now: Arc::new(now) })
+    }
+
+    /// Another clock, and the random bits of this seed.
+    #[must_use]
+    pub fn simulated(seed: u64, now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        Self { random: Arc::new(Random::of(seed)), now: Arc::new(now) }
+    }
+}
+
+impl std::fmt::Debug for System {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("System").finish_non_exhaustive()
     }
 }
 
 impl Environment for System {
     fn now(&self) -> Timestamp {
-        now()
+        (self.now)()
     }
 
     async fn sleep(&self, ms: u64) {
@@ -74,6 +104,6 @@ impl Environment for System {
     }
 
     fn random(&self) -> u64 {
-        self.0.next()
+        self.random.next()
     }
 }

@@ -1,7 +1,5 @@
 //! All ports of a function on AWS, in one struct of parts.
 
-use std::sync::Arc;
-
 use domain::instance::Instance;
 use domain::ports::Environment;
 use domain::workflow::WorkflowError;
@@ -10,7 +8,6 @@ use crate::bus::Bus;
 use crate::clients::{Clients, TlsError};
 use crate::config::{Config, Function};
 use crate::dynamo::Dynamo;
-use crate::environment::Random;
 pub use crate::environment::{NoRandomness, System, now};
 use crate::queues::Sqs;
 
@@ -40,13 +37,18 @@ impl Ports {
     /// # Errors
     /// [`PortsError`] if the system has no root certificates or no random bits.
     pub fn new(config: &Config) -> Result<Self, PortsError> {
-        let Clients { dynamodb, sqs, eventbridge } = Clients::new(&config.access)?;
-        let random = Arc::new(Random::seeded()?);
-        let dynamo = Dynamo::new(dynamodb, config.tables.clone(), config.shards);
-        let sqs = Sqs::new(sqs, config.queues.clone(), random.clone());
+        Ok(Self::with(config, Clients::new(&config.access)?, System::of_machine()?))
+    }
+
+    /// The ports of this configuration over these clients, with this time and randomness.
+    #[must_use]
+    pub fn with(config: &Config, clients: Clients, system: System) -> Self {
+        let Clients { dynamodb, sqs, eventbridge } = clients;
+        let dynamo = Dynamo::new(dynamodb, config.tables.clone(), config.shards, system.clone());
+        let sqs = Sqs::new(sqs, config.queues.clone(), system.random.clone());
         let (event_bus, channels) = (config.event_bus.clone(), config.reply_channels.clone());
-        let bus = Bus::new(eventbridge, event_bus, sqs.sender().clone(), channels, random.clone());
-        Ok(Self { dynamo, sqs, bus, system: System::new(random) })
+        let bus = Bus::new(eventbridge, event_bus, sqs.sender().clone(), channels, system.random.clone());
+        Self { dynamo, sqs, bus, system }
     }
 
     /// The identity of this process among all running ones.

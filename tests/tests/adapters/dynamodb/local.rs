@@ -1,10 +1,11 @@
 //! DynamoDB in the test's own process, with our tables in it. If `STEPWARDEN_DYNAMODB_URL` is set, it names another
 //! stand-in, in which each test has its own tables.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use aws::config::Access;
 use aws::dynamo::{Attribute, Dynamo, Index, Kind, Projection, TABLES, Table, Tables};
+use aws::ports::System;
 use aws_credential_types::Credentials;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::Builder;
@@ -67,7 +68,10 @@ impl Local {
 
     /// The ports on it, with a client of this configuration. Lists begin at the time of the samples.
     pub(crate) fn ports(&self, config: Builder) -> Dynamo {
-        Dynamo::new(Client::from_conf(config.build()), self.tables.clone(), SHARDS).with_clock(|| NOON)
+        static SEED: AtomicU64 = AtomicU64::new(0);
+        // Each has nonces of its own.
+        let system = System::simulated(SEED.fetch_add(1, Ordering::Relaxed), || NOON);
+        Dynamo::new(Client::from_conf(config.build()), self.tables.clone(), SHARDS, system)
     }
 }
 

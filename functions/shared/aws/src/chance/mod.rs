@@ -4,31 +4,110 @@
 //!
 //! A seed is always the same world. Time is virtual, and no socket is used.
 
-mod database;
-mod network;
 mod queues;
 mod store;
 
-use network::Network;
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use cloud::{Cloud, Course, Fault, Network, Said};
+use serde_json::Value;
 
 use crate::clients::Clients;
+use crate::environment::Random;
 use crate::testing::access;
 
 /// The seeds of the test command.
 const SEEDS: u64 = 12;
+/// The kinds of faults.
+const FAULTS: u64 = 7;
 
-/// The clients of the function, on this network.
-fn clients(network: &Network) -> Clients {
-    use aws_sdk_dynamodb::config::retry::RetryPartition;
-    let Clients { dynamodb, sqs, eventbridge } = Clients::new(&access("http://localhost:1")).unwrap();
-    // The SDK's budget of retries is one for the whole process, unless a client has its own.
-    let own = || RetryPartition::custom("a world").build();
-    let dynamodb = dynamodb.config().to_builder().http_client(network.clone()).retry_partition(own()).build();
-    let sqs = sqs.config().to_builder().http_client(network.clone()).retry_partition(own()).build();
-    Clients {
-        dynamodb: aws_sdk_dynamodb::Client::from_conf(dynamodb),
-        sqs: aws_sdk_sqs::Client::from_conf(sqs),
-        eventbridge,
+/// The chance of one world.
+#[derive(Debug)]
+struct Chance {
+    random: Random,
+    /// Faults, of ten requests.
+    faults: u64,
+    /// The kind of every other fault, so that some calls meet it until they give up.
+    usual: u64,
+    is_calm: bool,
+}
+
+impl Chance {
+    fn new(seed: u64) -> Self {
+        let random = Random::of(seed.wrapping_mul(0x5DEE_CE66_D1CE_4E5B));
+        let faults = [0, 1, 3, 6][usize::try_from(random.next() % 4).unwrap()];
+        let usual = random.next() % FAULTS;
+        Self { random, faults, usual, is_calm: false }
+    }
+
+    /// A number below `end`.
+    fn below(&self, end: u64) -> u64 {
+        self.random.next() % end
+    }
+
+    /// Whether a fault strikes now.
+    fn strikes(&self) -> bool {
+        !self.is_calm && self.below(10) < self.faults
+    }
+}
+
+/// A service that is met by chance.
+struct Fickle<S> {
+    chance: Chance,
+    service: S,
+}
+
+/// Carries out a request.
+trait Serve: Send + 'static {
+    fn serve(&mut self, operation: &str, body: &Value, chance: &Chance) -> Said;
+}
+
+impl<S: Serve> Cloud for Fickle<S> {
+    fn course(&mut self, _: &str) -> Course {
+        let Self { chance, .. } = self;
+        if !chance.strikes() {
+            return Course::default();
+        }
+        let fault = if chance.below(2) == 0 { chance.usual } else { chance.below(FAULTS) };
+        // The request may have been carried out or not.
+        let done = fault.is_multiple_of(2);
+        let fault = match fault {
+            0 => Fault::Throttled(chance.below(24)),
+            1 | 2 => Fault::Error { done },
+            3 | 4 => Fault::Broken { done },
+            _ => Fault::Silence { done },
+        };
+        Course { fault: Some(fault), ..Course::default() }
+    }
+
+    fn serve(&mut self, operation: &str, body: &Value) -> Said {
+        self.service.serve(operation, body, &self.chance)
+    }
+}
+
+/// A network to a service.
+struct World<S>(Network<Fickle<S>>);
+
+impl<S: Serve> World<S> {
+    fn new(seed: u64, service: S) -> Self {
+        Self(Network::new(Fickle { chance: Chance::new(seed), service }))
+    }
+
+    /// The clients of the function, on this network.
+    fn clients(&self) -> Clients {
+        Clients::over(&access("http://localhost:1"), SharedHttpClient::new(self.0.clone()))
+    }
+
+    /// A number below `end`.
+    fn below(&self, end: u64) -> u64 {
+        self.0.cloud().chance.below(end)
+    }
+
+    /// What `look` finds while no fault strikes.
+    async fn calm<T>(&self, look: impl Future<Output = T>) -> T {
+        self.0.cloud().chance.is_calm = true;
+        let found = look.await;
+        self.0.cloud().chance.is_calm = false;
+        found
     }
 }
 

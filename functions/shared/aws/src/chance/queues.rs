@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use cloud::Said;
 use domain::id::OrderId;
 use domain::message::{Priority, SchedulerMessage, Wake, decode};
 use domain::ports::{PortErrorKind, Queues};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::network::{Chance, Cloud, Network};
-use super::{clients, run};
+use super::{Chance, Serve, World, run};
 use crate::config::testing::queue_urls;
 use crate::environment::Random;
 use crate::queues::Sqs;
-use crate::testing::Said;
 
 /// Rounds of messages in a world.
 const ROUNDS: u64 = 10;
@@ -25,7 +24,7 @@ type Taken = Arc<Mutex<BTreeSet<OrderId>>>;
 /// An SQS that takes some entries of a request and not others.
 struct Queue(Taken);
 
-impl Cloud for Queue {
+impl Serve for Queue {
     fn serve(&mut self, operation: &str, body: &Value, chance: &Chance) -> Said {
         assert_eq!(operation, "SendMessageBatch");
         let (mut successful, mut failed) = (Vec::new(), Vec::new());
@@ -51,8 +50,8 @@ impl Cloud for Queue {
 async fn a_message_that_is_said_to_be_sent_is_on_the_queue_by_whatever_chance() {
     run(async |seed| {
         let taken = Taken::default();
-        let network = Network::new(seed, Queue(taken.clone()));
-        let sqs = Sqs::new(clients(&network).sqs, queue_urls(), Arc::new(Random::of(seed)));
+        let network = World::new(seed, Queue(taken.clone()));
+        let sqs = Sqs::new(network.clients().sqs, queue_urls(), Arc::new(Random::of(seed)));
         for round in 0..ROUNDS {
             let orders = 0..1 + network.below(10);
             let sending = orders

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use cloud::Said;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SHARDS;
@@ -11,11 +12,11 @@ use domain::task::{ProcessState, StepState, Task, Watch};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::database::{self, tables};
-use super::network::Network;
-use super::{clients, run};
-use crate::dynamo::Dynamo;
+use super::{Chance, Serve, run};
+use crate::dynamo::{Dynamo, TABLES, Tables};
+use crate::environment::System;
 
 const NOON: Timestamp = Timestamp::from_epoch_ms(1_795_176_000_000);
 const LATER: Timestamp = Timestamp::from_epoch_ms(1_795_176_900_000);
@@ -43,9 +44,29 @@ impl Record for Counter {
     }
 }
 
+impl Serve for cloud::Dynamo {
+    fn serve(&mut self, operation: &str, body: &Value, _: &Chance) -> Said {
+        Self::serve(self, operation, body)
+    }
+}
+
+/// The names of the tables.
+fn tables() -> Tables {
+    Tables {
+        orders: "ORDERS_TABLE".into(),
+        tasks: "TASKS_TABLE".into(),
+        leases: "LEASES_TABLE".into(),
+        services: "SERVICES_TABLE".into(),
+        memos: "MEMOS_TABLE".into(),
+        jobs: "JOBS_TABLE".into(),
+        definitions: "DEFINITIONS_TABLE".into(),
+        dead_letters: "DEAD_LETTERS_TABLE".into(),
+    }
+}
+
 struct World {
     seed: u64,
-    network: Network,
+    network: super::World<cloud::Dynamo>,
     store: Dynamo,
     /// Versions of tasks that were stored, and the last attempt to replace one.
     seen: Vec<Arc<Task>>,
@@ -55,8 +76,10 @@ struct World {
 #[tokio::test(start_paused = true)]
 async fn every_answer_of_the_store_fits_what_is_stored_by_whatever_chance() {
     run(async |seed| {
-        let network = Network::new(seed, database::Dynamo::new());
-        let store = Dynamo::new(clients(&network).dynamodb, tables(), SHARDS);
+        let database = cloud::Dynamo::new(TABLES.iter().map(|table| table.creation(table.variable)));
+        let network = super::World::new(seed, database);
+        let system = System::simulated(seed, || NOON);
+        let store = Dynamo::new(network.clients().dynamodb, tables(), SHARDS, system);
         let mut world = World { seed, network, store, seen: Vec::new(), last: None };
         for _ in 0..OPERATIONS {
             match world.network.below(10) {

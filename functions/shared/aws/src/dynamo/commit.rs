@@ -7,7 +7,6 @@ use domain::task::Task;
 
 use super::Dynamo;
 use super::change::{Change, change};
-use super::pauses::Pauses;
 use super::record::{Item, Reader, Unreadable, text};
 use crate::sdk_error::{chain, port_error};
 
@@ -33,7 +32,7 @@ impl Dynamo {
             .set_expression_attribute_names(Some(names))
             .set_expression_attribute_values(Some(values))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
-        let mut pauses = Pauses::new();
+        let mut pauses = self.pauses();
         loop {
             let Err(error) = request.clone().send().await else {
                 return Ok(Commit::Committed);

@@ -10,7 +10,6 @@ use domain::task::Task;
 use sha2::{Digest, Sha256};
 
 use super::Dynamo;
-use super::pauses::Pauses;
 use super::record::{Item, order_item, task_item, text};
 use crate::sdk_error::{chain, port_error};
 
@@ -35,7 +34,7 @@ impl Dynamo {
     /// and answers with success. After that the stored order shows it (F04).
     pub(super) async fn put_both(&self, order: &Order, task: &Task) -> Result<Inserted, PortError> {
         let token = token([&self.tables().orders, &self.tables().tasks], order, task)?;
-        let mut pauses = Pauses::new();
+        let mut pauses = self.pauses();
         loop {
             let request = self.client().transact_write_items().client_request_token(&token);
             let request = request

@@ -29,7 +29,11 @@ mod store;
 use std::sync::Arc;
 
 use aws_sdk_dynamodb::Client;
+use domain::ports::Environment;
 use domain::time::Timestamp;
+
+use crate::environment::System;
+use pauses::Pauses;
 
 pub use meter::{Consumed, Meter};
 pub use schema::{Attribute, Index, Kind, Projection, TABLES, Table, Tables};
@@ -44,21 +48,15 @@ struct Inner {
     tables: Tables,
     /// The number of shards of the index `watch`.
     shards: u8,
-    now: fn() -> Timestamp,
+    system: System,
 }
 
 impl Dynamo {
-    /// The store on these tables. `shards` is the deployment's number of shards of the index `watch`.
+    /// The store on these tables. `shards` is the deployment's number of shards of the index `watch`. The clock of
+    /// `system` only defines the month at which a list of orders begins: no decision about an order depends on it.
     #[must_use]
-    pub fn new(client: Client, tables: Tables, shards: u8) -> Self {
-        Self(Arc::new(Inner { client, tables, shards, now: system_time }))
-    }
-
-    /// Replaces the clock. The clock only defines the month at which a list of orders begins.
-    #[must_use]
-    pub fn with_clock(self, now: fn() -> Timestamp) -> Self {
-        let Inner { client, tables, shards, .. } = &*self.0;
-        Self(Arc::new(Inner { client: client.clone(), tables: tables.clone(), shards: *shards, now }))
+    pub fn new(client: Client, tables: Tables, shards: u8, system: System) -> Self {
+        Self(Arc::new(Inner { client, tables, shards, system }))
     }
 
     fn client(&self) -> &Client {
@@ -74,12 +72,16 @@ impl Dynamo {
     }
 
     fn now(&self) -> Timestamp {
-        (self.0.now)()
+        self.0.system.now()
     }
-}
 
-/// The adapter's own clock. No decision about an order depends on it.
-fn system_time() -> Timestamp {
-    let since_epoch = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-    Timestamp::from_epoch_ms(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+    /// A random number. As the identity of a write it is one that no other writer draws.
+    fn random(&self) -> u64 {
+        self.0.system.random()
+    }
+
+    /// The waits between the retries of one write.
+    fn pauses(&self) -> Pauses {
+        Pauses::new(self.0.system.random.clone())
+    }
 }

@@ -1,13 +1,15 @@
 //! Back-off before a retry of the same write.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use domain::ports::PortError;
+use crate::environment::Random;
 
 /// A bounded number of waits that double, with jitter. The SDK has its own retries for the errors that it counts as
 /// retryable; these waits serve the others.
 #[derive(Debug)]
 pub(super) struct Pauses {
+    random: Arc<Random>,
     left: u32,
     longest_ms: u64,
 }
@@ -20,8 +22,8 @@ const LONGEST_MS: u64 = 640;
 const PAUSES_MAX: u32 = 7;
 
 impl Pauses {
-    pub(super) const fn new() -> Self {
-        Self { left: PAUSES_MAX, longest_ms: FIRST_MS }
+    pub(super) const fn new(random: Arc<Random>) -> Self {
+        Self { random, left: PAUSES_MAX, longest_ms: FIRST_MS }
     }
 
     /// Waits. Returns `false` if no wait is left.
@@ -32,21 +34,9 @@ impl Pauses {
         }
         self.left -= 1;
         let half_ms = self.longest_ms / 2;
-        let wait_ms = half_ms + random() % (half_ms + 1);
+        let wait_ms = half_ms + self.random.next() % (half_ms + 1);
         self.longest_ms = (self.longest_ms * 2).min(LONGEST_MS);
         tokio::time::sleep(Duration::from_millis(wait_ms)).await;
         true
     }
-}
-
-/// A random number that no other writer draws. It identifies a write.
-#[expect(clippy::disallowed_methods, reason = "an adapter's own nonces")]
-pub(super) fn nonce(operation: &'static str) -> Result<u64, PortError> {
-    getrandom::u64().map_err(|error| PortError::unavailable(operation, error))
-}
-
-/// Without randomness there is no jitter, which does no harm.
-#[expect(clippy::disallowed_methods, reason = "an adapter's own jitter")]
-fn random() -> u64 {
-    getrandom::u64().unwrap_or(0)
 }

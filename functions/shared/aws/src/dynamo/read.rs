@@ -10,7 +10,6 @@ use domain::ports::PortError;
 use domain::task::Task;
 
 use super::Dynamo;
-use super::pauses::Pauses;
 use super::record::{self, Item, text};
 use crate::sdk_error::port_error;
 
@@ -81,7 +80,7 @@ impl Dynamo {
         let mut keys: Vec<Item> =
             order_ids.map(|id| HashMap::from([("OrderID".to_owned(), text(id.to_string()))])).collect();
         let mut tasks = HashMap::with_capacity(keys.len());
-        let mut pauses = Pauses::new();
+        let mut pauses = self.pauses();
         while !keys.is_empty() {
             let asked = KeysAndAttributes::builder().set_keys(Some(keys)).build();
             let asked = asked.map_err(|error| PortError::refused(operation, error))?;

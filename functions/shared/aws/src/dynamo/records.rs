@@ -12,7 +12,6 @@ use domain::time::Timestamp;
 use serde::de::DeserializeOwned;
 
 use super::Dynamo;
-use super::pauses::nonce;
 use super::record::{Item, Reader, bytes, number, text, time};
 use crate::sdk_error::{chain, port_error};
 
@@ -59,7 +58,7 @@ impl Dynamo {
     async fn put_record<R: Record>(&self, seen: Seen, record: &R) -> Result<Commit, PortError> {
         let operation = R::KIND.put();
         let body = serde_json::to_string(record).map_err(|error| PortError::refused(operation, error))?;
-        let nonce = bytes(&nonce(operation)?.to_be_bytes());
+        let nonce = bytes(&self.random().to_be_bytes());
         let mut item = key_of(R::KIND, record.key());
         item.extend(record.shown().into_iter().map(|(name, shown)| (name.to_owned(), value_of(shown))));
         if let Some(expires_at) = record.expires_at() {

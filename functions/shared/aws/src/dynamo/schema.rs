@@ -2,6 +2,8 @@
 //!
 //! All tables are billed on demand. Attributes that are not keys need no schema.
 
+use serde_json::{Value, json};
+
 /// The names of the tables in one deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables {
@@ -54,6 +56,42 @@ pub struct Table {
     pub ttl: Option<&'static str>,
     /// The table's global secondary indexes.
     pub indexes: &'static [Index],
+}
+
+impl Table {
+    /// The request that creates it under this name, for tests.
+    #[must_use]
+    pub fn creation(&self, name: &str) -> Value {
+        let mut keys: Vec<Attribute> = [self.hash].into_iter().chain(self.range).collect();
+        let mut request = json!({ "TableName": name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": schema(&keys) });
+        for Index { name, hash, range, projection } in self.indexes {
+            let projection = match projection {
+                Projection::Keys => "KEYS_ONLY",
+                Projection::All => "ALL",
+            };
+            let index = json!({
+                "IndexName": name, "KeySchema": schema(&[*hash, *range]), "Projection": { "ProjectionType": projection },
+            });
+            keys.extend([*hash, *range]);
+            match request["GlobalSecondaryIndexes"].as_array_mut() {
+                Some(indexes) => indexes.push(index),
+                None => request["GlobalSecondaryIndexes"] = json!([index]),
+            }
+        }
+        keys.sort_by_key(|key| key.name);
+        keys.dedup();
+        let attributes = keys.iter().map(|key| {
+            let kind = if key.kind == Kind::Text { "S" } else { "N" };
+            json!({ "AttributeName": key.name, "AttributeType": kind })
+        });
+        request["AttributeDefinitions"] = attributes.collect();
+        request
+    }
+}
+
+fn schema(keys: &[Attribute]) -> Value {
+    let kinds = ["HASH", "RANGE"].into_iter();
+    keys.iter().zip(kinds).map(|(key, kind)| json!({ "AttributeName": key.name, "KeyType": kind })).collect()
 }
 
 /// A global secondary index. An index is sparse if only some items have its keys; it costs nothing for the others.

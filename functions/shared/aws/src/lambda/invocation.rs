@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use domain::time::Timestamp;
 use lambda_runtime::Context;
+use tokio::time::Instant;
 
-use crate::environment::now;
+use crate::environment::{moment_in, ms_until, now};
 use crate::scope::{Company, Scope};
 
 /// The answer of an invocation leaves this long before its deadline, finished or not, in milliseconds. After the
@@ -18,29 +19,36 @@ pub struct Invocation {
     /// The request id in the platform's logs.
     pub request_id: Arc<str>,
     trace_header: Option<Arc<str>>,
-    deadline: Timestamp,
+    deadline: Instant,
 }
 
 impl Invocation {
     pub(super) fn of(context: &Context) -> Self {
+        let deadline = Timestamp::from_epoch_ms(i64::try_from(context.deadline).unwrap_or(i64::MAX));
         Self {
             request_id: context.request_id.as_str().into(),
             trace_header: context.xray_trace_id.as_deref().filter(|header| !header.is_empty()).map(Into::into),
-            deadline: Timestamp::from_epoch_ms(i64::try_from(context.deadline).unwrap_or(i64::MAX)),
+            deadline: moment_in(now().ms_until(deadline)),
         }
+    }
+
+    /// An invocation with this much time until its deadline, outside of Lambda.
+    #[must_use]
+    pub fn simulated(request_id: &str, left_ms: u64) -> Self {
+        Self { request_id: request_id.into(), trace_header: None, deadline: moment_in(left_ms) }
     }
 
     /// The time left to answer, in milliseconds.
     #[must_use]
     pub fn left_ms(&self) -> u64 {
-        now().ms_until(self.deadline).saturating_sub(MARGIN_MS)
+        ms_until(self.deadline).saturating_sub(MARGIN_MS)
     }
 
     /// The time limit for the work between the handler and the answer, in milliseconds. It is half of all the time
     /// left, even if the handler used up its own time.
     #[must_use]
     pub fn rest_ms(&self) -> u64 {
-        now().ms_until(self.deadline) / 2
+        ms_until(self.deadline) / 2
     }
 
     /// The context of one piece of work of this invocation. It carries on `trace_header`, or else the trace of the
@@ -54,7 +62,6 @@ impl Invocation {
 impl Invocation {
     /// An invocation with this much time until its deadline.
     pub(super) fn for_test(left_ms: u64) -> Self {
-        let deadline = now().plus_ms(left_ms);
-        Self { request_id: "request-1".into(), trace_header: Some("Root=of-the-invocation".into()), deadline }
+        Self { trace_header: Some("Root=of-the-invocation".into()), ..Self::simulated("request-1", left_ms) }
     }
 }

@@ -18,9 +18,10 @@ pub use lambda_runtime::Error;
 pub use http_api::http_api;
 pub use invocation::Invocation;
 pub use payload::{BadPayload, Payload};
-pub use queue::queue;
+pub use queue::{batch, queue};
+pub use record::Answer;
 pub use runtime::serve;
-pub use supervisor::supervisor;
+pub use supervisor::{dispatch, supervisor};
 
 use crate::telemetry;
 

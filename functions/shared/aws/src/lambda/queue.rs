@@ -36,9 +36,11 @@ where
     serve(move |payload, invocation| async move { batch(&payload, &invocation, handle).await }).await
 }
 
+/// One invocation of [`queue`]: the answer to this event.
+///
 /// # Errors
 /// Fails if the event is no batch of a queue. The platform then delivers the whole event again.
-async fn batch<M, Handle, Handling>(
+pub async fn batch<M, Handle, Handling>(
     payload: &RawValue,
     invocation: &Invocation,
     handle: &Handle,

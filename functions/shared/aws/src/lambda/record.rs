@@ -69,7 +69,7 @@ struct MessageAttribute {
 /// The answer to a batch: the messages that SQS must deliver again.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Answer {
+pub struct Answer {
     batch_item_failures: Vec<Failed>,
 }
 

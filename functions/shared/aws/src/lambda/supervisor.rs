@@ -52,7 +52,11 @@ struct Kind<'a> {
     records: Option<&'a RawValue>,
 }
 
-async fn dispatch<Run, Running, Settle, Settling>(
+/// One invocation of [`supervisor`]: the answer to this event, if it is a batch.
+///
+/// # Errors
+/// An error of `run`, or [`BadPayload`](super::BadPayload) if the batch is none of a queue.
+pub async fn dispatch<Run, Running, Settle, Settling>(
     payload: &RawValue,
     invocation: &Invocation,
     queues: &BTreeMap<Arc<str>, SourceQueue>,

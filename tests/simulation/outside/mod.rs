@@ -1,4 +1,8 @@
-//! What is outside of the process, and outlasts it: customers, services, and what they saw.
+//! What is outside of the system, and outlasts it: customers, services, and what they saw. The worlds of the
+//! [engine](super::engine) have it.
+
+mod customers;
+pub(super) mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,12 +16,16 @@ use domain::task::{Direction, ProcessState, Task};
 use domain::time::Timestamp;
 use tokio::time::Instant;
 
-use super::process::Ended;
-use super::{Found, epoch};
 use crate::simulation::observe;
 use crate::simulation::rng::Rng;
 use crate::simulation::setup::Setup;
+use crate::simulation::state::EPOCH_MS;
 use crate::simulation::trace::Trace;
+
+pub(super) use customers::{act, may_act, post};
+
+/// A violation: the order, if any, and what is wrong.
+pub type Found = (Option<OrderId>, String);
 
 /// The registered reply channel.
 pub const CHANNEL: &str = "shop";
@@ -59,7 +67,7 @@ impl Clock {
     /// The wall-clock time of the machine.
     #[must_use]
     pub fn wall(&self) -> Timestamp {
-        epoch(self.now_ms() + self.wrong_ms)
+        Timestamp::from_epoch_ms(EPOCH_MS + self.now_ms() + self.wrong_ms)
     }
 }
 
@@ -68,35 +76,13 @@ impl Clock {
 pub struct Counts(BTreeMap<&'static str, u64>);
 
 impl Counts {
-    /// Every fault. In enough worlds each one occurs.
-    pub const ALL: [&'static str; 19] = [
-        "power off",
-        "process killed",
-        "process stopped",
-        "no start",
-        "wrong clock",
-        "unsynced write lost",
-        "sync failed",
-        "write failed",
-        "read failed",
-        "disk full",
-        "log lost",
-        "log cut",
-        "loss refused",
-        "call declined",
-        "call refused for a while",
-        "call without an answer",
-        "late answer",
-        "operator",
-        "channel failed",
-    ];
-
     /// Counts one.
     pub fn add(&mut self, what: &'static str) {
         self.more(what, 1);
     }
 
-    fn more(&mut self, what: &'static str, times: u64) {
+    /// Counts some.
+    pub fn more(&mut self, what: &'static str, times: u64) {
         *self.0.entry(what).or_default() += times;
     }
 
@@ -104,14 +90,6 @@ impl Counts {
     #[must_use]
     pub fn of(&self, what: &str) -> u64 {
         self.0.get(what).copied().unwrap_or(0)
-    }
-
-    pub(super) fn of_disk(&mut self, disk: disk::Counts) {
-        self.more("unsynced write lost", disk.lost);
-        self.more("sync failed", disk.syncs_failed);
-        self.more("write failed", disk.writes_failed);
-        self.more("read failed", disk.reads_failed);
-        self.more("disk full", disk.full);
     }
 }
 
@@ -230,20 +208,6 @@ impl Outside {
         let world = self.world.clone();
         self.note(&world, order, &format!("WRONG: {words}"));
         self.violations.push((order, format!("invariant {invariant}: {words} (at {at_s} s)")));
-    }
-
-    pub(super) fn ended(&mut self, ended: Ended) {
-        if self.clock.wrong_ms != 0 {
-            self.counts.add("wrong clock");
-        }
-        match ended {
-            Ended::PowerOff => self.counts.add("power off"),
-            Ended::Killed => self.counts.add("process killed"),
-            Ended::Stopped => self.counts.add("process stopped"),
-            Ended::NotStarted => self.counts.add("no start"),
-            Ended::Over => {}
-        }
-        self.tell(&format!("ended: {ended:?}"));
     }
 
     /// Someone sees a task. What was seen once never goes back.

@@ -1,0 +1,95 @@
+//! What must hold in the end, from outside.
+
+use std::sync::Arc;
+
+use api::{ApiConfig, ApiPorts};
+use domain::id::OrderId;
+use domain::ports::{HasStore, Store};
+use domain::task::{Direction, ProcessState, StepState, Task};
+
+use super::{CHANNEL, Outside, Shared, act};
+
+/// Whether every order is accepted and has ended. An operator resumes paused orders.
+pub(in crate::simulation) async fn have_ended(outside: &Shared, ports: &impl ApiPorts) -> bool {
+    let orders: Vec<Option<OrderId>> = outside.lock().customers.iter().map(|customer| customer.order).collect();
+    let mut have_ended = true;
+    for order in orders {
+        let Some(order) = order else { return false };
+        let Ok(Some(task)) = ports.store().task(order).await else { return false };
+        have_ended &= task.process_state.is_settled() && task.unsent.is_empty();
+        if task.paused.is_some() && !task.process_state.is_settled() {
+            act(ports, &ApiConfig::new([CHANNEL]), order, "resume").await;
+        }
+    }
+    have_ended
+}
+
+/// At the end: every accepted order has ended, and the services' books agree with it.
+pub(in crate::simulation) async fn look(outside: &Shared, ports: &impl HasStore, is_quiet: bool) {
+    let customers = outside.lock().customers.clone();
+    if !is_quiet {
+        outside.lock().complain("15", None, "messages are left");
+    }
+    for customer in customers {
+        let Some(order) = customer.order else {
+            outside.lock().complain("14", None, &format!("{} was never accepted", customer.key));
+            continue;
+        };
+        let found = (ports.store().order(order).await, ports.store().task(order).await);
+        let outside = &mut *outside.lock();
+        let (Ok(Some(stored)), Ok(Some(task))) = found else {
+            outside.complain("1", Some(order), "it was accepted, and is lost");
+            continue;
+        };
+        if stored.document.text().as_bytes() != &*customer.document {
+            outside.complain("1", Some(order), "another document is stored");
+        }
+        outside.see(&task);
+        books(outside, &task);
+        told(outside, &task, stored.reply_channel.is_some());
+    }
+}
+
+fn books(outside: &mut Outside, task: &Task) {
+    if !task.process_state.is_settled() {
+        let words = format!("{:?} long after the last fault", task.process_state);
+        return outside.complain("14", Some(task.order_id), &words);
+    }
+    for step in &task.steps {
+        let ledger = outside.books.get(&(task.order_id, step.name.clone())).cloned().unwrap_or_default();
+        if ledger.attempt > step.attempt {
+            let words =
+                format!("a service was called for attempt {} of {}, which no claim has", ledger.attempt, step.name);
+            outside.complain("2", Some(task.order_id), &words);
+        }
+        let is_right = match task.process_state {
+            ProcessState::Processed => ledger.is_done && !ledger.is_closed,
+            // Where a memo knows that there was no call, there is none for the undo either.
+            ProcessState::Compensated => ledger.is_closed || !ledger.is_done,
+            ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating | ProcessState::Error => {
+                let is_done = step.process_state == StepState::Processed;
+                match step.direction {
+                    Direction::Forward => !is_done || (ledger.is_done && !ledger.is_closed),
+                    Direction::Undo => !is_done || ledger.is_closed || !ledger.is_done,
+                }
+            }
+        };
+        if !is_right {
+            let words = format!("{:?}, and {} is {ledger:?}", task.process_state, step.name);
+            outside.complain("16", Some(task.order_id), &words);
+        }
+    }
+}
+
+fn told(outside: &mut Outside, task: &Task, has_channel: bool) {
+    let (kind, is_due) = match task.process_state {
+        ProcessState::Processed => ("OrderProcessed", has_channel),
+        ProcessState::Compensated => ("OrderCompensated", has_channel),
+        ProcessState::Error => ("OrderNeedsOperator", true),
+        ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => return,
+    };
+    let order: Arc<str> = task.order_id.to_string().into();
+    if is_due && !outside.told.contains(&(order, kind.into())) {
+        outside.complain("15", Some(task.order_id), &format!("nobody was told {kind}"));
+    }
+}
