@@ -10,7 +10,7 @@ use clap::{Parser, ValueEnum};
 use domain::id::OrderId;
 use tests::simulation::faults::Fault;
 use tests::simulation::trace::Line;
-use tests::simulation::{self, ORDERS, engine};
+use tests::simulation::{self, ORDERS, aws, engine};
 
 /// From this number of worlds on, a fault that never occurred is a failure.
 const SEEDS_FOR_ALL_FAULTS: u64 = 2_000;
@@ -35,9 +35,9 @@ struct Args {
     /// Replays this world and prints its trace.
     #[arg(long)]
     seed: Option<u64>,
-    /// Orders in each world.
-    #[arg(long, default_value_t = ORDERS)]
-    orders: usize,
+    /// Orders in each world; default: 5, or 2 on AWS.
+    #[arg(long)]
+    orders: Option<usize>,
     /// Prints the whole trace, not only the lines of the failed order.
     #[arg(long)]
     full: bool,
@@ -49,6 +49,12 @@ struct Args {
     brief: bool,
 }
 
+impl Args {
+    fn orders(&self) -> usize {
+        self.orders.unwrap_or(if self.on == Ports::Aws { aws::ORDERS } else { ORDERS })
+    }
+}
+
 /// What a world runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Ports {
@@ -56,6 +62,8 @@ enum Ports {
     Memory,
     /// The engine of the one-machine form, on a disk that loses power, fails and fills up.
     Engine,
+    /// The adapters of the functions, over a network to a DynamoDB and an SQS that throttles, breaks and falls silent.
+    Aws,
 }
 
 /// The result of one world, on whatever ports.
@@ -84,6 +92,12 @@ impl Ports {
                 let counts = engine::FAULTS.map(|what| (what, counts.of(what))).to_vec();
                 Outcome { seed, violations, hash, lasted_ms, counts, lines }
             }
+            Self::Aws => {
+                let engine::Outcome { seed, violations, hash, lasted_ms, counts, lines } =
+                    aws::run(seed, orders, keeps_lines);
+                let counts = aws::FAULTS.map(|what| (what, counts.of(what))).to_vec();
+                Outcome { seed, violations, hash, lasted_ms, counts, lines }
+            }
         }
     }
 }
@@ -98,7 +112,7 @@ fn main() -> ExitCode {
 
 /// Runs one world and prints what happened in it.
 fn replay(args: &Args, seed: u64) -> ExitCode {
-    let outcome = args.on.run(seed, args.orders, true);
+    let outcome = args.on.run(seed, args.orders(), true);
     tell(args, &outcome, args.full || outcome.violations.is_empty());
     println!("seed {seed}: {} of simulated time, trace hash {:016x}", duration(outcome.lasted_ms), outcome.hash);
     if outcome.violations.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -149,16 +163,16 @@ fn run_all(args: &Args) -> ExitCode {
         "{} seeds from {} in {seconds:.1} s on {jobs} threads: {per_second:.0} seeds per second, {} orders each, {} of simulated time",
         sum.worlds,
         args.start,
-        args.orders,
+        args.orders(),
         duration(sum.lasted_ms)
     );
     if let Some((seed, first)) = sum.failed.first_key_value() {
         match args.keep_going {
             true => sum.failed.values().for_each(|failed| tell(args, failed, false)),
-            false => tell(args, &args.on.run(first.seed, args.orders, true), args.full),
+            false => tell(args, &args.on.run(first.seed, args.orders(), true), args.full),
         }
         let on = args.on.to_possible_value().map_or_else(String::new, |on| on.get_name().to_owned());
-        println!("again with its trace: simulate --on {on} --orders {} --seed {seed}", args.orders);
+        println!("again with its trace: simulate --on {on} --orders {} --seed {seed}", args.orders());
         return ExitCode::FAILURE;
     }
     let missing: Vec<&str> = sum.counts.iter().filter(|(_, times)| *times == 0).map(|(fault, _)| *fault).collect();
@@ -177,7 +191,7 @@ fn work(args: &Args, next: &AtomicU64, end: u64, sum: &Mutex<Sum>) {
         if seed >= end {
             return;
         }
-        let outcome = args.on.run(seed, args.orders, false);
+        let outcome = args.on.run(seed, args.orders(), false);
         let mut sum = sum.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         sum.counts.resize(outcome.counts.len(), ("", 0));
         for ((fault, times), (name, more)) in sum.counts.iter_mut().zip(&outcome.counts) {

@@ -8,11 +8,13 @@
 //! [`auditor`] sees only outside observations. After a while the faults stop, operators act, and every order must end
 //! ([`calm`]).
 //!
-//! The worlds of [`engine`] are others: the real engine of the one-machine form, on a disk that fails.
+//! The worlds of [`engine`] are others: the real engine of the one-machine form, on a disk that fails. So are those of
+//! [`aws`]: the real adapters of the functions, over a network that fails.
 
 pub mod actors;
 pub mod applied;
 pub mod auditor;
+pub mod aws;
 pub mod books;
 pub mod calm;
 pub mod customers;

@@ -8,7 +8,7 @@
 A bug is a patch in tests/simulation/bugs. Prints the invariant that was found broken and after how many seeds. A panic
 or a world without end does not count as found.
 
-Where the second line of its patch is `# on: engine`, the worlds of the engine must find it.
+Where the second line of its patch is `# on: engine` or `# on: aws`, the worlds of the engine or of AWS must find it.
 
 A rule that no world can see is tested where it lives. The second line of such a bug's patch is `# tests: CRATE FILTER`,
 or `# tests: CRATE FILTER PROGRAM` for a test program of the crate. These tests must pass without the bug, and one of
@@ -42,8 +42,8 @@ codegen-units = 16
 incremental = true
 """
 DEPENDENCIES = (
-    "agent api bytes clap config disk domain embedded futures-util http local scheduler serde serde_json submission"
-    " supervisor thiserror"
+    "agent api aws aws-smithy-runtime-api bytes clap cloud config disk domain embedded fastrand futures-util http local"
+    " scheduler serde serde_json submission supervisor thiserror"
 ).split()
 TOKIO = 'tokio = { workspace = true, features = ["macros", "rt", "sync", "test-util", "time"] }\n'
 MANIFEST = """[package]
@@ -154,7 +154,7 @@ def find_all(copy: Copy, names: list[str], seeds: int) -> int:
     if not copy.builds():
         print(*copy.build_log.read_text().splitlines()[-40:], sep="\n", file=sys.stderr)
         raise tools.ToolError("the simulation cannot be built without any bug")
-    if not all(copy.simulates(HEALTHY_SEEDS, on) for on in ("memory", "engine")):
+    if not all(copy.simulates(HEALTHY_SEEDS, on) for on in ("memory", "engine", "aws")):
         print(*copy.run_log.read_text().splitlines()[-5:], sep="\n", file=sys.stderr)
         raise tools.ToolError("the simulation fails without any bug, so its failure with one would mean nothing")
     found = 0

@@ -1,5 +1,5 @@
 //! What is outside of the system, and outlasts it: customers, services, and what they saw. The worlds of the
-//! [engine](super::engine) have it.
+//! [engine](super::engine) and of [AWS](super::aws) have it.
 
 mod customers;
 pub(super) mod verdict;

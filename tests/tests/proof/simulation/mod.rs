@@ -2,6 +2,7 @@
 //! auditor reports broken invariants.
 
 mod auditor;
+mod aws;
 mod engine;
 mod histories;
 mod rules;

@@ -1,0 +1,107 @@
+//! The worlds of AWS: the real adapters of the functions, on a DynamoDB and an SQS behind a network that fails.
+//!
+//! Handlers, event sources, network and time are one thread under the seed. Below the handlers run the adapters that
+//! ship, with the SDK's own retries and time-outs ([`region`]). Each instance of a [function](functions) has clients of
+//! its own, and a clock of its own. It may be killed in the middle. SQS delivers twice, late and in any order
+//! ([`sqs`]), and its event source deletes what the function does not report as failed. The rates of the faults are the
+//! seed's ([`plan`]). Customers and services are [outside](super::outside).
+
+mod functions;
+pub mod plan;
+mod region;
+mod sqs;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use aws::config::{Config, Function};
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+
+use self::functions::Instance;
+use self::plan::Plan;
+use self::region::Region;
+use super::calm::bound_ms;
+use super::engine::Outcome;
+use super::outside::verdict::{have_ended, look};
+use super::outside::{Outside, Shared, sleep};
+use super::rng::Rng;
+use super::setup::Setup;
+
+pub use region::FAULTS;
+
+/// The default number of orders in a world.
+pub const ORDERS: usize = 2;
+/// The longest pause between two looks at the orders, in milliseconds.
+const LOOK_MS: u64 = 30_000;
+
+/// A world.
+struct World {
+    setup: Setup,
+    plan: Plan,
+    config: Config,
+    outside: Shared,
+    region: Mutex<Region>,
+}
+
+impl World {
+    fn region(&self) -> MutexGuard<'_, Region> {
+        self.region.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now_ms(&self) -> i64 {
+        self.outside.lock().clock.now_ms()
+    }
+}
+
+/// Runs the world of a seed with this number of orders, and keeps its trace or only the hash.
+#[must_use]
+pub fn run(seed: u64, orders: usize, keeps_lines: bool) -> Outcome {
+    // The SDK's jitter.
+    fastrand::seed(seed);
+    let mut rng = Rng::new(seed);
+    let mut setup = Setup::draw(&mut rng, orders);
+    // Each service here has books of its own, and its client asks no other.
+    setup.policies.iter_mut().for_each(|policy| policy.fallback.clear());
+    setup.tick_ms = rng.pick(&[5_000, 20_000, 60_000]);
+    let plan = Plan::draw(&mut rng, &setup);
+    let config = Config::read(Function::Supervisor, |name| region::variable(name, setup.shards));
+    let config = config.unwrap_or_else(|error| panic!("the configuration of a world: {error}"));
+    let shared = Arc::new(setup.clone());
+    let outside = Shared::new(Outside::new(rng, shared, keeps_lines));
+    let region = Mutex::new(Region::new(&config, &setup, plan, outside.clone()));
+    let world = Arc::new(World { setup, plan, config, outside: outside.clone(), region });
+    let runtime = Builder::new_current_thread().enable_time().start_paused(true).build();
+    let runtime = runtime.unwrap_or_else(|error| panic!("a runtime without threads and sockets: {error}"));
+    LocalSet::new().block_on(&runtime, live(&world));
+    drop(runtime);
+    drop(world);
+    let outside = outside.into_inner();
+    Outcome {
+        seed,
+        violations: outside.violations,
+        hash: outside.trace.hash(),
+        lasted_ms: outside.clock.now_ms(),
+        counts: outside.counts,
+        lines: outside.trace.into_lines(),
+    }
+}
+
+async fn live(world: &Arc<World>) {
+    world.outside.lock().clock.start();
+    world.outside.lock().tell(&format!("starts: {:?}", world.plan));
+    let mut running = functions::start(world);
+    sleep(world.plan.calm_at_ms).await;
+    world.outside.lock().is_calm = true;
+    world.outside.lock().tell("faults stop");
+    let truth = Instance::that_meets_no_fault(world);
+    let limit_ms = world.now_ms() + 2 * bound_ms(&world.setup) + 3_600_000;
+    let mut pause_ms = 1_000;
+    while !(have_ended(&world.outside, &truth.ports).await && world.region().is_quiet()) && world.now_ms() < limit_ms {
+        sleep(pause_ms).await;
+        pause_ms = (2 * pause_ms).min(LOOK_MS);
+    }
+    running.shutdown().await;
+    let is_quiet = world.region().is_quiet();
+    look(&world.outside, &truth.ports, is_quiet).await;
+    world.outside.lock().clock.stop();
+}

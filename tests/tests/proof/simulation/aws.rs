@@ -1,0 +1,30 @@
+//! Some worlds of the adapters of AWS, over a network that throttles, breaks and falls silent.
+
+use std::collections::BTreeMap;
+
+use tests::simulation::aws::{FAULTS, ORDERS, run};
+
+/// The number of worlds in the reduced run. A command runs all worlds.
+const SEEDS: u64 = 30;
+
+#[test]
+fn thirty_worlds_of_aws_lose_no_order_and_write_over_no_version() {
+    let (mut violations, mut missing) = (Vec::new(), FAULTS.map(|what| (what, 0)).into_iter().collect());
+    let missing: &mut BTreeMap<_, u64> = &mut missing;
+    for seed in 0..SEEDS {
+        let outcome = run(seed, ORDERS, false);
+        violations.extend(outcome.violations.into_iter().map(|(_, words)| format!("seed {seed}: {words}")));
+        missing.iter_mut().for_each(|(what, times)| *times += outcome.counts.of(what));
+    }
+    assert_eq!(violations, Vec::<String>::new(), "see them with: simulate --on aws --seed N");
+    missing.retain(|_, times| *times == 0);
+    assert!(missing.is_empty(), "they never happened: {missing:?}");
+}
+
+#[test]
+fn a_world_of_aws_run_again_is_the_same() {
+    for seed in 0..5 {
+        let [first, again] = [run(seed, ORDERS, false), run(seed, ORDERS, false)];
+        assert_eq!((first.hash, first.lasted_ms, first.counts), (again.hash, again.lasted_ms, again.counts), "{seed}");
+    }
+}
