@@ -1,9 +1,9 @@
 //! The worlds of AWS: the real adapters of the functions, on a DynamoDB and an SQS behind a network that fails.
 //!
 //! Handlers, event sources, network and time are one thread under the seed. Below the handlers run the adapters that
-//! ship, with the SDK's own retries and time-outs ([`region`]). Each instance of a [function](functions) has clients of
+//! ship, with the SDK's own retries and time-outs (`region`). Each instance of a function has clients of
 //! its own, and a clock of its own. It may be killed in the middle. SQS delivers twice, late and in any order
-//! ([`sqs`]), and its event source deletes what the function does not report as failed. The rates of the faults are the
+//! (`sqs`), and its event source deletes what the function does not report as failed. The rates of the faults are the
 //! seed's ([`plan`]). Customers and services are [outside](super::outside).
 
 mod functions;
