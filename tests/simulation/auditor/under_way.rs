@@ -29,8 +29,11 @@ impl Auditor {
             let open = OpenCall { attempt: of.attempt, started_ms, settled_ms, is_careless };
             let dossier = self.dossier(of.order);
             dossier.open_calls.insert((of.step, call), open);
-            // By a wrong clock, the request of before the undo is in time.
-            if is_careless && started_ms < jumped_until_ms && dossier.is_being_undone(of.step) {
+            // By a wrong clock, or with a deadline that one wrote, the request of before the undo is in time.
+            let claim = dossier.claims.get(&(of.step, of.attempt));
+            let is_claimed_wrong = claim.is_some_and(|claim| claim.at_ms < jumped_until_ms);
+            let is_wrong = started_ms < jumped_until_ms || is_claimed_wrong;
+            if is_careless && is_wrong && dossier.is_being_undone(of.step) {
                 dossier.raced.insert(of.step);
             }
         }
