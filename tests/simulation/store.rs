@@ -133,10 +133,13 @@ impl State {
         if row.task.version != version {
             return Commit::Conflict;
         }
+        // The writer decided by the clock as it was then. It may have jumped since.
+        let decided = after.updated_at().filter(|at| row.task.updated_at() != Some(*at));
         row.write(now_ms, after.clone());
         self.tables.is_watch_changed = true;
         let record = observe::record(after);
-        let (by, clock_ms) = (who.invocation, self.clock(who.skew_ms).epoch_ms());
+        let by = who.invocation;
+        let clock_ms = decided.unwrap_or_else(|| self.clock(who.skew_ms)).epoch_ms();
         self.see(&who.name, &Seen::Written { record, by, clock_ms });
         Commit::Committed
     }

@@ -27,10 +27,14 @@ impl Auditor {
         self.dossier(order).kept -= 1;
         self.is_in_custody(order)?;
         let dossier = self.dossier(order);
+        // The stored order's message may be a dead letter by then, and the last one may bring another document. The
+        // watch finds such an order.
+        dossier.is_given_up |= !is_submitted;
         let nobody_knows = is_submitted
             && dossier.last.as_ref().is_some_and(|last| last.state == OrderState::Pending)
             && dossier.kept <= 0
-            && dossier.wakes == 0;
+            && dossier.wakes == 0
+            && !dossier.is_given_up;
         must(!nobody_knows, Invariant::SendBeforeAcknowledge, || {
             "its last submission message is let go, and no wake was ever sent".to_owned()
         })

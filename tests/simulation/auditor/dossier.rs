@@ -26,6 +26,8 @@ pub(super) struct Dossier {
     pub(super) kept: i64,
     /// Wakes that were queued for it.
     pub(super) wakes: u64,
+    /// Whether a message with the order became a dead letter.
+    pub(super) is_given_up: bool,
     /// Its record as last written.
     pub(super) last: Option<Record>,
     /// Its state in each version.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::limits::SETTLES_WITHIN_MS_MAX;
+use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX};
 
 use super::causes::has_cause;
 use super::dossier::{Claimed, Dossier, Past};
@@ -47,8 +47,7 @@ impl Auditor {
         if before.state == OrderState::Error && record.state != OrderState::Error {
             dossier.left_error_ms = Some(*at_ms);
         }
-        let has_jumped = *jumped_until_ms > 0;
-        let finding = look(rules.workflows.get(&record.workflow), dossier, [&before, record], (clock_ms, has_jumped));
+        let finding = look(rules.workflows.get(&record.workflow), dossier, [&before, record], clock_ms);
         // The ends of attempts that were read from a wrong clock say nothing (rule 23).
         if *at_ms < *jumped_until_ms {
             dossier.running_until_ms.clear();
@@ -76,12 +75,7 @@ impl Dossier {
 }
 
 /// One write with its context.
-fn look(
-    flow: Option<&Flow>,
-    dossier: &mut Dossier,
-    [before, after]: [&Record; 2],
-    (clock_ms, has_jumped): (i64, bool),
-) -> Finding {
+fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2], clock_ms: i64) -> Finding {
     must(after.version == before.version + 1, Invariant::Record, || {
         format!("version {} follows version {}", after.version, before.version)
     })?;
@@ -102,7 +96,7 @@ fn look(
             let until_ms = b.complete_by_ms.filter(may_run);
             dossier.running_until_ms.extend(until_ms.map(|until_ms| (index, until_ms)));
         }
-        let change = Change { flow, dossier, before, after, index, clock_ms, has_jumped };
+        let change = Change { flow, dossier, before, after, index, clock_ms };
         change.claim()?;
         change.counting()?;
         change.movers()?;
@@ -195,8 +189,6 @@ struct Change<'a> {
     index: usize,
     /// The writer's clock.
     clock_ms: i64,
-    /// Whether a clock has jumped in this world.
-    has_jumped: bool,
 }
 
 impl Change<'_> {
@@ -246,9 +238,10 @@ impl Change<'_> {
     fn patience(&self) -> Finding {
         let (b, a) = self.steps();
         let (index, clock_ms) = (self.index, self.clock_ms);
-        // A writer may have read its clock before it jumped, and wrong times count as over (rule 23).
-        let waits = b.state == StepState::Pending && !self.has_turned() && !self.has_jumped;
-        let waits_until_ms = b.not_before_ms.filter(|_| waits);
+        let waits = b.state == StepState::Pending && !self.has_turned();
+        // A time further ahead counts as over (rule 23).
+        let latest_ms = clock_ms.saturating_add_unsigned(DEFERRAL_MS_MAX);
+        let waits_until_ms = b.not_before_ms.filter(|until_ms| waits && *until_ms <= latest_ms);
         must(waits_until_ms.is_none_or(|until_ms| until_ms <= clock_ms), Invariant::Claims, || {
             format!("step {index} is claimed before its back-off is over")
         })?;

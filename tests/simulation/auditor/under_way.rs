@@ -30,9 +30,7 @@ impl Auditor {
             let dossier = self.dossier(of.order);
             dossier.open_calls.insert((of.step, call), open);
             // By a wrong clock, or with a deadline that one wrote, the request of before the undo is in time.
-            let claim = dossier.claims.get(&(of.step, of.attempt));
-            let is_claimed_wrong = claim.is_some_and(|claim| claim.at_ms < jumped_until_ms);
-            let is_wrong = started_ms < jumped_until_ms || is_claimed_wrong;
+            let is_wrong = dossier.is_by_a_wrong_clock(of.step, &open, jumped_until_ms);
             if is_careless && is_wrong && dossier.is_being_undone(of.step) {
                 dossier.raced.insert(of.step);
             }
@@ -52,7 +50,7 @@ impl Auditor {
     }
 
     /// An undo is sent only after every call of its step has settled (rule 16). Nobody can promise that for a call that
-    /// started before the last jump of a clock was over. A careful service keeps its books even then, and a careless one
+    /// started, or was claimed, before the last jump of a clock was over. A careful service keeps its books even then, and a careless one
     /// does not.
     pub(super) fn undo_has_waited(&mut self, of: Try) -> Finding {
         let (now_ms, jumped_until_ms) = (self.at_ms, self.jumped_until_ms);
@@ -62,7 +60,8 @@ impl Auditor {
         let dossier = self.dossier(of.order);
         let calls = dossier.open_calls.range((of.step, 0)..=(of.step, u64::MAX)).map(|(_, call)| *call);
         let early = calls.filter(|call| now_ms < call.settled_ms && !dossier.is_by_a_copy(of.step, call));
-        let (raced, early): (Vec<_>, Vec<_>) = early.partition(|call| call.started_ms < jumped_until_ms);
+        let (raced, early): (Vec<_>, Vec<_>) =
+            early.partition(|call| dossier.is_by_a_wrong_clock(of.step, call, jumped_until_ms));
         if raced.iter().any(|call| call.is_careless) {
             dossier.raced.insert(of.step);
         }
@@ -97,6 +96,12 @@ impl Dossier {
     fn was_claimed_before(&self, of: Try, at_ms: i64) -> bool {
         let mut claims = self.claims.range((of.step, 0)..=(of.step, of.attempt));
         claims.any(|(_, claim)| claim.way == of.way && claim.at_ms < at_ms)
+    }
+
+    /// Whether a call started, or its attempt was claimed, before the last jump of a clock was over.
+    fn is_by_a_wrong_clock(&self, step: usize, call: &OpenCall, jumped_until_ms: i64) -> bool {
+        let claim = self.claims.get(&(step, call.attempt));
+        call.started_ms < jumped_until_ms || claim.is_some_and(|claim| claim.at_ms < jumped_until_ms)
     }
 
     /// Whether an undo of the step was claimed.
