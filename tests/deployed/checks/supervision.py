@@ -114,7 +114,8 @@ def a_long_chain_of_messages_ends_well(world: World) -> None:
 
 def take(world: World, queue: str, order_id: str, attempt: int) -> dict[str, Any] | None:
     """Receives the request for an attempt of the carrier and deletes it; others stay."""
-    received = world.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=0)
+    # Hidden until it is deleted: an event source that has just been switched off may still poll.
+    received = world.sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, VisibilityTimeout=1)
     for message in received.get("Messages", []):
         body = json.loads(message["Body"])
         if (body["OrderID"], body["Attempt"], body["Agent"]) == (order_id, attempt, "shipping"):
