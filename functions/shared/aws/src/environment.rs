@@ -21,7 +21,7 @@ pub(crate) async fn sleep(ms: u64) {
     tokio::time::sleep(Duration::from_millis(ms)).await;
 }
 
-/// A moment so many milliseconds from now, that a change of the wall clock does not move.
+/// The moment after this many milliseconds. A change of the wall clock does not move it.
 pub(crate) fn moment_in(ms: u64) -> Instant {
     Instant::now() + Duration::from_millis(ms)
 }

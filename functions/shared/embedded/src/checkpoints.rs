@@ -1,6 +1,6 @@
 //! The size of the write-ahead log: when it is emptied, and what is logged where a reader prevents it.
 //!
-//! SQLite moves the log into the database at a commit, and begins the log anew where nobody reads from it. The file
+//! SQLite moves the log into the database at a commit, and begins the log anew if no program reads from it. The file
 //! keeps its size then. So a writer that has nothing to write moves the rest and cuts the file. It waits for nobody: a
 //! reader is a reason to try again later.
 
@@ -85,7 +85,7 @@ impl Checkpoints {
     }
 }
 
-/// Moves the whole log into the database and cuts it. Waits for nobody: returns false if somebody reads from it.
+/// Moves the whole log into the database and cuts it. Waits for nobody: returns false if another program reads from it.
 pub(crate) fn empty(connection: &Connection, busy: Duration) -> rusqlite::Result<bool> {
     connection.busy_timeout(Duration::ZERO)?;
     let is_read = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
