@@ -100,7 +100,13 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
     let of_ready = engine.clone();
     let is_ready = move || {
         let engine = of_ready.clone();
-        async move { if paused { Err(PortError::refused("ready", "paused")) } else { engine.ready().await } }
+        async move {
+            if paused {
+                Err(PortError::refused("ready", "paused: start it without --paused"))
+            } else {
+                engine.ready().await
+            }
+        }
     };
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
     let config = config.paused_if(paused).ready_if(is_ready);

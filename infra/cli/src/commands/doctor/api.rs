@@ -261,7 +261,7 @@ fn versions(known: &[Workflow<'_>], open: &[Pinned]) -> Finding {
         let (orders, stand) = if *count == 1 { ("order", "stands") } else { ("orders", "stand") };
         format!("{} version {} is gone: {count} {orders} {stand} still", pinned.workflow, pinned.workflow_version)
     });
-    let to_do = "apply the folder that has it, or run the program that had it, until they have ended";
+    let to_do = "apply a folder with this version, or run the program that contained it, until these orders have ended";
     Finding::wrong(VERSIONS, words.collect::<Vec<_>>().join("; "), to_do)
 }
 
