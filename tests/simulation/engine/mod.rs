@@ -26,12 +26,13 @@ use super::setup::Setup;
 use super::trace::Line;
 
 /// Every fault. In enough worlds each one occurs.
-pub const FAULTS: [&str; 19] = [
+pub const FAULTS: [&str; 20] = [
     "power off",
     "process killed",
     "process stopped",
     "no start",
     "wrong clock",
+    "clock jumped",
     "unsynced write lost",
     "sync failed",
     "write failed",

@@ -45,6 +45,8 @@ pub struct Life {
     pub room: Option<usize>,
     /// How far the wall clock is off, in milliseconds.
     pub wrong_ms: i64,
+    /// When the wall clock jumps, in milliseconds since the start of the life, and how far it is off from then on.
+    pub jump: Option<(u64, i64)>,
     /// What becomes of the write-ahead log after its end.
     pub damage: Option<Damage>,
 }
@@ -93,7 +95,7 @@ impl Plan {
         let fails = rng.chance(4_000);
         let jumps = rng.chance(2_000);
         let mut lives: Vec<Life> = (0..lives).map(|_| life(rng, fails, jumps)).collect();
-        lives.push(Life { ends: Ends::Never, faults: Faults::default(), room: None, wrong_ms: 0, damage: None });
+        lives.push(Life { ends: Ends::Never, faults: Faults::default(), room: None, wrong_ms: 0, jump: None, damage: None });
         Self { lives }
     }
 }
@@ -118,8 +120,10 @@ fn life(rng: &mut Rng, fails: bool, jumps: bool) -> Life {
         read: rate(rng, &[20, 200]),
     };
     let room = (fails && rng.chance(3_000)).then(|| rng.pick(&[0, 8_192, 65_536]));
-    let wrong_ms = if jumps { rng.pick(&[-3_600_000, -5_000, 0, 5_000, 3_600_000]) } else { 0 };
+    let wrong_ms = |rng: &mut Rng| rng.pick(&[-3_600_000, -5_000, 0, 5_000, 3_600_000]);
+    let jump = (jumps && rng.chance(5_000)).then(|| (rng.between(0, longest_ms), wrong_ms(rng)));
+    let wrong_ms = if jumps { wrong_ms(rng) } else { 0 };
     let damage =
         rng.chance(400).then(|| if rng.chance(5_000) { Damage::Lost } else { Damage::CutAt(rng.below(10_000)) });
-    Life { ends, faults, room, wrong_ms, damage }
+    Life { ends, faults, room, wrong_ms, jump, damage }
 }

@@ -1,5 +1,6 @@
 //! One life of the process: the engine, and the handlers behind their event sources, as `stepwarden serve` has them.
 
+use std::future::pending;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -140,6 +141,7 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
     select! {
         biased;
         () = world.off.notified() => return off(life),
+        () = jump(&outside, life) => {}
         () = at => {}
     }
     match life.ends {
@@ -154,6 +156,18 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
             Ended::Over
         }
     }
+}
+
+/// Lets the wall clock jump once. Never returns.
+async fn jump(outside: &Shared, life: &Life) {
+    if let Some((at_ms, wrong_ms)) = life.jump {
+        sleep(at_ms).await;
+        let outside = &mut *outside.lock();
+        outside.tell(&format!("the clock jumps: {wrong_ms} ms wrong from now on"));
+        outside.counts.add("clock jumped");
+        outside.clock.wrong_ms = wrong_ms;
+    }
+    pending().await
 }
 
 /// The disk stopped in the middle of a write.
