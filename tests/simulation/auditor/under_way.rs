@@ -85,7 +85,10 @@ impl Auditor {
         let has_copy = dossier.copied.iter().any(|(step, _)| *step == of.step);
         // By a clock that jumped, the time for which a 409 means a call under way is over too early.
         let is_misread = **code == *IN_USE && dossier.was_claimed_before(of, jumped_until_ms);
-        must(is_said || has_copy || is_misread, Invariant::Rejected, || {
+        // Nobody told the agent of a later attempt, and the reply is dropped (rule 5).
+        let is_late =
+            **code == *IN_USE && dossier.claims.range((of.step, of.attempt + 1)..=(of.step, u32::MAX)).next().is_some();
+        must(is_said || has_copy || is_misread || is_late, Invariant::Rejected, || {
             format!("{of} is rejected ({code}), and its service never said no")
         })
     }

@@ -95,7 +95,14 @@ impl Plan {
         let fails = rng.chance(4_000);
         let jumps = rng.chance(2_000);
         let mut lives: Vec<Life> = (0..lives).map(|_| life(rng, fails, jumps)).collect();
-        lives.push(Life { ends: Ends::Never, faults: Faults::default(), room: None, wrong_ms: 0, jump: None, damage: None });
+        lives.push(Life {
+            ends: Ends::Never,
+            faults: Faults::default(),
+            room: None,
+            wrong_ms: 0,
+            jump: None,
+            damage: None,
+        });
         Self { lives }
     }
 }

@@ -112,6 +112,12 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
                 let words = format!("a start is refused, and nothing was lost: {loss}");
                 world.outside.lock().complain("rule 24", None, &words);
             }
+            // A sync that failed may spoil a file that is being created. Nobody was promised anything yet.
+            let is_spoilt = !world.outside.lock().ever_started && world.disk.counts().syncs_failed > 0;
+            if life.is_calm() && is_spoilt {
+                world.outside.lock().tell("the database was spoilt when it was created");
+                return Ended::NotStarted;
+            }
             if life.is_calm() {
                 let words = format!("it does not start on a disk that is well: {error}");
                 world.outside.lock().complain("14", None, &words);
@@ -120,7 +126,10 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
             return Ended::NotStarted;
         }
     };
-    world.outside.lock().has_started = true;
+    {
+        let outside = &mut *world.outside.lock();
+        (outside.has_started, outside.ever_started) = (true, true);
+    }
     verdict::start(world, &ports).await;
     let running = Running::start(world, &ports);
     let outside = world.outside.clone();

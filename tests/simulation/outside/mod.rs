@@ -139,6 +139,8 @@ pub struct Outside {
     pub is_calm: bool,
     /// Whether the process runs, or ran.
     pub has_started: bool,
+    /// Whether any process ever ran.
+    pub ever_started: bool,
     /// The customers.
     pub customers: Vec<Customer>,
     /// By order and step.
@@ -171,6 +173,7 @@ impl Outside {
             clock: Clock::default(),
             is_calm: false,
             has_started: false,
+            ever_started: false,
             books: BTreeMap::new(),
             sights: BTreeMap::new(),
             told: BTreeSet::new(),
