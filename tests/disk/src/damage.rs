@@ -27,7 +27,7 @@ impl Disk {
     /// SQLite's error.
     pub fn ask<T: FromSql>(&self, database: &str, sql: &str) -> rusqlite::Result<T> {
         let copy = Self::new(0);
-        for name in [database.to_owned(), format!("{database}-wal")] {
+        for name in [database.to_owned(), format!("{database}-wal"), format!("{database}-journal")] {
             copy.replace(&name, self.content(&name));
         }
         let connection = Connection::open_with_flags_and_vfs(copy.path(database), OpenFlags::default(), VFS)?;

@@ -7,7 +7,7 @@ use std::{fs, io};
 
 use domain::ports::PortError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ffi};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, spawn_blocking};
 
@@ -54,7 +54,12 @@ fn open(file: &Path, flags: OpenFlags, vfs: Option<&str>) -> rusqlite::Result<Co
 fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     let kept = options.log_bytes_kept;
     connection.busy_timeout(Duration::from_millis(options.busy_ms))?;
-    connection.pragma_update(None, "journal_mode", "WAL")?;
+    // SQLite keeps the mode that it has, and reports no error, where it cannot change to this one.
+    let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        let words = format!("no write-ahead log is possible beside it: its journal mode stays {mode}");
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CANTOPEN), Some(words)));
+    }
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "wal_autocheckpoint", kept / FRAME_BYTES)?;
     connection.pragma_update(None, "journal_size_limit", kept)?;
@@ -160,6 +165,12 @@ mod tests {
     use super::*;
 
     /// What no test can see without a power failure: a commit waits for the disk.
+    #[test]
+    fn a_file_without_a_write_ahead_log_is_not_used() {
+        let refused = prepare(&Connection::open_in_memory().unwrap(), &Options::default()).unwrap_err();
+        assert!(refused.to_string().contains("its journal mode stays memory"), "{refused}");
+    }
+
     #[test]
     fn every_commit_is_synced() {
         let folder = tempfile::tempdir().unwrap();
