@@ -50,8 +50,8 @@ impl Auditor {
     }
 
     /// An undo is sent only after every call of its step has settled (rule 16). Nobody can promise that for a call that
-    /// started, or was claimed, before the last jump of a clock was over. A careful service keeps its books even then, and a careless one
-    /// does not.
+    /// started, or was claimed, before the last jump of a clock was over. A careful service keeps its books even then,
+    /// and a careless one does not.
     pub(super) fn undo_has_waited(&mut self, of: Try) -> Finding {
         let (now_ms, jumped_until_ms) = (self.at_ms, self.jumped_until_ms);
         if of.way == Way::Forward {
@@ -59,13 +59,13 @@ impl Auditor {
         }
         let dossier = self.dossier(of.order);
         let calls = dossier.open_calls.range((of.step, 0)..=(of.step, u64::MAX)).map(|(_, call)| *call);
-        let early = calls.filter(|call| now_ms < call.settled_ms && !dossier.is_by_a_copy(of.step, call));
-        let (raced, early): (Vec<_>, Vec<_>) =
-            early.partition(|call| dossier.is_by_a_wrong_clock(of.step, call, jumped_until_ms));
+        let (raced, early): (Vec<_>, Vec<_>) = calls
+            .filter(|call| now_ms < call.settled_ms)
+            .partition(|call| dossier.is_by_a_wrong_clock(of.step, call, jumped_until_ms));
         if raced.iter().any(|call| call.is_careless) {
             dossier.raced.insert(of.step);
         }
-        let early = early.first();
+        let early = early.iter().find(|call| !dossier.is_by_a_copy(of.step, call));
         must(early.is_none(), Invariant::UnderWay, || {
             let (ms, attempt) = early.map_or((0, 0), |call| (call.settled_ms - now_ms, call.attempt));
             format!("{of} is requested, but a call of attempt {attempt} may have its effect for {ms} ms")
