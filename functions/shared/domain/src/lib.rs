@@ -33,6 +33,7 @@ mod properties;
 pub mod redaction;
 pub mod search;
 pub mod situation;
+pub mod tally;
 pub mod task;
 pub mod template;
 #[cfg(test)]

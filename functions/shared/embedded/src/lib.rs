@@ -97,6 +97,7 @@ mod rows;
 mod schema;
 mod sources;
 mod store;
+mod tallies;
 #[cfg(test)]
 mod tests;
 mod write;

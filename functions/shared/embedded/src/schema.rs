@@ -3,7 +3,7 @@
 use rusqlite::Connection;
 
 /// The migrations. Each one makes the next version of the schema. A released migration never changes.
-const STEPS: [&str; 5] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS];
+const STEPS: [&str; 6] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS, TALLIES];
 
 /// The newest schema version. The file stores its own version.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -126,6 +126,20 @@ CREATE TABLE transactions (
     number INTEGER NOT NULL
 );
 INSERT INTO transactions VALUES (0);
+";
+
+/// What happened, in numbers: `tallies.rs`. The present minute is in the row of the transaction's number, which is
+/// written anyway.
+const TALLIES: &str = "
+CREATE TABLE tallies (
+    span TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (span, at)
+) WITHOUT ROWID;
+ALTER TABLE transactions ADD COLUMN minute INTEGER;
+ALTER TABLE transactions ADD COLUMN tally TEXT;
+ALTER TABLE transactions ADD COLUMN states TEXT;
 ";
 
 /// Applies the missing migrations, all of them or none, and returns the resulting version. A file with a later version

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::tally::{Grain, Numbers};
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 use tokio::select;
@@ -17,6 +18,7 @@ use crate::index;
 use crate::live::{Entry, Seen, Settling};
 use crate::log::{Durable, Log, Urgency};
 use crate::rows::{self, Stored};
+use crate::tallies;
 use crate::write::Write;
 
 /// How long a reader waits for an order that was accepted and is not stored yet, in milliseconds.
@@ -80,6 +82,11 @@ impl Store for EngineStore {
         let before = after.map(|cursor| index::place(cursor, state).ok_or(ListError::Cursor)).transpose()?;
         let list = move |connection: &rusqlite::Connection| index::list(connection, state, before, limit);
         Ok(self.core.readers.read("store.list", list).await?)
+    }
+
+    async fn numbers(&self, grain: Grain, since: Timestamp) -> Result<Option<Numbers>, PortError> {
+        let numbers = move |connection: &rusqlite::Connection| Ok(tallies::numbers(connection, grain, since)?);
+        self.core.readers.read("store.numbers", numbers).await.map(Some)
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
@@ -147,7 +154,7 @@ fn insert(entry: &mut Entry, log: &mut Log, order: Arc<Order>, task: Arc<Task>) 
         return (if same { Inserted::Same } else { Inserted::Different }, durable);
     }
     let urgency = if vouched_for { Urgency::Lazy } else { Urgency::Awaited };
-    let write = Write::Task { task: task.clone(), order: Some(order.clone()), indexed: true };
+    let write = Write::Task { before: None, task: task.clone(), order: Some(order.clone()), indexed: true };
     let seq = match log.append(write, urgency) {
         Ok(seq) => seq,
         Err(error) => return (Inserted::New, Durable::never(error)),
@@ -170,7 +177,8 @@ fn commit(entry: &mut Entry, log: &mut Log, version_before: u64, after: Arc<Task
         return (Commit::Conflict, Durable::ALREADY);
     }
     let key = |task: &Task| (task.process_state, task.watch, task.watch_at);
-    let write = Write::Task { task: after.clone(), order: None, indexed: key(task) != key(&after) };
+    let indexed = key(task) != key(&after);
+    let write = Write::Task { before: Some(task.clone()), task: after.clone(), order: None, indexed };
     match log.append(write, Urgency::Awaited) {
         Ok(seq) => {
             *task = after;

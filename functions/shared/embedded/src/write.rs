@@ -16,8 +16,9 @@ use tokio::time::Instant;
 /// One write.
 #[derive(Debug)]
 pub(crate) enum Write {
-    /// A version of a task. The first version includes the order. `indexed`: a column of an index has changed.
-    Task { task: Arc<Task>, order: Option<Arc<Order>>, indexed: bool },
+    /// A version of a task, and the version before it. The first version includes the order. `indexed`: a column of an
+    /// index has changed.
+    Task { before: Option<Arc<Task>>, task: Arc<Task>, order: Option<Arc<Order>>, indexed: bool },
     /// A submission message, and the span that sent it. The span is not on disk.
     Accept { message_id: i64, order: Order, parent: Option<TraceParent> },
     /// A submission message that was handled.

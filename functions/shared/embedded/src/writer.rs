@@ -10,7 +10,7 @@ use std::time::Duration;
 use domain::id::OrderId;
 use domain::message::{CloudEvent, SchedulerMessage};
 use domain::order::Order;
-use domain::ports::DeadLetter;
+use domain::ports::{DeadLetter, Environment};
 use domain::task::Task;
 use domain::time::Timestamp;
 use rusqlite::config::DbConfig;
@@ -30,8 +30,9 @@ use crate::queue::Arrival;
 use crate::queues::AllQueues;
 use crate::records::Kept;
 use crate::rows::json;
+use crate::tallies::Present;
 use crate::write::Write;
-use crate::{dead_letter_records, dead_letters, generation, messages, priorities};
+use crate::{dead_letter_records, dead_letters, messages, priorities};
 
 /// The maximum number of writes in one transaction.
 const BATCH_MAX: usize = 4_096;
@@ -50,6 +51,8 @@ pub(crate) struct Writer {
     directory: Directory,
     disk: Disk,
     checkpoints: Checkpoints,
+    /// The numbers of the present minute, after the last transaction.
+    present: Option<Present>,
     busy: Duration,
     events_max: i64,
     /// How long a lazy write waits for a write to join, in milliseconds.
@@ -69,7 +72,20 @@ impl Writer {
         let events_max = i64::try_from(options.events_max).unwrap_or(i64::MAX);
         let checkpoints = Checkpoints::new(&directory.database, options);
         let (disk, busy, lazy_ms) = (Disk::default(), Duration::from_millis(options.busy_ms), options.lazy_ms);
-        Self { core, queues, kept, connection, receiver, directory, disk, checkpoints, busy, events_max, lazy_ms }
+        Self {
+            core,
+            queues,
+            kept,
+            connection,
+            receiver,
+            directory,
+            disk,
+            checkpoints,
+            present: None,
+            busy,
+            events_max,
+            lazy_ms,
+        }
     }
 
     /// Writes until the log is closed and empty.
@@ -148,11 +164,19 @@ impl Writer {
         identity.check()?;
         // SQLite waits for another program only at the start of a transaction, not between a read and the next write.
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let now = self.core.clock.now();
+        // It is gone after a failure, and then read again.
+        let mut present = match self.present.take() {
+            Some(present) => present,
+            None => Present::load(&transaction, now)?,
+        };
+        present.enter(&transaction, now)?;
         let mut tasks = last_versions(batch);
         let mut found = Found::default();
         for Queued { write, .. } in batch {
             match write {
-                Write::Task { task, order, .. } => {
+                Write::Task { before, task, order, .. } => {
+                    present.count(before.as_deref(), task);
                     if let Some(order) = order {
                         insert_order(&transaction, order)?;
                     }
@@ -179,8 +203,9 @@ impl Writer {
                 Write::Barrier => {}
             }
         }
-        let number = generation::next(&transaction)?;
+        let number = present.write(&transaction)?;
         transaction.commit()?;
+        self.present = Some(present);
         self.directory.generation.committed(number);
         identity.check()?;
         Ok(found)
@@ -269,7 +294,7 @@ struct Last<'a> {
 fn last_versions(batch: &[Queued]) -> HashMap<OrderId, Last<'_>> {
     let mut tasks: HashMap<OrderId, Last<'_>> = HashMap::new();
     for Queued { write, .. } in batch {
-        if let Write::Task { task, order, indexed } = write {
+        if let Write::Task { task, order, indexed, .. } = write {
             let last = tasks.entry(task.order_id).or_insert(Last { task, is_new: false, indexed: false });
             last.task = task;
             last.is_new |= order.is_some();

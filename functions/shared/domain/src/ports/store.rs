@@ -1,11 +1,12 @@
 //! The order database and the state store.
 
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 
 use super::PortError;
 use crate::id::OrderId;
 use crate::order::Order;
+use crate::tally::{Grain, Numbers};
 use crate::task::{ProcessState, Task};
 use crate::time::Timestamp;
 
@@ -70,6 +71,18 @@ pub trait Store: Send + Sync {
         order_id: OrderId,
         wait_ms: u64,
     ) -> impl Future<Output = Result<Option<Arc<Task>>, PortError>> + Send;
+
+    /// What happened since a time, in spans of this length. `None`: this store keeps no tally (rule 28).
+    ///
+    /// # Errors
+    /// [`PortError`] if the store cannot be read.
+    fn numbers(
+        &self,
+        _grain: Grain,
+        _since: Timestamp,
+    ) -> impl Future<Output = Result<Option<Numbers>, PortError>> + Send {
+        ready(Ok(None))
+    }
 }
 
 /// The outcome of an insert.

@@ -3,6 +3,7 @@
 mod disk;
 mod log_size;
 mod loss;
+mod tallies;
 mod writes;
 
 use std::path::Path;

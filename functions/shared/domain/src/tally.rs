@@ -1,0 +1,348 @@
+//! What happened to orders in a span of time, in numbers: by workflow, step and service.
+//!
+//! A store that keeps a tally counts a task in the transaction that writes it (rule 28): [`Tally::count`] compares the
+//! task before and after. So each committed transition is counted once, and none that was not committed.
+
+mod histogram;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use histogram::Histogram;
+
+use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task};
+use crate::time::Timestamp;
+
+/// The numbers of a span of time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tally {
+    /// By the name of the workflow.
+    pub workflows: BTreeMap<Arc<str>, Flow>,
+}
+
+/// The numbers of a workflow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Flow {
+    /// Its orders.
+    pub orders: Orders,
+    /// By the name of the step, and then by the service that was asked.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub steps: BTreeMap<Arc<str>, BTreeMap<Arc<str>, Service>>,
+}
+
+/// What happened to orders.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Orders {
+    /// Stored.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub accepted: u64,
+    /// Came to `Processed`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub processed: u64,
+    /// Came to `Compensated`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub compensated: u64,
+    /// Came to `Error`, each time.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub failed: u64,
+    /// Left `Error`, each time.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub mended: u64,
+    /// From acceptance to `Processed`.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub took: Histogram,
+}
+
+/// What happened to a step at one service, in both directions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Service {
+    /// Carried out.
+    #[serde(skip_serializing_if = "Attempts::is_empty")]
+    pub forward: Attempts,
+    /// Undone.
+    #[serde(skip_serializing_if = "Attempts::is_empty")]
+    pub undo: Attempts,
+}
+
+/// What happened to the attempts of a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Attempts {
+    /// Claimed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub begun: u64,
+    /// Ended with success.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub done: u64,
+    /// Had no answer in time.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub expired: u64,
+    /// Were rejected for good.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub rejected: u64,
+    /// From the first claim in the direction to its success.
+    #[serde(skip_serializing_if = "Histogram::is_empty")]
+    pub took: Histogram,
+}
+
+/// The present number of orders in each state, in the order of [`ProcessState::ALL`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct States([u64; ProcessState::ALL.len()]);
+
+/// A span of time and its numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Span {
+    /// Its beginning.
+    pub at: Timestamp,
+    /// Its numbers.
+    pub tally: Tally,
+}
+
+/// The length of spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grain {
+    /// Kept for [`MINUTES_KEPT_MS`].
+    Minute,
+    /// Kept for [`HOURS_KEPT_MS`].
+    Hour,
+}
+
+/// How long minutes are kept, in milliseconds: 25 hours.
+pub const MINUTES_KEPT_MS: u64 = 25 * 3_600_000;
+/// How long hours are kept, in milliseconds: 31 days.
+pub const HOURS_KEPT_MS: u64 = 31 * 24 * 3_600_000;
+
+/// What a store says of its orders in numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// Since when they are counted. `None`: nothing happened yet.
+    pub since: Option<Timestamp>,
+    /// The present number of orders in each state.
+    pub states: States,
+    /// The spans, oldest first, without those in which nothing happened. The last one is not over.
+    pub spans: Vec<Span>,
+    /// All of it, since the count began.
+    pub total: Tally,
+}
+
+impl Grain {
+    /// Its length in milliseconds.
+    #[must_use]
+    pub const fn ms(self) -> u64 {
+        match self {
+            Self::Minute => 60_000,
+            Self::Hour => 3_600_000,
+        }
+    }
+
+    /// How long spans of this length are kept, in milliseconds.
+    #[must_use]
+    pub const fn kept_ms(self) -> u64 {
+        match self {
+            Self::Minute => MINUTES_KEPT_MS,
+            Self::Hour => HOURS_KEPT_MS,
+        }
+    }
+
+    /// The beginning of the span of a time.
+    #[must_use]
+    pub fn of(self, at: Timestamp) -> Timestamp {
+        let into = at.epoch_ms().rem_euclid(i64::try_from(self.ms()).unwrap_or(i64::MAX));
+        at.minus_ms(u64::try_from(into).unwrap_or(0))
+    }
+}
+
+impl States {
+    /// The number of orders in a state.
+    #[must_use]
+    pub fn of(&self, state: ProcessState) -> u64 {
+        self.0[place(state)]
+    }
+
+    /// An order came from one state to another; a new one came from none.
+    pub fn moved(&mut self, from: Option<ProcessState>, to: ProcessState) {
+        if let Some(from) = from {
+            self.0[place(from)] = self.0[place(from)].saturating_sub(1);
+        }
+        self.0[place(to)] += 1;
+    }
+
+    /// Counts orders that are in a state.
+    pub fn add(&mut self, state: ProcessState, count: u64) {
+        self.0[place(state)] += count;
+    }
+}
+
+impl Tally {
+    /// Whether nothing happened.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.workflows.is_empty()
+    }
+
+    /// Counts a committed version of a task: what happened between the version before it and this one. `None`: the
+    /// order is new.
+    pub fn count(&mut self, before: Option<&Task>, after: &Task) {
+        if !self.workflows.contains_key(&after.workflow) {
+            self.workflows.insert(after.workflow.clone(), Flow::default());
+        }
+        let Some(Flow { orders, steps }) = self.workflows.get_mut(&after.workflow) else { return };
+        orders.count(before, after);
+        for (index, step) in after.steps.iter().enumerate() {
+            let earlier = before.and_then(|task| task.steps.get(index));
+            if earlier.is_some_and(|earlier| is_same(earlier, step)) || (earlier.is_none() && !step.was_claimed()) {
+                continue;
+            }
+            let services = steps.entry(step.name.clone()).or_default();
+            if step.attempt > earlier.map_or(0, |earlier| earlier.attempt) {
+                attempts(services, &step.agent, step.direction).begun += 1;
+            }
+            let Some(earlier) = earlier else { continue };
+            if let Some(error) = step.last_error.as_ref().filter(|_| step.last_error != earlier.last_error) {
+                // The attempt that failed was one of the direction and the service of before.
+                let attempts = attempts(services, &earlier.agent, earlier.direction);
+                *(if *error.code == *StepError::EXPIRED { &mut attempts.expired } else { &mut attempts.rejected }) += 1;
+            }
+            let is_done = |step: &Step| step.process_state == StepState::Processed;
+            if is_done(step) && !(is_done(earlier) && earlier.direction == step.direction) {
+                let attempts = attempts(services, &step.agent, step.direction);
+                attempts.done += 1;
+                let took_ms = step.started_at.zip(step.finished_at).map(|(from, to)| from.ms_until(to));
+                took_ms.into_iter().for_each(|ms| attempts.took.add(ms));
+            }
+        }
+    }
+
+    /// Adds the numbers of another span.
+    pub fn add(&mut self, other: &Self) {
+        for (name, flow) in &other.workflows {
+            let mine = self.workflows.entry(name.clone()).or_default();
+            mine.orders.add(&flow.orders);
+            for (step, services) in &flow.steps {
+                let mine = mine.steps.entry(step.clone()).or_default();
+                for (name, service) in services {
+                    mine.entry(name.clone()).or_default().add(service);
+                }
+            }
+        }
+    }
+
+    /// The numbers of the orders of all workflows.
+    #[must_use]
+    pub fn orders(&self) -> Orders {
+        let mut all = Orders::default();
+        self.workflows.values().for_each(|flow| all.add(&flow.orders));
+        all
+    }
+
+    /// The numbers of each service, over all steps that asked it.
+    #[must_use]
+    pub fn services(&self) -> BTreeMap<Arc<str>, Service> {
+        let mut all: BTreeMap<Arc<str>, Service> = BTreeMap::new();
+        for (name, service) in self.workflows.values().flat_map(|flow| flow.steps.values().flatten()) {
+            all.entry(name.clone()).or_default().add(service);
+        }
+        all
+    }
+}
+
+impl Orders {
+    fn count(&mut self, before: Option<&Task>, after: &Task) {
+        let from = before.map(|task| task.process_state);
+        self.accepted += u64::from(from.is_none());
+        if from == Some(after.process_state) {
+            return;
+        }
+        self.mended += u64::from(from == Some(ProcessState::Error));
+        match after.process_state {
+            ProcessState::Processed => {
+                self.processed += 1;
+                let took_ms = after.submitted_at().zip(after.updated_at()).map(|(from, to)| from.ms_until(to));
+                took_ms.into_iter().for_each(|ms| self.took.add(ms));
+            }
+            ProcessState::Compensated => self.compensated += 1,
+            ProcessState::Error => self.failed += 1,
+            ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => {}
+        }
+    }
+
+    /// Adds the numbers of others.
+    pub fn add(&mut self, other: &Self) {
+        self.accepted += other.accepted;
+        self.processed += other.processed;
+        self.compensated += other.compensated;
+        self.failed += other.failed;
+        self.mended += other.mended;
+        self.took.merge(&other.took);
+    }
+}
+
+impl Service {
+    /// Adds the numbers of another.
+    pub fn add(&mut self, other: &Self) {
+        self.forward.add(&other.forward);
+        self.undo.add(&other.undo);
+    }
+}
+
+impl Attempts {
+    /// Whether nothing happened.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.begun += other.begun;
+        self.done += other.done;
+        self.expired += other.expired;
+        self.rejected += other.rejected;
+        self.took.merge(&other.took);
+    }
+}
+
+/// Whether nothing happened that is counted here.
+fn is_same(before: &Step, after: &Step) -> bool {
+    before.attempt == after.attempt
+        && before.process_state == after.process_state
+        && before.direction == after.direction
+        && before.last_error == after.last_error
+}
+
+fn attempts<'a>(
+    services: &'a mut BTreeMap<Arc<str>, Service>,
+    name: &Arc<str>,
+    direction: Direction,
+) -> &'a mut Attempts {
+    let service = services.entry(name.clone()).or_default();
+    match direction {
+        Direction::Forward => &mut service.forward,
+        Direction::Undo => &mut service.undo,
+    }
+}
+
+const fn place(state: ProcessState) -> usize {
+    match state {
+        ProcessState::Pending => 0,
+        ProcessState::Processing => 1,
+        ProcessState::Processed => 2,
+        ProcessState::Error => 3,
+        ProcessState::Compensating => 4,
+        ProcessState::Compensated => 5,
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+use super::*;
+use crate::machine::testing::{Case, done};
+
+/// Counts each version of a case's task from now on.
+#[derive(Default)]
+struct Counted {
+    tally: Tally,
+    before: Option<Task>,
+    states: States,
+}
+
+impl Counted {
+    fn of(case: &Case) -> Self {
+        let mut counted = Self::default();
+        counted.take(case);
+        counted
+    }
+
+    fn take(&mut self, case: &Case) {
+        let before = self.before.replace(case.task.clone());
+        self.tally.count(before.as_ref(), &case.task);
+        self.states.moved(before.map(|task| task.process_state), case.task.process_state);
+    }
+
+    fn step(&self, name: &str) -> &Service {
+        let [flow] = self.tally.workflows.values().collect::<Vec<_>>()[..] else { panic!("one workflow") };
+        let [service] = flow.steps[name].values().collect::<Vec<_>>()[..] else { panic!("one service") };
+        service
+    }
+}
+
+fn orders(accepted: u64, processed: u64, compensated: u64, failed: u64, mended: u64) -> Orders {
+    Orders { accepted, processed, compensated, failed, mended, took: Histogram::default() }
+}
+
+fn without_times(tally: &Tally) -> Orders {
+    Orders { took: Histogram::default(), ..tally.orders() }
+}
+
+/// Begun, done, expired, rejected.
+const fn numbers(attempts: &Attempts) -> [u64; 4] {
+    [attempts.begun, attempts.done, attempts.expired, attempts.rejected]
+}
+
+#[test]
+fn a_healthy_order_is_counted_once_with_its_steps_and_times() {
+    let mut case = Case::chain();
+    let mut counted = Counted::of(&case);
+    assert_eq!(without_times(&counted.tally), orders(1, 0, 0, 0, 0));
+    case.wake();
+    counted.take(&case);
+    for name in ["a", "b", "c"] {
+        case.pass_ms(7);
+        case.done(name);
+        counted.take(&case);
+    }
+    assert_eq!(without_times(&counted.tally), orders(1, 1, 0, 0, 0));
+    assert_eq!(counted.tally.orders().took.percentile(99), Some(21));
+    for name in ["a", "b", "c"] {
+        let Service { forward, undo } = counted.step(name);
+        assert_eq!((numbers(forward), forward.took.percentile(50), undo.is_empty()), ([1, 1, 0, 0], Some(7), true));
+    }
+    assert_eq!((counted.states.of(ProcessState::Processed), counted.states.of(ProcessState::Pending)), (1, 0));
+    assert_eq!(counted.tally.services().values().map(|service| service.forward.done).sum::<u64>(), 3);
+}
+
+#[test]
+fn failures_and_undos_are_told_apart() {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], "max_failures = 2")], false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    case.done("a");
+    counted.take(&case);
+    case.expire_all();
+    counted.take(&case);
+    case.retry_all();
+    counted.take(&case);
+    case.rejected("b");
+    counted.take(&case);
+    assert_eq!(numbers(&counted.step("b").forward), [2, 0, 1, 1]);
+    case.retry_all();
+    counted.take(&case);
+    assert_eq!(numbers(&counted.step("b").undo), [1, 0, 0, 0]);
+    for name in ["b", "a"] {
+        case.done(name);
+        counted.take(&case);
+    }
+    assert_eq!(numbers(&counted.step("a").undo), [1, 1, 0, 0]);
+    assert_eq!(without_times(&counted.tally), orders(1, 0, 1, 0, 0));
+    assert!(counted.tally.orders().took.is_empty(), "only processed orders have a time");
+}
+
+#[test]
+fn an_order_that_waits_for_an_operator_came_and_went() {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    case.rejected("a");
+    counted.take(&case);
+    assert_eq!(counted.states.of(ProcessState::Error), 1);
+    case.resubmit();
+    counted.take(&case);
+    assert_eq!(without_times(&counted.tally), orders(1, 0, 0, 1, 1));
+    let reply = case.reply_of("a", done());
+    case.take(&reply);
+    counted.take(&case);
+    assert_eq!(without_times(&counted.tally), orders(1, 1, 0, 1, 1));
+    let (all, same) = (counted.tally.clone(), counted.before.clone());
+    counted.tally.count(same.as_ref(), &case.task);
+    assert_eq!(counted.tally, all, "a version without a transition counts nothing");
+}
+
+#[test]
+fn spans_add_up_and_are_stored_short() {
+    let mut case = Case::chain();
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    case.pass_ms(40);
+    case.done("a");
+    counted.take(&case);
+    let text = serde_json::to_string(&counted.tally).unwrap();
+    let a = r#""a":{"any":{"Forward":{"Begun":1,"Done":1,"Took":{"26":1}}}}"#;
+    let b = r#""b":{"any":{"Forward":{"Begun":1}}}"#;
+    assert_eq!(text, format!(r#"{{"w":{{"Orders":{{"Accepted":1}},"Steps":{{{a},{b}}}}}}}"#));
+    assert_eq!(serde_json::from_str::<Tally>(&text).unwrap(), counted.tally);
+    let mut twice = counted.tally.clone();
+    twice.add(&counted.tally);
+    assert_eq!((twice.orders().accepted, twice.workflows["w"].steps["a"]["any"].forward.begun), (2, 2));
+}
+
+#[test]
+fn a_span_begins_at_a_whole_minute_or_hour() {
+    let at = Timestamp::from_epoch_ms(1_764_000_754_321);
+    assert_eq!(Grain::Minute.of(at).to_string(), "2025-11-24T16:12:00.000Z");
+    assert_eq!(Grain::Hour.of(at).to_string(), "2025-11-24T16:00:00.000Z");
+}

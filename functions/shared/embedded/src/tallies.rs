@@ -1,0 +1,169 @@
+//! What happened, in numbers (rule 28).
+//!
+//! Each transaction counts its tasks. The numbers of the present minute and the orders by state are in the row of the
+//! transaction's number, a page that every transaction writes. The first transaction of a later minute adds the minute
+//! to the tables of minutes, of hours and of all time. Numbers that cannot be read are left out, and hold up no order.
+
+use domain::tally::{Grain, Numbers, Span, States, Tally};
+use domain::task::{ProcessState, Task};
+use domain::time::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Result, Row, params};
+use serde::de::DeserializeOwned;
+
+use crate::generation;
+use crate::rows::json;
+
+/// The table of all time. Its time is the first minute.
+const TOTAL: &str = "total";
+
+/// The numbers of the present minute, and the orders by state. The writer owns it, and reads it again after a
+/// transaction that failed.
+#[derive(Debug)]
+pub(crate) struct Present {
+    minute: Timestamp,
+    tally: Tally,
+    states: States,
+    is_changed: bool,
+}
+
+impl Present {
+    /// The numbers on disk.
+    pub(crate) fn load(connection: &Connection, now: Timestamp) -> Result<Self> {
+        let stored = stored(connection)?;
+        let minute = stored.minute.unwrap_or_else(|| Grain::Minute.of(now));
+        Ok(Self { minute, tally: stored.tally, states: stored.states, is_changed: false })
+    }
+
+    /// Enters the minute of `now`.
+    pub(crate) fn enter(&mut self, connection: &Connection, now: Timestamp) -> Result<()> {
+        let minute = Grain::Minute.of(now);
+        if self.minute == minute {
+            return Ok(());
+        }
+        if !self.tally.is_empty() {
+            for grain in [Grain::Minute, Grain::Hour] {
+                add(connection, name(grain), grain.of(self.minute), &self.tally)?;
+                let oldest = grain.of(now.minus_ms(grain.kept_ms()));
+                let mut statement = connection.prepare_cached("DELETE FROM tallies WHERE span = ?1 AND at < ?2")?;
+                statement.execute(params![name(grain), oldest.epoch_ms()])?;
+            }
+            let since = since(connection)?.unwrap_or(self.minute);
+            add(connection, TOTAL, since, &self.tally)?;
+            (self.tally, self.is_changed) = (Tally::default(), true);
+        }
+        self.minute = minute;
+        Ok(())
+    }
+
+    /// Counts a version of a task.
+    pub(crate) fn count(&mut self, before: Option<&Task>, after: &Task) {
+        self.tally.count(before, after);
+        self.states.moved(before.map(|task| task.process_state), after.process_state);
+        self.is_changed = true;
+    }
+
+    /// Writes them with the number of the transaction, and returns this number.
+    pub(crate) fn write(&mut self, connection: &Connection) -> Result<u64> {
+        const SQL: &str = "UPDATE transactions SET number = number + 1, minute = ?1, tally = ?2, states = ?3 \
+                           RETURNING number";
+        if !std::mem::take(&mut self.is_changed) {
+            return generation::next(connection);
+        }
+        let values = params![self.minute.epoch_ms(), json(&self.tally)?, json(&self.states)?];
+        connection.prepare_cached(SQL)?.query_row(values, |row| row.get(0))
+    }
+}
+
+/// The numbers since a time, in spans of this length.
+pub(crate) fn numbers(connection: &Connection, grain: Grain, since: Timestamp) -> Result<Numbers> {
+    const SPANS: &str = "SELECT body, at FROM tallies WHERE span = ?1 AND at >= ?2 ORDER BY at";
+    // One snapshot: a minute that ends meanwhile must be counted once.
+    let snapshot = connection.unchecked_transaction()?;
+    let present = stored(&snapshot)?;
+    let mut spans = Vec::new();
+    let mut statement = snapshot.prepare_cached(SPANS)?;
+    let mut rows = statement.query(params![name(grain), grain.of(since).epoch_ms()])?;
+    while let Some(row) = rows.next()? {
+        spans.push(Span { at: Timestamp::from_epoch_ms(row.get(1)?), tally: read(row, 0)?.unwrap_or_default() });
+    }
+    let mut total = of(&snapshot, TOTAL, self::since(&snapshot)?.unwrap_or_default())?;
+    total.add(&present.tally);
+    if let Some(minute) = present.minute.filter(|minute| *minute >= grain.of(since)) {
+        let at = grain.of(minute);
+        // A clock that was set back may have left later spans.
+        match spans.iter_mut().find(|span| span.at == at) {
+            Some(span) => span.tally.add(&present.tally),
+            None if present.tally.is_empty() => {}
+            None => spans.push(Span { at, tally: present.tally }),
+        }
+        spans.sort_by_key(|span| span.at);
+    }
+    Ok(Numbers { since: self::since(&snapshot)?.or(present.minute), states: present.states, spans, total })
+}
+
+/// What is in the row of the transaction's number.
+struct Stored {
+    minute: Option<Timestamp>,
+    tally: Tally,
+    states: States,
+}
+
+fn stored(connection: &Connection) -> Result<Stored> {
+    let mut statement = connection.prepare_cached("SELECT minute, tally, states FROM transactions")?;
+    let mut rows = statement.query([])?;
+    let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let minute = row.get::<_, Option<i64>>(0)?.map(Timestamp::from_epoch_ms);
+    let states = match read(row, 2)? {
+        Some(states) => states,
+        None => counted(connection)?,
+    };
+    Ok(Stored { minute, tally: read(row, 1)?.unwrap_or_default(), states })
+}
+
+/// The orders by state, of a file of a version that did not keep their numbers.
+fn counted(connection: &Connection) -> Result<States> {
+    let mut states = States::default();
+    let mut statement = connection.prepare("SELECT process_state, count(*) FROM tasks GROUP BY process_state")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let state: Option<ProcessState> = row.get::<_, String>(0)?.parse().ok();
+        let count = row.get(1)?;
+        state.into_iter().for_each(|state| states.add(state, count));
+    }
+    Ok(states)
+}
+
+/// Adds to the numbers of a span.
+fn add(connection: &Connection, span: &str, at: Timestamp, more: &Tally) -> Result<()> {
+    const SQL: &str = "INSERT INTO tallies (span, at, body) VALUES (?1, ?2, ?3) \
+                       ON CONFLICT (span, at) DO UPDATE SET body = excluded.body";
+    let mut tally = of(connection, span, at)?;
+    tally.add(more);
+    connection.prepare_cached(SQL)?.execute(params![span, at.epoch_ms(), json(&tally)?])?;
+    Ok(())
+}
+
+fn of(connection: &Connection, span: &str, at: Timestamp) -> Result<Tally> {
+    let mut statement = connection.prepare_cached("SELECT body FROM tallies WHERE span = ?1 AND at = ?2")?;
+    let mut rows = statement.query(params![span, at.epoch_ms()])?;
+    Ok(rows.next()?.map(|row| read(row, 0)).transpose()?.flatten().unwrap_or_default())
+}
+
+/// The minute in which the count began.
+fn since(connection: &Connection) -> Result<Option<Timestamp>> {
+    let mut statement = connection.prepare_cached("SELECT at FROM tallies WHERE span = ?1")?;
+    statement.query_row([TOTAL], |row| row.get(0).map(Timestamp::from_epoch_ms)).optional()
+}
+
+const fn name(grain: Grain) -> &'static str {
+    match grain {
+        Grain::Minute => "minute",
+        Grain::Hour => "hour",
+    }
+}
+
+fn read<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>> {
+    let text: Option<String> = row.get(column)?;
+    let unreadable = |error| tracing::warn!("numbers are stored in a form that cannot be read, and left out: {error}");
+    Ok(text.and_then(|text| serde_json::from_str(&text).map_err(unreadable).ok()))
+}
