@@ -25,6 +25,8 @@ mod key;
 mod leases;
 mod list;
 mod members;
+mod metrics;
+mod numbers;
 mod openapi;
 mod operator;
 mod orders;
@@ -107,6 +109,8 @@ async fn answer(
             services::accept_rejections(ports, config, caller, name, headers, body).await
         }
         (Route::Overview, Verb::Get | Verb::Head) => overview::overview(ports, config).await,
+        (Route::Numbers, Verb::Get | Verb::Head) => numbers::numbers(ports, query).await,
+        (Route::Metrics, Verb::Get | Verb::Head) => metrics::metrics(ports, config).await,
         (Route::Leases, Verb::Get | Verb::Head) => leases::leases(ports).await,
         (Route::Workflows, Verb::Get | Verb::Head) => workflows::workflows(ports, config).await,
         (Route::Workflow(name, version), Verb::Get | Verb::Head) => {
@@ -132,6 +136,8 @@ async fn answer(
             | Route::DeadLetters
             | Route::Services
             | Route::Overview
+            | Route::Numbers
+            | Route::Metrics
             | Route::Leases
             | Route::Workflows
             | Route::Workflow(..)

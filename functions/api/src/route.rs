@@ -42,6 +42,10 @@ pub(crate) enum Route<'a> {
     AcceptRejections(&'a str),
     /// `/overview`
     Overview,
+    /// `/numbers`
+    Numbers,
+    /// `/metrics`
+    Metrics,
     /// `/leases`
     Leases,
     /// `/workflows`
@@ -93,6 +97,8 @@ impl<'a> Route<'a> {
                 Some(Self::AcceptRejections(name))
             }
             [Some("overview"), None, None, None] => Some(Self::Overview),
+            [Some("numbers"), None, None, None] => Some(Self::Numbers),
+            [Some("metrics"), None, None, None] => Some(Self::Metrics),
             [Some("leases"), None, None, None] => Some(Self::Leases),
             [Some("workflows"), None, None, None] => Some(Self::Workflows),
             [Some("workflows"), Some(name), Some("choose"), None] => Some(Self::Choose(name)),
@@ -127,6 +133,8 @@ impl<'a> Route<'a> {
             | Self::DeadLetters
             | Self::Services
             | Self::Overview
+            | Self::Numbers
+            | Self::Metrics
             | Self::Leases
             | Self::Workflows
             | Self::Workflow(..)

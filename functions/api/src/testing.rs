@@ -19,6 +19,7 @@ use domain::ports::{
     Breaker, Commit, DeadLetterRecord, DeadLetterRecords, Environment, Lease, LeaseRecord, Leases, Listed, Outage,
     OutageReason, PortError, Queues, Record, RecordKind, Records, Rejections, Seen, ServiceHealth,
 };
+use domain::tally::Numbers;
 use domain::task::{Pause, ProcessState, Task};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
@@ -104,6 +105,8 @@ pub(crate) struct Fake {
     down: Mutex<BTreeSet<&'static str>>,
     drawn: AtomicU64,
     orders_read: AtomicU64,
+    /// What the store counted.
+    pub(crate) numbers: Mutex<Option<Numbers>>,
     /// The API's configuration, if it is not the usual one.
     config: Mutex<Option<ApiConfig>>,
 }

@@ -23,8 +23,8 @@ use standins::Service;
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
 pub use folder::{ApplyArgs, CheckArgs, InitArgs};
 pub use operate::{
-    AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs, PlanArgs,
-    ServicesCommand,
+    AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs,
+    NumbersArgs, PlanArgs, ServicesCommand,
 };
 pub use orders::{ActArgs, AgainArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs};
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
@@ -47,6 +47,7 @@ Examples:
   stepwarden check shop                      all faults of a folder, without a server
   stepwarden submit order.json --wait        post an order and wait until it is processed
   stepwarden overview                        orders by state, failures and causes
+  stepwarden numbers --last 7d               what came through in a week, how long it took, which step is slowest
   stepwarden get ID                          one order: its state, its steps, its error
   stepwarden resubmit ID --reason 'payment is back' --wait
   stepwarden bulk resubmit --reason-code exhausted --reason 'payment is back'
@@ -183,6 +184,9 @@ pub enum RemoteCommand {
     },
     /// Show the orders by state, the failures by cause, and the recent throughput
     Overview,
+    /// Show what happened in the last minutes, hours or days: counts, failures and durations, by workflow and step
+    #[command(after_help = exit::HELP)]
+    Numbers(NumbersArgs),
     /// Show the health (circuit breaker) of the remote services
     #[command(after_help = exit::HELP)]
     Services {

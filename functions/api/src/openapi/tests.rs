@@ -42,6 +42,8 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::Services => "/services",
         Route::AcceptRejections(_) => "/services/{name}/accept-rejections",
         Route::Overview => "/overview",
+        Route::Numbers => "/numbers",
+        Route::Metrics => "/metrics",
         Route::Leases => "/leases",
         Route::Workflows => "/workflows",
         Route::Workflow(..) => "/workflows/{name}/{version}",
@@ -57,7 +59,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 26] = [
+const ROUTES: [Route<'static>; 28] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -74,6 +76,8 @@ const ROUTES: [Route<'static>; 26] = [
     Route::Services,
     Route::AcceptRejections("x"),
     Route::Overview,
+    Route::Numbers,
+    Route::Metrics,
     Route::Leases,
     Route::Workflows,
     Route::Workflow("x", "1"),
@@ -169,7 +173,7 @@ fn every_parameter_of_the_contract_is_one_of_its_path() {
             }
         }
     }
-    assert_eq!(asked, 14);
+    assert_eq!(asked, 15);
 }
 
 #[test]

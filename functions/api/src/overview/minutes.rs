@@ -4,7 +4,8 @@ use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 use wire::Minute;
 
-const MINUTES: usize = 30;
+/// The number of minutes.
+pub(super) const MINUTES: usize = 30;
 const MINUTE_MS: u64 = 60_000;
 
 /// The displayed minutes: the present one and those before it.

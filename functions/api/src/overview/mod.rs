@@ -10,11 +10,13 @@ use bytes::Bytes;
 use domain::limits::PAGE_MAX;
 use domain::ports::{DeadLetterRecord, DeadLetterRecords, Environment, Leases, Records};
 use domain::task::{ProcessState, Task};
-use futures_util::future::{try_join, try_join4};
+use domain::time::Timestamp;
+use futures_util::future::{try_join, try_join3};
 use http::{Response, StatusCode};
-use wire::{Count, DeadLetterCount, Overview};
+use wire::{Count, DeadLetterCount, Minute, Overview};
 
 use crate::config::ApiConfig;
+use crate::numbers::{self, Counted};
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::{cursor, leases, reply, services};
@@ -40,15 +42,19 @@ struct Walked {
 /// The orders by state, the errors of those that wait for an operator, and the supervisors.
 pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
     let now = ports.environment().now();
-    let (mut failures, mut newest) = (Failures::default(), Newest::of(Window::until(now)));
-    let (under_way, (failed, recent, health, (leases, dead_letters))) = try_join(
-        under_way(ports),
-        try_join4(
+    let mut failures = Failures::default();
+    let (orders, (failed, health, (leases, dead_letters))) = try_join(
+        async {
+            match numbers::of_minutes(ports, now, minutes::MINUTES).await? {
+                Some(counted) => Ok(Orders::counted(&counted)),
+                None => Orders::found(ports, now).await,
+            }
+        },
+        try_join3(
             walk(ports, Some(ProcessState::Error), |task| {
                 failures.take(task);
                 true
             }),
-            walk(ports, None, |task| newest.take(task)),
             async { ports.records().list(usize::MAX).await.map_err(Problem::unread) },
             try_join(async { ports.leases().all_leases().await.map_err(Problem::unread) }, async {
                 ports.dead_letter_records().newest(DEAD_LETTERS_MAX + 1).await.map_err(Problem::unread)
@@ -56,35 +62,69 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
         ),
     )
     .await?;
-    let [pending, processing, compensating] = under_way;
-    let error = count_of(ProcessState::Error, &failed);
-    let minutes_complete = newest.is_whole(recent.more);
-    let finished = |state: ProcessState, count| Count {
-        state: state.into(),
-        count,
-        at_least: !minutes_complete,
-        since: Some(newest.window().since()),
-    };
     let configured = config.services(ports).await.map_err(Problem::unread)?;
     let overview = Overview {
         at: now,
         paused: config.is_paused(),
-        counts: vec![
-            pending,
-            processing,
-            finished(ProcessState::Processed, newest.processed()),
-            error,
-            compensating,
-            finished(ProcessState::Compensated, newest.compensated()),
-        ],
-        minutes_complete,
+        counts: orders.counts(&failed),
+        counted_since: orders.counted_since,
+        minutes_complete: orders.is_complete,
         failures: failures.grouped(failed.more),
         services: services::views(&health, &configured),
         leases: leases::views(&leases, now),
         dead_letters: Some(counted(&dead_letters)),
-        minutes: newest.into_minutes(),
+        minutes: orders.minutes,
     };
     Ok(reply::json(StatusCode::OK, &overview))
+}
+
+/// The orders by state, and those of the last minutes.
+struct Orders {
+    /// In the states that [`walk`] did not count: all but `Error`, or all.
+    counts: Vec<Count>,
+    counted_since: Option<Timestamp>,
+    is_complete: bool,
+    minutes: Vec<Minute>,
+}
+
+impl Orders {
+    /// As the store counted them.
+    fn counted(counted: &Counted) -> Self {
+        let minute = |point: &wire::Point| {
+            let wire::OrderNumbers { accepted, processed, compensated, failed, .. } = point.orders;
+            let [accepted, processed, compensated, error, under_way] =
+                [accepted, processed, compensated, failed, point.under_way]
+                    .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+            Minute { at: point.at, accepted, processed, compensated, error, under_way }
+        };
+        Self {
+            counts: numbers::counts(&counted.numbers.states),
+            counted_since: counted.numbers.since,
+            is_complete: true,
+            minutes: counted.points.iter().map(minute).collect(),
+        }
+    }
+
+    /// As far as a bounded walk through the lists finds them.
+    async fn found(ports: &impl ApiPorts, now: Timestamp) -> Result<Self, Problem> {
+        let mut newest = Newest::of(Window::until(now));
+        let (under_way, recent) = try_join(under_way(ports), walk(ports, None, |task| newest.take(task))).await?;
+        let is_complete = newest.is_whole(recent.more);
+        let since = Some(newest.window().since());
+        let finished = |state: ProcessState, count| Count { state: state.into(), count, at_least: !is_complete, since };
+        let [pending, processing, compensating] = under_way;
+        let processed = finished(ProcessState::Processed, newest.processed());
+        let compensated = finished(ProcessState::Compensated, newest.compensated());
+        let counts = vec![pending, processing, processed, compensating, compensated];
+        Ok(Self { counts, counted_since: None, is_complete, minutes: newest.into_minutes() })
+    }
+
+    /// Each state once, in the order of [`ProcessState::ALL`].
+    fn counts(&self, failed: &Walked) -> Vec<Count> {
+        let of = |state: ProcessState| self.counts.iter().find(|count| count.state == state).cloned();
+        let states = ProcessState::ALL.into_iter();
+        states.map(|state| of(state).unwrap_or_else(|| count_of(state, failed))).collect()
+    }
 }
 
 async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use domain::id::OrderId;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::tally::{Grain, Numbers};
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 
@@ -56,6 +57,11 @@ impl Store for Fake {
         let again = || self.endless.load(Ordering::Relaxed).then(|| "00000000-0000-0000-0000-000000000000".to_owned());
         page.next = page.next.or_else(again);
         Ok(page)
+    }
+
+    async fn numbers(&self, _: Grain, _: Timestamp) -> Result<Option<Numbers>, PortError> {
+        self.reach("store.numbers")?;
+        Ok(self.numbers.lock().unwrap().clone())
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {

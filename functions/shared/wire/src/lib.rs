@@ -12,6 +12,7 @@
 mod bulk;
 mod configuration;
 mod list;
+mod numbers;
 mod open_enum;
 mod order;
 mod overview;
@@ -22,6 +23,7 @@ pub use configuration::{Choose, Configuration, ConfigurationFile, Configure, Con
 pub use list::{
     DeadLetter, DeadLetterList, Health, Lease, LeaseList, Service, ServiceList, Workflow, WorkflowList, WorkflowStep,
 };
+pub use numbers::{AttemptNumbers, Numbers, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers};
 pub use open_enum::OpenEnum;
 pub use order::{
     Accepted, AgainOf, Command, Order, OrderList, Pause, Queued, Reason, Situation, Step, StepError, Task, Transition,

@@ -20,6 +20,11 @@ pub struct Overview<'a> {
     pub paused: bool,
     /// Orders by state.
     pub counts: Vec<Count>,
+    /// Since when the counts and the minutes are counted with the orders. Such counts are exact. In such minutes,
+    /// `processed`, `compensated` and `error` are the orders that came to this state in the minute, and `under_way` those
+    /// under way at its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counted_since: Option<Timestamp>,
     /// Orders by the minute in which they were submitted, oldest first.
     pub minutes: Vec<Minute>,
     /// Whether `minutes` and the counts of finished orders cover all orders of their time.

@@ -9,10 +9,11 @@ use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::Value;
 use wire::{
-    Accepted, Choose, Command, Configuration, ConfigurationFile, Configure, Configured, Count, DeadLetter,
-    DeadLetterList, Definition, Failure, Health, Job, JobList, Lease, LeaseList, Minute, Order, OrderList, Overview,
-    Pause, Plan, Problem, Queued, Reason, Selector, Service, ServiceList, Situation, Step, StepError, Task, Transition,
-    Workflow, WorkflowList, WorkflowStep,
+    Accepted, AttemptNumbers, Choose, Command, Configuration, ConfigurationFile, Configure, Configured, Count,
+    DeadLetter, DeadLetterList, Definition, Failure, Health, Job, JobList, Lease, LeaseList, Minute, Numbers, Order,
+    OrderList, OrderNumbers, Overview, Pause, Plan, Point, Problem, Queued, Reason, Selector, Service, ServiceList,
+    ServiceNumbers, Situation, Step, StepError, StepNumbers, Task, Took, Transition, Workflow, WorkflowList,
+    WorkflowNumbers, WorkflowStep,
 };
 
 const CONTRACT: &str = include_str!("../../../../infra/contracts/openapi.json");
@@ -37,6 +38,14 @@ impl Shape {
     /// The shape of a schema of the contract. `None` for schemas of words or documents.
     fn named(schema: &str) -> Option<Self> {
         Some(match schema {
+            "Took" => Self::of::<Took>(),
+            "OrderNumbers" => Self::of::<OrderNumbers>(),
+            "AttemptNumbers" => Self::of::<AttemptNumbers>(),
+            "Point" => Self::of::<Point>(),
+            "WorkflowNumbers" => Self::of::<WorkflowNumbers<'static>>(),
+            "StepNumbers" => Self::of::<StepNumbers<'static>>(),
+            "ServiceNumbers" => Self::of::<ServiceNumbers<'static>>(),
+            "Numbers" => Self::of::<Numbers<'static>>(),
             "Acceptance" => Self::of::<Acceptance>(),
             "Accepted" => Self::of::<Accepted>(),
             "StepError" => Self::of::<StepError<'static>>(),

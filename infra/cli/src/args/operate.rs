@@ -143,3 +143,11 @@ pub struct CompletionsArgs {
 fn canary_time(text: &str) -> Result<Duration, String> {
     duration(text, Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60), "1s to 24h")
 }
+
+/// `stepwarden numbers`
+#[derive(Debug, Args)]
+pub struct NumbersArgs {
+    /// The span: 30m, 24h, 7d or 30d
+    #[arg(long, default_value = "24h", value_parser = ["30m", "24h", "7d", "30d"])]
+    pub last: String,
+}

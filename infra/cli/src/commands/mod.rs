@@ -19,6 +19,7 @@ mod follow;
 mod get;
 mod init;
 mod list;
+mod numbers;
 mod overview;
 mod query;
 mod submit;
@@ -78,6 +79,7 @@ async fn carried_out(
         RemoteCommand::Again(args) => again::run(&context()?, &args).await,
         RemoteCommand::Bulk { command } => bulk::run(&context()?, &command).await,
         RemoteCommand::Overview => overview::run(&context()?).await,
+        RemoteCommand::Numbers(args) => numbers::run(&context()?, &args).await,
         RemoteCommand::Services { command: None } => system::services(&context()?).await,
         RemoteCommand::Services { command: Some(ServicesCommand::AcceptRejections(args)) } => {
             accept_rejections::run(&context()?, &args).await

@@ -75,14 +75,20 @@ fn failures(overview: &Overview<'_>, now: Timestamp) -> Table {
 fn throughput(overview: &Overview<'_>) -> String {
     let minutes = &overview.minutes;
     let sum = |of: fn(&Minute) -> u32| minutes.iter().map(|minute| u64::from(of(minute))).sum::<u64>();
-    format!(
-        "Submitted in the last {} minutes: {}; of these {} are processed, {} compensated, {} in error\n",
-        minutes.len(),
-        sum(|minute| minute.accepted),
-        sum(|minute| minute.processed),
-        sum(|minute| minute.compensated),
-        sum(|minute| minute.error),
-    )
+    let accepted = sum(|minute| minute.accepted);
+    let [processed, compensated, error] =
+        [sum(|minute| minute.processed), sum(|minute| minute.compensated), sum(|minute| minute.error)];
+    let last = minutes.len();
+    match overview.counted_since {
+        Some(_) => format!(
+            "In the last {last} minutes: {accepted} accepted, {processed} processed, {compensated} compensated, {error} \
+             came to Error\n",
+        ),
+        None => format!(
+            "Submitted in the last {last} minutes: {accepted}; of these {processed} are processed, {compensated} \
+             compensated, {error} in error\n",
+        ),
+    }
 }
 
 /// A number that may be the beginning of a larger one.

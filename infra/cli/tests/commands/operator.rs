@@ -102,6 +102,7 @@ fn the_whole_is_told_as_tables_and_as_the_apis_own_json() {
     served.settled("{}");
     for (command, words, member) in [
         ("overview", &["Error", "compensation-failed", "bulk resubmit", "payment"][..], "Counts"),
+        ("numbers", &["order", "ship-order", "Now: ", "1 Processed"], "Points"),
         ("services", &["payment", "well (Closed)"], "Services"),
         ("leases", &["supervisor/00", "ago"], "Leases"),
         ("workflows", &["order", "1 (new orders, default)", "charge-payment", "compensate"], "Workflows"),

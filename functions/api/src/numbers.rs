@@ -1,0 +1,169 @@
+//! `GET /numbers`: what happened in the last minutes, hours or days. Only a store that keeps a tally has them (rule 28).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use domain::ports::{Environment, Store};
+use domain::tally::{Attempts, Grain, Histogram, Numbers, Orders, Service, States, Tally};
+use domain::task::{Direction, ProcessState};
+use domain::time::Timestamp;
+use http::{Response, StatusCode};
+use wire::{AttemptNumbers, Count, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers};
+
+use crate::ports::ApiPorts;
+use crate::problem::Problem;
+use crate::view::text;
+use crate::{query, reply};
+
+/// The spans that can be asked for: the name, the length of a point in minutes, the number of points, and the spans of
+/// the store that they are made of.
+const LAST: [(&str, u64, usize, Grain); 4] = [
+    ("30m", 1, 30, Grain::Minute),
+    ("24h", 10, 144, Grain::Minute),
+    ("7d", 60, 168, Grain::Hour),
+    ("30d", 6 * 60, 120, Grain::Hour),
+];
+
+/// What the store counted, and the points of a span of time.
+pub(crate) struct Counted {
+    pub(crate) numbers: Numbers,
+    pub(crate) points: Vec<Point>,
+}
+
+/// The numbers of the span that is asked for.
+pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Response<Bytes>, Problem> {
+    let [last] = query::parameters(query, ["last"])?;
+    let last = last.as_deref().unwrap_or("24h");
+    let known = LAST.iter().find(|(name, ..)| *name == last);
+    let (_, minutes, count, grain) =
+        *known.ok_or_else(|| Problem::parameter("last", "must be one of 30m, 24h, 7d and 30d"))?;
+    let now = ports.environment().now();
+    let point_ms = minutes * Grain::Minute.ms();
+    let counted = of(ports, now, grain, point_ms, count).await?.ok_or(Problem::UnknownRoute)?;
+    let mut all = Tally::default();
+    counted.numbers.spans.iter().for_each(|span| all.add(&span.tally));
+    let answer = wire::Numbers {
+        at: now,
+        since: counted.numbers.since,
+        from: counted.points.first().map_or(now, |point| point.at),
+        point_seconds: point_ms / 1_000,
+        counts: counts(&counted.numbers.states),
+        orders: orders(&all.orders()),
+        points: counted.points,
+        workflows: all.workflows.iter().map(|(name, flow)| of_workflow(name, &flow.orders)).collect(),
+        steps: steps(&all),
+        services: all
+            .services()
+            .iter()
+            .flat_map(|(name, service)| {
+                directions(service).map(|(direction, attempts)| ServiceNumbers {
+                    service: text(name).into_owned().into(),
+                    direction: direction.into(),
+                    attempts: of_attempts(attempts),
+                })
+            })
+            .collect(),
+    };
+    Ok(reply::json(StatusCode::OK, &answer))
+}
+
+/// The numbers of the last minutes. `None`: the store keeps no tally.
+pub(crate) async fn of_minutes(
+    ports: &impl ApiPorts,
+    now: Timestamp,
+    count: usize,
+) -> Result<Option<Counted>, Problem> {
+    of(ports, now, Grain::Minute, Grain::Minute.ms(), count).await
+}
+
+async fn of(
+    ports: &impl ApiPorts,
+    now: Timestamp,
+    grain: Grain,
+    point_ms: u64,
+    count: usize,
+) -> Result<Option<Counted>, Problem> {
+    let into = now.epoch_ms().rem_euclid(i64::try_from(point_ms).unwrap_or(i64::MAX));
+    let last = now.minus_ms(u64::try_from(into).unwrap_or(0));
+    let from = last.minus_ms(point_ms * (count as u64).saturating_sub(1));
+    let numbers = ports.store().numbers(grain, from).await.map_err(Problem::unread)?;
+    Ok(numbers.map(|numbers| Counted { points: points(&numbers, from, point_ms, count), numbers }))
+}
+
+/// The orders of each point, oldest first. A span that lies ahead, by a clock that was wrong, is in the last point.
+fn points(numbers: &Numbers, from: Timestamp, point_ms: u64, count: usize) -> Vec<Point> {
+    let mut sums = vec![Orders::default(); count];
+    for span in &numbers.spans {
+        let place = usize::try_from(from.ms_until(span.at) / point_ms).unwrap_or(usize::MAX).min(count - 1);
+        sums[place].add(&span.tally.orders());
+    }
+    let states = [ProcessState::Pending, ProcessState::Processing, ProcessState::Compensating];
+    let mut under_way: u64 = states.into_iter().map(|state| numbers.states.of(state)).sum();
+    let mut points: Vec<Point> = Vec::with_capacity(count);
+    for (place, sum) in sums.iter().enumerate().rev() {
+        points.push(Point { at: from.plus_ms(place as u64 * point_ms), orders: orders(sum), under_way });
+        let came = sum.accepted + sum.mended;
+        under_way = (under_way + sum.processed + sum.compensated + sum.failed).saturating_sub(came);
+    }
+    points.reverse();
+    points
+}
+
+/// The orders in each state.
+pub(crate) fn counts(states: &States) -> Vec<Count> {
+    let count = |state: ProcessState| usize::try_from(states.of(state)).unwrap_or(usize::MAX);
+    let all = ProcessState::ALL.into_iter();
+    all.map(|state| Count { state: state.into(), count: count(state), at_least: false, since: None }).collect()
+}
+
+fn orders(orders: &Orders) -> OrderNumbers {
+    let Orders { accepted, processed, compensated, failed, mended: _, took: times } = orders;
+    OrderNumbers {
+        accepted: *accepted,
+        processed: *processed,
+        compensated: *compensated,
+        failed: *failed,
+        took: took(times),
+    }
+}
+
+fn of_workflow<'a>(name: &'a Arc<str>, sum: &Orders) -> WorkflowNumbers<'a> {
+    WorkflowNumbers { workflow: text(name), orders: orders(sum) }
+}
+
+fn steps(all: &Tally) -> Vec<StepNumbers<'_>> {
+    let mut numbers = Vec::new();
+    for (workflow, flow) in &all.workflows {
+        for (step, services) in &flow.steps {
+            for (service, of_service) in services {
+                numbers.extend(directions(of_service).map(|(direction, attempts)| StepNumbers {
+                    workflow: text(workflow),
+                    step: text(step),
+                    service: text(service),
+                    direction: direction.into(),
+                    attempts: of_attempts(attempts),
+                }));
+            }
+        }
+    }
+    numbers
+}
+
+/// The directions in which something happened.
+pub(crate) fn directions(service: &Service) -> impl Iterator<Item = (Direction, &Attempts)> {
+    let Service { forward, undo } = service;
+    [(Direction::Forward, forward), (Direction::Undo, undo)].into_iter().filter(|(_, attempts)| !attempts.is_empty())
+}
+
+fn of_attempts(attempts: &Attempts) -> AttemptNumbers {
+    let Attempts { begun, done, expired, rejected, took: times } = attempts;
+    AttemptNumbers { begun: *begun, done: *done, expired: *expired, rejected: *rejected, took: took(times) }
+}
+
+fn took(times: &Histogram) -> Option<Took> {
+    let percentile = |percent| times.percentile(percent);
+    Some(Took { p50_ms: percentile(50)?, p95_ms: percentile(95)?, p99_ms: percentile(99)? })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+use domain::ports::Environment;
+use domain::tally::{Flow, Span};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::Fake;
+
+/// A minute with two orders of 40 ms: one processed, one in `Error` after a rejection.
+fn tally() -> Tally {
+    let mut took = Histogram::default();
+    took.add(40);
+    let orders = Orders { accepted: 2, processed: 1, failed: 1, took: took.clone(), ..Orders::default() };
+    let forward = Attempts { begun: 3, done: 1, expired: 1, rejected: 1, took };
+    let service = Service { forward, undo: Attempts::default() };
+    let steps = [("pay".into(), [("bank".into(), service)].into())].into();
+    Tally { workflows: [("order".into(), Flow { orders, steps })].into() }
+}
+
+/// The fake's store counted this tally at each of these times before now, in minutes.
+fn counted(fake: &Fake, ago: &[u64]) {
+    let (mut states, mut total) = (States::default(), Tally::default());
+    let spans = ago.iter().map(|minutes| {
+        total.add(&tally());
+        Span { at: Grain::Minute.of(fake.now()).minus_ms(minutes * 60_000), tally: tally() }
+    });
+    let spans: Vec<Span> = spans.collect();
+    states.add(ProcessState::Processed, ago.len() as u64);
+    states.add(ProcessState::Error, ago.len() as u64);
+    states.add(ProcessState::Processing, 5);
+    let since = spans.first().map(|span| span.at);
+    *fake.numbers.lock().unwrap() = Some(Numbers { since, states, spans, total });
+}
+
+fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a Value> {
+    rows.as_array().unwrap().iter().map(|row| &row[name]).collect()
+}
+
+#[test]
+fn the_last_minutes_add_up_to_their_orders_and_percentiles() {
+    let fake = Fake::default();
+    counted(&fake, &[29, 1, 0]);
+    let answer = fake.get("/numbers?last=30m");
+    assert_eq!((answer.status, &answer.body["PointSeconds"]), (200, &json!(60)), "{}", answer.text);
+    let expected = json!({
+        "Accepted": 6, "Processed": 3, "Compensated": 0, "Failed": 3, "Took": {"P50Ms": 43, "P95Ms": 43, "P99Ms": 43},
+    });
+    assert_eq!(answer.body["Orders"], expected);
+    let points = &answer.body["Points"];
+    let accepted: Vec<_> = column(points, "Orders").into_iter().map(|orders| &orders["Accepted"]).collect();
+    assert_eq!(
+        (accepted.len(), accepted[0], accepted[27], accepted[28], accepted[29]),
+        (30, &json!(2), &json!(0), &json!(2), &json!(2))
+    );
+    assert_eq!((&points[0]["At"], &points[29]["UnderWay"]), (&answer.body["From"], &json!(5)));
+    assert_eq!(answer.body["Since"], points[0]["At"]);
+    let step = json!({
+        "Workflow": "order", "Step": "pay", "Service": "bank", "Direction": "Forward",
+        "Attempts": {"Begun": 9, "Done": 3, "Expired": 3, "Rejected": 3, "Took": {"P50Ms": 43, "P95Ms": 43, "P99Ms": 43}},
+    });
+    assert_eq!(answer.body["Steps"], json!([step]));
+    assert_eq!(
+        (&answer.body["Services"][0]["Attempts"]["Begun"], &answer.body["Workflows"][0]["Orders"]["Failed"]),
+        (&json!(9), &json!(3))
+    );
+    assert_eq!(answer.body["Counts"][1], json!({"State": "Processing", "Count": 5, "AtLeast": false}));
+}
+
+#[test]
+fn orders_under_way_at_the_end_of_a_point_follow_from_those_of_now() {
+    let at = |minute: u64| Timestamp::from_epoch_ms(0).plus_ms(minute * 60_000);
+    let span = |minute, orders| {
+        let tally = Tally { workflows: [("order".into(), Flow { orders, ..Flow::default() })].into() };
+        Span { at: at(minute), tally }
+    };
+    let spans = vec![
+        span(0, Orders { accepted: 9, ..Orders::default() }),
+        span(1, Orders { processed: 4, failed: 3, ..Orders::default() }),
+        span(2, Orders { mended: 1, compensated: 2, ..Orders::default() }),
+    ];
+    let mut states = States::default();
+    states.add(ProcessState::Processing, 1);
+    let numbers = Numbers { spans, states, ..Numbers::default() };
+    let under_way: Vec<u64> = points(&numbers, at(0), 60_000, 3).iter().map(|point| point.under_way).collect();
+    assert_eq!(under_way, [9, 2, 1]);
+}
+
+#[test]
+fn a_span_is_one_of_four() {
+    let fake = Fake::default();
+    counted(&fake, &[0]);
+    for (last, points, seconds) in [("24h", 144, 600), ("7d", 168, 3_600), ("30d", 120, 21_600)] {
+        let answer = fake.get(&format!("/numbers?last={last}"));
+        assert_eq!(
+            (column(&answer.body["Points"], "At").len(), &answer.body["PointSeconds"]),
+            (points, &json!(seconds))
+        );
+    }
+    assert_eq!(fake.get("/numbers").body["PointSeconds"], 600);
+    fake.get("/numbers?last=1y").names(400, "invalid-parameter", "last");
+}
+
+#[test]
+fn a_store_that_counts_nothing_has_no_numbers_and_one_that_is_down_says_so() {
+    let fake = Fake::default();
+    for path in ["/numbers", "/metrics"] {
+        fake.get(path).is_problem(404, "unknown-route");
+    }
+    counted(&fake, &[0]);
+    ["store.numbers", "store.list"].into_iter().for_each(|operation| fake.down(operation));
+    for path in ["/numbers", "/metrics"] {
+        fake.get(path).is_problem(503, "unavailable");
+    }
+}
+
+#[test]
+fn the_overview_is_exact_where_orders_are_counted() {
+    let fake = Fake::default();
+    counted(&fake, &[3, 0]);
+    let answer = fake.get("/overview");
+    let counts: Vec<_> =
+        column(&answer.body["Counts"], "Count").into_iter().map(|count| count.as_u64().unwrap()).collect();
+    assert_eq!((counts, &answer.body["MinutesComplete"]), (vec![0, 5, 2, 2, 0, 0], &json!(true)));
+    assert_eq!(column(&answer.body["Counts"], "Since"), [&Value::Null; 6]);
+    let last = &answer.body["Minutes"][29];
+    assert_eq!(
+        (&last["Accepted"], &last["Processed"], &last["Error"], &last["UnderWay"]),
+        (&json!(2), &json!(1), &json!(1), &json!(5))
+    );
+    assert_eq!(answer.body["CountedSince"], answer.body["Minutes"][26]["At"]);
+}
+
+#[test]
+fn a_scrape_has_states_counters_and_whole_histograms() {
+    let fake = Fake::default();
+    counted(&fake, &[1, 0]);
+    let answer = fake.get("/metrics");
+    assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    for line in [
+        "# TYPE stepwarden_orders gauge",
+        "stepwarden_orders{state=\"Processing\"} 5",
+        "stepwarden_orders_total{workflow=\"order\",event=\"accepted\"} 4",
+        "stepwarden_order_duration_seconds_bucket{workflow=\"order\",le=\"0.032\"} 0",
+        "stepwarden_order_duration_seconds_bucket{workflow=\"order\",le=\"0.128\"} 2",
+        "stepwarden_order_duration_seconds_bucket{workflow=\"order\",le=\"+Inf\"} 2",
+        "stepwarden_order_duration_seconds_sum{workflow=\"order\"} 0.086",
+        "stepwarden_order_duration_seconds_count{workflow=\"order\"} 2",
+        "stepwarden_attempts_total{workflow=\"order\",step=\"pay\",service=\"bank\",direction=\"Forward\",event=\"rejected\"} 2",
+        "stepwarden_paused 0",
+    ] {
+        assert!(answer.text.lines().any(|found| found == line), "{line}\n{}", answer.text);
+    }
+}
