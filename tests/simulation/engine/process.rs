@@ -131,6 +131,7 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
         (outside.has_started, outside.ever_started) = (true, true);
     }
     verdict::start(world, &ports).await;
+    verdict::numbers(world, &ports).await;
     let running = Running::start(world, &ports);
     let outside = world.outside.clone();
     let started_ms = outside.lock().clock.now_ms();
@@ -162,6 +163,7 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
         }
         Ends::Never => {
             look(&world.outside, &ports, ports.is_quiet()).await;
+            verdict::numbers(world, &ports).await;
             Ended::Over
         }
     }
