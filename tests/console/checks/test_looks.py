@@ -13,6 +13,7 @@ from world import held, stuck
 
 VIEWS = [
     "overview",
+    "numbers",
     "orders",
     "found",
     "letters",
@@ -44,6 +45,7 @@ def addresses(server: Server, inventory: Inventory) -> Iterator[dict[str, str]]:
     )
     yield {
         "overview": "#/",
+        "numbers": "#/numbers",
         "orders": "#/orders",
         "found": "#/orders?state=Error&field=%2FItem&value=tea",
         "letters": "#/dead-letters",

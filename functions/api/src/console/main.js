@@ -5,6 +5,7 @@ import { Problem } from "./api.js";
 import { byId, fragment, h, morph, announce } from "./dom.js";
 import { job, jobs } from "./jobs.js";
 import { letters } from "./letters.js";
+import { numbers } from "./numbers.js";
 import { order } from "./order.js";
 import { orders } from "./orders.js";
 import { overview } from "./overview.js";
@@ -20,6 +21,7 @@ const RETRY_MS_MAX = 10_000;
 
 const ROUTES = [
   [/^$/, overview],
+  [/^numbers$/, numbers],
   [/^orders$/, orders],
   [/^order\/([^/]+)$/, order],
   [/^dead-letters$/, letters],

@@ -56,6 +56,7 @@ const FILES: &[File] = &[
     script!("jobs.js"),
     script!("letters.js"),
     script!("main.js"),
+    script!("numbers.js"),
     script!("order.js"),
     script!("orders.js"),
     script!("overview.js"),

@@ -26,7 +26,7 @@ export const overview = {
       h(
         "div",
         { class: "pair" },
-        panel("throughput", `Last ${all.Minutes.length} minutes`, throughput(all.Minutes, all.MinutesComplete)),
+        panel("throughput", `Last ${all.Minutes.length} minutes`, recent(all)),
         panel("services", "Services", services(all.Services, changed)),
       ),
       h(
@@ -101,6 +101,14 @@ function counts(all) {
       );
     }),
   );
+}
+
+function recent({ Minutes, MinutesComplete, CountedSince }) {
+  const last = `${Minutes.length} minutes`;
+  return [
+    throughput(Minutes, { complete: MinutesComplete, counted: Boolean(CountedSince), last }),
+    CountedSince ? h("p", {}, h("a", { href: "#/numbers" }, "Days, weeks and durations")) : null,
+  ];
 }
 
 function failures(all) {

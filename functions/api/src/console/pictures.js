@@ -3,7 +3,7 @@
 
 import { h } from "./dom.js";
 import { count, plural, table } from "./parts.js";
-import { minute } from "./time.js";
+import { minute, when } from "./time.js";
 
 const HEIGHT = 120;
 
@@ -50,17 +50,26 @@ const OUTCOMES = [
 ];
 const WORDS = { Processed: "processed", Compensated: "compensated", UnderWay: "under way", Error: "in Error" };
 
-/** The orders accepted in each of the last minutes, and their outcomes. */
-export function throughput(minutes, complete) {
-  const highest = Math.max(1, ...minutes.map((one) => one.Accepted));
+// What happened in a span, where each order is counted as it changes.
+const EVENTS = OUTCOMES.filter(([name]) => name !== "UnderWay");
+
+/**
+ * The orders of spans of time. `counted`: what happened in each span; otherwise the orders accepted in each span, by
+ * their present state, and `complete` says whether these are all of them.
+ */
+export function throughput(spans, { complete = true, counted = false, last, each = "minute" }) {
+  const shown = counted ? EVENTS : OUTCOMES;
+  const size = (one) => (counted ? shown.reduce((sum, [name]) => sum + (one[name] ?? 0), 0) : one.Accepted);
+  const highest = Math.max(1, ...spans.map(size));
   const top = ceiling(highest);
-  const total = (name) => minutes.reduce((sum, one) => sum + (one[name] ?? 0), 0);
+  const total = (name) => spans.reduce((sum, one) => sum + (one[name] ?? 0), 0);
   const sum =
-    `${plural(total("Accepted"), "order", !complete)} accepted in the last ${minutes.length} minutes: ` +
-    OUTCOMES.map(([name]) => `${total(name)} ${WORDS[name]}`).join(", ") +
+    `${plural(total("Accepted"), "order", !complete)} accepted in the last ${last}: ` +
+    shown.map(([name]) => `${total(name)} ${WORDS[name]}`).join(", ") +
     ".";
-  const step = 100 / Math.max(minutes.length, 1);
-  const bars = minutes.map((one, at) => column(one, at * step, step, top));
+  const step = 100 / Math.max(spans.length, 1);
+  const bars = spans.map((one, at) => column(one, shown, at * step, step, top));
+  const moment = (one) => (each === "minute" ? minute(one.At) : when(one.At, "clock"));
   return h(
     "figure",
     { class: "chart" },
@@ -70,7 +79,7 @@ export function throughput(minutes, complete) {
       h("span", { class: "most", "aria-hidden": "true" }, String(top)),
       h(
         "svg",
-        { width: "100%", height: String(HEIGHT + 2), role: "img", "aria-label": `Bars, one for each minute. ${sum}` },
+        { width: "100%", height: String(HEIGHT + 2), role: "img", "aria-label": `Bars, one for each ${each}. ${sum}` },
         h("defs", {}, hatch()),
         h("line", { class: "grid", x1: "0", x2: "100%", y1: "1", y2: "1" }),
         h("line", { class: "grid", x1: "0", x2: "100%", y1: HEIGHT / 2, y2: HEIGHT / 2 }),
@@ -81,12 +90,12 @@ export function throughput(minutes, complete) {
     h(
       "div",
       { class: "ends", "aria-hidden": "true" },
-      minutes.length ? [h("span", {}, minute(minutes[0].At)), h("span", {}, minute(minutes.at(-1).At))] : null,
+      spans.length ? [h("span", {}, moment(spans[0])), h("span", {}, moment(spans.at(-1)))] : null,
     ),
     h(
       "ul",
       { class: "legend", "aria-hidden": "true" },
-      OUTCOMES.map(([name, color]) =>
+      shown.map(([name, color]) =>
         h("li", {}, h("span", { class: "swatch", "data-state": color }), `${WORDS[name]} ${count(total(name))}`),
       ),
     ),
@@ -96,24 +105,25 @@ export function throughput(minutes, complete) {
       h("summary", {}, "The numbers"),
       h("p", {}, sum, complete ? "" : " There were more orders than were looked at."),
       table({
-        caption: "Orders accepted in each minute, and what became of them",
+        caption: counted ? `What happened in each ${each}` : "Orders accepted in each minute, and what became of them",
         hideCaption: true,
-        rows: minutes.filter((one) => one.Accepted > 0),
+        rows: spans.filter((one) => one.Accepted > 0 || size(one) > 0),
         key: (one) => one.At,
-        empty: "No order was accepted in this time.",
+        empty: counted ? "Nothing happened in this time." : "No order was accepted in this time.",
         columns: [
-          { name: "Minute", cell: (one) => minute(one.At) },
+          { name: each === "minute" ? "Minute" : "From", cell: moment },
           { name: "Accepted", kind: "num", cell: (one) => one.Accepted },
-          ...OUTCOMES.map(([name]) => ({ name: WORDS[name], kind: "num", cell: (one) => one[name] ?? 0 })),
+          ...shown.map(([name]) => ({ name: WORDS[name], kind: "num", cell: (one) => one[name] ?? 0 })),
+          ...(counted ? [{ name: "under way at the end", kind: "num", cell: (one) => one.UnderWay }] : []),
         ],
       }),
     ),
   );
 }
 
-function column(one, x, width, top) {
+function column(one, shown, x, width, top) {
   let y = HEIGHT;
-  const parts = OUTCOMES.flatMap(([name, color]) => {
+  const parts = shown.flatMap(([name, color]) => {
     const number = one[name] ?? 0;
     if (!number) return [];
     const height = Math.max(2, (number / top) * (HEIGHT - 4));
@@ -123,10 +133,11 @@ function column(one, x, width, top) {
     return name === "Error" ? [rect, h("rect", { class: "hatched", fill: "url(#hatch)", ...place })] : [rect];
   });
   if (!parts.length) return null;
-  const words = OUTCOMES.filter(([name]) => one[name])
+  const words = shown
+    .filter(([name]) => one[name])
     .map(([name]) => `${one[name]} ${WORDS[name]}`)
     .join(", ");
-  return h("g", {}, h("title", {}, `${minute(one.At)}: ${plural(one.Accepted, "order")} (${words})`), parts);
+  return h("g", {}, h("title", {}, `${minute(one.At)}: ${plural(one.Accepted, "order")} accepted (${words})`), parts);
 }
 
 /** Stripes over values that need attention. */
