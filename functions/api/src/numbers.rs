@@ -1,4 +1,4 @@
-//! `GET /numbers`: what happened in the last minutes, hours or days. Only a store that keeps a tally has them (rule 28).
+//! `GET /numbers`: what happened in the last minutes, hours or days. Only a store that keeps a tally has them (rule 26).
 
 use std::sync::Arc;
 

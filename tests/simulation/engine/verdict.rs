@@ -41,7 +41,7 @@ pub(super) async fn start(world: &Arc<World>, ports: &Ports) {
     }
 }
 
-/// The numbers that were counted are those of the orders that are stored (rule 28).
+/// The numbers that were counted are those of the orders that are stored (rule 26).
 pub(super) async fn numbers(world: &Arc<World>, ports: &Ports) {
     let (mut states, mut attempts, mut after) = (States::default(), 0, None);
     loop {
@@ -76,7 +76,7 @@ pub(super) async fn numbers(world: &Arc<World>, ports: &Ports) {
             None if counted.total != spans => format!("{:?} in all, and {spans:?} by the {grain:?}s", counted.total),
             None => continue,
         };
-        world.outside.lock().complain("rule 28", None, &words);
+        world.outside.lock().complain("rule 26", None, &words);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What happened to orders in a span of time, in numbers: by workflow, step and service.
 //!
-//! A store that keeps a tally counts a task in the transaction that writes it (rule 28): [`Tally::count`] compares the
+//! A store that keeps a tally counts a task in the transaction that writes it (rule 26): [`Tally::count`] compares the
 //! task before and after. So each committed transition is counted once, and none that was not committed.
 
 mod histogram;

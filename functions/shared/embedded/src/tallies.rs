@@ -1,4 +1,4 @@
-//! What happened, in numbers (rule 28).
+//! What happened, in numbers (rule 26).
 //!
 //! Each transaction counts its tasks. The numbers of the present minute and the orders by state are in the row of the
 //! transaction's number, a page that every transaction writes. The first transaction of a later minute adds the minute

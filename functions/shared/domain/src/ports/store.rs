@@ -72,7 +72,7 @@ pub trait Store: Send + Sync {
         wait_ms: u64,
     ) -> impl Future<Output = Result<Option<Arc<Task>>, PortError>> + Send;
 
-    /// What happened since a time, in spans of this length. `None`: this store keeps no tally (rule 28).
+    /// What happened since a time, in spans of this length. `None`: this store keeps no tally (rule 26).
     ///
     /// # Errors
     /// [`PortError`] if the store cannot be read.

@@ -1,4 +1,4 @@
-//! The numbers of rule 28: exact after each transaction, a failure and a start.
+//! The numbers of rule 26: exact after each transaction, a failure and a start.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
