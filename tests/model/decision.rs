@@ -226,6 +226,7 @@ impl Decider {
             reason: "model".into(),
             version: None,
             bulk: None,
+            settle: None,
         }
     }
 

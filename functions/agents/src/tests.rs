@@ -37,6 +37,7 @@ pub(crate) fn request(direction: Direction) -> Request {
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
         may_decline: false,
+        was_done: false,
         hops: 1,
         priority: Priority::Normal,
         order: Json::document(b"{\"Total\": 12.50}").unwrap(),

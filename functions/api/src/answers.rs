@@ -132,6 +132,9 @@ fn all() -> String {
         ask(&fake, "POST", &format!("/orders/{other}/{action}"), &[], OPERATOR);
     }
     ask(&fake, "POST", &format!("/orders/{id}/cancel"), &[], r#"{"By":"ada","Why":"x"}"#);
+    let settle = r#"{"Step":"reserve-inventory","Outcome":"Undone","By":"ada","Reason":"at the bank"}"#;
+    ask(&fake, "POST", &format!("/orders/{id}/settle"), &[], settle);
+    ask(&fake, "POST", &format!("/orders/{other}/settle"), &[], settle);
     let plan = r#"{"By":"ada","Reason":"back","Selector":{"ReasonCode":"rejected","Step":"a"},"Canary":3}"#;
     ask(&fake, "POST", "/bulk", &[], plan);
     let path = format!("/bulk/{}", fake.the_job().id);

@@ -100,6 +100,11 @@ impl<'a> Members<'a> {
         }
     }
 
+    /// An optional value of any kind.
+    pub(crate) fn value(&self, name: &str) -> Option<&'a RawValue> {
+        self.members.get(name).copied()
+    }
+
     fn missing(&self, name: &str) -> Problem {
         Problem::member(self.full(name), "is missing")
     }

@@ -1,13 +1,14 @@
-//! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12). All are messages to the scheduler,
-//! which alone changes a task. The API only checks whether the state allows them.
+//! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12), settle (rule 27). All are messages to
+//! the scheduler, which alone changes a task. The API only checks whether the state allows them.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::{Action, Command, SchedulerMessage};
-use domain::ports::{Queues, Store};
+use domain::limits::OUTPUT_BYTES_MAX;
+use domain::message::{Action, Command, SchedulerMessage, Settled, Settlement};
+use domain::ports::{Environment, Queues, Store};
 use http::{HeaderMap, Response, StatusCode};
 use wire::Queued;
 
@@ -24,7 +25,7 @@ pub(crate) struct Author {
     pub(crate) reason: Arc<str>,
 }
 
-/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`: queues the action if the order's state allows it.
+/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume` and `/settle`: queues the action if the order's state allows it.
 /// With `If-Match`, the order must also have the version that the operator saw.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
@@ -34,20 +35,43 @@ pub(crate) async fn post(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    let Author { by, reason } = Author::read(headers, body)?;
+    let (Author { by, reason }, settle) = match action {
+        Action::Settle => {
+            let (author, settlement) = read_settle(headers, body)?;
+            (author, Some(settlement))
+        }
+        Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume => (Author::read(headers, body)?, None),
+    };
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = ports.store().task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     etag::check(headers, task.version)?;
     let state = task.process_state;
-    if let Some(refused) = action.refusal(&task) {
+    let of_step = || settle.as_ref().and_then(|settle| settle.refusal(&task, ports.environment().now()));
+    if let Some(refused) = action.refusal(&task).or_else(of_step) {
         return Err(Problem::StateForbids { order_id, state, refused });
     }
     tracing::info!(caller, %order_id, ?action, by = &*by, "operator acts");
-    let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None };
+    let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None, settle };
     let queued = ports.queues().to_scheduler(SchedulerMessage::Command(command), task.priority, 0).await;
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
     tracing::debug!(monotonic_counter.wishes_queued = 1, %order_id, ?action, "queued");
     Ok(reply::json(StatusCode::ACCEPTED, &Queued { order_id, action: action.into(), process_state: state.into() }))
+}
+
+/// Reads `{Step, Outcome, Output, By, Reason}`, of which only the output may be missing.
+fn read_settle(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Settlement), Problem> {
+    body::check(headers, body)?;
+    let document = Json::document(body)?;
+    let members = Members::of(&document, &wire::Settle::MEMBERS)?;
+    let (step, word) = (members.text("Step")?, members.text("Outcome")?);
+    let outcome = Settled::ALL.into_iter().find(|settled| settled.name() == &*word);
+    let outcome = outcome.ok_or_else(|| Problem::member("Outcome", "must be Done or Undone"))?;
+    let output = match (members.value("Output"), outcome) {
+        (Some(_), Settled::Undone) => return Err(Problem::member("Output", "belongs to a step that is Done")),
+        (output, _) => output.map(|output| Json::parse(output.get().as_bytes(), OUTPUT_BYTES_MAX)).transpose(),
+    };
+    let output = output.map_err(|fault| Problem::member("Output", format!("is {fault}")))?;
+    Ok((Author::of(&members)?, Settlement { step, outcome, output }))
 }
 
 impl Author {
@@ -75,7 +99,7 @@ impl Author {
 mod tests {
     use domain::limits::TEXT_CHARS_MAX;
     use domain::message::Priority;
-    use domain::task::ProcessState;
+    use domain::task::{Direction, ProcessState, StepState};
     use serde_json::json;
 
     use super::*;
@@ -88,6 +112,72 @@ mod tests {
         (Action::Pause, "pause"),
         (Action::Resume, "resume"),
     ];
+
+    const SETTLE: &str =
+        r#"{"Step":"charge-payment","Outcome":"Done","Output":{"Total": 1.10},"By":"ada","Reason":"at the bank"}"#;
+
+    /// A store with an order whose charge ended in this direction, and the path that settles it.
+    fn charge_ended(state: StepState, direction: Direction) -> (Fake, String) {
+        let mut task = task_in("a", ProcessState::Error);
+        let charge = task.steps.iter_mut().find(|step| *step.name == *"charge-payment").unwrap();
+        (charge.process_state, charge.direction, charge.attempt) = (state, direction, 1);
+        let fake = Fake::default();
+        let order_id = fake.stores(task);
+        (fake, format!("/orders/{order_id}/settle"))
+    }
+
+    #[test]
+    fn a_settle_is_queued_with_step_outcome_and_output() {
+        for (direction, body, output) in [
+            (Direction::Forward, SETTLE.to_owned(), Some("{\"Total\": 1.10}")),
+            (Direction::Forward, SETTLE.replace("{\"Total\": 1.10}", "null"), Some("null")),
+            (Direction::Forward, SETTLE.replace("\"Output\":{\"Total\": 1.10},", ""), None),
+            (Direction::Undo, SETTLE.replace("Done\",\"Output\":{\"Total\": 1.10}", "Undone\""), None),
+        ] {
+            let (fake, path) = charge_ended(StepState::Error, direction);
+            let answer = fake.post(&path, &[], &body);
+            assert_eq!((answer.status, &answer.body["Action"]), (202, &json!("Settle")), "{body}");
+            let [SchedulerMessage::Command(command)] = &fake.scheduled()[..] else { panic!("one command") };
+            let settle = command.settle.as_ref().unwrap();
+            assert_eq!((command.action, &*command.by, &*settle.step), (Action::Settle, "ada", "charge-payment"));
+            assert_eq!((settle.outcome.direction(), settle.output.as_ref().map(Json::text)), (direction, output));
+        }
+    }
+
+    #[test]
+    fn only_a_step_in_error_in_this_direction_is_settled() {
+        for (state, direction, step) in [
+            (StepState::Processed, Direction::Forward, "charge-payment"),
+            (StepState::Error, Direction::Undo, "charge-payment"),
+            (StepState::Error, Direction::Forward, "ship-order"),
+            (StepState::Error, Direction::Forward, "nothing"),
+        ] {
+            let (fake, path) = charge_ended(state, direction);
+            let answer = fake.post(&path, &[], &SETTLE.replace("charge-payment", step));
+            answer.is_problem(409, "state-conflict");
+            assert_eq!(answer.body["detail"], "no such step is in Error in that direction (it is Error)");
+            fake.queued_nothing();
+        }
+        let (fake, path) = order_in(ProcessState::Processing, "settle");
+        fake.post(&path, &[], SETTLE).is_problem(409, "state-conflict");
+    }
+
+    #[test]
+    fn a_settle_that_is_not_complete_is_400_and_named() {
+        let (fake, path) = charge_ended(StepState::Error, Direction::Forward);
+        let long = format!("\"{}\"", "x".repeat(OUTPUT_BYTES_MAX));
+        for (from, to, name) in [
+            ("\"Step\":\"charge-payment\",", "", "Step"),
+            ("\"Done\"", "\"done\"", "Outcome"),
+            ("\"Done\"", "\"Undone\"", "Output"),
+            ("{\"Total\": 1.10}", &long, "Output"),
+            ("\"By\":\"ada\",", "", "By"),
+            ("\"By\"", "\"Force\":1,\"By\"", "Force"),
+        ] {
+            fake.post(&path, &[], &SETTLE.replace(from, to)).names(400, "invalid-field", name);
+        }
+        fake.queued_nothing();
+    }
 
     /// A store with one order in this state, and the path of an action on it.
     fn order_in(state: ProcessState, action: &str) -> (Fake, String) {
@@ -112,6 +202,7 @@ mod tests {
             reason: "payment is back".into(),
             version: Some(9),
             bulk: None,
+            settle: None,
         };
         assert_eq!(fake.scheduled(), [SchedulerMessage::Command(command)]);
     }

@@ -96,7 +96,7 @@ kinds! {
         "Check the id: it is written in lower case with its hyphens. After a 202, ask again, or wait with Prefer: wait."
     StateForbids CONFLICT "state-conflict" "Not possible in the order's state"
         "The order is in a state, told as ProcessState, in which this action makes no sense: only an order in Error can be \
-         resubmitted, one that is finished cannot be cancelled, and only one that is Compensated can be posted again."
+         resubmitted, or have a step settled, one that is finished cannot be cancelled, and only one that is Compensated can be posted again."
         "Look at the order again (instance is its path), then decide."
     VersionChanged PRECONDITION_FAILED "version-changed" "Changed meanwhile"
         "The action was meant for a version of the order or job that is not the present one any more. ETag is the present."

@@ -24,7 +24,7 @@ pub(crate) enum Route<'a> {
     Order(&'a str),
     /// `/orders/{id}/document`
     Document(&'a str),
-    /// `/orders/{id}/resubmit`, `/cancel`, `/pause` and `/resume`
+    /// `/orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume` and `/settle`
     Command(&'a str, Action),
     /// `/orders/{id}/again`
     Again(&'a str),
@@ -171,6 +171,7 @@ fn action(word: &str) -> Option<Action> {
         "cancel" => Some(Action::Cancel),
         "pause" => Some(Action::Pause),
         "resume" => Some(Action::Resume),
+        "settle" => Some(Action::Settle),
         _ => None,
     }
 }
@@ -197,6 +198,7 @@ mod tests {
             ("/orders/abc/cancel", Route::Command("abc", Action::Cancel)),
             ("/orders/abc/pause", Route::Command("abc", Action::Pause)),
             ("/orders/abc/resume", Route::Command("abc", Action::Resume)),
+            ("/orders/abc/settle", Route::Command("abc", Action::Settle)),
             ("/orders/abc/again", Route::Again("abc")),
             ("/bulk", Route::Jobs),
             ("/bulk/j1", Route::Job("j1")),

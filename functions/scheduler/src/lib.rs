@@ -65,7 +65,8 @@ fn tell(order_id: OrderId, verdict: Option<Verdict>) {
             tracing::info!(monotonic_counter.replies_dropped = 1, reason = ?why, %order_id, "reply dropped: {why}");
         }
         Some(Verdict::Refused(why)) => {
-            tracing::warn!(monotonic_counter.commands_refused = 1, reason = ?why, %order_id, "command refused: {why}");
+            let reason = why.name();
+            tracing::warn!(monotonic_counter.commands_refused = 1, reason, %order_id, "command refused: {why}");
         }
         None => {
             tracing::warn!(

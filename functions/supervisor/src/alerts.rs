@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::{Action, CloudEvent, Command};
+use domain::message::{CloudEvent, Command};
 use domain::ports::SourceQueue;
 use domain::task::NoticeKind;
 use domain::time::Timestamp;
@@ -55,7 +55,7 @@ pub(crate) fn lost_command(message_id: &str, command: &Command, now: Timestamp) 
     let data = LostCommand {
         order_id: command.order_id,
         reason: Reason { code: COMMAND_LOST, message: cut(&words(command)) },
-        actions: [path(command.action)],
+        actions: [command.action.segment()],
     };
     let subject = Arc::from(command.order_id.to_string());
     event(message_id, NoticeKind::OrderNeedsOperator.name(), subject, Json::of(&data), now)
@@ -83,16 +83,6 @@ fn event(message_id: &str, kind: &str, subject: Arc<str>, data: Json, now: Times
         time: now,
         datacontenttype: "application/json".into(),
         data,
-    }
-}
-
-/// The last part of the action's path.
-const fn path(action: Action) -> &'static str {
-    match action {
-        Action::Resubmit => "resubmit",
-        Action::Cancel => "cancel",
-        Action::Pause => "pause",
-        Action::Resume => "resume",
     }
 }
 

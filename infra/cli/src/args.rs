@@ -26,7 +26,9 @@ pub use operate::{
     AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs,
     NumbersArgs, PlanArgs, ServicesCommand,
 };
-pub use orders::{ActArgs, AgainArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SubmitArgs, WatchArgs};
+pub use orders::{
+    ActArgs, AgainArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
+};
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 
 use crate::exit;
@@ -172,6 +174,9 @@ pub enum RemoteCommand {
     /// Resume paused orders
     #[command(after_help = exit::HELP)]
     Resume(ActArgs),
+    /// Settle a step in Error by hand: say that its service has had the effect, and let the order go on
+    #[command(after_help = exit::HELP)]
+    Settle(SettleArgs),
     /// Post compensated orders again: each becomes one new order with the same document
     #[command(after_help = exit::HELP)]
     Again(AgainArgs),

@@ -104,6 +104,7 @@ fn messages(criterion: &mut Criterion) {
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
         may_decline: false,
+        was_done: false,
         hops: 1,
         priority: Priority::Normal,
         order: document,

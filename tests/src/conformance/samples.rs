@@ -8,7 +8,8 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::{SETTLES_WITHIN_MS_DEFAULT, SHARDS};
 use domain::message::{
-    Action, CloudEvent, Command, Delivery, Outcome, Priority, Receipt, Request, SchedulerMessage, Wake, idempotency_key,
+    Action, CloudEvent, Command, Delivery, Outcome, Priority, Receipt, Request, SchedulerMessage, Settled, Settlement,
+    Wake, idempotency_key,
 };
 use domain::order::Order;
 use domain::ports::{
@@ -122,6 +123,7 @@ pub fn request(n: u32) -> Request {
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
         may_decline: false,
+        was_done: false,
         hops: 1,
         priority: Priority::Normal,
         order: document,
@@ -163,6 +165,7 @@ pub fn command(n: u32) -> SchedulerMessage {
         reason: "mended".into(),
         version: Some(7),
         bulk: Some("0193494e5c8f-00ab54a98ceb1f0a".into()),
+        settle: Some(Settlement { step: "s1".into(), outcome: Settled::Done, output: Some(Json::of(&())) }),
     })
 }
 

@@ -85,6 +85,7 @@ fn events(task: &Task) -> Vec<Happening> {
             reason: "a test".into(),
             version,
             bulk: None,
+            settle: None,
         }));
     }
     events.push(Happening::DeadLetter(DeadLetterSubject::Wake));

@@ -142,6 +142,14 @@ impl Remote {
         counts
     }
 
+    /// A person has the effect of a step at the service, under its key.
+    pub fn acts_by_hand(&self, order_id: OrderId, step: &str, direction: Direction) {
+        let key = idempotency_key(order_id, step, direction).to_string();
+        let state = &mut *self.state();
+        state.keys.insert(key.clone(), self.memory.now());
+        state.effects.push(key);
+    }
+
     /// The idempotency key of each effect, in their order.
     #[must_use]
     pub fn effects_in_order(&self) -> Vec<String> {

@@ -33,6 +33,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::Command(_, Action::Cancel) => "/orders/{id}/cancel",
         Route::Command(_, Action::Pause) => "/orders/{id}/pause",
         Route::Command(_, Action::Resume) => "/orders/{id}/resume",
+        Route::Command(_, Action::Settle) => "/orders/{id}/settle",
         Route::Again(_) => "/orders/{id}/again",
         Route::Jobs => "/bulk",
         Route::Job(_) => "/bulk/{id}",
@@ -59,7 +60,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 28] = [
+const ROUTES: [Route<'static>; 29] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -67,6 +68,7 @@ const ROUTES: [Route<'static>; 28] = [
     Route::Command("x", Action::Cancel),
     Route::Command("x", Action::Pause),
     Route::Command("x", Action::Resume),
+    Route::Command("x", Action::Settle),
     Route::Again("x"),
     Route::Jobs,
     Route::Job("x"),

@@ -32,6 +32,7 @@ pub mod priority;
 mod properties;
 pub mod redaction;
 pub mod search;
+pub mod settlement;
 pub mod situation;
 pub mod tally;
 pub mod task;

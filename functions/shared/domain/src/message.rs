@@ -15,6 +15,7 @@ use crate::workflow::Encoding;
 
 pub use crate::delivery::{Delivery, Receipt, Undecodable, decode};
 pub use crate::priority::Priority;
+pub use crate::settlement::{Settled, Settlement};
 
 /// A message on the scheduler queue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +137,9 @@ pub struct Command {
     /// The bulk job that sends it. The reason names the job too, for schedulers of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<Arc<str>>,
+    /// What a settle says about which step (rule 27).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settle: Option<Settlement>,
 }
 
 /// The actions of an operator.
@@ -149,11 +153,13 @@ pub enum Action {
     Pause,
     /// Go on with a paused task.
     Resume,
+    /// End a step in `Error` as if its agent had replied `Done` (rule 27).
+    Settle,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 4] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume];
+    pub const ALL: [Self; 5] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle];
 
     /// The word used in messages.
     #[must_use]
@@ -163,6 +169,7 @@ impl Action {
             Self::Cancel => "Cancel",
             Self::Pause => "Pause",
             Self::Resume => "Resume",
+            Self::Settle => "Settle",
         }
     }
 
@@ -174,6 +181,7 @@ impl Action {
             Self::Cancel => "cancel",
             Self::Pause => "pause",
             Self::Resume => "resume",
+            Self::Settle => "settle",
         }
     }
 }
@@ -211,6 +219,10 @@ pub struct Request {
     /// decline the first attempt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub may_decline: bool,
+    /// Of an undo: whether the step was done, by its agent or by an operator's hand. Its service is then called also
+    /// where an agent finds no trace of a call (rule 27).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub was_done: bool,
     /// Messages in the chain that led here, to be repeated in the reply.
     #[serde(default)]
     pub hops: u32,
@@ -319,6 +331,7 @@ mod tests {
             settles_within_ms: 60_000,
             may_run_until: Some(Timestamp::from_epoch_ms(1_795_195_633_007)),
             may_decline: true,
+            was_done: true,
             hops: 3,
             priority: Priority::High,
             order: Json::document(b"{\"Total\": 1.10}").unwrap(),
@@ -355,6 +368,7 @@ mod tests {
             "SettlesWithinMs",
             "MayRunUntil",
             "MayDecline",
+            "WasDone",
             "Hops",
             "Outputs",
             "Body",
@@ -432,8 +446,11 @@ mod tests {
 
     #[test]
     fn a_command_is_called_the_same_in_messages_and_in_texts() {
-        for action in [Action::Resubmit, Action::Cancel, Action::Pause, Action::Resume] {
+        for action in Action::ALL {
             assert_eq!(serde_json::to_string(&action).unwrap(), format!("\"{}\"", action.name()));
+        }
+        for settled in Settled::ALL {
+            assert_eq!(serde_json::to_string(&settled).unwrap(), format!("\"{}\"", settled.name()));
         }
     }
 }

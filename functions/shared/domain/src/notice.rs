@@ -164,7 +164,7 @@ mod tests {
         let failed = data["FailedSteps"].as_array().unwrap();
         assert_eq!((failed.len(), &failed[0]["Name"], &failed[0]["FailureCount"]), (1, &"b".into(), &1.into()));
         assert_eq!(failed[0]["LastError"]["Code"], "declined");
-        assert_eq!(data["Actions"], serde_json::json!(["resubmit", "cancel"]));
+        assert_eq!(data["Actions"], serde_json::json!(["resubmit", "cancel", "settle"]));
         assert_eq!(data["Reason"]["Code"], "rejected");
     }
 

@@ -90,6 +90,10 @@ fn emit(task: &Task, what: &What) {
         What::Resubmitted { .. } => {
             say!(task, monotonic_counter.orders_resubmitted = 1, workflow, "order resubmitted");
         }
+        What::Settled(Attempt { step, number: attempt, direction }) => {
+            let direction = direction.name();
+            say!(task, monotonic_counter.steps_settled = 1, workflow, %step, attempt, direction, "step settled by hand");
+        }
         What::Paused => say!(task, monotonic_counter.orders_paused = 1, workflow, "order paused"),
         What::Resumed => say!(task, monotonic_counter.orders_resumed = 1, workflow, "order resumed"),
         // Acceptance, the failure of the step and the start of the compensation count these.

@@ -35,11 +35,13 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
         ),
         reason::REJECTED => (
             "The service refused the step for good, and the workflow holds the order then.",
-            "Resubmit once the cause is gone, or cancel: then every step that was begun is undone.",
+            "Resubmit once the cause is gone, or cancel: then every step that was begun is undone. Or carry the step out \
+             by hand at the service, then settle it as done.",
         ),
         reason::COMPENSATION_FAILED => (
             "An undo was refused or got no answer.",
-            "Remove the cause at the service, then resubmit: the undo goes on.",
+            "Remove the cause at the service, then resubmit: the undo goes on. Or undo the step by hand at the service, \
+             then settle it as undone.",
         ),
         reason::DEAD_LETTER => (
             "A message that the order needs could not be handled, time and again.",

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use domain::id::OrderId;
 use domain::json::Json;
-use domain::message::{Action, Priority};
+use domain::message::{Action, Priority, Settled};
 use domain::task::{Direction, ProcessState, StepState, Watch, What};
 use domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -291,6 +291,28 @@ pub struct Command<'a> {
 impl Command<'_> {
     /// The names of its members.
     pub const MEMBERS: [&'static str; 2] = ["By", "Reason"];
+}
+
+/// The body of a settle: an operator's word that a step has had its effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Settle<'a> {
+    /// The step.
+    pub step: Cow<'a, str>,
+    /// The effect.
+    pub outcome: OpenEnum<Settled>,
+    /// The step's output, if it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
+    /// The operator.
+    pub by: Cow<'a, str>,
+    /// The operator's reason.
+    pub reason: Cow<'a, str>,
+}
+
+impl Settle<'_> {
+    /// The names of its members.
+    pub const MEMBERS: [&'static str; 5] = ["Step", "Outcome", "Output", "By", "Reason"];
 }
 
 /// The answer to a command about an order.

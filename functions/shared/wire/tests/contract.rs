@@ -12,7 +12,7 @@ use wire::{
     Accepted, AttemptNumbers, Choose, Command, Configuration, ConfigurationFile, Configure, Configured, Count,
     DeadLetter, DeadLetterList, Definition, Failure, Health, Job, JobList, Lease, LeaseList, Minute, Numbers, Order,
     OrderList, OrderNumbers, Overview, Pause, Plan, Point, Problem, Queued, Reason, Selector, Service, ServiceList,
-    ServiceNumbers, Situation, Step, StepError, StepNumbers, Task, Took, Transition, Workflow, WorkflowList,
+    ServiceNumbers, Settle, Situation, Step, StepError, StepNumbers, Task, Took, Transition, Workflow, WorkflowList,
     WorkflowNumbers, WorkflowStep,
 };
 
@@ -57,6 +57,7 @@ impl Shape {
             "Task" | "ListedTask" => Self::of::<Task<'static>>(),
             "OrderList" => Self::of::<OrderList<Task<'static>>>(),
             "Order" => Self::of::<Order<'static>>(),
+            "Settle" => Self::of::<Settle<'static>>(),
             "Wish" => Self::of::<Command<'static>>(),
             "Queued" => Self::of::<Queued>(),
             "Selector" => Self::of::<Selector<'static>>(),
@@ -142,6 +143,7 @@ fn each_shape_has_the_members_of_its_schema() {
 #[test]
 fn a_body_has_the_members_that_the_api_looks_for() {
     assert_eq!(members::<Command<'static>>(), Command::MEMBERS);
+    assert_eq!(members::<Settle<'static>>(), Settle::MEMBERS);
     assert_eq!(members::<Plan<'static>>(), Plan::MEMBERS);
     assert_eq!(members::<Selector<'static>>(), Selector::MEMBERS);
 }
@@ -179,6 +181,7 @@ fn every_answer_that_the_contract_shows_is_read_and_written_again_as_it_was() {
         "Job",
         "JobList",
         "LeaseList",
+        "Numbers",
         "Order",
         "OrderList",
         "Overview",

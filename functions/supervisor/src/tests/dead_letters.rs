@@ -207,7 +207,15 @@ fn a_command_that_was_lost_is_written_down_as_a_lost_command() {
     let ports = Ports::new();
     let id = submit(&ports, 0..1)[0];
     let (action, by, reason) = (Action::Cancel, "ann".into(), "customer called".into());
-    let command = SchedulerMessage::Command(Command { order_id: id, action, by, reason, version: None, bulk: None });
+    let command = SchedulerMessage::Command(Command {
+        order_id: id,
+        action,
+        by,
+        reason,
+        version: None,
+        bulk: None,
+        settle: None,
+    });
     let record = settle(&ports, scheduler_dead_letter(&ports, &command));
     assert_eq!((record.outcome, &*record.message), (DeadLetterOutcome::LostCommand, "Cancel by ann: customer called"));
     assert_eq!(ports.stored(id).process_state, ProcessState::Pending);
@@ -217,7 +225,15 @@ fn a_command_that_was_lost_is_written_down_as_a_lost_command() {
 fn lost_command(ports: &Ports) -> (OrderId, DeadLetter) {
     let id = submit(ports, 0..1)[0];
     let (action, by, reason) = (Action::Cancel, "ann".into(), "customer called".into());
-    let command = SchedulerMessage::Command(Command { order_id: id, action, by, reason, version: None, bulk: None });
+    let command = SchedulerMessage::Command(Command {
+        order_id: id,
+        action,
+        by,
+        reason,
+        version: None,
+        bulk: None,
+        settle: None,
+    });
     (id, scheduler_dead_letter(ports, &command))
 }
 

@@ -124,8 +124,15 @@ fn lines(task: &Task, what: &str) -> usize {
 
 /// An operator resubmits an order, and the scheduler takes it.
 fn resubmit(ports: &Ports, order_id: OrderId, by: &str, version: Option<u64>) {
-    let command =
-        Command { order_id, action: Action::Resubmit, by: by.into(), reason: "mended".into(), version, bulk: None };
+    let command = Command {
+        order_id,
+        action: Action::Resubmit,
+        by: by.into(),
+        reason: "mended".into(),
+        version,
+        bulk: None,
+        settle: None,
+    };
     let event = Event::Command { command: &command, redelivered: false };
     run(advance(ports, &instance("scheduler"), order_id, event)).unwrap();
 }

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use domain::json::Json;
+use domain::limits::OUTPUT_BYTES_MAX;
+use domain::message::Settled;
 use domain::task::ProcessState;
 
 use super::api::{WaitArgs, When};
@@ -132,6 +135,50 @@ pub struct ActArgs {
     pub wait: WaitArgs,
 }
 
+/// `stepwarden settle`
+#[derive(Debug, Clone, Args)]
+pub struct SettleArgs {
+    /// Order ID
+    #[arg(value_name = "ID")]
+    pub id: String,
+    /// The step, which is in Error
+    #[arg(value_name = "STEP")]
+    pub step: String,
+    /// The effect: done if the step ran forward, undone if it was being undone
+    #[arg(long, value_name = "OUTCOME")]
+    pub outcome: SettledArg,
+    /// The step's output if it is done, for the steps after it: JSON, or @FILE; default: {}
+    #[arg(long, value_name = "JSON", value_parser = output)]
+    pub step_output: Option<Json>,
+    /// The operator and the reason.
+    #[command(flatten)]
+    pub command: CommandArgs,
+    /// Act only if the order still has this version, as `get` shows it
+    #[arg(long, value_name = "N")]
+    pub if_version: Option<u64>,
+    /// The time to wait.
+    #[command(flatten)]
+    pub wait: WaitArgs,
+}
+
+/// The effects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SettledArg {
+    /// The step is carried out
+    Done,
+    /// The step is undone
+    Undone,
+}
+
+impl SettledArg {
+    pub(crate) const fn settled(self) -> Settled {
+        match self {
+            Self::Done => Settled::Done,
+            Self::Undone => Settled::Undone,
+        }
+    }
+}
+
 /// `stepwarden again`
 #[derive(Debug, Clone, Args)]
 pub struct AgainArgs {
@@ -155,6 +202,12 @@ pub struct CommandArgs {
     /// The operator's name; default: the login name
     #[arg(long, value_name = "NAME")]
     pub by: Option<String>,
+}
+
+fn output(text: &str) -> Result<Json, String> {
+    let read = |path| std::fs::read(path).map_err(|error| format!("{path} cannot be read: {error}"));
+    let bytes = text.strip_prefix('@').map(read).transpose()?.unwrap_or_else(|| text.as_bytes().to_vec());
+    Json::parse(&bytes, OUTPUT_BYTES_MAX).map_err(|fault| format!("is {fault}"))
 }
 
 fn state(text: &str) -> Result<ProcessState, String> {

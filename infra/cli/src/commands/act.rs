@@ -1,16 +1,17 @@
-//! `stepwarden resubmit`, `cancel`, `pause` and `resume`: an operator's command about one order or several.
+//! `stepwarden resubmit`, `cancel`, `pause` and `resume`: an operator's command about one order or several. `stepwarden
+//! settle`: one about a step.
 
 use domain::message::Action;
 use domain::task::{ProcessState, What};
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
-use wire::{Command, Task, Transition};
+use wire::{Command, Settle, Task, Transition};
 
 use super::context::{Context, body, if_match};
 use super::error::CommandError;
 use super::follow::{Sight, follow, look, order_path};
 use super::get;
-use crate::args::ActArgs;
+use crate::args::{ActArgs, SettleArgs, WaitArgs};
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
 use crate::show::order;
@@ -18,15 +19,41 @@ use crate::show::order;
 /// How far the API's clock may be from this machine's, in milliseconds.
 const CLOCKS_APART_MS_MAX: u64 = 60_000;
 
+/// What is posted about an order.
+struct Act<'a> {
+    action: Action,
+    /// The operator and the reason.
+    command: Command<'static>,
+    /// Both, and what else the action needs.
+    body: String,
+    if_version: Option<u64>,
+    wait: &'a WaitArgs,
+}
+
 pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Result<Exit, CommandError> {
     let command = context.command(&args.command)?;
+    let act = Act { action, body: body(&command), command, if_version: args.if_version, wait: &args.wait };
     if let [id] = args.ids.as_slice() {
-        return one(context, action, id, &command, args).await;
+        return one(context, id, &act).await;
     }
     if args.if_version.is_some() {
         return Err(CommandError::Usage("--if-version is about one order; give one ID".to_owned()));
     }
-    several(context, action.name(), &args.ids, async |id| one(context, action, id, &command, args).await).await
+    several(context, action.name(), &args.ids, async |id| one(context, id, &act).await).await
+}
+
+/// `stepwarden settle`
+pub(super) async fn settle(context: &Context, args: &SettleArgs) -> Result<Exit, CommandError> {
+    let command = context.command(&args.command)?;
+    let body = body(&Settle {
+        step: args.step.as_str().into(),
+        outcome: args.outcome.settled().into(),
+        output: args.step_output.clone(),
+        by: command.by.clone(),
+        reason: command.reason.clone(),
+    });
+    let act = Act { action: Action::Settle, command, body, if_version: args.if_version, wait: &args.wait };
+    one(context, &args.id, &act).await
 }
 
 /// Acts on several orders, after a confirmation.
@@ -56,20 +83,15 @@ pub(super) async fn several(
     Ok(exit)
 }
 
-async fn one(
-    context: &Context,
-    action: Action,
-    id: &str,
-    command: &Command<'_>,
-    args: &ActArgs,
-) -> Result<Exit, CommandError> {
-    let Some(at_most) = args.wait.wait else {
-        let answer = post(context, action, id, command, args.if_version).await?;
+async fn one(context: &Context, id: &str, act: &Act<'_>) -> Result<Exit, CommandError> {
+    let action = act.action;
+    let Some(at_most) = act.wait.wait else {
+        let answer = post(context, id, act).await?;
         return queued(context, action, id, &answer).map(|()| Exit::Fine);
     };
     // What was there before tells whether what is there later is due to the command.
     let Sight { task: before, .. } = look(context, id).await?;
-    post(context, action, id, command, args.if_version).await?;
+    post(context, id, act).await?;
     let mut progress = context.progress();
     let reached = |task: &Task<'_>| is_done(action, &before, task);
     let followed = follow(context, id, at_most, reached, |task| {
@@ -82,16 +104,11 @@ async fn one(
 
 /// Posts a command, and again where its answer was lost. A repeat may be refused because the first was carried out: the
 /// order's history tells then, and the order is the answer.
-async fn post(
-    context: &Context,
-    action: Action,
-    id: &str,
-    command: &Command<'_>,
-    if_version: Option<u64>,
-) -> Result<Answer, CommandError> {
-    let path = format!("{}/{}", order_path(id), action.name().to_lowercase());
-    let mut call = Call::post(path, body(command));
-    if let Some(version) = if_version {
+async fn post(context: &Context, id: &str, act: &Act<'_>) -> Result<Answer, CommandError> {
+    let Act { action, command, .. } = act;
+    let path = format!("{}/{}", order_path(id), action.segment());
+    let mut call = Call::post(path, act.body.clone());
+    if let Some(version) = act.if_version {
         call = call.with(IF_MATCH, if_match(version));
     }
     let began = context.now();
@@ -101,7 +118,7 @@ async fn post(
     };
     if error.is_refused_repeat()
         && let Ok(Sight { task, answer }) = look(context, id).await
-        && task.history().iter().any(|line| is_told_by(action, command, line, began))
+        && task.history().iter().any(|line| is_told_by(*action, command, line, began))
     {
         return Ok(answer);
     }
@@ -109,7 +126,7 @@ async fn post(
         return Err(error.into());
     }
     Err(CommandError::Unsure {
-        what: format!("{id} was {}", done(action)),
+        what: format!("{id} was {}", done(*action)),
         look: format!("stepwarden get {id}"),
         source: error,
     })
@@ -135,7 +152,7 @@ fn is_done(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     let is_carried_out = last(action, task).is_some_and(|line| Some(line) != last(action, before));
     match action {
         Action::Pause => is_carried_out || task.is_settled(),
-        Action::Resubmit | Action::Cancel | Action::Resume => is_carried_out && task.is_settled(),
+        Action::Resubmit | Action::Cancel | Action::Resume | Action::Settle => is_carried_out && task.is_settled(),
     }
 }
 
@@ -144,10 +161,10 @@ fn is_as_commanded(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
         Action::Pause => task.paused.is_some(),
         Action::Cancel => task.process_state == ProcessState::Compensated,
         // What was being undone is to be undone.
-        Action::Resubmit | Action::Resume if order::is_undoing(before) => {
+        Action::Resubmit | Action::Resume | Action::Settle if order::is_undoing(before) => {
             task.process_state == ProcessState::Compensated
         }
-        Action::Resubmit | Action::Resume => task.process_state == ProcessState::Processed,
+        Action::Resubmit | Action::Resume | Action::Settle => task.process_state == ProcessState::Processed,
     }
 }
 
@@ -163,6 +180,7 @@ const fn kind(action: Action) -> &'static str {
         Action::Cancel => What::Cancelled.kind(),
         Action::Pause => What::Paused.kind(),
         Action::Resume => What::Resumed.kind(),
+        Action::Settle => "Settled",
     }
 }
 
@@ -173,6 +191,7 @@ const fn done(action: Action) -> &'static str {
         Action::Cancel => "cancelled",
         Action::Pause => "paused",
         Action::Resume => "resumed",
+        Action::Settle => "settled",
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use domain::message::Priority;
+use domain::message::{Action, Priority};
 use domain::task::{Direction, ProcessState, StepState};
 use domain::time::Timestamp;
 use local::step::words;
@@ -88,7 +88,8 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
     }
     for (index, action) in task.actions.iter().flatten().enumerate() {
         let name = if index == 0 { "Actions" } else { "" };
-        line(name, plain(&format!("stepwarden {action} {} --reason …", task.order_id)));
+        let more = if action == Action::Settle.segment() { " STEP --outcome …" } else { "" };
+        line(name, plain(&format!("stepwarden {action} {}{more} --reason …", task.order_id)));
     }
     let _ = write!(text, "\n{}", steps(task, now).text(paint));
     if !task.history().is_empty() {
@@ -203,7 +204,7 @@ mod tests {
             ],
             "Reason": {"Code": "exhausted", "Message": "no\u{1b}[2J answer", "Step": "charge-payment"},
             "History": [{"At": "2026-11-20T17:26:43.007Z", "Who": "ann", "What": "resubmitted", "Why": "it is back"}],
-            "Actions": ["resubmit", "cancel"],
+            "Actions": ["resubmit", "settle"],
             "Situation": {"Head": "Waiting for an operator.", "Text": "No\u{1b} answer.", "ToDo": "Restore the service.",
                           "Waits": true},
             "SomethingNew": 1,
@@ -224,7 +225,9 @@ mod tests {
             "Reason     exhausted at charge-payment: no [2J answer",
             "Situation  Waiting for an operator. No answer.\n",
             "To do      Restore the service.\n",
-            &format!("Actions    stepwarden resubmit {ID} --reason …\n           stepwarden cancel {ID} --reason …\n"),
+            &format!(
+                "Actions    stepwarden resubmit {ID} --reason …\n           stepwarden settle {ID} STEP --outcome … --reason …\n"
+            ),
             "charge-payment     payment    failed  3      2",
             "2026-11-20T17:26:43.007Z  ann  resubmitted  it is back",
         ] {

@@ -65,6 +65,21 @@ fn a_resubmit_that_fails_again_is_not_taken_for_the_failure_before() {
 }
 
 #[test]
+fn a_step_whose_undo_is_refused_is_settled_by_hand() {
+    let served = Served::start();
+    let held = served.settled(HELD);
+    let settle = |step: &str, outcome: &str, more: &[&str]| {
+        let args = ["settle", &held, step, "--outcome", outcome, "--reason", "back on the shelf", "--wait"];
+        served.run(&[&args[..], more].concat())
+    };
+    settle("reserve-inventory", "done", &[]).with_status(4).says(&["no such step is in Error in that direction"]);
+    settle("reserve-inventory", "undone", &["--step-output", "{}"]).with_status(2).says(&["Output", "(400)"]);
+    settle("reserve-inventory", "done", &["--step-output", "{"]).with_status(2).says(&["--step-output"]);
+    let settled = settle("reserve-inventory", "undone", &[]).with_status(0);
+    settled.shows(&["Compensated", "undo of reserve-inventory settled", "back on the shelf"]);
+}
+
+#[test]
 fn an_action_on_a_version_that_is_no_more_is_refused() {
     let served = Served::start();
     let held = served.settled(HELD);

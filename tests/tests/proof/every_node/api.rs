@@ -5,7 +5,7 @@ use bytes::Bytes;
 use domain::definition::Catalogue;
 use domain::id::OrderId;
 use domain::message::Action;
-use domain::task::reason;
+use domain::task::{Direction, reason};
 use http::Request;
 use serde_json::Value;
 use tests::world::{End, World, drive};
@@ -20,6 +20,7 @@ const CALLER: &str = "shop";
 const KEY: &str = "k1";
 const DOCUMENT: &str = r#"{"Item":"book","Total":12.50,"ReplyChannel":"shop-replies"}"#;
 const COMMAND: &str = r#"{"By":"ada","Reason":"a test"}"#;
+const SETTLE: &str = r#"{"Step":"reserve","Outcome":"Done","By":"ada","Reason":"by hand"}"#;
 /// A workflow with an agent of its own, in version 1.
 const FOLDER: &str = r#"{"By":"ada","Reason":"a test","Files":[
     {"Name":"stepwarden.toml","Text":"[agents.bank]\nurl = \"http://localhost:1\"\n"},
@@ -203,6 +204,12 @@ fn commands() -> Vec<Node> {
         node("POST /orders/{id}/resubmit", || {
             let (world, order_id) = held();
             commanded(world, order_id, "resubmit").ends(order_id, End::Processed)
+        }),
+        node("POST /orders/{id}/settle", || {
+            let (world, order_id) = held();
+            world.remote.acts_by_hand(order_id, "reserve", Direction::Forward);
+            let asked = Asked::post(format!("/orders/{order_id}/settle"), SETTLE).or(409);
+            asked.scene(world).ends(order_id, End::Processed)
         }),
         node("POST /orders/{id}/cancel", || {
             let world = world();

@@ -1,7 +1,7 @@
 //! The scheduler.
 
 use domain::id::OrderId;
-use domain::message::{Action, Deferral, Outcome, SchedulerMessage, Wake};
+use domain::message::{Action, Command, Deferral, Outcome, SchedulerMessage, Settled, Settlement, Wake};
 use domain::task::{Direction, reason};
 use tests::conformance::samples;
 use tests::world::{EXPIRED_MS, End, PATIENT, World};
@@ -218,6 +218,14 @@ fn commands() -> Vec<Node> {
         node("a resubmit", || {
             let (world, order_id) = held();
             commanded(world, order_id, Action::Resubmit).ends(order_id, End::Processed)
+        }),
+        node("a settle", || {
+            let (world, order_id) = held();
+            let SchedulerMessage::Command(command) = command(&world, order_id, Action::Settle) else { unreachable!() };
+            world.remote.acts_by_hand(order_id, "reserve", Forward);
+            let settle = Settlement { step: "reserve".into(), outcome: Settled::Done, output: None };
+            world.tell_scheduler(SchedulerMessage::Command(Command { settle: Some(settle), ..command }));
+            Scene::fed(world, World::schedule).ends(order_id, End::Processed)
         }),
         node("a cancel of an order under way", || {
             let world = world();

@@ -60,5 +60,6 @@ pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> Sched
         reason: "a test".into(),
         version,
         bulk: None,
+        settle: None,
     })
 }

@@ -8,7 +8,8 @@ use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, SETTLES_WITHIN_MS_MAX};
 use domain::message::{
-    Action, Command, Deferral, Failure, Outcome, Priority, Reply, Request, SchedulerMessage, Wake, idempotency_key,
+    Action, Command, Deferral, Failure, Outcome, Priority, Reply, Request, SchedulerMessage, Settled, Settlement, Wake,
+    idempotency_key,
 };
 use domain::order::{AgainOf, Order};
 use domain::task::Direction;
@@ -84,18 +85,19 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 }
 
 fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
-    let action = prop_oneof![Just(Action::Resubmit), Just(Action::Cancel), Just(Action::Pause), Just(Action::Resume)];
+    let action = proptest::sample::select(&Action::ALL);
+    let settled = (name(), proptest::sample::select(&Settled::ALL), option::of(value()));
+    let settle = option::of(settled.prop_map(|(step, outcome, output)| Settlement { step, outcome, output }));
     let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));
     let reply = (order_id(), name(), direction(), 1..=u32::MAX, outcome(), any::<u32>(), option::of(time())).prop_map(
         |(order_id, step, direction, attempt, outcome, hops, may_run_until)| {
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until })
         },
     );
-    let command = (order_id(), action, text(256), text(256), option::of(1..=u64::MAX), option::of(name())).prop_map(
-        |(order_id, action, by, reason, version, bulk)| {
-            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk })
-        },
-    );
+    let command = (order_id(), action, text(256), text(256), option::of(1..=u64::MAX), option::of(name()), settle)
+        .prop_map(|(order_id, action, by, reason, version, bulk, settle)| {
+            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle })
+        });
     prop_oneof![wake, reply, command]
 }
 
@@ -104,7 +106,7 @@ fn request() -> impl Strategy<Value = Request> {
     let step = (order_id(), name(), agent, direction(), 1..=u32::MAX);
     let priority = prop_oneof![Just(Priority::Normal), Just(Priority::High)];
     let deadline = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
-    let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()), any::<bool>());
+    let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()), any::<[bool; 2]>());
     let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
     let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
     let path = prop_oneof![Just(None), Just(Some("v1/refunds/a%2Fb".into()))];
@@ -113,7 +115,7 @@ fn request() -> impl Strategy<Value = Request> {
         |(step, deadline, settles, priority, order, outputs, (body, encode, path, keep))| {
             let (order_id, step, agent, direction, attempt) = step;
             let (complete_by, budget_ms, hops) = deadline;
-            let (settles_within_ms, may_run_until, may_decline) = settles;
+            let (settles_within_ms, may_run_until, [may_decline, was_done]) = settles;
             Request {
                 order_id,
                 idempotency_key: idempotency_key(order_id, &step, direction),
@@ -126,6 +128,7 @@ fn request() -> impl Strategy<Value = Request> {
                 settles_within_ms,
                 may_run_until,
                 may_decline,
+                was_done,
                 hops,
                 priority,
                 order,

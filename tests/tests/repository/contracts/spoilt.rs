@@ -12,7 +12,7 @@ const CONSUMED: [&str; 5] = ["submission", "wake", "reply", "command", "request"
 
 /// Where the code is content with more than a writer may write: lengths and ranges, which are cut or dropped later, and
 /// the spelling of times. Each is the place, and the value there.
-const LOOSE: [(&str, &str); 36] = [
+const LOOSE: [(&str, &str); 40] = [
     // An attempt that never existed: such a reply is dropped.
     ("reply/Attempt", "0"),
     ("request/Attempt", "0"),
@@ -43,6 +43,9 @@ const LOOSE: [(&str, &str); 36] = [
     ("command/By", LONG),
     ("command/Reason", "\"\""),
     ("command/Reason", LONG),
+    ("command/Step", "\"\""),
+    ("command/Step", "\"Ä\""),
+    ("command/Step", LONG),
     ("submission/Fingerprint", "any text"),
     ("submission/ReplyChannel", "any text"),
     ("submission/CorrelationID", "any text"),
@@ -52,6 +55,7 @@ const LOOSE: [(&str, &str); 36] = [
     ("submission/Priority", "null"),
     ("submission/Workflow", "null"),
     ("command/Version", "null"),
+    ("command/Settle", "null"),
     // A document is an object at the API. Later functions do not check it again.
     ("submission/Document", "any value"),
     ("request/Order", "any value"),
@@ -96,7 +100,7 @@ fn places(value: &Value, place: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (name, inner) in members {
         let place = format!("{place}/{name}");
-        if !["Document", "Order", "Outputs", "Done"].contains(&name.as_str()) {
+        if !["Document", "Order", "Outputs", "Output", "Done"].contains(&name.as_str()) {
             found.extend(places(inner, &place));
         }
         found.push(place);

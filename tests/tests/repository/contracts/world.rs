@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use agent::RejectionsPolicy;
 use domain::id::OrderId;
-use domain::message::{Action, Command, Outcome, Request, SchedulerMessage, decode};
+use domain::json::Json;
+use domain::message::{Action, Command, Outcome, Request, SchedulerMessage, Settled, Settlement, decode};
 use domain::order::Order;
 use domain::ports::SourceQueue;
 use domain::task::{Direction, ProcessState};
@@ -90,9 +91,13 @@ fn world(workflow: &str) -> World {
 }
 
 fn command(world: &World, order_id: OrderId, action: Action) {
+    world.tell_scheduler(SchedulerMessage::Command(command_of(world, order_id, action)));
+}
+
+fn command_of(world: &World, order_id: OrderId, action: Action) -> Command {
     let (by, reason) = ("ann".into(), "a test".into());
     let version = Some(world.task(order_id).version);
-    world.tell_scheduler(SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk: None }));
+    Command { order_id, action, by, reason, version, bulk: None, settle: None }
 }
 
 fn post(witness: &mut Witness, world: &World, order: Order) -> OrderId {
@@ -126,6 +131,14 @@ fn play() -> Witness {
         witness.follow(&holding);
     }
 
+    let mended = post(&mut witness, &holding, order(7));
+    witness.follow(&holding);
+    let settle = Settlement { step: "charge".into(), outcome: Settled::Done, output: Some(Json::of(&"4711")) };
+    let settle = Command { settle: Some(settle), ..command_of(&holding, mended, Action::Settle) };
+    holding.tell_scheduler(SchedulerMessage::Command(settle));
+    witness.follow(&holding);
+    assert_eq!(holding.state(mended), ProcessState::Processed);
+
     let failing = world(PATIENT);
     failing.remote.always("charge", Act::Answers(agent::Answer::retry("down")));
     post(&mut witness, &failing, order(4));
@@ -156,6 +169,7 @@ fn play() -> Witness {
         reason: "customer called".into(),
         version: None,
         bulk: None,
+        settle: None,
     };
     let order_id = post(&mut witness, &dead_letters, order(6));
     witness.follow(&dead_letters);
@@ -183,6 +197,7 @@ fn whatever_is_sent_on_the_way_of_real_orders_is_as_the_schemas_say() {
         "command Cancel",
         "command Pause",
         "command Resume",
+        "command Settle",
         "order-needs-operator rejected",
         "order-compensated rejected",
     ] {

@@ -23,6 +23,7 @@ pub(crate) struct Keeper {
     retention_ms: u64,
     sent_at: Timestamp,
     attempt: u32,
+    was_done: bool,
     key: Arc<str>,
     own: Option<Memo>,
     /// Only for an undo.
@@ -56,8 +57,8 @@ impl Keeper {
             }
         };
         let key = request.idempotency_key.clone();
-        let (retention_ms, attempt) = (policy.retention_ms, request.attempt);
-        Self { retention_ms, sent_at, attempt, key, own: None, forward, held: None }
+        let (retention_ms, attempt, was_done) = (policy.retention_ms, request.attempt, request.was_done);
+        Self { retention_ms, sent_at, attempt, was_done, key, own: None, forward, held: None }
     }
 
     /// The next action for the request.
@@ -156,8 +157,8 @@ impl Keeper {
     }
 
     async fn read_and_plan(&mut self, ports: &impl AgentPorts) -> Result<Plan, PortError> {
-        let Self { sent_at, retention_ms, attempt, .. } = *self;
-        let times = Times { now: ports.environment().now(), sent_at, retention_ms, attempt };
+        let Self { sent_at, retention_ms, attempt, was_done, .. } = *self;
+        let times = Times { now: ports.environment().now(), sent_at, retention_ms, attempt, was_done };
         match &mut self.forward {
             // If another request took the claim, the next write of this request fails.
             None if self.held.is_some() => Ok(Plan::Call),

@@ -36,6 +36,9 @@
 //! `Undone` in both cases and must distinguish them. So the undo claims its own key before it marks a key with a
 //! trace. Hence a mark without a memo of the undo means that there was nothing to undo.
 //!
+//! The undo of a step that was done is called in any case: an operator may have done it by hand, which leaves no memo
+//! (rule 27).
+//!
 //! Claims and their ends go by the clocks of the instances. If clocks differ by more than the time of a call, two
 //! instances may call at once. Nothing here can prevent that, and platforms keep clocks within milliseconds.
 //!

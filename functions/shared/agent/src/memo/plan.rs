@@ -32,6 +32,8 @@ pub(crate) struct Times {
     pub(crate) retention_ms: u64,
     /// The attempt.
     pub(crate) attempt: u32,
+    /// Of an undo: whether the step was done, with or without a trace here (rule 27).
+    pub(crate) was_done: bool,
 }
 
 /// For a forward request, by the memo of its key. `held`: the version of the claim that this request holds.
@@ -45,12 +47,13 @@ pub(crate) fn undo(own: Option<&Memo>, forward: Option<&Memo>, held: Option<u64>
         return plan;
     }
     match forward.map(|memo| &memo.state) {
+        None | Some(MemoState::Declined) if times.was_done => Plan::Call,
         None => Plan::MarkOnly,
         // Every attempt before the undo was declined. Otherwise an agent without memos may have called.
         Some(MemoState::Declined) if forward.is_some_and(|memo| times.attempt == memo.declined + 1) => Plan::MarkOnly,
         Some(MemoState::Declined) => Plan::Call,
         // The undo claims its own key before it marks a key with a trace.
-        Some(MemoState::Undone) if own.is_none() => Plan::Answer(nothing_to_undo()),
+        Some(MemoState::Undone) if own.is_none() && !times.was_done => Plan::Answer(nothing_to_undo()),
         Some(MemoState::InProgress(until)) if times.now < *until => Plan::Wait { until: *until },
         Some(MemoState::InProgress(_) | MemoState::Completed(_) | MemoState::Undone) => Plan::Call,
     }
@@ -98,7 +101,7 @@ mod tests {
     #[test]
     fn a_refusal_that_was_remembered_before_the_request_was_sent_is_asked_for_again_and_no_later_one() {
         let sent_at = Timestamp::from_epoch_ms(1_000_000);
-        let times = Times { now: sent_at.plus_ms(50), sent_at, retention_ms: 10_000, attempt: 1 };
+        let times = Times { now: sent_at.plus_ms(50), sent_at, retention_ms: 10_000, attempt: 1, was_done: false };
         let refused = Outcome::Failed(Failure { code: "no".into(), message: "no".into() });
         let remembered_at = |at: Timestamp| {
             let state = MemoState::Completed(refused.clone());
@@ -112,12 +115,13 @@ mod tests {
     #[test]
     fn an_undo_makes_a_call_unless_every_attempt_before_it_was_declined() {
         let now = Timestamp::from_epoch_ms(1_000_000);
-        let of_attempt = |attempt| {
+        let of_attempt = |attempt, was_done| {
             let state = MemoState::Declined;
             let memo = Memo { key: "k".into(), version: 1, state, declined: 1, expires_at: now.plus_ms(10_000) };
-            undo(None, Some(&memo), None, Times { now, sent_at: now, retention_ms: 10_000, attempt })
+            undo(None, Some(&memo), None, Times { now, sent_at: now, retention_ms: 10_000, attempt, was_done })
         };
-        assert_eq!(of_attempt(2), Plan::MarkOnly);
-        assert_eq!(of_attempt(3), Plan::Call, "the second may have been made by an agent without memos");
+        assert_eq!(of_attempt(2, false), Plan::MarkOnly);
+        assert_eq!(of_attempt(3, false), Plan::Call, "the second may have been made by an agent without memos");
+        assert_eq!(of_attempt(2, true), Plan::Call, "an operator did it by hand");
     }
 }

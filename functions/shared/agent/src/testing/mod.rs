@@ -308,6 +308,7 @@ pub(crate) fn request() -> Request {
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
         may_decline: false,
+        was_done: false,
         hops: 1,
         priority: Priority::High,
         order: json("{\"Total\":1}"),

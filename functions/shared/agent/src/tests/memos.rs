@@ -222,6 +222,15 @@ fn f44_undo_of_what_was_never_done_succeeds_without_a_call() {
 }
 
 #[test]
+fn the_undo_of_a_step_that_was_done_by_hand_is_called_once_though_no_memo_knows_of_it() {
+    let world = keyless([Act::Answer(done())]);
+    for _ in 0..2 {
+        assert!(!world.instance().handle_one(Request { was_done: true, ..undo() }));
+    }
+    assert_eq!(effects(&world), (0, 1));
+}
+
+#[test]
 fn f45_a_forward_call_after_its_undo_is_refused() {
     for was_done in [false, true] {
         let world = keyless(if was_done { vec![Act::Answer(done()), Act::Answer(done())] } else { vec![] });

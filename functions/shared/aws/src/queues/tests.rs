@@ -42,6 +42,7 @@ fn request(document: &str, priority: Priority) -> Request {
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
         may_decline: false,
+        was_done: false,
         hops: 0,
         priority,
         order: Json::document(document.as_bytes()).unwrap(),

@@ -229,6 +229,7 @@ fn outgoing(job: &Job, reason: &Arc<str>, entry: &Entry, now: Timestamp) -> Outg
         reason: reason.clone(),
         version: Some(entry.version),
         bulk: Some(job.id.clone()),
+        settle: None,
     };
     let message = SchedulerMessage::Command(command);
     Outgoing { message, priority: entry.priority, delay_ms: now.ms_until(entry.at) }

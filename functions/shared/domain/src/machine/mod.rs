@@ -1,11 +1,11 @@
-//! The state machine: how an event changes a task (rules 1 to 16, 19, 21 and 23).
+//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23 and 27).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
 //! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional
 //! write reads again and decides again.
 //!
 //! The modules: `turn` is the working copy with the elementary moves (claim, complete, fail, hold). `reply`, `sweep`,
-//! `dead_letter` and `operator` handle one kind of event each. `compensation` turns an order round, `watch` sets the
+//! `dead_letter` and `operator` (with `settle`) handle one kind of event each. `compensation` turns an order round, `watch` sets the
 //! next look at the task, and `request` writes the message to an agent.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
@@ -16,6 +16,7 @@ mod dead_letter;
 mod operator;
 mod reply;
 mod request;
+mod settle;
 mod sweep;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 
 pub use request::request;
 
+use crate::limits::{OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
 use crate::message::{Command, Reply};
 use crate::task::{Direction, Notice, ProcessState, Step, Task, What, reason};
 use crate::time::Timestamp;
@@ -190,9 +192,21 @@ pub enum Dropped {
 /// Why an operator's command is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Only a task in `Error` can be resubmitted.
-    #[error("only an order in Error can be resubmitted")]
+    /// Only a task in `Error` can be resubmitted, or have a step settled.
+    #[error("only an order in Error can be resubmitted, or have a step settled")]
     NotInError,
+    /// Only a step in `Error` can be settled, in its present direction.
+    #[error("no such step is in Error in that direction")]
+    NothingToSettle,
+    /// Nobody can know the outcome of a step before its calls are over (rule 16).
+    #[error("until {until} a call for the step may still have its effect")]
+    UnderWay {
+        /// The end of that time.
+        until: Timestamp,
+    },
+    /// The output, or those of all steps together, would exceed the limit.
+    #[error("{0}")]
+    OutputTooLarge(TooLarge),
     /// The command was meant for an earlier error of the same order.
     #[error("the order changed since the operator looked")]
     Stale,
@@ -214,6 +228,37 @@ pub enum Refused {
     /// Only a compensated order can be posted again.
     #[error("only an order that is Compensated can be posted again")]
     NotCompensated,
+}
+
+impl Refused {
+    /// The name of the reason, for metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotInError => "NotInError",
+            Self::NothingToSettle => "NothingToSettle",
+            Self::UnderWay { .. } => "UnderWay",
+            Self::OutputTooLarge(_) => "OutputTooLarge",
+            Self::Stale => "Stale",
+            Self::Finished => "Finished",
+            Self::AlreadyCompensating => "AlreadyCompensating",
+            Self::InError => "InError",
+            Self::AlreadyPaused => "AlreadyPaused",
+            Self::NotPaused => "NotPaused",
+            Self::NotCompensated => "NotCompensated",
+        }
+    }
+}
+
+/// An output beyond its limit, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TooLarge {
+    /// That of one step.
+    #[error("the output has {0} bytes, the limit is {OUTPUT_BYTES_MAX}")]
+    One(usize),
+    /// Those of all steps of the task.
+    #[error("the outputs of all steps have {0} bytes, the limit is {OUTPUTS_BYTES_MAX}")]
+    All(usize),
 }
 
 /// A task that no sequence of events leads to.

@@ -1,15 +1,16 @@
 //! The actions of an operator (rule 12).
 
+use super::settle::is_open_to_settle;
 use super::turn::Turn;
 use super::{Refused, Verdict};
 use crate::message::{Action, Command};
-use crate::task::{Direction, NoticeKind, Pause, ProcessState, StepState, Task, What, bulk_of, reason};
+use crate::task::{NoticeKind, Pause, ProcessState, StepState, Task, What, bulk_of, reason};
 
 impl Action {
     /// The reason why this action is not possible on the task; `None` if it is possible. The scheduler decides by it,
     /// and the API asks it before it queues a command.
     #[must_use]
-    pub const fn refusal(self, task: &Task) -> Option<Refused> {
+    pub fn refusal(self, task: &Task) -> Option<Refused> {
         use ProcessState::{Compensated, Compensating, Error, Pending, Processed, Processing};
 
         match (self, task.process_state, task.paused.is_some()) {
@@ -17,7 +18,11 @@ impl Action {
             | (Self::Cancel, Pending | Processing | Error, _)
             | (Self::Pause, Pending | Processing | Compensating, false)
             | (Self::Resume, Pending | Processing | Compensating, true) => None,
-            (Self::Resubmit, Pending | Processing | Processed | Compensating | Compensated, _) => {
+            (Self::Settle, Error, _) => {
+                let is_one = task.steps.iter().any(is_open_to_settle);
+                (!is_one).then_some(Refused::NothingToSettle)
+            }
+            (Self::Resubmit | Self::Settle, Pending | Processing | Processed | Compensating | Compensated, _) => {
                 Some(Refused::NotInError)
             }
             (Self::Cancel, Compensating, _) => Some(Refused::AlreadyCompensating),
@@ -50,6 +55,7 @@ impl Turn<'_> {
             Action::Cancel => self.cancel(command),
             Action::Pause => self.pause(command),
             Action::Resume => self.go_on(command, What::Resumed),
+            Action::Settle => return self.settle(command),
         }
         Verdict::Taken
     }
@@ -58,7 +64,7 @@ impl Turn<'_> {
     /// end. A command that is late or repeated must not touch a newer state.
     fn is_stale(&self, command: &Command) -> bool {
         let since = match (command.action, self.task.process_state) {
-            (Action::Resubmit, _) | (Action::Cancel, ProcessState::Error) => {
+            (Action::Resubmit | Action::Settle, _) | (Action::Cancel, ProcessState::Error) => {
                 self.task.reason.as_ref().map_or(0, |reason| reason.since_version)
             }
             (Action::Cancel, _) => 0,
@@ -84,11 +90,7 @@ impl Turn<'_> {
                 step.finished_at = None;
             }
         }
-        let undoing = self.task.steps.iter().any(|step| step.direction == Direction::Undo);
-        self.task.process_state = if undoing { ProcessState::Compensating } else { ProcessState::Processing };
-        // A resumed compensation keeps the reason that it had before an undo failed.
-        let earlier = self.task.reason.take().and_then(|reason| reason.earlier);
-        self.task.reason = earlier.map(|reason| *reason).filter(|_| undoing);
+        self.leave_error();
         // A supervisor of an earlier version names the job only at the beginning of the reason.
         let bulk = command.bulk.clone().or_else(|| bulk_of(&command.reason).map(Into::into));
         self.go_on(command, What::Resubmitted { bulk });
@@ -114,8 +116,8 @@ impl Turn<'_> {
         self.record_by(&command.by, What::Paused, Some(command.reason.clone()));
     }
 
-    fn go_on(&mut self, command: &Command, what: What) {
-        // Resubmit and cancel move the order, so they end the pause.
+    pub(super) fn go_on(&mut self, command: &Command, what: What) {
+        // Resubmit, cancel and settle move the order, so they end the pause.
         if self.task.paused.take().is_some() {
             self.task.resumed = self.task.version + 1;
             if what != What::Resumed {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::turn::{Turn, release, settled_at};
-use super::{Dropped, Verdict};
+use super::{Dropped, TooLarge, Verdict};
 use crate::limits::{DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
 use crate::message::{Deferral, Failure, Outcome, Reply};
-use crate::task::{Direction, ProcessState, StepState, What, reason, shortened};
+use crate::task::{Direction, ProcessState, StepState, Task, What, reason, shortened};
 use crate::workflow::Remedy;
 
 impl Turn<'_> {
@@ -156,19 +156,11 @@ impl Turn<'_> {
 
     /// Refuses an output that is too large. The message is for the agent's author.
     fn too_large(&self, index: usize, bytes: usize) -> Option<Failure> {
-        if self.task.steps[index].direction == Direction::Undo {
-            return None;
-        }
-        let others = self.task.steps.iter().filter_map(|step| step.output.as_ref());
-        let bytes_in_all = bytes + others.map(|output| output.text().len()).sum::<usize>();
-        let message = if bytes > OUTPUT_BYTES_MAX {
-            format!("the output has {bytes} bytes, the limit is {OUTPUT_BYTES_MAX}")
-        } else if bytes_in_all > OUTPUTS_BYTES_MAX {
-            format!("the outputs of all steps have {bytes_in_all} bytes, the limit is {OUTPUTS_BYTES_MAX}")
-        } else {
-            return None;
+        let too_large = match self.task.steps[index].direction {
+            Direction::Forward => too_large(&self.task, bytes)?,
+            Direction::Undo => return None,
         };
-        Some(Failure { code: "output-too-large".into(), message: message.into() })
+        Some(Failure { code: "output-too-large".into(), message: too_large.to_string().into() })
     }
 
     /// The service rejected the step for good.
@@ -193,4 +185,14 @@ impl Turn<'_> {
             | (ProcessState::Compensating, Direction::Forward) => {}
         }
     }
+}
+
+/// Whether one more output of so many bytes exceeds a limit.
+pub(super) fn too_large(task: &Task, bytes: usize) -> Option<TooLarge> {
+    let others = task.steps.iter().filter_map(|step| step.output.as_ref());
+    let bytes_in_all = bytes + others.map(|output| output.text().len()).sum::<usize>();
+    if bytes > OUTPUT_BYTES_MAX {
+        return Some(TooLarge::One(bytes));
+    }
+    (bytes_in_all > OUTPUTS_BYTES_MAX).then_some(TooLarge::All(bytes_in_all))
 }

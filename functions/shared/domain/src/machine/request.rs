@@ -58,6 +58,7 @@ pub fn request(
         may_run_until: step.may_run_until,
         // The first attempt says so by its number.
         may_decline: step.attempt > 1 && step.is_uncalled(),
+        was_done: step.direction == Direction::Undo && step.output.is_some(),
         hops,
         priority: task.priority,
         order: order.document.clone(),

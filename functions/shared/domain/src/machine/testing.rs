@@ -6,7 +6,7 @@ use super::{Decision, Effect, Event, Moment, Verdict, decide};
 use crate::id::OrderId;
 use crate::json::Json;
 use crate::limits::SHARDS;
-use crate::message::{Action, Command, Failure, Outcome, Reply};
+use crate::message::{Action, Command, Failure, Outcome, Reply, Settled, Settlement};
 use crate::order::Order;
 use crate::task::{Notice, ProcessState, Step, StepState, Task, What};
 use crate::time::Timestamp;
@@ -91,7 +91,15 @@ impl Case {
     }
 
     pub(crate) fn command(&self, action: Action, version: Option<u64>) -> Command {
-        Command { order_id: self.task.order_id, action, by: "ann".into(), reason: "mended".into(), version, bulk: None }
+        Command {
+            order_id: self.task.order_id,
+            action,
+            by: "ann".into(),
+            reason: "mended".into(),
+            version,
+            bulk: None,
+            settle: None,
+        }
     }
 
     pub(crate) fn resubmit(&mut self) -> Verdict {
@@ -108,6 +116,16 @@ impl Case {
 
     pub(crate) fn resume(&mut self) -> Verdict {
         self.apply_command(Action::Resume, Some(self.task.version))
+    }
+
+    pub(crate) fn settle(&mut self, step: &str, outcome: Settled, output: Option<&str>) -> Verdict {
+        self.apply(Event::Command { command: &self.settlement(step, outcome, output), redelivered: false })
+    }
+
+    pub(crate) fn settlement(&self, step: &str, outcome: Settled, output: Option<&str>) -> Command {
+        let output = output.map(|text| Json::parse(text.as_bytes(), usize::MAX).unwrap());
+        let settle = Some(Settlement { step: step.into(), outcome, output });
+        Command { settle, ..self.command(Action::Settle, Some(self.task.version)) }
     }
 
     pub(crate) fn all_sent(&mut self) -> Verdict {

@@ -135,6 +135,13 @@ impl<'a> Turn<'a> {
 
     /// The step is done in its present direction. Ends the task if this was the last open step.
     pub(super) fn complete(&mut self, index: usize, output: Json) {
+        self.set_done(index, output);
+        self.record_step(index, What::Processed);
+        self.finish_if_done();
+    }
+
+    /// The same without its line of history.
+    pub(super) fn set_done(&mut self, index: usize, output: Json) {
         let step = &mut self.task.steps[index];
         step.process_state = StepState::Processed;
         step.finished_at = Some(self.moment.now);
@@ -142,8 +149,6 @@ impl<'a> Turn<'a> {
             step.output = Some(output);
         }
         release(step);
-        self.record_step(index, What::Processed);
-        self.finish_if_done();
     }
 
     /// Ends the task if no step is left to do or to undo.

@@ -13,7 +13,9 @@ use super::draw::{order, order_id, outcome, priority, text, time};
 use crate::backoff::{Backoff, BackoffPolicy};
 use crate::bulk::{DryRun, Entry, Job, JobState, Selector, Spec, Tally};
 use crate::json::Json;
-use crate::message::{Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Wake, decode};
+use crate::message::{
+    Action, CloudEvent, Command, Reply, Request, SchedulerMessage, Settled, Settlement, Wake, decode,
+};
 use crate::ports::{
     Acceptance, Answers, Breaker, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Memo, MemoState, Outage,
     OutageReason, Pace, Rejections, Release, ServiceHealth, SourceQueue,
@@ -36,15 +38,17 @@ fn json() -> impl Strategy<Value = Json> {
 }
 
 fn message() -> impl Strategy<Value = SchedulerMessage> {
-    let action = prop_oneof![Just(Action::Resubmit), Just(Action::Cancel), Just(Action::Pause), Just(Action::Resume)];
+    let action = prop::sample::select(&Action::ALL);
+    let settled = (text(), prop::sample::select(&Settled::ALL), option::of(json()));
+    let settle = option::of(settled.prop_map(|(step, outcome, output)| Settlement { step, outcome, output }));
     let reply = (order_id(), text(), direction(), any::<u32>(), outcome(), any::<u32>(), option::of(time())).prop_map(
         |(order_id, step, direction, attempt, outcome, hops, may_run_until)| {
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until })
         },
     );
-    let command = (order_id(), action, text(), text(), option::of(any::<u64>()), option::of(text())).prop_map(
-        |(order_id, action, by, reason, version, bulk)| {
-            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk })
+    let command = (order_id(), action, text(), text(), option::of(any::<u64>()), option::of(text()), settle).prop_map(
+        |(order_id, action, by, reason, version, bulk, settle)| {
+            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle })
         },
     );
     let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));
@@ -53,14 +57,14 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
 
 fn request() -> impl Strategy<Value = Request> {
     let of = (order_id(), (text(), text()), direction(), any::<u32>(), text());
-    let time = (time(), any::<u64>(), any::<u64>(), option::of(time()), any::<bool>(), any::<u32>());
+    let time = (time(), any::<u64>(), any::<u64>(), option::of(time()), any::<[bool; 2]>(), any::<u32>());
     let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
     let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
     let mapped = (option::of(super::json::object().prop_map(|body| Json::of(&body))), encode, option::of(text()), keep);
     (of, time, priority(), super::json::object(), btree_map(text(), json(), 0..3), mapped).prop_map(
         |(
             (order_id, (step, agent), direction, attempt, idempotency_key),
-            (complete_by, budget_ms, settles_within_ms, may_run_until, may_decline, hops),
+            (complete_by, budget_ms, settles_within_ms, may_run_until, [may_decline, was_done], hops),
             priority,
             order,
             outputs,
@@ -79,6 +83,7 @@ fn request() -> impl Strategy<Value = Request> {
                 settles_within_ms,
                 may_run_until,
                 may_decline,
+                was_done,
                 hops,
                 priority,
                 order,

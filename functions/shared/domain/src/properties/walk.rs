@@ -11,7 +11,7 @@ use super::draw::{file, order, outcome};
 use super::walker::Walker;
 use crate::json::Json;
 use crate::machine::{DeadLetterSubject, Dropped, Effect, Event, Verdict};
-use crate::message::{Action, Command, Outcome, Reply};
+use crate::message::{Action, Command, Outcome, Reply, Settled, Settlement};
 use crate::order::Order;
 use crate::task::{Direction, ProcessState, StepState, Watch};
 use crate::time::Timestamp;
@@ -45,6 +45,12 @@ enum Happening {
         action: Action,
         back: Option<u64>,
         redelivered: bool,
+    },
+    /// An operator says that a step has had its effect, in this direction.
+    Settle {
+        step: Index,
+        undo: bool,
+        back: Option<u64>,
     },
     LostWake,
     LostAttempt {
@@ -91,6 +97,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         2 => (action, proptest::option::of(0..6_u64), any::<bool>()).prop_map(|(action, back, redelivered)| {
             H::Command { action, back, redelivered }
         }),
+        2 => (index(), any::<bool>(), proptest::option::of(0..6_u64)).prop_map(|(step, undo, back)| H::Settle { step, undo, back }),
         1 => Just(H::LostWake),
         1 => (index(), back()).prop_map(|(step, back)| H::LostAttempt { step, back }),
         2 => proptest::option::of(index()).prop_map(|which| H::Sent { which }),
@@ -122,6 +129,25 @@ impl Walker {
             reason: "because".into(),
             version,
             bulk: None,
+            settle: None,
+        }
+    }
+
+    /// Settles a step. It counts once, for a step in `Error` in its direction.
+    fn settle(&mut self, place: usize, undo: bool, back: Option<u64>) {
+        let before = self.task.steps[place].clone();
+        let outcome = if undo { Settled::Undone } else { Settled::Done };
+        let version = back.map(|back| self.task.version.saturating_sub(back));
+        let settle = Some(Settlement { step: before.name.clone(), outcome, output: Some(Json::of(&"by hand")) });
+        let command = Command { settle, ..self.command(Action::Settle, version) };
+        let verdict = self.apply(Event::Command { command: &command, redelivered: false });
+        if verdict == Verdict::Taken {
+            let after = &self.task.steps[place];
+            assert_eq!((before.process_state, before.direction), (StepState::Error, outcome.direction()));
+            assert_eq!((after.process_state, after.direction), (StepState::Processed, outcome.direction()));
+            assert!(undo || after.output == Some(Json::of(&"by hand")));
+            let again = self.apply(Event::Command { command: &command, redelivered: false });
+            assert!(matches!(again, Verdict::Refused(_)), "a settle counts twice: {again:?}");
         }
     }
 
@@ -156,6 +182,7 @@ impl Walker {
             Happening::LostWake => {
                 self.apply(Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake });
             }
+            Happening::Settle { step, undo, back } => self.settle(step.index(steps), *undo, *back),
             Happening::LostAttempt { step, back } => {
                 let place = step.index(steps);
                 if let Some(Reply { step, direction, attempt, .. }) =

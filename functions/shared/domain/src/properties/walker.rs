@@ -310,7 +310,9 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
         // If the same write started the compensation, the step starts afresh.
         if a.direction == b.direction {
             let is_now = |state| a.process_state == state && b.process_state != state;
-            let is_done = happened.iter().any(|what| matches!(what, What::Processed(of) if of.step == a.name));
+            let is_done = happened
+                .iter()
+                .any(|what| matches!(what, What::Processed(of) | What::Settled(of) if of.step == a.name));
             assert_eq!(is_done, is_now(StepState::Processed), "{} in {happened:?}", a.name);
             let is_rejected = happened.contains(&What::Rejected(attempt(a)));
             let end = if is_rejected { What::Rejected } else { What::GivenUp };

@@ -57,6 +57,8 @@ pub enum What {
     Paused,
     /// The pause ended.
     Resumed,
+    /// An operator said that the step is done in its direction (rule 27).
+    Settled(Attempt),
     /// A stored text that matches none of these.
     Other {
         /// As it was stored.
@@ -90,13 +92,14 @@ const EXPIRED: &str = "re-pended";
 /// Makes an event from its attempt.
 type OfAttempt = fn(Attempt) -> What;
 /// The kinds of a stored line about a step, each with its verb.
-const VERBS: [(&str, OfAttempt); 6] = [
+const VERBS: [(&str, OfAttempt); 7] = [
     ("claimed", What::Claimed),
     ("processed", What::Processed),
     ("put off", What::Deferred),
     (EXPIRED, What::Expired),
     ("given up", What::GivenUp),
     ("rejected", What::Rejected),
+    ("settled", What::Settled),
 ];
 
 impl What {
@@ -112,6 +115,7 @@ impl What {
             Self::ExpiredLast(attempt) => Some((attempt, "expired")),
             Self::Exhausted(attempt) => Some((attempt, "exhausted")),
             Self::Rejected(attempt) => Some((attempt, "rejected")),
+            Self::Settled(attempt) => Some((attempt, "settled")),
             Self::Doubted(attempt) => Some((attempt, "doubted")),
             Self::Submitted
             | Self::Entered { .. }
@@ -148,6 +152,7 @@ impl What {
             | Self::ExpiredLast(_)
             | Self::Exhausted(_)
             | Self::Rejected(_)
+            | Self::Settled(_)
             | Self::Doubted(_) => "",
         }
     }
@@ -181,6 +186,7 @@ impl What {
             Self::ExpiredLast(_) => "ExpiredLast",
             Self::Exhausted(_) => "Exhausted",
             Self::Rejected(_) => "Rejected",
+            Self::Settled(_) => "Settled",
             Self::Doubted(_) => "Doubted",
         }
     }

@@ -6,4 +6,5 @@ mod fallback;
 mod mapping;
 mod operator;
 mod reply;
+mod settle;
 mod supervision;

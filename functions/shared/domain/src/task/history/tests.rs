@@ -72,6 +72,15 @@ fn a_history_of_an_earlier_version_is_read_as_typed_values() {
 }
 
 #[test]
+fn a_step_that_was_settled_by_hand_has_a_word_of_its_own() {
+    for (direction, words) in [(Direction::Forward, "ship settled #3"), (Direction::Undo, "undo of ship settled #3")] {
+        let settled = What::Settled(attempt("ship", direction, 3));
+        assert_eq!((settled.to_string().as_str(), settled.kind()), (words, "Settled"));
+        assert_eq!(What::read(words, None, &[]), settled);
+    }
+}
+
+#[test]
 fn a_rejected_step_has_a_word_of_its_own() {
     let line = r#"[{"At":"2026-11-20T17:27:49.000Z","Who":"scheduler-2","What":"undo of charge-payment rejected #4"}]"#;
     let rejected = What::Rejected(attempt("charge-payment", Direction::Undo, 4));

@@ -1,0 +1,98 @@
+//! A step that an operator ends by hand (rule 27).
+
+use super::reply::too_large;
+use super::turn::Turn;
+use super::{Refused, Verdict};
+use crate::json::Json;
+use crate::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_MAX};
+use crate::message::{Command, Settled, Settlement};
+use crate::task::{Direction, ProcessState, Reason, Step, StepError, StepState, Task, What, reason, shortened};
+use crate::time::Timestamp;
+
+impl Settlement {
+    /// The reason why this step of the task cannot be settled so; `None` if it can. The scheduler decides by it, and
+    /// the API asks it before it queues the command, after [`Action::refusal`](crate::message::Action::refusal).
+    #[must_use]
+    pub fn refusal(&self, task: &Task, now: Timestamp) -> Option<Refused> {
+        let is_meant = |step: &&Step| is_open_to_settle(step) && step.direction == self.outcome.direction();
+        let Some(step) = task.step(&self.step).map(|(_, step)| step).filter(is_meant) else {
+            return Some(Refused::NothingToSettle);
+        };
+        // A right clock writes no later time (rule 23).
+        let longest_ms = COMPLETE_WITHIN_MS_MAX + SETTLES_WITHIN_MS_MAX;
+        if let Some(until) = step.may_run_until.filter(|&until| now < until && !until.is_beyond(now, longest_ms)) {
+            return Some(Refused::UnderWay { until });
+        }
+        match self.outcome {
+            Settled::Done => too_large(task, self.output().text().len()).map(Refused::OutputTooLarge),
+            Settled::Undone => None,
+        }
+    }
+
+    fn output(&self) -> Json {
+        self.output.clone().unwrap_or_else(Json::empty)
+    }
+}
+
+/// Whether an operator may end the step by hand.
+pub(super) fn is_open_to_settle(step: &Step) -> bool {
+    step.process_state == StepState::Error
+}
+
+impl Turn<'_> {
+    /// Ends the step as if its agent had replied `Done`. Nobody is called. The order goes on once no step is in `Error`.
+    pub(super) fn settle(&mut self, command: &Command) -> Verdict {
+        let Some(settlement) = &command.settle else { return Verdict::Refused(Refused::NothingToSettle) };
+        if let Some(refused) = settlement.refusal(&self.task, self.moment.now) {
+            return Verdict::Refused(refused);
+        }
+        let Some((index, _)) = self.task.step(&settlement.step) else { return Verdict::Nothing };
+        self.set_done(index, settlement.output());
+        let settled = What::Settled(self.attempt(index));
+        match self.task.steps.iter().find(|step| is_open_to_settle(step)) {
+            Some(left) => {
+                let (code, message) = why_in_error(left);
+                let message = shortened(&message);
+                // It is the same error, which the operator has seen.
+                if let Some(reason) = &mut self.task.reason
+                    && reason.step.as_ref() == Some(&settlement.step)
+                {
+                    *reason = Reason { code: code.into(), message, step: Some(left.name.clone()), ..reason.clone() };
+                }
+                self.record_by(&command.by, settled, Some(command.reason.clone()));
+            }
+            None => {
+                self.leave_error();
+                self.go_on(command, settled);
+                self.finish_if_done();
+            }
+        }
+        Verdict::Taken
+    }
+
+    /// The order leaves `Error` in its direction.
+    pub(super) fn leave_error(&mut self) {
+        let undoing = self.task.steps.iter().any(|step| step.direction == Direction::Undo);
+        self.task.process_state = if undoing { ProcessState::Compensating } else { ProcessState::Processing };
+        // A resumed compensation keeps the reason that it had before an undo failed.
+        let earlier = self.task.reason.take().and_then(|reason| reason.earlier);
+        self.task.reason = earlier.map(|reason| *reason).filter(|_| undoing);
+    }
+}
+
+/// Code and words for a step that is in `Error`.
+fn why_in_error(step: &Step) -> (&'static str, String) {
+    let of_attempt = step.last_error.as_ref().filter(|error| error.attempt == step.attempt);
+    let code = match (step.direction, of_attempt.map(|error| &*error.code)) {
+        (Direction::Undo, _) => reason::COMPENSATION_FAILED,
+        (Direction::Forward, None | Some(StepError::EXPIRED)) => reason::EXHAUSTED,
+        (Direction::Forward, Some(reason::DEAD_LETTER)) => reason::DEAD_LETTER,
+        (Direction::Forward, Some(_)) => reason::REJECTED,
+    };
+    let name = &step.name;
+    let message = match &step.last_error {
+        Some(error) => format!("{name}: {} ({})", error.message, error.code),
+        None => format!("{name}: given up"),
+    };
+    (code, if step.direction == Direction::Undo { format!("undo of {message}") } else { message })
+}

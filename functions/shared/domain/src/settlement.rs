@@ -1,0 +1,58 @@
+//! What an operator says about a step that was mended by hand (rule 27).
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::json::Json;
+use crate::task::Direction;
+
+/// An operator's word that the service of a step has had its effect (rule 27).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Settlement {
+    /// The step's name.
+    pub step: Arc<str>,
+    /// The effect.
+    pub outcome: Settled,
+    /// The step's output, if it is done. Without one it is `{}`.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub output: Option<Json>,
+}
+
+/// The effect that an operator vouches for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Settled {
+    /// The step is carried out.
+    Done,
+    /// The step is undone.
+    Undone,
+}
+
+impl Settled {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Done, Self::Undone];
+
+    /// The word used in messages.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Done => "Done",
+            Self::Undone => "Undone",
+        }
+    }
+
+    /// The direction of the step that it ends.
+    #[must_use]
+    pub const fn direction(self) -> Direction {
+        match self {
+            Self::Done => Direction::Forward,
+            Self::Undone => Direction::Undo,
+        }
+    }
+}
+
+/// A value that is present is one, even if it is `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
+}
