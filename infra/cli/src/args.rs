@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use domain::redaction::REDACTED_BY_DEFAULT;
 use local::reply_channels::ReplyChannel;
 use local::serve::{self, RemoteSettings};
@@ -27,7 +27,8 @@ pub use operate::{
     NumbersArgs, PlanArgs, ServicesCommand,
 };
 pub use orders::{
-    ActArgs, AgainArgs, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
+    ActArgs, AgainArgs, Column, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SettleArgs, SubmitArgs,
+    WatchArgs,
 };
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 
@@ -58,6 +59,9 @@ Examples:
                                              check a deployment
   stepwarden console --api URL --open        the console; your credentials sign its calls
 ";
+
+/// The commands that call no API.
+const LOCAL: [&str; 6] = ["serve", "demo", "outage", "stand-ins", "init", "completions"];
 
 const LOGS: &str = "Logs go to stderr. RUST_LOG sets the level, for example RUST_LOG=debug.";
 
@@ -370,7 +374,7 @@ impl Cli {
     /// The exit status. Help and version are already printed to stdout, a mistake as one line to stderr.
     pub fn read(args: impl IntoIterator<Item = OsString>) -> Result<Self, ExitCode> {
         let args: Vec<OsString> = args.into_iter().collect();
-        Self::try_parse_from(&args).map_err(|error| {
+        Self::of(&args).map_err(|error| {
             let kind = error.kind();
             if matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
                 print!("{}", error.render());
@@ -384,6 +388,20 @@ impl Cli {
             ExitCode::from(2)
         })
     }
+}
+
+impl Cli {
+    fn of<Word: Into<OsString> + Clone>(words: impl IntoIterator<Item = Word>) -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&described().try_get_matches_from(words)?)
+    }
+}
+
+/// The command line. Commands that call no API do not show its options.
+fn described() -> clap::Command {
+    let command = Cli::command();
+    let hidden: Vec<Arg> =
+        command.get_arguments().filter(|arg| arg.is_global_set()).map(|arg| arg.clone().hide(true)).collect();
+    LOCAL.into_iter().fold(command, |command, name| command.mut_subcommand(name, |local| local.args(&hidden)))
 }
 
 /// The message of clap and its tip, and the help of the command at hand, without the usage.

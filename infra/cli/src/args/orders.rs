@@ -99,9 +99,36 @@ pub struct ListArgs {
     /// List all orders
     #[arg(long, conflicts_with = "limit")]
     pub all: bool,
+    /// The columns of the table, separated by commas
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',', default_value = "order,state,changed,where,why")]
+    pub columns: Vec<Column>,
+    /// Print the order IDs and nothing else: one a line, for other commands
+    #[arg(short, long, conflicts_with = "columns")]
+    pub quiet: bool,
     /// The filter.
     #[command(flatten)]
     pub filter: FilterArgs,
+}
+
+/// A column of a list of orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Column {
+    /// Its ID
+    Order,
+    /// Its state
+    State,
+    /// When it last changed
+    Changed,
+    /// When it was submitted
+    Submitted,
+    /// Its workflow and version
+    Workflow,
+    /// The step that it is at
+    Where,
+    /// Why it does not go on, or came undone
+    Why,
+    /// The last error of this step
+    Error,
 }
 
 /// `stepwarden watch`

@@ -23,7 +23,9 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
         let page = page(context, &filter, limit, cursor).await?;
         for raw in page.orders.iter().take(most - shown) {
             shown += 1;
-            if context.is_json() {
+            if args.quiet {
+                context.line(&read(raw)?.order_id.to_string())?;
+            } else if context.is_json() {
                 context.raw(raw)?;
             } else {
                 tasks.push(read(raw)?);
@@ -35,8 +37,8 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
             break;
         }
     }
-    if !context.is_json() {
-        let table = order::table(&tasks, context.now());
+    if !context.is_json() && !args.quiet {
+        let table = order::table(&tasks, &args.columns, context.now());
         context.print(&if table.is_empty() { "No orders.\n".to_owned() } else { table.text(context.paint) })?;
     }
     if cursor.is_some() && context.terminal.stderr {

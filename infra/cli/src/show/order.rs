@@ -10,25 +10,48 @@ use wire::{Step, Task};
 
 use super::table::{Cell, Table, plain};
 use super::time::{clock, from_now, span};
+use crate::args::Column;
 use crate::paint::{Paint, Tint};
 
 /// Lines of the history that are shown.
 const HISTORY_LINES: usize = 20;
 
-/// A list of orders.
-pub(crate) fn table(tasks: &[Task<'_>], now: Timestamp) -> Table {
-    let mut table = Table::new(&["ORDER", "STATE", "CHANGED", "WHERE", "WHY"]);
+/// A list of orders with these columns.
+pub(crate) fn table(tasks: &[Task<'_>], columns: &[Column], now: Timestamp) -> Table {
+    let mut table = Table::new(&columns.iter().map(|column| title(*column)).collect::<Vec<_>>());
     for task in tasks {
-        let changed = task.updated_at.map(|at| from_now(at, now)).unwrap_or_default();
-        table.row([
-            Cell::from(task.order_id.to_string()),
-            Cell::tinted(task.process_state.to_string(), Tint::of(&task.process_state)),
-            changed.into(),
-            place(task).into(),
-            why(task, now).into(),
-        ]);
+        table.row(columns.iter().map(|column| cell(task, *column, now)).collect::<Vec<_>>());
     }
     table
+}
+
+const fn title(column: Column) -> &'static str {
+    match column {
+        Column::Order => "ORDER",
+        Column::State => "STATE",
+        Column::Changed => "CHANGED",
+        Column::Submitted => "SUBMITTED",
+        Column::Workflow => "WORKFLOW",
+        Column::Where => "WHERE",
+        Column::Why => "WHY",
+        Column::Error => "LAST ERROR",
+    }
+}
+
+fn cell(task: &Task<'_>, column: Column, now: Timestamp) -> Cell {
+    match column {
+        Column::Order => task.order_id.to_string().into(),
+        Column::State => Cell::tinted(task.process_state.to_string(), Tint::of(&task.process_state)),
+        Column::Changed => task.updated_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
+        Column::Submitted => task.submitted_at.map(clock).unwrap_or_default().into(),
+        Column::Workflow => format!("{}/{}", task.workflow, task.workflow_version).into(),
+        Column::Where => place(task).into(),
+        Column::Why => why(task, now).into(),
+        Column::Error => {
+            let error = step_to_show(task).and_then(|step| step.last_error.as_ref());
+            error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default().into()
+        }
+    }
 }
 
 /// A line for an order as it was just seen.
@@ -236,9 +259,11 @@ mod tests {
         assert!(!text.contains('\u{1b}'), "{text}");
     }
 
+    const COLUMNS: [Column; 5] = [Column::Order, Column::State, Column::Changed, Column::Where, Column::Why];
+
     #[test]
     fn a_row_tells_where_an_order_is_and_why() {
-        let text = table(&[task("Error"), task("Processing")], now()).text(PLAIN);
+        let text = table(&[task("Error"), task("Processing")], &COLUMNS, now()).text(PLAIN);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[1].starts_with(&format!("{ID}  Error       1 min ago  charge-payment failed  exhausted: no")),

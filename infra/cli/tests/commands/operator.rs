@@ -125,6 +125,10 @@ fn the_whole_is_told_as_tables_and_as_the_apis_own_json() {
         served.run(&[command]).with_status(0).shows(words);
         assert!(served.run(&[command, "-o", "json"]).with_status(0).json()[member].is_array(), "{command}");
     }
+    let ids = served.run(&["list", "-q"]).with_status(0).stdout.lines().count();
+    assert_eq!(ids, 2);
+    served.run(&["list", "--columns", "workflow,error"]).with_status(0).shows(&["WORKFLOW  LAST ERROR\norder/1"]);
+    served.run(&["list", "--columns", "colour"]).with_status(2).says(&["colour", "workflow"]);
     served.run(&["dead-letters"]).with_status(0).shows(&["No dead letters."]);
     assert_eq!(served.run(&["dead-letters", "-o", "json"]).with_status(0).stdout, "");
 }
