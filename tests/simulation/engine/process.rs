@@ -178,7 +178,7 @@ async fn jump(outside: &Shared, life: &Life) {
         outside.counts.add("clock jumped");
         outside.clock.wrong_ms = wrong_ms;
     }
-    pending().await
+    pending::<()>().await;
 }
 
 /// The disk stopped in the middle of a write.
