@@ -17,7 +17,7 @@ def test_a_resubmit_says_what_will_happen_and_is_followed_to_its_end(
     order = stuck(server, inventory, "resubmit")
     inventory.refusing.discard("resubmit")
     console.open(f"#/order/{order['OrderID']}")
-    expect(console.page.locator("#actions").get_by_role("button")).to_have_text(["Resubmit…", "Cancel order…"])
+    expect(console.page.locator("#actions").get_by_role("button")).to_have_text(["Resubmit…", "Cancel order…", "Settle step…"])
     dialog = console.act("Resubmit…", reason="stock-taking is over")
     expect(dialog).to_contain_text(
         "The undo of reserve-inventory is tried afresh as attempt 3, with no failures counted "
@@ -33,6 +33,18 @@ def test_a_resubmit_says_what_will_happen_and_is_followed_to_its_end(
     ]
     assert ("ann", "resubmitted", "stock-taking is over") in lines
     expect(console.page.get_by_role("row", name=re.compile("resubmitted ann stock-taking is over"))).to_be_visible()
+
+
+def test_a_step_that_was_undone_by_hand_is_settled(console: Console, server: Server, inventory: Inventory) -> None:
+    order = stuck(server, inventory, "settle")
+    console.open(f"#/order/{order['OrderID']}")
+    dialog = console.act("Settle step…", reason="back on the shelf")
+    expect(dialog.get_by_label("Mended by hand")).to_have_text("reserve-inventory: undone")
+    expect(dialog.get_by_label("Output")).to_have_count(0)
+    dialog.get_by_role("button", name="Settle step", exact=True).click()
+    expect(dialog.locator("#dialog-result")).to_contain_text("The order was settled at")
+    dialog.get_by_role("button", name="Close").click()
+    expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
 
 
 def test_a_pause_and_a_resume(console: Console, server: Server, inventory: Inventory) -> None:

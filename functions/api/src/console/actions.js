@@ -6,7 +6,7 @@ import { open, whoAndWhy, wish } from "./dialog.js";
 import { announce, h } from "./dom.js";
 import { notice, orderLink, plural, state } from "./parts.js";
 import { clock } from "./time.js";
-import { ACTIONS, allows, consequences, situation } from "./words.js";
+import { ACTIONS, allows, consequences, situation, toSettle } from "./words.js";
 
 const LOOK_EVERY_MS = 400;
 const LOOK_FOR_MS = 20_000;
@@ -34,12 +34,14 @@ export function actOnOne(action, task, changed) {
   const it = { phase: "ask", task, error: null, note: null };
   const submit = async (event) => {
     event.preventDefault();
-    const who = wish(event.target);
+    const said = action === "settle" ? settlement(event.target, it.task) : {};
+    const who = said && wish(event.target);
     if (!who || it.phase !== "ask") return;
     it.phase = "sending";
     dialog.redraw();
     try {
-      const answer = await post(`orders/${encodeURIComponent(task.OrderID)}/${action}`, who, it.task.Version);
+      const path = `orders/${encodeURIComponent(task.OrderID)}/${action}`;
+      const answer = await post(path, withOutput({ ...said, ...who }), it.task.Version);
       it.phase = "accepted";
       announce("Accepted. Waiting for the scheduler.");
       dialog.redraw();
@@ -92,6 +94,7 @@ function question(it, action, submit, close) {
         consequences(it.task, action).map((line) => h("li", {}, line)),
       ),
     ),
+    action === "settle" ? stepAndOutput(it.task) : null,
     whoAndWhy(),
     h(
       "div",
@@ -109,6 +112,54 @@ function question(it, action, submit, close) {
       h("button", { type: "button", onclick: close }, "Leave it"),
     ),
   );
+}
+
+/** The fields of a settle: the step, and the output of one that is done. */
+function stepAndOutput(task) {
+  const steps = toSettle(task);
+  const output = h(
+    "div",
+    { class: "field" },
+    h("label", { for: "output" }, "Output of the step, as JSON"),
+    h("input", { id: "output", name: "output", autocomplete: "off", "aria-describedby": "output-hint" }),
+    h("p", { class: "hint", id: "output-hint" }, "The steps after it get it. Empty: {}."),
+  );
+  return [
+    h(
+      "div",
+      { class: "field" },
+      h("label", { for: "step" }, "Mended by hand at its service"),
+      h(
+        "select",
+        { id: "step", name: "step" },
+        steps.map(({ step, outcome }) => h("option", { value: step }, `${step}: ${outcome.toLowerCase()}`)),
+      ),
+    ),
+    steps.some(({ outcome }) => outcome === "Done") ? output : null,
+  ];
+}
+
+/** The values of those fields; `null` if the output is no JSON. Its text stays as it is, digit for digit. */
+function settlement({ elements }, task) {
+  const { step: Step, outcome: Outcome } = toSettle(task).find(({ step }) => step === elements.step.value);
+  const text = elements.output?.value.trim();
+  if (!text || Outcome === "Undone") return { Step, Outcome };
+  try {
+    JSON.parse(text);
+    elements.output.setCustomValidity("");
+  } catch {
+    elements.output.setCustomValidity("This is no JSON.");
+    elements.output.reportValidity();
+    elements.output.oninput = () => elements.output.setCustomValidity("");
+    return null;
+  }
+  return { Step, Outcome, output: text };
+}
+
+/** A body; the text of an output stands in it as it is. */
+function withOutput({ output, ...body }) {
+  const text = JSON.stringify(body);
+  return output ? `${text.slice(0, -1)},"Output":${output}}` : text;
 }
 
 function outcome(it, close) {

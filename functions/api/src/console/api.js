@@ -69,7 +69,8 @@ export function forget(path) {
 export async function post(path, body, version) {
   const headers = { "Content-Type": "application/json" };
   if (version !== undefined) headers["If-Match"] = `"${version}"`;
-  return bodyOf(await call(path, { method: "POST", headers, body: JSON.stringify(body) }));
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return bodyOf(await call(path, { method: "POST", headers, body: text }));
 }
 
 /** A path with a query, without its empty members. A blank is %20: signers and proxies read "+" as a plus. */

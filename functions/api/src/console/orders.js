@@ -164,7 +164,7 @@ function selection(rows, { changed }) {
     { id: "selection", class: "selection", role: "group", "aria-label": "Selected orders" },
     h("span", { role: "status" }, `${plural(chosen.length, "order")} selected`),
     Object.keys(ACTIONS)
-      .filter((action) => chosen.some((task) => allows(task, action)))
+      .filter((action) => !ACTIONS[action].ofStep && chosen.some((task) => allows(task, action)))
       .map((action) =>
         h(
           "button",

@@ -96,7 +96,9 @@ export function read(task, now) {
   for (const line of history) {
     const { At, Kind, State, Why, Who } = line;
     const at = ms(At);
-    if (lanes.has(line.Step)) {
+    if (Kind === "Settled") {
+      turn(at, line.Direction === "Undo" ? "undo" : "attempt", `${line.Step} settled by ${Who}: ${Why ?? ""}`);
+    } else if (lanes.has(line.Step)) {
       if (order.length === 0 && Kind === "Claimed" && phase.text === "accepted")
         turn(at, "attempt", "steps are carried out");
       ofStep(lanes.get(line.Step), open, line, at, task.Steps.find((one) => one.Name === line.Step).LastError);

@@ -32,7 +32,7 @@ export function allows(task, action) {
 }
 
 /** An operator's actions: label of the button, title of the dialog, the word for the result, and the kind of its line in
- * the history. */
+ * the history. An action of a step is for one order at a time. */
 export const ACTIONS = {
   resubmit: { label: "Resubmit", title: "Resubmit the order", done: "resubmitted", kind: "Resubmitted" },
   cancel: {
@@ -44,6 +44,7 @@ export const ACTIONS = {
   },
   pause: { label: "Pause", title: "Pause the order", done: "paused", kind: "Paused" },
   resume: { label: "Resume", title: "Let the order go on", done: "resumed", kind: "Resumed" },
+  settle: { label: "Settle step", title: "Settle a step by hand", done: "settled", kind: "Settled", ofStep: true },
   again: { label: "Post again", title: "Post the order again", done: "posted again" },
 };
 
@@ -100,6 +101,14 @@ function upper(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
+/** The steps that an operator may settle, each with the outcome that it may have. */
+export function toSettle(task) {
+  return task.Steps.filter((step) => step.ProcessState === "Error").map((step) => ({
+    step: step.Name,
+    outcome: step.Direction === "Undo" ? "Undone" : "Done",
+  }));
+}
+
 /** The consequences of an action for this order: sentences, shown before the confirmation. */
 export function consequences(task, action) {
   switch (action) {
@@ -114,6 +123,11 @@ export function consequences(task, action) {
     }
     case "resume":
       return ["The order goes on where it stands: what is ready starts at once."];
+    case "settle":
+      return [
+        "The step counts as if its service had replied. No service is called.",
+        "Once no step is in Error, the order goes on in its direction.",
+      ];
     case "again":
       return [
         "A new order with the same document is posted. This order stays compensated.",
