@@ -17,7 +17,8 @@ def test_a_resubmit_says_what_will_happen_and_is_followed_to_its_end(
     order = stuck(server, inventory, "resubmit")
     inventory.refusing.discard("resubmit")
     console.open(f"#/order/{order['OrderID']}")
-    expect(console.page.locator("#actions").get_by_role("button")).to_have_text(["Resubmit…", "Cancel order…", "Settle step…"])
+    actions = console.page.locator("#actions").get_by_role("button")
+    expect(actions).to_have_text(["Resubmit…", "Cancel order…", "Settle step…"])
     dialog = console.act("Resubmit…", reason="stock-taking is over")
     expect(dialog).to_contain_text(
         "The undo of reserve-inventory is tried afresh as attempt 3, with no failures counted "
