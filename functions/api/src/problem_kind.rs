@@ -56,8 +56,8 @@ kinds! {
          since the visitor may know nothing of it."
         "Post from a page that this API serves, or from a program. A proxy in between has to leave Host as it was sent."
     Misdirected MISDIRECTED_REQUEST "misdirected-request" "Misdirected request"
-        "The API listens on its own machine alone, and the name in Host is none of its own. A page of another site may have its \
-         name lead there, to read and post what it likes; so such a request is refused."
+        "The API does not go by the name in Host. A page of another site may let its own name lead here, to read and \
+         post what it likes. So such a request is refused."
         "Call it localhost or 127.0.0.1, or start it with `stepwarden serve --allow-host NAME`."
     BodyTooLarge PAYLOAD_TOO_LARGE "body-too-large" "Body too large"
         "The body is larger than 128 KiB, the largest document."

@@ -236,7 +236,7 @@ pub struct ServeArgs {
     pub host: IpAddr,
     /// A further host name to accept, for a proxy that passes Host on (repeatable). On a loopback address, serve
     /// accepts only localhost, 127.0.0.1, ::1 and these names: a defence against DNS rebinding. On any other address
-    /// Host is not checked
+    /// Host is checked only if a name is given
     #[arg(long = "allow-host", value_name = "NAME", value_parser = serve::host_name)]
     pub allowed_hosts: Vec<String>,
     /// Port of the API; 0 picks a free port

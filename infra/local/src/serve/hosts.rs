@@ -18,7 +18,7 @@ const OWN: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 /// The accepted names of the API.
 #[derive(Debug)]
 pub(super) enum Hosts {
-    /// Any name, since the API listens to other machines.
+    /// Any name: the API listens to other machines, and nobody said by what names.
     Any,
     /// Only these names, in lower case, with any port.
     Only(Vec<String>),
@@ -42,7 +42,7 @@ impl Hosts {
     /// The names of an API that is bound to `address`, and the `allowed` ones.
     pub(super) fn of(address: SocketAddr, allowed: &[String]) -> Self {
         let ip = address.ip();
-        if !ip.to_canonical().is_loopback() {
+        if !ip.to_canonical().is_loopback() && allowed.is_empty() {
             return Self::Any;
         }
         let bound = match ip {
@@ -73,8 +73,8 @@ fn misdirected() -> Response<Bytes> {
         "type": "/problems/misdirected-request",
         "title": "Misdirected request",
         "status": StatusCode::MISDIRECTED_REQUEST.as_u16(),
-        "detail": "this API listens on its own machine alone and is not known by the name in Host; call it localhost or \
-                   127.0.0.1, or start it with `stepwarden serve --allow-host NAME`",
+        "detail": "this API does not go by the name in Host; call it localhost or 127.0.0.1, or start it with \
+                   `stepwarden serve --allow-host NAME`",
     });
     let mut response = Response::new(Bytes::from(document.to_string()));
     *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
@@ -136,6 +136,15 @@ mod tests {
     fn an_api_that_others_reach_is_called_what_they_like() {
         assert!(admitted("0.0.0.0:3000", &[], "/", &["orders.example"]));
         assert!(admitted("192.0.2.1:3000", &[], "/", &["orders.example"]));
+    }
+
+    #[test]
+    fn one_that_others_reach_under_a_name_that_was_allowed_has_no_other() {
+        let allowed = ["orders.example"];
+        for host in ["orders.example", "localhost:3000", "192.0.2.1"] {
+            assert!(admitted("192.0.2.1:3000", &allowed, "/", &[host]), "{host}");
+        }
+        assert!(!admitted("0.0.0.0:3000", &allowed, "/", &["evil.example"]));
     }
 
     #[test]
