@@ -199,9 +199,17 @@ impl State {
         }
     }
 
+    /// Finds an effect of the key in the books, as a person does, though the service has dropped the key.
+    pub(super) fn recall(&mut self, call: &Made) {
+        let ledger = self.remotes.books.steps.get(&call.ledger());
+        if call.of.way == Way::Forward && ledger.is_some_and(|ledger| ledger.effects > 0) {
+            self.remotes.books.keys.insert(call.known_key());
+        }
+    }
+
     /// Keeps the contract of a service. A known key gets the same answer and has no second effect. An undo without an
     /// effect succeeds.
-    fn carry_out(&mut self, call: &Made) -> Answer {
+    pub(super) fn carry_out(&mut self, call: &Made) -> Answer {
         let (of, key) = (call.of, call.known_key());
         let character = self.character(call);
         let world = self.world.clone();
@@ -217,7 +225,10 @@ impl State {
         };
         match of.way {
             Way::Forward => ledger.effects += u32::from(has_effect),
-            Way::Undo => ledger.undos += u32::from(has_effect),
+            Way::Undo => {
+                ledger.is_closed = true;
+                ledger.undos += u32::from(has_effect);
+            }
         }
         let number = ledger.effects;
         if !is_known {
@@ -242,7 +253,7 @@ impl State {
 
 impl State {
     /// Whether no call for this key is in flight or at work.
-    fn is_quiet(&self, key: &Arc<str>) -> bool {
+    pub(super) fn is_quiet(&self, key: &Arc<str>) -> bool {
         let is_at_work = |agent: usize| self.remotes.books.work_on(&(agent, key.clone())).is_some();
         !self.remotes.has_under_way(key) && !(0..AGENTS.len()).any(is_at_work)
     }
@@ -274,7 +285,7 @@ impl State {
     }
 
     /// The index of a step's present agent.
-    fn agent_of(&self, of: Try) -> Option<usize> {
+    pub(super) fn agent_of(&self, of: Try) -> Option<usize> {
         let step = self.tables.row(of.order)?.task.steps.get(of.step)?;
         AGENTS.iter().position(|agent| **agent == *step.agent)
     }

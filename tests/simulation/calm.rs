@@ -9,6 +9,7 @@ use domain::task::ProcessState;
 use domain::workflow::Workflow;
 
 use super::auditor::seen::Seen;
+use super::faults::Fault;
 use super::setup::Setup;
 use super::state::Event;
 use super::world::World;
@@ -76,10 +77,11 @@ impl World {
         state.after((since_ms / 4).clamp(LOOK_MS, 10 * LOOK_MS), Event::Look);
     }
 
-    /// Operators resume paused orders, and resubmit, cancel or leave orders in `Error`. Returns the number of orders acted
+    /// Operators resume paused orders, and resubmit, cancel, settle or leave orders in `Error`. Returns the number of orders acted
     /// on.
     fn operate(&mut self) -> usize {
         let mut commands: Vec<(OrderId, Action)> = Vec::new();
+        let settles = self.shared.lock().setup.plan.has(Fault::Settled);
         {
             let mut state = self.shared.lock();
             let tasks: Vec<_> = state.tables.tasks().cloned().collect();
@@ -103,7 +105,10 @@ impl World {
             }
         }
         for (order, action) in &commands {
-            self.command(*order, *action);
+            let is_settled = *action == Action::Resubmit && settles && self.settle_step(*order);
+            if !is_settled {
+                self.command(*order, *action);
+            }
         }
         commands.len()
     }

@@ -170,6 +170,8 @@ faults! {
     Held = "operator paused", 1;
     /// An operator resumes an unfinished order.
     Resumed = "operator resumed", 2;
+    /// An operator mends a step by hand, and settles it.
+    Settled = "operator settled", 2;
     /// An operator resubmits many orders as a bulk job.
     BulkResubmitted = "bulk resubmitted", 1;
 }

@@ -4,7 +4,7 @@
 //! Each port call waits before its effect and again before its answer. At each wait an instance may be killed, paused or
 //! overtaken ([`executor`]). Queues behave like the platform's ([`queues`]), and the index lags ([`store`]). Calls
 //! of the remote services ([`services`]) have their begin, their effect and their answer apart, and the services keep the
-//! true effects ([`books`]). The seed's plan sets the faults and their rates ([`faults`]). The
+//! true effects ([`books`]), what was done [`by_hand`] too. The seed's plan sets the faults and their rates ([`faults`]). The
 //! [`auditor`] sees only outside observations. After a while the faults stop, operators act, and every order must end
 //! ([`calm`]).
 //!
@@ -16,6 +16,7 @@ pub mod applied;
 pub mod auditor;
 pub mod aws;
 pub mod books;
+pub mod by_hand;
 pub mod calm;
 pub mod customers;
 pub mod engine;

@@ -8,14 +8,14 @@ use agent::Call;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
-use domain::message::Outcome;
+use domain::message::{Outcome, Settlement};
 use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What};
 use domain::workflow::Encoding;
 use serde_json::value::RawValue;
 
 use super::auditor::mappings::KEPT_MEMBER;
 use super::auditor::seen;
-use super::auditor::seen::{Body, Ending, Kind, OrderState, Record, StepSeen, Try, Way};
+use super::auditor::seen::{Body, Ending, Kind, OrderState, Record, SettledStep, StepSeen, Try, Way};
 
 /// The index of a step; in all workflows here the name is the index.
 #[must_use]
@@ -30,6 +30,13 @@ pub const fn way(direction: Direction) -> Way {
         Direction::Forward => Way::Forward,
         Direction::Undo => Way::Undo,
     }
+}
+
+/// What an operator settles; `None` for an unknown step.
+#[must_use]
+pub fn settled(settlement: &Settlement) -> Option<SettledStep> {
+    let output = settlement.output.as_ref().map(hash);
+    Some(SettledStep { step: index(&settlement.step)?, way: way(settlement.outcome.direction()), output })
 }
 
 /// One attempt of one step; `None` for an unknown step.
@@ -160,6 +167,7 @@ fn step(step: &Step) -> StepSeen {
         complete_by_ms: step.complete_by.map(domain::time::Timestamp::epoch_ms),
         not_before_ms: step.not_before.map(domain::time::Timestamp::epoch_ms),
         started_ms: step.started_at.map(domain::time::Timestamp::epoch_ms),
+        runs_until_ms: step.may_run_until.map(domain::time::Timestamp::epoch_ms),
         doubted_ms: step.doubted_at.map(domain::time::Timestamp::epoch_ms),
         last_error: step.last_error.as_ref().map(|error| (error.code.clone(), error.at.epoch_ms())),
         output: step.output.as_ref().map(hash),

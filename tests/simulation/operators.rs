@@ -26,13 +26,15 @@ pub enum Meddling {
     Pause,
     /// Resumes an order.
     Resume,
+    /// Mends a step by hand, and settles it.
+    Settle,
     /// Resubmits many orders.
     Bulk,
 }
 
 impl Meddling {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Bulk];
+    pub const ALL: [Self; 6] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Bulk];
 
     /// The fault under which it is planned and counted.
     #[must_use]
@@ -42,6 +44,7 @@ impl Meddling {
             Self::Cancel => Fault::Cancelled,
             Self::Pause => Fault::Held,
             Self::Resume => Fault::Resumed,
+            Self::Settle => Fault::Settled,
             Self::Bulk => Fault::BulkResubmitted,
         }
     }
@@ -53,6 +56,7 @@ impl Meddling {
             Self::Cancel => Some(Action::Cancel),
             Self::Pause => Some(Action::Pause),
             Self::Resume => Some(Action::Resume),
+            Self::Settle => Some(Action::Settle),
             Self::Bulk => None,
         }
     }
@@ -152,7 +156,7 @@ impl World {
         let found = {
             let mut state = self.shared.lock();
             let is_meant = |task: &&Arc<Task>| match meddling {
-                Meddling::Resubmit => task.process_state == ProcessState::Error,
+                Meddling::Resubmit | Meddling::Settle => task.process_state == ProcessState::Error,
                 Meddling::Cancel | Meddling::Pause | Meddling::Resume | Meddling::Bulk => {
                     !task.process_state.is_final()
                 }
@@ -164,6 +168,9 @@ impl World {
             }
         };
         match found {
+            Some(order) if meddling == Meddling::Settle => {
+                self.settle_step(order);
+            }
             Some(order) => {
                 self.shared.lock().counts.add(meddling.fault());
                 self.command(order, action);
@@ -181,8 +188,12 @@ impl World {
     fn plan_job(&mut self) {
         let body = "{\"By\":\"ann\",\"Reason\":\"it is back\",\"Selector\":{},\"Canary\":1,\"RatePerSecond\":5,\
                     \"CanaryTimeoutMs\":20000,\"StopAtFailedPercent\":100}";
-        // No operator can vouch for the services of all these orders.
-        if !self.shared.lock().keys_expire() {
+        // No operator can vouch for the services of all these orders, or knows who mends one by hand.
+        let is_unknown = {
+            let state = self.shared.lock();
+            state.keys_expire() || state.setup.plan.has(Fault::Settled)
+        };
+        if !is_unknown {
             self.shared.lock().counts.add(Fault::BulkResubmitted);
             self.ask(Ask::Plan, Request::post("/bulk").body(Bytes::from_static(body.as_bytes())).unwrap_or_default());
         }
@@ -193,6 +204,10 @@ impl World {
         // An operator who resubmits vouches for the service. If the service has dropped its keys, the operator cancels.
         let is_vouched = action != Action::Resubmit || self.shared.lock().vouch(order);
         let action = if is_vouched { action } else { Action::Cancel };
+        if !self.shared.lock().may_command(order, action) {
+            self.settle_step(order);
+            return;
+        }
         let path = format!("/orders/{order}/{}", action.name().to_lowercase());
         self.ask(Ask::Command(order, action), command(&path));
     }

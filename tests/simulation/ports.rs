@@ -255,7 +255,9 @@ impl Queues for Ports {
             match &message {
                 SchedulerMessage::Wake(wake) => state.see(name, &Seen::Woken { order: wake.order_id }),
                 SchedulerMessage::Command(command) => {
-                    state.see(name, &Seen::Wished { order: command.order_id, action: command.action.name() });
+                    let (order, action) = (command.order_id, command.action.name());
+                    let settled = command.settle.as_ref().and_then(observe::settled);
+                    state.see(name, &Seen::Wished { order, action, settled });
                 }
                 SchedulerMessage::Reply(_) => {}
             }

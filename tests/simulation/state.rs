@@ -14,6 +14,7 @@ use domain::time::Timestamp;
 use super::applied::compiled;
 use super::auditor::seen::Seen;
 use super::auditor::{Auditor, Rules};
+use super::by_hand::ByHand;
 use super::faults::{Counts, Fault};
 use super::operators::{Blow, Meddling};
 use super::queues::QueueSet;
@@ -128,6 +129,8 @@ pub struct State {
     /// By invocation of the API: the time at which it knows at least what was applied, in milliseconds since the start of
     /// the world.
     pub known_ms: BTreeMap<u32, i64>,
+    /// What operators did by hand.
+    pub by_hand: ByHand,
     /// Invocations whose reply could not be sent.
     pub unsent_by: BTreeSet<u32>,
     /// The auditor.
@@ -166,6 +169,7 @@ impl State {
             queues: QueueSet::default(),
             records: Records::default(),
             remotes: Remotes::default(),
+            by_hand: ByHand::default(),
             known_ms: BTreeMap::new(),
             unsent_by: BTreeSet::new(),
             auditor: Auditor::new(rules),

@@ -216,11 +216,13 @@ impl World {
             for given in done {
                 let Some(message) = message_of(given) else { continue };
                 let order = message.order_id();
+                let clock_ms = state.clock(slot.skew_ms()).epoch_ms();
                 if let SchedulerMessage::Command(command) = &message {
                     let (action, looked_at) = (command.action.name(), command.version.unwrap_or(0));
-                    state.see(slot.name(), &Seen::Granted { order, action, looked_at });
+                    let step = command.settle.as_ref().and_then(|settle| observe::index(&settle.step));
+                    let clock_ms = clock_ms - (state.now_ms - given.given_ms);
+                    state.see(slot.name(), &Seen::Granted { order, action, looked_at, step, clock_ms });
                 }
-                let clock_ms = state.clock(slot.skew_ms()).epoch_ms();
                 let is_whole = !unfinished.contains(&order);
                 let (by, earlier, given_ms) = (invocation, given.earlier.clone(), given.given_ms);
                 state.see(slot.name(), &Seen::Acknowledged { order, by, earlier, given_ms, is_whole, clock_ms });

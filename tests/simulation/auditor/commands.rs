@@ -3,10 +3,20 @@
 use domain::id::OrderId;
 
 use super::dossier::Past;
-use super::seen::OrderState;
+use super::seen::{OrderState, SettledStep, StepState};
 use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
+    /// A command is on the scheduler queue.
+    pub(super) fn wished(&mut self, order: OrderId, action: &'static str, settled: Option<&SettledStep>) {
+        let dossier = self.dossier(order);
+        dossier.commands.insert(action);
+        if let Some(SettledStep { step, way, output }) = settled {
+            dossier.settled.insert((*step, *way));
+            dossier.outputs.extend(output.map(|output| (*step, output)));
+        }
+    }
+
     /// An accepted command is on the scheduler queue, or was.
     pub(super) fn promised(&mut self, order: OrderId, action: &'static str) -> Finding {
         must(self.dossier(order).commands.contains(action), Invariant::Operator, || {
@@ -14,11 +24,23 @@ impl Auditor {
         })
     }
 
-    /// A deleted command was carried out, or the order's state no longer allows it.
-    pub(super) fn granted(&mut self, order: OrderId, action: &'static str, looked_at: u64) -> Finding {
+    /// A deleted command was carried out, or the order's state no longer allows it. `settles` is the step of a settle and
+    /// the handler's clock.
+    pub(super) fn granted(
+        &mut self,
+        order: OrderId,
+        action: &'static str,
+        looked_at: u64,
+        settles: Option<(usize, i64)>,
+    ) -> Finding {
         let dossier = self.dossier(order);
         let Some(last) = &dossier.last else { return Ok(()) };
-        let is_met = dossier.past.range(looked_at..).any(|(_, past)| past.meets(action, looked_at));
+        // An order stays in `Error` while another of its steps is. By a clock that is behind, a call may still run.
+        let is_settled = settles.is_some_and(|(step, clock_ms)| {
+            let step = &last.steps[step];
+            step.state != StepState::Error || step.runs_until_ms.is_some_and(|until_ms| until_ms > clock_ms)
+        });
+        let is_met = is_settled || dossier.past.range(looked_at..).any(|(_, past)| past.meets(action, looked_at));
         must(is_met, Invariant::Operator, || {
             format!("the {action} of who saw v{looked_at} is let go, and nothing came of it: {last}")
         })
@@ -34,7 +56,7 @@ impl Past {
         let is_other_error = is_in_error && self.since > looked_at;
         match action {
             "Cancel" => has_ended || is_other_error || self.state == OrderState::Compensating,
-            "Resubmit" => !is_in_error || is_other_error,
+            "Resubmit" | "Settle" => !is_in_error || is_other_error,
             "Pause" => has_ended || is_in_error || self.paused,
             _ => has_ended || is_in_error || !self.paused,
         }

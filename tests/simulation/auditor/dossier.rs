@@ -64,6 +64,8 @@ pub(super) struct Dossier {
     pub(super) dead_letters: Vec<Try>,
     /// Commands of operators that were queued.
     pub(super) commands: BTreeSet<&'static str>,
+    /// Steps that an operator settled, each with its direction.
+    pub(super) settled: BTreeSet<(usize, Way)>,
     /// By step: the index of the only agent that called for it.
     pub(super) agents: BTreeMap<usize, usize>,
     /// By step: the effects, at all services together.

@@ -192,12 +192,14 @@ impl Auditor {
             Seen::DeadLetterGone { id } => must(!self.dead_letters_due.contains(id), Invariant::Alert, || {
                 format!("dead letter {id} is let go, and nobody will ever be told of it")
             }),
-            Seen::Wished { order, action } => {
-                self.dossier(*order).commands.insert(action);
+            Seen::Wished { order, action, settled } => {
+                self.wished(*order, action, settled.as_ref());
                 Ok(())
             }
             Seen::Promised { order, action } => self.promised(*order, action),
-            Seen::Granted { order, action, looked_at } => self.granted(*order, action, *looked_at),
+            Seen::Granted { order, action, looked_at, step, clock_ms } => {
+                self.granted(*order, action, *looked_at, step.map(|step| (step, *clock_ms)))
+            }
             Seen::Acknowledged { order, by, earlier, given_ms, is_whole, clock_ms } => {
                 self.acknowledged(*order, *by, (earlier, *given_ms), *is_whole, *clock_ms)
             }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 
-pub use values::{Body, Ending, Heard, Kind, OrderState, Pinned, Record, StepSeen, StepState, Try, Way};
+pub use values::{Body, Ending, Heard, Kind, OrderState, Pinned, Record, SettledStep, StepSeen, StepState, Try, Way};
 
 /// An observation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -220,6 +220,8 @@ pub enum Seen {
         order: OrderId,
         /// The kind of command.
         action: &'static str,
+        /// What it settles.
+        settled: Option<SettledStep>,
     },
     /// An operator got the answer that a command is accepted.
     Promised {
@@ -236,6 +238,10 @@ pub enum Seen {
         action: &'static str,
         /// The version of the record that the operator saw.
         looked_at: u64,
+        /// The step that it settles.
+        step: Option<usize>,
+        /// The handler's clock at the delivery, in epoch milliseconds.
+        clock_ms: i64,
     },
     /// A handler reports a message of the scheduler queue as done.
     Acknowledged {

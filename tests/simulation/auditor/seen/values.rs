@@ -44,6 +44,17 @@ pub enum Way {
     Undo,
 }
 
+/// A step that an operator settles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SettledStep {
+    /// Its index.
+    pub step: usize,
+    /// Its direction.
+    pub way: Way,
+    /// Hash of the operator's output.
+    pub output: Option<u64>,
+}
+
 /// A status message or alert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
@@ -104,6 +115,8 @@ pub struct StepSeen {
     pub not_before_ms: Option<i64>,
     /// The first claim in its direction, in epoch milliseconds.
     pub started_ms: Option<i64>,
+    /// The end of the time in which a call may still have its effect, in epoch milliseconds.
+    pub runs_until_ms: Option<i64>,
     /// When a supervisor doubted its own clock or another about the attempt, in epoch milliseconds.
     pub doubted_ms: Option<i64>,
     /// Code and time of the last failure, in epoch milliseconds.

@@ -1,0 +1,101 @@
+//! Operators who mend a step by hand at its service, and settle it (rule 27).
+//!
+//! The service knows what was done by hand by the step's key, as if an agent had called. Nobody mends a step for whose
+//! order another command may be under way: what a person does at a service, no cancelled order takes back.
+
+use std::collections::BTreeSet;
+
+use agent::Answer;
+use bytes::Bytes;
+use domain::id::OrderId;
+use domain::json::Json;
+use domain::message::{Action, Settled, Settlement, idempotency_key};
+use domain::task::{Direction, ProcessState, StepState};
+use http::Request;
+use serde_json::json;
+
+use super::auditor::seen::Try;
+use super::faults::Fault;
+use super::observe;
+use super::operators::Ask;
+use super::services::Made;
+use super::state::State;
+use super::world::World;
+
+/// What operators did, and at which services.
+#[derive(Debug, Default)]
+pub struct ByHand {
+    /// Orders that were resubmitted or cancelled.
+    commanded: BTreeSet<OrderId>,
+    /// Steps that were carried out by hand.
+    done: BTreeSet<(OrderId, usize)>,
+}
+
+impl World {
+    /// An operator settles a step of an order in `Error`. Returns whether there is one to settle.
+    pub(super) fn settle_step(&mut self, order: OrderId) -> bool {
+        let Some(settlement) = self.shared.lock().mend(order) else { return false };
+        let Settlement { step, outcome, output } = settlement;
+        let mut body = json!({"By": "ann", "Reason": "done by hand", "Step": step, "Outcome": outcome});
+        if let Some(output) = output {
+            body["Output"] = json!(output);
+        }
+        let request = Request::post(format!("/orders/{order}/settle")).body(Bytes::from(body.to_string()));
+        self.ask(Ask::Command(order, Action::Settle), request.unwrap_or_default());
+        true
+    }
+}
+
+impl State {
+    /// Whether another command than a settle may be sent for an order.
+    pub(super) fn may_command(&mut self, order: OrderId, action: Action) -> bool {
+        let is_by_hand =
+            self.tables.row(order).is_some_and(|row| {
+                let is_open = |(index, _): &(usize, _)| self.by_hand.done.contains(&(order, *index));
+                let mut failed =
+                    row.task.steps.iter().enumerate().filter(|(_, step)| {
+                        (step.process_state, step.direction) == (StepState::Error, Direction::Forward)
+                    });
+                failed.any(|one| is_open(&one))
+            });
+        if !is_by_hand && matches!(action, Action::Resubmit | Action::Cancel) {
+            self.by_hand.commanded.insert(order);
+        }
+        !is_by_hand
+    }
+
+    /// Carries the failed step of an order out at its service, or takes it back there, and says what to settle. A
+    /// careless service is left alone: a late call could have its effect once more.
+    fn mend(&mut self, order: OrderId) -> Option<Settlement> {
+        let task = self.tables.row(order)?.task.clone();
+        let is_failed = task.process_state == ProcessState::Error;
+        let mut failed = task.steps.iter().enumerate().filter(|(_, step)| step.process_state == StepState::Error);
+        let (index, step) = failed.next().filter(|_| is_failed)?;
+        let of = Try { order, step: index, way: observe::way(step.direction), attempt: step.attempt };
+        let key_of = |direction| idempotency_key(order, &step.name, direction);
+        let agent = self.agent_of(of)?;
+        let is_over = step.may_run_until.is_none_or(|until| until <= self.clock(0));
+        let is_free = step.direction == Direction::Undo || !self.by_hand.commanded.contains(&order);
+        let is_quiet = [Direction::Forward, Direction::Undo].iter().all(|direction| self.is_quiet(&key_of(*direction)));
+        if !is_over || !is_free || !is_quiet || self.setup.services[agent].is_careless || !self.vouch(order) {
+            return None;
+        }
+        let key = key_of(step.direction);
+        self.tell(&format!("an operator mends {of} by hand"));
+        let call = Made { id: 0, of, agent, key, timeout_ms: 0, started_ms: self.now_ms };
+        self.recall(&call);
+        let done = self.carry_out(&call);
+        if !matches!(done, Answer::Done(_)) {
+            return None;
+        }
+        self.counts.add(Fault::Settled);
+        let (outcome, output) = match step.direction {
+            Direction::Forward => {
+                self.by_hand.done.insert((order, index));
+                (Settled::Done, Some(Json::of(&json!({"Step": index, "By": "hand"}))))
+            }
+            Direction::Undo => (Settled::Undone, None),
+        };
+        Some(Settlement { step: step.name.clone(), outcome, output })
+    }
+}
