@@ -87,10 +87,14 @@ async fn of(
     let last = now.minus_ms(u64::try_from(into).unwrap_or(0));
     let from = last.minus_ms(point_ms * (count as u64).saturating_sub(1));
     let numbers = ports.store().numbers(grain, from).await.map_err(Problem::unread)?;
-    Ok(numbers.map(|numbers| Counted { points: points(&numbers, from, point_ms, count), numbers }))
+    Ok(numbers.map(|mut numbers| {
+        // A wrong clock wrote what lies ahead (rule 23).
+        numbers.spans.retain(|span| !span.at.is_beyond(now, grain.ms()));
+        Counted { points: points(&numbers, from, point_ms, count), numbers }
+    }))
 }
 
-/// The orders of each point, oldest first. A span that lies ahead, by a clock that was wrong, is in the last point.
+/// The orders of each point, oldest first. A span that begins while this is read is in the last point.
 fn points(numbers: &Numbers, from: Timestamp, point_ms: u64, count: usize) -> Vec<Point> {
     let mut sums = vec![Orders::default(); count];
     for span in &numbers.spans {

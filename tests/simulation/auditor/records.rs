@@ -90,8 +90,12 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
         let of = Try { order: after.order, step: index, way: b.way, attempt: b.attempt };
         let endings = [Ending::Failed, Ending::Done, Ending::TooLarge, Ending::Deferred];
         let has_answered = endings.iter().any(|ending| dossier.has_reply(of, *ending));
+        let longest_ms = flow.within_ms[index].saturating_add_unsigned(SETTLES_WITHIN_MS_MAX);
+        // Each writer cuts what is too far ahead by its own clock (rule 23).
+        if let Some(until_ms) = dossier.running_until_ms.get_mut(&index) {
+            *until_ms = (*until_ms).min(clock_ms + longest_ms);
+        }
         if (b.way, a.way, b.state) == (Way::Forward, Way::Undo, StepState::Processing) && !has_answered {
-            let longest_ms = flow.within_ms[index].saturating_add_unsigned(SETTLES_WITHIN_MS_MAX);
             let may_run = |until_ms: &i64| clock_ms < *until_ms && *until_ms <= clock_ms + longest_ms;
             let until_ms = b.complete_by_ms.filter(may_run);
             dossier.running_until_ms.extend(until_ms.map(|until_ms| (index, until_ms)));

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 pub use histogram::Histogram;
 
-use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task};
+use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, reason};
 use crate::time::Timestamp;
 
 /// The numbers of a span of time.
@@ -80,7 +80,7 @@ pub struct Attempts {
     /// Ended with success.
     #[serde(skip_serializing_if = "is_zero")]
     pub done: u64,
-    /// Had no answer in time.
+    /// Had no answer in time, or became a dead letter.
     #[serde(skip_serializing_if = "is_zero")]
     pub expired: u64,
     /// Were rejected for good.
@@ -108,16 +108,16 @@ pub struct Span {
 /// The length of spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grain {
-    /// Kept for [`MINUTES_KEPT_MS`].
+    /// [`MINUTES_KEPT`] of them are kept.
     Minute,
-    /// Kept for [`HOURS_KEPT_MS`].
+    /// [`HOURS_KEPT`] of them are kept.
     Hour,
 }
 
-/// How long minutes are kept, in milliseconds: 25 hours.
-pub const MINUTES_KEPT_MS: u64 = 25 * 3_600_000;
-/// How long hours are kept, in milliseconds: 31 days.
-pub const HOURS_KEPT_MS: u64 = 31 * 24 * 3_600_000;
+/// How many minutes are kept: those of 25 hours.
+pub const MINUTES_KEPT: u32 = 25 * 60;
+/// How many hours are kept: those of 31 days.
+pub const HOURS_KEPT: u32 = 31 * 24;
 
 /// What a store says of its orders in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -142,12 +142,12 @@ impl Grain {
         }
     }
 
-    /// How long spans of this length are kept, in milliseconds.
+    /// How many spans of this length are kept, those in which something happened.
     #[must_use]
-    pub const fn kept_ms(self) -> u64 {
+    pub const fn kept(self) -> u32 {
         match self {
-            Self::Minute => MINUTES_KEPT_MS,
-            Self::Hour => HOURS_KEPT_MS,
+            Self::Minute => MINUTES_KEPT,
+            Self::Hour => HOURS_KEPT,
         }
     }
 
@@ -208,10 +208,13 @@ impl Tally {
             if let Some(error) = step.last_error.as_ref().filter(|_| step.last_error != earlier.last_error) {
                 // The attempt that failed was one of the direction and the service of before.
                 let attempts = attempts(services, &earlier.agent, earlier.direction);
-                *(if *error.code == *StepError::EXPIRED { &mut attempts.expired } else { &mut attempts.rejected }) += 1;
+                let has_no_answer = [StepError::EXPIRED, reason::DEAD_LETTER].contains(&&*error.code);
+                *(if has_no_answer { &mut attempts.expired } else { &mut attempts.rejected }) += 1;
             }
             let is_done = |step: &Step| step.process_state == StepState::Processed;
-            if is_done(step) && !(is_done(earlier) && earlier.direction == step.direction) {
+            // An operator settled it, and no service was called.
+            let is_settled = earlier.process_state == StepState::Error && earlier.direction == step.direction;
+            if is_done(step) && !is_settled && !(is_done(earlier) && earlier.direction == step.direction) {
                 let attempts = attempts(services, &step.agent, step.direction);
                 attempts.done += 1;
                 let took_ms = step.started_at.zip(step.finished_at).map(|(from, to)| from.ms_until(to));

@@ -85,10 +85,16 @@ impl Checkpoints {
     }
 }
 
-/// Moves the whole log into the database and cuts it. Waits for nobody: returns false if another program reads from it.
-pub(crate) fn empty(connection: &Connection, busy: Duration) -> rusqlite::Result<bool> {
+/// Moves the whole log into the database and cuts it. Returns false if another program still reads from it after the
+/// connection's time-out.
+pub(crate) fn empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0)).map(|is_read| !is_read)
+}
+
+/// The same, and waits for nobody.
+pub(crate) fn empty_now(connection: &Connection, busy: Duration) -> rusqlite::Result<bool> {
     connection.busy_timeout(Duration::ZERO)?;
-    let is_read = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+    let is_empty = empty(connection);
     connection.busy_timeout(busy)?;
-    Ok(!is_read?)
+    is_empty
 }

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags, ffi};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinError, spawn_blocking};
 
+use crate::checkpoints;
 use crate::directory::OpenError;
 use crate::generation::Found;
 use crate::identity::Identity;
@@ -74,7 +75,10 @@ fn prepare(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
 /// and acts on it. So the WAL is moved to the file first. The commit after it begins a new WAL and syncs it. Without a
 /// new one, a frame whose sync once failed would be a hole: the frames before it would hide what is in the file.
 fn settle(connection: &Connection) -> rusqlite::Result<()> {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    if !checkpoints::empty(connection)? {
+        let words = "another program reads its write-ahead log: end it, such as `sqlite3` or a backup, and start again";
+        return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), Some(words.to_owned())));
+    }
     connection.pragma_update(None, "user_version", VERSION)
 }
 

@@ -2,31 +2,38 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::Mutex;
 
 use crate::generation::FILE;
+use crate::lock::lock;
 use crate::options::NumberFile;
 
 /// The file in a data directory.
 pub(crate) struct Beside {
     directory: PathBuf,
     /// The number's file, since the first write.
-    number: OnceLock<File>,
+    number: Mutex<Option<File>>,
 }
 
 impl Beside {
     pub(crate) fn of(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), number: OnceLock::new() }
+        Self { directory: directory.to_owned(), number: Mutex::default() }
     }
 
-    fn open(&self) -> io::Result<&File> {
-        if self.number.get().is_none() {
-            let path = self.directory.join(FILE);
-            let _ = self.number.set(File::options().create(true).truncate(false).write(true).open(path)?);
-        }
-        self.number.get().ok_or_else(|| io::ErrorKind::NotFound.into())
+    /// Uses the file that has the name now: who removed or replaced it shall not make later numbers vanish.
+    fn with_file(&self, used: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+        let path = self.directory.join(FILE);
+        let mut number = lock(&self.number);
+        let open = number.take().filter(|file| is_at(file, &path));
+        let file = match open {
+            Some(file) => file,
+            None => File::options().create(true).truncate(false).write(true).open(path)?,
+        };
+        let done = used(&file);
+        *number = Some(file);
+        done
     }
 }
 
@@ -36,10 +43,15 @@ impl NumberFile for Beside {
     }
 
     fn write_number(&self, text: &str) -> io::Result<()> {
-        self.open()?.write_all_at(text.as_bytes(), 0)
+        self.with_file(|file| file.write_all_at(text.as_bytes(), 0))
     }
 
     fn sync_number(&self) -> io::Result<()> {
-        self.open()?.sync_data()
+        self.with_file(File::sync_data)
     }
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let inode = |found: fs::Metadata| (found.dev(), found.ino());
+    matches!((file.metadata().map(inode), fs::metadata(path).map(inode)), (Ok(open), Ok(named)) if open == named)
 }

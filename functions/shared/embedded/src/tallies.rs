@@ -4,6 +4,8 @@
 //! transaction's number, a page that every transaction writes. The first transaction of a later minute adds the minute
 //! to the tables of minutes, of hours and of all time. Numbers that cannot be read are left out, and hold up no order.
 
+use std::error::Error;
+
 use domain::tally::{Grain, Numbers, Span, States, Tally};
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
@@ -34,8 +36,10 @@ impl Present {
         Ok(Self { minute, tally: stored.tally, states: stored.states, is_changed: false })
     }
 
-    /// Enters the minute of `now`.
+    /// Enters the minute of `now`. Spans are dropped by their number, since a clock may be wrong.
     pub(crate) fn enter(&mut self, connection: &Connection, now: Timestamp) -> Result<()> {
+        const DROP: &str = "DELETE FROM tallies WHERE span = ?1 AND at <= \
+                            (SELECT at FROM tallies WHERE span = ?1 ORDER BY at DESC LIMIT 1 OFFSET ?2)";
         let minute = Grain::Minute.of(now);
         if self.minute == minute {
             return Ok(());
@@ -43,9 +47,7 @@ impl Present {
         if !self.tally.is_empty() {
             for grain in [Grain::Minute, Grain::Hour] {
                 add(connection, name(grain), grain.of(self.minute), &self.tally)?;
-                let oldest = grain.of(now.minus_ms(grain.kept_ms()));
-                let mut statement = connection.prepare_cached("DELETE FROM tallies WHERE span = ?1 AND at < ?2")?;
-                statement.execute(params![name(grain), oldest.epoch_ms()])?;
+                connection.prepare_cached(DROP)?.execute(params![name(grain), grain.kept()])?;
             }
             let since = since(connection)?.unwrap_or(self.minute);
             add(connection, TOTAL, since, &self.tally)?;
@@ -112,7 +114,7 @@ fn stored(connection: &Connection) -> Result<Stored> {
     let mut statement = connection.prepare_cached("SELECT minute, tally, states FROM transactions")?;
     let mut rows = statement.query([])?;
     let row = rows.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
-    let minute = row.get::<_, Option<i64>>(0)?.map(Timestamp::from_epoch_ms);
+    let minute = row.get_ref(0)?.as_i64_or_null().ok().flatten().map(Timestamp::from_epoch_ms);
     let states = match read(row, 2)? {
         Some(states) => states,
         None => counted(connection)?,
@@ -152,7 +154,8 @@ fn of(connection: &Connection, span: &str, at: Timestamp) -> Result<Tally> {
 /// The minute in which the count began.
 fn since(connection: &Connection) -> Result<Option<Timestamp>> {
     let mut statement = connection.prepare_cached("SELECT at FROM tallies WHERE span = ?1")?;
-    statement.query_row([TOTAL], |row| row.get(0).map(Timestamp::from_epoch_ms)).optional()
+    let at = statement.query_row([TOTAL], |row| Ok(row.get_ref(0)?.as_i64().ok())).optional()?;
+    Ok(at.flatten().map(Timestamp::from_epoch_ms))
 }
 
 const fn name(grain: Grain) -> &'static str {
@@ -162,8 +165,17 @@ const fn name(grain: Grain) -> &'static str {
     }
 }
 
+/// What is stored, if it can be read. No order waits for a number.
 fn read<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> Result<Option<T>> {
-    let text: Option<String> = row.get(column)?;
-    let unreadable = |error| tracing::warn!("numbers are stored in a form that cannot be read, and left out: {error}");
-    Ok(text.and_then(|text| serde_json::from_str(&text).map_err(unreadable).ok()))
+    let unreadable = |error: &dyn Error| {
+        tracing::warn!("numbers are stored in a form that cannot be read, and left out: {error}");
+    };
+    let bytes = match row.get_ref(column)?.as_bytes_or_null() {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            unreadable(&error);
+            None
+        }
+    };
+    Ok(bytes.and_then(|bytes| serde_json::from_slice(bytes).map_err(|error| unreadable(&error)).ok()))
 }

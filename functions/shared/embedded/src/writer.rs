@@ -110,7 +110,7 @@ impl Writer {
             return Err(gone.into());
         }
         self.directory.generation.without_log()?;
-        Ok(self.connection.pragma_update(None, "wal_checkpoint", "TRUNCATE")?)
+        if checkpoints::empty(&self.connection)? { Ok(()) } else { Err("another program reads it".into()) }
     }
 
     /// Nothing is written at the moment: empties the log. What fails here is tried again.
@@ -125,7 +125,7 @@ impl Writer {
     fn empty_log(&mut self) -> Result<bool, Box<dyn Error>> {
         self.core.readers.identity.check()?;
         self.directory.generation.without_log()?;
-        Ok(checkpoints::empty(&self.connection, self.busy)?)
+        Ok(checkpoints::empty_now(&self.connection, self.busy)?)
     }
 
     /// The next write. The log is emptied before, if the write is long in coming.

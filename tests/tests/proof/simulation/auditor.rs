@@ -258,7 +258,7 @@ fn invariant_6_a_step_before_its_turn() {
     complains(Invariant::Sequence, History::claimed(), |history| history.see(Seen::Effect { of: step_of(1, 1) }));
     let mut history = History::half();
     history.claim(1);
-    history.see(Seen::Wished { order: order(), action: "Cancel" });
+    history.see(Seen::Wished { order: order(), action: "Cancel", settled: None });
     history.write(|record| {
         record.state = OrderState::Compensating;
         record.reason = Some(("cancelled".into(), record.version));

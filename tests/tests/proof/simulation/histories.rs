@@ -72,6 +72,7 @@ fn new_step() -> StepSeen {
         locked_by: None,
         complete_by_ms: None,
         not_before_ms: None,
+        runs_until_ms: None,
         doubted_ms: None,
         started_ms: None,
         last_error: None,
@@ -166,7 +167,7 @@ impl History {
     /// The first step is being compensated, with a claimed undo. The second step never began.
     pub(crate) fn compensating() -> Self {
         let mut history = Self::half();
-        history.see(Seen::Wished { order: order(), action: "Cancel" });
+        history.see(Seen::Wished { order: order(), action: "Cancel", settled: None });
         history.write(|record| {
             record.state = OrderState::Compensating;
             record.reason = Some(("cancelled".into(), record.version));

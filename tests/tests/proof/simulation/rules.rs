@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tests::simulation::auditor::Invariant;
-use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Seen, StepState, Way};
+use tests::simulation::auditor::seen::{Body, Ending, Kind, OrderState, Seen, SettledStep, StepState, Way};
 
 use super::auditor::{complains, is_good};
 use super::histories::{DOCUMENT, History, OUTPUT, WITHIN_MS, finish, free, order, posted, step_of, undo_of};
@@ -38,27 +38,29 @@ fn rule_21_a_step_is_called_by_a_second_agent() {
     }
 }
 
+/// The first step is in `Error`, and so is the order.
+fn failed() -> History {
+    let mut history = History::claimed();
+    history.reject(step_of(0, 1));
+    history.write(|record| {
+        free(&mut record.steps[0]);
+        record.steps[0].state = StepState::Error;
+        record.steps[0].failures = 1;
+        record.steps[0].last_error = Some(("declined".into(), 0));
+        record.state = OrderState::Error;
+        record.reason = Some(("dead-letter".into(), record.version));
+        record.unsent.push((Kind::NeedsOperator, record.version));
+    });
+    history
+}
+
 #[test]
 fn rule_12_a_command_that_nothing_comes_of() {
     let commanded = |mut history: History, action| {
         let looked_at = history.record.version;
-        history.see(Seen::Wished { order: order(), action });
+        history.see(Seen::Wished { order: order(), action, settled: None });
         history.see(Seen::Promised { order: order(), action });
-        (history, Seen::Granted { order: order(), action, looked_at })
-    };
-    let failed = || {
-        let mut history = History::claimed();
-        history.reject(step_of(0, 1));
-        history.write(|record| {
-            free(&mut record.steps[0]);
-            record.steps[0].state = StepState::Error;
-            record.steps[0].failures = 1;
-            record.steps[0].last_error = Some(("declined".into(), 0));
-            record.state = OrderState::Error;
-            record.reason = Some(("dead-letter".into(), record.version));
-            record.unsent.push((Kind::NeedsOperator, record.version));
-        });
-        history
+        (history, Seen::Granted { order: order(), action, looked_at, step: None, clock_ms: 0 })
     };
     let paused = || {
         let mut history = History::stored();
@@ -69,6 +71,7 @@ fn rule_12_a_command_that_nothing_comes_of() {
         (History::half(), "Cancel"),
         (failed(), "Cancel"),
         (failed(), "Resubmit"),
+        (failed(), "Settle"),
         (History::half(), "Pause"),
         (paused(), "Resume"),
     ];
@@ -86,6 +89,47 @@ fn rule_12_a_command_that_nothing_comes_of() {
     complains(Invariant::Operator, History::half(), |history| {
         history.see(Seen::Promised { order: order(), action: "Cancel" });
     });
+}
+
+#[test]
+fn rule_27_a_step_that_is_settled_without_a_settle_or_without_an_effect() {
+    let settled = |way| {
+        let settled = Some(SettledStep { step: 0, way, output: Some(OUTPUT) });
+        Seen::Wished { order: order(), action: "Settle", settled }
+    };
+    let end = |history: &mut History| {
+        history.write(|record| {
+            finish(&mut record.steps[0]);
+            record.state = OrderState::Processing;
+            record.reason = None;
+        });
+    };
+    let mend = |history: &mut History| {
+        history.see(Seen::Effect { of: step_of(0, 1) });
+        history.see(Seen::Confirmed { of: step_of(0, 1) });
+    };
+    let mut history = failed();
+    mend(&mut history);
+    history.see(settled(Way::Forward));
+    end(&mut history);
+    is_good(&history);
+    complains(Invariant::Movers, failed(), |history| {
+        mend(history);
+        history.see(settled(Way::Undo));
+        end(history);
+    });
+    complains(Invariant::Movers, failed(), |history| {
+        history.see(settled(Way::Forward));
+        end(history);
+    });
+    // By a clock that is behind, a call of the step may still run.
+    let mut early = failed();
+    let looked_at = early.record.version;
+    early.write(|record| record.steps[0].runs_until_ms = Some(2_000));
+    let granted = |clock_ms| Seen::Granted { order: order(), action: "Settle", looked_at, step: Some(0), clock_ms };
+    early.see(granted(1_999));
+    is_good(&early);
+    complains(Invariant::Operator, early, |history| history.see(granted(2_000)));
 }
 
 #[test]
@@ -131,7 +175,7 @@ fn rule_2_a_request_that_is_let_go_although_its_reply_could_not_be_sent() {
 #[test]
 fn rule_9_an_undo_while_the_forward_attempt_may_still_run_and_a_claim_within_the_back_off() {
     let mut turned = History::claimed();
-    turned.see(Seen::Wished { order: order(), action: "Cancel" });
+    turned.see(Seen::Wished { order: order(), action: "Cancel", settled: None });
     turned.write(|record| {
         record.state = OrderState::Compensating;
         record.reason = Some(("cancelled".into(), record.version));

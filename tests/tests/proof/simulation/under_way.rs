@@ -22,7 +22,7 @@ fn turned(heard: Option<Heard>, copy: Option<&str>, ending: Option<Ending>) -> H
     if let Some(ending) = ending {
         history.reply(step_of(0, 1), ending);
     }
-    history.see(Seen::Wished { order: order(), action: "Cancel" });
+    history.see(Seen::Wished { order: order(), action: "Cancel", settled: None });
     history.write(|record| {
         record.state = OrderState::Compensating;
         record.reason = Some(("cancelled".into(), record.version));

@@ -1,5 +1,7 @@
 use super::*;
 use crate::machine::testing::{Case, done};
+use crate::machine::{DeadLetterSubject, Event};
+use crate::message::Settled;
 
 /// Counts each version of a case's task from now on.
 #[derive(Default)]
@@ -110,6 +112,35 @@ fn an_order_that_waits_for_an_operator_came_and_went() {
     let (all, same) = (counted.tally.clone(), counted.before.clone());
     counted.tally.count(same.as_ref(), &case.task);
     assert_eq!(counted.tally, all, "a version without a transition counts nothing");
+}
+
+#[test]
+fn what_an_operator_settles_counts_for_no_service() {
+    let mut case = Case::new(&[("a", &[], "on_rejected = \"hold\"")], false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    case.rejected("a");
+    counted.take(&case);
+    case.pass_ms(3_600_000);
+    case.settle("a", Settled::Done, None);
+    counted.take(&case);
+    let forward = &counted.step("a").forward;
+    assert_eq!((numbers(forward), forward.took.is_empty()), ([1, 0, 0, 1], true));
+    assert_eq!(without_times(&counted.tally), orders(1, 1, 0, 1, 1));
+}
+
+#[test]
+fn a_dead_letter_is_an_attempt_without_an_answer() {
+    let mut case = Case::new(&[("a", &[], "")], false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    let step = "a".into();
+    let dead_letter = DeadLetterSubject::Attempt { step, direction: Direction::Forward, attempt: 1 };
+    case.apply(Event::DeadLetter { dead_letter: &dead_letter });
+    counted.take(&case);
+    assert_eq!(numbers(&counted.step("a").forward), [1, 0, 1, 0]);
 }
 
 #[test]

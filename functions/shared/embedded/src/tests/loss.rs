@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use super::{open, options, order, submit};
+use super::{open, options, order, other_program, submit};
 use crate::{Engine, Loss, OpenError, Options, check};
 
 const DATABASE: &str = "stepwarden.db";
@@ -95,6 +95,33 @@ async fn f66_a_database_that_is_gone_or_an_older_copy_is_told() {
         Engine::open(running.path(), options()),
         Err(OpenError::Lost { loss: Loss { count: 0, number: 5 }, .. })
     ));
+}
+
+#[tokio::test]
+async fn f66_the_number_is_kept_at_its_name_also_after_its_file_was_removed_or_replaced() {
+    let running = tempfile::tempdir().unwrap();
+    let engine = open(running.path());
+    submit(&engine, 0..3).await;
+    fs::remove_file(running.path().join(RECORD)).unwrap();
+    submit(&engine, 3..5).await;
+    let other = running.path().join("other");
+    fs::write(&other, "1").unwrap();
+    fs::rename(&other, running.path().join(RECORD)).unwrap();
+    submit(&engine, 5..7).await;
+    let left = killed(running.path());
+    fs::remove_file(left.path().join(LOG)).unwrap();
+    assert_eq!(refusal(left.path()), Loss { count: 0, number: 7 });
+}
+
+#[tokio::test]
+async fn a_start_waits_for_whoever_reads_the_log_of_a_killed_process_and_says_so() {
+    let left = ten_in_the_log().await;
+    let reader = other_program(left.path());
+    reader.execute_batch("BEGIN; SELECT count(*) FROM orders").unwrap();
+    let refused = Engine::open(left.path(), Options { busy_ms: 50, ..options() }).unwrap_err().to_string();
+    assert!(refused.contains("another program reads its write-ahead log: end it"), "{refused}");
+    reader.execute_batch("COMMIT").unwrap();
+    assert_eq!(open(left.path()).recover().await.unwrap().submissions, 10);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use domain::ports::{Commit, HasStore, Inserted, Store};
-use domain::tally::{Grain, HOURS_KEPT_MS, MINUTES_KEPT_MS, Numbers};
+use domain::tally::{Grain, MINUTES_KEPT, Numbers};
 use domain::task::ProcessState;
 
 use super::*;
@@ -89,21 +89,29 @@ async fn each_minute_is_kept_and_the_present_one_outlives_a_start() {
 }
 
 #[tokio::test]
-async fn what_is_too_old_is_in_the_total_only() {
+async fn the_newest_spans_are_kept_and_a_clock_that_jumps_drops_none_but_the_oldest() {
+    const EARLIER: &str = "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < ?2) \
+                           INSERT INTO tallies (span, at, body) SELECT 'minute', ?1 - i * 60000, '{}' FROM n";
     let folder = tempfile::tempdir().unwrap();
     let counting = Counting::open(folder.path(), BEGUN);
     counting.insert(1).await;
-    let ages = [MINUTES_KEPT_MS, HOURS_KEPT_MS].map(|ms| i64::try_from(ms).unwrap() + 2 * 60 * MINUTE);
-    for (n, age) in (2..).zip(ages) {
-        counting.ms.store(BEGUN + age, Ordering::Relaxed);
-        counting.insert(2 * n).await;
-        counting.pass(MINUTE);
-        counting.insert(2 * n + 1).await;
-        let [minutes, hours] = [counting.numbers(Grain::Minute).await, counting.numbers(Grain::Hour).await];
-        assert!(!spans(&minutes).contains(&(0, 1, 0)), "after {age} ms");
-        assert_eq!(spans(&hours).contains(&(0, 1, 0)), n == 2, "after {age} ms");
-        assert_eq!(total(&minutes), (2 * n - 1, 0));
+    let other = other_program(folder.path());
+    other.execute(EARLIER, (BEGUN, MINUTES_KEPT)).unwrap();
+    // One that was written by a clock that was years ahead.
+    for year in [10, 0] {
+        counting.ms.store(BEGUN + MINUTE + year * 365 * 24 * 60 * MINUTE, Ordering::Relaxed);
+        counting.insert(100 - u64::try_from(year).unwrap()).await;
     }
+    let [minutes, hours] = [counting.numbers(Grain::Minute).await, counting.numbers(Grain::Hour).await];
+    assert!(spans(&minutes).contains(&(0, 1, 0)) && spans(&minutes).contains(&(1, 1, 0)));
+    assert_eq!(total(&minutes), (3, 0));
+    assert_eq!(hours.spans.len(), 2, "{:?}", spans(&hours));
+    let stored: u32 =
+        other.query_row("SELECT count(*) FROM tallies WHERE span = 'minute'", [], |row| row.get(0)).unwrap();
+    assert_eq!(stored, MINUTES_KEPT);
+    let first: i64 =
+        other.query_row("SELECT min(at) FROM tallies WHERE span = 'minute'", [], |row| row.get(0)).unwrap();
+    assert_eq!((BEGUN - first) / MINUTE, i64::from(MINUTES_KEPT) - 2);
 }
 
 #[tokio::test]
@@ -136,15 +144,22 @@ async fn a_file_of_before_is_counted_once_and_numbers_that_cannot_be_read_hold_u
     counting.insert(1).await;
     counting.moves(1, ProcessState::Processed).await;
     drop(counting);
-    for stored in ["NULL", "'rubbish'"] {
+    for (n, stored) in (2..).zip(["NULL", "'rubbish'", "x'ff'", "CAST(x'ff' AS TEXT)"]) {
         let other = other_program(folder.path());
-        let sql = format!("UPDATE transactions SET minute = NULL, tally = {stored}, states = {stored}");
+        let sql = format!(
+            "UPDATE transactions SET minute = {stored}, tally = {stored}, states = {stored};
+             UPDATE tallies SET body = {stored} WHERE {stored} IS NOT NULL"
+        );
         other.execute_batch(&sql).unwrap();
         drop(other);
         let counting = Counting::open(folder.path(), BEGUN);
         assert_eq!(counting.numbers(Grain::Minute).await.states.of(ProcessState::Processed), 1, "{stored}");
-        counting.insert(if stored == "NULL" { 2 } else { 3 }).await;
+        counting.insert(2 * n).await;
         let numbers = counting.numbers(Grain::Minute).await;
         assert_eq!(total(&numbers), (1, 0), "{stored}");
+        // The next minute adds to what cannot be read.
+        counting.pass(MINUTE);
+        counting.insert(2 * n + 1).await;
+        assert_eq!(total(&counting.numbers(Grain::Minute).await), (2, 0), "{stored}");
     }
 }
