@@ -66,12 +66,22 @@ impl Write<'_> {
         if (before.undo && !after.undo) || (before.is_undone() && !after.is_undone()) {
             return Some(Breach::Undone);
         }
+        let is_mended = before.state == StepState::Error && after.state == StepState::Processed;
+        if is_mended && !self.is_settled(index) {
+            return Some(Breach::EndedByOther);
+        }
         let has_ended = before.state == StepState::Processing && (after.state != StepState::Processing || is_claimed);
         let counts_one = after.failures == before.failures + 1 && has_ended;
         if after.failures > after.attempt || (after.failures > before.failures && !counts_one) {
             return Some(Breach::Counted);
         }
         (has_ended && !self.may_end(index)).then_some(Breach::EndedByOther)
+    }
+
+    /// Whether an operator says of the step at this place that it was mended by hand.
+    fn is_settled(&self, index: usize) -> bool {
+        let Cause::Message(Message::Command(CommandKind::Settle { step, undo })) = self.cause else { return false };
+        usize::from(step) == index && undo == self.before.steps[index].undo
     }
 
     /// Whether everything is done that has to be before the step at this place may start, or be undone.
@@ -106,7 +116,9 @@ impl Write<'_> {
                 | Message::Wake
                 | Message::Request(..)
                 | Message::Reply(_, Answer::Done | Answer::Deferred)
-                | Message::Command(CommandKind::Resubmit | CommandKind::Pause | CommandKind::Resume),
+                | Message::Command(
+                    CommandKind::Resubmit | CommandKind::Pause | CommandKind::Resume | CommandKind::Settle { .. },
+                ),
             )
             | Cause::DeadLetter(Message::Submission | Message::Wake | Message::Command(_)) => false,
         }

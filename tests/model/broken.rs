@@ -1,7 +1,7 @@
 //! State machines and stores that are broken on purpose: what the checker must find.
 
 use domain::machine::{Decision, Effect, Event, Impossible, Moment, decide};
-use domain::message::{Action, Outcome, Reply};
+use domain::message::{Action, Outcome, Reply, Settled};
 use domain::task::{Direction, NoticeKind, ProcessState, StepState, Task};
 use domain::workflow::Workflow;
 
@@ -29,12 +29,13 @@ impl Broken {
 
 /// The least worlds in which each of them shows.
 const SMALL: Bounds = Bounds { in_flight_max: 3, drains: false, ..Bounds::ONE };
-const CANCELLED: Bounds = Bounds { commands: [0, 1, 0, 0], ..SMALL };
+const CANCELLED: Bounds = Bounds { commands: [0, 1, 0, 0, 0], ..SMALL };
+const SETTLED: Bounds = Bounds { attempts: 1, commands: [1, 0, 0, 0, 1], ..SMALL };
 const APPLIED: Bounds = Bounds { applies: true, ..SMALL };
 const TWO_SCHEDULERS: Bounds = Bounds { schedulers: 2, supervisors: 0, ..CANCELLED };
 
 /// All that is broken on purpose.
-pub const ALL: [Broken; 16] = [
+pub const ALL: [Broken; 18] = [
     Broken {
         name: "a failure counts whatever attempt it is of",
         breaks: "3:",
@@ -85,6 +86,16 @@ pub const ALL: [Broken; 16] = [
         name: "an undo does not wait for calls under way",
         breaks: "9:",
         protocol: || Protocol::with(Bounds { clocks: Clocks::One, settles: 2, ..CANCELLED }, forgets_calls_under_way),
+    },
+    Broken {
+        name: "a step that is tried again can be settled",
+        breaks: "3:",
+        protocol: || Protocol::with(SETTLED, settles_what_is_open),
+    },
+    Broken {
+        name: "a settle counts for whatever step is in Error",
+        breaks: "3:",
+        protocol: || Protocol::with(SETTLED, settles_another_step),
     },
     Broken { name: "the alert is forgotten", breaks: "10:", protocol: || Protocol::with(SMALL, forgets_the_alert) },
     Broken {
@@ -159,6 +170,32 @@ fn cancels_what_is_processed(task: &Task, workflow: &Workflow, event: Event<'_>,
         task.process_state = ProcessState::Processing;
     }
     decide(&task, workflow, event, moment)
+}
+
+fn settles_what_is_open(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    let mut task = task.clone();
+    if let Event::Command { command, .. } = event
+        && let Some(settle) = &command.settle
+        && let Some(step) = task.steps.iter_mut().find(|step| step.name == settle.step)
+        && step.direction == settle.outcome.direction()
+        && step.process_state == StepState::Processing
+    {
+        step.process_state = StepState::Error;
+        (step.locked_by, step.complete_by) = (None, None);
+        task.process_state = ProcessState::Error;
+    }
+    decide(&task, workflow, event, moment)
+}
+
+fn settles_another_step(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    let Event::Command { command, redelivered } = event else { return decide(task, workflow, event, moment) };
+    let mut command = command.clone();
+    let failed = task.steps.iter().find(|step| step.process_state == StepState::Error);
+    if let (Some(settle), Some(step)) = (&mut command.settle, failed) {
+        settle.step = step.name.clone();
+        settle.outcome = if step.direction == Direction::Undo { Settled::Undone } else { Settled::Done };
+    }
+    decide(task, workflow, Event::Command { command: &command, redelivered }, moment)
 }
 
 fn undoes_what_is_processed(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::machine::{DeadLetterSubject, Decision, Effect, Event, Impossible, Moment, request};
-use domain::message::{Action, Command, Deferral, Failure, Outcome, Reply, idempotency_key};
+use domain::message::{Action, Command, Deferral, Failure, Outcome, Reply, Settled, Settlement, idempotency_key};
 use domain::order::Order;
 use domain::workflow::Workflow;
 
@@ -114,7 +114,7 @@ impl Decider {
                 decide(Event::Reply { reply: &self.reply(&before, attempt, answer), redelivered })
             }
             Asked::Cause(Cause::Message(Message::Command(command))) => {
-                decide(Event::Command { command: &self.command(command), redelivered })
+                decide(Event::Command { command: &self.command(&before, command), redelivered })
             }
             // Only wakes are left of what goes to a scheduler.
             Asked::Cause(Cause::Message(Message::Wake | Message::Submission | Message::Request(..))) => {
@@ -212,12 +212,20 @@ impl Decider {
         }
     }
 
-    fn command(&self, command: CommandKind) -> Command {
+    fn command(&self, task: &Task, command: CommandKind) -> Command {
+        let mut settle = None;
         let action = match command {
             CommandKind::Resubmit => Action::Resubmit,
             CommandKind::Cancel => Action::Cancel,
             CommandKind::Pause => Action::Pause,
             CommandKind::Resume => Action::Resume,
+            CommandKind::Settle { step, undo } => {
+                let step = self.step_name(task, Attempt { step, undo, number: 0 });
+                let (outcome, output) =
+                    if undo { (Settled::Undone, None) } else { (Settled::Done, Some(Json::of(&()))) };
+                settle = Some(Settlement { step, outcome, output });
+                Action::Settle
+            }
         };
         Command {
             order_id: self.order.order_id,
@@ -226,7 +234,7 @@ impl Decider {
             reason: "model".into(),
             version: None,
             bulk: None,
-            settle: None,
+            settle,
         }
     }
 

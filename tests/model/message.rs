@@ -54,10 +54,17 @@ pub enum CommandKind {
     Pause,
     /// Go on.
     Resume,
+    /// A step was carried out, or undone, by hand.
+    Settle {
+        /// Its place.
+        step: u8,
+        /// Whether it was undone.
+        undo: bool,
+    },
 }
 
 impl CommandKind {
-    /// All of them, in the order of [`CommandKind::index`].
+    /// Those about a whole order, in the order of [`CommandKind::index`].
     pub const ALL: [Self; 4] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume];
 
     /// Its place in a table of commands.
@@ -68,6 +75,7 @@ impl CommandKind {
             Self::Cancel => 1,
             Self::Pause => 2,
             Self::Resume => 3,
+            Self::Settle { .. } => 4,
         }
     }
 }

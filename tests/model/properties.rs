@@ -6,7 +6,7 @@ use stateright::Property;
 use super::audit::Breach;
 use super::bounds::Bounds;
 use super::drain::ends;
-use super::message::Message;
+use super::message::{CommandKind, Message};
 use super::protocol::Protocol;
 use super::state::{OrderState, Seen, State, Worker};
 use super::task::{Care, Task};
@@ -88,6 +88,12 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
     if bounds.declines || bounds.commands[1] > 0 {
         all.push(Property::sometimes("an order is Compensated", |_, state: &State| {
             any(state, ProcessState::Compensated)
+        }));
+    }
+    if bounds.commands[4] > 0 {
+        all.push(Property::sometimes("a step is carried out by hand", |_, state: &State| {
+            let is_settled = |message| matches!(message, Message::Command(CommandKind::Settle { .. }));
+            state.orders.iter().any(|order| order.messages.iter().any(is_settled))
         }));
     }
     if bounds.orders == 2 {

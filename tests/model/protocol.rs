@@ -1,5 +1,6 @@
 //! The checked world: which actions there are in a state, and what each does to it.
 
+use domain::task::StepState;
 use stateright::{Model, Property};
 
 use super::action::{Action, Commit, Then, Who};
@@ -166,6 +167,9 @@ impl Protocol {
                 self.store(&mut next, order, view, wakes, acknowledges)
             }
             Action::Command { order, command } => {
+                if let CommandKind::Settle { step, undo } = command {
+                    self.mend(&mut next, order, Attempt { step, undo, number: 0 });
+                }
                 let order = &mut next.orders[usize::from(order)];
                 order.commands[command.index()] -= 1;
                 order.messages.add(Message::Command(command)).then_some(())
@@ -293,6 +297,12 @@ impl Protocol {
         service.refused |= answer == Answer::Failed && !attempt.undo && self.bounds.clocks == Clocks::One;
         order.deferrals -= u8::from(answer == Answer::Deferred);
         order.messages.add(Message::Reply(attempt, answer)).then_some(())
+    }
+
+    /// An operator does by hand what the service refused.
+    fn mend(&self, state: &mut State, order: u8, attempt: Attempt) {
+        self.have_effect(state, order, attempt);
+        state.orders[usize::from(order)].services[usize::from(attempt.step)].refused = false;
     }
 
     /// What a call does, unless it was done before under its key.
@@ -468,6 +478,12 @@ impl Model for Protocol {
             }
             for command in CommandKind::ALL.into_iter().filter(|command| its.commands[command.index()] > 0) {
                 actions.push(Action::Command { order, command });
+            }
+            let failed = (0..).zip(&task.steps).filter(|(_, step)| step.state == StepState::Error && step.runs == 0);
+            for command in failed.map(|(step, failed)| CommandKind::Settle { step, undo: failed.undo }) {
+                if its.commands[command.index()] > 0 {
+                    actions.push(Action::Command { order, command });
+                }
             }
         }
         if self.bounds.clocks == Clocks::One {

@@ -116,13 +116,12 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
     let setup = Setup { reply_channels: channels.names(), ..setup };
     let paused = setup.paused;
     let running = serve::start(listener, &engine, remotes, setup)?;
-    let tell = |what: &str| if json_logs { tracing::info!("{what}") } else { announce(what) };
-    tell(&format!("listening on {}, data in {}", running.url(), data.display()));
+    announce(&format!("listening on {}, data in {}", running.url(), data.display()));
     if let Some(stand_ins) = running.stand_ins() {
-        tell(&format!("stand-ins on {}", stand_ins.url()));
+        announce(&format!("stand-ins on {}", stand_ins.url()));
     }
     if paused {
-        tell("paused: no order goes on and no service is called; to go on, start it without --paused");
+        announce("paused: no order goes on and no service is called; to go on, start it without --paused");
     }
     signals.next().await;
     Ok(stop(running, &engine, signals).await?)

@@ -48,6 +48,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "queues.to_scheduler",
             "services.all_health",
             "store.list",
+            "store.numbers",
             "store.order",
             "store.settled",
             "store.task",

@@ -9,6 +9,7 @@ use domain::ports::{
     Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
     ListError, Listed, Page, PortError, Queues, Record, Records, Seen, Store,
 };
+use domain::tally::{Grain, Numbers};
 use domain::task::{ProcessState, Task};
 use domain::time::Timestamp;
 
@@ -77,6 +78,10 @@ impl Store for Faulty {
             self.memory.settled(order_id, wait_ms).await
         })
         .await
+    }
+
+    async fn numbers(&self, grain: Grain, since: Timestamp) -> Result<Option<Numbers>, PortError> {
+        self.silently_through("store.numbers", || self.memory.numbers(grain, since)).await
     }
 }
 
