@@ -1,5 +1,6 @@
 """What schemathesis cannot know of a contract and a deployment: ids and versions that are there, the cursors that a list
-gave, the name of the registered channel, and that one time is before another. Requests that are meant to be wrong are left as they are.
+gave, the name of the registered channel, that one time is before another, and which outcome has an output. Requests that
+are meant to be wrong are left as they are.
 
 And the contract made strict: an answer may have no member that it does not name.
 """
@@ -55,6 +56,7 @@ def before_call(_: HookContext, case: Case, __: dict[str, Any]) -> None:
     given_cursors(case)
     if isinstance(case.body, dict):
         known_names(case.body)
+        output_of_done(case.body)
         ordered_times(case.body.get("Selector"))
 
 
@@ -118,3 +120,9 @@ def ordered_times(selector: object) -> None:
     """No schema says that one time is before another."""
     if isinstance(selector, dict) and {"FailedSince", "FailedUntil"} <= selector.keys():
         del selector["FailedSince"]
+
+
+def output_of_done(body: dict[str, Any]) -> None:
+    """Only a step that is settled as done has an output."""
+    if body.get("Outcome") == "Undone":
+        body.pop("Output", None)

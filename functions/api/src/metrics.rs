@@ -33,7 +33,7 @@ pub(crate) async fn metrics(ports: &impl ApiPorts, config: &ApiConfig) -> Result
     }
     page.begin("stepwarden_paused", "gauge", "1 if the server calls nobody (serve --paused), otherwise 0.");
     page.line(&[], u64::from(config.is_paused()));
-    Ok(reply::fixed(CONTENT_TYPE, page.text.into()))
+    Ok(reply::changing(CONTENT_TYPE, page.text.into()))
 }
 
 /// The text, and the name of the present metric.
@@ -51,7 +51,7 @@ impl Page {
         for state in ProcessState::ALL {
             self.line(&[("state", state.name())], numbers.states.of(state));
         }
-        self.begin("stepwarden_orders_total", "counter", "What happened to orders.");
+        self.begin("stepwarden_orders_total", "counter", "What happened to orders; failed: came to Error, each time.");
         for (workflow, flow) in &numbers.total.workflows {
             let orders = &flow.orders;
             for (event, count) in [

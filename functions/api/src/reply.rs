@@ -28,10 +28,19 @@ pub(crate) fn text(words: String) -> Response<Bytes> {
 
 /// An answer that changes only with the program.
 pub(crate) fn fixed(content_type: &'static str, body: Bytes) -> Response<Bytes> {
+    answer(content_type, "no-cache", body)
+}
+
+/// An answer that may be another one at any moment.
+pub(crate) fn changing(content_type: &'static str, body: Bytes) -> Response<Bytes> {
+    answer(content_type, "no-store", body)
+}
+
+fn answer(content_type: &'static str, caching: &'static str, body: Bytes) -> Response<Bytes> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(caching));
     response
 }
 
@@ -60,12 +69,8 @@ pub(crate) fn without_body(mut response: Response<Bytes>) -> Response<Bytes> {
 
 fn written(status: StatusCode, content_type: &'static str, body: &impl Serialize) -> Response<Bytes> {
     let text = serde_json::to_vec(body).expect("views have strings as keys and no values that JSON cannot hold");
-    let mut response = Response::new(Bytes::from(text));
+    let mut response = changing(content_type, Bytes::from(text));
     *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    // An order's state may change at any moment.
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 

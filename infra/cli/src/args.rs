@@ -68,7 +68,7 @@ const LOGS: &str = "Logs go to stderr. RUST_LOG sets the level, for example RUST
 const SERVE_HELP: &str = "\
 Alerts:
   An order that needs an operator is one line on stderr: ALERT, the order, its step, the reason, the remedy.
-  To act: POST /orders/{id}/resubmit or /cancel with {\"By\": \"you\", \"Reason\": \"why\"}.
+  To act: stepwarden resubmit ID --reason WHY, or cancel, or settle ID STEP --outcome done|undone. Or use the console.
 
 Reply channels:
   An order may name a registered channel in its document: {\"ReplyChannel\": \"shop\"}. Its status messages

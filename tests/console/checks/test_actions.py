@@ -40,7 +40,7 @@ def test_a_step_that_was_undone_by_hand_is_settled(console: Console, server: Ser
     order = stuck(server, inventory, "settle")
     console.open(f"#/order/{order['OrderID']}")
     dialog = console.act("Settle step…", reason="back on the shelf")
-    expect(dialog.get_by_label("Mended by hand")).to_have_text("reserve-inventory: undone")
+    expect(dialog.get_by_label("The step that you mended by hand")).to_have_text("reserve-inventory: undone")
     expect(dialog.get_by_label("Output")).to_have_count(0)
     dialog.get_by_role("button", name="Settle step", exact=True).click()
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was settled at")

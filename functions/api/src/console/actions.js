@@ -122,13 +122,13 @@ function stepAndOutput(task) {
     { class: "field" },
     h("label", { for: "output" }, "Output of the step, as JSON"),
     h("input", { id: "output", name: "output", autocomplete: "off", "aria-describedby": "output-hint" }),
-    h("p", { class: "hint", id: "output-hint" }, "The steps after it get it. Empty: {}."),
+    h("p", { class: "hint", id: "output-hint" }, "The steps after it get it. Empty: {}. At most 16 KiB."),
   );
   return [
     h(
       "div",
       { class: "field" },
-      h("label", { for: "step" }, "Mended by hand at its service"),
+      h("label", { for: "step" }, "The step that you mended by hand"),
       h(
         "select",
         { id: "step", name: "step" },

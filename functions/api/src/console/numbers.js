@@ -45,7 +45,7 @@ export const numbers = {
       panel("workflows", "By workflow", workflows(all)),
       panel("steps", "By step, the slowest first", steps(all.Steps)),
       panel("services", "By service", services(all.Services)),
-      h("p", { class: "quiet" }, "A percentile is at most an eighth too high."),
+      h("p", { class: "quiet" }, "A time runs from a step's first attempt to its success, with all waits. A percentile is at most an eighth too high."),
     );
   },
 };

@@ -125,6 +125,7 @@ export function consequences(task, action) {
       return ["The order goes on where it stands: what is ready starts at once."];
     case "settle":
       return [
+        "Only settle what you have seen at the service. This cannot be taken back.",
         "The step counts as if its service had replied. No service is called.",
         "Once no step is in Error, the order goes on in its direction.",
       ];

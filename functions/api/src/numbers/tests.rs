@@ -135,6 +135,7 @@ fn a_scrape_has_states_counters_and_whole_histograms() {
     counted(&fake, &[1, 0]);
     let answer = fake.get("/metrics");
     assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
     for line in [
         "# TYPE stepwarden_orders gauge",
         "stepwarden_orders{state=\"Processing\"} 5",

@@ -9,12 +9,23 @@ use super::error::CommandError;
 use crate::args::NumbersArgs;
 use crate::exit::Exit;
 use crate::paint::Paint;
-use crate::remote::Call;
+use crate::remote::{Call, NO_NUMBERS, RemoteError};
 use crate::show::table::{Cell, Table};
 use crate::show::time::{clock, span};
 
+const TIMES: &str = "Slowest steps first. A time runs from the first attempt to the success, with all waits. A percentile \
+                     is at most an eighth too high.";
+
 pub(super) async fn run(context: &Context, args: &NumbersArgs) -> Result<Exit, CommandError> {
-    let answer = context.remote.call(&Call::get(format!("/numbers?last={}", args.last))).await?;
+    let answered = context.remote.call(&Call::get(format!("/numbers?last={}", args.last))).await;
+    let answer = answered.map_err(|mut error| {
+        if let RemoteError::Problem { problem, .. } = &mut error
+            && problem.status == 404
+        {
+            NO_NUMBERS.clone_into(&mut problem.kind);
+        }
+        error
+    })?;
     if context.is_json() {
         return context.line(&answer.line()).map(|()| Exit::Fine);
     }
@@ -29,7 +40,8 @@ fn text(paint: Paint, last: &str, numbers: &Numbers<'_>) -> String {
         Some(_) => String::new(),
         None => ": nothing happened yet".to_owned(),
     };
-    let mut orders = Table::new(&["WORKFLOW", "ACCEPTED", "PROCESSED", "COMPENSATED", "IN ERROR", "P50", "P95", "P99"]);
+    let mut orders =
+        Table::new(&["WORKFLOW", "ACCEPTED", "PROCESSED", "COMPENSATED", "CAME TO ERROR", "P50", "P95", "P99"]);
     for one in &numbers.workflows {
         orders.row(of_orders(&one.workflow, &one.orders));
     }
@@ -39,7 +51,7 @@ fn text(paint: Paint, last: &str, numbers: &Numbers<'_>) -> String {
     let mut parts = vec![format!("Last {last}{since}\n"), orders.text(paint)];
     if !numbers.steps.is_empty() {
         parts.push(steps(numbers).text(paint));
-        parts.push("Slowest steps first. A percentile is at most an eighth too high.\n".to_owned());
+        parts.push(format!("{TIMES}\n"));
     }
     let count = |Count { state, count, .. }: &Count| format!("{count} {state}");
     parts.push(format!("Now: {}\n", numbers.counts.iter().map(count).collect::<Vec<_>>().join(", ")));

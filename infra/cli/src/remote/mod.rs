@@ -22,6 +22,7 @@ use crate::args::{ApiArgs, AuthMode};
 use auth::Auth;
 pub use environment::Environment;
 pub use error::RemoteError;
+pub(crate) use problem::NO_NUMBERS;
 pub use problem::Problem;
 pub use target::{NotATarget, Target};
 

@@ -10,6 +10,9 @@ use serde::Deserialize;
 use crate::args::AuthMode;
 use crate::exit::Exit;
 
+/// The kind of a 404 of `GET /numbers`.
+pub(crate) const NO_NUMBERS: &str = "no-numbers";
+
 /// The error, as the server reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
@@ -101,6 +104,10 @@ impl Problem {
             }
             (404, "job-not-found") => "`stepwarden bulk list` shows the jobs".to_owned(),
             (404, "service-not-found") => "`stepwarden services` shows the services".to_owned(),
+            (404, NO_NUMBERS) => {
+                "an API on AWS keeps no numbers: they are in CloudWatch. On one machine they come with this version"
+                    .to_owned()
+            }
             (404 | 405, _) => {
                 format!("is --api right? If it is, the API is older than this program ({})", env!("CARGO_PKG_VERSION"))
             }
