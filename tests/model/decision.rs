@@ -271,6 +271,7 @@ pub(super) fn sample_order() -> Order {
         correlation_id: None,
         priority: None,
         workflow: None,
+        terms: Vec::new(),
         again_of: None,
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use domain::definition::UnknownWorkflow;
 use domain::id::OrderId;
+use domain::index::{Index, Term};
 use domain::observe;
 use domain::order::Order;
 use domain::ports::{PortError, Queues, Store};
@@ -107,15 +108,18 @@ async fn queue(
     Ok(accepted(config, order_id, task.as_deref(), wait))
 }
 
-/// Pins the order to the workflow that it begins with, in whose priority it is queued if it names none. Refuses a
-/// document with members that no order of the workflow may carry (rule 19).
+/// Pins the order to the workflow that it begins with, in whose priority it is queued if it names none, and gives it the
+/// terms that it is found by. Refuses a document with members that no order of the workflow may carry (rule 19).
 async fn begin(
     ports: &impl ApiPorts,
     config: &ApiConfig,
     name: Option<&str>,
     order: &mut Order,
 ) -> Result<(), Problem> {
-    let Some(catalogue) = config.catalogue() else { return Ok(()) };
+    let Some(catalogue) = config.catalogue() else {
+        order.terms = terms(order, &Index::default(), config);
+        return Ok(());
+    };
     let chosen = catalogue.choose(ports, name, order.order_id).await;
     let workflow = match chosen.map_err(|error| Problem::Unavailable { advice: NOT_CHOSEN, error })? {
         Ok(workflow) => workflow,
@@ -128,10 +132,15 @@ async fn begin(
         return Err(Problem::MemberRefused { workflow: workflow.name.clone(), names: refused });
     }
     order.workflow = Some(workflow.pin());
+    order.terms = terms(order, &workflow.index, config);
     if order.priority.is_none() && !workflow.priority.is_normal() {
         order.priority = Some(workflow.priority);
     }
     Ok(())
+}
+
+fn terms(order: &Order, index: &Index, config: &ApiConfig) -> Vec<Term> {
+    index.terms(order.correlation_id.as_deref(), &order.document, config.redaction())
 }
 
 /// The present task or, if the caller waits, the task once it is settled or the wait is over.

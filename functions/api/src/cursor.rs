@@ -68,10 +68,15 @@ pub(crate) async fn page(
     after: Option<&str>,
     limit: usize,
 ) -> Result<Page, Problem> {
-    ports.store().list(state, after, limit).await.map_err(|error| match error {
+    ports.store().list(state, after, limit).await.map_err(problem)
+}
+
+/// The problem of a list that could not be made.
+pub(crate) fn problem(error: ListError) -> Problem {
+    match error {
         ListError::Cursor => made_up(),
         ListError::Port(error) => Problem::unread(error),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -28,12 +28,13 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
     let after = cursor.map(|cursor| cursor::open(&list, &cursor)).transpose()?;
     let list = |next: String| cursor::seal(&list, &next);
     let response = if let Some(search) = search {
-        let found = search::walk(ports, config.redaction(), state, &search, after, limit).await?;
+        let found = search::page(ports, config, state, &search, after, limit).await?;
         let list = OrderList {
             orders: found.tasks.iter().map(|task| listed(task)).collect::<Vec<_>>(),
             next_cursor: found.next.map(list),
             examined: Some(found.examined),
             searched_back_to: found.searched_back_to,
+            from_index: found.from_index,
         };
         reply::json(StatusCode::OK, &list)
     } else {
@@ -43,6 +44,7 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
             next_cursor: page.next.map(list),
             examined: None,
             searched_back_to: None,
+            from_index: false,
         };
         reply::json(StatusCode::OK, &list)
     };

@@ -81,6 +81,7 @@ fn read(ports: &impl ApiPorts, caller: &str, key: Option<&str>, body: &Bytes) ->
         correlation_id,
         priority,
         workflow: None,
+        terms: Vec::new(),
         again_of: None,
     };
     Ok(Given { order, workflow })
@@ -99,7 +100,9 @@ fn priority(value: &str) -> Result<Priority, Problem> {
 #[cfg(test)]
 mod tests {
     use domain::definition::{Catalogue, Pin};
+    use domain::index::Term;
     use domain::limits::{DOCUMENT_BYTES_MAX, NESTING_MAX, TEXT_CHARS_MAX};
+    use domain::search::Pointer;
     use domain::task::ProcessState;
     use domain::workflow::Workflows;
     use serde_json::json;
@@ -233,6 +236,22 @@ mod tests {
         assert_eq!(unknown.body["detail"], "there is no workflow \"refund\". There are: return, w");
         fake.post("/orders", &[], r#"{"Workflow":7}"#).names(400, "invalid-field", "Workflow");
         assert_eq!(fake.submitted().len(), queued);
+    }
+
+    #[test]
+    fn an_order_has_terms_for_its_correlation_id_and_for_what_its_workflow_declares() {
+        let workflow =
+            "name = \"w\"\nversion = 1\nindex = [\"/Email\", \"/Cvc\"]\n[[step]]\nname = \"a\"\nagent = \"x\"";
+        let fake = Fake::default();
+        let config = || ApiConfig::default().redacting(["cvc"]);
+        fake.config(config().with_catalogue(&catalogue(&[workflow])));
+        let text = r#"{"CorrelationID": "c-1", "Email": "ann@x.example", "Cvc": "123"}"#;
+        assert_eq!(fake.post("/orders", &[], text).status, 202);
+        let email = Term::member(&Pointer::parse("/Email").unwrap(), "ann@x.example");
+        assert_eq!(fake.submitted()[0].terms, [Term::correlation("c-1"), email]);
+        fake.config(config());
+        assert_eq!(fake.post("/orders", &[KEY], text).status, 202);
+        assert_eq!(fake.submitted()[1].terms, [Term::correlation("c-1")]);
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub(crate) async fn document(ports: &impl ApiPorts, config: &ApiConfig, id: &str
         correlation_id,
         priority,
         workflow: _,
+        terms: _,
         again_of,
     } = &*order;
     let view = wire::Order {

@@ -1,8 +1,11 @@
-//! The search for orders by values that no index of the store covers.
+//! The search for orders.
 //!
-//! The search walks the store's list, newest first, and checks each task. It reads an order only if the task cannot
-//! decide. The work of one call is bounded. A search through a million orders takes many calls; each is short and
-//! reports how far it came.
+//! A search for a correlation id, or for a member that a workflow declares, begins in the store's index (rule 28). Then,
+//! and for any other value, it walks the store's list, newest first, and checks each task. It reads an order only if the
+//! task cannot decide. The work of one call is bounded. A walk through a million orders takes many calls; each is short
+//! and reports how far it came.
+
+mod indexed;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,6 +25,10 @@ use sha2::{Digest, Sha256};
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::{cursor, query};
+
+pub(crate) use indexed::page;
+
+use indexed::Covered;
 
 /// Tasks that one call reads; the page that reaches this number is the last. A store without an index by state reads
 /// many tasks to find a few.
@@ -66,6 +73,8 @@ pub(crate) struct Found {
     pub(crate) examined: usize,
     /// The submission time of the last of them, if its task has it.
     pub(crate) searched_back_to: Option<Timestamp>,
+    /// Whether they are from the index.
+    pub(crate) from_index: bool,
 }
 
 /// The decision about a task, without its order.
@@ -153,11 +162,11 @@ impl Search {
 ///
 /// # Errors
 /// [`Problem::Invalid`] if `after` is not of this list; [`Problem::Unavailable`].
-pub(crate) async fn walk(
+async fn walk(
     ports: &impl ApiPorts,
     redaction: &Redaction,
     state: Option<ProcessState>,
-    search: &Search,
+    (search, except): (&Search, Option<&Covered>),
     after: Option<String>,
     limit: usize,
 ) -> Result<Found, Problem> {
@@ -167,7 +176,7 @@ pub(crate) async fn walk(
         let after = found.next.take();
         let mut page = cursor::page(ports, state, after.as_deref(), PAGE_MAX.min(READ_MAX - read)).await?;
         read += page.read.max(page.tasks.len());
-        let fitting = search.among(ports, redaction, &page, &mut orders_read).await?;
+        let fitting = search.among(ports, redaction, &page, except, &mut orders_read).await?;
         if let Some(count) = cut(&page, &fitting, limit - found.tasks.len()) {
             // The next page must begin after the last order of this one, and only the store has that cursor.
             page = cursor::page(ports, state, after.as_deref(), count).await?;
@@ -194,10 +203,12 @@ impl Search {
         ports: &impl ApiPorts,
         redaction: &Redaction,
         page: &Page,
+        except: Option<&Covered>,
         orders_read: &mut usize,
     ) -> Result<HashSet<OrderId>, Problem> {
         let ids = |wanted: Verdict| {
-            let tasks = page.tasks.iter().filter(move |task| self.judge(task) == wanted);
+            let rest = page.tasks.iter().filter(|task| except.is_none_or(|except| !except.has(task)));
+            let tasks = rest.filter(move |task| self.judge(task) == wanted);
             tasks.map(|task| task.order_id).collect::<Vec<_>>()
         };
         let mut fitting: HashSet<OrderId> = ids(Verdict::Fits).into_iter().collect();
@@ -250,6 +261,13 @@ impl Workflow {
         match self {
             Self::Named(name) => *task.workflow == **name,
             Self::OfVersion(pin) => *task.workflow == *pin.name && task.workflow_version == pin.version,
+        }
+    }
+
+    fn is_that(&self, pin: &Pin) -> bool {
+        match self {
+            Self::Named(name) => *pin.name == **name,
+            Self::OfVersion(own) => pin == own,
         }
     }
 }

@@ -73,6 +73,7 @@ fn order_of(order_id: OrderId) -> Order {
         correlation_id: None,
         priority: None,
         workflow: None,
+        terms: Vec::new(),
         again_of: None,
     }
 }
@@ -95,6 +96,8 @@ pub(crate) struct Fake {
     endless: AtomicBool,
     /// Tasks of any state that the store reads for a page, without an index by state; 0 with one.
     no_index: AtomicUsize,
+    /// The store has no index of terms.
+    no_terms: AtomicBool,
     /// Tasks read for lists.
     tasks_listed: AtomicUsize,
     /// The waits of `settled`, in milliseconds.
@@ -322,6 +325,11 @@ impl Fake {
     /// Makes every list endless.
     pub(crate) fn list_never_ends(&self) {
         self.endless.store(true, Ordering::Relaxed);
+    }
+
+    /// From now on the store has no index of terms.
+    pub(crate) fn has_no_index_of_terms(&self) {
+        self.no_terms.store(true, Ordering::Relaxed);
     }
 
     /// Makes the store read all tasks to find those of a state, this many for a page.

@@ -1,11 +1,12 @@
 //! `GET /workflows`: the steps of orders, version by version.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin};
 use domain::ports::{PortError, Records};
+use domain::search::Pointer;
 use domain::time::Timestamp;
 use domain::workflow::{StepRule, Workflow};
 use http::{Response, StatusCode};
@@ -74,13 +75,28 @@ async fn known(ports: &impl ApiPorts, catalogue: &Catalogue) -> Result<BTreeMap<
     Ok(all)
 }
 
+/// The versions whose orders are found by the member at a position, and whether there are others. `is_meant` says which
+/// versions are asked about.
+pub(crate) async fn indexed(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    place: &Pointer,
+    is_meant: impl Fn(&Pin) -> bool,
+) -> Result<(BTreeSet<Pin>, bool), Problem> {
+    let Some(catalogue) = config.catalogue() else { return Ok((BTreeSet::new(), true)) };
+    let known = known(ports, catalogue).await.map_err(Problem::unread)?;
+    let meant = known.into_iter().filter(|(pin, _)| is_meant(pin));
+    let (with, without): (Vec<_>, Vec<_>) = meant.partition(|(_, known)| known.workflow.index.has(place));
+    Ok((with.into_iter().map(|(pin, _)| pin).collect(), !without.is_empty()))
+}
+
 fn shown<'a>(
     pin: &Pin,
     Known { workflow, retired_at }: &'a Known,
     catalogue: &Catalogue,
     deployment: Option<&Deployment>,
 ) -> wire::Workflow<'a> {
-    let Workflow { name, version, priority, steps, supervision: _, refuse: _ } = &**workflow;
+    let Workflow { name, version, priority, steps, supervision: _, refuse: _, index: _ } = &**workflow;
     let Choice { version: current, share } = catalogue.choice(deployment, name).unwrap_or(Choice::all(0));
     let share = share.filter(|share| share.version == pin.version);
     wire::Workflow {

@@ -5,6 +5,7 @@
 
 use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::instance::Instance;
 use domain::message::{Delivery, SchedulerMessage, Wake};
 use domain::order::Order;
@@ -42,8 +43,16 @@ pub async fn handle(ports: &impl SubmissionPorts, instance: &Instance, batch: Ve
 ///
 /// # Errors
 /// [`PortError`] if store or queue is unavailable, or the order's workflow is missing; the message then stays on its queue.
-pub async fn submit(ports: &impl SubmissionPorts, instance: &Instance, order: Order) -> Result<Submitted, PortError> {
+pub async fn submit(
+    ports: &impl SubmissionPorts,
+    instance: &Instance,
+    mut order: Order,
+) -> Result<Submitted, PortError> {
     let order_id = order.order_id;
+    if order.terms.is_empty() {
+        // An API of an earlier version gave it none.
+        order.terms.extend(order.correlation_id.as_deref().map(Term::correlation));
+    }
     let workflow = instance.catalogue.of_order(ports, &order).await?;
     let task = Task::new(&order, &workflow, instance.shards, ports.environment().random());
     let priority = task.priority;

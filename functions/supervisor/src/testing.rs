@@ -87,6 +87,7 @@ pub(crate) fn order(n: usize, at: Timestamp) -> Order {
         correlation_id: None,
         priority: None,
         workflow: None,
+        terms: Vec::new(),
         again_of: None,
     }
 }

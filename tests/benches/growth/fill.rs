@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::json::Json;
 use domain::limits::SHARDS;
 use domain::order::Order;
@@ -85,6 +86,11 @@ pub(crate) fn in_engine<R>(
     result
 }
 
+/// What the order of this number is found by.
+pub(crate) fn correlation_id(number: u64) -> String {
+    format!("cart-{number}")
+}
+
 /// The orders that a store holds.
 pub(crate) fn count(data: &Path) -> rusqlite::Result<u64> {
     let database = Connection::open_with_flags(data.join("stepwarden.db"), OpenFlags::SQLITE_OPEN_READ_ONLY)?;
@@ -135,6 +141,7 @@ fn order_and_task(engine: &Engine, number: u64, change: &impl Fn(u64, &mut Task)
     let order_id = OrderId::generate(submitted_at, [engine.environment().random(), engine.environment().random()]);
     let document = document(number);
     let document = Json::document(document.as_bytes()).unwrap_or_else(|error| unreachable!("{error}"));
+    let correlation_id = correlation_id(number);
     let order = Order {
         order_id,
         fingerprint: document.fingerprint().into(),
@@ -142,7 +149,8 @@ fn order_and_task(engine: &Engine, number: u64, change: &impl Fn(u64, &mut Task)
         submitted_at,
         submitter: Arc::from("local"),
         reply_channel: None,
-        correlation_id: None,
+        terms: vec![Term::correlation(&correlation_id)],
+        correlation_id: Some(correlation_id.into()),
         priority: None,
         workflow: None,
         again_of: None,

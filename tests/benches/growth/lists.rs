@@ -8,6 +8,7 @@ use tests::bench::served::Served;
 
 use crate::bar::middle;
 use crate::store::Figures;
+use crate::{EMPTY, fill};
 
 /// Times that each is asked for.
 const TIMES: usize = 101;
@@ -17,6 +18,11 @@ const WARM_UPS: usize = 5;
 const PAGES_DEEP: usize = 3;
 /// Differences of an answer below this are not told from noise, in milliseconds.
 const FLOOR_MS: f64 = 0.15;
+
+/// Searches by correlation id.
+const FOUND: usize = 1_000;
+/// Differences of the slowest searches below this are not told from noise, in milliseconds.
+const FOUND_FLOOR_MS: f64 = 5.0;
 
 const PROCESSED: &str = "/orders?state=Processed&limit=50";
 const PATHS: [(&str, &str); 7] = [
@@ -40,7 +46,28 @@ pub(crate) async fn measure(served: &Served, figures: &mut Figures) -> io::Resul
         let cursor = page["NextCursor"].as_str().ok_or_else(|| io::Error::other(format!("{path} is the last page")))?;
         path = format!("{PROCESSED}&cursor={cursor}");
     }
-    time(served, &mut wire, "list, Processed, a later page", &path, figures).await
+    time(served, &mut wire, "list, Processed, a later page", &path, figures).await?;
+    found(&mut wire, figures).await
+}
+
+/// The time of a search by correlation id, each time another one.
+async fn found(wire: &mut Wire, figures: &mut Figures) -> io::Result<()> {
+    let mut took_ms = Vec::with_capacity(FOUND);
+    // Both stores have the first `EMPTY` numbers.
+    for number in (0..EMPTY).step_by(EMPTY as usize / FOUND) {
+        let path = format!("/orders?correlation={}&limit=50", fill::correlation_id(number));
+        let began = Instant::now();
+        let page = get(wire, &path).await?;
+        took_ms.push(began.elapsed().as_secs_f64() * 1_000.0);
+        if page["Orders"].as_array().map(Vec::len) != Some(1) {
+            return Err(io::Error::other(format!("{path} found another number of orders: {page}")));
+        }
+    }
+    took_ms.sort_by(f64::total_cmp);
+    let p99 = took_ms[took_ms.len() * 99 / 100];
+    figures.add("search, by correlation id, p99, ms", false, FOUND_FLOOR_MS, p99);
+    figures.add("search, by correlation id, ms", false, FLOOR_MS, middle(took_ms).unwrap_or_default());
+    Ok(())
 }
 
 /// The time of an answer, and what it takes of a processor: a busy machine lengthens only the first.

@@ -109,6 +109,18 @@ def test_a_search_that_is_not_through_says_how_far_it_went_and_goes_on(console: 
     assert "field=%2FItem&value=rare&cursor=next" in console.page.url
 
 
+def test_a_page_from_the_index_says_so_and_whether_there_is_more(console: Console, server: Server) -> None:
+    server.order(CorrelationID="basket-of-the-index")
+    console.open("#/orders?correlation=basket-of-the-index")
+    reach = console.page.locator("#reach")
+    expect(reach).to_have_text("From the index. That is all of them.")
+    assert len(rows(console)) == 1
+    page = {"Orders": [], "NextCursor": "next", "Examined": 0, "FromIndex": True}
+    console.page.route("**/orders?*", lambda route: route.fulfill(json=page))
+    console.open("#/orders?field=%2FItem&value=rare")
+    expect(reach).to_have_text("From the index. “Older” goes on, also through orders that are not in it.")
+
+
 def test_a_filter_that_the_api_refuses_is_explained(console: Console) -> None:
     console.open("#/orders?since=yesterday")
     expect(console.page.locator("#problem")).to_contain_text(re.compile("^Since .*"))

@@ -130,6 +130,7 @@ macro_rules! store_conformance_suite {
             a_finished_order_is_not_due,
             a_list_is_newest_first_and_pages_through_all,
             a_list_of_a_state_has_no_others,
+            an_order_is_found_by_each_of_its_terms_in_any_state,
             a_cursor_that_somebody_made_up_is_refused,
             a_settled_task_is_given_at_once,
             who_waits_is_told_when_the_task_is_settled,

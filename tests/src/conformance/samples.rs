@@ -47,6 +47,7 @@ pub fn order_with(n: u32, document: &str) -> Order {
         correlation_id: Some(format!("sample-{n}").into()),
         priority: None,
         workflow: None,
+        terms: Vec::new(),
         again_of: None,
     }
 }

@@ -2,7 +2,10 @@
 
 #![allow(missing_docs, clippy::missing_panics_doc, reason = "the names of these tests say what they are about")]
 
+use std::collections::BTreeSet;
+
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::limits::SHARDS;
 use domain::order::{AgainOf, Order};
 use domain::ports::{Commit, Due, HasStore, Inserted, ListError, Store};
@@ -267,11 +270,58 @@ pub async fn a_list_of_a_state_has_no_others(world: &impl StoreWorld) {
     assert_eq!(all_listed(store, Some(ProcessState::Compensated), 2).await, []);
 }
 
+/// All orders of a term, in pages of `limit`.
+async fn all_found(store: &impl Store, term: &Term, limit: usize) -> BTreeSet<OrderId> {
+    let (mut all, mut after) = (Vec::new(), None::<String>);
+    loop {
+        let page = store.found(term, after.as_deref(), limit).await.unwrap().expect("an index");
+        assert!(page.tasks.len() <= limit);
+        all.extend(page.tasks.iter().map(|task| task.order_id));
+        after = page.next;
+        if after.is_none() {
+            let set: BTreeSet<OrderId> = all.iter().copied().collect();
+            assert_eq!(set.len(), all.len(), "none twice");
+            return set;
+        }
+    }
+}
+
+pub async fn an_order_is_found_by_each_of_its_terms_in_any_state(world: &impl StoreWorld) {
+    let store = world.ports().store();
+    let [even, third, missing] = ["even", "third", "missing"].map(Term::correlation);
+    let (mut of_even, mut of_third) = (BTreeSet::new(), BTreeSet::new());
+    for n in 0..7 {
+        let with = |term: &Term, is_of: bool| is_of.then(|| term.clone());
+        let terms: Vec<_> = with(&even, n % 2 == 0).into_iter().chain(with(&third, n % 3 == 0)).collect();
+        let order = Order { terms: terms.clone(), ..order(n) };
+        let first = task(&order);
+        // A repeat, as after a lost answer, changes nothing.
+        assert_eq!(store.insert(order.clone(), first.clone()).await.unwrap(), Inserted::New);
+        store.insert(order.clone(), first.clone()).await.unwrap();
+        of_even.extend(terms.contains(&even).then_some(order.order_id));
+        of_third.extend(terms.contains(&third).then_some(order.order_id));
+        if n % 4 == 0 {
+            committed(store, &first, next_in(&first, ProcessState::Processed)).await;
+        }
+    }
+    for limit in [1, 2, 4, 100] {
+        assert_eq!(all_found(store, &even, limit).await, of_even, "{limit} a page");
+        assert_eq!(all_found(store, &third, limit).await, of_third, "{limit} a page");
+    }
+    assert_eq!(all_found(store, &missing, 10).await, BTreeSet::new());
+    let page = store.found(&third, None, 100).await.unwrap().unwrap();
+    let processed = page.tasks.iter().filter(|task| task.process_state == ProcessState::Processed);
+    assert_eq!(processed.count(), 1, "the tasks are the present ones");
+}
+
 pub async fn a_cursor_that_somebody_made_up_is_refused(world: &impl StoreWorld) {
     let store = world.ports().store();
     stored(store, 1).await;
+    let term = Term::correlation("any");
     for made_up in ["", "made-up", "eyJ4IjoxfQ==", "-1", "' OR 1=1 --", "99999999999999999999999"] {
         let answer = store.list(None, Some(made_up), 10).await;
+        assert!(matches!(answer, Err(ListError::Cursor)), "{made_up}: {answer:?}");
+        let answer = store.found(&term, Some(made_up), 10).await;
         assert!(matches!(answer, Err(ListError::Cursor)), "{made_up}: {answer:?}");
     }
 }

@@ -150,6 +150,10 @@ function filters(params, { steps, names }, { go }) {
 }
 
 function reach(page) {
+  if (page.FromIndex) {
+    const goOn = page.NextCursor ? " “Older” goes on, also through orders that are not in it." : " That is all of them.";
+    return h("p", { class: "quiet", id: "reach" }, "From the index.", goOn);
+  }
   if (!page.SearchedBackTo && !page.Examined) return null;
   const upTo = page.SearchedBackTo ? [", back to ", when(page.SearchedBackTo)] : null;
   const goOn = page.NextCursor ? " There may be more: go on with “Older”." : " That is all of them.";

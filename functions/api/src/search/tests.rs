@@ -1,7 +1,10 @@
 use std::collections::BTreeSet;
 
+use domain::definition::Catalogue;
+use domain::index::Term;
 use domain::json::Json;
 use domain::task::{Reason, What, reason};
+use domain::workflow::Workflows;
 use serde_json::json;
 
 use super::*;
@@ -100,7 +103,9 @@ fn orders_are_found_by_correlation_and_by_what_is_in_their_documents() {
         fake.stores_with(task_in(name, ProcessState::Processed), |order| {
             let document = format!(r#"{{"Customer":{{"Name":"{who}","Cvc":"{who}"}},"Total":12.50,"Items":["mug"]}}"#);
             order.document = Json::document(document.as_bytes()).unwrap();
-            order.correlation_id = Some(format!("cart of {who}").into());
+            let correlation = format!("cart of {who}");
+            order.terms = vec![Term::correlation(&correlation)];
+            order.correlation_id = Some(correlation.into());
         })
     });
     fake.config(ApiConfig::default().redacting(["Cvc"]));
@@ -274,9 +279,93 @@ fn a_cursor_is_good_for_its_own_search_only() {
 
 #[test]
 fn a_store_that_is_down_is_503() {
-    for port in ["store.list", "store.order"] {
+    for (port, query) in [("store.list", "value=x"), ("store.order", "value=x"), ("store.found", "correlation=x")] {
         let fake = with_orders(1, ProcessState::Processed);
         fake.down(port);
-        fake.get("/orders?value=x").is_problem(503, "unavailable");
+        fake.get(&format!("/orders?{query}")).is_problem(503, "unavailable");
     }
+}
+
+/// Versions 1 and 2 of `shop`; the orders of the second one are found by their e-mail.
+fn with_an_index() -> Fake {
+    let version = |version: u32, index: &str| {
+        format!("name = \"shop\"\nversion = {version}\n{index}\n[[step]]\nname = \"a\"\nagent = \"x\"\n")
+    };
+    let texts = [version(1, ""), version(2, "index = [\"/Email\"]")];
+    let workflows = Workflows::parse(&texts.each_ref().map(|text| &**text), "shop", &["x"]).unwrap();
+    let fake = Fake::default();
+    fake.config(ApiConfig::default().with_catalogue(&Catalogue::new(workflows)));
+    fake
+}
+
+/// Stores an order of a version of `shop` with this e-mail, in the index if its version has one.
+fn mailed(fake: &Fake, name: &str, version: u32, email: &str) -> OrderId {
+    let mut task = task_in(name, ProcessState::Processed);
+    (task.workflow, task.workflow_version) = ("shop".into(), version);
+    fake.stores_with(task, |order| {
+        order.document = Json::document(format!(r#"{{"Email":"{email}"}}"#).as_bytes()).unwrap();
+        let term = Term::member(&Pointer::parse("/Email").unwrap(), email);
+        order.terms.extend((version == 2).then_some(term));
+    })
+}
+
+/// The pages of a search: the ids, and whether they are from the index.
+fn pages(fake: &Fake, query: &str) -> Vec<(BTreeSet<String>, bool)> {
+    let (mut pages, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let answer = fake.get(&format!("/orders?{query}{cursor}"));
+        pages.push((ids(&answer), answer.body["FromIndex"] == json!(true)));
+        match answer.body["NextCursor"].as_str() {
+            Some(next) => cursor = format!("&cursor={next}"),
+            None => return pages,
+        }
+    }
+}
+
+fn set<const COUNT: usize>(ids: [OrderId; COUNT]) -> BTreeSet<String> {
+    ids.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn the_index_gives_the_orders_of_a_correlation_id_without_a_list() {
+    let fake = with_orders(50, ProcessState::Processed);
+    let found = fake.stores_with(task_in("found", ProcessState::Error), |order| {
+        order.correlation_id = Some("cart-7".into());
+        order.terms = vec![Term::correlation("cart-7")];
+    });
+    // An index may name an order that has another text.
+    fake.stores_with(task_in("other", ProcessState::Error), |order| {
+        order.correlation_id = Some("cart-8".into());
+        order.terms = vec![Term::correlation("cart-7")];
+    });
+    assert_eq!(pages(&fake, "correlation=cart-7"), [(set([found]), true)]);
+    assert_eq!(pages(&fake, "correlation=cart-7&state=Processed"), [(set([]), true)]);
+    assert_eq!(pages(&fake, "correlation=cart-7&reason=rejected"), [(set([]), true)]);
+    assert_eq!((fake.tasks_listed(), pages(&fake, "correlation=cart-9").len()), (0, 1));
+}
+
+#[test]
+fn after_the_index_come_the_orders_of_versions_that_are_in_none() {
+    let fake = with_an_index();
+    let [new, newer] = ["b", "c"].map(|name| mailed(&fake, name, 2, "ann@x.example"));
+    let old = mailed(&fake, "a", 1, "ann@x.example");
+    mailed(&fake, "d", 1, "bob@x.example");
+    let query = "field=/Email&value=ann@x.example";
+    assert_eq!(pages(&fake, query), [(set([new, newer]), true), (set([old]), false)]);
+    // With smaller pages, too, each is found once.
+    let small = pages(&fake, &format!("{query}&limit=1"));
+    let all: Vec<_> = small.iter().flat_map(|(ids, _)| ids).collect();
+    assert_eq!((all.len(), small[1].1), (3, true));
+    assert_eq!(pages(&fake, &format!("{query}&workflow=shop/2")), [(set([new, newer]), true)], "that is all of them");
+    assert_eq!(pages(&fake, &format!("{query}&workflow=shop/1")), [(set([old]), false)]);
+    // Another member is in no index.
+    assert_eq!(pages(&fake, "field=/Name&value=ann"), [(set([]), false)]);
+}
+
+#[test]
+fn a_store_without_an_index_is_searched_through_its_list() {
+    let fake = with_an_index();
+    let found = mailed(&fake, "a", 2, "ann@x.example");
+    fake.has_no_index_of_terms();
+    assert_eq!(pages(&fake, "field=/Email&value=ann@x.example"), [(set([found]), false)]);
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::tally::{Grain, Numbers};
@@ -57,6 +58,24 @@ impl Store for Fake {
         let again = || self.endless.load(Ordering::Relaxed).then(|| "00000000-0000-0000-0000-000000000000".to_owned());
         page.next = page.next.or_else(again);
         Ok(page)
+    }
+
+    async fn found(&self, term: &Term, after: Option<&str>, limit: usize) -> Result<Option<Page>, ListError> {
+        self.reach("store.found")?;
+        if self.no_terms.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let after: Option<OrderId> = after.map(str::parse).transpose().map_err(|_| ListError::Cursor)?;
+        let orders = self.orders.lock().unwrap();
+        let of_term = orders.values().filter(|order| order.terms.contains(term));
+        let mut rest = of_term.filter(|order| after.is_none_or(|after| order.order_id > after));
+        let found: Vec<_> = rest.by_ref().take(limit).map(|order| order.order_id).collect();
+        let tasks = self.tasks.lock().unwrap();
+        Ok(Some(Page {
+            tasks: found.iter().filter_map(|order_id| tasks.get(order_id).cloned()).collect(),
+            next: rest.next().and(found.last()).map(ToString::to_string),
+            read: found.len(),
+        }))
     }
 
     async fn numbers(&self, _: Grain, _: Timestamp) -> Result<Option<Numbers>, PortError> {

@@ -16,6 +16,7 @@ pub mod bulk;
 pub mod definition;
 pub mod delivery;
 pub mod id;
+pub mod index;
 pub mod instance;
 pub mod json;
 pub mod lease;

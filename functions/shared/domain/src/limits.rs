@@ -16,6 +16,8 @@ pub const TEMPLATE_PARTS_MAX: usize = 256;
 pub const TEMPLATE_NESTING_MAX: usize = 16;
 /// Longest path of a mapping, as a template and filled, in characters.
 pub const PATH_CHARS_MAX: usize = 1_024;
+/// Members by which the orders of a workflow are found.
+pub const INDEXED_MAX: usize = 8;
 /// Members that a workflow refuses.
 pub const REFUSED_MAX: usize = 64;
 /// Largest sum of all outputs of one task, in bytes: a task is one item, and a DynamoDB item holds 400 KB.

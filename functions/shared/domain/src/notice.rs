@@ -142,6 +142,7 @@ mod tests {
             correlation_id: Some("c-7".into()),
             priority: None,
             workflow: None,
+            terms: Vec::new(),
             again_of: None,
         };
         let event = event(&case.task, &order, Notice { kind, version: 3, resends: 0 }, case.now);

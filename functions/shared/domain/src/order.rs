@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::Pin;
 use crate::id::OrderId;
+use crate::index::Term;
 use crate::json::Json;
 use crate::priority::Priority;
 use crate::time::Timestamp;
@@ -38,6 +39,9 @@ pub struct Order {
     /// The workflow that it begins with. Absent from an API of a version before this member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<Pin>,
+    /// What it is found by (rule 28), for the index of a store. An order that is read from a store has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub terms: Vec<Term>,
     /// The compensated order that an operator posted again as this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_of: Option<AgainOf>,

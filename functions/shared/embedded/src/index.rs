@@ -1,11 +1,15 @@
-//! The two indexes: due orders, and orders by state.
+//! The indexes: due orders, orders by state, and what orders are found by (rule 28).
 
+use domain::index::Term;
 use domain::ports::{Due, Page};
 use domain::task::{ProcessState, Watch};
 use domain::time::Timestamp;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Rows, params};
 
 use crate::rows::{self, ReadError};
+
+/// The name of a list of found orders in a cursor.
+pub(crate) const FOUND: &str = "Found";
 
 /// Orders of a shard that are due by `now`, the longest due first, after a given entry.
 pub(crate) fn due(
@@ -39,17 +43,44 @@ pub(crate) fn list(
     const IN_STATE: &str =
         "SELECT seq, body FROM tasks WHERE process_state = ?3 AND seq < ?1 ORDER BY seq DESC LIMIT ?2";
     const IN_ANY: &str = "SELECT seq, body FROM tasks WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2";
-    // The extra row shows whether another page follows.
-    let (before, one_more) = (before.unwrap_or(i64::MAX), sql_limit(limit.saturating_add(1)));
+    let (before, one_more) = (before.unwrap_or(i64::MAX), one_more(limit));
     let mut statement = connection.prepare_cached(if state.is_some() { IN_STATE } else { IN_ANY })?;
-    let mut rows = match state {
+    let rows = match state {
         Some(state) => statement.query(params![before, one_more, state.name()])?,
         None => statement.query(params![before, one_more])?,
     };
-    let (mut page, mut last) = (Page::default(), before);
+    page(rows, limit, name(state))
+}
+
+/// Tasks of the orders with a term, newest first, before a given position.
+pub(crate) fn found(
+    connection: &Connection,
+    term: &Term,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Page, ReadError> {
+    const SQL: &str = "SELECT seq, body FROM terms JOIN tasks USING (seq) WHERE term = ?1 AND seq < ?2 \
+                       ORDER BY seq DESC LIMIT ?3";
+    let mut statement = connection.prepare_cached(SQL)?;
+    let rows = statement.query(params![term.text(), before.unwrap_or(i64::MAX), one_more(limit)])?;
+    page(rows, limit, FOUND)
+}
+
+/// Keeps the terms of the order whose task has this number.
+pub(crate) fn keep(connection: &Connection, seq: i64, terms: &[Term]) -> rusqlite::Result<()> {
+    const SQL: &str = "INSERT OR IGNORE INTO terms (term, seq) VALUES (?1, ?2)";
+    for term in terms {
+        connection.prepare_cached(SQL)?.execute(params![term.text(), seq])?;
+    }
+    Ok(())
+}
+
+/// The page of these rows. One row more than the limit shows that another page follows.
+fn page(mut rows: Rows<'_>, limit: usize, list: &str) -> Result<Page, ReadError> {
+    let (mut page, mut last) = (Page::default(), i64::MAX);
     while let Some(row) = rows.next()? {
         if page.tasks.len() == limit {
-            page.next = Some(cursor(last, state));
+            page.next = Some(cursor(last, list));
             break;
         }
         last = row.get(0)?;
@@ -59,17 +90,26 @@ pub(crate) fn list(
     Ok(page)
 }
 
+fn one_more(limit: usize) -> i64 {
+    sql_limit(limit.saturating_add(1))
+}
+
+/// The name of the list of a state, or of all orders, in a cursor.
+pub(crate) fn name(state: Option<ProcessState>) -> &'static str {
+    state.map_or("Any", ProcessState::name)
+}
+
 /// A position in a list, encoded together with the name of the list.
-fn cursor(seq: i64, state: Option<ProcessState>) -> String {
-    format!("{}.{seq}", state.map_or("Any", ProcessState::name))
+fn cursor(seq: i64, list: &str) -> String {
+    format!("{list}.{seq}")
 }
 
 /// The position that a cursor of this list stands for. `None` if this list did not make the cursor.
-pub(crate) fn place(text: &str, state: Option<ProcessState>) -> Option<i64> {
+pub(crate) fn place(text: &str, list: &str) -> Option<i64> {
     let (_, seq) = text.split_once('.')?;
     let seq = seq.parse().ok().filter(|seq| *seq > 0)?;
     // Only the spelling that `cursor` produces is valid.
-    (cursor(seq, state) == text).then_some(seq)
+    (cursor(seq, list) == text).then_some(seq)
 }
 
 fn sql_limit(limit: usize) -> i64 {
@@ -82,10 +122,11 @@ mod tests {
 
     #[test]
     fn a_cursor_is_good_for_the_list_that_made_it_and_no_other() {
-        let state = Some(ProcessState::Error);
-        assert_eq!(place(&cursor(7, state), state), Some(7));
-        assert_eq!(place(&cursor(7, None), None), Some(7));
-        assert_eq!(place(&cursor(7, state), None), None);
+        let (state, all) = (name(Some(ProcessState::Error)), name(None));
+        for list in [state, all, FOUND] {
+            assert_eq!(place(&cursor(7, list), list), Some(7));
+        }
+        assert_eq!(place(&cursor(7, state), all), None);
         for made_up in
             ["", "7", "Error", "Error.", "Error.07", "Error.+7", "Error.-7", "Error.0", "error.7", "Error.7.7"]
         {

@@ -73,6 +73,7 @@ fn read(row: &Row<'_>, order_id: OrderId) -> Result<Stored, ReadError> {
         correlation_id: row.get(5)?,
         priority: row.get::<_, Option<String>>(6)?.map(|name| priorities::named(&name)),
         workflow: workflow(row, 7)?,
+        terms: Vec::new(),
         again_of: again_of(row, 8)?,
     };
     Ok(Stored { order: Arc::new(order), task: task(row, 9)? })

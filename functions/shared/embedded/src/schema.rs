@@ -1,9 +1,12 @@
 //! The tables of the database file, as a list of migrations. The file records the number of applied migrations.
 
+use domain::index::Term;
 use rusqlite::Connection;
 
+use crate::index;
+
 /// The migrations. Each one makes the next version of the schema. A released migration never changes.
-const STEPS: [&str; 6] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS, TALLIES];
+const STEPS: [&str; 7] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS, TALLIES, TERMS];
 
 /// The newest schema version. The file stores its own version.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -142,6 +145,17 @@ ALTER TABLE transactions ADD COLUMN tally TEXT;
 ALTER TABLE transactions ADD COLUMN states TEXT;
 ";
 
+/// What orders are found by (rule 28): `index.rs`. `seq` is that of the task.
+const TERMS: &str = "
+CREATE TABLE terms (
+    term TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (term, seq)
+) WITHOUT ROWID;
+";
+/// The version of the schema with the table `terms`.
+const WITH_TERMS: i64 = 7;
+
 /// Applies the missing migrations, all of them or none, and returns the resulting version. A file with a later version
 /// stays unchanged.
 pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<i64> {
@@ -153,9 +167,24 @@ pub(crate) fn migrate(connection: &mut Connection) -> rusqlite::Result<i64> {
     for step in STEPS.iter().skip(usize::try_from(found).unwrap_or(0)) {
         transaction.execute_batch(step)?;
     }
+    if found < WITH_TERMS {
+        index_correlation_ids(&transaction)?;
+    }
     transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()?;
     Ok(VERSION)
+}
+
+/// Orders of before are found by their correlation id, too.
+fn index_correlation_ids(connection: &Connection) -> rusqlite::Result<()> {
+    const SQL: &str = "SELECT seq, correlation_id FROM orders JOIN tasks USING (order_id) \
+                       WHERE correlation_id IS NOT NULL";
+    let mut orders = connection.prepare(SQL)?;
+    let mut rows = orders.query([])?;
+    while let Some(row) = rows.next()? {
+        index::keep(connection, row.get(0)?, &[Term::correlation(&row.get::<_, String>(1)?)])?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -167,7 +196,8 @@ mod tests {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(FIRST).unwrap();
         connection.pragma_update(None, "user_version", 1).unwrap();
-        let values = "INSERT INTO orders VALUES ('o', '{}', 'f', 1, 's', 'shop', NULL); \
+        let values = "INSERT INTO orders VALUES ('o', '{}', 'f', 1, 's', 'shop', 'c-1'); \
+                      INSERT INTO tasks VALUES (5, 'o', 1, 'Pending', NULL, NULL, '{}'); \
                       INSERT INTO dead_letters VALUES (7, 'scheduler', '{}', 'received-too-often', 10, 5);";
         connection.execute_batch(values).unwrap();
         assert_eq!(migrate(&mut connection).unwrap(), VERSION);
@@ -177,6 +207,8 @@ mod tests {
             text("SELECT order_id || coalesce(priority, ' has none') || reply_channel FROM orders"),
             "o has noneshop"
         );
+        let term = Term::correlation("c-1");
+        assert_eq!(text("SELECT term || '|' || seq FROM terms"), format!("{}|5", term.text()));
         assert_eq!(text("SELECT letter_id || queue || receive_count || at FROM dead_letters"), "7scheduler105");
         // The numbers continue after it, also after the dead letter is deleted.
         connection.execute_batch("DELETE FROM dead_letters").unwrap();

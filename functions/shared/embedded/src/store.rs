@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::tally::{Grain, Numbers};
@@ -79,9 +80,17 @@ impl Store for EngineStore {
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        let before = after.map(|cursor| index::place(cursor, state).ok_or(ListError::Cursor)).transpose()?;
+        let before =
+            after.map(|cursor| index::place(cursor, index::name(state)).ok_or(ListError::Cursor)).transpose()?;
         let list = move |connection: &rusqlite::Connection| index::list(connection, state, before, limit);
         Ok(self.core.readers.read("store.list", list).await?)
+    }
+
+    async fn found(&self, term: &Term, after: Option<&str>, limit: usize) -> Result<Option<Page>, ListError> {
+        let before = after.map(|cursor| index::place(cursor, index::FOUND).ok_or(ListError::Cursor)).transpose()?;
+        let term = term.clone();
+        let found = move |connection: &rusqlite::Connection| index::found(connection, &term, before, limit);
+        Ok(Some(self.core.readers.read("store.found", found).await?))
     }
 
     async fn numbers(&self, grain: Grain, since: Timestamp) -> Result<Option<Numbers>, PortError> {

@@ -32,7 +32,7 @@ use crate::records::Kept;
 use crate::rows::json;
 use crate::tallies::Present;
 use crate::write::Write;
-use crate::{dead_letter_records, dead_letters, messages, priorities};
+use crate::{dead_letter_records, dead_letters, index, messages, priorities};
 
 /// The maximum number of writes in one transaction.
 const BATCH_MAX: usize = 4_096;
@@ -287,7 +287,8 @@ struct Found {
 /// The last version of a task in a batch.
 struct Last<'a> {
     task: &'a Task,
-    is_new: bool,
+    /// The order of a new task.
+    order: Option<&'a Order>,
     indexed: bool,
 }
 
@@ -295,9 +296,9 @@ fn last_versions(batch: &[Queued]) -> HashMap<OrderId, Last<'_>> {
     let mut tasks: HashMap<OrderId, Last<'_>> = HashMap::new();
     for Queued { write, .. } in batch {
         if let Write::Task { task, order, indexed, .. } = write {
-            let last = tasks.entry(task.order_id).or_insert(Last { task, is_new: false, indexed: false });
+            let last = tasks.entry(task.order_id).or_insert(Last { task, order: None, indexed: false });
             last.task = task;
-            last.is_new |= order.is_some();
+            last.order = last.order.or(order.as_deref());
             last.indexed |= indexed;
         }
     }
@@ -312,15 +313,17 @@ impl Last<'_> {
                               WHERE order_id = ?6 AND version < ?1";
         // SQLite touches an index if the statement names its column, even if the value stays the same.
         const UPDATE_BODY: &str = "UPDATE tasks SET version = ?1, body = ?2 WHERE order_id = ?3 AND version < ?1";
-        let Self { task, is_new, indexed } = self;
+        let Self { task, order, indexed } = self;
         let (order_id, body) = (task.order_id.to_string(), json(task)?);
-        if !is_new && !indexed {
+        if order.is_none() && !indexed {
             return one(connection.prepare_cached(UPDATE_BODY)?.execute(params![task.version, body, order_id])?);
         }
         let watch = task.watch.map(|watch| watch.to_string());
         let watch_at = task.watch_at.map(Timestamp::epoch_ms);
         let values = params![task.version, body, task.process_state.name(), watch, watch_at, order_id];
-        one(connection.prepare_cached(if *is_new { INSERT } else { UPDATE })?.execute(values)?)
+        let Some(order) = order else { return one(connection.prepare_cached(UPDATE)?.execute(values)?) };
+        one(connection.prepare_cached(INSERT)?.execute(values)?)?;
+        index::keep(connection, connection.last_insert_rowid(), &order.terms)
     }
 }
 

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::message::{CloudEvent, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{DeadLetter, DeadLetterRecord, LeaseRecord};
@@ -44,6 +45,8 @@ struct State {
     /// In the order of insertion, oldest first.
     arrivals: Vec<OrderId>,
     orders: BTreeMap<OrderId, (Arc<Order>, Arc<Task>)>,
+    /// What orders are found by.
+    terms: BTreeSet<(Term, OrderId)>,
     submissions: MemoryQueue<Order>,
     scheduler: MemoryQueue<SchedulerMessage>,
     requests: BTreeMap<String, MemoryQueue<Request>>,
@@ -77,6 +80,7 @@ impl Memory {
             random: seed,
             arrivals: Vec::new(),
             orders: BTreeMap::new(),
+            terms: BTreeSet::new(),
             submissions: MemoryQueue::default(),
             scheduler: MemoryQueue::default(),
             requests: BTreeMap::new(),

@@ -1,22 +1,26 @@
 //! The order database and the state store.
 
+use std::mem;
 use std::sync::Arc;
 
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
-use super::Memory;
+use super::{Memory, State};
 
 impl Store for Memory {
-    async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+    async fn insert(&self, mut order: Order, task: Task) -> Result<Inserted, PortError> {
         self.work("store.insert", |state| match state.orders.get(&order.order_id) {
             Some((stored, _)) if stored.fingerprint == order.fingerprint => Inserted::Same,
             Some(_) => Inserted::Different,
             None => {
                 state.arrivals.push(order.order_id);
+                let terms = mem::take(&mut order.terms).into_iter();
+                state.terms.extend(terms.map(|term| (term, order.order_id)));
                 state.orders.insert(order.order_id, (order.into(), task.into()));
                 Inserted::New
             }
@@ -56,7 +60,37 @@ impl Store for Memory {
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        self.work("store.list", |_| ())?;
+        let is_in = |_: &State, task: &Task| state.is_none_or(|state| task.process_state == state);
+        self.page("store.list", after, limit, is_in)
+    }
+
+    async fn found(&self, term: &Term, after: Option<&str>, limit: usize) -> Result<Option<Page>, ListError> {
+        let has = |state: &State, task: &Task| state.terms.contains(&(term.clone(), task.order_id));
+        self.page("store.found", after, limit, has).map(Some)
+    }
+
+    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
+        let until = self.work("store.settled", |state| state.now.plus_ms(wait_ms))?;
+        let look = |state: &mut State| {
+            let task = state.orders.get(&order_id).map(|(_, task)| task.clone());
+            let is_settled = task.as_ref().is_some_and(|task| task.process_state.is_settled());
+            let will_never_be = task.is_none() && !state.submissions.bodies().any(|order| order.order_id == order_id);
+            (is_settled || will_never_be || state.now >= until).then_some(task)
+        };
+        Ok(self.until(look).await)
+    }
+}
+
+impl Memory {
+    /// The tasks of the orders that are wanted, newest first.
+    fn page(
+        &self,
+        operation: &'static str,
+        after: Option<&str>,
+        limit: usize,
+        is_wanted: impl Fn(&State, &Task) -> bool,
+    ) -> Result<Page, ListError> {
+        self.work(operation, |_| ())?;
         let all = self.state();
         let end = match after {
             Some(cursor) => {
@@ -66,7 +100,7 @@ impl Store for Memory {
         };
         let newest_first = all.arrivals.iter().enumerate().take(end).rev();
         let tasks = newest_first.filter_map(|(place, id)| all.orders.get(id).map(|(_, task)| (place, task)));
-        let mut found = tasks.filter(|(_, task)| state.is_none_or(|state| task.process_state == state)).peekable();
+        let mut found = tasks.filter(|(_, task)| is_wanted(&all, task)).peekable();
         let (mut page, mut last) = (Page::default(), 0);
         for (place, task) in found.by_ref().take(limit) {
             page.tasks.push(task.clone());
@@ -75,16 +109,5 @@ impl Store for Memory {
         page.next = found.peek().map(|_| format!("before-{last}"));
         page.read = page.tasks.len();
         Ok(page)
-    }
-
-    async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
-        let until = self.work("store.settled", |state| state.now.plus_ms(wait_ms))?;
-        let look = |state: &mut super::State| {
-            let task = state.orders.get(&order_id).map(|(_, task)| task.clone());
-            let is_settled = task.as_ref().is_some_and(|task| task.process_state.is_settled());
-            let will_never_be = task.is_none() && !state.submissions.bodies().any(|order| order.order_id == order_id);
-            (is_settled || will_never_be || state.now >= until).then_some(task)
-        };
-        Ok(self.until(look).await)
     }
 }

@@ -222,6 +222,9 @@ pub struct OrderList<Item> {
     /// Of a search: when the last of them was submitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub searched_back_to: Option<Timestamp>,
+    /// Of a search: whether this page is from an index. The next page goes on with the orders that are in none.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub from_index: bool,
 }
 
 /// The answer to `POST /orders` while the order is not settled.

@@ -18,7 +18,8 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
     let filter = query::of_filter(&args.filter, context.now());
     let most = if args.all { usize::MAX } else { usize::try_from(args.limit).unwrap_or(usize::MAX) };
     let (mut shown, mut cursor, mut tasks) = (0, None, Vec::new());
-    loop {
+    let mut has_index = false;
+    let is_past_index = loop {
         let limit = (most - shown).min(PAGE_MAX);
         let page = page(context, &filter, limit, cursor).await?;
         for raw in page.orders.iter().take(most - shown) {
@@ -32,17 +33,24 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
             }
         }
         cursor = page.next_cursor;
+        // What the index knows is enough, unless all are wanted.
+        has_index |= page.from_index;
+        let is_past_index = has_index && !page.from_index && shown > 0;
         // A page may be short or empty and still have a next one, since the API bounds its reads.
-        if cursor.is_none() || shown >= most {
-            break;
+        if cursor.is_none() || shown >= most || (is_past_index && !args.all) {
+            break is_past_index;
         }
-    }
+    };
     if !context.is_json() && !args.quiet {
         let table = order::table(&tasks, &args.columns, context.now());
         context.print(&if table.is_empty() { "No orders.\n".to_owned() } else { table.text(context.paint) })?;
     }
     if cursor.is_some() && context.terminal.stderr {
-        context.note("there are more orders; --all or --limit N shows them");
+        context.note(if is_past_index && shown < most {
+            "these are from the index; --all searches on through the orders that are not in it"
+        } else {
+            "there are more orders; --all or --limit N shows them"
+        });
     }
     Ok(Exit::Fine)
 }

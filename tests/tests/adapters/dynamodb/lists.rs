@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::id::OrderId;
+use domain::index::Term;
+use domain::order::Order;
 use domain::ports::{Inserted, PortErrorKind, Store};
 use domain::task::{ProcessState, Transition, What};
 use domain::time::Timestamp;
@@ -11,7 +13,7 @@ use serde_json::json;
 use tests::conformance::samples::{NOON, committed, next, next_in, order, stored, task};
 
 use super::World;
-use super::way::Happens;
+use super::way::{Happens, failure};
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -133,6 +135,36 @@ fn read_tasks(world: &World) -> usize {
     let sent = world.way.sent().into_iter().filter(|sent| sent.operation == "BatchGetItem");
     let keys = sent.map(|sent| sent.body["RequestItems"][&world.local.tables.tasks]["Keys"].as_array().unwrap().len());
     keys.sum()
+}
+
+#[tokio::test]
+async fn what_the_index_names_is_read_with_one_query_and_one_batch() {
+    let world = World::new().await;
+    let term = Term::correlation("cart-7");
+    for n in 0..20 {
+        let terms = if n == 7 { vec![term.clone()] } else { Vec::new() };
+        let order = Order { terms, ..self::order(n) };
+        assert_eq!(world.store.insert(order.clone(), task(&order)).await.unwrap(), Inserted::New);
+    }
+    let page = world.store.found(&term, None, 100).await.unwrap().unwrap();
+    assert_eq!((page.tasks.len(), page.tasks[0].order_id, page.next), (1, order(7).order_id, None));
+    assert_eq!((world.count("Query"), world.count("Scan"), read_tasks(&world)), (1, 0, 1));
+}
+
+#[tokio::test]
+async fn a_term_is_written_before_its_order_and_may_be_left_over() {
+    let world = World::new().await;
+    let term = Term::correlation("cart-7");
+    let order = Order { terms: vec![term.clone()], ..order(1) };
+    world.way.let_happen("TransactWriteItems", failure(400, "AccessDeniedException"));
+    world.store.insert(order.clone(), task(&order)).await.unwrap_err();
+    assert_eq!(world.store.found(&term, None, 100).await.unwrap().unwrap().tasks, []);
+    assert_eq!(world.store.insert(order.clone(), task(&order)).await.unwrap(), Inserted::New);
+    assert_eq!(world.store.found(&term, None, 100).await.unwrap().unwrap().tasks.len(), 1);
+    world.way.let_happen("PutItem", failure(400, "AccessDeniedException"));
+    let other = Order { terms: vec![term], ..self::order(2) };
+    world.store.insert(other.clone(), task(&other)).await.unwrap_err();
+    assert_eq!(world.store.order(other.order_id).await.unwrap(), None, "no order without its terms");
 }
 
 #[tokio::test]

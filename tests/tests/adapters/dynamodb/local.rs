@@ -102,6 +102,7 @@ fn tables() -> Tables {
         definitions: name("definitions"),
         jobs: name("jobs"),
         dead_letters: name("dead-letters"),
+        index: name("index"),
     }
 }
 

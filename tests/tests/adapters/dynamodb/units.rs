@@ -51,8 +51,8 @@ fn done(request: &Request) -> SchedulerMessage {
     SchedulerMessage::Reply(request.reply(Outcome::Done(Json::parse(output.as_bytes(), 100).unwrap())))
 }
 
-/// Runs the first sample order to its end. Another instance handles each message.
-async fn carry_through(ports: &Ports) -> Arc<Task> {
+/// Runs the first sample order to its end, with this correlation id. Another instance handles each message.
+async fn carry_through(ports: &Ports, correlation_id: Option<&str>) -> Arc<Task> {
     let workflows = Workflows::shipped().unwrap();
     let mut instances = 0_u32;
     let mut instance = |function: &str| {
@@ -61,6 +61,7 @@ async fn carry_through(ports: &Ports) -> Arc<Task> {
         Instance { name, catalogue: Catalogue::new(workflows.clone()), shards: SHARDS }
     };
     let mut order = samples::order(1);
+    order.correlation_id = correlation_id.map(Into::into);
     order.submitter = "arn:aws:sts::123456789012:assumed-role/web-shop/i-0123456789abcdef0".into();
     ports.memory.submit(order.clone()).await.unwrap();
     submission::handle(ports, &instance("submission"), next(ports.memory.submissions()).await).await;
@@ -79,13 +80,25 @@ async fn carry_through(ports: &Ports) -> Arc<Task> {
 
 #[tokio::test]
 async fn an_order_of_three_steps_costs_eleven_write_units() {
+    let units = write_units(None, 0).await;
+    assert!(units <= WRITE_UNITS_MAX, "{units}");
+}
+
+#[tokio::test]
+async fn a_term_in_the_index_costs_one_write_unit() {
+    let without = write_units(None, 0).await;
+    assert!((write_units(Some("basket-4711"), 1).await - without - 1.0).abs() < 0.01);
+}
+
+/// The write units of an order with this correlation id. It puts this many items beside its transaction.
+async fn write_units(correlation_id: Option<&str>, puts: u32) -> f64 {
     let local = Local::start().await;
     let consumed = Arc::<Mutex<Vec<Consumed>>>::default();
     let told = consumed.clone();
     let meter = Meter::new(move |one| told.lock().unwrap().push(one));
     let store = local.ports(local.config().interceptor(meter));
     let ports = Ports { store, memory: Memory::new(NOON, 7) };
-    let task = carry_through(&ports).await;
+    let task = carry_through(&ports, correlation_id).await;
     assert_eq!((task.process_state, task.version), (ProcessState::Processed, 5));
 
     let consumed = consumed.lock().unwrap();
@@ -99,7 +112,8 @@ async fn an_order_of_three_steps_costs_eleven_write_units() {
     }
     println!("one order of three steps: {writes} write units, {reads} read units");
     // Two tables answer for one transaction.
-    assert_eq!((requests["TransactWriteItems"], requests["UpdateItem"]), (2, 4));
-    assert!(writes <= WRITE_UNITS_MAX, "{writes}");
+    let count = |operation| requests.get(operation).copied().unwrap_or_default();
+    assert_eq!((count("TransactWriteItems"), count("UpdateItem"), count("PutItem")), (2, 4, puts));
     assert!(writes >= 10.0, "less than is possible was counted: {writes}");
+    writes
 }

@@ -178,6 +178,14 @@ fn reads() -> Vec<Node> {
             let (world, order_id) = held();
             Asked::get("/orders?state=Error").scene(world).ends(order_id, End::Error(reason::REJECTED))
         }),
+        node("GET /orders of a correlation id", || {
+            let world = world();
+            let order_id = claimed(&world);
+            let asked = Asked::get("/orders?correlation=sample-1");
+            let (_, body) = asked.send(&world).expect("an answer");
+            assert_eq!((body["Orders"].as_array().map(Vec::len), &body["FromIndex"]), (Some(1), &Value::Bool(true)));
+            asked.scene(world).ends(order_id, End::Processed)
+        }),
         node("GET /orders/{id}/document", || {
             let world = world();
             let order_id = claimed(&world);

@@ -47,6 +47,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "queues.submit",
             "queues.to_scheduler",
             "services.all_health",
+            "store.found",
             "store.list",
             "store.numbers",
             "store.order",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::definition::Pin;
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::json::Json;
 use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, SETTLES_WITHIN_MS_MAX};
 use domain::message::{
@@ -148,14 +149,15 @@ fn order() -> impl Strategy<Value = Order> {
     let again_of =
         (order_id(), text(256), text(256)).prop_map(|(order_id, by, reason)| AgainOf { order_id, by, reason });
     let pin = ("[A-Za-z0-9_-]{1,64}", 1..=u32::MAX).prop_map(|(name, version)| Pin { name: name.into(), version });
-    let named = (optional, priority, option::of(pin), option::of(again_of));
+    let terms = proptest::collection::vec(text(256).prop_map(|text| Term::correlation(&text)), 0..3);
+    let named = (optional, priority, option::of(pin), terms, option::of(again_of));
     (order_id(), document(), time(), text(100), named).prop_map(
         |(
             order_id,
             document,
             submitted_at,
             submitter,
-            ((reply_channel, correlation_id), priority, workflow, again_of),
+            ((reply_channel, correlation_id), priority, workflow, terms, again_of),
         )| Order {
             order_id,
             fingerprint: document.fingerprint().into(),
@@ -166,6 +168,7 @@ fn order() -> impl Strategy<Value = Order> {
             correlation_id,
             priority,
             workflow,
+            terms,
             again_of,
         },
     )

@@ -83,9 +83,11 @@ fn orders_are_written_by_the_submission_and_tasks_advanced_by_scheduler_and_supe
     let change = ["dynamodb:UpdateItem"];
     assert_eq!(who(&template, &["dynamodb:PutItem"], "OrdersTable"), ["SubmissionRole", "SupervisorRole"]);
     assert_eq!(who(&template, &["dynamodb:PutItem"], "TasksTable"), ["SubmissionRole", "SupervisorRole"]);
+    assert_eq!(who(&template, &["dynamodb:PutItem"], "IndexTable"), ["SubmissionRole", "SupervisorRole"]);
+    assert_eq!(who(&template, &["dynamodb:Query"], "IndexTable"), ["ApiRole"]);
     assert_eq!(who(&template, &change, "OrdersTable"), [""; 0]);
     assert_eq!(who(&template, &change, "TasksTable"), ["SchedulerRole", "SupervisorRole"]);
-    for table in ["OrdersTable", "TasksTable", "DeadLettersTable", "ServicesTable", "MemosTable"] {
+    for table in ["OrdersTable", "TasksTable", "DeadLettersTable", "ServicesTable", "MemosTable", "IndexTable"] {
         assert_eq!(who(&template, &["dynamodb:DeleteItem", "dynamodb:BatchWriteItem"], table), [""; 0], "{table}");
     }
 }

@@ -61,6 +61,7 @@ fn tables() -> Tables {
         jobs: "JOBS_TABLE".into(),
         definitions: "DEFINITIONS_TABLE".into(),
         dead_letters: "DEAD_LETTERS_TABLE".into(),
+        index: "INDEX_TABLE".into(),
     }
 }
 
@@ -107,6 +108,7 @@ impl World {
             correlation_id: None,
             priority: None,
             workflow: None,
+            terms: Vec::new(),
             again_of: None,
         }
     }

@@ -291,6 +291,7 @@ fn tables(reader: &mut Reader<'_>) -> Tables {
         jobs: table("JOBS_TABLE"),
         definitions: table("DEFINITIONS_TABLE"),
         dead_letters: table("DEAD_LETTERS_TABLE"),
+        index: table("INDEX_TABLE"),
     }
 }
 

@@ -183,6 +183,7 @@ mod tests {
             correlation_id: None,
             priority: None,
             workflow: None,
+            terms: Vec::new(),
             again_of: None,
         };
         let task = Task::new(&order, Workflows::shipped().unwrap().current(), 16, 7);

@@ -23,6 +23,8 @@ pub struct Tables {
     pub definitions: String,
     /// The outcomes of dead letters.
     pub dead_letters: String,
+    /// What orders are found by.
+    pub index: String,
 }
 
 impl Tables {
@@ -38,6 +40,7 @@ impl Tables {
             "JOBS_TABLE" => Some(&self.jobs),
             "DEFINITIONS_TABLE" => Some(&self.definitions),
             "DEAD_LETTERS_TABLE" => Some(&self.dead_letters),
+            "INDEX_TABLE" => Some(&self.index),
             _ => None,
         }
     }
@@ -148,7 +151,7 @@ pub(super) const SETTLED: Index =
     Index { name: "settled", hash: text("Kind"), range: number("SettledAt"), projection: Projection::All };
 
 /// All tables.
-pub const TABLES: [Table; 8] = [
+pub const TABLES: [Table; 9] = [
     Table { variable: "ORDERS_TABLE", hash: text("OrderID"), range: None, ttl: None, indexes: &[RECENT] },
     Table { variable: "TASKS_TABLE", hash: text("OrderID"), range: None, ttl: None, indexes: &[WATCH, FAILED] },
     Table { variable: "LEASES_TABLE", hash: text("Name"), range: None, ttl: Some("TTL"), indexes: &[] },
@@ -163,6 +166,7 @@ pub const TABLES: [Table; 8] = [
         ttl: Some("TTL"),
         indexes: &[SETTLED],
     },
+    Table { variable: "INDEX_TABLE", hash: text("Term"), range: Some(text("OrderID")), ttl: None, indexes: &[] },
 ];
 
 const fn text(name: &'static str) -> Attribute {
@@ -190,6 +194,7 @@ mod tests {
             jobs: "j".into(),
             definitions: "f".into(),
             dead_letters: "d".into(),
+            index: "i".into(),
         };
         let names: BTreeSet<_> = TABLES.iter().map(|table| tables.name(table.variable).unwrap()).collect();
         assert_eq!(names.len(), TABLES.len());

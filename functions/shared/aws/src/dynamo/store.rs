@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::task::{ProcessState, Task};
@@ -13,6 +14,7 @@ use super::read::Seeing;
 
 impl Store for Dynamo {
     async fn insert(&self, order: Order, task: Task) -> Result<Inserted, PortError> {
+        self.put_terms(&order).await?;
         self.put_both(&order, &task).await
     }
 
@@ -34,6 +36,10 @@ impl Store for Dynamo {
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
         self.list_page(state, after, limit).await
+    }
+
+    async fn found(&self, term: &Term, after: Option<&str>, limit: usize) -> Result<Option<Page>, ListError> {
+        self.found_page(term, after, limit).await.map(Some)
     }
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {

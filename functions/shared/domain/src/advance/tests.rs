@@ -26,6 +26,7 @@ fn order() -> Order {
         correlation_id: None,
         priority: None,
         workflow: None,
+        terms: Vec::new(),
         again_of: None,
     }
 }

@@ -251,6 +251,7 @@ fn order(now: Timestamp, notify: bool) -> Order {
         correlation_id: None,
         priority: None,
         workflow: None,
+        terms: Vec::new(),
         again_of: None,
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::PortError;
 use crate::id::OrderId;
+use crate::index::Term;
 use crate::order::Order;
 use crate::tally::{Grain, Numbers};
 use crate::task::{ProcessState, Task};
@@ -60,6 +61,20 @@ pub trait Store: Send + Sync {
         after: Option<&str>,
         limit: usize,
     ) -> impl Future<Output = Result<Page, ListError>> + Send;
+
+    /// Tasks of the orders with a term (rule 28), newest first, at most `limit`; `after` is the `next` of the page before.
+    /// `None`: this store has no index.
+    ///
+    /// # Errors
+    /// As [`Store::list`].
+    fn found(
+        &self,
+        _term: &Term,
+        _after: Option<&str>,
+        _limit: usize,
+    ) -> impl Future<Output = Result<Option<Page>, ListError>> + Send {
+        ready(Ok(None))
+    }
 
     /// The task of this id once it is settled ([`ProcessState::is_settled`]), or its state after `wait_ms`. Also waits
     /// for an order that was accepted and is not stored yet.

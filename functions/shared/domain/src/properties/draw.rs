@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 use crate::definition::Pin;
 use crate::id::OrderId;
+use crate::index::Term;
 use crate::json::Json;
 use crate::message::{Deferral, Failure, Outcome, Priority};
 use crate::order::{AgainOf, Order};
@@ -191,14 +192,16 @@ pub(super) fn order() -> impl Strategy<Value = Order> {
     let again_of = (order_id(), text(), text()).prop_map(|(order_id, by, reason)| AgainOf { order_id, by, reason });
     let pin = (text(), 1..=u32::MAX).prop_map(|(name, version)| Pin { name, version });
     let workflow = proptest::option::of(pin);
-    let named = (optional(), optional(), proptest::option::of(priority()), workflow, proptest::option::of(again_of));
+    let terms = vec(text().prop_map(|text| Term::correlation(&text)), 0..3);
+    let again_of = proptest::option::of(again_of);
+    let named = (optional(), optional(), proptest::option::of(priority()), workflow, terms, again_of);
     (order_id(), super::json::object(), time(), text(), named).prop_map(
         |(
             order_id,
             document,
             submitted_at,
             submitter,
-            (reply_channel, correlation_id, priority, workflow, again_of),
+            (reply_channel, correlation_id, priority, workflow, terms, again_of),
         )| Order {
             order_id,
             fingerprint: Json::of(&document).fingerprint().into(),
@@ -209,6 +212,7 @@ pub(super) fn order() -> impl Strategy<Value = Order> {
             correlation_id,
             priority,
             workflow,
+            terms,
             again_of,
         },
     )

@@ -19,6 +19,7 @@ pub use parse::is_name;
 pub use registry::Workflows;
 
 use crate::backoff::BackoffPolicy;
+use crate::index::Index;
 use crate::limits::DELAY_MS_MAX;
 use crate::priority::Priority;
 use crate::task::Direction;
@@ -130,6 +131,8 @@ pub struct Workflow {
     pub priority: Priority,
     /// The members that no order may carry.
     pub refuse: Refuse,
+    /// The members by which its orders are found.
+    pub index: Index,
     /// In the order of the file.
     pub steps: Vec<StepRule>,
     /// The supervision of its tasks.

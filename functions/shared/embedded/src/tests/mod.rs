@@ -40,6 +40,7 @@ fn order(n: u64) -> Order {
         correlation_id: None,
         priority: None,
         workflow: None,
+        terms: Vec::new(),
         again_of: None,
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::message::{CloudEvent, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
@@ -61,13 +62,15 @@ impl Store for Faulty {
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
-        // A `ListError` is the caller's error. Errors of the infrastructure take the common path.
         self.silently_through("store.list", || async {
-            match Store::list(&self.memory, state, after, limit).await {
-                Ok(page) => Ok(Ok(page)),
-                Err(ListError::Cursor) => Ok(Err(ListError::Cursor)),
-                Err(ListError::Port(error)) => Err(error),
-            }
+            callers_fault(Store::list(&self.memory, state, after, limit).await)
+        })
+        .await?
+    }
+
+    async fn found(&self, term: &Term, after: Option<&str>, limit: usize) -> Result<Option<Page>, ListError> {
+        self.silently_through("store.found", || async {
+            callers_fault(Store::found(&self.memory, term, after, limit).await)
         })
         .await?
     }
@@ -82,6 +85,15 @@ impl Store for Faulty {
 
     async fn numbers(&self, grain: Grain, since: Timestamp) -> Result<Option<Numbers>, PortError> {
         self.silently_through("store.numbers", || self.memory.numbers(grain, since)).await
+    }
+}
+
+/// Sets a wrong cursor, which is the caller's fault, apart from a failure of the infrastructure.
+fn callers_fault<T>(listed: Result<T, ListError>) -> Result<Result<T, ListError>, PortError> {
+    match listed {
+        Ok(page) => Ok(Ok(page)),
+        Err(ListError::Cursor) => Ok(Err(ListError::Cursor)),
+        Err(ListError::Port(error)) => Err(error),
     }
 }
 

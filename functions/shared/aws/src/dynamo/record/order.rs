@@ -47,6 +47,7 @@ pub(in crate::dynamo) fn order(item: Item) -> Result<Order, Unreadable> {
         correlation_id: reader.text_if("CorrelationID")?.map(Into::into),
         priority: reader.word_if("Priority", priority)?,
         workflow: reader.word_if("Workflow", |pin| pin.parse().ok())?,
+        terms: Vec::new(),
         again_of: reader.map_if("AgainOf")?.map(again_of).transpose()?,
     })
 }

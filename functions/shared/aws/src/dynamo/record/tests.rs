@@ -35,6 +35,7 @@ fn sample_order(submitter: &str) -> Order {
         correlation_id: None,
         priority: None,
         workflow: None,
+        terms: Vec::new(),
         again_of: None,
     }
 }

@@ -138,6 +138,7 @@ fn message(task: &Task, workflow: &Workflow, name: &str) -> crate::message::Requ
         correlation_id: None,
         priority: None,
         workflow: None,
+        terms: Vec::new(),
         again_of: None,
     };
     let (index, _) = task.step(name).unwrap();

@@ -1,0 +1,152 @@
+//! What an order is found by (rule 28): its correlation id, and the members that its workflow declares.
+//!
+//! The API gives an order its [`Term`]s when it accepts it, and a store keeps an index of them. A term has neither the
+//! text that it stands for nor its length, so that no personal data lies in an index.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::json::Json;
+use crate::limits::{INDEXED_MAX, TEXT_CHARS_MAX};
+use crate::located::{Entry, Reader};
+use crate::redaction::Redaction;
+use crate::search::Pointer;
+
+/// A name and a text: 128 bits of the SHA-256 of both, in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Term(Arc<str>);
+
+/// The members by which the orders of a workflow are found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Index(Vec<Pointer>);
+
+impl Term {
+    /// Of orders with this `CorrelationID`.
+    #[must_use]
+    pub fn correlation(id: &str) -> Self {
+        Self::of("CorrelationID", id)
+    }
+
+    /// Of orders that have this text at this position.
+    #[must_use]
+    pub fn member(place: &Pointer, text: &str) -> Self {
+        Self::of(&place.text(), text)
+    }
+
+    /// No two names and texts have the same bytes: the length separates them.
+    fn of(name: &str, text: &str) -> Self {
+        let mut hash = Sha256::new();
+        hash.update((name.len() as u64).to_be_bytes());
+        hash.update(name);
+        hash.update(text);
+        Self(hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into())
+    }
+
+    /// The text, as it is stored.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Index {
+    /// Reads pointers.
+    pub(crate) fn read(reader: &mut Reader<'_>, entry: Entry<'_>) -> Self {
+        let (at, path) = (entry.at, entry.path.clone());
+        let Some(elements) = entry.elements() else {
+            reader.blame(at, format!("{path} must be an array of JSON pointers, such as [\"/Customer/Email\"]"));
+            return Self::default();
+        };
+        if elements.len() > INDEXED_MAX {
+            reader.blame(at, format!("{path} has {} entries, the limit is {INDEXED_MAX}", elements.len()));
+            return Self::default();
+        }
+        let mut pointers = Vec::new();
+        for element in elements {
+            let Some((text, element)) = reader.exact_text(Some(element)) else { continue };
+            match Pointer::parse(&text) {
+                _ if text.is_empty() || text.chars().count() > TEXT_CHARS_MAX => {
+                    reader.blame_value(&element, format_args!("must have 1 to {TEXT_CHARS_MAX} characters"));
+                }
+                Ok(pointer) if pointers.contains(&pointer) => {
+                    reader.blame_value(&element, format_args!("{text:?} is named twice"));
+                }
+                Ok(pointer) => pointers.push(pointer),
+                Err(problem) => reader.blame_value(&element, format_args!("{text:?} {problem}")),
+            }
+        }
+        Self(pointers)
+    }
+
+    /// Whether the orders of the workflow are found by the member at this position.
+    #[must_use]
+    pub fn has(&self, place: &Pointer) -> bool {
+        self.0.contains(place)
+    }
+
+    /// The terms of an order. What is redacted cannot be searched for, and has none.
+    #[must_use]
+    pub fn terms(&self, correlation_id: Option<&str>, document: &Json, redaction: &Redaction) -> Vec<Term> {
+        let shown = self.0.iter().filter(|place| place.hidden_by(redaction).is_none());
+        let members = shown.filter_map(|place| Some(Term::member(place, &place.text_in(document)?)));
+        correlation_id.map(Term::correlation).into_iter().chain(members).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workflow::Workflow;
+
+    fn parse(index: &str) -> Result<Index, String> {
+        let text = format!("name = \"w\"\nversion = 1\nindex = {index}\n[[step]]\nname = \"a\"\nagent = \"any\"");
+        Workflow::parse(&text, &["any"]).map(|workflow| workflow.index).map_err(|faults| faults.to_string())
+    }
+
+    fn place(text: &str) -> Pointer {
+        Pointer::parse(text).unwrap()
+    }
+
+    #[test]
+    fn an_order_has_a_term_for_its_correlation_id_and_for_each_declared_member_with_a_text() {
+        let index = parse(r#"["/Email", "/Customer/No", "/Missing", "/Customer"]"#).unwrap();
+        let document = Json::document(br#"{"Email": "a@x.example", "Customer": {"No": 7.50}, "Other": "x"}"#).unwrap();
+        let terms = |redacted: &Redaction| index.terms(Some("c-1"), &document, redacted);
+        let expected = [
+            Term::correlation("c-1"),
+            Term::member(&place("/Email"), "a@x.example"),
+            Term::member(&place("/Customer/No"), "7.50"),
+        ];
+        assert_eq!(terms(&Redaction::default()), expected);
+        assert_eq!(terms(&Redaction::of(["email"])), [expected[0].clone(), expected[2].clone()]);
+        assert_eq!(Index::default().terms(None, &document, &Redaction::default()), []);
+        assert!(index.has(&place("/Email")) && !index.has(&place("/Other")));
+    }
+
+    #[test]
+    fn a_term_tells_the_name_and_the_text_apart_and_shows_neither() {
+        let member = |name: &str, text: &str| Term::member(&place(name), text);
+        assert_ne!(member("/a", "b"), member("/ab", ""));
+        assert_ne!(member("/a", "b"), member("/b", "b"));
+        // Stored terms are found by it.
+        assert_eq!(Term::correlation("c-1").text().len(), 32);
+    }
+
+    #[test]
+    fn what_is_no_index_is_refused_with_its_place() {
+        for (index, words) in [
+            ("\"/Email\"", "must be an array of JSON pointers"),
+            ("[7]", "text in quotes"),
+            ("[\"Email\"]", "must be a JSON pointer"),
+            ("[\"\"]", "must have 1 to"),
+            ("[\"/a\", \"/a\"]", "named twice"),
+            ("[\"/1\",\"/2\",\"/3\",\"/4\",\"/5\",\"/6\",\"/7\",\"/8\",\"/9\"]", "has 9 entries, the limit is 8"),
+        ] {
+            let fault = parse(index).unwrap_err();
+            assert!(fault.contains(words) && fault.contains('3'), "{index}: {fault}");
+        }
+    }
+}
