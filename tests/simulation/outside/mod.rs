@@ -164,8 +164,9 @@ impl Outside {
         let customers = (0..setup.orders).map(|number| {
             let channel = if rng.chance(7_000) { format!(",\"ReplyChannel\":\"{CHANNEL}\"") } else { String::new() };
             let from_ms = i64::try_from(rng.below(setup.posts_within_ms)).unwrap_or(0);
-            let document = Bytes::from(format!("{{\"Number\":{number}{channel}}}"));
-            Customer { document, key: format!("key-{number}"), from_ms, order: None }
+            let key = format!("key-{number}");
+            let document = Bytes::from(format!("{{\"Number\":{number},\"CorrelationID\":\"{key}\"{channel}}}"));
+            Customer { document, key, from_ms, order: None }
         });
         Self {
             customers: customers.collect(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api::{ApiConfig, ApiPorts};
 use domain::id::OrderId;
+use domain::index::Term;
 use domain::ports::{HasStore, Store};
 use domain::task::{Direction, ProcessState, StepState, Task};
 
@@ -36,6 +37,7 @@ pub(in crate::simulation) async fn look(outside: &Shared, ports: &impl HasStore,
             continue;
         };
         let found = (ports.store().order(order).await, ports.store().task(order).await);
+        let named = ports.store().found(&Term::correlation(&customer.key), None, 10).await;
         let outside = &mut *outside.lock();
         let (Ok(Some(stored)), Ok(Some(task))) = found else {
             outside.complain("1", Some(order), "it was accepted, and is lost");
@@ -43,6 +45,9 @@ pub(in crate::simulation) async fn look(outside: &Shared, ports: &impl HasStore,
         };
         if stored.document.text().as_bytes() != &*customer.document {
             outside.complain("1", Some(order), "another document is stored");
+        }
+        if !named.is_ok_and(|page| page.is_some_and(|page| page.tasks.iter().any(|task| task.order_id == order))) {
+            outside.complain("rule 28", Some(order), "it is not found by its correlation id");
         }
         outside.see(&task);
         books(outside, &task);
