@@ -46,6 +46,7 @@ mod site;
 mod testing;
 mod traced;
 mod view;
+mod walk;
 mod workflows;
 
 use bytes::Bytes;

@@ -11,8 +11,9 @@ use bytes::Bytes;
 use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
 use domain::ports::{Acceptance, Breaker, Commit, Environment, Records, Seen, ServiceHealth};
 use domain::situation;
+use domain::task::{ProcessState, Step, StepState};
 use http::{HeaderMap, Response, StatusCode};
-use wire::ServiceList;
+use wire::{OrdersWaiting, ServiceList};
 
 use crate::config::ApiConfig;
 use crate::operator::Author;
@@ -20,6 +21,7 @@ use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::reply;
 use crate::view::text;
+use crate::walk::walk;
 
 const NOT_WRITTEN: &str = "it is not known whether this was done; it is safe to send it again";
 
@@ -27,7 +29,8 @@ const NOT_WRITTEN: &str = "it is not known whether this was done; it is safe to 
 pub(crate) async fn services(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
     let records = ports.records().list(usize::MAX).await.map_err(Problem::unread)?;
     let configured = config.services(ports).await.map_err(Problem::unread)?;
-    Ok(reply::json(StatusCode::OK, &ServiceList { services: views(&records, &configured) }))
+    let waiting = waiting(ports, &records).await?;
+    Ok(reply::json(StatusCode::OK, &ServiceList { services: views(&records, &configured, waiting.as_ref()) }))
 }
 
 /// `POST /services/{name}/accept-rejections`: the rejections of a service that waits because of them count from now on
@@ -74,11 +77,55 @@ async fn stored(ports: &impl ApiPorts, config: &ApiConfig, name: &str) -> Result
     }
 }
 
+/// The orders that wait for each service.
+pub(crate) struct Waiting {
+    orders: BTreeMap<Arc<str>, usize>,
+    at_least: bool,
+}
+
+/// Counts the orders that wait for a service, in a bounded walk. `None` while requests of all services go through.
+pub(crate) async fn waiting(ports: &impl ApiPorts, records: &[ServiceHealth]) -> Result<Option<Waiting>, Problem> {
+    if records.iter().all(|health| health.state == Breaker::Closed) {
+        return Ok(None);
+    }
+    let mut waiting = Waiting { orders: BTreeMap::new(), at_least: false };
+    for state in [ProcessState::Processing, ProcessState::Compensating] {
+        let walked = walk(ports, Some(state), |task| {
+            let agents: BTreeSet<_> =
+                task.steps.iter().filter(|step| is_waiting(step)).map(|step| &step.agent).collect();
+            agents.into_iter().for_each(|agent| *waiting.orders.entry(agent.clone()).or_default() += 1);
+            true
+        });
+        waiting.at_least |= walked.await?.more;
+    }
+    Ok(Some(waiting))
+}
+
+/// Whether a step has an attempt in flight, or waits until its next one.
+fn is_waiting(step: &Step) -> bool {
+    match step.process_state {
+        StepState::Processing => true,
+        StepState::Pending => step.not_before.is_some(),
+        StepState::Processed | StepState::Error => false,
+    }
+}
+
 /// The services of these records and the configured ones, by name.
-pub(crate) fn views<'a>(records: &'a [ServiceHealth], configured: &'a BTreeSet<Arc<str>>) -> Vec<wire::Service<'a>> {
+pub(crate) fn views<'a>(
+    records: &'a [ServiceHealth],
+    configured: &'a BTreeSet<Arc<str>>,
+    waiting: Option<&Waiting>,
+) -> Vec<wire::Service<'a>> {
     let mut services: BTreeMap<&str, wire::Service<'_>> =
         configured.iter().map(|name| (&**name, never_failed(name))).collect();
-    services.extend(records.iter().map(|health| (&*health.service, shown(health))));
+    services.extend(records.iter().map(|health| {
+        let is_held_back = health.state != Breaker::Closed;
+        let count = waiting.filter(|_| is_held_back).map(|Waiting { orders, at_least }| OrdersWaiting {
+            count: orders.get(&health.service).copied().unwrap_or_default(),
+            at_least: *at_least,
+        });
+        (&*health.service, wire::Service { orders_waiting: count, ..shown(health) })
+    }));
     services.into_values().collect()
 }
 
@@ -90,6 +137,8 @@ fn never_failed(service: &str) -> wire::Service<'_> {
         since: None,
         until: None,
         failures_in_a_row: None,
+        outage_since: None,
+        orders_waiting: None,
         reason: None,
         problem: None,
         rejections_accepted: None,
@@ -125,6 +174,8 @@ fn shown(health: &ServiceHealth) -> wire::Service<'_> {
             Breaker::Open | Breaker::HalfOpen => Some(*until),
         },
         failures_in_a_row: Some(*failures_in_a_row),
+        outage_since: outage.as_ref().map(|outage| outage.since),
+        orders_waiting: None,
         reason: outage.as_ref().map(|outage| outage.reason.into()),
         problem: outage.as_ref().map(|outage| text(&outage.problem)),
         rejections_accepted: rejections.accepted.clone(),
@@ -135,11 +186,38 @@ fn shown(health: &ServiceHealth) -> wire::Service<'_> {
 
 #[cfg(test)]
 mod tests {
-    use domain::ports::OutageReason;
+    use domain::ports::{Outage, OutageReason};
+    use domain::time::Timestamp;
     use serde_json::json;
 
     use super::*;
-    use crate::testing::Fake;
+    use crate::testing::{Fake, task_in};
+
+    #[test]
+    fn a_service_that_is_held_back_tells_since_when_and_how_many_orders_wait_for_it() {
+        let fake = Fake::default();
+        let order = |name: &str, step: usize, state: StepState, not_before: Option<i64>| {
+            let mut task = task_in(name, ProcessState::Processing);
+            task.steps[step].process_state = state;
+            task.steps[step].not_before = not_before.map(Timestamp::from_epoch_ms);
+            fake.stores(task);
+        };
+        order("in flight", 1, StepState::Processing, None);
+        order("deferred", 1, StepState::Pending, Some(1));
+        order("not begun", 1, StepState::Pending, None);
+        order("done", 1, StepState::Processed, Some(1));
+        order("elsewhere", 0, StepState::Processing, None);
+        fake.stores(task_in("held", ProcessState::Error));
+        let payment = || fake.get("/services").body["Services"][0].clone();
+        assert_eq!(payment()["OrdersWaiting"], json!({"Count": 2, "AtLeast": false}));
+        let since = Timestamp::from_epoch_ms(1_795_195_600_000);
+        let outage = Outage { reason: OutageReason::Failing, problem: "HTTP 503".into(), since };
+        fake.stores_record(&ServiceHealth { outage: Some(outage), ..fake.payment() });
+        assert_eq!((&payment()["OutageSince"], &payment()["Problem"]), (&json!(since), &json!("HTTP 503")));
+        fake.service_is(Breaker::Closed);
+        assert_eq!(payment().get("OrdersWaiting"), None);
+        assert_eq!(fake.tasks_listed(), 3 * 5, "nobody counts where requests go through");
+    }
 
     #[test]
     fn services_are_listed_by_name_also_those_that_never_failed() {
@@ -147,6 +225,7 @@ mod tests {
         let payment = json!({
             "Service": "payment", "State": "Open", "FailuresInARow": 5,
             "Since": "2026-11-20T17:26:43.007Z", "Until": "2026-11-20T17:26:44.007Z",
+            "OrdersWaiting": {"Count": 0, "AtLeast": false},
             "Text": "payment is failing; the next probe is at 2026-11-20T17:26:44.007Z.",
             "ToDo": "Nothing for the order itself: restore payment. Its orders then go on by themselves.",
         });

@@ -467,7 +467,7 @@ impl DeadLetterRecords for Fake {
 
 impl Fake {
     /// The health of the service `payment`.
-    fn payment(&self) -> ServiceHealth {
+    pub(crate) fn payment(&self) -> ServiceHealth {
         let policy = BackoffPolicy { slot_time_ms: 1_000, ceiling: 6, stay_at_ceiling: true };
         ServiceHealth {
             service: "payment".into(),

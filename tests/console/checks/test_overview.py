@@ -66,6 +66,8 @@ def test_a_service_that_fails_is_shown_with_the_time_to_its_next_probe(console: 
         payment = console.page.locator('#services [data-key="payment"]')
         expect(payment).to_contain_text("is failing")
         expect(payment).to_contain_text(re.compile(r"next probe in \d"))
+        expect(payment).to_contain_text(re.compile(r"since .+, \d+ failures? in a row"))
+        expect(payment).to_contain_text(re.compile(r"[1-6] orders? waits? for it"))
         expect(console.page.locator("#verdict")).to_contain_text(
             "payment is failing; orders wait for it and go on by themselves."
         )

@@ -27,6 +27,7 @@ export function services(all, changed) {
         h("span", { class: "quiet" }, history(service)),
         probe(service) ? h("span", { class: "probe" }, probe(service)) : null,
         service.Problem ? h("span", { class: "problem" }, service.Problem) : null,
+        service.OrdersWaiting ? h("span", { class: "quiet" }, waiting(service.OrdersWaiting)) : null,
         needsOperator(service)
           ? h("p", { class: "todo" }, h("strong", {}, "What to do: "), service.ToDo)
           : null,
@@ -42,11 +43,18 @@ export function services(all, changed) {
   );
 }
 
+function waiting({ Count, AtLeast }) {
+  const some = plural(Count, "order");
+  return AtLeast ? `at least ${some} wait for it` : `${some} ${Count === 1 ? "waits" : "wait"} for it`;
+}
+
 function history(service) {
   const accepted = service.RejectionsAccepted;
   if (accepted) return ["its rejections count, accepted by ", accepted.By, " ", when(accepted.At, "brief")];
-  if (service.State !== "Closed")
-    return [`${plural(service.FailuresInARow ?? 1, "failure")} in a row, the last `, when(service.Since, "brief")];
+  if (service.State !== "Closed") {
+    const began = service.OutageSince ? ["since ", when(service.OutageSince, "brief"), ", "] : [];
+    return [...began, `${plural(service.FailuresInARow ?? 1, "failure")} in a row, the last `, when(service.Since, "brief")];
+  }
   return service.Since ? ["since ", when(service.Since, "brief")] : "never failed";
 }
 

@@ -7,9 +7,8 @@ mod failures;
 mod minutes;
 
 use bytes::Bytes;
-use domain::limits::PAGE_MAX;
 use domain::ports::{DeadLetterRecord, DeadLetterRecords, Environment, Leases, Records};
-use domain::task::{ProcessState, Task};
+use domain::task::ProcessState;
 use domain::time::Timestamp;
 use futures_util::future::{try_join, try_join3};
 use http::{Response, StatusCode};
@@ -19,25 +18,13 @@ use crate::config::ApiConfig;
 use crate::numbers::{self, Counted};
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
-use crate::{cursor, leases, reply, services};
+use crate::walk::{Walked, walk};
+use crate::{leases, reply, services};
 use failures::Failures;
 use minutes::{Newest, Window};
 
-/// Tasks read for one list; the page that reaches this number is the last. A store without an index by state reads
-/// many tasks to find a few.
-const READ_MAX: usize = 1_000;
 /// Largest number of dead letters that are counted: an unreadable one has a body of up to 160 KiB.
 const DEAD_LETTERS_MAX: usize = 100;
-/// Pages of the store read for one list; a store may return empty pages.
-const PAGES_MAX: usize = 20;
-
-/// The progress of a walk through a list, from its beginning.
-struct Walked {
-    /// Tasks in it so far.
-    count: usize,
-    /// Whether the list continues after them.
-    more: bool,
-}
 
 /// The orders by state, the errors of those that wait for an operator, and the supervisors.
 pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Result<Response<Bytes>, Problem> {
@@ -63,6 +50,7 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
     )
     .await?;
     let configured = config.services(ports).await.map_err(Problem::unread)?;
+    let waiting = services::waiting(ports, &health).await?;
     let overview = Overview {
         at: now,
         paused: config.is_paused(),
@@ -70,7 +58,7 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
         counted_since: orders.counted_since,
         minutes_complete: orders.is_complete,
         failures: failures.grouped(failed.more),
-        services: services::views(&health, &configured),
+        services: services::views(&health, &configured, waiting.as_ref()),
         leases: leases::views(&leases, now),
         dead_letters: Some(counted(&dead_letters)),
         minutes: orders.minutes,
@@ -135,29 +123,6 @@ async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {
     )
     .await?;
     Ok([pending, processing, compensating])
-}
-
-/// Visits the first tasks of a list, until the visitor has enough after a page, or enough was read. No task is kept:
-/// each may have outputs of many KiB.
-async fn walk(
-    ports: &impl ApiPorts,
-    state: Option<ProcessState>,
-    mut wants_more: impl FnMut(&Task) -> bool,
-) -> Result<Walked, Problem> {
-    let mut walked = Walked { count: 0, more: true };
-    let (mut read, mut after) = (0, None);
-    for _ in 0..PAGES_MAX {
-        let page = cursor::page(ports, state, after.as_deref(), PAGE_MAX.min(READ_MAX - read)).await?;
-        read += page.read.max(page.tasks.len());
-        walked.count += page.tasks.len();
-        let is_enough = page.tasks.iter().fold(false, |_, task| !wants_more(task));
-        walked.more = page.next.is_some();
-        after = page.next;
-        if is_enough || !walked.more || read >= READ_MAX {
-            break;
-        }
-    }
-    Ok(walked)
 }
 
 fn count_of(state: ProcessState, walked: &Walked) -> Count {

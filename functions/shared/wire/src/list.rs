@@ -49,6 +49,12 @@ pub struct Service<'a> {
     /// Number of failures since the last success.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failures_in_a_row: Option<u32>,
+    /// When the present outage began. Missing while requests go through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outage_since: Option<Timestamp>,
+    /// The orders that wait for it. Missing while requests go through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub orders_waiting: Option<OrdersWaiting>,
     /// Why requests wait. Missing while they go through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<OpenEnum<OutageReason>>,
@@ -64,6 +70,16 @@ pub struct Service<'a> {
     /// The operator's remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_do: Option<Cow<'a, str>>,
+}
+
+/// Number of orders that wait for a service: an attempt is in flight, or waits for its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct OrdersWaiting {
+    /// The number.
+    pub count: usize,
+    /// Whether there may be more.
+    pub at_least: bool,
 }
 
 /// `GET /leases`: the leases of supervisors, by name.

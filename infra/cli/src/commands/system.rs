@@ -2,7 +2,7 @@
 
 use domain::ports::{Acceptance, Breaker, OutageReason};
 use domain::time::Timestamp;
-use wire::{LeaseList, OpenEnum, Service, ServiceList};
+use wire::{LeaseList, OpenEnum, OrdersWaiting, Service, ServiceList};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -70,7 +70,8 @@ pub(super) async fn leases(context: &Context) -> Result<Exit, CommandError> {
 
 /// The services, and the next probe of failing ones.
 pub(super) fn service_table(services: &[Service<'_>], now: Timestamp) -> Table {
-    let mut table = Table::new(&["SERVICE", "STATE", "SINCE", "NEXT PROBE", "FAILURES IN A ROW"]);
+    let mut table =
+        Table::new(&["SERVICE", "STATE", "SINCE", "NEXT PROBE", "FAILURES IN A ROW", "ORDERS WAITING", "PROBLEM"]);
     for service in services {
         let tint = match service.state.known() {
             Some(Breaker::Closed) => Tint::Green,
@@ -80,12 +81,18 @@ pub(super) fn service_table(services: &[Service<'_>], now: Timestamp) -> Table {
         table.row([
             Cell::from(&*service.service),
             Cell::tinted(breaker_words(service), tint),
-            service.since.map(|at| from_now(at, now)).unwrap_or_default().into(),
+            service.outage_since.or(service.since).map(|at| from_now(at, now)).unwrap_or_default().into(),
             service.until.map(|at| from_now(at, now)).unwrap_or_default().into(),
             service.failures_in_a_row.unwrap_or(0).to_string().into(),
+            service.orders_waiting.map(orders_waiting).unwrap_or_default().into(),
+            service.problem.as_deref().unwrap_or_default().into(),
         ]);
     }
     table
+}
+
+fn orders_waiting(OrdersWaiting { count, at_least }: OrdersWaiting) -> String {
+    if at_least { format!("at least {count}") } else { count.to_string() }
 }
 
 /// The state of the circuit breaker, in plain words.
