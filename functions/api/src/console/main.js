@@ -138,7 +138,9 @@ function redraw() {
   if (!route || !data) return;
   const isNew = route.isNew;
   route.isNew = false;
-  show(route.view.render(data.fresh, context()), route.view.title(route), isNew);
+  const title = route.view.title(route);
+  const waiting = route.view.waiting?.(data.fresh);
+  show(route.view.render(data.fresh, context()), waiting ? `(${waiting}) ${title}` : title, isNew);
 }
 
 function show(content, title, isNew) {

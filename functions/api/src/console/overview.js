@@ -12,6 +12,8 @@ import { STATES } from "./words.js";
 export const overview = {
   name: "overview",
   title: () => "Overview",
+  // The tab of the browser shows it, so that the page can stay in the background.
+  waiting: ({ all }) => forOperator(all),
   async load(_route, signal) {
     const [all, jobs] = await Promise.all([get("overview", signal), get(withQuery("bulk", { limit: 10 }), signal)]);
     return { all, jobs: jobs.Jobs };
@@ -44,13 +46,20 @@ export const overview = {
   },
 };
 
+/** The number of orders that wait for an operator. */
+function forOperator({ Counts, Failures }) {
+  const inError = Counts.find(({ State }) => State === "Error");
+  return inError?.Count ?? Failures.reduce((sum, one) => sum + one.Count, 0);
+}
+
 /** The first answer for an operator on call. */
-function verdict({ Paused, Counts, Services, Leases, Failures }) {
+function verdict(all) {
+  const { Paused, Counts, Services, Leases } = all;
   const inError = Counts.find(({ State }) => State === "Error");
   const out = Services.filter(({ State }) => State !== "Closed");
   const bad = out.filter((service) => !needsOperator(service)).map(({ Service }) => Service);
   const yours = out.filter(needsOperator);
-  const waiting = inError?.Count ?? Failures.reduce((sum, one) => sum + one.Count, 0);
+  const waiting = forOperator(all);
   const lines = [];
   if (Paused) lines.push("The server is paused: no order goes on until it is started without --paused.");
   if (waiting > 0)
