@@ -11,6 +11,7 @@ import argparse
 import io
 import json
 import os
+import re
 import signal
 import zipfile
 from pathlib import Path
@@ -21,6 +22,7 @@ import boto3
 ROLE = "arn:aws:iam::000000000000:role/agent"
 # The queue hides a message for no longer than this, and what the function needs may not take longer.
 TIMEOUT_S = 7
+TEMPLATE = Path(__file__).parents[2] / "template.yaml"
 TABLES = {"SERVICES_TABLE": ["Service"], "MEMOS_TABLE": ["Key"], "DEFINITIONS_TABLE": ["Kind", "Key"]}
 
 
@@ -88,7 +90,7 @@ def make_tables(environment: dict[str, str]) -> None:
 
 def variables(options: argparse.Namespace, prefix: str) -> dict[str, str]:
     """What the template tells the agent for payment."""
-    tables = ("ORDERS", "TASKS", "LEASES", "SERVICES", "MEMOS", "JOBS", "DEFINITIONS", "DEAD_LETTERS")
+    tables = re.findall(r"^ +([A-Z_]+)_TABLE: !Ref", TEMPLATE.read_text(), re.MULTILINE)
     unused = f"{options.requests}-unused"
     lanes = {"normal": options.requests, "high": unused}
     others = {"normal": f"{unused}-1", "high": f"{unused}-2"}
