@@ -15,6 +15,9 @@ use tests::simulation::{self, ORDERS, aws, engine};
 /// From this number of worlds on, a fault that never occurred is a failure.
 const SEEDS_FOR_ALL_FAULTS: u64 = 2_000;
 
+/// The stack of a thread. Without optimisation the futures of the AWS SDK need more than the default of 2 MiB.
+const STACK_BYTES: usize = 16 * 1024 * 1024;
+
 /// Runs the real handlers in simulated worlds full of faults, and checks that no order is lost and no effect duplicated.
 /// Each seed is one world, the same each time.
 #[derive(Debug, Parser)]
@@ -150,7 +153,9 @@ fn run_all(args: &Args) -> ExitCode {
     let started = now();
     std::thread::scope(|scope| {
         for _ in 0..jobs {
-            scope.spawn(|| work(args, &next, end, &sum));
+            let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+            let spawned = thread.spawn_scoped(scope, || work(args, &next, end, &sum));
+            spawned.unwrap_or_else(|error| panic!("no thread: {error}"));
         }
     });
     let sum = sum.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);

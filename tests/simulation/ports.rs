@@ -370,7 +370,7 @@ impl Kind {
         match kind {
             RecordKind::Service => Self::Health,
             RecordKind::Memo => Self::Memo,
-            RecordKind::Job | RecordKind::Definition | RecordKind::Deployment => Self::Record,
+            RecordKind::Job | RecordKind::Definition | RecordKind::Deployment | RecordKind::Alert => Self::Record,
         }
     }
 }

@@ -23,7 +23,7 @@ mod tests;
 
 pub use agent::handle;
 pub use answer::answer_to;
-pub use auth::{Now, Resolver, Secret, Variable, machine_secrets};
+pub use auth::{Now, Resolver, Secret, Signer, Variable, machine_secrets};
 pub use client::{HttpClients, TlsError};
 pub use config::{BadUrl, Condition, Meaning, Operations, Reference, Remote, SecretSource, StatusTable};
 pub use fleet::{Applied, Fleet, Host, HostPolicy, NothingApplied};

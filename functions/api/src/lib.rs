@@ -10,6 +10,7 @@
 
 mod accept;
 mod again;
+mod alerts;
 #[cfg(test)]
 mod answers;
 mod body;
@@ -105,6 +106,7 @@ async fn answer(
         (Route::Job(id), Verb::Get | Verb::Head) => bulk::job(ports, id, headers).await,
         (Route::JobCommand(id, action), Verb::Post) => bulk::command(ports, caller, id, action, headers, body).await,
         (Route::DeadLetters, Verb::Get | Verb::Head) => dead_letters::dead_letters(ports, query).await,
+        (Route::Alerts, Verb::Get | Verb::Head) => alerts::alerts(ports).await,
         (Route::Services, Verb::Get | Verb::Head) => services::services(ports, config).await,
         (Route::AcceptRejections(name), Verb::Post) => {
             services::accept_rejections(ports, config, caller, name, headers, body).await
@@ -135,6 +137,7 @@ async fn answer(
             | Route::Document(_)
             | Route::Job(_)
             | Route::DeadLetters
+            | Route::Alerts
             | Route::Services
             | Route::Overview
             | Route::Numbers

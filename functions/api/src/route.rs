@@ -36,6 +36,8 @@ pub(crate) enum Route<'a> {
     JobCommand(&'a str, JobAction),
     /// `/dead-letters`
     DeadLetters,
+    /// `/alerts`
+    Alerts,
     /// `/services`
     Services,
     /// `/services/{name}/accept-rejections`
@@ -92,6 +94,7 @@ impl<'a> Route<'a> {
             [Some("orders"), None, None, None] => Some(Self::Orders),
             [Some("bulk"), None, None, None] => Some(Self::Jobs),
             [Some("dead-letters"), None, None, None] => Some(Self::DeadLetters),
+            [Some("alerts"), None, None, None] => Some(Self::Alerts),
             [Some("services"), None, None, None] => Some(Self::Services),
             [Some("services"), Some(name), Some("accept-rejections"), None] if !name.is_empty() => {
                 Some(Self::AcceptRejections(name))
@@ -131,6 +134,7 @@ impl<'a> Route<'a> {
             | Self::Document(_)
             | Self::Job(_)
             | Self::DeadLetters
+            | Self::Alerts
             | Self::Services
             | Self::Overview
             | Self::Numbers
@@ -205,6 +209,7 @@ mod tests {
             ("/bulk/j1/start", Route::JobCommand("j1", JobAction::Start)),
             ("/bulk/j1/cancel", Route::JobCommand("j1", JobAction::Cancel)),
             ("/dead-letters", Route::DeadLetters),
+            ("/alerts", Route::Alerts),
             ("/services", Route::Services),
             ("/services/payment/accept-rejections", Route::AcceptRejections("payment")),
             ("/overview", Route::Overview),

@@ -259,7 +259,7 @@ impl Fake {
         let all = ["store.order", "store.task", "store.list", "store.settled", "queues.submit", "queues.to_scheduler"];
         let more =
             ["leases.all_leases", "services.all_health", "jobs.job", "jobs.set_job", "jobs.jobs", "letters.letters"];
-        all.into_iter().chain(more).for_each(|operation| self.down(operation));
+        all.into_iter().chain(more).chain(["alerts.alerts"]).for_each(|operation| self.down(operation));
     }
 
     /// The orders on the submission queue.
@@ -420,7 +420,7 @@ impl Records for Fake {
                     let health = self.stored_service();
                     self.stores_record(&ServiceHealth { version: health.version + 1, ..health });
                 }
-                RecordKind::Memo | RecordKind::Definition | RecordKind::Deployment => {}
+                RecordKind::Memo | RecordKind::Definition | RecordKind::Deployment | RecordKind::Alert => {}
             }
         }
         self.memory.put(seen, record).await

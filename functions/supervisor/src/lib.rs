@@ -1,5 +1,6 @@
 //! The supervisor function. It finds overdue tasks, counts the failure, and asks for a retry, a compensation or an
-//! operator. It advances the bulk jobs of operators, settles dead letters, and sends the alerts about services.
+//! operator. It advances the bulk jobs of operators, settles dead letters, and sends alerts: those
+//! about services, and those by cause.
 //!
 //! It knows no business, calls no service and claims no step. Any number of supervisors may run at once and share the
 //! shards by leases (rule 13). A lease only saves work: each finding is one conditional write, and the loser reads
@@ -9,6 +10,7 @@
 
 mod alerts;
 mod bulk;
+mod causes;
 mod dead_letters;
 mod services;
 mod sweep;
@@ -22,6 +24,7 @@ use domain::ports::Environment;
 use domain::time::Timestamp;
 
 pub use bulk::{BulkPorts, BulkReport, bulk};
+pub use causes::{AlertPorts, alerts};
 pub use dead_letters::{DeadLetterPorts, dead_letters};
 pub use services::{ServicePorts, services};
 pub use sweep::{Report, SupervisorPorts, handle};

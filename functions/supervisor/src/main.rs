@@ -24,9 +24,11 @@ async fn run() -> Result<(), Error> {
         let settings = Settings { run_ms_max, tick_ms: TICK_MS, ..Settings::default() };
         let sweep = supervisor::handle(&ports, &instance, &settings);
         let bulk = supervisor::bulk(&ports, &instance, &settings);
-        let (swept, carried_on, alerts) = tokio::join!(sweep, bulk, supervisor::services(&ports));
-        tracing::info!(?swept, ?carried_on, ?alerts, "run");
-        Ok(swept.map(drop).and(carried_on.map(drop)).and(alerts.map(drop))?)
+        // The rules of the event bus deliver alerts on AWS, so there are no other sinks.
+        let alerts = supervisor::alerts(&ports, &[]);
+        let (swept, carried_on, services, told) = tokio::join!(sweep, bulk, supervisor::services(&ports), alerts);
+        tracing::info!(?swept, ?carried_on, ?services, ?told, "run");
+        Ok(swept.map(drop).and(carried_on.map(drop)).and(services.map(drop)).and(told.map(drop))?)
     };
     let dead_letters = async |batch| supervisor::dead_letters(&ports, &instance, batch).await;
     lambda::supervisor(&config.dead_letter_queues, run, dead_letters).await

@@ -38,6 +38,11 @@ pub(crate) struct World {
     pub(crate) to_scheduler: VecDeque<(Timestamp, SchedulerMessage)>,
     pub(crate) to_agents: VecDeque<Request>,
     pub(crate) published: Vec<CloudEvent>,
+    /// What channels took.
+    pub(crate) notified: Vec<(String, CloudEvent)>,
+    pub(crate) channels_down: BTreeSet<String>,
+    /// The channels that were tried.
+    pub(crate) tried: Vec<String>,
     pub(crate) dead_letters: Vec<DeadLetterRecord>,
     /// Entries that the index shows although they are over.
     pub(crate) index_ghosts: Vec<Due>,
@@ -324,8 +329,16 @@ impl Events for Ports {
         .await
     }
 
-    async fn notify(&self, _: &str, _: CloudEvent) -> Result<(), PortError> {
-        Err(PortError::refused("events.notify", "no order of these tests has a channel"))
+    async fn notify(&self, channel: &str, event: CloudEvent) -> Result<(), PortError> {
+        self.call(|world| {
+            world.tried.push(channel.to_owned());
+            if world.channels_down.contains(channel) {
+                return Err(down("events.notify"));
+            }
+            world.notified.push((channel.to_owned(), event));
+            Ok(())
+        })
+        .await
     }
 }
 
@@ -381,6 +394,12 @@ impl DeadLetterRecords for Ports {
     }
 
     async fn newest(&self, limit: usize) -> Result<Vec<DeadLetterRecord>, PortError> {
-        self.call(|world| Ok(world.dead_letters.iter().rev().take(limit).cloned().collect())).await
+        self.call(|world| {
+            if world.dead_letters_down {
+                return Err(down("letters.letters"));
+            }
+            Ok(world.dead_letters.iter().rev().take(limit).cloned().collect())
+        })
+        .await
     }
 }

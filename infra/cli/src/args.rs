@@ -203,6 +203,8 @@ pub enum RemoteCommand {
         #[command(subcommand)]
         command: Option<ServicesCommand>,
     },
+    /// Show the causes that need an operator now, with what to do, and those that ended last
+    Alerts,
     /// Show the supervisors' leases and their last runs
     Leases,
     /// Show the workflows and their versions, or one of them as a drawing; choose the version of new orders

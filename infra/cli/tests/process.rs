@@ -241,6 +241,27 @@ fn a_reply_channel_gets_the_status_messages_of_orders_that_name_it_and_others_ar
     }
 }
 
+#[test]
+fn orders_of_one_cause_make_one_alert_for_a_sink_of_the_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let team = TcpListener::bind("127.0.0.1:0").unwrap();
+    let folder = directory.path().join("shop");
+    std::fs::create_dir(&folder).unwrap();
+    let sink = format!("[alerts.team]\nslack = \"http://{}/team\"\n", team.local_addr().unwrap());
+    std::fs::write(folder.join("stepwarden.toml"), sink).unwrap();
+    let held = r#"{"StandIn": {"payment": {"Decline": "no"}, "inventory": {"Undo": {"Decline": "no"}}}}"#;
+    let served = Served::start_with(directory.path(), &["--config", folder.to_str().unwrap()]);
+    for _ in 0..5 {
+        assert!(answer(served.post("", held)).starts_with("HTTP/1.1 202 "));
+    }
+    let told = taken(&within_20_s(&team));
+    assert!(told.contains("Stepwarden Alert: order/compensation-failed/reserve-inventory"), "{told}");
+    let output = stepwarden(&["alerts", "--api", &format!("http://{}", served.address)]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((output.status.code(), said.lines().filter(|line| line.starts_with("order/")).count()), (Some(0), 2));
+    assert!(said.contains("To do: Remove the cause at the service, then resubmit"), "{said}");
+}
+
 /// The next connection; a test that waits for one in vain shall fail, not hang.
 fn within_20_s(listener: &TcpListener) -> TcpStream {
     listener.set_nonblocking(true).unwrap();

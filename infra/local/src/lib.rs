@@ -21,6 +21,7 @@ pub mod reply_channels;
 pub mod run;
 pub mod serve;
 pub mod signals;
+pub mod sinks;
 pub mod stand_ins;
 pub mod step;
 pub mod stop;

@@ -19,6 +19,7 @@ use crate::folder::{self, FolderError};
 use crate::reply_channels::{NameTwice, ReplyChannel, ReplyChannels};
 use crate::serve::{self, BindError, RemoteSettings, Remotes, RemotesError, Running, Setup, StartError, bind};
 use crate::signals::Signals;
+use crate::sinks::{BadSinks, Sinks, TOLD_MS_MAX};
 use crate::stand_ins::{KEYS_SERVE, KEYS_UNLIMITED, StandIns};
 
 /// The exit status after a third signal: 128 plus the number of SIGINT.
@@ -70,6 +71,9 @@ pub enum RunError {
         /// Why it is refused.
         source: ApplyError,
     },
+    /// The sinks of alerts cannot be used.
+    #[error(transparent)]
+    Sinks(#[from] BadSinks),
     /// The port cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
@@ -97,13 +101,17 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         reply_channels.extend(checked.reply_channels.iter().map(|(name, url)| ReplyChannel::of(name, url)));
     }
     let channels = ReplyChannels::new(&reply_channels)?;
+    let of_file = checked.as_ref().map(|checked| checked.sinks.clone()).unwrap_or_default();
+    let sinks = Sinks::start(&of_file, remotes.variable).await?;
     let remotes = Remotes::start(&remotes, KEYS_SERVE).await?;
     let listener = bind(host, port).await?;
     let screen = Screen::on(io::stderr(), json_logs)?;
     let options = Options {
         accept_loss,
         observer: Some(Arc::new(move |event| screen.show(event))),
-        channels: senders(&channels).collect(),
+        channels: senders(&channels).chain(sinks_of(&sinks)).collect(),
+        // Each channel has a shorter time-out of its own.
+        channel_ms: TOLD_MS_MAX,
         ..Options::default()
     };
     let engine = open(&data, options).await?;
@@ -113,7 +121,7 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         engine.close().await?;
         return Err(RunError::Apply { folder, source });
     }
-    let setup = Setup { reply_channels: channels.names(), ..setup };
+    let setup = Setup { reply_channels: channels.names(), sinks: sinks.names(), ..setup };
     let paused = setup.paused;
     let running = serve::start(listener, &engine, remotes, setup)?;
     announce(&format!("listening on {}, data in {}", running.url(), data.display()));
@@ -213,6 +221,18 @@ fn senders(channels: &ReplyChannels) -> impl Iterator<Item = (Arc<str>, Channel)
         let send: Channel = Arc::new(move |event| {
             let (channels, channel) = (channels.clone(), channel.clone());
             Box::pin(async move { Ok(channels.send(&channel, &event).await?) })
+        });
+        (name, send)
+    })
+}
+
+/// The sinks of alerts, as the engine's port.
+fn sinks_of(sinks: &Sinks) -> impl Iterator<Item = (Arc<str>, Channel)> {
+    sinks.names().into_iter().map(|name| {
+        let (sinks, sink) = (sinks.clone(), name.clone());
+        let send: Channel = Arc::new(move |event| {
+            let (sinks, sink) = (sinks.clone(), sink.clone());
+            Box::pin(async move { Ok(sinks.send(&sink, &event).await?) })
         });
         (name, send)
     })

@@ -133,8 +133,10 @@ impl Instance {
                     let settings = Settings { run_ms_max, tick_ms: self.world.setup.tick_ms, ..Settings::default() };
                     let sweep = supervisor::handle(ports, identity, &settings);
                     let bulk = supervisor::bulk(ports, identity, &settings);
-                    let (swept, carried_on, alerts) = tokio::join!(sweep, bulk, supervisor::services(ports));
-                    Ok(swept.map(drop).and(carried_on.map(drop)).and(alerts.map(drop))?)
+                    let alerts = supervisor::alerts(ports, &[]);
+                    let (swept, carried_on, services, told) =
+                        tokio::join!(sweep, bulk, supervisor::services(ports), alerts);
+                    Ok(swept.map(drop).and(carried_on.map(drop)).and(services.map(drop)).and(told.map(drop))?)
                 };
                 let dead_letters = async |batch| supervisor::dead_letters(ports, identity, batch).await;
                 let queues = &self.world.config.dead_letter_queues;

@@ -322,6 +322,12 @@ impl Running {
         };
         let every = Duration::from_millis(setup.tick_ms);
         self.loops.spawn(|stop| ticker::run("supervisor", every, GRACE_MS, tick, stop));
+        let ports = ports.clone();
+        let tick = move || {
+            let ports = ports.clone();
+            async move { drop(supervisor::alerts(&ports, &[]).await) }
+        };
+        self.loops.spawn(|stop| ticker::run("alerts", Duration::from_secs(10), GRACE_MS, tick, stop));
     }
 }
 

@@ -222,13 +222,16 @@ impl World {
         drive(&self.memory, &self.ports, run).expect("it does not die").expect("it does not fail")
     }
 
-    /// Sends the alerts about services.
+    /// Sends the alerts about services, and those by cause.
     ///
     /// # Panics
     /// When it dies or fails.
-    pub fn alert_of_services(&self) -> u64 {
-        let run = supervisor::services(&self.ports);
-        drive(&self.memory, &self.ports, run).expect("it does not die").expect("it does not fail")
+    pub fn alert(&self) {
+        let run = async {
+            supervisor::services(&self.ports).await?;
+            supervisor::alerts(&self.ports, &[]).await
+        };
+        drive(&self.memory, &self.ports, run).expect("it does not die").expect("it does not fail");
     }
 
     /// One batch of the dead letters of all queues.

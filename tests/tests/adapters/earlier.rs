@@ -7,7 +7,7 @@
 //! orders.
 //!
 //! The folder `under-way` has a file for each schema of the database. The last program with this schema was killed
-//! (`SIGKILL`) in the middle of 17 orders.
+//! (`SIGKILL`) in the middle of 17 orders; `tests/fixtures/under_way.py` does it.
 
 #![allow(clippy::disallowed_methods, reason = "a test reads files")]
 

@@ -27,6 +27,7 @@ use http::StatusCode;
 pub(crate) use known::Known;
 pub use machine::{Now, Variable, machine_secrets};
 pub use secret::{Resolver, Secret};
+pub use webhook::Signer;
 
 use crate::client::{HttpClient, HttpClients};
 use known::read;

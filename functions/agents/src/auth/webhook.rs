@@ -16,14 +16,16 @@ const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// Signs calls. The key has no `Debug` output of its own.
+/// Signs calls by Standard Webhooks. The key has no `Debug` output of its own.
 #[derive(Debug, Clone)]
-pub(super) struct Signer(Key);
+pub struct Signer(Key);
 
 impl Signer {
+    /// The signer with a secret such as `whsec_…`.
+    ///
     /// # Errors
     /// The fault of the secret, without its value.
-    pub(super) fn new(secret: &Secret) -> Result<Self, String> {
+    pub fn new(secret: &Secret) -> Result<Self, String> {
         let text = secret.expose().strip_prefix(PREFIX);
         let bytes = text.and_then(|text| STANDARD.decode(text).ok()).filter(|bytes| BYTES.contains(&bytes.len()));
         let bytes = bytes
@@ -32,7 +34,7 @@ impl Signer {
     }
 
     /// Adds the three headers. A key that no header can hold stays unsigned; the call itself then fails for it.
-    pub(super) fn sign(&self, headers: &mut HeaderMap, key: &str, body: &[u8], now: Timestamp) {
+    pub fn sign(&self, headers: &mut HeaderMap, key: &str, body: &[u8], now: Timestamp) {
         let seconds = now.epoch_ms() / 1_000;
         let signed = [format!("{key}.{seconds}.").as_bytes(), body].concat();
         let signature = format!("v1,{}", STANDARD.encode(sign(&self.0, &signed)));

@@ -40,6 +40,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::JobCommand(_, JobAction::Start) => "/bulk/{id}/start",
         Route::JobCommand(_, JobAction::Cancel) => "/bulk/{id}/cancel",
         Route::DeadLetters => "/dead-letters",
+        Route::Alerts => "/alerts",
         Route::Services => "/services",
         Route::AcceptRejections(_) => "/services/{name}/accept-rejections",
         Route::Overview => "/overview",
@@ -60,7 +61,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 29] = [
+const ROUTES: [Route<'static>; 30] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -75,6 +76,7 @@ const ROUTES: [Route<'static>; 29] = [
     Route::JobCommand("x", JobAction::Start),
     Route::JobCommand("x", JobAction::Cancel),
     Route::DeadLetters,
+    Route::Alerts,
     Route::Services,
     Route::AcceptRejections("x"),
     Route::Overview,

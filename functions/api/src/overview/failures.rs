@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use domain::id::OrderId;
 use domain::situation;
-use domain::task::{StepError, StepState, Task};
+use domain::task::{StepError, Task};
 use domain::time::Timestamp;
 use wire::Failure;
 
@@ -35,7 +35,7 @@ impl Failures {
     /// Adds one order.
     pub(super) fn take(&mut self, task: &Task) {
         let code = task.reason.as_ref().map_or("", |reason| &*reason.code);
-        let step = step_of(task);
+        let step = situation::step_in_error(task);
         let group = self.groups.entry((code.to_owned(), step.map(str::to_owned))).or_default();
         group.take(since(task), task.order_id, || step.and_then(|name| task.step(name)?.1.last_error.clone()));
     }
@@ -77,12 +77,6 @@ fn shown<'a>(code: &'a str, step: Option<&'a str>, group: &'a Group, at_least: b
         to_do: Some(text(to_do)),
         order_ids: group.newest.iter().map(|(_, order_id)| *order_id).collect(),
     })
-}
-
-/// The step that an order waits with: the one that is given up, otherwise the one that its reason names.
-fn step_of(task: &Task) -> Option<&str> {
-    let given_up = task.steps.iter().find(|step| step.process_state == StepState::Error).map(|step| &*step.name);
-    given_up.or_else(|| task.reason.as_ref()?.step.as_deref())
 }
 
 /// Since when an order waits.

@@ -1,4 +1,5 @@
-//! The file `stepwarden.toml`: the default workflow, the agents, and the reply channels of one machine.
+//! The file `stepwarden.toml`: the default workflow, the agents, and the reply channels and sinks of alerts of one
+//! machine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use http::Uri;
 
 use crate::FILE_BYTES_MAX;
 use crate::settings::Settings;
+use crate::sinks::{self, Sinks};
 
 /// What the file says. Everything may be left out.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +21,8 @@ pub struct DeploymentFile {
     pub settings: Settings,
     /// The URLs of the reply channels, by name.
     pub reply_channels: BTreeMap<Arc<str>, String>,
+    /// The sinks of alerts.
+    pub sinks: Sinks,
 }
 
 impl DeploymentFile {
@@ -46,8 +50,10 @@ impl DeploymentFile {
         let settings = Settings::read(&mut reader, agents);
         let channels = root.take("reply_channels");
         let reply_channels = reply_channels(&mut reader, channels);
+        let alerts = root.take("alerts");
+        let sinks = sinks::read(&mut reader, alerts);
         reader.end(root);
-        (reader, at, Self { default: default.map(|(name, _)| name.into()), settings, reply_channels })
+        (reader, at, Self { default: default.map(|(name, _)| name.into()), settings, reply_channels, sinks })
     }
 }
 

@@ -10,6 +10,7 @@ use domain::workflow::{Workflow, Workflows};
 
 use crate::deployment::DeploymentFile;
 use crate::settings::Settings;
+use crate::sinks::Sinks;
 use crate::{FILE_BYTES_MAX, FILES_MAX, FOLDER_BYTES_MAX};
 
 /// The file of the deployment.
@@ -32,6 +33,8 @@ pub struct Checked {
     pub settings: Settings,
     /// The URLs of the reply channels, by name.
     pub reply_channels: BTreeMap<Arc<str>, String>,
+    /// The sinks of alerts.
+    pub sinks: Sinks,
     /// The workflows, by name and version.
     pub workflows: Vec<CheckedWorkflow>,
 }
@@ -150,9 +153,9 @@ impl Folder {
             return Err(Faults(faults));
         }
         checked.sort_by(|one, other| one.key().cmp(&other.key()));
-        let DeploymentFile { default, settings, reply_channels } = deployment;
+        let DeploymentFile { default, settings, reply_channels, sinks } = deployment;
         let deployment_text = deployment_text.unwrap_or_default().into();
-        Ok(Checked { default, deployment_text, settings, reply_channels, workflows: checked })
+        Ok(Checked { default, deployment_text, settings, reply_channels, sinks, workflows: checked })
     }
 }
 

@@ -14,6 +14,7 @@ mod folder;
 mod reference;
 mod remote;
 mod settings;
+pub mod sinks;
 mod status;
 
 pub use deployment::DeploymentFile;

@@ -10,6 +10,7 @@
 //! other crate of the workspace.
 
 pub mod advance;
+pub mod alert;
 pub mod backoff;
 pub mod batch;
 pub mod bulk;

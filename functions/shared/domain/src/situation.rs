@@ -56,6 +56,13 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
     }
 }
 
+/// The step that an order in `Error` waits with: the one that is given up, otherwise the one that its reason names.
+#[must_use]
+pub fn step_in_error(task: &Task) -> Option<&str> {
+    let given_up = task.steps.iter().find(|step| step.process_state == StepState::Error).map(|step| &*step.name);
+    given_up.or_else(|| task.reason.as_ref()?.step.as_deref())
+}
+
 /// The effect of a failing service on the orders that wait for it, and the operator's remedy. `None` while requests go
 /// through.
 #[must_use]

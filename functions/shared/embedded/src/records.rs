@@ -41,6 +41,7 @@ const fn table(kind: RecordKind) -> Table {
             Table { name: "definitions", key: "key", expires: false, record: "the definition of a workflow" }
         }
         RecordKind::Deployment => Table { name: "deployments", key: "key", expires: false, record: "the deployment" },
+        RecordKind::Alert => Table { name: "alerts", key: "cause", expires: false, record: "an alert" },
     }
 }
 

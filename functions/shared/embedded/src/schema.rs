@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use crate::index;
 
 /// The migrations. Each one makes the next version of the schema. A released migration never changes.
-const STEPS: [&str; 7] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS, TALLIES, TERMS];
+const STEPS: [&str; 8] = [FIRST, SURROUNDINGS, AGAIN, DEFINITIONS, TRANSACTIONS, TALLIES, TERMS, ALERTS];
 
 /// The newest schema version. The file stores its own version.
 pub(crate) const VERSION: i64 = STEPS.len() as i64;
@@ -152,6 +152,14 @@ CREATE TABLE terms (
     seq INTEGER NOT NULL,
     PRIMARY KEY (term, seq)
 ) WITHOUT ROWID;
+";
+/// Alerts by cause (rule 29).
+const ALERTS: &str = "
+CREATE TABLE alerts (
+    cause TEXT NOT NULL PRIMARY KEY,
+    version INTEGER NOT NULL,
+    body TEXT NOT NULL
+);
 ";
 /// The version of the schema with the table `terms`.
 const WITH_TERMS: i64 = 7;

@@ -21,8 +21,8 @@ mod problem;
 pub use bulk::{DryRun, Job, JobList, JobState, Plan, Selector, Tally};
 pub use configuration::{Choose, Configuration, ConfigurationFile, Configure, Configured, Definition};
 pub use list::{
-    DeadLetter, DeadLetterList, Health, Lease, LeaseList, OrdersWaiting, Service, ServiceList, Workflow, WorkflowList,
-    WorkflowStep,
+    Alert, AlertList, DeadLetter, DeadLetterList, Health, Lease, LeaseList, OrdersWaiting, Service, ServiceList,
+    Workflow, WorkflowList, WorkflowStep,
 };
 pub use numbers::{AttemptNumbers, Numbers, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers};
 pub use open_enum::OpenEnum;

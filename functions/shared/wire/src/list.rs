@@ -180,6 +180,40 @@ pub struct WorkflowStep<'a> {
     pub horizon_ms: Option<u64>,
 }
 
+/// `GET /alerts`: those that are on, then the last ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct AlertList<'a> {
+    /// One for each cause.
+    pub alerts: Vec<Alert<'a>>,
+}
+
+/// A cause that makes orders wait, or needs an operator.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Alert<'a> {
+    /// `order/CODE/STEP`, `service/NAME/REASON` or `dead-letter/OUTCOME`.
+    pub cause: Cow<'a, str>,
+    /// When it began.
+    pub since: Timestamp,
+    /// When it ended. Missing while it is on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// What happened.
+    pub text: Cow<'a, str>,
+    /// The operator's remedy.
+    pub to_do: Cow<'a, str>,
+    /// Orders that waited because of it at the supervisor's last look.
+    #[serde(default)]
+    pub count: u64,
+    /// Whether there may be more.
+    #[serde(default)]
+    pub at_least: bool,
+    /// One of them.
+    #[serde(rename = "OrderID", default, skip_serializing_if = "Option::is_none")]
+    pub order_id: Option<OrderId>,
+}
+
 /// `GET /dead-letters`: a page of dead letters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]

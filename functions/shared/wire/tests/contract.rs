@@ -9,11 +9,11 @@ use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::Value;
 use wire::{
-    Accepted, AttemptNumbers, Choose, Command, Configuration, ConfigurationFile, Configure, Configured, Count,
-    DeadLetter, DeadLetterList, Definition, Failure, Health, Job, JobList, Lease, LeaseList, Minute, Numbers, Order,
-    OrderList, OrderNumbers, Overview, Pause, Plan, Point, Problem, Queued, Reason, Selector, Service, ServiceList,
-    ServiceNumbers, Settle, Situation, Step, StepError, StepNumbers, Task, Took, Transition, Workflow, WorkflowList,
-    WorkflowNumbers, WorkflowStep,
+    Accepted, Alert, AlertList, AttemptNumbers, Choose, Command, Configuration, ConfigurationFile, Configure,
+    Configured, Count, DeadLetter, DeadLetterList, Definition, Failure, Health, Job, JobList, Lease, LeaseList, Minute,
+    Numbers, Order, OrderList, OrderNumbers, Overview, Pause, Plan, Point, Problem, Queued, Reason, Selector, Service,
+    ServiceList, ServiceNumbers, Settle, Situation, Step, StepError, StepNumbers, Task, Took, Transition, Workflow,
+    WorkflowList, WorkflowNumbers, WorkflowStep,
 };
 
 const CONTRACT: &str = include_str!("../../../../infra/contracts/openapi.json");
@@ -68,6 +68,8 @@ impl Shape {
             "DeadLetterList" => Self::of::<DeadLetterList<DeadLetter<'static>>>(),
             "Service" => Self::of::<Service<'static>>(),
             "ServiceList" => Self::of::<ServiceList<'static>>(),
+            "Alert" => Self::of::<Alert<'static>>(),
+            "AlertList" => Self::of::<AlertList<'static>>(),
             "Lease" => Self::of::<Lease<'static>>(),
             "LeaseList" => Self::of::<LeaseList<'static>>(),
             "WorkflowStep" => Self::of::<WorkflowStep<'static>>(),
@@ -173,6 +175,7 @@ fn every_answer_that_the_contract_shows_is_read_and_written_again_as_it_was() {
     }
     let expected = [
         "Accepted",
+        "AlertList",
         "Configuration",
         "Configured",
         "DeadLetterList",

@@ -1,6 +1,7 @@
 //! The supervisor with the real state machine and ports in memory.
 
 mod bulk;
+mod causes;
 mod dead_letters;
 mod leaders;
 mod services;

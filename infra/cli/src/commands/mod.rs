@@ -85,6 +85,7 @@ async fn carried_out(
         RemoteCommand::Services { command: Some(ServicesCommand::AcceptRejections(args)) } => {
             accept_rejections::run(&context()?, &args).await
         }
+        RemoteCommand::Alerts => system::alerts(&context()?).await,
         RemoteCommand::Leases => system::leases(&context()?).await,
         RemoteCommand::Workflows(args) => workflows::run(&context()?, &args).await,
         RemoteCommand::Init(args) => init::run(&args),

@@ -1,8 +1,8 @@
-//! `stepwarden services` and `leases`.
+//! `stepwarden services`, `alerts` and `leases`.
 
 use domain::ports::{Acceptance, Breaker, OutageReason};
 use domain::time::Timestamp;
-use wire::{LeaseList, OpenEnum, OrdersWaiting, Service, ServiceList};
+use wire::{AlertList, LeaseList, OpenEnum, OrdersWaiting, Service, ServiceList};
 
 use super::context::Context;
 use super::error::CommandError;
@@ -40,6 +40,40 @@ pub(super) fn service_text(services: &[Service<'_>], context: &Context) -> Strin
         }
     }
     text
+}
+
+/// `stepwarden alerts`: a line for each cause, and the remedy of each that is on.
+pub(super) async fn alerts(context: &Context) -> Result<Exit, CommandError> {
+    let answer = context.remote.call(&Call::get("/alerts")).await?;
+    if context.is_json() {
+        return context.line(&answer.line()).map(|()| Exit::Fine);
+    }
+    let AlertList { alerts } = answer.read()?;
+    let now = context.now();
+    let mut table = Table::new(&["CAUSE", "SINCE", "ENDED", "ORDERS", "ONE OF THEM"]);
+    let mut remedies = String::new();
+    for alert in &alerts {
+        let orders = match (alert.count, alert.at_least) {
+            (0, _) => String::new(),
+            (count, true) => format!("at least {count}"),
+            (count, false) => count.to_string(),
+        };
+        let tint = if alert.ended_at.is_none() { Tint::Red } else { Tint::Dim };
+        table.row([
+            Cell::tinted(plain(&alert.cause), tint),
+            from_now(alert.since, now).into(),
+            alert.ended_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
+            orders.into(),
+            alert.order_id.map(|id| id.to_string()).unwrap_or_default().into(),
+        ]);
+        if alert.ended_at.is_none() {
+            let (text, to_do) = (plain(&alert.text), plain(&alert.to_do));
+            remedies.push_str(&format!("\n{}: {text}\nTo do: {to_do}\n", plain(&alert.cause)));
+        }
+    }
+    let text = if table.is_empty() { "No alert.\n".to_owned() } else { table.text(context.paint) + &remedies };
+    context.print(&text)?;
+    Ok(Exit::Fine)
 }
 
 /// `stepwarden leases`: the shards that each supervisor holds, and its last report.

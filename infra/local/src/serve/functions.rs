@@ -38,10 +38,15 @@ const AGENTS_LOOKED_FOR: Duration = Duration::from_millis(100);
 /// Concurrent batches of dead letters. Dead letters are few and not urgent.
 const DEAD_LETTER_BATCHES_MAX: usize = 2;
 
+/// The time between two looks for causes of alerts.
+const ALERTS_EVERY: Duration = Duration::from_secs(10);
+
 /// Connects the functions to their event sources and starts them.
 pub(super) struct Functions {
     pub(super) engine: Engine,
     pub(super) catalogue: Catalogue,
+    /// The channels that alerts go to (rule 29).
+    pub(super) sinks: Vec<Arc<str>>,
     pub(super) loops: Loops,
     pub(super) scheduler: Loops,
 }
@@ -108,6 +113,20 @@ impl Functions {
             }
         };
         self.loops.spawn(|stop| ticker::run("supervisor", every, HANDLER_GRACE_MS, tick, stop));
+    }
+
+    /// The alerts by cause. They have a schedule of their own, so that no sweep waits for a sink.
+    pub(super) fn alerts(&mut self) {
+        let (engine, sinks) = (self.engine.clone(), Arc::<[_]>::from(std::mem::take(&mut self.sinks)));
+        let tick = move || {
+            let (engine, sinks) = (engine.clone(), sinks.clone());
+            async move {
+                if let Err(error) = supervisor::alerts(&engine, &sinks).boxed().await {
+                    tracing::warn!("not all alerts were looked for or told: {error}");
+                }
+            }
+        };
+        self.loops.spawn(|stop| ticker::run("alerts", ALERTS_EVERY, HANDLER_GRACE_MS, tick, stop));
     }
 
     /// The process ID distinguishes the claims of this run from those of the previous one.

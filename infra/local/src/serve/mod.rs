@@ -44,6 +44,8 @@ pub struct Setup {
     pub supervise_every: Duration,
     /// The registered reply channels.
     pub reply_channels: Vec<Arc<str>>,
+    /// The channels of the sinks of alerts.
+    pub sinks: Vec<Arc<str>>,
     /// Names of members whose values are redacted.
     pub redacted: Vec<String>,
     /// Further accepted names in `Host`, if the API listens on a loopback address.
@@ -59,6 +61,7 @@ impl Default for Setup {
             supervisors: 1,
             supervise_every: Duration::from_secs(1),
             reply_channels: Vec::new(),
+            sinks: Vec::new(),
             redacted,
             allowed_hosts: Vec::new(),
             paused: false,
@@ -95,7 +98,7 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; then nothing runs.
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
-    let Setup { supervisors, supervise_every, reply_channels, redacted, allowed_hosts, paused } = setup;
+    let Setup { supervisors, supervise_every, reply_channels, sinks, redacted, allowed_hosts, paused } = setup;
     let catalogue = Catalogue::with(Workflows::shipped()?, None, remotes.all_settle_within_ms());
     let of_ready = engine.clone();
     let is_ready = move || {
@@ -113,12 +116,14 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
     let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;
     let agents = Arc::new(remotes.agents.applying(catalogue.clone()));
-    let mut functions = Functions { engine: engine.clone(), catalogue, loops: Loops::new(), scheduler: Loops::new() };
+    let (loops, scheduler) = (Loops::new(), Loops::new());
+    let mut functions = Functions { engine: engine.clone(), catalogue, sinks, loops, scheduler };
     if !paused {
         functions.submission();
         functions.scheduler();
         functions.agents(&agents);
         functions.dead_letters();
+        functions.alerts();
         for number in 1..=supervisors {
             functions.supervisor(number, supervise_every);
         }

@@ -196,6 +196,7 @@ fn reads() -> Vec<Node> {
             Asked::get("/overview").scene(world).ends(order_id, End::Error(reason::REJECTED))
         }),
         node("GET /services", || Asked::get("/services").scene(world())),
+        node("GET /alerts", || Asked::get("/alerts").scene(world())),
         node("GET /leases", || Asked::get("/leases").scene(world())),
         node("GET /dead-letters", || {
             let world = world();

@@ -1,9 +1,12 @@
 //! The supervisor's runs over due orders.
 
+use std::collections::BTreeSet;
+
+use domain::alert::{Alert, GONE_MS, TELLING_MS};
 use domain::id::OrderId;
 use domain::limits::{RESENDS_BEFORE_ALERT, SETTLES_WITHIN_MS_DEFAULT};
 use domain::message::Action;
-use domain::ports::{Environment, Leases};
+use domain::ports::{Environment, Leases, Record, Records};
 use domain::task::{Direction, reason};
 use supervisor::Settings;
 use tests::world::{Act, BACKED_OFF_MS, EXPIRED_MS, End, PATIENT, World, drive, now};
@@ -24,6 +27,40 @@ fn sweep(world: &World) {
     {
         assert!(error.to_string().ends_with("unavailable"), "{error}");
     }
+}
+
+/// One look for causes. A failed one is repeated by the next one.
+fn looked(world: &World) {
+    let sinks = [CHANNEL.into()];
+    let look = supervisor::alerts(&world.ports, &sinks);
+    if let Some(Err(error)) = drive(&world.memory, &world.ports, look) {
+        assert!(error.to_string().ends_with("unavailable"), "{error}");
+    }
+}
+
+/// Looks again, the first time after that in which a killed look may still tell.
+fn looked_later(world: &World) {
+    for _ in 0..3 {
+        world.memory.advance(TELLING_MS + 1);
+        looked(world);
+    }
+}
+
+/// The types of the events about alerts that the bus and the channel took, each once.
+fn told(world: &World) -> (BTreeSet<String>, BTreeSet<String>) {
+    let alerts = |kinds: Vec<String>| kinds.into_iter().filter(|kind| kind.starts_with("Alert")).collect();
+    let bus = world.memory.published().iter().map(|event| event.kind.to_string()).collect();
+    let channel = world.memory.notified().iter().map(|(_, event)| event.kind.to_string()).collect();
+    (alerts(bus), alerts(channel))
+}
+
+/// An order that waits for an operator.
+fn held() -> (World, OrderId) {
+    let world = with(&PATIENT.replace("on_rejected = \"compensate\"", "on_rejected = \"hold\""));
+    world.remote.declines("reserve", Forward);
+    let order_id = claimed(&world);
+    steps_done(&world, &["inventory"]);
+    (world, order_id)
 }
 
 fn swept(world: World) -> Scene {
@@ -161,6 +198,35 @@ pub(crate) fn nodes() -> Vec<Node> {
             }
             world.memory.advance(EXPIRED_MS + BACKED_OFF_MS);
             swept(world).ends(one, End::Processed).ends(other, End::Processed)
+        }),
+        node("a cause that began: tells the bus and a sink", || {
+            let (world, order_id) = held();
+            let scene = Scene::asked(world, |world| {
+                looked(world);
+                true
+            });
+            scene.then(looked_later).ends(order_id, End::Error(reason::REJECTED)).checked(|world| {
+                let began = BTreeSet::from(["AlertBegan".to_owned()]);
+                assert_eq!(told(world), (began.clone(), began));
+            })
+        }),
+        node("a cause that is over: tells the bus and a sink", || {
+            let (world, order_id) = held();
+            looked(&world);
+            world.tell_scheduler(command(&world, order_id, Action::Cancel));
+            world.end_all(&[(order_id, End::Compensated)]);
+            looked(&world);
+            world.memory.advance(GONE_MS);
+            let scene = Scene::asked(world, |world| {
+                looked(world);
+                true
+            });
+            scene.then(looked_later).ends(order_id, End::Compensated).checked(|world| {
+                let both = BTreeSet::from(["AlertBegan".to_owned(), "AlertEnded".to_owned()]);
+                assert_eq!(told(world), (both.clone(), both));
+                let alerts: Vec<Alert> = now(world.memory.list(usize::MAX)).expect("a store");
+                assert!(alerts.iter().all(Alert::is_over), "{alerts:?}");
+            })
         }),
         node("a leader that holds the shard already", || {
             let world = world();

@@ -34,6 +34,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
     (
         "api",
         &[
+            "alerts.alerts",
             "definitions.definition",
             "definitions.definitions",
             "definitions.deployment",
@@ -83,15 +84,20 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
     (
         "supervisor",
         &[
+            "alerts.alerts",
+            "alerts.set_alert",
             "definitions.deployment",
             "events.notify",
             "events.publish",
             "leases.acquire",
             "leases.release",
             "leases.renew",
+            "letters.letters",
             "queues.to_scheduler",
+            "services.all_health",
             "store.commit",
             "store.due",
+            "store.list",
             "store.order",
             "store.task",
         ],
@@ -233,7 +239,8 @@ fn methods_of_ports() -> BTreeSet<String> {
 fn calls(port: &str, method: &str) -> Vec<String> {
     let names = |name: fn(RecordKind) -> &'static str| RecordKind::ALL.map(|kind| name(kind).to_owned());
     match (port, method) {
-        ("records", "get") => names(RecordKind::get).into(),
+        // Alerts are always read as a list.
+        ("records", "get") => names(RecordKind::get).into_iter().filter(|name| name != "alerts.alert").collect(),
         ("records", "put") => names(RecordKind::put).into(),
         // The number of memos is too large for a list, and there is one deployment.
         ("records", "list") => {

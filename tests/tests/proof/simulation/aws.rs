@@ -1,12 +1,11 @@
 //! Some worlds of the adapters of AWS, over a network that throttles, breaks and falls silent.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use tests::simulation::aws::{FAULTS, ORDERS, run};
 
-/// The worlds in the reduced run: some in which each fault occurs. A command runs all worlds.
-const SEEDS: Range<u64> = 1_004..1_014;
+/// The worlds in the reduced run: the rare faults occur in two of them. A command runs all worlds.
+const SEEDS: [u64; 10] = [973, 974, 986, 991, 1_005, 1_011, 1_019, 1_031, 1_034, 1_046];
 
 #[test]
 fn some_worlds_of_aws_lose_no_order_and_write_over_no_version() {

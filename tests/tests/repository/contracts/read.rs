@@ -14,10 +14,8 @@ pub(crate) fn read(name: &str, message: &Value) -> Result<Value, String> {
         "request" => again::<Request>(message),
         event => {
             assert!(
-                event.starts_with("order-")
-                    || event.starts_with("service-")
-                    || event.ends_with("-failing")
-                    || event.ends_with("-unreadable"),
+                ["order-", "service-", "alert-"].iter().any(|of| event.starts_with(of))
+                    || ["-failing", "-unreadable"].iter().any(|what| event.ends_with(what)),
                 "{event}"
             );
             again::<CloudEvent>(message)

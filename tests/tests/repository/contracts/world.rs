@@ -68,7 +68,7 @@ impl Witness {
                 world.serve(agent);
             }
             world.supervise();
-            world.alert_of_services();
+            world.alert();
             world.memory.advance(7_000);
         }
         let notified = world.memory.notified().into_iter().map(|(_, event)| event);

@@ -122,6 +122,8 @@ fn alerts_of_every_kind_that_is_published_reach_the_topic() {
         "DeadLetterUnreadable",
         "ServiceMisconfigured",
         "ServiceRejecting",
+        "AlertBegan",
+        "AlertEnded",
     ];
     assert_eq!(pattern["detail-type"], json!(kinds));
 }

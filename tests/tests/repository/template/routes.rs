@@ -30,6 +30,7 @@ fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open(
         "GET /bulk/{id}",
         "POST /bulk/{id}/{action}",
         "POST /services/{name}/{action}",
+        "GET /alerts",
         "GET /dead-letters",
         "GET /overview",
         "GET /leases",

@@ -15,6 +15,8 @@ use super::Dynamo;
 use super::record::{Item, Reader, bytes, number, text, time};
 use crate::sdk_error::{chain, port_error};
 
+/// The key that all alerts share. They are in the table of the jobs.
+const ALERT: &str = "alert";
 /// The attribute with the record.
 const RECORD: &str = "Record";
 const NONCE: &str = "Nonce";
@@ -113,6 +115,7 @@ impl Dynamo {
             // Reads the whole table. It has one item for each agent of the workflows.
             RecordKind::Service | RecordKind::Memo => self.scan(operation, self.table_of(R::KIND)).await?,
             RecordKind::Job => self.partition(operation, self.table_of(R::KIND), JOB).await?,
+            RecordKind::Alert => self.partition(operation, self.table_of(R::KIND), ALERT).await?,
             RecordKind::Definition => self.partition(operation, self.table_of(R::KIND), DEFINITION).await?,
             RecordKind::Deployment => self.partition(operation, self.table_of(R::KIND), DEPLOYMENT).await?,
         };
@@ -142,7 +145,7 @@ impl Dynamo {
         match kind {
             RecordKind::Service => &self.tables().services,
             RecordKind::Memo => &self.tables().memos,
-            RecordKind::Job => &self.tables().jobs,
+            RecordKind::Job | RecordKind::Alert => &self.tables().jobs,
             RecordKind::Definition | RecordKind::Deployment => &self.tables().definitions,
         }
     }
@@ -154,6 +157,7 @@ fn key_of(kind: RecordKind, key: &str) -> Item {
         RecordKind::Service => Item::from([("Service".to_owned(), text(key))]),
         RecordKind::Memo => Item::from([("Key".to_owned(), text(key))]),
         RecordKind::Job => Item::from([("Kind".to_owned(), text(JOB)), ("JobID".to_owned(), text(key))]),
+        RecordKind::Alert => Item::from([("Kind".to_owned(), text(ALERT)), ("JobID".to_owned(), text(key))]),
         RecordKind::Definition => Item::from([("Kind".to_owned(), text(DEFINITION)), ("Key".to_owned(), text(key))]),
         RecordKind::Deployment => Item::from([("Kind".to_owned(), text(DEPLOYMENT)), ("Key".to_owned(), text(key))]),
     }

@@ -156,9 +156,10 @@ impl Plan {
         if before.is_none_or(|before| before.agents().is_none()) && checked.settings.names().next().is_some() {
             notes.push("agents: from now on this folder counts, and not the settings of the start".to_owned());
         }
-        if of_file(&settings, "reply_channels") != before.and_then(|before| of_file(&before.settings, "reply_channels"))
-        {
-            notes.push("reply_channels: only `serve --config` uses them, from its next start on".to_owned());
+        for key in ["reply_channels", "alerts"] {
+            if of_file(&settings, key) != before.and_then(|before| of_file(&before.settings, key)) {
+                notes.push(format!("{key}: only `serve --config` uses them, from its next start on"));
+            }
         }
         let is_same = before.is_some_and(|before| {
             (&before.default, &before.workflows, &before.settings) == (&default, &workflows, &settings)

@@ -120,7 +120,11 @@ fn sigv4_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Scheme> {
     Some(Scheme::SigV4 { scope: Scope { service: service?, region: region? }, keys })
 }
 
-fn required_text<'e>(reader: &mut Reader<'_>, table: &mut Table<'e>, key: &'static str) -> Option<(String, Entry<'e>)> {
+pub(crate) fn required_text<'e>(
+    reader: &mut Reader<'_>,
+    table: &mut Table<'e>,
+    key: &'static str,
+) -> Option<(String, Entry<'e>)> {
     let entry = reader.required(table, key);
     reader.text(entry)
 }
@@ -139,7 +143,7 @@ pub(super) fn header(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<Placed
 }
 
 /// The value may be a secret by mistake, so no fault repeats it.
-fn reference(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Placed> {
+pub(crate) fn reference(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Placed> {
     let (text, entry) = reader.text(entry)?;
     let Some(reference) = Reference::parse(&text) else {
         let fault = "must be a reference to a secret, such as \"env:PAYMENT_TOKEN\", \"file:/run/secrets/payment\", \

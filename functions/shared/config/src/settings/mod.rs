@@ -31,6 +31,7 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue};
 use toml::de::DeValue;
 
+pub(crate) use auth::{reference, required_text};
 pub use fault::BadSettings;
 
 use crate::auth::{AuthSettings, Placed};
@@ -234,7 +235,7 @@ fn url_of(reader: &mut Reader<'_>, entry: Entry<'_>, allow_http: bool) -> Option
     None
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(crate) fn is_loopback(host: &str) -> bool {
     let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     ip.map_or(host.eq_ignore_ascii_case("localhost"), |ip| ip.to_canonical().is_loopback())
 }

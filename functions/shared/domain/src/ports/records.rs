@@ -55,7 +55,7 @@ pub trait Record: Serialize + DeserializeOwned + Send + Sync + 'static {
         None
     }
 
-    /// Whether nothing will change it any more. Of such records a store keeps the first [`OVER_KEPT`] of a list, and
+    /// Whether nobody needs it any more. Of such records a store keeps the first [`OVER_KEPT`] of a list, and
     /// deletes others.
     fn is_over(&self) -> bool {
         false
@@ -97,11 +97,13 @@ pub enum RecordKind {
     Definition,
     /// What new orders begin with, and the settings of the agents.
     Deployment,
+    /// An alert about a cause.
+    Alert,
 }
 
 impl RecordKind {
     /// All kinds.
-    pub const ALL: [Self; 5] = [Self::Service, Self::Memo, Self::Job, Self::Definition, Self::Deployment];
+    pub const ALL: [Self; 6] = [Self::Service, Self::Memo, Self::Job, Self::Definition, Self::Deployment, Self::Alert];
 
     /// The name of [`Records::get`] for this kind in errors and logs.
     #[must_use]
@@ -112,6 +114,7 @@ impl RecordKind {
             Self::Job => "jobs.job",
             Self::Definition => "definitions.definition",
             Self::Deployment => "definitions.deployment",
+            Self::Alert => "alerts.alert",
         }
     }
 
@@ -124,6 +127,7 @@ impl RecordKind {
             Self::Job => "jobs.set_job",
             Self::Definition => "definitions.set_definition",
             Self::Deployment => "definitions.set_deployment",
+            Self::Alert => "alerts.set_alert",
         }
     }
 
@@ -136,6 +140,7 @@ impl RecordKind {
             Self::Job => "jobs.jobs",
             Self::Definition => "definitions.definitions",
             Self::Deployment => "definitions.deployments",
+            Self::Alert => "alerts.alerts",
         }
     }
 }
@@ -192,7 +197,8 @@ mod tests {
             RecordKind::Memo => Some(RecordKind::Job),
             RecordKind::Job => Some(RecordKind::Definition),
             RecordKind::Definition => Some(RecordKind::Deployment),
-            RecordKind::Deployment => None,
+            RecordKind::Deployment => Some(RecordKind::Alert),
+            RecordKind::Alert => None,
         };
         let all = std::iter::successors(Some(RecordKind::Service), next);
         assert_eq!(all.collect::<Vec<_>>(), RecordKind::ALL);
