@@ -73,12 +73,14 @@ class Console:
         expect(dialog).to_be_visible()
         return dialog
 
-    def act(self, button: str, *, by: str = "ann", reason: str = "checked with the shop") -> Locator:
+    def act(
+        self, button: str, *, by: str = "ann", reason: str = "checked with the shop", label: str = "Reason"
+    ) -> Locator:
         """Opens the dialog of an action and fills it in; it is not sent yet."""
         self.page.get_by_role("button", name=button).click()
         dialog = self.dialog()
         dialog.get_by_label("Your name").fill(by)
-        dialog.get_by_label("Reason").fill(reason)
+        dialog.get_by_label(label).fill(reason)
         return dialog
 
     def sees(self, task: dict[str, Any]) -> None:

@@ -117,7 +117,11 @@ impl Write<'_> {
                 | Message::Request(..)
                 | Message::Reply(_, Answer::Done | Answer::Deferred)
                 | Message::Command(
-                    CommandKind::Resubmit | CommandKind::Pause | CommandKind::Resume | CommandKind::Settle { .. },
+                    CommandKind::Resubmit
+                    | CommandKind::Pause
+                    | CommandKind::Resume
+                    | CommandKind::Settle { .. }
+                    | CommandKind::Note,
                 ),
             )
             | Cause::DeadLetter(Message::Submission | Message::Wake | Message::Command(_)) => false,

@@ -219,6 +219,7 @@ impl Decider {
             CommandKind::Cancel => Action::Cancel,
             CommandKind::Pause => Action::Pause,
             CommandKind::Resume => Action::Resume,
+            CommandKind::Note => Action::Note,
             CommandKind::Settle { step, undo } => {
                 let step = self.step_name(task, Attempt { step, undo, number: 0 });
                 let (outcome, output) =
@@ -235,6 +236,7 @@ impl Decider {
             version: None,
             bulk: None,
             settle,
+            take: None,
         }
     }
 

@@ -54,6 +54,8 @@ pub enum CommandKind {
     Pause,
     /// Go on.
     Resume,
+    /// Write a note.
+    Note,
     /// A step was carried out, or undone, by hand.
     Settle {
         /// Its place.
@@ -65,7 +67,7 @@ pub enum CommandKind {
 
 impl CommandKind {
     /// Those about a whole order, in the order of [`CommandKind::index`].
-    pub const ALL: [Self; 4] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume];
+    pub const ALL: [Self; 5] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Note];
 
     /// Its place in a table of commands.
     #[must_use]
@@ -76,6 +78,7 @@ impl CommandKind {
             Self::Pause => 2,
             Self::Resume => 3,
             Self::Settle { .. } => 4,
+            Self::Note => 5,
         }
     }
 }

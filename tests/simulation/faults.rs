@@ -172,6 +172,8 @@ faults! {
     Resumed = "operator resumed", 2;
     /// An operator mends a step by hand, and settles it.
     Settled = "operator settled", 2;
+    /// An operator writes a note on an unfinished order.
+    Noted = "operator noted", 3;
     /// An operator resubmits many orders as a bulk job.
     BulkResubmitted = "bulk resubmitted", 1;
 }

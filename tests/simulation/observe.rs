@@ -132,6 +132,8 @@ pub fn record(task: &Task) -> Record {
             Some(state(entered))
         }),
         paused: task.paused.is_some(),
+        notes: task.history.iter().filter(|line| line.what.is_note()).filter_map(|line| line.why.clone()).collect(),
+        taken_version: task.taken_version,
         watch_ms: match (task.watch, task.watch_at) {
             (Some(Watch::Due(_)), Some(at)) => Some(at.epoch_ms()),
             (Some(Watch::Due(_) | Watch::Error(_)) | None, _) => None,

@@ -28,13 +28,16 @@ pub enum Meddling {
     Resume,
     /// Mends a step by hand, and settles it.
     Settle,
+    /// Writes a note.
+    Note,
     /// Resubmits many orders.
     Bulk,
 }
 
 impl Meddling {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Bulk];
+    pub const ALL: [Self; 7] =
+        [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Note, Self::Bulk];
 
     /// The fault under which it is planned and counted.
     #[must_use]
@@ -45,6 +48,7 @@ impl Meddling {
             Self::Pause => Fault::Held,
             Self::Resume => Fault::Resumed,
             Self::Settle => Fault::Settled,
+            Self::Note => Fault::Noted,
             Self::Bulk => Fault::BulkResubmitted,
         }
     }
@@ -57,6 +61,7 @@ impl Meddling {
             Self::Pause => Some(Action::Pause),
             Self::Resume => Some(Action::Resume),
             Self::Settle => Some(Action::Settle),
+            Self::Note => Some(Action::Note),
             Self::Bulk => None,
         }
     }
@@ -157,7 +162,7 @@ impl World {
             let mut state = self.shared.lock();
             let is_meant = |task: &&Arc<Task>| match meddling {
                 Meddling::Resubmit | Meddling::Settle => task.process_state == ProcessState::Error,
-                Meddling::Cancel | Meddling::Pause | Meddling::Resume | Meddling::Bulk => {
+                Meddling::Cancel | Meddling::Pause | Meddling::Resume | Meddling::Note | Meddling::Bulk => {
                     !task.process_state.is_final()
                 }
             };
@@ -171,6 +176,7 @@ impl World {
             Some(order) if meddling == Meddling::Settle => {
                 self.settle_step(order);
             }
+            Some(order) if meddling == Meddling::Note => self.note(order),
             Some(order) => {
                 self.shared.lock().counts.add(meddling.fault());
                 self.command(order, action);
@@ -182,6 +188,19 @@ impl World {
                 state.after(ms, Event::Meddle(meddling));
             }
         }
+    }
+
+    /// An operator writes a note. Each has words of its own.
+    fn note(&mut self, order: OrderId) {
+        let number = {
+            let mut state = self.shared.lock();
+            state.counts.add(Fault::Noted);
+            state.counts.of(Fault::Noted)
+        };
+        let take = if number.is_multiple_of(2) { ",\"Take\":true" } else { "" };
+        let body = format!("{{\"By\":\"ann\",\"Reason\":\"note {number}\"{take}}}");
+        let request = Request::post(format!("/orders/{order}/note")).body(Bytes::from(body));
+        self.ask(Ask::Command(order, Action::Note), request.unwrap_or_default());
     }
 
     /// An operator plans a job, to start it later.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use domain::id::OrderId;
-use domain::message::{CloudEvent, Outcome, Priority, Receipt, Request, SchedulerMessage};
+use domain::message::{Action, CloudEvent, Outcome, Priority, Receipt, Request, SchedulerMessage};
 use domain::order::Order;
 use domain::ports::{
     Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
@@ -254,6 +254,10 @@ impl Queues for Ports {
             state.send(SCHEDULER, &body, priority, delay_ms, None);
             match &message {
                 SchedulerMessage::Wake(wake) => state.see(name, &Seen::Woken { order: wake.order_id }),
+                SchedulerMessage::Command(command) if command.action == Action::Note => {
+                    let (order, words, take) = (command.order_id, command.reason.clone(), command.take);
+                    state.see(name, &Seen::NoteQueued { order, words, take });
+                }
                 SchedulerMessage::Command(command) => {
                     let (order, action) = (command.order_id, command.action.name());
                     let settled = command.settle.as_ref().and_then(observe::settled);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use domain::message::{Receipt, Request, SchedulerMessage, decode};
+use domain::message::{Action, Receipt, Request, SchedulerMessage, decode};
 
 use super::actors::{Role, Slot};
 use super::auditor::seen::{Seen, Try};
@@ -217,7 +217,12 @@ impl World {
                 let Some(message) = message_of(given) else { continue };
                 let order = message.order_id();
                 let clock_ms = state.clock(slot.skew_ms()).epoch_ms();
-                if let SchedulerMessage::Command(command) = &message {
+                if let SchedulerMessage::Command(command) = &message
+                    && command.action == Action::Note
+                {
+                    let (words, looked_at) = (command.reason.clone(), command.version.unwrap_or(0));
+                    state.see(slot.name(), &Seen::NoteHandled { order, words, looked_at });
+                } else if let SchedulerMessage::Command(command) = &message {
                     let (action, looked_at) = (command.action.name(), command.version.unwrap_or(0));
                     let step = command.settle.as_ref().and_then(|settle| observe::index(&settle.step));
                     let clock_ms = clock_ms - (state.now_ms - given.given_ms);

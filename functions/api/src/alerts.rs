@@ -28,12 +28,14 @@ fn shown(alert: &Alert) -> wire::Alert<'_> {
         to_do: text(&alert.to_do),
         count: alert.count,
         at_least: alert.at_least,
+        not_told: alert.told.iter().filter(|told| told.failures > 0).map(|told| text(&told.sink)).collect(),
         order_id: alert.order_id,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use domain::alert::Told;
     use domain::id::OrderId;
     use domain::ports::Environment;
     use serde_json::json;
@@ -56,16 +58,16 @@ mod tests {
             order_id: Some(order_id),
             gone_since: None,
             ended_at,
-            told: Vec::new(),
+            told: vec![Told { sink: "team".into(), took: false, failures: 3, not_before: None }],
             telling_until: None,
         };
-        fake.stores_record(&Alert { count: 0, order_id: None, ..alert("a", Some(now.plus_ms(1))) });
+        fake.stores_record(&Alert { count: 0, order_id: None, told: Vec::new(), ..alert("a", Some(now.plus_ms(1))) });
         fake.stores_record(&alert("b", None));
         let (at, later) = ("2026-11-20T17:26:43.007Z", "2026-11-20T17:26:43.008Z");
         let expected = json!({"Alerts": [
             {
                 "Cause": "b", "Since": at, "Text": "Orders wait.", "ToDo": "Resubmit.", "Count": 7, "AtLeast": true,
-                "OrderID": order_id,
+                "NotTold": ["team"], "OrderID": order_id,
             },
             {
                 "Cause": "a", "Since": at, "EndedAt": later, "Text": "Orders wait.", "ToDo": "Resubmit.", "Count": 0,

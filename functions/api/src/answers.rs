@@ -7,7 +7,7 @@ use domain::definition::Catalogue;
 use domain::json::Json;
 use domain::message::Priority;
 use domain::ports::{DeadLetterOutcome, DeadLetterRecord, Environment, LeaseRecord, SourceQueue};
-use domain::task::{Direction, ProcessState, Reason, StepError, StepState, Task};
+use domain::task::{Direction, ProcessState, Reason, StepError, StepState, Taken, Task};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
 
@@ -32,6 +32,7 @@ fn full() -> Task {
     let rejected = reason("rejected", Some("ship-order"), None);
     task.reason = Some(reason("compensation-failed", Some("charge-payment"), Some(Box::new(rejected))));
     (task.priority, task.paused) = (Priority::High, Some(pause()));
+    task.taken = Some(Taken { by: "ada".into(), since: at });
     task.history[0].why = Some("a reason".into());
     let step = &mut task.steps[0];
     (step.process_state, step.direction) = (StepState::Error, Direction::Undo);
@@ -135,6 +136,8 @@ fn all() -> String {
     let settle = r#"{"Step":"reserve-inventory","Outcome":"Undone","By":"ada","Reason":"at the bank"}"#;
     ask(&fake, "POST", &format!("/orders/{id}/settle"), &[], settle);
     ask(&fake, "POST", &format!("/orders/{other}/settle"), &[], settle);
+    ask(&fake, "POST", &format!("/orders/{id}/note"), &[], r#"{"By":"ada","Reason":"asked the bank","Take":true}"#);
+    ask(&fake, "POST", &format!("/orders/{other}/note"), &[], OPERATOR);
     let plan = r#"{"By":"ada","Reason":"back","Selector":{"ReasonCode":"rejected","Step":"a"},"Canary":3}"#;
     ask(&fake, "POST", "/bulk", &[], plan);
     let path = format!("/bulk/{}", fake.the_job().id);

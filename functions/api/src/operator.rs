@@ -1,5 +1,5 @@
-//! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12), settle (rule 27). All are messages to
-//! the scheduler, which alone changes a task. The API only checks whether the state allows them.
+//! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12), settle (rule 27), note (rule 30). All are
+//! messages to the scheduler, which alone changes a task. The API only checks whether the state allows them.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub(crate) struct Author {
     pub(crate) reason: Arc<str>,
 }
 
-/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume` and `/settle`: queues the action if the order's state allows it.
-/// With `If-Match`, the order must also have the version that the operator saw.
+/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume`, `/settle` and `/note`: queues the action if the order's
+/// state allows it. With `If-Match`, the order must also have the version that the operator saw.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
     caller: &str,
@@ -35,23 +35,30 @@ pub(crate) async fn post(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    let (Author { by, reason }, settle) = match action {
+    let (Author { by, reason }, settle, take) = match action {
         Action::Settle => {
             let (author, settlement) = read_settle(headers, body)?;
-            (author, Some(settlement))
+            (author, Some(settlement), None)
         }
-        Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume => (Author::read(headers, body)?, None),
+        Action::Note => {
+            let (author, take) = read_note(headers, body)?;
+            (author, None, take)
+        }
+        Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume => {
+            (Author::read(headers, body)?, None, None)
+        }
     };
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = ports.store().task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     etag::check(headers, task.version)?;
     let state = task.process_state;
-    let of_step = || settle.as_ref().and_then(|settle| settle.refusal(&task, ports.environment().now()));
-    if let Some(refused) = action.refusal(&task).or_else(of_step) {
+    let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None, settle, take };
+    let of_step = || command.settle.as_ref().and_then(|settle| settle.refusal(&task, ports.environment().now()));
+    let of_note = || (action == Action::Note).then(|| command.note_refusal(&task)).flatten();
+    if let Some(refused) = action.refusal(&task).or_else(of_step).or_else(of_note) {
         return Err(Problem::StateForbids { order_id, state, refused });
     }
-    tracing::info!(caller, %order_id, ?action, by = &*by, "operator acts");
-    let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None, settle };
+    tracing::info!(caller, %order_id, ?action, by = &*command.by, "operator acts");
     let queued = ports.queues().to_scheduler(SchedulerMessage::Command(command), task.priority, 0).await;
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
     tracing::debug!(monotonic_counter.wishes_queued = 1, %order_id, ?action, "queued");
@@ -72,6 +79,14 @@ fn read_settle(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Settlement)
     };
     let output = output.map_err(|fault| Problem::member("Output", format!("is {fault}")))?;
     Ok((Author::of(&members)?, Settlement { step, outcome, output }))
+}
+
+/// Reads `{By, Reason, Take}`, of which the last may be missing.
+fn read_note(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<bool>), Problem> {
+    body::check(headers, body)?;
+    let document = Json::document(body)?;
+    let members = Members::of(&document, &wire::Note::MEMBERS)?;
+    Ok((Author::of(&members)?, members.flag("Take")?))
 }
 
 impl Author {
@@ -163,6 +178,29 @@ mod tests {
     }
 
     #[test]
+    fn a_note_is_queued_with_its_words_and_whether_the_operator_takes_the_order_on() {
+        for (more, take) in [("", None), (",\"Take\":true", Some(true))] {
+            let (fake, path) = order_in(ProcessState::Processing, "note");
+            let answer = fake.post(&path, &[], &format!("{{\"By\":\"ada\",\"Reason\":\"asked the bank\"{more}}}"));
+            assert_eq!((answer.status, &answer.body["Action"]), (202, &json!("Note")));
+            let [SchedulerMessage::Command(command)] = &fake.scheduled()[..] else { panic!("one command") };
+            assert_eq!((command.action, &*command.reason, command.take), (Action::Note, "asked the bank", take));
+        }
+    }
+
+    #[test]
+    fn a_note_that_nobody_would_write_is_refused_and_named() {
+        let (fake, path) = order_in(ProcessState::Processing, "note");
+        fake.post(&path, &[], r#"{"By":"ada","Reason":"x","Take":"yes"}"#).is_problem(400, "invalid-field");
+        let answer = fake.post(&path, &[], r#"{"By":"ada","Reason":"x","Take":false}"#);
+        answer.is_problem(409, "state-conflict");
+        assert_eq!(answer.body["detail"], "nobody has taken the order on (it is Processing)");
+        let (fake, path) = order_in(ProcessState::Processed, "note");
+        fake.post(&path, &[], COMMAND).is_problem(409, "state-conflict");
+        fake.queued_nothing();
+    }
+
+    #[test]
     fn a_settle_that_is_not_complete_is_400_and_named() {
         let (fake, path) = charge_ended(StepState::Error, Direction::Forward);
         let long = format!("\"{}\"", "x".repeat(OUTPUT_BYTES_MAX));
@@ -203,6 +241,7 @@ mod tests {
             version: Some(9),
             bulk: None,
             settle: None,
+            take: None,
         };
         assert_eq!(fake.scheduled(), [SchedulerMessage::Command(command)]);
     }

@@ -176,6 +176,7 @@ fn action(word: &str) -> Option<Action> {
         "pause" => Some(Action::Pause),
         "resume" => Some(Action::Resume),
         "settle" => Some(Action::Settle),
+        "note" => Some(Action::Note),
         _ => None,
     }
 }
@@ -203,6 +204,7 @@ mod tests {
             ("/orders/abc/pause", Route::Command("abc", Action::Pause)),
             ("/orders/abc/resume", Route::Command("abc", Action::Resume)),
             ("/orders/abc/settle", Route::Command("abc", Action::Settle)),
+            ("/orders/abc/note", Route::Command("abc", Action::Note)),
             ("/orders/abc/again", Route::Again("abc")),
             ("/bulk", Route::Jobs),
             ("/bulk/j1", Route::Job("j1")),

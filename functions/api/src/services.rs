@@ -227,7 +227,7 @@ mod tests {
             "Since": "2026-11-20T17:26:43.007Z", "Until": "2026-11-20T17:26:44.007Z",
             "OrdersWaiting": {"Count": 0, "AtLeast": false},
             "Text": "payment is failing; the next probe is at 2026-11-20T17:26:44.007Z.",
-            "ToDo": "Nothing for the order itself: restore payment. Its orders then go on by themselves.",
+            "ToDo": "Restore payment. Its orders then go on by themselves.",
         });
         let answer = fake.get("/services");
         assert_eq!((answer.status, &answer.body), (200, &json!({"Services": [&payment]})), "without any names");

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use domain::message::Action;
 use domain::redaction::Redaction;
 use domain::situation::Situation;
-use domain::task::{Line, Pause, Reason, Step, StepError, Task, Transition};
+use domain::task::{Line, Pause, Reason, Step, StepError, Taken, Task, Transition};
 use domain::time::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -42,6 +42,8 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         priority,
         paused,
         resumed: _,
+        taken,
+        taken_version: _,
         notify: _,
         unsent: _,
         history: _,
@@ -58,6 +60,7 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         watch_at: watch_at.map(Timestamp::epoch_ms),
         priority: (*priority).into(),
         paused: paused.as_ref().map(shown_pause),
+        taken: taken.as_ref().map(|Taken { by, since }| wire::Taken { by: text(by), since: *since }),
         submitted_at: task.submitted_at(),
         updated_at: task.updated_at(),
         actions: Some(actions(task)),
@@ -233,7 +236,7 @@ mod tests {
             "Priority": "normal",
             "SubmittedAt": task.history[0].at.to_string(),
             "UpdatedAt": task.history[0].at.to_string(),
-            "Actions": ["resubmit", "cancel", "settle"],
+            "Actions": ["resubmit", "cancel", "settle", "note"],
             "Situation": {
                 "Head": "Waiting for an operator: compensation-failed.",
                 "Text": "An undo was refused or got no answer. In words. \

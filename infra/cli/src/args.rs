@@ -27,8 +27,8 @@ pub use operate::{
     NumbersArgs, PlanArgs, ServicesCommand,
 };
 pub use orders::{
-    ActArgs, AgainArgs, Column, CommandArgs, FilterArgs, GetArgs, ListArgs, PriorityArg, SettleArgs, SubmitArgs,
-    WatchArgs,
+    ActArgs, AgainArgs, Column, CommandArgs, FilterArgs, GetArgs, ListArgs, NoteArgs, PriorityArg, SettleArgs,
+    SubmitArgs, WatchArgs,
 };
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 
@@ -65,9 +65,16 @@ const LOCAL: [&str; 6] = ["serve", "demo", "outage", "stand-ins", "init", "compl
 
 const LOGS: &str = "Logs go to stderr. RUST_LOG sets the level, for example RUST_LOG=debug.";
 
+const ALERTS_HELP: &str = "\
+A cause is order/CODE/STEP (orders in Error), service/NAME/REASON (requests held back), or dead-letter/OUTCOME.
+A failing service becomes a cause after five minutes: `stepwarden services` shows it at once.
+To be told by Slack, e-mail or a webhook, name it as [alerts.NAME] in stepwarden.toml of `serve --config DIR`.";
+
 const SERVE_HELP: &str = "\
 Alerts:
   An order that needs an operator is one line on stderr: ALERT, the order, its step, the reason, the remedy.
+  Slack, e-mail or a webhook are told of each cause once, and when it is over: [alerts.NAME] in stepwarden.toml.
+  `stepwarden alerts` lists the causes.
   To act: stepwarden resubmit ID --reason WHY, or cancel, or settle ID STEP --outcome done|undone. Or use the console.
 
 Reply channels:
@@ -181,6 +188,9 @@ pub enum RemoteCommand {
     /// Settle a step in Error by hand: say that its service has had the effect, and let the order go on
     #[command(after_help = exit::HELP)]
     Settle(SettleArgs),
+    /// Write a note on an unfinished order, and say whether you take it on; nothing else changes
+    #[command(after_help = exit::HELP)]
+    Note(NoteArgs),
     /// Post compensated orders again: each becomes one new order with the same document
     #[command(after_help = exit::HELP)]
     Again(AgainArgs),
@@ -204,6 +214,7 @@ pub enum RemoteCommand {
         command: Option<ServicesCommand>,
     },
     /// Show the causes that need an operator now, with what to do, and those that ended last
+    #[command(after_help = ALERTS_HELP)]
     Alerts,
     /// Show the supervisors' leases and their last runs
     Leases,
@@ -268,8 +279,9 @@ pub struct ServeArgs {
     /// A member whose value is hidden in documents and outputs, at any depth (repeatable; replaces the defaults)
     #[arg(long, value_name = "NAME", default_values = REDACTED_BY_DEFAULT)]
     pub redact: Vec<String>,
-    /// A configuration folder (see `stepwarden init`), applied at the start: its workflows, its agents and its reply
-    /// channels. Orders keep the version that they began with. Without it, what was applied before stays
+    /// A configuration folder (see `stepwarden init`), applied at the start: its workflows, its agents, its reply
+    /// channels and its alerts. Orders keep the version that they began with. Without it, the workflows and agents that
+    /// were applied before stay, and no alert is sent
     #[arg(long, value_name = "DIR")]
     pub config: Option<PathBuf>,
     /// The remote services.

@@ -255,7 +255,7 @@ fn orders_of_one_cause_make_one_alert_for_a_sink_of_the_configuration() {
         assert!(answer(served.post("", held)).starts_with("HTTP/1.1 202 "));
     }
     let told = taken(&within_20_s(&team));
-    assert!(told.contains("Stepwarden Alert: order/compensation-failed/reserve-inventory"), "{told}");
+    assert!(told.contains("Alert: order/compensation-failed/reserve-inventory"), "{told}");
     let output = stepwarden(&["alerts", "--api", &format!("http://{}", served.address)]).output().unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!((output.status.code(), said.lines().filter(|line| line.starts_with("order/")).count()), (Some(0), 2));

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::apply::{self, Application, ApplyError};
-use config::{Checked, DEPLOYMENT_FILE};
-use domain::definition::Catalogue;
-use domain::ports::PortError;
+use config::{Checked, DEPLOYMENT_FILE, DeploymentFile};
+use domain::definition::{Catalogue, Deployment};
+use domain::ports::{HasRecords, PortError, Records};
 use domain::workflow::Workflows;
 use embedded::{Channel, Engine, OpenError, Options, Recovered};
 use standins::Service;
@@ -121,6 +121,9 @@ pub async fn serve(serving: Serving) -> Result<(), RunError> {
         engine.close().await?;
         return Err(RunError::Apply { folder, source });
     }
+    if sinks.names().is_empty() && has_sinks_applied(&engine).await? {
+        tracing::warn!("the applied configuration names sinks of alerts, and none is told: start with --config DIR");
+    }
     let setup = Setup { reply_channels: channels.names(), sinks: sinks.names(), ..setup };
     let paused = setup.paused;
     let running = serve::start(listener, &engine, remotes, setup)?;
@@ -202,6 +205,13 @@ async fn applied(engine: &Engine, checked: &Checked) -> Result<(), ApplyError> {
         tracing::info!(note, "configuration");
     }
     Ok(())
+}
+
+/// Whether the folder that was applied last names sinks of alerts.
+async fn has_sinks_applied(engine: &Engine) -> Result<bool, PortError> {
+    let deployment: Option<Deployment> = engine.records().get(Deployment::KEY).await?;
+    let sinks = deployment.and_then(|deployment| Some(DeploymentFile::parse(&deployment.settings).ok()?.sinks));
+    Ok(sinks.is_some_and(|sinks| !sinks.is_empty()))
 }
 
 async fn open(directory: &Path, options: Options) -> Result<Engine, RunError> {

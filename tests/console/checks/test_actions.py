@@ -18,7 +18,7 @@ def test_a_resubmit_says_what_will_happen_and_is_followed_to_its_end(
     inventory.refusing.discard("resubmit")
     console.open(f"#/order/{order['OrderID']}")
     actions = console.page.locator("#actions").get_by_role("button")
-    expect(actions).to_have_text(["Resubmit…", "Cancel order…", "Settle step…"])
+    expect(actions).to_have_text(["Resubmit…", "Cancel order…", "Settle step…", "Note…"])
     dialog = console.act("Resubmit…", reason="stock-taking is over")
     expect(dialog).to_contain_text(
         "The undo of reserve-inventory is tried afresh as attempt 3, with no failures counted "
@@ -48,10 +48,24 @@ def test_a_step_that_was_undone_by_hand_is_settled(console: Console, server: Ser
     expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
 
 
+def test_a_note_is_written_and_the_order_taken_on(console: Console, server: Server, inventory: Inventory) -> None:
+    order = stuck(server, inventory, "note")
+    console.open(f"#/order/{order['OrderID']}")
+    dialog = console.act("Note…", reason="asked the shop", label="Note")
+    expect(dialog).to_contain_text("Nothing else changes.")
+    dialog.get_by_label("Who works on it").select_option("I take it on")
+    dialog.get_by_role("button", name="Note", exact=True).click()
+    expect(dialog.locator("#dialog-result")).to_contain_text("The order was noted at")
+    dialog.get_by_role("button", name="Close").click()
+    expect(console.page.get_by_text("taken on by ann")).to_be_visible()
+    expect(console.page.get_by_role("row", name=re.compile("taken on ann asked the shop"))).to_be_visible()
+    expect(console.page.locator("#standing-head")).to_contain_text("Waiting for an operator")
+
+
 def test_a_pause_and_a_resume(console: Console, server: Server, inventory: Inventory) -> None:
     order = held(server, inventory, "pause")
     console.open(f"#/order/{order['OrderID']}")
-    expect(console.page.locator("#actions").get_by_role("button")).to_have_text(["Cancel order…", "Pause…"])
+    expect(console.page.locator("#actions").get_by_role("button")).to_have_text(["Cancel order…", "Pause…", "Note…"])
     dialog = console.act("Pause…", reason="stock-taking")
     expect(dialog).to_contain_text("The attempt under way (reserve-inventory) may end.")
     dialog.get_by_role("button", name="Pause", exact=True).click()

@@ -92,7 +92,7 @@ def test_an_order_that_waits_for_a_service_says_so_and_when_the_next_probe_is(co
             re.compile(r"payment is failing since \d\d:\d\d:\d\d: HTTP 503 .*; the next probe is at \d\d:\d\d:\d\d\.")
         )
         expect(console.page.locator(".todo")).to_have_text(
-            "What to do: Nothing for the order itself: restore payment. Its orders then go on by themselves."
+            "What to do: Restore payment. Its orders then go on by themselves."
         )
     finally:
         server.switch("payment", down=False)

@@ -1,9 +1,12 @@
-//! Operators' commands: rule 12.
+//! Operators' commands: rules 12 and 30.
+
+use std::sync::Arc;
 
 use domain::id::OrderId;
+use domain::limits::NOTES_MAX;
 
-use super::dossier::Past;
-use super::seen::{OrderState, SettledStep, StepState};
+use super::dossier::{Dossier, Past};
+use super::seen::{OrderState, Record, SettledStep, StepState};
 use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
@@ -15,6 +18,25 @@ impl Auditor {
             dossier.settled.insert((*step, *way));
             dossier.outputs.extend(output.map(|output| (*step, output)));
         }
+    }
+
+    /// A note is on the scheduler queue.
+    pub(super) fn note_queued(&mut self, order: OrderId, words: &Arc<str>, take: Option<bool>) {
+        let dossier = self.dossier(order);
+        dossier.commands.insert("Note");
+        dossier.notes.insert(words.clone(), take);
+    }
+
+    /// A deleted note is in the history, unless the order ended before or is full of notes, or its operator takes the
+    /// order on without having seen who has.
+    pub(super) fn note_handled(&mut self, order: OrderId, words: &Arc<str>, looked_at: u64) -> Finding {
+        let dossier = self.dossier(order);
+        let Some(last) = &dossier.last else { return Ok(()) };
+        let takes = dossier.notes.get(words).copied().flatten();
+        let is_stale = takes.is_some() && last.taken_version > looked_at;
+        let has_ended = matches!(last.state, OrderState::Processed | OrderState::Compensated);
+        let is_met = has_ended || is_stale || last.notes.len() >= NOTES_MAX || last.notes.contains(words);
+        must(is_met, Invariant::Operator, || format!("the note {words:?} is let go, and is not written: {last}"))
     }
 
     /// An accepted command is on the scheduler queue, or was.
@@ -45,6 +67,17 @@ impl Auditor {
             format!("the {action} of who saw v{looked_at} is let go, and nothing came of it: {last}")
         })
     }
+}
+
+/// Notes stay as they are. A new one is the last, was queued, and is written once.
+pub(super) fn notes_stay(dossier: &Dossier, before: &Record, after: &Record) -> Finding {
+    let new = after.notes.strip_prefix(before.notes.as_slice());
+    let is_kept = new.is_some_and(|new| match new {
+        [] => true,
+        [one] => dossier.notes.contains_key(one) && !before.notes.contains(one),
+        _ => false,
+    });
+    must(is_kept, Invariant::Operator, || format!("the notes were {:?}, and are {:?}", before.notes, after.notes))
 }
 
 impl Past {

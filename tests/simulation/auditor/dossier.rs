@@ -64,6 +64,8 @@ pub(super) struct Dossier {
     pub(super) dead_letters: Vec<Try>,
     /// Commands of operators that were queued.
     pub(super) commands: BTreeSet<&'static str>,
+    /// Notes of operators that were queued, each with whether it takes the order on or lets it go.
+    pub(super) notes: BTreeMap<Arc<str>, Option<bool>>,
     /// Steps that an operator settled, each with its direction.
     pub(super) settled: BTreeSet<(usize, Way)>,
     /// By step: the index of the only agent that called for it.

@@ -196,6 +196,11 @@ impl Auditor {
                 self.wished(*order, action, settled.as_ref());
                 Ok(())
             }
+            Seen::NoteQueued { order, words, take } => {
+                self.note_queued(*order, words, *take);
+                Ok(())
+            }
+            Seen::NoteHandled { order, words, looked_at } => self.note_handled(*order, words, *looked_at),
             Seen::Promised { order, action } => self.promised(*order, action),
             Seen::Granted { order, action, looked_at, step, clock_ms } => {
                 self.granted(*order, action, *looked_at, step.map(|step| (step, *clock_ms)))

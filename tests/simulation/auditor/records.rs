@@ -5,6 +5,7 @@ use std::sync::Arc;
 use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX};
 
 use super::causes::has_cause;
+use super::commands::notes_stay;
 use super::dossier::{Claimed, Dossier, Past};
 use super::seen::{Ending, Kind, OrderState, Record, StepSeen, StepState, Try, Way};
 use super::{Auditor, Finding, Flow, Invariant, must};
@@ -85,6 +86,7 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
         return Err((Invariant::Record, format!("there is no version {} of the workflow", after.workflow)));
     };
     absorbing(before, after)?;
+    notes_stay(dossier, before, after)?;
     for index in 0..after.steps.len() {
         let (b, a) = (&before.steps[index], &after.steps[index]);
         let of = Try { order: after.order, step: index, way: b.way, attempt: b.attempt };

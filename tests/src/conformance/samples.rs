@@ -167,6 +167,7 @@ pub fn command(n: u32) -> SchedulerMessage {
         version: Some(7),
         bulk: Some("0193494e5c8f-00ab54a98ceb1f0a".into()),
         settle: Some(Settlement { step: "s1".into(), outcome: Settled::Done, output: Some(Json::of(&())) }),
+        take: Some(true),
     })
 }
 

@@ -76,7 +76,7 @@ impl Happening {
 
 fn events(task: &Task) -> Vec<Happening> {
     let mut events = vec![Happening::Wake(false), Happening::Wake(true), Happening::Sweep, Happening::Sent];
-    for action in [Action::Resubmit, Action::Cancel, Action::Pause, Action::Resume] {
+    for action in [Action::Resubmit, Action::Cancel, Action::Pause, Action::Resume, Action::Note] {
         let (order_id, version) = (task.order_id, Some(task.version));
         events.push(Happening::Command(Command {
             order_id,
@@ -86,6 +86,7 @@ fn events(task: &Task) -> Vec<Happening> {
             version,
             bulk: None,
             settle: None,
+            take: None,
         }));
     }
     events.push(Happening::DeadLetter(DeadLetterSubject::Wake));

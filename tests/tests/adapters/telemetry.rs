@@ -114,7 +114,8 @@ fn reply(order_id: OrderId, outcome: Outcome) -> SchedulerMessage {
 
 fn command(world: &World, order_id: OrderId, action: Action) {
     let (by, reason) = ("ann".into(), "mended".into());
-    let command = domain::message::Command { order_id, action, by, reason, version: None, bulk: None, settle: None };
+    let command =
+        domain::message::Command { order_id, action, by, reason, version: None, bulk: None, settle: None, take: None };
     world.tell_scheduler(SchedulerMessage::Command(command));
 }
 

@@ -34,7 +34,8 @@ export function actOnOne(action, task, changed) {
   const it = { phase: "ask", task, error: null, note: null };
   const submit = async (event) => {
     event.preventDefault();
-    const said = action === "settle" ? settlement(event.target, it.task) : {};
+    const read = { settle: settlement, note: taking }[action] ?? (() => ({}));
+    const said = read(event.target, it.task);
     const who = said && wish(event.target);
     if (!who || it.phase !== "ask") return;
     it.phase = "sending";
@@ -95,7 +96,8 @@ function question(it, action, submit, close) {
       ),
     ),
     action === "settle" ? stepAndOutput(it.task) : null,
-    whoAndWhy(),
+    whoAndWhy("", undefined, action === "note" ? "Note" : undefined),
+    action === "note" ? whoTakes(it.task) : null,
     h(
       "div",
       { class: "buttons" },
@@ -137,6 +139,27 @@ function stepAndOutput(task) {
     ),
     steps.some(({ outcome }) => outcome === "Done") ? output : null,
   ];
+}
+
+/** The choice of a note: whether the operator takes the order on. */
+function whoTakes({ Taken }) {
+  const option = (value, words) => h("option", { value }, words);
+  return h(
+    "div",
+    { class: "field" },
+    h("label", { for: "take" }, "Who works on it"),
+    h(
+      "select",
+      { id: "take", name: "take" },
+      option("", Taken ? `${Taken.By} has taken it on` : "nobody has taken it on"),
+      option("true", "I take it on"),
+      Taken ? option("false", "nobody any more") : null,
+    ),
+  );
+}
+
+function taking({ elements }) {
+  return elements.take.value ? { Take: elements.take.value === "true" } : {};
 }
 
 /** The values of those fields; `null` if the output is no JSON. Its text stays as it is, digit for digit. */

@@ -55,7 +55,7 @@ export function open({ title, draw, onclose }) {
 }
 
 /** The fields of an operator's action: name and reason. */
-export function whoAndWhy(reason, hint = "It stays in the order's history with your name.") {
+export function whoAndWhy(reason, hint = "It stays in the order's history with your name.", label = "Reason") {
   return [
     h(
       "div",
@@ -73,7 +73,7 @@ export function whoAndWhy(reason, hint = "It stays in the order's history with y
     h(
       "div",
       { class: "field" },
-      h("label", { for: "reason" }, "Reason"),
+      h("label", { for: "reason" }, label),
       h("input", {
         id: "reason",
         name: "reason",

@@ -3,7 +3,7 @@
 import { buttons } from "./actions.js";
 import { get, getIfThere, getOnce } from "./api.js";
 import { fragment, h } from "./dom.js";
-import { heading, orderLink, panel, state, table } from "./parts.js";
+import { heading, orderLink, panel, state, table, taken } from "./parts.js";
 import { timeline } from "./timeline.js";
 import { when } from "./time.js";
 import { situation } from "./words.js";
@@ -30,6 +30,7 @@ export const order = {
           { class: "beside" },
           state(task.ProcessState),
           task.Paused ? h("span", { class: "badge" }, "paused") : null,
+          taken(task),
           task.Priority === "high" ? h("span", { class: "badge" }, "high priority") : null,
         ),
       ),

@@ -4,7 +4,7 @@ import { actOnMany } from "./actions.js";
 import { forget, get, getIfThere, getOnce, withQuery } from "./api.js";
 import { fragment, h } from "./dom.js";
 import { pages } from "./letters.js";
-import { field, heading, orderLink, plural, state, table } from "./parts.js";
+import { field, heading, orderLink, plural, state, table, taken } from "./parts.js";
 import { when } from "./time.js";
 import { ACTIONS, REASONS, STATES, allows, inBrief } from "./words.js";
 
@@ -168,7 +168,7 @@ function selection(rows, { changed }) {
     { id: "selection", class: "selection", role: "group", "aria-label": "Selected orders" },
     h("span", { role: "status" }, `${plural(chosen.length, "order")} selected`),
     Object.keys(ACTIONS)
-      .filter((action) => !ACTIONS[action].ofStep && chosen.some((task) => allows(task, action)))
+      .filter((action) => !ACTIONS[action].ofOne && chosen.some((task) => allows(task, action)))
       .map((action) =>
         h(
           "button",
@@ -234,7 +234,7 @@ function list(page, services, { redraw }) {
       },
       {
         name: "State",
-        cell: (task) => [state(task.ProcessState), task.Paused ? h("span", { class: "badge" }, "paused") : null],
+        cell: (task) => [state(task.ProcessState), task.Paused ? h("span", { class: "badge" }, "paused") : null, taken(task)],
       },
       { name: "Order", isName: true, cell: (task) => orderLink(task.OrderID) },
       { name: "What it waits for", kind: "text", cell: (task) => inBrief(task, services) || "–" },

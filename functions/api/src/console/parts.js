@@ -16,6 +16,11 @@ export function state(name, undo) {
   );
 }
 
+/** Who has taken an order on. */
+export function taken({ Taken }) {
+  return Taken ? h("span", { class: "badge", title: `since ${Taken.Since}` }, `taken on by ${Taken.By}`) : null;
+}
+
 /**
  * A table that is a list of cards on a narrow screen. `columns`: `{name, cell(row), kind?, isName?}`; `key(row)`
  * identifies a row. The roles are explicit, because a browser drops them if the table is shown as cards.

@@ -44,7 +44,8 @@ export const ACTIONS = {
   },
   pause: { label: "Pause", title: "Pause the order", done: "paused", kind: "Paused" },
   resume: { label: "Resume", title: "Let the order go on", done: "resumed", kind: "Resumed" },
-  settle: { label: "Settle step", title: "Settle a step by hand", done: "settled", kind: "Settled", ofStep: true },
+  settle: { label: "Settle step", title: "Settle a step by hand", done: "settled", kind: "Settled", ofOne: true },
+  note: { label: "Note", title: "Write a note on the order", done: "noted", kind: "Noted", ofOne: true },
   again: { label: "Post again", title: "Post the order again", done: "posted again" },
 };
 
@@ -129,6 +130,8 @@ export function consequences(task, action) {
         "The step counts as if its service had replied. No service is called.",
         "Once no step is in Error, the order goes on in its direction.",
       ];
+    case "note":
+      return ["The note stays in the order's history. Nothing else changes.", "It cannot be taken back."];
     case "again":
       return [
         "A new order with the same document is posted. This order stays compensated.",

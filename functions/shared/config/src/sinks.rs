@@ -13,6 +13,7 @@ use crate::settings::{is_loopback, reference, required_text};
 
 /// Sinks of one configuration.
 pub const SINKS_MAX: usize = 10;
+const NO_URL: &str = "must be an https URL";
 /// Receivers of one e-mail.
 const RECEIVERS_MAX: usize = 20;
 
@@ -36,6 +37,25 @@ pub enum Sink {
     },
     /// An e-mail.
     Email(Email),
+}
+
+impl Sink {
+    /// Where it leads, for people, without a secret.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let (kind, url) = match self {
+            Self::Webhook { url, .. } => ("webhook", url),
+            Self::Slack { url } => ("Slack", url),
+            Self::Email(email) => return format!("e-mail to {}", email.to.join(", ")),
+        };
+        match url {
+            Address::Url(url) => format!(
+                "{kind} {}",
+                web_address(url).ok().and_then(|url| Some(url.host()?.to_owned())).unwrap_or_default()
+            ),
+            Address::Secret(placed) => format!("{kind} {}", placed.reference),
+        }
+    }
 }
 
 /// A URL, or the reference to one that is a secret itself.
@@ -113,8 +133,12 @@ fn sink(reader: &mut Reader<'_>, mut table: Table<'_>) -> Option<Sink> {
         }
         (None, Some(url), None) => address(reader, url).map(|url| Sink::Slack { url }),
         (None, None, Some(to)) => email_of(reader, &mut table, to).map(Sink::Email),
-        _ => {
+        (None, None, None) => {
             reader.blame(at, format!("{path} must have one of webhook, slack, email"));
+            None
+        }
+        _ => {
+            reader.blame(at, format!("{path} has more than one of webhook, slack, email: make a table for each"));
             None
         }
     };
@@ -129,7 +153,8 @@ fn address(reader: &mut Reader<'_>, entry: Entry<'_>) -> Option<Address> {
         return reference(reader, Some(entry)).map(Address::Secret);
     }
     if let Err(fault) = web_address(&text) {
-        reader.blame_value(&entry, fault);
+        let or = if fault == NO_URL { ", or a reference to one such as \"env:ALERT_URL\"" } else { "" };
+        reader.blame_value(&entry, format_args!("{fault}{or}"));
         return None;
     }
     Some(Address::Url(text))
@@ -145,12 +170,11 @@ pub fn web_address(text: &str) -> Result<Uri, &'static str> {
     if uri.as_ref().and_then(Uri::authority).is_some_and(|authority| authority.as_str().contains('@')) {
         return Err("must not have a user or a password: they are not sent");
     }
-    let fault = "must be an https URL, or a reference to one such as \"env:ALERT_URL\"";
     match uri {
         Some(uri) if uri.scheme_str() == Some("https") => Ok(uri),
         Some(uri) if uri.scheme_str() == Some("http") && uri.host().is_some_and(is_loopback) => Ok(uri),
         Some(uri) if uri.scheme_str() == Some("http") => Err("is not encrypted: give an https URL"),
-        Some(_) | None => Err(fault),
+        Some(_) | None => Err(NO_URL),
     }
 }
 

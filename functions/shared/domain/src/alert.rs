@@ -64,7 +64,7 @@ pub struct Alert {
     /// Since when it is not found any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone_since: Option<Timestamp>,
-    /// When it ended.
+    /// When it ended: the first look that did not find the cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// The sinks that may know that it is on: from the first try until they took the end.
@@ -163,7 +163,8 @@ impl Turn {
 struct Data<'a> {
     cause: &'a str,
     text: &'a str,
-    to_do: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    to_do: Option<&'a str>,
     since: Timestamp,
     count: u64,
     at_least: bool,
@@ -192,7 +193,7 @@ impl Alert {
         let data = Data {
             cause: &self.cause,
             text: &self.text,
-            to_do: &self.to_do,
+            to_do: (turn == Turn::Began).then_some(&*self.to_do),
             since: self.since,
             count: self.count,
             at_least: self.at_least,
@@ -417,10 +418,10 @@ impl Alert {
         match self.gone_since.filter(|gone_since| *gone_since <= now) {
             None => Self { gone_since: Some(now), ..self.clone() },
             Some(gone_since) if gone_since.ms_until(now) < GONE_MS => self.clone(),
-            Some(_) => {
+            Some(gone_since) => {
                 // What failed before says nothing about the end: each sink is tried at once.
                 let told = self.told.iter().map(|told| Told::of(told.sink.clone())).collect();
-                Self { ended_at: Some(now), count: 0, at_least: false, told, ..self.clone() }
+                Self { ended_at: Some(gone_since), count: 0, at_least: false, told, ..self.clone() }
             }
         }
     }

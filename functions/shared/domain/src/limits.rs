@@ -42,6 +42,8 @@ pub const ALERT_RESEND_DOUBLINGS_MAX: u32 = 3;
 pub const STEPS_MAX: usize = 50;
 /// Transitions kept in a task's history.
 pub const HISTORY_MAX: usize = 50;
+/// Notes of operators on an order. Its history keeps all of them.
+pub const NOTES_MAX: usize = 20;
 /// Largest `max_failures` of a step.
 pub const FAILURES_MAX: u32 = 1_000;
 /// Longest `complete_within` of a step, in milliseconds: the 12 hours for which SQS can hide a message.

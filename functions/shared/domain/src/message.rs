@@ -140,6 +140,9 @@ pub struct Command {
     /// What a settle says about which step (rule 27).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settle: Option<Settlement>,
+    /// Of a note: whether the operator takes the order on, or lets it go (rule 30).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub take: Option<bool>,
 }
 
 /// The actions of an operator.
@@ -155,11 +158,13 @@ pub enum Action {
     Resume,
     /// End a step in `Error` as if its agent had replied `Done` (rule 27).
     Settle,
+    /// Write a note on the order, and nothing else (rule 30).
+    Note,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 5] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle];
+    pub const ALL: [Self; 6] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Note];
 
     /// The word used in messages.
     #[must_use]
@@ -170,6 +175,7 @@ impl Action {
             Self::Pause => "Pause",
             Self::Resume => "Resume",
             Self::Settle => "Settle",
+            Self::Note => "Note",
         }
     }
 
@@ -182,6 +188,7 @@ impl Action {
             Self::Pause => "pause",
             Self::Resume => "resume",
             Self::Settle => "settle",
+            Self::Note => "note",
         }
     }
 }

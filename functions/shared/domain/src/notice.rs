@@ -84,7 +84,7 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
                 .iter()
                 .map(Line::from)
                 .collect(),
-            actions: Action::allowed(task).map(Action::segment).collect(),
+            actions: Action::allowed(task).filter(|action| *action != Action::Note).map(Action::segment).collect(),
             situation: Situation::of(task),
         }),
         NoticeKind::ReplyChannelFailing => Json::of(&ChannelAlert {

@@ -98,6 +98,8 @@ fn emit(task: &Task, what: &What) {
         What::Resumed => say!(task, monotonic_counter.orders_resumed = 1, workflow, "order resumed"),
         // Acceptance, the failure of the step and the start of the compensation count these.
         What::Submitted | What::GivenUp(_) | What::Cancelled => {}
+        // It changes nothing about the order.
+        What::Noted { .. } => {}
         // A claim enters these states without a line of its own, and no decision produces a text.
         What::Entered { state: ProcessState::Pending | ProcessState::Processing } | What::Other { .. } => {}
     }

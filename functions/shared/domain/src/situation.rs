@@ -99,7 +99,7 @@ pub fn outage_to_do(service: &str, reason: OutageReason) -> String {
     let then = "Its orders wait, and then go on by themselves.";
     match reason {
         OutageReason::Failing => {
-            format!("Nothing for the order itself: restore {service}. Its orders then go on by themselves.")
+            format!("Restore {service}. Its orders then go on by themselves.")
         }
         OutageReason::Misconfigured => {
             format!("Mend the address, the credentials or the rights with which {service} is called. {then}")

@@ -209,6 +209,9 @@ pub struct Alert<'a> {
     /// Whether there may be more.
     #[serde(default)]
     pub at_least: bool,
+    /// The sinks that did not take the last message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_told: Vec<Cow<'a, str>>,
     /// One of them.
     #[serde(rename = "OrderID", default, skip_serializing_if = "Option::is_none")]
     pub order_id: Option<OrderId>,

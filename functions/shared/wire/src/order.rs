@@ -49,6 +49,9 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// The pause that keeps new steps from starting.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paused: Option<Pause<'a>>,
+    /// The operator who has taken it on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taken: Option<Taken<'a>>,
     /// When the order was accepted. Missing if only the order document has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submitted_at: Option<Timestamp>,
@@ -155,6 +158,16 @@ pub struct Pause<'a> {
     /// The version of the task that began it.
     #[serde(default)]
     pub version: u64,
+}
+
+/// Who has taken an order on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Taken<'a> {
+    /// The operator.
+    pub by: Cow<'a, str>,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// The situation of an order, in words.
@@ -316,6 +329,24 @@ pub struct Settle<'a> {
 impl Settle<'_> {
     /// The names of its members.
     pub const MEMBERS: [&'static str; 5] = ["Step", "Outcome", "Output", "By", "Reason"];
+}
+
+/// The body of a note.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Note<'a> {
+    /// The operator.
+    pub by: Cow<'a, str>,
+    /// The note.
+    pub reason: Cow<'a, str>,
+    /// Whether the operator takes the order on, or lets it go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub take: Option<bool>,
+}
+
+impl Note<'_> {
+    /// The names of its members.
+    pub const MEMBERS: [&'static str; 3] = ["By", "Reason", "Take"];
 }
 
 /// The answer to a command about an order.

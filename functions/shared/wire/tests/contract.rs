@@ -11,9 +11,9 @@ use serde_json::Value;
 use wire::{
     Accepted, Alert, AlertList, AttemptNumbers, Choose, Command, Configuration, ConfigurationFile, Configure,
     Configured, Count, DeadLetter, DeadLetterList, Definition, Failure, Health, Job, JobList, Lease, LeaseList, Minute,
-    Numbers, Order, OrderList, OrderNumbers, Overview, Pause, Plan, Point, Problem, Queued, Reason, Selector, Service,
-    ServiceList, ServiceNumbers, Settle, Situation, Step, StepError, StepNumbers, Task, Took, Transition, Workflow,
-    WorkflowList, WorkflowNumbers, WorkflowStep,
+    Note, Numbers, Order, OrderList, OrderNumbers, Overview, Pause, Plan, Point, Problem, Queued, Reason, Selector,
+    Service, ServiceList, ServiceNumbers, Settle, Situation, Step, StepError, StepNumbers, Taken, Task, Took,
+    Transition, Workflow, WorkflowList, WorkflowNumbers, WorkflowStep,
 };
 
 const CONTRACT: &str = include_str!("../../../../infra/contracts/openapi.json");
@@ -58,6 +58,8 @@ impl Shape {
             "OrderList" => Self::of::<OrderList<Task<'static>>>(),
             "Order" => Self::of::<Order<'static>>(),
             "Settle" => Self::of::<Settle<'static>>(),
+            "Note" => Self::of::<Note<'static>>(),
+            "Taken" => Self::of::<Taken<'static>>(),
             "Wish" => Self::of::<Command<'static>>(),
             "Queued" => Self::of::<Queued>(),
             "Selector" => Self::of::<Selector<'static>>(),
@@ -146,6 +148,7 @@ fn each_shape_has_the_members_of_its_schema() {
 fn a_body_has_the_members_that_the_api_looks_for() {
     assert_eq!(members::<Command<'static>>(), Command::MEMBERS);
     assert_eq!(members::<Settle<'static>>(), Settle::MEMBERS);
+    assert_eq!(members::<Note<'static>>(), Note::MEMBERS);
     assert_eq!(members::<Plan<'static>>(), Plan::MEMBERS);
     assert_eq!(members::<Selector<'static>>(), Selector::MEMBERS);
 }

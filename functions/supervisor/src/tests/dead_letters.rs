@@ -215,6 +215,7 @@ fn a_command_that_was_lost_is_written_down_as_a_lost_command() {
         version: None,
         bulk: None,
         settle: None,
+        take: None,
     });
     let record = settle(&ports, scheduler_dead_letter(&ports, &command));
     assert_eq!((record.outcome, &*record.message), (DeadLetterOutcome::LostCommand, "Cancel by ann: customer called"));
@@ -233,6 +234,7 @@ fn lost_command(ports: &Ports) -> (OrderId, DeadLetter) {
         version: None,
         bulk: None,
         settle: None,
+        take: None,
     });
     (id, scheduler_dead_letter(ports, &command))
 }

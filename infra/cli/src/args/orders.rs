@@ -129,6 +129,8 @@ pub enum Column {
     Why,
     /// The last error of this step
     Error,
+    /// The operator who has taken it on
+    Taken,
 }
 
 /// `stepwarden watch`
@@ -181,6 +183,29 @@ pub struct SettleArgs {
     #[command(flatten)]
     pub command: CommandArgs,
     /// Act only if the order still has this version, as `get` shows it
+    #[arg(long, value_name = "N")]
+    pub if_version: Option<u64>,
+    /// The time to wait.
+    #[command(flatten)]
+    pub wait: WaitArgs,
+}
+
+/// `stepwarden note`
+#[derive(Debug, Clone, Args)]
+pub struct NoteArgs {
+    /// Order ID
+    #[arg(value_name = "ID")]
+    pub id: String,
+    /// The operator and the note.
+    #[command(flatten)]
+    pub command: CommandArgs,
+    /// Take the order on: everybody sees that you work on it
+    #[arg(long, conflicts_with = "let_go")]
+    pub take: bool,
+    /// Let the order go, for somebody else to take it on
+    #[arg(long)]
+    pub let_go: bool,
+    /// Write only if the order still has this version, as `get` shows it
     #[arg(long, value_name = "N")]
     pub if_version: Option<u64>,
     /// The time to wait.

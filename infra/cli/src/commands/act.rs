@@ -1,17 +1,17 @@
 //! `stepwarden resubmit`, `cancel`, `pause` and `resume`: an operator's command about one order or several. `stepwarden
-//! settle`: one about a step.
+//! settle`: one about a step. `stepwarden note`: one that only writes.
 
 use domain::message::Action;
 use domain::task::{ProcessState, What};
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
-use wire::{Command, Settle, Task, Transition};
+use wire::{Command, Note, Settle, Task, Transition};
 
 use super::context::{Context, body, if_match};
 use super::error::CommandError;
 use super::follow::{Sight, follow, look, order_path};
 use super::get;
-use crate::args::{ActArgs, SettleArgs, WaitArgs};
+use crate::args::{ActArgs, NoteArgs, SettleArgs, WaitArgs};
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
 use crate::show::order;
@@ -53,6 +53,15 @@ pub(super) async fn settle(context: &Context, args: &SettleArgs) -> Result<Exit,
         reason: command.reason.clone(),
     });
     let act = Act { action: Action::Settle, command, body, if_version: args.if_version, wait: &args.wait };
+    one(context, &args.id, &act).await
+}
+
+/// `stepwarden note`
+pub(super) async fn note(context: &Context, args: &NoteArgs) -> Result<Exit, CommandError> {
+    let command = context.command(&args.command)?;
+    let take = (args.take || args.let_go).then_some(args.take);
+    let body = body(&Note { by: command.by.clone(), reason: command.reason.clone(), take });
+    let act = Act { action: Action::Note, command, body, if_version: args.if_version, wait: &args.wait };
     one(context, &args.id, &act).await
 }
 
@@ -151,6 +160,7 @@ fn queued(context: &Context, action: Action, id: &str, answer: &Answer) -> Resul
 fn is_done(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     let is_carried_out = last(action, task).is_some_and(|line| Some(line) != last(action, before));
     match action {
+        Action::Note => is_carried_out,
         Action::Pause => is_carried_out || task.is_settled(),
         Action::Resubmit | Action::Cancel | Action::Resume | Action::Settle => is_carried_out && task.is_settled(),
     }
@@ -159,6 +169,7 @@ fn is_done(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
 fn is_as_commanded(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     match action {
         Action::Pause => task.paused.is_some(),
+        Action::Note => true,
         Action::Cancel => task.process_state == ProcessState::Compensated,
         // What was being undone is to be undone.
         Action::Resubmit | Action::Resume | Action::Settle if order::is_undoing(before) => {
@@ -181,6 +192,7 @@ const fn kind(action: Action) -> &'static str {
         Action::Pause => What::Paused.kind(),
         Action::Resume => What::Resumed.kind(),
         Action::Settle => "Settled",
+        Action::Note => What::Noted { take: None }.kind(),
     }
 }
 
@@ -192,6 +204,7 @@ const fn done(action: Action) -> &'static str {
         Action::Pause => "paused",
         Action::Resume => "resumed",
         Action::Settle => "settled",
+        Action::Note => "noted",
     }
 }
 

@@ -54,7 +54,9 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
         let url = |name| checked.settings.of(name).and_then(AgentSettings::url);
         let agents = agents(checked).into_iter().map(|name| json!({"Agent": name, "URL": url(name)}));
         let [workflows, agents] = [workflows.collect::<Vec<Value>>(), agents.collect()];
-        return json!({"Workflows": workflows, "Agents": agents}).to_string() + "\n";
+        let sinks: Vec<Value> =
+            checked.sinks.iter().map(|(name, sink)| json!({"Sink": &**name, "To": sink.shown()})).collect();
+        return json!({"Workflows": workflows, "Agents": agents, "Alerts": sinks}).to_string() + "\n";
     }
     let mut text = String::new();
     for one in &checked.workflows {
@@ -84,6 +86,14 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
         };
         let mark = if is_built_in { " (built in)" } else { "" };
         table.row([Cell::from(format!("{name}{mark}")), service.into()]);
+    }
+    if !table.is_empty() {
+        text.push_str(&table.text(paint));
+        text.push('\n');
+    }
+    let mut table = Table::new(&["ALERTS", "TO"]);
+    for (name, sink) in &checked.sinks {
+        table.row([Cell::from(name), plain(&sink.shown()).into()]);
     }
     if !table.is_empty() {
         text.push_str(&table.text(paint));

@@ -77,6 +77,7 @@ async fn carried_out(
         RemoteCommand::Pause(args) => act::run(&context()?, Action::Pause, &args).await,
         RemoteCommand::Resume(args) => act::run(&context()?, Action::Resume, &args).await,
         RemoteCommand::Settle(args) => act::settle(&context()?, &args).await,
+        RemoteCommand::Note(args) => act::note(&context()?, &args).await,
         RemoteCommand::Again(args) => again::run(&context()?, &args).await,
         RemoteCommand::Bulk { command } => bulk::run(&context()?, &command).await,
         RemoteCommand::Overview => overview::run(&context()?).await,

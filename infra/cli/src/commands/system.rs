@@ -70,6 +70,11 @@ pub(super) async fn alerts(context: &Context) -> Result<Exit, CommandError> {
             let (text, to_do) = (plain(&alert.text), plain(&alert.to_do));
             remedies.push_str(&format!("\n{}: {text}\nTo do: {to_do}\n", plain(&alert.cause)));
         }
+        if !alert.not_told.is_empty() {
+            let sinks: Vec<String> = alert.not_told.iter().map(|sink| plain(sink)).collect();
+            let (cause, sinks) = (plain(&alert.cause), sinks.join(", "));
+            remedies.push_str(&format!("\n{cause}: not told to {sinks}. It is tried again; the log says why.\n"));
+        }
     }
     let text = if table.is_empty() { "No alert.\n".to_owned() } else { table.text(context.paint) + &remedies };
     context.print(&text)?;

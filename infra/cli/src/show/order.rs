@@ -35,6 +35,7 @@ const fn title(column: Column) -> &'static str {
         Column::Where => "WHERE",
         Column::Why => "WHY",
         Column::Error => "LAST ERROR",
+        Column::Taken => "TAKEN ON BY",
     }
 }
 
@@ -51,6 +52,7 @@ fn cell(task: &Task<'_>, column: Column, now: Timestamp) -> Cell {
             let error = step_to_show(task).and_then(|step| step.last_error.as_ref());
             error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default().into()
         }
+        Column::Taken => task.taken.as_ref().map(|taken| plain(&taken.by)).unwrap_or_default().into(),
     }
 }
 
@@ -101,6 +103,9 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
     }
     if let Some(paused) = &task.paused {
         line("Paused", format!("by {} {}: {}", plain(&paused.by), from_now(paused.since, now), plain(&paused.reason)));
+    }
+    if let Some(taken) = &task.taken {
+        line("Taken on", format!("by {} {}", plain(&taken.by), from_now(taken.since, now)));
     }
     if let Some(situation) = &task.situation {
         let text = situation.text.as_deref().unwrap_or_default();

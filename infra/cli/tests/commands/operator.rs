@@ -65,6 +65,22 @@ fn a_resubmit_that_fails_again_is_not_taken_for_the_failure_before() {
 }
 
 #[test]
+fn a_note_is_written_once_and_shows_who_has_taken_the_order_on() {
+    let served = Served::start();
+    let held = served.settled(HELD);
+    let note = |more: &[&str]| {
+        let args = ["note", &held, "--reason", "asked the bank", "--by", "ada", "--wait"];
+        served.run(&[&args[..], more].concat())
+    };
+    let noted = note(&["--take"]).with_status(0);
+    noted.shows(&["Taken on", "by ada", "taken on", "asked the bank", "Error"]);
+    served.run(&["list", "--columns", "order,taken"]).with_status(0).shows(&["TAKEN ON BY", "ada"]);
+    note(&[]).with_status(0);
+    note(&[]).with_status(4).says(&["the order has this note already"]);
+    note(&["--take", "--let-go"]).with_status(2);
+}
+
+#[test]
 fn a_step_whose_undo_is_refused_is_settled_by_hand() {
     let served = Served::start();
     let held = served.settled(HELD);

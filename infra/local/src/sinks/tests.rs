@@ -78,12 +78,12 @@ async fn a_webhook_gets_the_event_signed_and_slack_gets_words_of_one_text() {
 
     sinks.send("alerts:team", &event(Turn::Began)).await.unwrap();
     let got: serde_json::Value = serde_json::from_slice(gets.recv().await.unwrap().body()).unwrap();
-    let text = "Stepwarden Alert: order/exhausted/charge-payment\nOrders &lt;wait&gt; [2J at charge-payment.\nOrders so far: \
+    let text = "Alert: order/exhausted/charge-payment (Stepwarden)\nOrders &lt;wait&gt; [2J at charge-payment.\nOrders so far: \
                 12\nTo do: Restore the service.\nSince 2026-11-20T17:26:43.007Z";
     assert_eq!(got, json!({"text": text}));
     sinks.send("alerts:team", &event(Turn::Ended)).await.unwrap();
     let got: serde_json::Value = serde_json::from_slice(gets.recv().await.unwrap().body()).unwrap();
-    let text = "Stepwarden Over: order/exhausted/charge-payment\nOrders &lt;wait&gt; [2J at charge-payment.\nFrom \
+    let text = "Resolved: order/exhausted/charge-payment (Stepwarden)\nIt was: Orders &lt;wait&gt; [2J at charge-payment.\nFrom \
                 2026-11-20T17:26:43.007Z to 2026-11-20T17:27:43.007Z";
     assert_eq!(got, json!({"text": text}));
 }
@@ -152,7 +152,7 @@ async fn each_receiver_gets_an_e_mail_with_the_event_s_id_even_if_another_one_is
     for line in [
         "MAIL FROM:<stepwarden@example.com>",
         "RCPT TO:<ops@example.com>",
-        "Subject: Stepwarden Alert: order/exhausted/charge-payment",
+        "Subject: Alert: order/exhausted/charge-payment (Stepwarden)",
         "Message-ID: <alert.order.exhausted.charge-payment.1795195603007.AlertBegan@stepwarden>",
         "Orders <wait> [2J at charge-payment.",
         "To do: Restore the service.",

@@ -32,7 +32,9 @@ impl Words {
             serde_json::from_str(event.data.text()).unwrap_or_default();
         let is_over = *event.kind == *Turn::Ended.kind();
         let mut lines = vec![plain(&text)];
-        if !is_over {
+        if is_over {
+            lines[0].insert_str(0, "It was: ");
+        } else {
             let more = if at_least { "at least " } else { "" };
             match (count, order_id) {
                 (0, _) => {}
@@ -47,8 +49,8 @@ impl Words {
             (Some(since), None) => lines.push(format!("Since {since}")),
             (None, _) => {}
         }
-        let title = if is_over { "Over" } else { "Alert" };
-        Self { title: format!("Stepwarden {title}: {}", plain(&event.subject)), lines }
+        let title = if is_over { "Resolved" } else { "Alert" };
+        Self { title: format!("{title}: {} (Stepwarden)", plain(&event.subject)), lines }
     }
 
     pub(super) fn as_one_text(&self) -> String {

@@ -223,6 +223,24 @@ pub enum Seen {
         /// What it settles.
         settled: Option<SettledStep>,
     },
+    /// A note of an operator was put on the scheduler queue.
+    NoteQueued {
+        /// The order.
+        order: OrderId,
+        /// The note.
+        words: Arc<str>,
+        /// Whether the operator takes the order on with it, or lets it go.
+        take: Option<bool>,
+    },
+    /// A handler reports a note as done.
+    NoteHandled {
+        /// The order.
+        order: OrderId,
+        /// The note.
+        words: Arc<str>,
+        /// The version of the record that the operator saw.
+        looked_at: u64,
+    },
     /// An operator got the answer that a command is accepted.
     Promised {
         /// The order.
@@ -291,6 +309,8 @@ impl Seen {
             | Self::Telling { order, .. }
             | Self::Told { order, .. }
             | Self::Wished { order, .. }
+            | Self::NoteQueued { order, .. }
+            | Self::NoteHandled { order, .. }
             | Self::Promised { order, .. }
             | Self::Granted { order, .. }
             | Self::Acknowledged { order, .. } => Some(*order),

@@ -142,6 +142,10 @@ pub struct Record {
     pub entered: Option<OrderState>,
     /// Whether an operator paused it.
     pub paused: bool,
+    /// The notes of operators, in the order of the history.
+    pub notes: Vec<Arc<str>>,
+    /// The version in which an operator last took it on or let it go.
+    pub taken_version: u64,
     /// The time at which the supervisor looks at it, in epoch milliseconds.
     pub watch_ms: Option<i64>,
     /// Unsent notices: kind and version.

@@ -75,6 +75,10 @@ impl fmt::Display for Seen {
             Self::Acknowledged { by, .. } => write!(f, "invocation {by} is done with its message"),
             Self::Panicked { words } => write!(f, "panicked: {words}"),
             Self::EndIsDue { bound_ms, .. } => write!(f, "every order ought to end within {bound_ms} ms"),
+            Self::NoteQueued { words, .. } => write!(f, "the note {words:?} is queued"),
+            Self::NoteHandled { words, looked_at, .. } => {
+                write!(f, "the note {words:?} of who saw v{looked_at} is done")
+            }
             Self::DrainIsDue { queued } => write!(f, "by now all ought to be told; {queued} messages on queues"),
         }
     }

@@ -214,6 +214,11 @@ fn commands() -> Vec<Node> {
             let (world, order_id) = held();
             commanded(world, order_id, "resubmit").ends(order_id, End::Processed)
         }),
+        node("POST /orders/{id}/note", || {
+            let (world, order_id) = held();
+            let asked = Asked::post(format!("/orders/{order_id}/note"), COMMAND).or(409);
+            asked.scene(world).ends(order_id, End::Error(reason::REJECTED))
+        }),
         node("POST /orders/{id}/settle", || {
             let (world, order_id) = held();
             world.remote.acts_by_hand(order_id, "reserve", Direction::Forward);

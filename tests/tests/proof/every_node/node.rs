@@ -171,6 +171,7 @@ pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> Sched
         version,
         bulk: None,
         settle: None,
+        take: None,
     })
 }
 

@@ -227,6 +227,15 @@ fn commands() -> Vec<Node> {
             world.tell_scheduler(SchedulerMessage::Command(Command { settle: Some(settle), ..command }));
             Scene::fed(world, World::schedule).ends(order_id, End::Processed)
         }),
+        node("a note", || {
+            let (world, order_id) = held();
+            let SchedulerMessage::Command(command) = command(&world, order_id, Action::Note) else { unreachable!() };
+            world.tell_scheduler(SchedulerMessage::Command(Command { take: Some(true), ..command }));
+            Scene::fed(world, World::schedule).ends(order_id, End::Error(reason::REJECTED)).checked(move |world| {
+                let task = world.task(order_id);
+                assert_eq!((task.notes(), task.taken.is_some()), (1, true));
+            })
+        }),
         node("a cancel of an order under way", || {
             let world = world();
             let order_id = claimed(&world);

@@ -8,7 +8,16 @@ use tests::world::{ONE_DONE, World};
 
 fn command(order_id: OrderId, action: Action) -> SchedulerMessage {
     let (by, reason) = ("ada".into(), "the bank is back".into());
-    SchedulerMessage::Command(Command { order_id, action, by, reason, version: None, bulk: None, settle: None })
+    SchedulerMessage::Command(Command {
+        order_id,
+        action,
+        by,
+        reason,
+        version: None,
+        bulk: None,
+        settle: None,
+        take: None,
+    })
 }
 
 /// Whether the history has a line by the operator, with the reason.

@@ -114,6 +114,8 @@ impl History {
             reason: None,
             entered: None,
             paused: false,
+            notes: Vec::new(),
+            taken_version: 0,
             watch_ms: Some(0),
             unsent: Vec::new(),
             steps: vec![new_step(), new_step()],

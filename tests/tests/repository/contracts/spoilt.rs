@@ -12,7 +12,7 @@ const CONSUMED: [&str; 5] = ["submission", "wake", "reply", "command", "request"
 
 /// Where the code is content with more than a writer may write: lengths and ranges, which are cut or dropped later, and
 /// the spelling of times. Each is the place, and the value there.
-const LOOSE: [(&str, &str); 40] = [
+const LOOSE: [(&str, &str); 41] = [
     // An attempt that never existed: such a reply is dropped.
     ("reply/Attempt", "0"),
     ("request/Attempt", "0"),
@@ -56,6 +56,7 @@ const LOOSE: [(&str, &str); 40] = [
     ("submission/Workflow", "null"),
     ("command/Version", "null"),
     ("command/Settle", "null"),
+    ("command/Take", "null"),
     // A document is an object at the API. Later functions do not check it again.
     ("submission/Document", "any value"),
     ("request/Order", "any value"),

@@ -97,7 +97,7 @@ fn command(world: &World, order_id: OrderId, action: Action) {
 fn command_of(world: &World, order_id: OrderId, action: Action) -> Command {
     let (by, reason) = ("ann".into(), "a test".into());
     let version = Some(world.task(order_id).version);
-    Command { order_id, action, by, reason, version, bulk: None, settle: None }
+    Command { order_id, action, by, reason, version, bulk: None, settle: None, take: None }
 }
 
 fn post(witness: &mut Witness, world: &World, order: Order) -> OrderId {
@@ -131,6 +131,13 @@ fn play() -> Witness {
         witness.follow(&holding);
     }
 
+    let noted = post(&mut witness, &holding, order(8));
+    witness.follow(&holding);
+    for take in [None, Some(true), Some(false)] {
+        let note = Command { take, ..command_of(&holding, noted, Action::Note) };
+        holding.tell_scheduler(SchedulerMessage::Command(note));
+        witness.follow(&holding);
+    }
     let mended = post(&mut witness, &holding, order(7));
     witness.follow(&holding);
     let settle = Settlement { step: "charge".into(), outcome: Settled::Done, output: Some(Json::of(&"4711")) };
@@ -170,6 +177,7 @@ fn play() -> Witness {
         version: None,
         bulk: None,
         settle: None,
+        take: None,
     };
     let order_id = post(&mut witness, &dead_letters, order(6));
     witness.follow(&dead_letters);

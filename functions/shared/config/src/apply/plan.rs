@@ -158,7 +158,7 @@ impl Plan {
         }
         for key in ["reply_channels", "alerts"] {
             if of_file(&settings, key) != before.and_then(|before| of_file(&before.settings, key)) {
-                notes.push(format!("{key}: only `serve --config` uses them, from its next start on"));
+                notes.push(format!("{key}: `serve --config` reads them at its start; restart it after a change"));
             }
         }
         let is_same = before.is_some_and(|before| {

@@ -230,6 +230,7 @@ fn outgoing(job: &Job, reason: &Arc<str>, entry: &Entry, now: Timestamp) -> Outg
         version: Some(entry.version),
         bulk: Some(job.id.clone()),
         settle: None,
+        take: None,
     };
     let message = SchedulerMessage::Command(command);
     Outgoing { message, priority: entry.priority, delay_ms: now.ms_until(entry.at) }

@@ -1,18 +1,19 @@
-//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23 and 27).
+//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27 and 30).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
 //! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional
 //! write reads again and decides again.
 //!
 //! The modules: `turn` is the working copy with the elementary moves (claim, complete, fail, hold). `reply`, `sweep`,
-//! `dead_letter` and `operator` (with `settle`) handle one kind of event each. `compensation` turns an order round, `watch` sets the
-//! next look at the task, and `request` writes the message to an agent.
+//! `dead_letter` and `operator` (with `settle` and `note`) handle one kind of event each. `compensation` turns an order
+//! round, `watch` sets the next look at the task, and `request` writes the message to an agent.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
 //! scheduler's claims a step; an effect does not follow from the committed state.
 
 mod compensation;
 mod dead_letter;
+mod note;
 mod operator;
 mod reply;
 mod request;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 pub use request::request;
 
-use crate::limits::{OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
+use crate::limits::{NOTES_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
 use crate::message::{Command, Reply};
 use crate::task::{Direction, Notice, ProcessState, Step, Task, What, reason};
 use crate::time::Timestamp;
@@ -225,6 +226,15 @@ pub enum Refused {
     /// It is not paused.
     #[error("the order is not paused")]
     NotPaused,
+    /// An order keeps [`NOTES_MAX`] notes.
+    #[error("the order has {NOTES_MAX} notes, and keeps no more")]
+    TooManyNotes,
+    /// The same operator wrote the same words.
+    #[error("the order has this note already")]
+    NotedBefore,
+    /// Nobody has taken it on, so nobody can let it go.
+    #[error("nobody has taken the order on")]
+    NotTaken,
     /// Only a compensated order can be posted again.
     #[error("only an order that is Compensated can be posted again")]
     NotCompensated,
@@ -245,6 +255,9 @@ impl Refused {
             Self::InError => "InError",
             Self::AlreadyPaused => "AlreadyPaused",
             Self::NotPaused => "NotPaused",
+            Self::TooManyNotes => "TooManyNotes",
+            Self::NotedBefore => "NotedBefore",
+            Self::NotTaken => "NotTaken",
             Self::NotCompensated => "NotCompensated",
         }
     }

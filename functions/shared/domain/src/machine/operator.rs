@@ -3,6 +3,7 @@
 use super::settle::is_open_to_settle;
 use super::turn::Turn;
 use super::{Refused, Verdict};
+use crate::limits::NOTES_MAX;
 use crate::message::{Action, Command};
 use crate::task::{NoticeKind, Pause, ProcessState, StepState, Task, What, bulk_of, reason};
 
@@ -22,6 +23,9 @@ impl Action {
                 let is_one = task.steps.iter().any(is_open_to_settle);
                 (!is_one).then_some(Refused::NothingToSettle)
             }
+            (Self::Note, Pending | Processing | Error | Compensating, _) => {
+                (task.notes() >= NOTES_MAX).then_some(Refused::TooManyNotes)
+            }
             (Self::Resubmit | Self::Settle, Pending | Processing | Processed | Compensating | Compensated, _) => {
                 Some(Refused::NotInError)
             }
@@ -31,7 +35,9 @@ impl Action {
             (Self::Resume, Pending | Processing | Compensating, false) | (Self::Resume, Error, _) => {
                 Some(Refused::NotPaused)
             }
-            (Self::Cancel | Self::Pause | Self::Resume, Processed | Compensated, _) => Some(Refused::Finished),
+            (Self::Cancel | Self::Pause | Self::Resume | Self::Note, Processed | Compensated, _) => {
+                Some(Refused::Finished)
+            }
         }
     }
 
@@ -56,6 +62,7 @@ impl Turn<'_> {
             Action::Pause => self.pause(command),
             Action::Resume => self.go_on(command, What::Resumed),
             Action::Settle => return self.settle(command),
+            Action::Note => return self.write_note(command),
         }
         Verdict::Taken
     }
@@ -70,6 +77,8 @@ impl Turn<'_> {
             (Action::Cancel, _) => 0,
             (Action::Pause, _) => self.task.resumed,
             (Action::Resume, _) => self.task.paused.as_ref().map_or(0, |pause| pause.version),
+            // A note alone is about whatever comes of the order. Who takes it on must have seen who has.
+            (Action::Note, _) => command.take.map_or(0, |_| self.task.taken_version),
         };
         command.version.is_some_and(|seen| seen < since)
     }

@@ -99,6 +99,7 @@ impl Case {
             version,
             bulk: None,
             settle: None,
+            take: None,
         }
     }
 

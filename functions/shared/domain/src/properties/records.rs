@@ -46,11 +46,11 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until })
         },
     );
-    let command = (order_id(), action, text(), text(), option::of(any::<u64>()), option::of(text()), settle).prop_map(
-        |(order_id, action, by, reason, version, bulk, settle)| {
-            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle })
-        },
-    );
+    let of_action = (settle, any::<Option<bool>>());
+    let command = (order_id(), action, text(), text(), option::of(any::<u64>()), option::of(text()), of_action)
+        .prop_map(|(order_id, action, by, reason, version, bulk, (settle, take))| {
+            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle, take })
+        });
     let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));
     prop_oneof![wake, reply, command]
 }

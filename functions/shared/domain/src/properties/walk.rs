@@ -13,7 +13,7 @@ use crate::json::Json;
 use crate::machine::{DeadLetterSubject, Dropped, Effect, Event, Verdict};
 use crate::message::{Action, Command, Outcome, Reply, Settled, Settlement};
 use crate::order::Order;
-use crate::task::{Direction, ProcessState, StepState, Watch};
+use crate::task::{Direction, ProcessState, StepState, Task, Watch};
 use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
@@ -50,6 +50,12 @@ enum Happening {
     Settle {
         step: Index,
         undo: bool,
+        back: Option<u64>,
+    },
+    /// An operator writes a note, and may take the order on or let it go.
+    Note {
+        words: u8,
+        take: Option<bool>,
         back: Option<u64>,
     },
     LostWake,
@@ -98,6 +104,7 @@ fn happening() -> impl Strategy<Value = Happening> {
             H::Command { action, back, redelivered }
         }),
         2 => (index(), any::<bool>(), proptest::option::of(0..6_u64)).prop_map(|(step, undo, back)| H::Settle { step, undo, back }),
+        1 => (0..40_u8, any::<Option<bool>>(), proptest::option::of(0..6_u64)).prop_map(|(words, take, back)| H::Note { words, take, back }),
         1 => Just(H::LostWake),
         1 => (index(), back()).prop_map(|(step, back)| H::LostAttempt { step, back }),
         2 => proptest::option::of(index()).prop_map(|which| H::Sent { which }),
@@ -130,6 +137,7 @@ impl Walker {
             version,
             bulk: None,
             settle: None,
+            take: None,
         }
     }
 
@@ -151,6 +159,24 @@ impl Walker {
             assert!(undo || after.output == Some(Json::of(&"by hand")));
             let again = self.apply(Event::Command { command: &command, redelivered: false });
             assert!(matches!(again, Verdict::Refused(_)), "a settle counts twice: {again:?}");
+        }
+    }
+
+    /// Writes a note. It changes nothing but the history and who has taken the order on, and counts once.
+    fn note(&mut self, words: u8, take: Option<bool>, back: Option<u64>) {
+        let before = self.task.clone();
+        let version = back.map(|back| before.version.saturating_sub(back));
+        let reason = words.to_string().into();
+        let command = Command { reason, take, ..self.command(Action::Note, version.or(Some(before.version))) };
+        let verdict = self.apply(Event::Command { command: &command, redelivered: false });
+        if verdict == Verdict::Taken {
+            let Task { version, nonce, taken, taken_version, watch_at, history, .. } = before.clone();
+            let after = Task { version, nonce, taken, taken_version, watch_at, history, ..self.task.clone() };
+            assert_eq!(after, before, "a note changes the order");
+            let lost = before.history.iter().find(|line| line.what.is_note() && !self.task.history.contains(line));
+            assert_eq!(lost, None, "a note is lost");
+            let again = self.apply(Event::Command { command: &command, redelivered: true });
+            assert!(matches!(again, Verdict::Refused(_)), "a note counts twice: {again:?}");
         }
     }
 
@@ -185,6 +211,7 @@ impl Walker {
             Happening::LostWake => {
                 self.apply(Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake });
             }
+            Happening::Note { words, take, back } => self.note(*words, *take, *back),
             Happening::Settle { step, undo, back } => self.settle(step.index(steps), *undo, *back),
             Happening::LostAttempt { step, back } => {
                 let place = step.index(steps);

@@ -59,6 +59,11 @@ pub enum What {
     Resumed,
     /// An operator said that the step is done in its direction (rule 27).
     Settled(Attempt),
+    /// An operator wrote a note (rule 30).
+    Noted {
+        /// Whether the operator took the order on with it, or let it go.
+        take: Option<bool>,
+    },
     /// A stored text that matches none of these.
     Other {
         /// As it was stored.
@@ -123,8 +128,15 @@ impl What {
             | Self::Cancelled
             | Self::Paused
             | Self::Resumed
+            | Self::Noted { .. }
             | Self::Other { .. } => None,
         }
+    }
+
+    /// Whether it is a note, which the history keeps.
+    #[must_use]
+    pub const fn is_note(&self) -> bool {
+        matches!(self, Self::Noted { .. })
     }
 
     /// The reverse, for the verbs of stored lines.
@@ -142,6 +154,9 @@ impl What {
             Self::Cancelled => "cancelled",
             Self::Paused => "paused",
             Self::Resumed => "resumed",
+            Self::Noted { take: None } => "noted",
+            Self::Noted { take: Some(true) } => "taken on",
+            Self::Noted { take: Some(false) } => "let go",
             Self::Other { text } => text,
             // These are lines about a step.
             Self::Claimed(_)
@@ -182,6 +197,7 @@ impl What {
             Self::Cancelled => "Cancelled",
             Self::Paused => "Paused",
             Self::Resumed => "Resumed",
+            Self::Noted { .. } => "Noted",
             Self::Other { .. } => "Other",
             Self::ExpiredLast(_) => "ExpiredLast",
             Self::Exhausted(_) => "Exhausted",
@@ -209,6 +225,9 @@ impl What {
             "cancelled" => Self::Cancelled,
             "paused" => Self::Paused,
             "resumed" => Self::Resumed,
+            "noted" => Self::Noted { take: None },
+            "taken on" => Self::Noted { take: Some(true) },
+            "let go" => Self::Noted { take: Some(false) },
             _ => {
                 let state = || text.parse().ok().map(|state| Self::Entered { state });
                 read_step(text, earlier).or_else(state).unwrap_or_else(|| Self::Other { text: text.into() })

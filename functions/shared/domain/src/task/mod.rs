@@ -196,6 +196,16 @@ pub struct Pause {
     pub version: u64,
 }
 
+/// Who has taken an order on (rule 30).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Taken {
+    /// The operator.
+    pub by: Arc<str>,
+    /// Since when.
+    pub since: Timestamp,
+}
+
 /// The progress of one order through its workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -234,6 +244,12 @@ pub struct Task {
     /// The version in which the last pause ended; 0 if there was none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resumed: u64,
+    /// The operator who has taken it on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken: Option<Taken>,
+    /// The version in which it was last taken on or let go; 0 if it never was.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub taken_version: u64,
     /// Whether the order names a reply channel, so that status messages are due.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub notify: bool,
@@ -264,6 +280,8 @@ impl Task {
             priority: order.priority.unwrap_or(workflow.priority),
             paused: None,
             resumed: 0,
+            taken: None,
+            taken_version: 0,
             notify,
             unsent: Vec::new(),
             history: Vec::with_capacity(8),
@@ -310,10 +328,17 @@ impl Task {
         self.steps.iter().enumerate().find(|(_, step)| &*step.name == name)
     }
 
-    /// Adds a line to the history, and drops the oldest beyond [`HISTORY_MAX`].
+    /// The number of its notes.
+    #[must_use]
+    pub fn notes(&self) -> usize {
+        self.history.iter().filter(|line| line.what.is_note()).count()
+    }
+
+    /// Adds a line to the history, and drops the oldest beyond [`HISTORY_MAX`] that is no note.
     pub(crate) fn record(&mut self, at: Timestamp, who: &Arc<str>, what: What, why: Option<Arc<str>>) {
-        if self.history.len() >= HISTORY_MAX {
-            self.history.drain(..=self.history.len() - HISTORY_MAX);
+        while self.history.len() >= HISTORY_MAX {
+            let oldest = self.history.iter().position(|line| !line.what.is_note()).unwrap_or(0);
+            self.history.remove(oldest);
         }
         self.history.push(Transition { at, who: who.clone(), what, why });
     }

@@ -1,8 +1,8 @@
-//! The attributes that most healthy orders lack: the reason of `Error`, the notices still to send, and the operator who
-//! paused it.
+//! The attributes that most healthy orders lack: the reason of `Error`, the notices still to send, and the operators who
+//! paused it or have taken it on.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use domain::task::{Notice, NoticeKind, Pause, Reason};
+use domain::task::{Notice, NoticeKind, Pause, Reason, Taken};
 
 use super::{Item, Reader, Unreadable, number, put, put_if, text, time};
 
@@ -42,6 +42,17 @@ pub(super) fn pause(mut reader: Reader) -> Result<Pause, Unreadable> {
         since: reader.time("Since")?,
         version: reader.number("Version")?,
     })
+}
+
+pub(super) fn taken_value(taken: &Taken) -> AttributeValue {
+    let mut item = Item::with_capacity(2);
+    put(&mut item, "By", text(&*taken.by));
+    put(&mut item, "Since", time(taken.since));
+    AttributeValue::M(item)
+}
+
+pub(super) fn taken(mut reader: Reader) -> Result<Taken, Unreadable> {
+    Ok(Taken { by: reader.text("By")?.into(), since: reader.time("Since")? })
 }
 
 pub(super) fn notice_value(notice: &Notice) -> AttributeValue {

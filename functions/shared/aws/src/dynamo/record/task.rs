@@ -8,7 +8,7 @@ use domain::time::Timestamp;
 
 use super::history::{history, history_value};
 use super::order::{priority, priority_name};
-use super::reason::{notice, notice_value, pause, pause_value, reason, reason_value};
+use super::reason::{notice, notice_value, pause, pause_value, reason, reason_value, taken, taken_value};
 use super::step::{step, step_value};
 use super::{Item, Reader, Unreadable, bytes, number, put, put_if, text, time};
 use crate::dynamo::schema::{FAILED, WATCH};
@@ -33,6 +33,8 @@ pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
     put_if(&mut item, "Priority", priority);
     put_if(&mut item, "Paused", task.paused.as_ref().map(pause_value));
     put_if(&mut item, "Resumed", (task.resumed > 0).then(|| number(task.resumed)));
+    put_if(&mut item, "Taken", task.taken.as_ref().map(taken_value));
+    put_if(&mut item, "TakenVersion", (task.taken_version > 0).then(|| number(task.taken_version)));
     put_if(&mut item, "Notify", task.notify.then_some(AttributeValue::Bool(true)));
     let unsent = (!task.unsent.is_empty()).then(|| AttributeValue::L(task.unsent.iter().map(notice_value).collect()));
     put_if(&mut item, "Unsent", unsent);
@@ -65,6 +67,8 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         priority: reader.word_if("Priority", priority)?.unwrap_or(Priority::Normal),
         paused: reader.map_if("Paused")?.map(pause).transpose()?,
         resumed: reader.number_if("Resumed")?.unwrap_or(0),
+        taken: reader.map_if("Taken")?.map(taken).transpose()?,
+        taken_version: reader.number_if("TakenVersion")?.unwrap_or(0),
         notify: reader.flag("Notify")?,
         unsent: unsent.collect::<Result<Vec<_>, _>>()?,
         history: history(reader.elements("History")?, &steps)?,

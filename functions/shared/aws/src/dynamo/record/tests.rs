@@ -11,8 +11,8 @@ use domain::machine::{Decision, Event, Moment, decide};
 use domain::message::{Outcome, Priority, Reply};
 use domain::order::{AgainOf, Order};
 use domain::task::{
-    Attempt, Direction, Notice, NoticeKind, Pause, ProcessState, Reason, Step, StepError, StepState, Task, Transition,
-    Watch, What,
+    Attempt, Direction, Notice, NoticeKind, Pause, ProcessState, Reason, Step, StepError, StepState, Taken, Task,
+    Transition, Watch, What,
 };
 use domain::workflow::Workflows;
 
@@ -237,6 +237,8 @@ fn crowded() -> Task {
         priority: Priority::High,
         paused: Some(Pause { by: "ann".into(), reason: "".into(), since: NOON, version: 3 }),
         resumed: 8,
+        taken: Some(Taken { by: "ann".into(), since: NOON }),
+        taken_version: 9,
         notify: true,
         unsent: (0..).zip(unsent).map(|(resends, kind)| Notice { kind, version: 9, resends }).collect(),
         ..sample_task()

@@ -4,6 +4,7 @@ mod claim;
 mod compensation;
 mod fallback;
 mod mapping;
+mod note;
 mod operator;
 mod reply;
 mod settle;
