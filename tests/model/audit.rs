@@ -24,6 +24,8 @@ pub enum Breach {
     Absorbing,
     /// 9: an undo that was confirmed did not stay, or an effect came after it.
     Undone,
+    /// Rule 31: an order was closed by nobody, or a call had its effect after that.
+    Closed,
     /// Rule 22: an order went by another version than the one that it is pinned to.
     Version,
     /// The state machine refused a state that it made itself.
@@ -45,6 +47,11 @@ impl Write<'_> {
         let Self { before, after, .. } = self;
         if is_final(before.state) && (before.state, before.steps) != (after.state, after.steps) {
             return Some(Breach::Absorbing);
+        }
+        let is_closed = after.state == ProcessState::Closed && before.state != ProcessState::Closed;
+        let is_command = self.cause == Cause::Message(Message::Command(CommandKind::Close));
+        if is_closed && !(is_command && before.state == ProcessState::Error && before.steps == after.steps) {
+            return Some(Breach::Closed);
         }
         (0..before.steps.len()).find_map(|index| self.breach_at(index, workflow))
     }
@@ -121,7 +128,8 @@ impl Write<'_> {
                     | CommandKind::Pause
                     | CommandKind::Resume
                     | CommandKind::Settle { .. }
-                    | CommandKind::Note,
+                    | CommandKind::Note
+                    | CommandKind::Close,
                 ),
             )
             | Cause::DeadLetter(Message::Submission | Message::Wake | Message::Command(_)) => false,
@@ -135,5 +143,5 @@ fn is_current(attempt: Attempt, index: usize, step: &Step) -> bool {
 
 /// Whether a task in this state is over.
 pub(super) const fn is_final(state: ProcessState) -> bool {
-    matches!(state, ProcessState::Processed | ProcessState::Compensated)
+    state.is_final()
 }

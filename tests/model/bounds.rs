@@ -54,8 +54,8 @@ pub struct Bounds {
     pub attempts: u32,
     /// The most messages in flight for each order. Beyond it, a message has to be lost first.
     pub in_flight_max: usize,
-    /// An operator's commands for each order: resubmit, cancel, pause, resume, settle, note.
-    pub commands: [u8; 6],
+    /// An operator's commands for each order: resubmit, cancel, pause, resume, settle, note, close.
+    pub commands: [u8; 7],
     /// An agent's deferrals for each order.
     pub deferrals: u8,
     /// Whether the service may reject a step.
@@ -87,7 +87,7 @@ impl Bounds {
         supervisors: 1,
         attempts: 2,
         in_flight_max: 2,
-        commands: [0; 6],
+        commands: [0; 7],
         deferrals: 0,
         declines: true,
         undo_declines: true,
@@ -121,22 +121,35 @@ pub const SMALL: [Bounds; 4] = [
 ];
 
 /// For some minutes: every kind of fault and of command, with one of each instance.
-pub const MEDIUM: [Bounds; 13] = [
+pub const MEDIUM: [Bounds; 15] = [
     Bounds { name: "one order, clocks that show anything, every action by itself", ..Bounds::ONE },
     Bounds { name: "one order, one clock, a deferral", clocks: Clocks::One, deferrals: 1, ..COARSE },
     Bounds { name: "one order, a deferral", deferrals: 1, ..COARSE },
     Bounds { name: "one order, dead letters", dead_letters: true, ..COARSE },
-    Bounds { name: "one order, an operator cancels", attempts: 1, commands: [0, 1, 0, 0, 0, 0], ..COARSE },
-    Bounds { name: "one order, an operator resubmits", attempts: 1, commands: [1, 0, 0, 0, 0, 0], ..COARSE },
-    Bounds { name: "one order, an operator pauses and resumes", attempts: 1, commands: [0, 0, 1, 1, 0, 0], ..COARSE },
-    Bounds { name: "one order, an operator pauses and notes", attempts: 1, commands: [0, 0, 1, 0, 0, 1], ..COARSE },
-    Bounds { name: "one order, an operator settles", attempts: 1, commands: [0, 0, 0, 0, 1, 0], ..COARSE },
+    Bounds { name: "one order, an operator cancels", attempts: 1, commands: [0, 1, 0, 0, 0, 0, 0], ..COARSE },
+    Bounds { name: "one order, an operator resubmits", attempts: 1, commands: [1, 0, 0, 0, 0, 0, 0], ..COARSE },
+    Bounds {
+        name: "one order, an operator pauses and resumes",
+        attempts: 1,
+        commands: [0, 0, 1, 1, 0, 0, 0],
+        ..COARSE
+    },
+    Bounds { name: "one order, an operator pauses and notes", attempts: 1, commands: [0, 0, 1, 0, 0, 1, 0], ..COARSE },
+    Bounds { name: "one order, an operator settles", attempts: 1, commands: [0, 0, 0, 0, 1, 0, 0], ..COARSE },
+    Bounds { name: "one order, an operator closes", attempts: 1, commands: [1, 0, 0, 0, 0, 0, 1], ..COARSE },
     Bounds { name: "one order, steps side by side", shape: Shape::Wide, ..COARSE },
     Bounds { name: "calls that outlive their attempt, a deferral", deferrals: 1, ..LINGERING },
     Bounds {
         name: "calls that outlive their attempt, an operator cancels",
         attempts: 1,
-        commands: [0, 1, 0, 0, 0, 0],
+        commands: [0, 1, 0, 0, 0, 0, 0],
+        ..LINGERING
+    },
+    Bounds {
+        name: "calls that outlive their attempt, an operator closes",
+        shape: Shape::Wide,
+        attempts: 1,
+        commands: [0, 0, 0, 0, 0, 0, 1],
         ..LINGERING
     },
     Bounds { name: "two workflows, other versions are applied, no supervisor", ..TWO_WORKFLOWS },
@@ -151,22 +164,22 @@ pub const FULL: [Bounds; 11] = [
         name: "two schedulers, an operator cancels",
         schedulers: 2,
         attempts: 1,
-        commands: [0, 1, 0, 0, 0, 0],
+        commands: [0, 1, 0, 0, 0, 0, 0],
         ..COARSE
     },
     Bounds { name: "three messages in flight", in_flight_max: 3, ..COARSE },
-    Bounds { name: "an operator cancels", commands: [0, 1, 0, 0, 0, 0], ..COARSE },
-    Bounds { name: "an operator resubmits", commands: [1, 0, 0, 0, 0, 0], ..COARSE },
+    Bounds { name: "an operator cancels", commands: [0, 1, 0, 0, 0, 0, 0], ..COARSE },
+    Bounds { name: "an operator resubmits", commands: [1, 0, 0, 0, 0, 0, 0], ..COARSE },
     Bounds {
         name: "one attempt, an operator resubmits and cancels",
         attempts: 1,
-        commands: [1, 1, 0, 0, 0, 0],
+        commands: [1, 1, 0, 0, 0, 0, 0],
         ..COARSE
     },
     Bounds {
         name: "one attempt, an operator settles, cancels and resubmits",
         attempts: 1,
-        commands: [1, 1, 0, 0, 2, 0],
+        commands: [1, 1, 0, 0, 2, 0, 0],
         ..COARSE
     },
     Bounds { name: "two orders", ..TWO_ORDERS },

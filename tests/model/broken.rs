@@ -29,8 +29,8 @@ impl Broken {
 
 /// The least worlds in which each of them shows.
 const SMALL: Bounds = Bounds { in_flight_max: 3, drains: false, ..Bounds::ONE };
-const CANCELLED: Bounds = Bounds { commands: [0, 1, 0, 0, 0, 0], ..SMALL };
-const SETTLED: Bounds = Bounds { attempts: 1, commands: [1, 0, 0, 0, 1, 0], ..SMALL };
+const CANCELLED: Bounds = Bounds { commands: [0, 1, 0, 0, 0, 0, 0], ..SMALL };
+const SETTLED: Bounds = Bounds { attempts: 1, commands: [1, 0, 0, 0, 1, 0, 0], ..SMALL };
 const APPLIED: Bounds = Bounds { applies: true, ..SMALL };
 const TWO_SCHEDULERS: Bounds = Bounds { schedulers: 2, supervisors: 0, ..CANCELLED };
 

@@ -220,6 +220,7 @@ impl Decider {
             CommandKind::Pause => Action::Pause,
             CommandKind::Resume => Action::Resume,
             CommandKind::Note => Action::Note,
+            CommandKind::Close => Action::Close,
             CommandKind::Settle { step, undo } => {
                 let step = self.step_name(task, Attempt { step, undo, number: 0 });
                 let (outcome, output) =

@@ -78,7 +78,7 @@ fn order_has_ended(order: &OrderState) -> bool {
     }
     let Some(task) = &order.task else { return false };
     let is_at_rest = match task.state {
-        ProcessState::Processed | ProcessState::Compensated => task.care == Care::Nobody,
+        ProcessState::Processed | ProcessState::Compensated | ProcessState::Closed => task.care == Care::Nobody,
         ProcessState::Error => task.care == Care::Operator && order.told == task.alerts,
         ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => {
             task.paused && task.care == Care::Operator

@@ -56,6 +56,8 @@ pub enum CommandKind {
     Resume,
     /// Write a note.
     Note,
+    /// End the order as it is.
+    Close,
     /// A step was carried out, or undone, by hand.
     Settle {
         /// Its place.
@@ -67,7 +69,7 @@ pub enum CommandKind {
 
 impl CommandKind {
     /// Those about a whole order, in the order of [`CommandKind::index`].
-    pub const ALL: [Self; 5] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Note];
+    pub const ALL: [Self; 6] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Note, Self::Close];
 
     /// Its place in a table of commands.
     #[must_use]
@@ -79,6 +81,7 @@ impl CommandKind {
             Self::Resume => 3,
             Self::Settle { .. } => 4,
             Self::Note => 5,
+            Self::Close => 6,
         }
     }
 }

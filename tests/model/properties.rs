@@ -61,6 +61,10 @@ fn invariants() -> Vec<Property<Protocol>> {
         Property::always("Processed means that every effect is there", |_, state: &State| {
             state.orders.iter().all(is_whole)
         }),
+        Property::always(
+            "31: an order is closed by an operator, and no effect comes after that",
+            |_, state: &State| state.breach != Some(Breach::Closed),
+        ),
         Property::always("22: an order goes by the version that it is pinned to", |_, state: &State| {
             state.breach != Some(Breach::Version) && state.orders.iter().all(is_pinned)
         }),
@@ -89,6 +93,9 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
         all.push(Property::sometimes("an order is Compensated", |_, state: &State| {
             any(state, ProcessState::Compensated)
         }));
+    }
+    if bounds.commands[6] > 0 {
+        all.push(Property::sometimes("an order is Closed", |_, state: &State| any(state, ProcessState::Closed)));
     }
     if bounds.commands[4] > 0 {
         all.push(Property::sometimes("a step is carried out by hand", |_, state: &State| {

@@ -1,6 +1,6 @@
 //! The checked world: which actions there are in a state, and what each does to it.
 
-use domain::task::StepState;
+use domain::task::{ProcessState, StepState};
 use stateright::{Model, Property};
 
 use super::action::{Action, Commit, Then, Who};
@@ -309,11 +309,13 @@ impl Protocol {
     fn have_effect(&self, state: &mut State, order: u8, attempt: Attempt) {
         let pinned = state.orders[usize::from(order)].pinned.unwrap_or(COMPILED);
         let rule = &self.decider.versions.at(pinned).steps[usize::from(attempt.step)];
+        let is_closed = state.orders[usize::from(order)].task.is_some_and(|task| task.state == ProcessState::Closed);
         let services = &mut state.orders[usize::from(order)].services;
         let is_there = |index: &usize| services[*index].forward > 0 && services[*index].undo == 0;
         let Service { forward, undo, .. } = services[usize::from(attempt.step)];
         let is_new = (if attempt.undo { undo } else { forward }) == 0;
         let breach = match (is_new, attempt.undo) {
+            (true, _) if is_closed && self.bounds.clocks == Clocks::One => Some(Breach::Closed),
             (true, false) if undo > 0 => Some(Breach::Undone),
             (true, false) if !rule.after.iter().all(is_there) => Some(Breach::Order),
             (true, true) if rule.before.iter().any(is_there) => Some(Breach::Order),

@@ -42,7 +42,7 @@ pub struct OrderState {
     /// The highest alert that the event bus got, by its number.
     pub told: u8,
     /// Commands that the operator still has.
-    pub commands: [u8; 6],
+    pub commands: [u8; 7],
     /// The remaining deferrals.
     pub deferrals: u8,
 }

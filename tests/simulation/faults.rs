@@ -174,6 +174,8 @@ faults! {
     Settled = "operator settled", 2;
     /// An operator writes a note on an unfinished order.
     Noted = "operator noted", 3;
+    /// An operator closes an order in `Error`.
+    Closed = "operator closed", 1;
     /// An operator resubmits many orders as a bulk job.
     BulkResubmitted = "bulk resubmitted", 1;
 }

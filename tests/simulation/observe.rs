@@ -103,6 +103,7 @@ pub const fn kind(notice: NoticeKind) -> Kind {
         NoticeKind::OrderProcessed => Kind::Processed,
         NoticeKind::OrderFailed => Kind::Failed,
         NoticeKind::OrderCompensated => Kind::Compensated,
+        NoticeKind::OrderClosed => Kind::Closed,
         NoticeKind::OrderNeedsOperator => Kind::NeedsOperator,
         NoticeKind::ReplyChannelFailing => Kind::ChannelFailing,
     }
@@ -112,9 +113,18 @@ pub const fn kind(notice: NoticeKind) -> Kind {
 #[must_use]
 pub fn kind_of(event_type: &str) -> Option<Kind> {
     use NoticeKind::{
-        OrderCompensated, OrderFailed, OrderNeedsOperator, OrderProcessed, OrderReceived, ReplyChannelFailing,
+        OrderClosed, OrderCompensated, OrderFailed, OrderNeedsOperator, OrderProcessed, OrderReceived,
+        ReplyChannelFailing,
     };
-    let all = [OrderReceived, OrderProcessed, OrderFailed, OrderCompensated, OrderNeedsOperator, ReplyChannelFailing];
+    let all = [
+        OrderReceived,
+        OrderProcessed,
+        OrderFailed,
+        OrderCompensated,
+        OrderClosed,
+        OrderNeedsOperator,
+        ReplyChannelFailing,
+    ];
     all.into_iter().find(|notice| notice.name() == event_type).map(kind)
 }
 
@@ -151,6 +161,7 @@ const fn state(state: ProcessState) -> OrderState {
         ProcessState::Error => OrderState::Error,
         ProcessState::Compensating => OrderState::Compensating,
         ProcessState::Compensated => OrderState::Compensated,
+        ProcessState::Closed => OrderState::Closed,
     }
 }
 

@@ -30,14 +30,16 @@ pub enum Meddling {
     Settle,
     /// Writes a note.
     Note,
+    /// Closes an order.
+    Close,
     /// Resubmits many orders.
     Bulk,
 }
 
 impl Meddling {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Note, Self::Bulk];
+    pub const ALL: [Self; 8] =
+        [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Note, Self::Close, Self::Bulk];
 
     /// The fault under which it is planned and counted.
     #[must_use]
@@ -49,6 +51,7 @@ impl Meddling {
             Self::Resume => Fault::Resumed,
             Self::Settle => Fault::Settled,
             Self::Note => Fault::Noted,
+            Self::Close => Fault::Closed,
             Self::Bulk => Fault::BulkResubmitted,
         }
     }
@@ -62,6 +65,7 @@ impl Meddling {
             Self::Resume => Some(Action::Resume),
             Self::Settle => Some(Action::Settle),
             Self::Note => Some(Action::Note),
+            Self::Close => Some(Action::Close),
             Self::Bulk => None,
         }
     }
@@ -161,7 +165,7 @@ impl World {
         let found = {
             let mut state = self.shared.lock();
             let is_meant = |task: &&Arc<Task>| match meddling {
-                Meddling::Resubmit | Meddling::Settle => task.process_state == ProcessState::Error,
+                Meddling::Resubmit | Meddling::Settle | Meddling::Close => task.process_state == ProcessState::Error,
                 Meddling::Cancel | Meddling::Pause | Meddling::Resume | Meddling::Note | Meddling::Bulk => {
                     !task.process_state.is_final()
                 }

@@ -357,6 +357,17 @@ impl State {
         (*message.receives.to_string() == *receipt.handle).then_some(id)
     }
 
+    /// Whether the invocation also got another scheduler message of the order, which is still queued and not done. A
+    /// redelivery of that one is responsible for what the invocation left undone.
+    pub fn has_another_of(&self, order: OrderId, invocation: u32, done: &[Given]) -> bool {
+        let is_done = |id: u64| done.iter().any(|given| *given.receipt.message_id == *id.to_string());
+        let is_of = |message: &Message| {
+            decode::<SchedulerMessage>(message.body.as_bytes()).is_ok_and(|message| message.order_id() == order)
+        };
+        let mut messages = self.queues.queues[SCHEDULER].messages.iter();
+        messages.any(|(&id, message)| message.given_to.contains(&invocation) && !is_done(id) && is_of(message))
+    }
+
     /// The host gets the failures of a batch, or no answer.
     pub fn settle(&mut self, queue: usize, done: Vec<Receipt>) -> Vec<Receipt> {
         if self.strikes(Fault::BatchAnswerLost) {

@@ -229,7 +229,9 @@ impl World {
                     state.see(slot.name(), &Seen::Granted { order, action, looked_at, step, clock_ms });
                 }
                 let is_whole = !unfinished.contains(&order);
-                let (by, earlier, given_ms) = (invocation, given.earlier.clone(), given.given_ms);
+                let mut earlier = given.earlier.clone();
+                earlier.retain(|earlier| !state.has_another_of(order, *earlier, done));
+                let (by, given_ms) = (invocation, given.given_ms);
                 state.see(slot.name(), &Seen::Acknowledged { order, by, earlier, given_ms, is_whole, clock_ms });
             }
         }

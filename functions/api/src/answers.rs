@@ -128,7 +128,7 @@ fn all() -> String {
     ask(&fake, "POST", "/orders", &key, ORDER);
     ask(&fake, "POST", "/orders", &[("Idempotency-Key", "well"), ("Prefer", "wait=1")], ORDER);
     ask(&fake, "POST", "/orders", &key, "[]");
-    for action in ["resubmit", "cancel", "pause", "resume"] {
+    for action in ["resubmit", "cancel", "pause", "resume", "close"] {
         ask(&fake, "POST", &format!("/orders/{id}/{action}"), &[], OPERATOR);
         ask(&fake, "POST", &format!("/orders/{other}/{action}"), &[], OPERATOR);
     }

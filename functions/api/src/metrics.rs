@@ -58,6 +58,7 @@ impl Page {
                 ("accepted", orders.accepted),
                 ("processed", orders.processed),
                 ("compensated", orders.compensated),
+                ("closed", orders.closed),
                 ("failed", orders.failed),
             ] {
                 self.line(&[("workflow", workflow), ("event", event)], count);

@@ -107,7 +107,7 @@ fn points(numbers: &Numbers, from: Timestamp, point_ms: u64, count: usize) -> Ve
     for (place, sum) in sums.iter().enumerate().rev() {
         points.push(Point { at: from.plus_ms(place as u64 * point_ms), orders: orders(sum), under_way });
         let came = sum.accepted + sum.mended;
-        under_way = (under_way + sum.processed + sum.compensated + sum.failed).saturating_sub(came);
+        under_way = (under_way + sum.processed + sum.compensated + sum.closed + sum.failed).saturating_sub(came);
     }
     points.reverse();
     points
@@ -121,11 +121,12 @@ pub(crate) fn counts(states: &States) -> Vec<Count> {
 }
 
 fn orders(orders: &Orders) -> OrderNumbers {
-    let Orders { accepted, processed, compensated, failed, mended: _, took: times } = orders;
+    let Orders { accepted, processed, compensated, closed, failed, mended: _, took: times } = orders;
     OrderNumbers {
         accepted: *accepted,
         processed: *processed,
         compensated: *compensated,
+        closed: *closed,
         failed: *failed,
         took: took(times),
     }

@@ -1,5 +1,5 @@
-//! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12), settle (rule 27), note (rule 30). All are
-//! messages to the scheduler, which alone changes a task. The API only checks whether the state allows them.
+//! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12), settle (rule 27), note (rule 30), close (rule 31).
+//! All are messages to the scheduler, which alone changes a task. The API only checks whether the state allows them.
 
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub(crate) struct Author {
     pub(crate) reason: Arc<str>,
 }
 
-/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume`, `/settle` and `/note`: queues the action if the order's
-/// state allows it. With `If-Match`, the order must also have the version that the operator saw.
+/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume`, `/settle`, `/note` and `/close`: queues the action if the
+/// order's state allows it. With `If-Match`, the order must also have the version that the operator saw.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
     caller: &str,
@@ -44,7 +44,7 @@ pub(crate) async fn post(
             let (author, take) = read_note(headers, body)?;
             (author, None, take)
         }
-        Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume => {
+        Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume | Action::Close => {
             (Author::read(headers, body)?, None, None)
         }
     };
@@ -53,9 +53,7 @@ pub(crate) async fn post(
     etag::check(headers, task.version)?;
     let state = task.process_state;
     let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None, settle, take };
-    let of_step = || command.settle.as_ref().and_then(|settle| settle.refusal(&task, ports.environment().now()));
-    let of_note = || (action == Action::Note).then(|| command.note_refusal(&task)).flatten();
-    if let Some(refused) = action.refusal(&task).or_else(of_step).or_else(of_note) {
+    if let Some(refused) = command.refusal(&task, ports.environment().now()) {
         return Err(Problem::StateForbids { order_id, state, refused });
     }
     tracing::info!(caller, %order_id, ?action, by = &*command.by, "operator acts");
@@ -121,11 +119,12 @@ mod tests {
     use crate::testing::{Fake, pause, task_in};
 
     const COMMAND: &str = r#"{"By":"ada","Reason":"payment is back"}"#;
-    const ACTIONS: [(Action, &str); 4] = [
+    const ACTIONS: [(Action, &str); 5] = [
         (Action::Resubmit, "resubmit"),
         (Action::Cancel, "cancel"),
         (Action::Pause, "pause"),
         (Action::Resume, "resume"),
+        (Action::Close, "close"),
     ];
 
     const SETTLE: &str =

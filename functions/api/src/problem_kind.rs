@@ -96,9 +96,9 @@ kinds! {
         "Check the id: it is written in lower case with its hyphens. After a 202, ask again, or wait with Prefer: wait."
     StateForbids CONFLICT "state-conflict" "Not possible in the order's state"
         "The order is in a state, told as ProcessState, in which this action makes no sense. Only an order in Error can be \
-         resubmitted, or have a step settled. One that is finished cannot be cancelled, and only one that is Compensated \
-         can be posted again. A settle is also refused for a wrong step, for an output that is too large, and while a call \
-         may still have its effect."
+         resubmitted or closed, or have a step settled. One that is finished cannot be cancelled, and only one that is \
+         Compensated can be posted again. A settle is also refused for a wrong step and for an output that is too large. \
+         Neither a settle nor a close is possible while a call may still have its effect."
         "detail says what is in the way, and until when. Look at the order again (instance is its path), then decide."
     VersionChanged PRECONDITION_FAILED "version-changed" "Changed meanwhile"
         "The action was meant for a version of the order or job that is not the present one any more. ETag is the present."

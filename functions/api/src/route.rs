@@ -177,6 +177,7 @@ fn action(word: &str) -> Option<Action> {
         "resume" => Some(Action::Resume),
         "settle" => Some(Action::Settle),
         "note" => Some(Action::Note),
+        "close" => Some(Action::Close),
         _ => None,
     }
 }
@@ -205,6 +206,7 @@ mod tests {
             ("/orders/abc/resume", Route::Command("abc", Action::Resume)),
             ("/orders/abc/settle", Route::Command("abc", Action::Settle)),
             ("/orders/abc/note", Route::Command("abc", Action::Note)),
+            ("/orders/abc/close", Route::Command("abc", Action::Close)),
             ("/orders/abc/again", Route::Again("abc")),
             ("/bulk", Route::Jobs),
             ("/bulk/j1", Route::Job("j1")),

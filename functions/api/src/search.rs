@@ -249,7 +249,7 @@ fn is_held_by(task: &Task, name: &str) -> bool {
 /// Whether every store lists this state by submission time. Some stores list other states by due time.
 const fn is_by_submission(state: Option<ProcessState>) -> bool {
     match state {
-        None | Some(ProcessState::Processed | ProcessState::Compensated) => true,
+        None | Some(ProcessState::Processed | ProcessState::Compensated | ProcessState::Closed) => true,
         Some(ProcessState::Pending | ProcessState::Processing | ProcessState::Error | ProcessState::Compensating) => {
             false
         }

@@ -79,7 +79,7 @@ Alerts:
 
 Reply channels:
   An order may name a registered channel in its document: {\"ReplyChannel\": \"shop\"}. Its status messages
-  OrderReceived, OrderProcessed, OrderFailed and OrderCompensated are posted to the URL of the channel.
+  OrderReceived, OrderProcessed, OrderFailed, OrderCompensated and OrderClosed are posted to the URL of the channel.
   Each is a CloudEvent (application/cloudevents+json). A 2xx within 2 s acknowledges it; otherwise it is sent again.
   Duplicates are possible: the highest data.Version is the latest.
 
@@ -191,6 +191,9 @@ pub enum RemoteCommand {
     /// Write a note on an unfinished order, and say whether you take it on; nothing else changes
     #[command(after_help = exit::HELP)]
     Note(NoteArgs),
+    /// Close orders in Error that will never end by themselves: they end as they are, and no step is undone
+    #[command(after_help = exit::HELP)]
+    Close(ActArgs),
     /// Post compensated orders again: each becomes one new order with the same document
     #[command(after_help = exit::HELP)]
     Again(AgainArgs),

@@ -38,7 +38,7 @@ impl Tint {
     pub const fn of(state: &OpenEnum<ProcessState>) -> Self {
         match state.known() {
             Some(ProcessState::Processed) => Self::Green,
-            Some(ProcessState::Compensated | ProcessState::Compensating) => Self::Yellow,
+            Some(ProcessState::Compensated | ProcessState::Compensating | ProcessState::Closed) => Self::Yellow,
             Some(ProcessState::Error) => Self::Red,
             Some(ProcessState::Pending | ProcessState::Processing) | None => Self::Cyan,
         }

@@ -18,7 +18,7 @@ def test_a_resubmit_says_what_will_happen_and_is_followed_to_its_end(
     inventory.refusing.discard("resubmit")
     console.open(f"#/order/{order['OrderID']}")
     actions = console.page.locator("#actions").get_by_role("button")
-    expect(actions).to_have_text(["Resubmit…", "Cancel order…", "Settle step…", "Note…"])
+    expect(actions).to_have_text(["Resubmit…", "Cancel order…", "Settle step…", "Note…", "Close order…"])
     dialog = console.act("Resubmit…", reason="stock-taking is over")
     expect(dialog).to_contain_text(
         "The undo of reserve-inventory is tried afresh as attempt 3, with no failures counted "
@@ -27,7 +27,7 @@ def test_a_resubmit_says_what_will_happen_and_is_followed_to_its_end(
     expect(dialog).to_contain_text("The order ends undone.")
     dialog.get_by_role("button", name="Resubmit", exact=True).click()
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was resubmitted at")
-    dialog.get_by_role("button", name="Close").click()
+    dialog.get_by_role("button", name="Close", exact=True).click()
     expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
     lines = [
         (line["Who"], line["What"], line.get("Why")) for line in server.get(f"/orders/{order['OrderID']}")["History"]
@@ -44,8 +44,20 @@ def test_a_step_that_was_undone_by_hand_is_settled(console: Console, server: Ser
     expect(dialog.get_by_label("Output")).to_have_count(0)
     dialog.get_by_role("button", name="Settle step", exact=True).click()
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was settled at")
-    dialog.get_by_role("button", name="Close").click()
+    dialog.get_by_role("button", name="Close", exact=True).click()
     expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
+
+
+def test_an_order_is_closed_as_it_is(console: Console, server: Server, inventory: Inventory) -> None:
+    order = stuck(server, inventory, "close")
+    console.open(f"#/order/{order['OrderID']}")
+    dialog = console.act("Close order…", reason="refunded at the bank")
+    expect(dialog).to_contain_text("nothing is undone")
+    dialog.get_by_role("button", name="Close order", exact=True).click()
+    expect(dialog.locator("#dialog-result")).to_contain_text("The order was closed at")
+    dialog.get_by_role("button", name="Close", exact=True).click()
+    expect(console.page.locator("#standing-head")).to_have_text("Closed.")
+    expect(console.page.locator("#actions").get_by_role("button")).to_have_count(0)
 
 
 def test_a_note_is_written_and_the_order_taken_on(console: Console, server: Server, inventory: Inventory) -> None:
@@ -56,7 +68,7 @@ def test_a_note_is_written_and_the_order_taken_on(console: Console, server: Serv
     dialog.get_by_label("Who works on it").select_option("I take it on")
     dialog.get_by_role("button", name="Note", exact=True).click()
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was noted at")
-    dialog.get_by_role("button", name="Close").click()
+    dialog.get_by_role("button", name="Close", exact=True).click()
     expect(console.page.get_by_text("taken on by ann")).to_be_visible()
     expect(console.page.get_by_role("row", name=re.compile("taken on ann asked the shop"))).to_be_visible()
     expect(console.page.locator("#standing-head")).to_contain_text("Waiting for an operator")
@@ -70,7 +82,7 @@ def test_a_pause_and_a_resume(console: Console, server: Server, inventory: Inven
     expect(dialog).to_contain_text("The attempt under way (reserve-inventory) may end.")
     dialog.get_by_role("button", name="Pause", exact=True).click()
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was paused")
-    dialog.get_by_role("button", name="Close").click()
+    dialog.get_by_role("button", name="Close", exact=True).click()
     expect(console.page.locator("#standing-head")).to_contain_text("Paused by ann since")
     inventory.holding.discard("pause")
     console.sees(server.seen(order["OrderID"], lambda task: task["Steps"][0]["ProcessState"] == "Processed"))
@@ -81,7 +93,7 @@ def test_a_pause_and_a_resume(console: Console, server: Server, inventory: Inven
     dialog.get_by_label("Reason").fill("counted")
     dialog.get_by_label("Reason").press("Enter")
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was resumed")
-    dialog.get_by_role("button", name="Close").click()
+    dialog.get_by_role("button", name="Close", exact=True).click()
     expect(console.page.locator("#standing-head")).to_have_text("Processed.")
 
 
@@ -94,7 +106,7 @@ def test_a_cancel_undoes_what_was_begun(console: Console, server: Server, invent
     expect(dialog).to_contain_text("This cannot be taken back.")
     dialog.get_by_role("button", name="Cancel order").click()
     expect(dialog.locator("#dialog-result")).to_contain_text("The order was cancelled")
-    dialog.get_by_role("button", name="Close").click()
+    dialog.get_by_role("button", name="Close", exact=True).click()
     expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
     assert server.get(f"/orders/{order['OrderID']}")["Reason"]["Code"] == "cancelled"
 
@@ -140,7 +152,7 @@ def test_an_action_that_a_changed_order_does_not_allow_is_not_offered_again(
     expect(dialog.locator("#dialog-error")).to_contain_text("Nothing was done")
     expect(dialog).to_contain_text("In this state it cannot be resubmitted. Compensated.")
     expect(dialog.get_by_role("button")).to_have_text(["Close"])
-    dialog.get_by_role("button", name="Close").click()
+    dialog.get_by_role("button", name="Close", exact=True).click()
     # The button that opened the dialog is gone, so the focus goes to the heading.
     expect(console.page.get_by_role("heading", level=1)).to_be_focused()
 

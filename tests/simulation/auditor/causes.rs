@@ -1,7 +1,9 @@
 //! The causes of errors and compensations: invariant 3 and rules 7, 8, 9 and 12.
 
+use domain::limits::SETTLES_WITHIN_MS_MAX;
+
 use super::dossier::Dossier;
-use super::seen::{Ending, OrderState, Record, StepState, Try, Way};
+use super::seen::{Ending, OrderState, Record, StepSeen, StepState, Try, Way};
 use super::{Finding, Flow, Invariant, must};
 
 /// One order's change, for the check of its cause.
@@ -20,7 +22,8 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
     let stops = after.state == OrderState::Error && before.state != OrderState::Error;
     let turns = was_forward && matches!(after.state, OrderState::Compensating | OrderState::Compensated);
     let code = after.reason.as_ref().filter(|(_, since)| *since == after.version).map(|(code, _)| &**code);
-    must(code.is_some() || !(stops || turns), Invariant::Movers, || {
+    let closes = after.state == OrderState::Closed && before.state != OrderState::Closed;
+    must(code.is_some() || !(stops || turns || closes), Invariant::Movers, || {
         format!("it stops or turns round without a reason of its own: {after}")
     })?;
     let causes = Causes { flow, dossier, before, clock_ms };
@@ -28,6 +31,7 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
     let is_so =
         match code {
             Some("cancelled") => dossier.commands.contains("Cancel"),
+            Some("closed") => closes && dossier.commands.contains("Close") && causes.may_close(after),
             Some("exhausted") => causes
                 .any(Way::Forward, |step| causes.is_exhausted(step) && flow.holds_exhausted.get(step) == Some(&holds)),
             Some("rejected") => causes
@@ -46,6 +50,20 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
 impl Causes<'_> {
     fn any(&self, way: Way, is_cause: impl Fn(usize) -> bool) -> bool {
         (0..self.before.steps.len()).any(|step| self.before.steps[step].way == way && is_cause(step))
+    }
+
+    /// It waited for an operator, its steps stay as they were, and no call can have its effect any more.
+    fn may_close(&self, after: &Record) -> bool {
+        let now_ms = self.clock_ms;
+        let is_over = |(index, step): (usize, &StepSeen)| {
+            let longest_ms = self.flow.within_ms[index].saturating_add_unsigned(SETTLES_WITHIN_MS_MAX);
+            let ends_ms = step.runs_until_ms.max(step.complete_by_ms);
+            // A wrong clock wrote what lies further ahead (rule 23).
+            ends_ms.is_none_or(|ends_ms| ends_ms <= now_ms || ends_ms > now_ms + longest_ms)
+        };
+        self.before.state == OrderState::Error
+            && self.before.steps == after.steps
+            && self.before.steps.iter().enumerate().all(is_over)
     }
 
     /// The step's horizon is over, or its last allowed attempt expired.

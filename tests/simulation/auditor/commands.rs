@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use domain::id::OrderId;
-use domain::limits::NOTES_MAX;
+use domain::limits::{NOTES_MAX, SETTLES_WITHIN_MS_MAX};
 
 use super::dossier::{Dossier, Past};
-use super::seen::{OrderState, Record, SettledStep, StepState};
+use super::seen::{OrderState, Record, SettledStep, StepSeen, StepState};
 use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
@@ -34,8 +34,7 @@ impl Auditor {
         let Some(last) = &dossier.last else { return Ok(()) };
         let takes = dossier.notes.get(words).copied().flatten();
         let is_stale = takes.is_some() && last.taken_version > looked_at;
-        let has_ended = matches!(last.state, OrderState::Processed | OrderState::Compensated);
-        let is_met = has_ended || is_stale || last.notes.len() >= NOTES_MAX || last.notes.contains(words);
+        let is_met = last.state.is_final() || is_stale || last.notes.len() >= NOTES_MAX || last.notes.contains(words);
         must(is_met, Invariant::Operator, || format!("the note {words:?} is let go, and is not written: {last}"))
     }
 
@@ -46,23 +45,30 @@ impl Auditor {
         })
     }
 
-    /// A deleted command was carried out, or the order's state no longer allows it. `settles` is the step of a settle and
-    /// the handler's clock.
+    /// A deleted command was carried out, or the order's state no longer allows it. `settles` is the step of a settle, and
+    /// `clock_ms` is the handler's clock.
     pub(super) fn granted(
         &mut self,
         order: OrderId,
         action: &'static str,
         looked_at: u64,
-        settles: Option<(usize, i64)>,
+        settles: Option<usize>,
+        clock_ms: i64,
     ) -> Finding {
         let dossier = self.dossier(order);
         let Some(last) = &dossier.last else { return Ok(()) };
         // An order stays in `Error` while another of its steps is. By a clock that is behind, a call may still run.
-        let is_settled = settles.is_some_and(|(step, clock_ms)| {
+        let is_at_work = |step: &StepSeen| {
+            let in_flight_ms = step.complete_by_ms.map(|by_ms| by_ms.saturating_add_unsigned(SETTLES_WITHIN_MS_MAX));
+            step.runs_until_ms.max(in_flight_ms).is_some_and(|until_ms| until_ms > clock_ms)
+        };
+        let is_settled = settles.is_some_and(|step| {
             let step = &last.steps[step];
-            step.state != StepState::Error || step.runs_until_ms.is_some_and(|until_ms| until_ms > clock_ms)
+            step.state != StepState::Error || is_at_work(step)
         });
-        let is_met = is_settled || dossier.past.range(looked_at..).any(|(_, past)| past.meets(action, looked_at));
+        let waits = action == "Close" && last.steps.iter().any(is_at_work);
+        let is_met =
+            is_settled || waits || dossier.past.range(looked_at..).any(|(_, past)| past.meets(action, looked_at));
         must(is_met, Invariant::Operator, || {
             format!("the {action} of who saw v{looked_at} is let go, and nothing came of it: {last}")
         })
@@ -84,12 +90,12 @@ impl Past {
     /// Whether an order in this state satisfies the command for the seen version, or can no longer satisfy it. A newer
     /// error is not the one that the operator saw.
     fn meets(self, action: &str, looked_at: u64) -> bool {
-        let has_ended = matches!(self.state, OrderState::Processed | OrderState::Compensated);
+        let has_ended = self.state.is_final();
         let is_in_error = self.state == OrderState::Error;
         let is_other_error = is_in_error && self.since > looked_at;
         match action {
             "Cancel" => has_ended || is_other_error || self.state == OrderState::Compensating,
-            "Resubmit" | "Settle" => !is_in_error || is_other_error,
+            "Resubmit" | "Settle" | "Close" => !is_in_error || is_other_error,
             "Pause" => has_ended || is_in_error || self.paused,
             _ => has_ended || is_in_error || !self.paused,
         }

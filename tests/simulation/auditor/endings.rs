@@ -23,7 +23,7 @@ impl Auditor {
             // An order whose message is hours late is still on its queue, and is stored later.
             let Some(last) = &dossier.last else { return Ok(()) };
             let has_ended = match last.state {
-                OrderState::Processed | OrderState::Compensated | OrderState::Error => true,
+                OrderState::Processed | OrderState::Compensated | OrderState::Closed | OrderState::Error => true,
                 OrderState::Pending | OrderState::Processing | OrderState::Compensating => false,
             };
             must(has_ended, Invariant::Ends, || format!("it has not ended in time: {last}"))
@@ -68,7 +68,11 @@ fn books_are_even(dossier: &Dossier) -> Finding {
         let is_so = match last.state {
             OrderState::Processed => (effects.forward, effects.undo) == (1, 0),
             OrderState::Compensated => dossier.is_even(step),
-            OrderState::Error | OrderState::Pending | OrderState::Processing | OrderState::Compensating => true,
+            OrderState::Error
+            | OrderState::Closed
+            | OrderState::Pending
+            | OrderState::Processing
+            | OrderState::Compensating => true,
         };
         must(is_so, Invariant::EvenBooks, || {
             let (forward, undo) = (effects.forward, effects.undo);
@@ -86,6 +90,7 @@ fn statuses(dossier: &Dossier) -> Vec<(Kind, u64)> {
         let status = match past.state {
             OrderState::Processed => Some(Kind::Processed),
             OrderState::Compensated => Some(Kind::Compensated),
+            OrderState::Closed => Some(Kind::Closed),
             OrderState::Error => Some(Kind::Failed),
             OrderState::Pending | OrderState::Processing | OrderState::Compensating => None,
         };

@@ -203,7 +203,7 @@ impl Auditor {
             Seen::NoteHandled { order, words, looked_at } => self.note_handled(*order, words, *looked_at),
             Seen::Promised { order, action } => self.promised(*order, action),
             Seen::Granted { order, action, looked_at, step, clock_ms } => {
-                self.granted(*order, action, *looked_at, step.map(|step| (step, *clock_ms)))
+                self.granted(*order, action, *looked_at, *step, *clock_ms)
             }
             Seen::Acknowledged { order, by, earlier, given_ms, is_whole, clock_ms } => {
                 self.acknowledged(*order, *by, (earlier, *given_ms), *is_whole, *clock_ms)

@@ -15,12 +15,15 @@ impl Auditor {
             Kind::Processed => state == Some(OrderState::Processed),
             Kind::Failed | Kind::NeedsOperator => state == Some(OrderState::Error),
             Kind::Compensated => state == Some(OrderState::Compensated),
+            Kind::Closed => state == Some(OrderState::Closed),
             Kind::ChannelFailing => state.is_some(),
         };
         must(is_so, Invariant::Status, || format!("{kind:?} of version {version} is told, whose state is {state:?}"))?;
         let wanted = match kind {
             Kind::NeedsOperator | Kind::ChannelFailing => None,
-            Kind::Received | Kind::Processed | Kind::Failed | Kind::Compensated => dossier.channel.as_deref(),
+            Kind::Received | Kind::Processed | Kind::Failed | Kind::Compensated | Kind::Closed => {
+                dossier.channel.as_deref()
+            }
         };
         must(channel == wanted, Invariant::Status, || {
             format!("{kind:?} is told to {}, not {}", channel.unwrap_or("the bus"), wanted.unwrap_or("the bus"))

@@ -61,7 +61,7 @@ impl Auditor {
 impl Dossier {
     fn keep(&mut self, record: &Record, by: u32, at_ms: i64) {
         let since = record.reason.as_ref().map_or(0, |(_, since)| *since);
-        if matches!(record.state, OrderState::Processed | OrderState::Compensated) {
+        if record.state.is_final() {
             self.final_since_ms.get_or_insert(at_ms);
         }
         self.past.insert(record.version, Past { state: record.state, since, paused: record.paused });
@@ -125,7 +125,7 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
 
 /// The history names the state in which the order stops or ends.
 fn recorded(before: &Record, after: &Record) -> Finding {
-    let has_stopped = matches!(after.state, OrderState::Processed | OrderState::Error | OrderState::Compensated);
+    let has_stopped = after.state == OrderState::Error || after.state.is_final();
     let is_needed = has_stopped && before.state != after.state;
     must(!is_needed || after.entered == Some(after.state), Invariant::History, || {
         format!("the history does not have the change of state: {after}")
@@ -133,9 +133,8 @@ fn recorded(before: &Record, after: &Record) -> Finding {
 }
 
 fn absorbing(before: &Record, after: &Record) -> Finding {
-    let is_final = matches!(before.state, OrderState::Processed | OrderState::Compensated);
     let parts = |record: &Record| (record.state, record.steps.clone(), record.reason.clone(), record.paused);
-    let is_same = !is_final || parts(before) == parts(after);
+    let is_same = !before.state.is_final() || parts(before) == parts(after);
     must(is_same, Invariant::Absorbing, || format!("it had ended: {before}; and now: {after}"))
 }
 
@@ -154,7 +153,11 @@ fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
                 let is_done = (step.way, step.state) == (Way::Forward, StepState::Processed);
                 must(is_done, Invariant::Movers, || format!("processed, but step {index} is not: {after}"))?;
             }
-            OrderState::Pending | OrderState::Processing | OrderState::Error | OrderState::Compensating => {}
+            OrderState::Pending
+            | OrderState::Processing
+            | OrderState::Error
+            | OrderState::Compensating
+            | OrderState::Closed => {}
         }
     }
     Ok(())

@@ -66,6 +66,7 @@ pub(super) async fn numbers(world: &Arc<World>, ports: &Ports) {
             ("stored", orders.accepted, ProcessState::ALL.into_iter().map(|state| states.of(state)).sum()),
             ("processed", orders.processed, states.of(ProcessState::Processed)),
             ("compensated", orders.compensated, states.of(ProcessState::Compensated)),
+            ("closed", orders.closed, states.of(ProcessState::Closed)),
             ("in Error", orders.failed - orders.mended, states.of(ProcessState::Error)),
             ("begun", spans.services().values().map(begun).sum(), attempts),
         ];

@@ -44,7 +44,7 @@ pub(in crate::simulation) async fn may_act(
     let action = {
         let mut outside = outside.lock();
         let acts = outside.strikes("operator", 300);
-        acts.then(|| outside.rng.pick(&["cancel", "resubmit", "pause", "resume"]))
+        acts.then(|| outside.rng.pick(&["cancel", "resubmit", "pause", "resume", "close"]))
     };
     if let Some(action) = action {
         act(ports, config, order, action).await;

@@ -219,7 +219,7 @@ impl Outside {
         let sight = self.sights.entry(task.order_id).or_default();
         let before = sight.clone();
         sight.version = sight.version.max(task.version);
-        if matches!(task.process_state, ProcessState::Processed | ProcessState::Compensated) {
+        if task.process_state.is_final() {
             sight.is_final.get_or_insert(task.process_state);
         }
         if task.version < before.version {

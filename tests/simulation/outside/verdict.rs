@@ -71,7 +71,11 @@ fn books(outside: &mut Outside, task: &Task) {
             ProcessState::Processed => ledger.is_done && !ledger.is_closed,
             // Where a memo knows that there was no call, there is none for the undo either.
             ProcessState::Compensated => ledger.is_closed || !ledger.is_done,
-            ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating | ProcessState::Error => {
+            ProcessState::Pending
+            | ProcessState::Processing
+            | ProcessState::Compensating
+            | ProcessState::Error
+            | ProcessState::Closed => {
                 let is_done = step.process_state == StepState::Processed;
                 match step.direction {
                     Direction::Forward => !is_done || (ledger.is_done && !ledger.is_closed),
@@ -90,6 +94,7 @@ fn told(outside: &mut Outside, task: &Task, has_channel: bool) {
     let (kind, is_due) = match task.process_state {
         ProcessState::Processed => ("OrderProcessed", has_channel),
         ProcessState::Compensated => ("OrderCompensated", has_channel),
+        ProcessState::Closed => ("OrderClosed", has_channel),
         ProcessState::Error => ("OrderNeedsOperator", true),
         ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => return,
     };

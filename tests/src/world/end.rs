@@ -21,6 +21,8 @@ pub enum End {
     Processed,
     /// Compensated.
     Compensated,
+    /// Closed by an operator.
+    Closed,
     /// In `Error` with this reason code, and an alert.
     Error(&'static str),
 }
@@ -81,6 +83,7 @@ impl World {
             match end {
                 End::Processed => assert_eq!((state, code), (ProcessState::Processed, None), "{task:#?}"),
                 End::Compensated => assert_eq!(state, ProcessState::Compensated, "{task:#?}"),
+                End::Closed => assert_eq!((state, code), (ProcessState::Closed, Some("closed")), "{task:#?}"),
                 End::Error(reason) => {
                     assert_eq!((state, code), (ProcessState::Error, Some(reason)), "{task:#?}");
                     assert!(!alerts.is_empty(), "nobody was called: {task:#?}");
@@ -161,8 +164,11 @@ impl World {
                     assert!(step.attempt == 0 || step.is_undone(), "{step:#?}");
                     assert!(done.is_none() || undone.is_some(), "{} was not undone: {effects:?}", step.name);
                 }
-                ProcessState::Pending | ProcessState::Processing | ProcessState::Error | ProcessState::Compensating => {
-                }
+                ProcessState::Pending
+                | ProcessState::Processing
+                | ProcessState::Error
+                | ProcessState::Compensating
+                | ProcessState::Closed => {}
             }
         }
     }

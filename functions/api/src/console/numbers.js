@@ -70,7 +70,7 @@ function workflows({ Workflows, Orders }) {
     empty: "Nothing happened in this time.",
     columns: [
       { name: "Workflow", isName: true, kind: "text", cell: (one) => one.Workflow },
-      ...["Accepted", "Processed", "Compensated", "Failed"].map((name) => ({
+      ...["Accepted", "Processed", "Compensated", "Closed", "Failed"].map((name) => ({
         name: name === "Failed" ? "Came to Error" : name,
         kind: "num",
         cell: (one) => count(one.Orders[name]),

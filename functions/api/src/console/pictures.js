@@ -45,10 +45,11 @@ export function share(parts, whole, text) {
 const OUTCOMES = [
   ["Processed", "Processed"],
   ["Compensated", "Compensated"],
+  ["Closed", "Closed"],
   ["UnderWay", "Processing"],
   ["Error", "Error"],
 ];
-const WORDS = { Processed: "processed", Compensated: "compensated", UnderWay: "under way", Error: "in Error" };
+const WORDS = { Processed: "processed", Compensated: "compensated", Closed: "closed", UnderWay: "under way", Error: "in Error" };
 
 // What happened in a span, where each order is counted as it changes.
 const EVENTS = OUTCOMES.filter(([name]) => name !== "UnderWay");

@@ -76,7 +76,7 @@ export function timeline(task) {
 }
 
 function isOver(task) {
-  return task.ProcessState === "Processed" || task.ProcessState === "Compensated";
+  return ["Processed", "Compensated", "Closed"].includes(task.ProcessState);
 }
 
 /** The history as parts `{kind, from, to, text, attempt?}`, by step, and the parts of the order itself. */

@@ -11,10 +11,11 @@ export const STATES = [
   ["Error", "!", "waits for an operator"],
   ["Compensating", "↶", "being undone"],
   ["Compensated", "↺", "undone whole"],
+  ["Closed", "✕", "ended by an operator as it was"],
 ];
 
 /** The codes of `Reason`. */
-export const REASONS = ["exhausted", "rejected", "compensation-failed", "dead-letter", "hop-limit", "cancelled"];
+export const REASONS = ["exhausted", "rejected", "compensation-failed", "dead-letter", "hop-limit", "cancelled", "closed"];
 
 /** The outcomes of a dead letter, in words. */
 export const FATES = {
@@ -46,10 +47,11 @@ export const ACTIONS = {
   resume: { label: "Resume", title: "Let the order go on", done: "resumed", kind: "Resumed" },
   settle: { label: "Settle step", title: "Settle a step by hand", done: "settled", kind: "Settled", ofOne: true },
   note: { label: "Note", title: "Write a note on the order", done: "noted", kind: "Noted", ofOne: true },
+  close: { label: "Close order", title: "Close the order as it is", done: "closed", kind: "Entered", danger: true },
   again: { label: "Post again", title: "Post the order again", done: "posted again" },
 };
 
-const TONES = { Processed: "good", Compensated: "undone", Error: "bad" };
+const TONES = { Processed: "good", Compensated: "undone", Closed: "undone", Error: "bad" };
 
 /** The situation of an order: `{tone, head, text: [..], todo}`. The words are those of the API about the order and about
  * the services that its open steps need. `services` may be empty if they are not known. */
@@ -83,6 +85,7 @@ export function inBrief(task, services) {
     case "Processed":
       return "";
     case "Compensated":
+    case "Closed":
       return task.Reason ? brief(task.Reason) : "";
     case "Error":
       return task.Reason ? brief(task.Reason) : "needs an operator";
@@ -132,6 +135,11 @@ export function consequences(task, action) {
       ];
     case "note":
       return ["The note stays in the order's history. Nothing else changes.", "It cannot be taken back."];
+    case "close":
+      return [
+        "The order ends as Closed, and its steps stay as they are. No service is called, and nothing is undone.",
+        "Only close what you have put right elsewhere, or what cannot be put right. This cannot be taken back.",
+      ];
     case "again":
       return [
         "A new order with the same document is posted. This order stays compensated.",

@@ -42,7 +42,8 @@ fn the_last_minutes_add_up_to_their_orders_and_percentiles() {
     let answer = fake.get("/numbers?last=30m");
     assert_eq!((answer.status, &answer.body["PointSeconds"]), (200, &json!(60)), "{}", answer.text);
     let expected = json!({
-        "Accepted": 6, "Processed": 3, "Compensated": 0, "Failed": 3, "Took": {"P50Ms": 43, "P95Ms": 43, "P99Ms": 43},
+        "Accepted": 6, "Processed": 3, "Compensated": 0, "Closed": 0, "Failed": 3,
+        "Took": {"P50Ms": 43, "P95Ms": 43, "P99Ms": 43},
     });
     assert_eq!(answer.body["Orders"], expected);
     let points = &answer.body["Points"];
@@ -119,8 +120,8 @@ fn the_overview_is_exact_where_orders_are_counted() {
     let answer = fake.get("/overview");
     let counts: Vec<_> =
         column(&answer.body["Counts"], "Count").into_iter().map(|count| count.as_u64().unwrap()).collect();
-    assert_eq!((counts, &answer.body["MinutesComplete"]), (vec![0, 5, 2, 2, 0, 0], &json!(true)));
-    assert_eq!(column(&answer.body["Counts"], "Since"), [&Value::Null; 6]);
+    assert_eq!((counts, &answer.body["MinutesComplete"]), (vec![0, 5, 2, 2, 0, 0, 0], &json!(true)));
+    assert_eq!(column(&answer.body["Counts"], "Since"), [&Value::Null; 7]);
     let last = &answer.body["Minutes"][29];
     assert_eq!(
         (&last["Accepted"], &last["Processed"], &last["Error"], &last["UnderWay"]),

@@ -34,6 +34,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::Command(_, Action::Pause) => "/orders/{id}/pause",
         Route::Command(_, Action::Resume) => "/orders/{id}/resume",
         Route::Command(_, Action::Settle) => "/orders/{id}/settle",
+        Route::Command(_, Action::Close) => "/orders/{id}/close",
         Route::Command(_, Action::Note) => "/orders/{id}/note",
         Route::Again(_) => "/orders/{id}/again",
         Route::Jobs => "/bulk",
@@ -62,7 +63,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 31] = [
+const ROUTES: [Route<'static>; 32] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -72,6 +73,7 @@ const ROUTES: [Route<'static>; 31] = [
     Route::Command("x", Action::Resume),
     Route::Command("x", Action::Settle),
     Route::Command("x", Action::Note),
+    Route::Command("x", Action::Close),
     Route::Again("x"),
     Route::Jobs,
     Route::Job("x"),

@@ -72,14 +72,10 @@ impl Newest {
         !more || self.is_behind
     }
 
-    /// How many of them are `Processed`.
-    pub(super) fn processed(&self) -> usize {
-        self.minutes.iter().map(|minute| minute.processed as usize).sum()
-    }
-
-    /// How many of them are `Compensated`.
-    pub(super) fn compensated(&self) -> usize {
-        self.minutes.iter().map(|minute| minute.compensated as usize).sum()
+    /// How many of them are in a final state.
+    pub(super) fn finished(&self, state: ProcessState) -> usize {
+        let count = |minute: &Minute| *place(&mut minute.clone(), state) as usize;
+        self.minutes.iter().map(count).sum()
     }
 
     /// The minutes, oldest first.
@@ -89,15 +85,21 @@ impl Newest {
 }
 
 const fn empty(at: Timestamp) -> Minute {
-    Minute { at, accepted: 0, processed: 0, compensated: 0, error: 0, under_way: 0 }
+    Minute { at, accepted: 0, processed: 0, compensated: 0, closed: 0, error: 0, under_way: 0 }
 }
 
 const fn count(minute: &mut Minute, state: ProcessState) {
     minute.accepted += 1;
-    *match state {
+    *place(minute, state) += 1;
+}
+
+/// The count of a state.
+const fn place(minute: &mut Minute, state: ProcessState) -> &mut u32 {
+    match state {
         ProcessState::Processed => &mut minute.processed,
         ProcessState::Compensated => &mut minute.compensated,
+        ProcessState::Closed => &mut minute.closed,
         ProcessState::Error => &mut minute.error,
         ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => &mut minute.under_way,
-    } += 1;
+    }
 }

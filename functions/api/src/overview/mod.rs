@@ -79,11 +79,11 @@ impl Orders {
     /// As the store counted them.
     fn counted(counted: &Counted) -> Self {
         let minute = |point: &wire::Point| {
-            let wire::OrderNumbers { accepted, processed, compensated, failed, .. } = point.orders;
-            let [accepted, processed, compensated, error, under_way] =
-                [accepted, processed, compensated, failed, point.under_way]
+            let wire::OrderNumbers { accepted, processed, compensated, closed, failed, .. } = point.orders;
+            let [accepted, processed, compensated, closed, error, under_way] =
+                [accepted, processed, compensated, closed, failed, point.under_way]
                     .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-            Minute { at: point.at, accepted, processed, compensated, error, under_way }
+            Minute { at: point.at, accepted, processed, compensated, closed, error, under_way }
         };
         Self {
             counts: numbers::counts(&counted.numbers.states),
@@ -99,11 +99,13 @@ impl Orders {
         let (under_way, recent) = try_join(under_way(ports), walk(ports, None, |task| newest.take(task))).await?;
         let is_complete = newest.is_whole(recent.more);
         let since = Some(newest.window().since());
-        let finished = |state: ProcessState, count| Count { state: state.into(), count, at_least: !is_complete, since };
-        let [pending, processing, compensating] = under_way;
-        let processed = finished(ProcessState::Processed, newest.processed());
-        let compensated = finished(ProcessState::Compensated, newest.compensated());
-        let counts = vec![pending, processing, processed, compensating, compensated];
+        let finished = |state: ProcessState| {
+            let count = newest.finished(state);
+            Count { state: state.into(), count, at_least: !is_complete, since }
+        };
+        let is_final = |state: &ProcessState| state.is_final();
+        let finals = ProcessState::ALL.into_iter().filter(is_final).map(finished);
+        let counts = under_way.into_iter().chain(finals).collect();
         Ok(Self { counts, counted_since: None, is_complete, minutes: newest.into_minutes() })
     }
 

@@ -57,11 +57,12 @@ fn every_state_is_counted_and_what_is_finished_as_far_as_it_is_recent() {
         ("Error", 4, false),
         ("Compensating", 5, false),
         ("Compensated", 6, false),
+        ("Closed", 7, false),
     ];
     assert_eq!(counts(&answer), expected);
     let since: Vec<bool> =
         answer.body["Counts"].as_array().unwrap().iter().map(|count| count.get("Since").is_some()).collect();
-    assert_eq!(since, [false, false, true, false, false, true]);
+    assert_eq!(since, [false, false, true, false, false, true, true]);
     assert_eq!(answer.body["Counts"][2]["Since"], answer.body["Minutes"][0]["At"]);
     assert_eq!(answer.body["MinutesComplete"], true);
 }
@@ -121,7 +122,7 @@ fn the_last_thirty_minutes_tell_what_became_of_the_orders_of_each() {
     let minute = |at: &str, processed, compensated, error, under_way| {
         json!({
             "At": at, "Accepted": processed + compensated + error + under_way, "Processed": processed,
-            "Compensated": compensated, "Error": error, "UnderWay": under_way,
+            "Compensated": compensated, "Closed": 0, "Error": error, "UnderWay": under_way,
         })
     };
     assert_eq!(minutes[29], minute("2026-11-20T17:26:00.000Z", 1, 0, 0, 2));

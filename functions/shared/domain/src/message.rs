@@ -160,11 +160,14 @@ pub enum Action {
     Settle,
     /// Write a note on the order, and nothing else (rule 30).
     Note,
+    /// End a task in `Error` with its steps as they are (rule 31).
+    Close,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 6] = [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Note];
+    pub const ALL: [Self; 7] =
+        [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Note, Self::Close];
 
     /// The word used in messages.
     #[must_use]
@@ -176,6 +179,7 @@ impl Action {
             Self::Resume => "Resume",
             Self::Settle => "Settle",
             Self::Note => "Note",
+            Self::Close => "Close",
         }
     }
 
@@ -189,6 +193,7 @@ impl Action {
             Self::Resume => "resume",
             Self::Settle => "settle",
             Self::Note => "note",
+            Self::Close => "close",
         }
     }
 }
@@ -303,8 +308,8 @@ pub struct CloudEvent {
     pub id: Arc<str>,
     /// Always `stepwarden`.
     pub source: Arc<str>,
-    /// `OrderReceived`, `OrderProcessed`, `OrderFailed`, `OrderCompensated`, `OrderNeedsOperator`, `ReplyChannelFailing` or
-    /// `DeadLetterUnreadable`.
+    /// `OrderReceived`, `OrderProcessed`, `OrderFailed`, `OrderCompensated`, `OrderClosed`, `OrderNeedsOperator`,
+    /// `ReplyChannelFailing` or `DeadLetterUnreadable`.
     #[serde(rename = "type")]
     pub kind: Arc<str>,
     /// The OrderID.

@@ -95,7 +95,8 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
         NoticeKind::OrderReceived
         | NoticeKind::OrderProcessed
         | NoticeKind::OrderFailed
-        | NoticeKind::OrderCompensated => Json::of(&status),
+        | NoticeKind::OrderCompensated
+        | NoticeKind::OrderClosed => Json::of(&status),
     };
     let kind = notice.kind.name();
     CloudEvent {
@@ -165,7 +166,7 @@ mod tests {
         let failed = data["FailedSteps"].as_array().unwrap();
         assert_eq!((failed.len(), &failed[0]["Name"], &failed[0]["FailureCount"]), (1, &"b".into(), &1.into()));
         assert_eq!(failed[0]["LastError"]["Code"], "declined");
-        assert_eq!(data["Actions"], serde_json::json!(["resubmit", "cancel", "settle"]));
+        assert_eq!(data["Actions"], serde_json::json!(["resubmit", "cancel", "settle", "close"]));
         assert_eq!(data["Reason"]["Code"], "rejected");
     }
 

@@ -83,6 +83,11 @@ fn emit(task: &Task, what: &What) {
             let reason = reason_of_undo(task);
             say!(task, monotonic_counter.orders_compensated = 1, workflow, reason, "order undone");
         }
+        What::Entered { state: ProcessState::Closed } => {
+            let reason = task.reason.as_ref().and_then(|reason| reason.earlier.as_deref());
+            let reason = reason.map_or("", |reason| &*reason.code);
+            say!(task, monotonic_counter.orders_closed = 1, workflow, reason, "order closed by hand");
+        }
         What::Entered { state: ProcessState::Error } => {
             let reason = task.reason.as_ref().map_or("", |reason| &*reason.code);
             say!(task, monotonic_counter.orders_held = 1, workflow, reason, "order waits for an operator");

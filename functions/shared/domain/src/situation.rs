@@ -41,7 +41,7 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
         reason::COMPENSATION_FAILED => (
             "An undo was refused or got no answer.",
             "Remove the cause at the service, then resubmit: the undo goes on. Or undo the step by hand at the service, \
-             then settle it as undone.",
+             then settle it as undone. If neither is possible, close the order: it ends as it is.",
         ),
         reason::DEAD_LETTER => (
             "A message that the order needs could not be handled, time and again.",
@@ -51,6 +51,7 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
             "The order's messages went round in circles. That is a fault of the program.",
             "Report it. A resubmit lets the order go on.",
         ),
+        reason::CLOSED => ("An operator closed the order.", "Nothing: its steps stay as they are."),
         reason::CANCELLED => ("An operator cancelled the order.", "Nothing: every step that was begun is undone."),
         _ => ("The order stands still.", "Look at its steps, then resubmit or cancel it."),
     }
@@ -121,6 +122,7 @@ impl Situation {
             (ProcessState::Compensated, _) => {
                 Self::over("Compensated.", joined([because(reason), "Every step that was begun is undone.".to_owned()]))
             }
+            (ProcessState::Closed, _) => Self::over("Closed.", closed(reason)),
             (ProcessState::Error, _) => in_error(reason),
             (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, Some(pause)) => {
                 let is_busy = task.steps.iter().any(|step| step.process_state == StepState::Processing);
@@ -222,6 +224,14 @@ fn of_step(step: &Step) -> String {
         }
         _ => format!("{} starts in a moment.", upper(&work)),
     }
+}
+
+fn closed(reason: Option<&Reason>) -> String {
+    let words = |reason: &Reason| upper(&sentence(&reason.message));
+    let earlier = reason.and_then(|reason| reason.earlier.as_deref());
+    let before =
+        earlier.map_or_else(String::new, |earlier| format!("It waited for: {}. {}", earlier.code, words(earlier)));
+    joined([reason.map_or_else(String::new, words), "Its steps stay as they were.".to_owned(), before])
 }
 
 /// Why an order was compensated.

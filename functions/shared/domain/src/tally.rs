@@ -8,7 +8,7 @@ mod histogram;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use histogram::Histogram;
 
@@ -47,6 +47,9 @@ pub struct Orders {
     /// Came to `Compensated`.
     #[serde(skip_serializing_if = "is_zero")]
     pub compensated: u64,
+    /// Came to `Closed`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub closed: u64,
     /// Came to `Error`, each time.
     #[serde(skip_serializing_if = "is_zero")]
     pub failed: u64,
@@ -94,7 +97,7 @@ pub struct Attempts {
 /// The present number of orders in each state, in the order of [`ProcessState::ALL`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct States([u64; ProcessState::ALL.len()]);
+pub struct States(#[serde(deserialize_with = "read_counts")] [u64; ProcessState::ALL.len()]);
 
 /// A span of time and its numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -271,6 +274,7 @@ impl Orders {
                 took_ms.into_iter().for_each(|ms| self.took.add(ms));
             }
             ProcessState::Compensated => self.compensated += 1,
+            ProcessState::Closed => self.closed += 1,
             ProcessState::Error => self.failed += 1,
             ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => {}
         }
@@ -281,6 +285,7 @@ impl Orders {
         self.accepted += other.accepted;
         self.processed += other.processed;
         self.compensated += other.compensated;
+        self.closed += other.closed;
         self.failed += other.failed;
         self.mended += other.mended;
         self.took.merge(&other.took);
@@ -339,7 +344,16 @@ const fn place(state: ProcessState) -> usize {
         ProcessState::Error => 3,
         ProcessState::Compensating => 4,
         ProcessState::Compensated => 5,
+        ProcessState::Closed => 6,
     }
+}
+
+/// Earlier versions have fewer states, and write no number for the last ones.
+fn read_counts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u64; ProcessState::ALL.len()], D::Error> {
+    let stored = Vec::<u64>::deserialize(deserializer)?;
+    let mut counts = [0; ProcessState::ALL.len()];
+    counts.iter_mut().zip(stored).for_each(|(count, stored)| *count = stored);
+    Ok(counts)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

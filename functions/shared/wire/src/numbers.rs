@@ -45,6 +45,8 @@ pub struct OrderNumbers {
     pub processed: u64,
     /// Came to `Compensated`.
     pub compensated: u64,
+    /// Came to `Closed`.
+    pub closed: u64,
     /// Came to `Error`, each time.
     pub failed: u64,
     /// From acceptance to `Processed`.

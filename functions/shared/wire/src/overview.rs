@@ -68,6 +68,8 @@ pub struct Minute {
     pub processed: u32,
     /// In `Compensated`.
     pub compensated: u32,
+    /// In `Closed`.
+    pub closed: u32,
     /// In `Error`.
     pub error: u32,
     /// In any other state.

@@ -1,4 +1,4 @@
-//! `stepwarden resubmit`, `cancel`, `pause` and `resume`: an operator's command about one order or several. `stepwarden
+//! `stepwarden resubmit`, `cancel`, `pause`, `resume` and `close`: an operator's command about one order or several. `stepwarden
 //! settle`: one about a step. `stepwarden note`: one that only writes.
 
 use domain::message::Action;
@@ -162,7 +162,9 @@ fn is_done(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     match action {
         Action::Note => is_carried_out,
         Action::Pause => is_carried_out || task.is_settled(),
-        Action::Resubmit | Action::Cancel | Action::Resume | Action::Settle => is_carried_out && task.is_settled(),
+        Action::Resubmit | Action::Cancel | Action::Resume | Action::Settle | Action::Close => {
+            is_carried_out && task.is_settled()
+        }
     }
 }
 
@@ -170,6 +172,7 @@ fn is_as_commanded(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     match action {
         Action::Pause => task.paused.is_some(),
         Action::Note => true,
+        Action::Close => task.process_state == ProcessState::Closed,
         Action::Cancel => task.process_state == ProcessState::Compensated,
         // What was being undone is to be undone.
         Action::Resubmit | Action::Resume | Action::Settle if order::is_undoing(before) => {
@@ -193,6 +196,7 @@ const fn kind(action: Action) -> &'static str {
         Action::Resume => What::Resumed.kind(),
         Action::Settle => "Settled",
         Action::Note => What::Noted { take: None }.kind(),
+        Action::Close => What::Entered { state: ProcessState::Closed }.kind(),
     }
 }
 
@@ -205,6 +209,7 @@ const fn done(action: Action) -> &'static str {
         Action::Resume => "resumed",
         Action::Settle => "settled",
         Action::Note => "noted",
+        Action::Close => "closed",
     }
 }
 
@@ -248,6 +253,8 @@ mod tests {
         assert!(!is_as_commanded(Action::Resubmit, &forward, &compensated));
         assert!(is_as_commanded(Action::Resubmit, &undoing, &compensated));
         assert!(is_as_commanded(Action::Cancel, &forward, &compensated));
+        assert!(is_as_commanded(Action::Close, &undoing, &task("Closed", "Undo", &[])));
+        assert!(!is_as_commanded(Action::Close, &undoing, &compensated));
         assert!(!is_as_commanded(Action::Cancel, &forward, &processed));
         assert!(!is_as_commanded(Action::Pause, &forward, &processed), "it was finished before it could be paused");
         assert!(is_done(Action::Pause, &forward, &processed));

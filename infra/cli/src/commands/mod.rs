@@ -76,6 +76,7 @@ async fn carried_out(
         RemoteCommand::Cancel(args) => act::run(&context()?, Action::Cancel, &args).await,
         RemoteCommand::Pause(args) => act::run(&context()?, Action::Pause, &args).await,
         RemoteCommand::Resume(args) => act::run(&context()?, Action::Resume, &args).await,
+        RemoteCommand::Close(args) => act::run(&context()?, Action::Close, &args).await,
         RemoteCommand::Settle(args) => act::settle(&context()?, &args).await,
         RemoteCommand::Note(args) => act::note(&context()?, &args).await,
         RemoteCommand::Again(args) => again::run(&context()?, &args).await,

@@ -40,8 +40,17 @@ fn text(paint: Paint, last: &str, numbers: &Numbers<'_>) -> String {
         Some(_) => String::new(),
         None => ": nothing happened yet".to_owned(),
     };
-    let mut orders =
-        Table::new(&["WORKFLOW", "ACCEPTED", "PROCESSED", "COMPENSATED", "CAME TO ERROR", "P50", "P95", "P99"]);
+    let mut orders = Table::new(&[
+        "WORKFLOW",
+        "ACCEPTED",
+        "PROCESSED",
+        "COMPENSATED",
+        "CLOSED",
+        "CAME TO ERROR",
+        "P50",
+        "P95",
+        "P99",
+    ]);
     for one in &numbers.workflows {
         orders.row(of_orders(&one.workflow, &one.orders));
     }
@@ -86,12 +95,12 @@ fn steps(numbers: &Numbers<'_>) -> Table {
     table
 }
 
-fn of_orders(name: &str, orders: &OrderNumbers) -> [Cell; 8] {
-    let OrderNumbers { accepted, processed, compensated, failed, took } = *orders;
+fn of_orders(name: &str, orders: &OrderNumbers) -> [Cell; 9] {
+    let OrderNumbers { accepted, processed, compensated, closed, failed, took } = *orders;
     let [p50, p95, p99] = percentiles(took);
-    let [accepted, processed, compensated, failed] =
-        [accepted, processed, compensated, failed].map(|count| Cell::from(count.to_string()));
-    [Cell::from(name), accepted, processed, compensated, failed, p50, p95, p99]
+    let [accepted, processed, compensated, closed, failed] =
+        [accepted, processed, compensated, closed, failed].map(|count| Cell::from(count.to_string()));
+    [Cell::from(name), accepted, processed, compensated, closed, failed, p50, p95, p99]
 }
 
 fn percentiles(took: Option<Took>) -> [Cell; 3] {
@@ -131,7 +140,7 @@ mod tests {
         let text = text(Paint { colours: false }, "24h", &numbers);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[0].join(" "), "Last 24h, counted since 2026-11-20 09:00:00Z");
-        assert_eq!(lines[3].join(" "), "order 9 8 0 1 700 ms 1 s 2 s");
+        assert_eq!(lines[3].join(" "), "order 9 8 0 0 1 700 ms 1 s 2 s");
         assert_eq!(lines[6].join(" "), "slow order bank 5 2 1 0 33.3 % 400 ms 800 ms 1 s");
         assert_eq!(lines[7][0], "quick");
         assert!(text.ends_with("Now: 1 Error\n"), "{text}");

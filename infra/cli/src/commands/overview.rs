@@ -76,17 +76,21 @@ fn throughput(overview: &Overview<'_>) -> String {
     let minutes = &overview.minutes;
     let sum = |of: fn(&Minute) -> u32| minutes.iter().map(|minute| u64::from(of(minute))).sum::<u64>();
     let accepted = sum(|minute| minute.accepted);
-    let [processed, compensated, error] =
-        [sum(|minute| minute.processed), sum(|minute| minute.compensated), sum(|minute| minute.error)];
+    let [processed, compensated, closed, error] = [
+        sum(|minute| minute.processed),
+        sum(|minute| minute.compensated),
+        sum(|minute| minute.closed),
+        sum(|minute| minute.error),
+    ];
     let last = minutes.len();
     match overview.counted_since {
         Some(_) => format!(
-            "In the last {last} minutes: {accepted} accepted, {processed} processed, {compensated} compensated, {error} \
-             came to Error\n",
+            "In the last {last} minutes: {accepted} accepted, {processed} processed, {compensated} compensated, {closed} \
+             closed, {error} came to Error\n",
         ),
         None => format!(
             "Submitted in the last {last} minutes: {accepted}; of these {processed} are processed, {compensated} \
-             compensated, {error} in error\n",
+             compensated, {closed} closed, {error} in error\n",
         ),
     }
 }

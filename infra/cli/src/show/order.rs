@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use domain::message::{Action, Priority};
-use domain::task::{Direction, ProcessState, StepState};
+use domain::task::{Direction, StepState};
 use domain::time::Timestamp;
 use local::step::words;
 use wire::{Step, Task};
@@ -170,9 +170,7 @@ fn waits(step: &Step<'_>, now: Timestamp) -> String {
 /// Where an order is.
 fn place(task: &Task<'_>) -> String {
     match step_to_show(task) {
-        Some(step)
-            if task.process_state != ProcessState::Processed && task.process_state != ProcessState::Compensated =>
-        {
+        Some(step) if task.process_state.known().is_none_or(|state| !state.is_final()) => {
             format!("{} {}", step.name, words(step)).trim_end_matches(" -").to_owned()
         }
         Some(_) | None => String::new(),

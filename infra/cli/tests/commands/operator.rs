@@ -81,6 +81,16 @@ fn a_note_is_written_once_and_shows_who_has_taken_the_order_on() {
 }
 
 #[test]
+fn an_order_that_will_never_end_by_itself_is_closed_as_it_is() {
+    let served = Served::start();
+    let held = served.settled(HELD);
+    let close = || served.run(&["close", &held, "--reason", "refunded at the bank", "--by", "ada", "--wait"]);
+    close().with_status(0).shows(&["Closed", "closed by ada: refunded at the bank"]);
+    close().with_status(4).says(&["only an order in Error can be resubmitted or closed"]);
+    served.run(&["list", "--state", "closed"]).with_status(0).shows(&["Closed"]);
+}
+
+#[test]
 fn a_step_whose_undo_is_refused_is_settled_by_hand() {
     let served = Served::start();
     let held = served.settled(HELD);

@@ -20,6 +20,16 @@ pub enum OrderState {
     Compensating,
     /// Compensated. Final.
     Compensated,
+    /// Ended by an operator as it was. Final.
+    Closed,
+}
+
+impl OrderState {
+    /// Whether nothing changes it any more.
+    #[must_use]
+    pub const fn is_final(self) -> bool {
+        matches!(self, Self::Processed | Self::Compensated | Self::Closed)
+    }
 }
 
 /// The state of a step in its record.
@@ -66,6 +76,8 @@ pub enum Kind {
     Failed,
     /// To the reply channel: the order is compensated.
     Compensated,
+    /// To the reply channel: an operator closed the order.
+    Closed,
     /// To the event bus: the order needs an operator.
     NeedsOperator,
     /// To the event bus: the reply channel fails.

@@ -23,7 +23,7 @@ async fn an_overview_tells_what_waits_and_why_and_who_looks_after_it() {
     assert_eq!((overview.status, overview.header("cache-control")), (200, Some("no-store")));
     let overview = overview.json();
     let counts: Vec<&Value> = overview["Counts"].as_array().unwrap().iter().map(|count| &count["Count"]).collect();
-    assert_eq!(counts, [0, 0, 1, 2, 0, 0], "{overview:#}");
+    assert_eq!(counts, [0, 0, 1, 2, 0, 0, 0], "{overview:#}");
     let accepted = |minutes: &Value| -> u64 {
         minutes.as_array().unwrap().iter().map(|minute| minute["Accepted"].as_u64().unwrap()).sum()
     };

@@ -227,6 +227,12 @@ fn commands() -> Vec<Node> {
             world.tell_scheduler(SchedulerMessage::Command(Command { settle: Some(settle), ..command }));
             Scene::fed(world, World::schedule).ends(order_id, End::Processed)
         }),
+        node("a close", || {
+            let (world, order_id) = held();
+            // No call of the attempts in flight can have its effect any more.
+            world.memory.advance(2 * 60 * 60 * 1_000);
+            commanded(world, order_id, Action::Close).ends(order_id, End::Closed)
+        }),
         node("a note", || {
             let (world, order_id) = held();
             let SchedulerMessage::Command(command) = command(&world, order_id, Action::Note) else { unreachable!() };

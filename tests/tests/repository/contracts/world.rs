@@ -146,6 +146,13 @@ fn play() -> Witness {
     witness.follow(&holding);
     assert_eq!(holding.state(mended), ProcessState::Processed);
 
+    holding.remote.declines("reserve", Direction::Forward);
+    let closed = post(&mut witness, &holding, order(9));
+    witness.follow(&holding);
+    command(&holding, closed, Action::Close);
+    witness.follow(&holding);
+    assert_eq!(holding.state(closed), ProcessState::Closed);
+
     let failing = world(PATIENT);
     failing.remote.always("charge", Act::Answers(agent::Answer::retry("down")));
     post(&mut witness, &failing, order(4));

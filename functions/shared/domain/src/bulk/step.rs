@@ -62,6 +62,7 @@ pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState 
         (ProcessState::Error, _) if failed_in <= entry.version => EntryState::Untouched,
         (_, false) => EntryState::PassedOver,
         (ProcessState::Error, true) => EntryState::FailedAgain,
+        (ProcessState::Closed, true) => EntryState::PassedOver,
         (ProcessState::Processed, true) => EntryState::Recovered,
         (ProcessState::Compensated, true) if entry.undoing => EntryState::Recovered,
         (ProcessState::Compensating | ProcessState::Compensated, true) if was_cancelled => EntryState::PassedOver,

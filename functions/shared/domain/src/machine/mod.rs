@@ -1,16 +1,17 @@
-//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27 and 30).
+//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27, 30 and 31).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
 //! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional
 //! write reads again and decides again.
 //!
 //! The modules: `turn` is the working copy with the elementary moves (claim, complete, fail, hold). `reply`, `sweep`,
-//! `dead_letter` and `operator` (with `settle` and `note`) handle one kind of event each. `compensation` turns an order
+//! `dead_letter` and `operator` (with `settle`, `note` and `close`) handle one kind of event each. `compensation` turns an order
 //! round, `watch` sets the next look at the task, and `request` writes the message to an agent.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
 //! scheduler's claims a step; an effect does not follow from the committed state.
 
+mod close;
 mod compensation;
 mod dead_letter;
 mod note;
@@ -193,14 +194,14 @@ pub enum Dropped {
 /// Why an operator's command is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// Only a task in `Error` can be resubmitted, or have a step settled.
-    #[error("only an order in Error can be resubmitted, or have a step settled")]
+    /// Only a task in `Error` can be resubmitted or closed, or have a step settled.
+    #[error("only an order in Error can be resubmitted or closed, or have a step settled")]
     NotInError,
     /// Only a step in `Error` can be settled, in its present direction.
     #[error("no such step is in Error in that direction")]
     NothingToSettle,
     /// Nobody can know the outcome of a step before its calls are over (rule 16).
-    #[error("until {until} a call for the step may still have its effect")]
+    #[error("until {until} a call may still have its effect")]
     UnderWay {
         /// The end of that time.
         until: Timestamp,
@@ -304,7 +305,7 @@ pub enum Impossible {
 /// # Errors
 /// [`Impossible`] if the record contradicts itself or the workflow. Nothing is changed then.
 pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Result<Decision, Impossible> {
-    use ProcessState::{Compensated, Compensating, Error, Pending, Processed, Processing};
+    use ProcessState::{Closed, Compensated, Compensating, Error, Pending, Processed, Processing};
 
     check(task, workflow)?;
     let mut turn = Turn::new(task, workflow, moment);
@@ -314,24 +315,20 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
             turn.cut_chain()
         }
         (Event::Wake { hops, redelivered }, Pending | Processing | Compensating) => turn.wake(hops, redelivered),
-        (Event::Wake { redelivered, .. }, Processed | Compensated | Error) => turn.repeat_if(redelivered),
+        (Event::Wake { redelivered, .. }, Processed | Compensated | Closed | Error) => turn.repeat_if(redelivered),
         (Event::Reply { reply, redelivered }, Pending | Processing | Compensating | Error) => {
             turn.reply(reply, redelivered)
         }
-        (Event::Reply { redelivered, .. }, Processed | Compensated) => {
+        (Event::Reply { redelivered, .. }, Processed | Compensated | Closed) => {
             turn.repeat_if(redelivered);
             Verdict::Dropped(Dropped::Finished)
         }
         (Event::Sweep, Pending | Processing | Compensating) => turn.sweep(),
-        (Event::Sweep, Processed | Compensated | Error) => turn.sweep_unsent(),
-        (Event::Command { command, .. }, Pending | Processing | Processed | Error | Compensating | Compensated) => {
-            turn.command(command)
-        }
+        (Event::Sweep, Processed | Compensated | Closed | Error) => turn.sweep_unsent(),
+        (Event::Command { command, .. }, _) => turn.command(command),
         (Event::DeadLetter { dead_letter }, Pending | Processing | Compensating) => turn.dead_letter(dead_letter),
-        (Event::DeadLetter { .. }, Processed | Error | Compensated) => Verdict::Nothing,
-        (Event::Sent { notices }, Pending | Processing | Processed | Error | Compensating | Compensated) => {
-            turn.sent(notices)
-        }
+        (Event::DeadLetter { .. }, Processed | Error | Compensated | Closed) => Verdict::Nothing,
+        (Event::Sent { notices }, _) => turn.sent(notices),
     };
     if let (Event::Command { redelivered: true, .. }, Verdict::Refused(_)) = (event, verdict) {
         // The first delivery may have carried out the command and died before it sent the messages that follow.

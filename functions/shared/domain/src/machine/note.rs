@@ -1,15 +1,13 @@
 //! Notes of operators on an order, and who has taken it on (rule 30). They change nothing else.
 
+use super::Refused;
 use super::turn::Turn;
-use super::{Refused, Verdict};
 use crate::message::Command;
 use crate::task::{Taken, Task, What};
 
 impl Command {
-    /// The reason why this note is not written; `None` if it is. The scheduler decides by it, and the API asks it
-    /// before it queues the note, after [`Action::refusal`](crate::message::Action::refusal).
-    #[must_use]
-    pub fn note_refusal(&self, task: &Task) -> Option<Refused> {
+    /// The reason why this note is not written; `None` if it is.
+    pub(super) fn note_refusal(&self, task: &Task) -> Option<Refused> {
         let is_the_same = |what: &What| matches!(what, What::Noted { take: None });
         match self.take {
             // A queue may deliver a note twice.
@@ -25,15 +23,11 @@ impl Command {
 }
 
 impl Turn<'_> {
-    pub(super) fn write_note(&mut self, command: &Command) -> Verdict {
-        if let Some(refused) = command.note_refusal(&self.task) {
-            return Verdict::Refused(refused);
-        }
+    pub(super) fn write_note(&mut self, command: &Command) {
         if let Some(take) = command.take {
             self.task.taken = take.then(|| Taken { by: command.by.clone(), since: self.moment.now });
             self.task.taken_version = self.task.version + 1;
         }
         self.record_by(&command.by, What::Noted { take: command.take }, Some(command.reason.clone()));
-        Verdict::Taken
     }
 }

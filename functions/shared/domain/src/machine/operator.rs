@@ -1,21 +1,23 @@
 //! The actions of an operator (rule 12).
 
+use super::close::busy_until;
 use super::settle::is_open_to_settle;
 use super::turn::Turn;
 use super::{Refused, Verdict};
 use crate::limits::NOTES_MAX;
 use crate::message::{Action, Command};
 use crate::task::{NoticeKind, Pause, ProcessState, StepState, Task, What, bulk_of, reason};
+use crate::time::Timestamp;
 
 impl Action {
     /// The reason why this action is not possible on the task; `None` if it is possible. The scheduler decides by it,
     /// and the API asks it before it queues a command.
     #[must_use]
     pub fn refusal(self, task: &Task) -> Option<Refused> {
-        use ProcessState::{Compensated, Compensating, Error, Pending, Processed, Processing};
+        use ProcessState::{Closed, Compensated, Compensating, Error, Pending, Processed, Processing};
 
         match (self, task.process_state, task.paused.is_some()) {
-            (Self::Resubmit, Error, _)
+            (Self::Resubmit | Self::Close, Error, _)
             | (Self::Cancel, Pending | Processing | Error, _)
             | (Self::Pause, Pending | Processing | Compensating, false)
             | (Self::Resume, Pending | Processing | Compensating, true) => None,
@@ -26,16 +28,18 @@ impl Action {
             (Self::Note, Pending | Processing | Error | Compensating, _) => {
                 (task.notes() >= NOTES_MAX).then_some(Refused::TooManyNotes)
             }
-            (Self::Resubmit | Self::Settle, Pending | Processing | Processed | Compensating | Compensated, _) => {
-                Some(Refused::NotInError)
-            }
+            (
+                Self::Resubmit | Self::Settle | Self::Close,
+                Pending | Processing | Processed | Compensating | Compensated | Closed,
+                _,
+            ) => Some(Refused::NotInError),
             (Self::Cancel, Compensating, _) => Some(Refused::AlreadyCompensating),
             (Self::Pause, Pending | Processing | Compensating, true) => Some(Refused::AlreadyPaused),
             (Self::Pause, Error, _) => Some(Refused::InError),
             (Self::Resume, Pending | Processing | Compensating, false) | (Self::Resume, Error, _) => {
                 Some(Refused::NotPaused)
             }
-            (Self::Cancel | Self::Pause | Self::Resume | Self::Note, Processed | Compensated, _) => {
+            (Self::Cancel | Self::Pause | Self::Resume | Self::Note, Processed | Compensated | Closed, _) => {
                 Some(Refused::Finished)
             }
         }
@@ -47,14 +51,34 @@ impl Action {
     }
 }
 
+impl Command {
+    /// The reason why this command is not carried out; `None` if it is. The scheduler decides by it, and the API asks it
+    /// before it queues the command.
+    #[must_use]
+    pub fn refusal(&self, task: &Task, now: Timestamp) -> Option<Refused> {
+        self.action.refusal(task).or_else(|| match self.action {
+            Action::Settle => match &self.settle {
+                Some(settlement) => settlement.refusal(task, now),
+                None => Some(Refused::NothingToSettle),
+            },
+            Action::Note => self.note_refusal(task),
+            // Nobody would ever learn of an effect that comes after the end.
+            Action::Close => {
+                let until = task.steps.iter().filter_map(|step| busy_until(step, now)).max();
+                until.map(|until| Refused::UnderWay { until })
+            }
+            Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume => None,
+        })
+    }
+}
+
 impl Turn<'_> {
     /// Carries out an operator's command, if the state allows it and the operator saw the present state.
     pub(super) fn command(&mut self, command: &Command) -> Verdict {
-        if let Some(refused) = command.action.refusal(&self.task) {
+        let is_stale = || self.is_stale(command).then_some(Refused::Stale);
+        let refused = command.action.refusal(&self.task).or_else(is_stale);
+        if let Some(refused) = refused.or_else(|| command.refusal(&self.task, self.moment.now)) {
             return Verdict::Refused(refused);
-        }
-        if self.is_stale(command) {
-            return Verdict::Refused(Refused::Stale);
         }
         match command.action {
             Action::Resubmit => self.resubmit(command),
@@ -62,7 +86,8 @@ impl Turn<'_> {
             Action::Pause => self.pause(command),
             Action::Resume => self.go_on(command, What::Resumed),
             Action::Settle => return self.settle(command),
-            Action::Note => return self.write_note(command),
+            Action::Note => self.write_note(command),
+            Action::Close => self.close(command),
         }
         Verdict::Taken
     }
@@ -71,7 +96,7 @@ impl Turn<'_> {
     /// end. A command that is late or repeated must not touch a newer state.
     fn is_stale(&self, command: &Command) -> bool {
         let since = match (command.action, self.task.process_state) {
-            (Action::Resubmit | Action::Settle, _) | (Action::Cancel, ProcessState::Error) => {
+            (Action::Resubmit | Action::Settle | Action::Close, _) | (Action::Cancel, ProcessState::Error) => {
                 self.task.reason.as_ref().map_or(0, |reason| reason.since_version)
             }
             (Action::Cancel, _) => 0,
@@ -125,6 +150,11 @@ impl Turn<'_> {
         self.record_by(&command.by, What::Paused, Some(command.reason.clone()));
     }
 
+    /// The operator has just handled this error, so its alert is needless.
+    pub(super) fn forget_alert(&mut self) {
+        self.task.unsent.retain(|notice| notice.kind != NoticeKind::OrderNeedsOperator);
+    }
+
     pub(super) fn go_on(&mut self, command: &Command, what: What) {
         // Resubmit, cancel and settle move the order, so they end the pause.
         if self.task.paused.take().is_some() {
@@ -134,8 +164,7 @@ impl Turn<'_> {
             }
         }
         self.record_by(&command.by, what, Some(command.reason.clone()));
-        // The operator has just handled this error, so its alert is needless.
-        self.task.unsent.retain(|notice| notice.kind != NoticeKind::OrderNeedsOperator);
+        self.forget_alert();
         self.claim_ready(0);
         self.wake_for_all_waiting(0);
         self.repeat_requests(0);

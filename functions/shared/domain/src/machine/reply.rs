@@ -180,7 +180,7 @@ impl Turn<'_> {
                 self.hold(reason::COMPENSATION_FAILED, &format!("undo of {words}"), Some(index));
             }
             // An operator was already asked, and the step shows this failure too. A step never runs against its task.
-            (ProcessState::Error | ProcessState::Processed | ProcessState::Compensated, _)
+            (ProcessState::Error | ProcessState::Processed | ProcessState::Compensated | ProcessState::Closed, _)
             | (ProcessState::Pending | ProcessState::Processing, Direction::Undo)
             | (ProcessState::Compensating, Direction::Forward) => {}
         }

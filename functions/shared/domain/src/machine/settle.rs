@@ -1,26 +1,22 @@
 //! A step that an operator ends by hand (rule 27).
 
+use super::close::busy_until;
 use super::reply::too_large;
 use super::turn::Turn;
 use super::{Refused, Verdict};
 use crate::json::Json;
-use crate::limits::{COMPLETE_WITHIN_MS_MAX, SETTLES_WITHIN_MS_MAX};
 use crate::message::{Command, Settled, Settlement};
 use crate::task::{Direction, ProcessState, Reason, Step, StepError, StepState, Task, What, reason, shortened};
 use crate::time::Timestamp;
 
 impl Settlement {
-    /// The reason why this step of the task cannot be settled so; `None` if it can. The scheduler decides by it, and
-    /// the API asks it before it queues the command, after [`Action::refusal`](crate::message::Action::refusal).
-    #[must_use]
-    pub fn refusal(&self, task: &Task, now: Timestamp) -> Option<Refused> {
+    /// The reason why this step of the task cannot be settled so; `None` if it can.
+    pub(super) fn refusal(&self, task: &Task, now: Timestamp) -> Option<Refused> {
         let is_meant = |step: &&Step| is_open_to_settle(step) && step.direction == self.outcome.direction();
         let Some(step) = task.step(&self.step).map(|(_, step)| step).filter(is_meant) else {
             return Some(Refused::NothingToSettle);
         };
-        // A right clock writes no later time (rule 23).
-        let longest_ms = COMPLETE_WITHIN_MS_MAX + SETTLES_WITHIN_MS_MAX;
-        if let Some(until) = step.may_run_until.filter(|&until| now < until && !until.is_beyond(now, longest_ms)) {
+        if let Some(until) = busy_until(step, now) {
             return Some(Refused::UnderWay { until });
         }
         match self.outcome {
@@ -42,10 +38,7 @@ pub(super) fn is_open_to_settle(step: &Step) -> bool {
 impl Turn<'_> {
     /// Ends the step as if its agent had replied `Done`. Nobody is called. The order goes on once no step is in `Error`.
     pub(super) fn settle(&mut self, command: &Command) -> Verdict {
-        let Some(settlement) = &command.settle else { return Verdict::Refused(Refused::NothingToSettle) };
-        if let Some(refused) = settlement.refusal(&self.task, self.moment.now) {
-            return Verdict::Refused(refused);
-        }
+        let Some(settlement) = &command.settle else { return Verdict::Nothing };
         let Some((index, _)) = self.task.step(&settlement.step) else { return Verdict::Nothing };
         self.set_done(index, settlement.output());
         let settled = What::Settled(self.attempt(index));

@@ -83,7 +83,9 @@ impl<'a> Turn<'a> {
             }
             (ProcessState::Pending | ProcessState::Processing, Direction::Undo)
             | (ProcessState::Compensating, Direction::Forward)
-            | (ProcessState::Processed | ProcessState::Error | ProcessState::Compensated, _) => false,
+            | (ProcessState::Processed | ProcessState::Error | ProcessState::Compensated | ProcessState::Closed, _) => {
+                false
+            }
         }
     }
 
@@ -169,11 +171,17 @@ impl<'a> Turn<'a> {
             | ProcessState::Processed
             | ProcessState::Error
             | ProcessState::Compensating
-            | ProcessState::Compensated => return,
+            | ProcessState::Compensated
+            | ProcessState::Closed => return,
         };
+        self.end_order(end, notice, self.moment.instance, None);
+    }
+
+    /// The order comes to a final state.
+    pub(super) fn end_order(&mut self, end: ProcessState, notice: NoticeKind, who: &Arc<str>, why: Option<Arc<str>>) {
         self.task.process_state = end;
         self.owe_status(notice);
-        self.record(What::Entered { state: end }, None);
+        self.record_by(who, What::Entered { state: end }, why);
     }
 
     /// The attempt ended without an answer: a call of it may still have its effect (rule 16).

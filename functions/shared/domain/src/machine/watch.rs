@@ -101,7 +101,8 @@ impl Turn<'_> {
                 | ProcessState::Processing
                 | ProcessState::Processed
                 | ProcessState::Compensating
-                | ProcessState::Compensated,
+                | ProcessState::Compensated
+                | ProcessState::Closed,
                 None,
             ) => None,
         };
@@ -146,7 +147,7 @@ impl Turn<'_> {
                 steps.chain(resend).min().or(lost).map(|at| at.min(unwatched))
             }
             // The task waits for an operator, even with attempts in flight.
-            ProcessState::Processed | ProcessState::Error | ProcessState::Compensated => resend,
+            ProcessState::Processed | ProcessState::Error | ProcessState::Compensated | ProcessState::Closed => resend,
         }
     }
 }

@@ -89,7 +89,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     let hops = || prop_oneof![9 => 0..8_u32, 1 => 0..300_u32];
     let back = || prop_oneof![4 => Just(0_u32), 1 => 0..4_u32];
     let answer = prop_oneof![3 => Just(Outcome::Done(Json::of(&()))), 2 => outcome()];
-    let action = prop_oneof![3 => Just(Action::Resubmit), 1 => Just(Action::Cancel), 1 => Just(Action::Pause), 1 => Just(Action::Resume)];
+    let action = prop_oneof![3 => Just(Action::Resubmit), 1 => Just(Action::Cancel), 1 => Just(Action::Pause), 1 => Just(Action::Resume), 1 => Just(Action::Close)];
     let ms = || prop_oneof![0..2_000_u64, 0..120_000_u64, 0..9_000_000_u64, 0..700_000_000_u64];
     prop_oneof![
         4 => (hops(), any::<bool>()).prop_map(|(hops, redelivered)| H::Wake { hops, redelivered }),

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::limits::{DELAY_MS_MAX, FALLBACKS_MAX, HISTORY_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX};
+use crate::limits::{
+    COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX, FALLBACKS_MAX, HISTORY_MAX, SETTLES_WITHIN_MS_MAX, SHARDS,
+    STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX,
+};
 use crate::machine::{Decision, Effect, Event, Moment, Verdict, decide, request};
-use crate::message::{Deferral, Outcome, idempotency_key};
+use crate::message::{Action, Deferral, Outcome, idempotency_key};
 use crate::order::Order;
 use crate::task::{Attempt, Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What, reason};
 use crate::time::Timestamp;
@@ -84,6 +87,7 @@ impl Walker {
             self.check_step(before, after, index, event);
         }
         check_end(after);
+        self.check_close(before, after, event);
         self.check_notices(before, after, event);
         self.check_watch(after);
     }
@@ -184,6 +188,22 @@ impl Walker {
         let is_believed = !by.is_beyond(self.now, rule.complete_within_ms);
         let ends = again.filter(|again| *again > by || !is_believed).unwrap_or(by);
         Some(ends.plus_ms(self.workflow.supervision.grace_ms))
+    }
+
+    /// An order is closed by an operator alone, out of `Error` and with its steps as they were, once no call can have its
+    /// effect any more (rule 31).
+    fn check_close(&self, before: &Task, after: &Task, event: Event<'_>) {
+        if after.process_state != ProcessState::Closed || before.process_state == ProcessState::Closed {
+            return;
+        }
+        assert!(matches!(event, Event::Command { command, .. } if command.action == Action::Close));
+        assert_eq!((before.process_state, &after.steps), (ProcessState::Error, &before.steps));
+        let longest_ms = COMPLETE_WITHIN_MS_MAX + SETTLES_WITHIN_MS_MAX;
+        for (step, rule) in before.steps.iter().zip(&self.workflow.steps) {
+            let in_flight = step.complete_by.map(|at| at.plus_ms(rule.settles_within_ms));
+            let ends = step.may_run_until.max(in_flight);
+            assert!(ends.is_none_or(|at| at <= self.now || at.is_beyond(self.now, longest_ms)), "{step:?} is at work");
+        }
     }
 
     fn check_notices(&mut self, before: &Task, after: &Task, event: Event<'_>) {
@@ -293,7 +313,7 @@ fn check_end(after: &Task) {
             assert!(after.steps.iter().all(is_turned), "being undone, and a step is not turned round");
             assert!(after.steps.iter().all(|step| step.process_state != StepState::Error));
         }
-        ProcessState::Error => {}
+        ProcessState::Error | ProcessState::Closed => {}
     }
 }
 
@@ -324,7 +344,7 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
             assert_eq!(is_told, usize::from(has_failed && !is_dead_letter), "{} in {happened:?}", a.name);
         }
     }
-    for state in [ProcessState::Processed, ProcessState::Error, ProcessState::Compensated] {
+    for state in [ProcessState::Processed, ProcessState::Error, ProcessState::Compensated, ProcessState::Closed] {
         let is_new = after.process_state == state && before.process_state != state;
         // An operator lets the order go on. If another step is given up in the same write, it is in `Error` once more.
         let lets_go_on = |what: &What| matches!(what, What::Settled(_) | What::Cancelled | What::Resubmitted { .. });

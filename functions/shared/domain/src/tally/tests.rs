@@ -32,7 +32,7 @@ impl Counted {
 }
 
 fn orders(accepted: u64, processed: u64, compensated: u64, failed: u64, mended: u64) -> Orders {
-    Orders { accepted, processed, compensated, failed, mended, took: Histogram::default() }
+    Orders { accepted, processed, compensated, failed, mended, ..Orders::default() }
 }
 
 fn without_times(tally: &Tally) -> Orders {

@@ -36,12 +36,21 @@ pub enum ProcessState {
     Compensating,
     /// Every claimed step is undone. Final.
     Compensated,
+    /// An operator ended it, with its steps as they were. Final.
+    Closed,
 }
 
 impl ProcessState {
     /// All states, in the order in which an order may enter them.
-    pub const ALL: [Self; 6] =
-        [Self::Pending, Self::Processing, Self::Processed, Self::Error, Self::Compensating, Self::Compensated];
+    pub const ALL: [Self; 7] = [
+        Self::Pending,
+        Self::Processing,
+        Self::Processed,
+        Self::Error,
+        Self::Compensating,
+        Self::Compensated,
+        Self::Closed,
+    ];
 
     /// The word used in records, messages and queries.
     #[must_use]
@@ -53,6 +62,7 @@ impl ProcessState {
             Self::Error => "Error",
             Self::Compensating => "Compensating",
             Self::Compensated => "Compensated",
+            Self::Closed => "Closed",
         }
     }
 
@@ -60,7 +70,7 @@ impl ProcessState {
     #[must_use]
     pub const fn is_final(self) -> bool {
         match self {
-            Self::Processed | Self::Compensated => true,
+            Self::Processed | Self::Compensated | Self::Closed => true,
             Self::Pending | Self::Processing | Self::Error | Self::Compensating => false,
         }
     }
@@ -69,7 +79,7 @@ impl ProcessState {
     #[must_use]
     pub const fn is_settled(self) -> bool {
         match self {
-            Self::Processed | Self::Compensated | Self::Error => true,
+            Self::Processed | Self::Compensated | Self::Closed | Self::Error => true,
             Self::Pending | Self::Processing | Self::Compensating => false,
         }
     }
@@ -83,7 +93,7 @@ impl fmt::Display for ProcessState {
 
 /// The text is not the name of a [`ProcessState`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a state: expected one of Pending, Processing, Processed, Error, Compensating, Compensated")]
+#[error("not a state: expected one of Pending, Processing, Processed, Error, Compensating, Compensated, Closed")]
 pub struct NotAState;
 
 impl FromStr for ProcessState {
@@ -94,7 +104,7 @@ impl FromStr for ProcessState {
     }
 }
 
-/// Why a task is in `Error` or was compensated: a stable code, and words.
+/// Why a task is in `Error`, or was compensated or closed: a stable code, and words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Reason {
@@ -107,7 +117,7 @@ pub struct Reason {
     pub step: Option<Arc<str>>,
     /// The version in which it came up. It identifies a command that was meant for an earlier reason.
     pub since_version: u64,
-    /// The reason of the compensation whose undo failed.
+    /// The reason of the compensation whose undo failed, or of the error in which the order was closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Box<Reason>>,
 }
@@ -120,6 +130,8 @@ pub mod reason {
     pub const EXHAUSTED: &str = "exhausted";
     /// An operator cancelled the order.
     pub const CANCELLED: &str = "cancelled";
+    /// An operator closed the order.
+    pub const CLOSED: &str = "closed";
     /// An undo was rejected or exhausted its failures.
     pub const COMPENSATION_FAILED: &str = "compensation-failed";
     /// A chain of messages was longer than the workflow can need.
@@ -139,6 +151,8 @@ pub enum NoticeKind {
     OrderFailed,
     /// To the reply channel: the order is compensated.
     OrderCompensated,
+    /// To the reply channel: an operator closed the order.
+    OrderClosed,
     /// To the event bus: the alert.
     OrderNeedsOperator,
     /// To the event bus: the order's reply channel does not take its messages.
@@ -150,7 +164,11 @@ impl NoticeKind {
     #[must_use]
     pub const fn is_status(self) -> bool {
         match self {
-            Self::OrderReceived | Self::OrderProcessed | Self::OrderFailed | Self::OrderCompensated => true,
+            Self::OrderReceived
+            | Self::OrderProcessed
+            | Self::OrderFailed
+            | Self::OrderCompensated
+            | Self::OrderClosed => true,
             Self::OrderNeedsOperator | Self::ReplyChannelFailing => false,
         }
     }
@@ -163,6 +181,7 @@ impl NoticeKind {
             Self::OrderProcessed => "OrderProcessed",
             Self::OrderFailed => "OrderFailed",
             Self::OrderCompensated => "OrderCompensated",
+            Self::OrderClosed => "OrderClosed",
             Self::OrderNeedsOperator => "OrderNeedsOperator",
             Self::ReplyChannelFailing => "ReplyChannelFailing",
         }
@@ -223,7 +242,7 @@ pub struct Task {
     pub workflow_version: u32,
     /// Its state.
     pub process_state: ProcessState,
-    /// Why it is in `Error` or was compensated.
+    /// Why it is in `Error`, or was compensated or closed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<Reason>,
     /// In workflow order.

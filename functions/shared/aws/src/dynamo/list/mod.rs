@@ -45,7 +45,7 @@ impl List {
         match state {
             Some(ProcessState::Error) => Self::Failed,
             Some(ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating) => Self::Watched,
-            Some(ProcessState::Processed | ProcessState::Compensated) | None => Self::Recent,
+            Some(ProcessState::Processed | ProcessState::Compensated | ProcessState::Closed) | None => Self::Recent,
         }
     }
 }

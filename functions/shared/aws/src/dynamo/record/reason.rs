@@ -72,11 +72,12 @@ pub(super) fn notice(mut reader: Reader) -> Result<Notice, Unreadable> {
 }
 
 fn notice_kind(name: &str) -> Option<NoticeKind> {
-    const ALL: [NoticeKind; 6] = [
+    const ALL: [NoticeKind; 7] = [
         NoticeKind::OrderReceived,
         NoticeKind::OrderProcessed,
         NoticeKind::OrderFailed,
         NoticeKind::OrderCompensated,
+        NoticeKind::OrderClosed,
         NoticeKind::OrderNeedsOperator,
         NoticeKind::ReplyChannelFailing,
     ];

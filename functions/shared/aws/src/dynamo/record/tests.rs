@@ -221,6 +221,7 @@ fn crowded() -> Task {
         NoticeKind::OrderProcessed,
         NoticeKind::OrderFailed,
         NoticeKind::OrderCompensated,
+        NoticeKind::OrderClosed,
         NoticeKind::OrderNeedsOperator,
         NoticeKind::ReplyChannelFailing,
     ];

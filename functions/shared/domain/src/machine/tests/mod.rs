@@ -1,6 +1,7 @@
 //! The rules of the protocol, each as tests.
 
 mod claim;
+mod close;
 mod compensation;
 mod fallback;
 mod mapping;
