@@ -92,6 +92,7 @@ pub fn ending(direction: Direction, outcome: &Outcome) -> Ending {
         Outcome::Done(_) => Ending::Done,
         Outcome::Failed(_) => Ending::Failed,
         Outcome::Deferred(_) => Ending::Deferred,
+        Outcome::Retrying(_) => Ending::Retrying,
     }
 }
 

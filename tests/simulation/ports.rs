@@ -243,7 +243,7 @@ impl Queues for Ports {
             let (output, kept, code) = match &reply.outcome {
                 Outcome::Done(output) => (Some(observe::hash(output)), observe::kept(output), None),
                 Outcome::Failed(failure) => (None, None, Some(failure.code.clone())),
-                Outcome::Deferred(_) => (None, None, None),
+                Outcome::Deferred(_) | Outcome::Retrying(_) => (None, None, None),
             };
             state.see(name, &Seen::Replied { of, ending, output, kept, code, by: name.clone(), clock_ms });
             if matches!(ending, Ending::Done | Ending::TooLarge) {
@@ -267,7 +267,9 @@ impl Queues for Ports {
             }
         });
         let sent = sent.await;
-        if let (Err(_), Some(of)) = (&sent, reply_to) {
+        let is_trouble =
+            matches!(&message, SchedulerMessage::Reply(reply) if matches!(reply.outcome, Outcome::Retrying(_)));
+        if let (Err(_), Some(of), false) = (&sent, reply_to, is_trouble) {
             let mut state = self.shared.lock();
             state.see(name, &Seen::Unsent { of, by: self.who.invocation });
             state.unsent_by.insert(self.who.invocation);

@@ -1,4 +1,4 @@
-//! Resubmits many orders as one job: planned here, advanced by the supervisor ([`domain::bulk`]).
+//! Resubmits many orders, or handles them in another way, as one job: planned here, advanced by the supervisor ([`domain::bulk`]).
 //!
 //! A plan only counts: the operator sees the number and decides whether to start the job.
 
@@ -8,6 +8,7 @@ use bytes::Bytes;
 use domain::bulk::{DryRun, Job, NotNow, Spec, SpecError, dry_run};
 use domain::json::{Json, JsonError};
 use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
+use domain::message::Action;
 use domain::ports::{Commit, Environment, ListError, PortError, Records, Seen};
 use domain::time::Timestamp;
 use http::{HeaderMap, Response, StatusCode};
@@ -127,6 +128,14 @@ fn spec(document: &Json) -> Result<Spec, Problem> {
     let members = Members::of(document, &Plan::MEMBERS)?;
     members.text("By")?;
     members.text("Reason")?;
+    if let Some(action) = members.optional_text("Action")?
+        && !Spec::ACTIONS.iter().any(|known| known.name() == &*action)
+    {
+        return Err(Problem::member(
+            "Action",
+            format!("must be one of {}", Spec::ACTIONS.map(Action::name).join(", ")),
+        ));
+    }
     let (timeout_ms_min, timeout_ms_max) = Spec::CANARY_TIMEOUT_MS;
     members.whole_number("Canary", 1, CANARY_MAX)?;
     members.whole_number("CanaryTimeoutMs", timeout_ms_min, timeout_ms_max)?;

@@ -23,7 +23,8 @@ pub(crate) fn shown(job: &Job) -> wire::Job<'_> {
         under_way,
         next_at: _,
     } = job;
-    let Spec { by, reason, selector, canary, canary_timeout_ms, rate_per_second, stop_at_failed_percent } = spec;
+    let Spec { by, reason, action, selector, canary, canary_timeout_ms, rate_per_second, stop_at_failed_percent } =
+        spec;
     let (state, why) = shown_state(state);
     wire::Job {
         id: text(id),
@@ -32,6 +33,7 @@ pub(crate) fn shown(job: &Job) -> wire::Job<'_> {
         why: why.map(text),
         by: text(by),
         reason: text(reason),
+        action: action.name().into(),
         selector: shown_selector(selector),
         canary: *canary,
         canary_timeout_ms: *canary_timeout_ms,

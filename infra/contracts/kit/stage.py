@@ -97,9 +97,9 @@ class Stage:
         return self.service.calls(request["OrderID"])
 
     def replies(self, request: Request) -> list[Reply]:
-        """The replies to this request, or to another of the same attempt, so far."""
+        """The replies to this request, or to another of the same attempt, so far. `Retrying` is no answer yet."""
         same = (request["Direction"], request["Attempt"])
-        of_order = self.inbox.replies(request["OrderID"])
+        of_order = [reply for reply in self.inbox.replies(request["OrderID"]) if not reply.is_outcome("Retrying")]
         return [reply for reply in of_order if (reply.member("Direction"), reply.member("Attempt")) == same]
 
     def answer(self, request: Request, *, count: int = 1, within_s: float = PATIENCE_S) -> Reply | None:

@@ -43,7 +43,7 @@ def test_a_group_is_counted_started_and_followed_to_its_end(
     console.open()
     matching = next(one["Count"] for one in server.get("/overview")["Failures"] if one["Code"] == "compensation-failed")
     console.page.get_by_role("link", name="Resubmit group… compensation-failed at reserve-inventory").click()
-    console.heading("Resubmit many orders")
+    console.heading("Handle many orders")
     page = console.page
     page.get_by_label("Your name").fill("ann")
     page.locator("#reason").fill("stock-taking is over")

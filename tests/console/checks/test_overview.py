@@ -97,7 +97,7 @@ def test_failures_are_grouped_by_cause_and_lead_to_their_orders_and_to_a_job(
     console.page.go_back()
     console.shown("#/")
     console.page.get_by_role("link", name="Resubmit group").first.click()
-    console.heading("Resubmit many orders")
+    console.heading("Handle many orders")
     expect(console.page.locator("#p-reason")).to_have_value("compensation-failed")
     expect(console.page.locator("#p-step")).to_have_value("reserve-inventory")
 

@@ -49,7 +49,7 @@ fn a_plan_counts_is_stored_and_sends_nothing() {
     assert_eq!((answer.status, answer.header("location")), (201, Some(format!("/bulk/{id}").as_str())));
     let expected = json!({
         "JobID": id, "Version": 1, "State": "Planned", "By": "ada", "Reason": "payment is back",
-        "Selector": {"FailedUntil": NOW},
+        "Action": "Resubmit", "Selector": {"FailedUntil": NOW},
         "Canary": 5, "CanaryTimeoutMs": 300_000, "RatePerSecond": 10, "StopAtFailedPercent": 20,
         "DryRun": {"Matching": 3, "Complete": true, "Message": "orders that match: 3"},
         "PlannedAt": NOW, "Since": NOW,

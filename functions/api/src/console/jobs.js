@@ -7,6 +7,7 @@ import { announce, fragment, h } from "./dom.js";
 import { count, heading, notice, panel, plural, table } from "./parts.js";
 import { share } from "./pictures.js";
 import { clock, when } from "./time.js";
+import { JOB_ACTIONS } from "./words.js";
 
 const SIGNS = { Planned: "○", Canary: "◐", Running: "◐", Done: "✓", Stopped: "!", Cancelled: "–" };
 // The colour of a job's state.
@@ -25,11 +26,11 @@ export const jobs = {
   load: (_route, signal) => get(withQuery("bulk", { limit: 50 }), signal),
   render({ Jobs }) {
     return fragment(
-      heading("Jobs", h("a", { class: "button primary", href: "#/jobs/new" }, "Resubmit many orders…")),
+      heading("Jobs", h("a", { class: "button primary", href: "#/jobs/new" }, "Handle many orders…")),
       h(
         "p",
         { class: "lead" },
-        "A job resubmits many orders in Error: a few first, then the others at a rate. ",
+        "A job does the same with many orders in Error: a few first, then the others at a rate. ",
         "It stops by itself when too many fail again.",
       ),
       table({
@@ -77,7 +78,7 @@ export const job = {
             ? h(
                 "button",
                 { type: "button", class: "primary", "data-key": "start", onclick: () => act(one, "start", changed) },
-                `Start: resubmit ${orders(one)}…`,
+                `Start: ${verb(one).toLowerCase()} ${orders(one)}…`,
               )
             : null,
           ["Planned", "Canary", "Running"].includes(one.State)
@@ -116,6 +117,28 @@ function tone(one) {
       one.State
     ] ?? "wait"
   );
+}
+
+function verb(one) {
+  return JOB_ACTIONS[one.Action]?.verb ?? one.Action;
+}
+
+/** What a start of the job does. */
+function consequence(one) {
+  const count = orders(one);
+  switch (one.Action) {
+    case "Cancel":
+      return `${count} in Error are cancelled: what was begun is undone. This cannot be taken back.`;
+    case "Settle":
+      return `The step ${one.Selector.Step} of ${count} in Error is settled by hand. No service is called for it.`;
+    case "Close":
+      return `${count} in Error end as they are. Nothing is undone. This cannot be taken back.`;
+    default:
+      return (
+        `${count} in Error are resubmitted, each under the same idempotency key: ` +
+        "what had its effect has it no second time."
+      );
+  }
 }
 
 function orders(one) {
@@ -262,8 +285,7 @@ function act(one, action, changed) {
   };
   const what = starting
     ? [
-        `${orders(one)} in Error are resubmitted, each under the same idempotency key: ` +
-          "what had its effect has it no second time.",
+        consequence(one),
         `The first ${Math.min(one.Canary, one.DryRun.Matching)} go alone. ` +
           `If more than ${one.StopAtFailedPercent} % of them fail again, the job stops.`,
         `The others follow, ${one.RatePerSecond} in a second. You can cancel it at any time.`,
@@ -303,7 +325,7 @@ function act(one, action, changed) {
               disabled: it.sending,
               "aria-describedby": "consequences",
             },
-            starting ? `Resubmit ${orders(one)}` : "Cancel job",
+            starting ? `${verb(one)} ${orders(one)}` : "Cancel job",
           ),
           h("button", { type: "button", onclick: () => dialog.close() }, "Leave it"),
         ),

@@ -1,4 +1,4 @@
-// Plans a job: its selection of orders in Error, its canaries and its rate. A new plan only counts the orders.
+// Plans a job: its action, its selection of orders in Error, its canaries and its rate. A new plan only counts the orders.
 
 import { Problem, forget, getOnce, post } from "./api.js";
 import { inWords } from "./actions.js";
@@ -6,7 +6,7 @@ import { whoAndWhy, wish } from "./dialog.js";
 import { announce, byId, fragment, h } from "./dom.js";
 import { fromLocal, stepNames, toLocal } from "./orders.js";
 import { field, heading, notice } from "./parts.js";
-import { REASONS } from "./words.js";
+import { JOB_ACTIONS, REASONS } from "./words.js";
 
 let failure = null;
 let sending = false;
@@ -28,7 +28,7 @@ export const plan = {
       ...[...new Set([...names, given].filter(Boolean))].map((name) => [name, name]),
     ];
     return fragment(
-      heading("Resubmit many orders"),
+      heading("Handle many orders"),
       h(
         "p",
         { class: "lead" },
@@ -39,6 +39,18 @@ export const plan = {
         "form",
         { class: "panel", id: "plan", "aria-label": "Plan", onsubmit: (event) => send(event, go, redraw) },
         failure ? h("div", { id: "plan-error" }, notice("bad", h("p", {}, failure))) : null,
+        h("h2", {}, "What to do"),
+        h(
+          "div",
+          { class: "fields" },
+          field({
+            id: "p-action",
+            label: "Action",
+            options: Object.entries(JOB_ACTIONS).map(([name, { label }]) => [name, label]),
+            value: text("action") || "Resubmit",
+            hint: "A settle ends the step that you choose below. It counts as done, or as undone if the order was being undone.",
+          }),
+        ),
         h("h2", {}, "Which orders in Error"),
         h(
           "div",
@@ -141,6 +153,7 @@ async function send(event, go, redraw) {
   try {
     const job = await post("bulk", {
       ...who,
+      Action: given("p-action"),
       Selector,
       Canary: Number(given("p-canary")),
       RatePerSecond: Number(given("p-rate")),

@@ -17,6 +17,14 @@ export const STATES = [
 /** The codes of `Reason`. */
 export const REASONS = ["exhausted", "rejected", "compensation-failed", "dead-letter", "hop-limit", "cancelled", "closed"];
 
+/** What a job does with each order: the label of the choice, and the verb of a button. */
+export const JOB_ACTIONS = {
+  Resubmit: { label: "Resubmit", verb: "Resubmit" },
+  Cancel: { label: "Cancel and undo", verb: "Cancel" },
+  Settle: { label: "Settle a step", verb: "Settle the step of" },
+  Close: { label: "Close as they are", verb: "Close" },
+};
+
 /** The outcomes of a dead letter, in words. */
 export const FATES = {
   Stored: "its order was not stored; it is now, in Error",

@@ -47,6 +47,12 @@ impl Retries {
         self.backoff.total_retries
     }
 
+    /// Whether an operator should see the trouble: from the second call that failed on, ever more rarely. One failure is
+    /// usual, and would cost a message and a write for nothing.
+    pub(crate) const fn is_told(self) -> bool {
+        self.count() >= 2 && self.count().is_power_of_two()
+    }
+
     /// The wait before the last retry, in milliseconds.
     pub(crate) const fn wait_ms(&self) -> u64 {
         self.backoff.wait_time_ms

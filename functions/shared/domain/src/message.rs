@@ -86,6 +86,16 @@ pub enum Outcome {
     /// The attempt was given back, since the service is known to fail. There was no call, or none that could count.
     /// The step is tried again later, and no failure is counted.
     Deferred(Deferral),
+    /// The attempt goes on, and its last call failed (rule 32). More outcomes may follow.
+    Retrying(Trouble),
+}
+
+/// What went wrong with the last call of an attempt that goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Trouble {
+    /// For people.
+    pub problem: Arc<str>,
 }
 
 /// When an attempt that was given back may be made again, and by which agent.
@@ -168,6 +178,10 @@ impl Action {
     /// All actions.
     pub const ALL: [Self; 7] =
         [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Note, Self::Close];
+
+    pub(crate) const fn is_resubmit(&self) -> bool {
+        matches!(self, Self::Resubmit)
+    }
 
     /// The word used in messages.
     #[must_use]

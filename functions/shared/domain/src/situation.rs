@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use crate::ports::{Breaker, Outage, OutageReason, ServiceHealth};
-use crate::task::{Direction, ProcessState, Reason, Step, StepState, Task, reason};
+use crate::task::{Direction, ProcessState, Reason, Step, StepError, StepState, Task, reason};
 
 /// The situation of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -181,10 +181,10 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
         Direction::Forward => String::new(),
         Direction::Undo => joined(["The order is being undone.".to_owned(), because(task.reason.as_ref())]),
     };
-    let errors = shown
-        .iter()
-        .filter_map(|step| step.last_error.as_ref())
-        .map(|error| format!("Last error, of attempt {}: {} ({}).", error.attempt, error.message, error.code));
+    let errors = shown.iter().filter_map(|step| step.last_error.as_ref()).map(|error| match &*error.code {
+        StepError::RETRYING => format!("A call of attempt {} failed: {}", error.attempt, sentence(&error.message)),
+        code => format!("Last error, of attempt {}: {} ({code}).", error.attempt, error.message),
+    });
     let texts: Vec<String> = std::iter::once(undone).chain(errors).collect();
     let waits = |step: &&Step| step.process_state == StepState::Pending && step.not_before.is_some();
     Situation {

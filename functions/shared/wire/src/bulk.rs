@@ -15,6 +15,9 @@ pub struct Plan<'a> {
     pub by: Cow<'a, str>,
     /// The operator's reason.
     pub reason: Cow<'a, str>,
+    /// What is done with each order; absent: a resubmit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<Cow<'a, str>>,
     /// The selected orders.
     pub selector: Selector<'a>,
     /// Number of orders that go first.
@@ -23,7 +26,7 @@ pub struct Plan<'a> {
     /// Time in which a canary has to be settled, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub canary_timeout_ms: Option<u64>,
-    /// Orders resubmitted in a second.
+    /// Orders handled in a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_per_second: Option<u32>,
     /// The job stops at a larger share of orders that failed again, in percent.
@@ -33,8 +36,8 @@ pub struct Plan<'a> {
 
 impl Plan<'_> {
     /// The names of its members.
-    pub const MEMBERS: [&'static str; 7] =
-        ["By", "Reason", "Selector", "Canary", "CanaryTimeoutMs", "RatePerSecond", "StopAtFailedPercent"];
+    pub const MEMBERS: [&'static str; 8] =
+        ["By", "Reason", "Action", "Selector", "Canary", "CanaryTimeoutMs", "RatePerSecond", "StopAtFailedPercent"];
 }
 
 /// The orders in `Error` that a job covers. A missing member matches every order.
@@ -81,6 +84,9 @@ pub struct Job<'a> {
     pub by: Cow<'a, str>,
     /// The operator's reason.
     pub reason: Cow<'a, str>,
+    /// What is done with each order.
+    #[serde(default = "resubmit")]
+    pub action: Cow<'a, str>,
     /// The selected orders.
     #[serde(default)]
     pub selector: Selector<'a>,
@@ -90,7 +96,7 @@ pub struct Job<'a> {
     /// Time in which a canary has to be settled, in milliseconds.
     #[serde(default)]
     pub canary_timeout_ms: u64,
-    /// Orders resubmitted in a second.
+    /// Orders handled in a second.
     #[serde(default)]
     pub rate_per_second: u32,
     /// The job stops at a larger share of orders that failed again, in percent.
@@ -168,13 +174,18 @@ pub struct DryRun<'a> {
     pub message: Cow<'a, str>,
 }
 
+/// What jobs of earlier versions do.
+const fn resubmit() -> Cow<'static, str> {
+    Cow::Borrowed("Resubmit")
+}
+
 /// Outcomes of a job's orders so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub struct Tally {
-    /// Orders that were resubmitted.
+    /// Orders that were handled.
     pub begun: u64,
-    /// Orders that were processed after it.
+    /// Orders that came to the end that the action is for.
     pub recovered: u64,
     /// Orders that failed again, or were not settled in time.
     pub failed_again: u64,

@@ -4,7 +4,7 @@ use domain::bulk::{
     DryRun, Job, JobState, RESEND_AFTER_MS, RESENDS_MAX, SETTLE_TIMEOUT_MS, Selector, Spec, Tally, dry_run,
 };
 use domain::id::OrderId;
-use domain::message::{Outcome, Request, SchedulerMessage};
+use domain::message::{Action, Outcome, Request, SchedulerMessage};
 use domain::ports::{Environment, Records, Seen};
 use domain::task::{ProcessState, What, reason};
 use futures_util::future::join;
@@ -17,6 +17,7 @@ fn spec() -> Spec {
     Spec {
         by: "ann".into(),
         reason: "stock counted".into(),
+        action: Action::Resubmit,
         selector: Selector { reason_code: Some(reason::REJECTED.into()), ..Selector::default() },
         canary: 2,
         canary_timeout_ms: 60_000,

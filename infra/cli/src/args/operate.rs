@@ -10,16 +10,21 @@ use super::api::When;
 use super::duration;
 use super::orders::CommandArgs;
 
+/// The actions of a bulk job.
+const BULK_ACTIONS: [&str; 4] = ["resubmit", "cancel", "settle", "close"];
+
 /// `stepwarden bulk`
 #[derive(Debug, Clone, Subcommand)]
 pub enum BulkCommand {
-    /// Plan a job, confirm it, start it, and show its progress to the end
+    /// Plan a job that resubmits orders, confirm it, start it, and show its progress to the end
     Resubmit(PlanArgs),
-    /// Plan a job: count the matching orders; nothing is resubmitted yet
-    Plan(PlanArgs),
+    /// The same with another action: cancel, settle a step, or close
+    Run(RunArgs),
+    /// Plan a job: count the matching orders; nothing is done yet
+    Plan(RunArgs),
     /// Start a planned job
     Start(JobActArgs),
-    /// Cancel a job: it resubmits no further orders
+    /// Cancel a job: it handles no further orders
     Cancel(JobActArgs),
     /// Show the status of a job
     Status {
@@ -56,7 +61,19 @@ pub struct AcceptRejectionsArgs {
     pub command: CommandArgs,
 }
 
-/// The orders in Error that a job resubmits, and its pace.
+/// What a job does with each order.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// What is done with each order. `settle` ends the step that --step names: as done, or as undone if the order was
+    /// being undone
+    #[arg(long, value_name = "ACTION", default_value = "resubmit", value_parser = BULK_ACTIONS)]
+    pub action: String,
+    /// The orders and the pace.
+    #[command(flatten)]
+    pub plan: PlanArgs,
+}
+
+/// The orders in Error that a job handles, and its pace.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
     /// The operator and the reason.
@@ -74,13 +91,13 @@ pub struct PlanArgs {
     /// Only orders that failed before this time
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub until: Option<When>,
-    /// Canary orders, resubmitted first; the others wait for their outcome: 1 to 100
+    /// Canary orders, handled first; the others wait for their outcome: 1 to 100
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub canary: Option<u32>,
     /// Time-out of a canary: 1s to 24h
     #[arg(long, value_name = "TIME", value_parser = canary_time)]
     pub canary_timeout: Option<Duration>,
-    /// Orders resubmitted per second: 1 to 1000
+    /// Orders handled per second: 1 to 1000
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub rate: Option<u32>,
     /// Stop the job when more than this percentage fails again: 0 to 100

@@ -1,9 +1,10 @@
-//! `stepwarden bulk`: many orders resubmitted as one durable job. The job is carried on by the supervisor, whatever
+//! `stepwarden bulk`: the same action on many orders, as one durable job. The job is carried on by the supervisor, whatever
 //! becomes of this process.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
+use domain::message::Action;
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
 use serde_json::value::RawValue;
@@ -23,9 +24,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(context: &Context, command: &BulkCommand) -> Result<Exit, CommandError> {
     match command {
-        BulkCommand::Resubmit(args) => resubmit(context, args).await,
+        BulkCommand::Resubmit(args) => to_do(context, "resubmit", args).await,
+        BulkCommand::Run(args) => to_do(context, &args.action, &args.plan).await,
         BulkCommand::Plan(args) => {
-            let (job, answer) = plan(context, args).await?;
+            let (job, answer) = plan(context, &args.action, &args.plan).await?;
             show(context, &job, &answer)?;
             context.note(&format!("nothing is done yet: `stepwarden bulk start {} --reason …` starts it", job.id));
             Ok(Exit::Fine)
@@ -46,9 +48,9 @@ pub(super) async fn run(context: &Context, command: &BulkCommand) -> Result<Exit
 }
 
 /// Plans, asks, starts, and shows the progress.
-async fn resubmit(context: &Context, args: &PlanArgs) -> Result<Exit, CommandError> {
-    context.can_ask("This resubmits every order that matches.")?;
-    let (job, answer) = plan(context, args).await?;
+async fn to_do(context: &Context, action: &str, args: &PlanArgs) -> Result<Exit, CommandError> {
+    context.can_ask(&format!("This does a {action} of every order that matches."))?;
+    let (job, answer) = plan(context, action, args).await?;
     let count = shown::matching(&job.dry_run);
     context.note(&format!("job {}: {}: {count} match", job.id, shown::meant(&job.selector)));
     if job.dry_run.matching == 0 {
@@ -61,8 +63,8 @@ async fn resubmit(context: &Context, args: &PlanArgs) -> Result<Exit, CommandErr
         return Ok(Exit::Fine);
     }
     let question = format!(
-        "Resubmit {count} orders, {} first to see how they fare, then {} in a second?",
-        job.canary, job.rate_per_second
+        "{} {count} orders, {} first to see how they fare, then {} in a second?",
+        job.action, job.canary, job.rate_per_second
     );
     if !context.may_go_on(&question)? {
         drop_plan(context, &job, args).await?;
@@ -79,9 +81,9 @@ async fn drop_plan(context: &Context, job: &Job<'_>, args: &PlanArgs) -> Result<
     act(context, &job.id, JobAction::Cancel, &command, None).await.map(|_| ())
 }
 
-async fn plan(context: &Context, args: &PlanArgs) -> Result<(Job<'static>, Answer), CommandError> {
+async fn plan(context: &Context, action: &str, args: &PlanArgs) -> Result<(Job<'static>, Answer), CommandError> {
     let (by, now) = (context.by(&args.command)?, context.now());
-    let body = body(&asked(args, &by, now));
+    let body = body(&asked(action, args, &by, now));
     // A plan has no key: a second one would be another job.
     let call = Call::post("/bulk", body).unrepeated();
     let planned = context.remote.call(&call).await.and_then(|answer| Ok((answer.read()?, answer)));
@@ -98,7 +100,8 @@ async fn plan(context: &Context, args: &PlanArgs) -> Result<(Job<'static>, Answe
 async fn start(context: &Context, args: &JobActArgs) -> Result<Exit, CommandError> {
     let command = context.command(&args.command)?;
     let (job, _) = look(context, &args.job).await?;
-    let question = format!("Resubmit {} orders ({})?", shown::matching(&job.dry_run), shown::meant(&job.selector));
+    let question =
+        format!("{} {} orders ({})?", job.action, shown::matching(&job.dry_run), shown::meant(&job.selector));
     if !context.may_go_on(&question)? {
         context.note("nothing was done");
         return Ok(Exit::Fine);
@@ -219,11 +222,16 @@ fn job_path(id: &str) -> String {
 }
 
 /// The plan. The API has a default for an option that is not given.
-fn asked<'a>(args: &'a PlanArgs, by: &'a str, now: Timestamp) -> Plan<'a> {
+fn asked<'a>(action: &'a str, args: &'a PlanArgs, by: &'a str, now: Timestamp) -> Plan<'a> {
     let text = |text: &'a Option<String>| text.as_deref().map(Cow::Borrowed);
     Plan {
         by: by.into(),
         reason: (&*args.command.reason).into(),
+        // An API of an earlier version knows no other action, and refuses the member.
+        action: Action::ALL
+            .into_iter()
+            .find(|known| known.segment() == action && *known != Action::Resubmit)
+            .map(|known| known.name().into()),
         selector: Selector {
             state: None,
             reason_code: text(&args.reason_code),
@@ -248,7 +256,7 @@ mod tests {
     #[test]
     fn what_is_not_given_is_left_to_the_api() {
         let now = Timestamp::from_epoch_ms(1_795_195_603_007);
-        let written = |args: &PlanArgs| serde_json::to_value(asked(args, "ann", now)).unwrap();
+        let written = |args: &PlanArgs| serde_json::to_value(asked("resubmit", args, "ann", now)).unwrap();
         let mut args = PlanArgs {
             command: CommandArgs { reason: "it is back".to_owned(), by: None },
             reason_code: None,

@@ -37,6 +37,7 @@ pub(crate) fn whole(paint: Paint, job: &Job<'_>, now: Timestamp) -> String {
         line("Why", plain(why));
     }
     line("Planned", format!("{} by {}: {}", from_now(job.planned_at, now), plain(&job.by), plain(&job.reason)));
+    line("Action", plain(&job.action));
     line("Meant", plain(&meant(&job.selector)));
     line("Matching", matching(&job.dry_run));
     line(

@@ -25,6 +25,20 @@ fn a_job_is_planned_started_and_looked_at_one_by_one() {
 }
 
 #[test]
+fn a_job_may_close_orders_or_settle_a_step() {
+    let served = Served::start();
+    let held = [served.settled(HELD), served.settled(HELD)];
+    let run = |more: &[&str]| served.run(&[&["bulk", "run", "--reason", "refunded at the bank"], more].concat());
+    run(&["--action", "settle", "--yes"]).with_status(2).says(&["Selector.Step", "must name the step"]);
+    run(&["--action", "forget"]).with_status(2).says(&["resubmit, cancel, settle, close"]);
+    run(&["--action", "close"]).with_status(2).says(&["--yes"]);
+    run(&["--action", "close", "--yes"]).with_status(0).shows(&["Close", "Done"]).says(&["2 recovered"]);
+    for id in held {
+        served.run(&["get", &id]).with_status(0).shows(&["Closed", "refunded at the bank"]);
+    }
+}
+
+#[test]
 fn all_in_one_needs_a_yes_where_nobody_can_be_asked_and_shows_the_progress_to_the_end() {
     let served = Served::start();
     let args = ["bulk", "resubmit", "--reason-code", "exhausted", "--step", "charge-payment", "--reason", "it is back"];

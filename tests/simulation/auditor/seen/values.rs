@@ -95,6 +95,8 @@ pub enum Ending {
     Failed,
     /// Deferred.
     Deferred,
+    /// Not over: its last call failed.
+    Retrying,
 }
 
 /// What a caller heard from a service.

@@ -40,6 +40,7 @@ impl Witness {
                 Outcome::Done(_) => "Done",
                 Outcome::Failed(_) => "Failed",
                 Outcome::Deferred(_) => "Deferred",
+                Outcome::Retrying(_) => "Retrying",
             },
             SchedulerMessage::Command(command) => command.action.name(),
         };
@@ -206,6 +207,7 @@ fn whatever_is_sent_on_the_way_of_real_orders_is_as_the_schemas_say() {
         "reply Done",
         "reply Failed",
         "reply Deferred",
+        "reply Retrying",
         "request Forward",
         "request Undo",
         "command Resubmit",

@@ -137,7 +137,17 @@ impl World {
     }
 
     pub(crate) fn replies(&self) -> Vec<Reply> {
-        self.lock(|state| state.replies.clone())
+        let is_answer = |reply: &Reply| !matches!(reply.outcome, Outcome::Retrying(_));
+        self.lock(|state| state.replies.iter().filter(|reply| is_answer(reply)).cloned().collect())
+    }
+
+    /// What the agent said of attempts that go on (rule 32): the attempt and the problem.
+    pub(crate) fn troubles(&self) -> Vec<(u32, Arc<str>)> {
+        let trouble = |reply: &Reply| match &reply.outcome {
+            Outcome::Retrying(trouble) => Some((reply.attempt, trouble.problem.clone())),
+            Outcome::Done(_) | Outcome::Failed(_) | Outcome::Deferred(_) => None,
+        };
+        self.lock(|state| state.replies.iter().filter_map(trouble).collect())
     }
 
     /// Waits in the invocation, in milliseconds, those for calls that timed out included.

@@ -198,6 +198,40 @@ fn retries_are_bounded_and_then_it_is_silent() {
 }
 
 #[test]
+fn rule_32_operators_see_what_is_wrong_from_the_second_failed_call_on_and_ever_more_rarely() {
+    for (failures, told) in [(1, 0), (2, 1), (3, 1), (4, 2), (7, 2), (8, 3)] {
+        let world = World::new(repeat_n(Act::Answer(retry()), failures).chain([Act::Answer(done())]));
+        assert!(!handle_one(&world, request()));
+        assert_eq!(world.troubles().len(), told, "after {failures} failed calls");
+        assert_eq!(world.outcomes(), [Outcome::Done(json("{\"Receipt\":7}"))]);
+        assert!(
+            world
+                .troubles()
+                .iter()
+                .all(|(attempt, problem)| (*attempt, &**problem) == (request().attempt, "out of order"))
+        );
+    }
+}
+
+#[test]
+fn rule_32_before_an_agent_is_silent_it_says_what_was_wrong_unless_it_is_too_late() {
+    let world = World::new([Act::Answer(retry())]).with_policy(|policy| policy.retries_max = 0);
+    assert!(!handle_one(&world, request()));
+    assert_eq!((world.troubles().len(), world.replies().len()), (1, 0));
+    let late = World::new([Act::Frozen(10_000, retry())]);
+    assert!(!handle_one(&late, request()));
+    assert_eq!((late.troubles().len(), late.replies().len()), (0, 0));
+}
+
+#[test]
+fn rule_32_the_work_goes_on_if_the_scheduler_cannot_be_told_what_is_wrong() {
+    let world = World::new([Act::Answer(retry()), Act::Answer(retry()), Act::Answer(done())]);
+    world.sends_fail(true);
+    assert!(handle_one(&world, request()), "its reply could not be sent either");
+    assert_eq!((world.seen().len(), world.troubles().len(), world.replies().len()), (3, 0, 0));
+}
+
+#[test]
 fn the_back_off_and_its_count_go_on_over_redeliveries() {
     // The third delivery draws from 0..=3 at once, where the first would draw from 0..=1: 3 % 4 and 3 % 2.
     let world = World::new([Act::Answer(retry()), Act::Answer(done())]).drawing([3]);

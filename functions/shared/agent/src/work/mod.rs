@@ -4,9 +4,12 @@ mod leave;
 mod settle;
 mod wait;
 
+use std::sync::Arc;
+
 use domain::batch::{Handled, Record};
 use domain::message::{Outcome, Receipt, Request};
 use domain::ports::{Environment, PortError};
+use domain::task::shortened;
 use domain::time::Timestamp;
 use domain::trace;
 use tracing::Instrument;
@@ -39,6 +42,8 @@ pub(crate) struct Work<'a, P, F, S> {
     /// The same if the last call says nothing about the step: it was refused because of a fault in the configuration, or
     /// could not be made (rule 17).
     no_failure_ms: Option<u64>,
+    /// What went wrong with the last call of this delivery.
+    problem: Option<Arc<str>>,
     /// Whether it waited for its turn, and has not called since (rule 20).
     was_held_back: bool,
     /// Made at the first call, and made again after a call without an answer.
@@ -115,6 +120,7 @@ where
             may_run_until,
             under_way_ms: None,
             no_failure_ms: None,
+            problem: None,
             was_held_back: false,
             service: None,
         }
@@ -175,6 +181,9 @@ where
                     next @ (Next::OnQueue { .. } | Next::Exhausted | Next::TooLate) => next,
                 },
             };
+            if matches!(next, Next::Here { .. } | Next::OnQueue { .. }) && self.retries.is_some_and(Retries::is_told) {
+                self.tell_trouble().await;
+            }
             match next {
                 Next::Here { wait_ms } => self.ports.environment().sleep(wait_ms).await,
                 Next::OnQueue { wait_ms } => return Ok(self.back_off(wait_ms).await),
@@ -243,6 +252,7 @@ where
         let retries = self.retries.get_or_insert_with(|| Retries::of_delivery(policy, self.receive_count));
         let next = retries.next(policy, self.deadline, now, after_ms, draw);
         tracing::info!(monotonic_counter.agent_retries = 1, retries = retries.count(), ?next, problem, "to be retried");
+        self.problem = Some(shortened(problem));
         next
     }
 

@@ -1,7 +1,7 @@
 //! What an ending requires: the memo, the reply, the message.
 
 use domain::batch::Handled;
-use domain::message::{Deferral, Outcome, Reply, SchedulerMessage};
+use domain::message::{Deferral, Outcome, Reply, SchedulerMessage, Trouble};
 use domain::ports::{Environment, PortError, Queues};
 use domain::trace;
 
@@ -38,6 +38,7 @@ where
             }
             Ending::Silence(silence) => {
                 self.release_claim().await;
+                self.tell_trouble().await;
                 Ok(self.let_go(silence))
             }
         }
@@ -50,7 +51,20 @@ where
                 keeper.release(self.ports).await;
                 outcome
             }
-            (None, Outcome::Done(_) | Outcome::Failed(_) | Outcome::Deferred(_)) => outcome,
+            (_, Outcome::Done(_) | Outcome::Failed(_) | Outcome::Deferred(_) | Outcome::Retrying(_)) => outcome,
+        }
+    }
+
+    /// Lets operators see what is wrong with the last call while the attempt goes on (rule 32). Nothing rests on it.
+    pub(super) async fn tell_trouble(&self) {
+        let Some(problem) = self.problem.clone() else { return };
+        if self.deadline.is_over(self.ports.environment().now()) {
+            return;
+        }
+        let reply = self.request.reply(Outcome::Retrying(Trouble { problem }));
+        let sent = self.ports.queues().to_scheduler(SchedulerMessage::Reply(reply), self.request.priority, 0).await;
+        if let Err(error) = sent {
+            tracing::info!(%error, "the scheduler does not learn what is wrong");
         }
     }
 
@@ -68,6 +82,7 @@ where
             Outcome::Done(_) => "done",
             Outcome::Failed(_) => "failed",
             Outcome::Deferred(_) => "deferred",
+            Outcome::Retrying(_) => "retrying",
         });
         match &outcome {
             Outcome::Done(_) => tracing::debug!(monotonic_counter.agent_done = 1, retries = self.retries(), "done"),
@@ -80,6 +95,7 @@ where
                 }
                 tracing::info!(monotonic_counter.agent_deferred = 1, wait_ms, retries = self.retries(), "deferred");
             }
+            Outcome::Retrying(_) => {}
         }
         let priority = self.request.priority;
         let now = self.ports.environment().now();

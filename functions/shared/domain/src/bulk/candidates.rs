@@ -9,7 +9,7 @@ use crate::time::Timestamp;
 /// Largest number of pages that a dry run reads.
 pub const DRY_RUN_PAGES_MAX: usize = 100;
 
-/// Counts the orders that a job would resubmit, among the newest in `Error`. Changes nothing.
+/// Counts the orders that a job would handle, among the newest in `Error`. Changes nothing.
 ///
 /// # Errors
 /// [`ListError`] if the store cannot be read.
@@ -50,7 +50,7 @@ impl Job {
         for task in page.tasks.iter().filter(|task| self.spec.selector.matches(task)) {
             let order_id = task.order_id;
             let is_known = self.found.iter().chain(&self.under_way).any(|entry| entry.order_id == order_id);
-            if is_known || self.has_resubmitted(task) {
+            if is_known || self.has_handled(task) {
                 continue;
             }
             self.found.push(Entry {

@@ -9,7 +9,7 @@ use super::{SETTLE_TIMEOUT_MS, UNDER_WAY_MAX};
 use crate::id::OrderId;
 use crate::json::whole_number;
 use crate::limits::{NAME_CHARS_MAX, TEXT_CHARS_MAX};
-use crate::message::Priority;
+use crate::message::{Action, Priority};
 use crate::ports::{Listed, Record, RecordKind, Shown};
 use crate::task::{ProcessState, Task, What, bulk_mark};
 use crate::time::Timestamp;
@@ -44,7 +44,10 @@ pub struct Spec {
     pub by: Arc<str>,
     /// The reason. Goes into the history of each order, after the job's id.
     pub reason: Arc<str>,
-    /// The selected orders.
+    /// What is done with each order: [`Spec::ACTIONS`].
+    #[serde(default = "Spec::default_action", skip_serializing_if = "Action::is_resubmit")]
+    pub action: Action,
+    /// The selected orders. A settle is of the selected step.
     #[serde(default)]
     pub selector: Selector,
     /// The number of orders that go first, while the others wait for their outcome. An order that another operator has
@@ -55,7 +58,7 @@ pub struct Spec {
     /// orders have the same time, but at least [`SETTLE_TIMEOUT_MS`](super::SETTLE_TIMEOUT_MS).
     #[serde(default = "Spec::default_canary_timeout_ms", deserialize_with = "whole_number")]
     pub canary_timeout_ms: u64,
-    /// Orders resubmitted in a second.
+    /// Orders handled in a second.
     #[serde(default = "Spec::default_rate", deserialize_with = "whole_number")]
     pub rate_per_second: u32,
     /// The largest share of settled orders that may fail again before the job stops, in percent.
@@ -77,7 +80,7 @@ pub struct SpecError {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct DryRun {
-    /// Orders that would be resubmitted.
+    /// Orders that match.
     pub matching: u64,
     /// Whether all orders in `Error` were read; if not, there may be more.
     pub complete: bool,
@@ -139,7 +142,7 @@ pub struct Tally {
     pub passed_over: u64,
 }
 
-/// A job: the resubmission of many orders.
+/// A job: the same action on many orders.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Job {
@@ -218,10 +221,16 @@ pub enum NotNow {
 }
 
 impl Spec {
+    /// What a job can do with each order.
+    pub const ACTIONS: [Action; 4] = [Action::Resubmit, Action::Cancel, Action::Settle, Action::Close];
     /// Largest rate, in orders a second.
     pub const RATE_MAX: u32 = 1_000;
     /// Shortest and longest canary time-out, in milliseconds.
     pub const CANARY_TIMEOUT_MS: (u64, u64) = (1_000, 24 * 60 * 60 * 1_000);
+
+    const fn default_action() -> Action {
+        Action::Resubmit
+    }
 
     const fn default_canary() -> u32 {
         5
@@ -246,6 +255,13 @@ impl Spec {
     pub fn check(&self) -> Result<(), SpecError> {
         text("By", &self.by, TEXT_CHARS_MAX)?;
         text("Reason", &self.reason, TEXT_CHARS_MAX)?;
+        if !Self::ACTIONS.contains(&self.action) {
+            let names = Self::ACTIONS.map(Action::name).join(", ");
+            return Err(SpecError { field: "Action", problem: format!("must be one of {names}") });
+        }
+        if self.action == Action::Settle && self.selector.step.is_none() {
+            return Err(SpecError { field: "Selector.Step", problem: "must name the step that is settled".into() });
+        }
         for (field, value) in
             [("Selector.ReasonCode", &self.selector.reason_code), ("Selector.Step", &self.selector.step)]
         {
@@ -384,11 +400,13 @@ impl Job {
         (bulk_mark(&self.id) + &self.spec.reason).into()
     }
 
-    /// Whether the task's history shows that this job resubmitted it.
+    /// Whether the task's history shows that this job handled it.
     #[must_use]
-    pub fn has_resubmitted(&self, task: &Task) -> bool {
-        task.history
-            .iter()
-            .any(|line| matches!(&line.what, What::Resubmitted { bulk: Some(job_id) } if *job_id == self.id))
+    pub fn has_handled(&self, task: &Task) -> bool {
+        let mark = bulk_mark(&self.id);
+        task.history.iter().any(|line| {
+            let is_resubmitted = matches!(&line.what, What::Resubmitted { bulk } if bulk.as_ref() == Some(&self.id));
+            is_resubmitted || line.why.as_ref().is_some_and(|why| why.starts_with(&mark))
+        })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::job::{Entry, Job, JobState, Tally};
 use super::{FOUND_MIN, RESEND_AFTER_MS, RESENDS_MAX, SAMPLE_MIN, UNDER_WAY_MAX};
 use crate::limits::HISTORY_MAX;
-use crate::message::{Action, Command, Priority, SchedulerMessage};
+use crate::message::{Action, Command, Priority, SchedulerMessage, Settled, Settlement};
 use crate::ports::Page;
 use crate::task::{ProcessState, Task, reason};
 use crate::time::Timestamp;
@@ -18,13 +18,13 @@ pub const PAGES_AT_ONCE: usize = 5;
 pub enum EntryState {
     /// In the `Error` in which it was found: the command has had no effect yet.
     Untouched,
-    /// Resubmitted, and not settled yet.
+    /// Handled, and not settled yet.
     OnItsWay,
-    /// Resubmitted, and recovered.
+    /// Handled, and at the end that the action is for.
     Recovered,
-    /// Resubmitted, and in `Error` again or compensated instead of carried out.
+    /// Handled, and in `Error` still or again, or compensated instead of carried out.
     FailedAgain,
-    /// Another operator or job changed it, or it is cancelled or paused.
+    /// Another operator or job changed it, or it is paused.
     PassedOver,
 }
 
@@ -57,16 +57,21 @@ pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState 
     let failed_in = task.reason.as_ref().map_or(0, |reason| reason.since_version);
     let was_cancelled = task.reason.as_ref().is_some_and(|reason| &*reason.code == reason::CANCELLED);
     // A full history may have lost the line. Then the order counts, so that a failure is not missed.
-    let is_ours = job.has_resubmitted(task) || task.history.len() >= HISTORY_MAX;
+    let is_ours = job.has_handled(task) || task.history.len() >= HISTORY_MAX;
+    // A settle leaves an order in the same error if another of its steps is in `Error`.
+    let is_half_done = job.spec.action == Action::Settle && job.has_handled(task);
     match (task.process_state, is_ours) {
-        (ProcessState::Error, _) if failed_in <= entry.version => EntryState::Untouched,
+        (ProcessState::Error, _) if failed_in <= entry.version && !is_half_done => EntryState::Untouched,
         (_, false) => EntryState::PassedOver,
         (ProcessState::Error, true) => EntryState::FailedAgain,
+        (state, true) if is_recovery(job.spec.action, entry, state) => EntryState::Recovered,
+        (ProcessState::Compensating | ProcessState::Compensated, true)
+            if was_cancelled && job.spec.action != Action::Cancel =>
+        {
+            EntryState::PassedOver
+        }
+        (ProcessState::Processed | ProcessState::Compensated, true) => EntryState::FailedAgain,
         (ProcessState::Closed, true) => EntryState::PassedOver,
-        (ProcessState::Processed, true) => EntryState::Recovered,
-        (ProcessState::Compensated, true) if entry.undoing => EntryState::Recovered,
-        (ProcessState::Compensating | ProcessState::Compensated, true) if was_cancelled => EntryState::PassedOver,
-        (ProcessState::Compensated, true) => EntryState::FailedAgain,
         // An operator paused it, so the time of its end is unknown.
         (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true)
             if task.paused.is_some() =>
@@ -74,6 +79,17 @@ pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState 
             EntryState::PassedOver
         }
         (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true) => EntryState::OnItsWay,
+    }
+}
+
+/// Whether this is the end that the action is for.
+fn is_recovery(action: Action, entry: &Entry, state: ProcessState) -> bool {
+    match action {
+        Action::Cancel => state == ProcessState::Compensated,
+        Action::Close => state == ProcessState::Closed,
+        Action::Resubmit | Action::Settle | Action::Pause | Action::Resume | Action::Note => {
+            state == ProcessState::Processed || (entry.undoing && state == ProcessState::Compensated)
+        }
     }
 }
 
@@ -223,14 +239,19 @@ fn begin(job: &mut Job, now: Timestamp, tick_ms: u64) -> Vec<Entry> {
 }
 
 fn outgoing(job: &Job, reason: &Arc<str>, entry: &Entry, now: Timestamp) -> Outgoing {
+    let action = job.spec.action;
+    let settle = job.spec.selector.step.clone().filter(|_| action == Action::Settle).map(|step| {
+        let outcome = if entry.undoing { Settled::Undone } else { Settled::Done };
+        Settlement { step, outcome, output: None }
+    });
     let command = Command {
         order_id: entry.order_id,
-        action: Action::Resubmit,
+        action,
         by: job.spec.by.clone(),
         reason: reason.clone(),
         version: Some(entry.version),
         bulk: Some(job.id.clone()),
-        settle: None,
+        settle,
         take: None,
     };
     let message = SchedulerMessage::Command(command);

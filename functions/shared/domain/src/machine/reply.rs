@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::turn::{Turn, release, settled_at};
 use super::{Dropped, TooLarge, Verdict};
 use crate::limits::{DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
-use crate::message::{Deferral, Failure, Outcome, Reply};
-use crate::task::{Direction, ProcessState, StepState, Task, What, reason, shortened};
+use crate::message::{Deferral, Failure, Outcome, Reply, Trouble};
+use crate::task::{Direction, ProcessState, StepError, StepState, Task, What, reason, shortened};
 use crate::workflow::Remedy;
 
 impl Turn<'_> {
@@ -17,6 +17,10 @@ impl Turn<'_> {
             Ok(index) => self.outcome(index, reply),
             Err(dropped) => Verdict::Dropped(dropped),
         };
+        // Nothing follows from it.
+        if matches!(reply.outcome, Outcome::Retrying(_)) {
+            return verdict;
+        }
         // A deferral ends its chain of messages: the horizon bounds deferrals.
         let hops = if matches!(reply.outcome, Outcome::Deferred(_)) { 0 } else { reply.hops };
         if verdict == Verdict::Taken {
@@ -75,7 +79,8 @@ impl Turn<'_> {
                 self.defer(index, deferral);
                 return Verdict::Taken;
             }
-            Outcome::Deferred(_) => return Verdict::Dropped(Dropped::StaleFailure),
+            Outcome::Retrying(trouble) if self.holds_claim(index, reply) => return self.note_trouble(index, trouble),
+            Outcome::Deferred(_) | Outcome::Retrying(_) => return Verdict::Dropped(Dropped::StaleFailure),
         };
         if !self.holds_claim(index, reply) {
             return Verdict::Dropped(Dropped::StaleFailure);
@@ -83,6 +88,18 @@ impl Turn<'_> {
         self.keep_under_way(index, reply);
         self.reject(index, &failure);
         Verdict::Taken
+    }
+
+    /// Keeps what went wrong with the last call of the attempt in flight (rule 32). The attempt goes on.
+    fn note_trouble(&mut self, index: usize, trouble: &Trouble) -> Verdict {
+        let (step, at) = (&mut self.task.steps[index], self.moment.now);
+        let message = shortened(&trouble.problem);
+        if step.trouble_of_attempt() != Some(&*message) {
+            let code = StepError::RETRYING.into();
+            step.last_error = Some(StepError { code, message, attempt: step.attempt, at });
+            self.changed = true;
+        }
+        self.verdict()
     }
 
     /// Keeps the time until which a call of the step may still have its effect (rule 16). The agent knows it for the

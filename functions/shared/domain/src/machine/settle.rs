@@ -78,7 +78,7 @@ fn why_in_error(step: &Step) -> (&'static str, String) {
     let of_attempt = step.last_error.as_ref().filter(|error| error.attempt == step.attempt);
     let code = match (step.direction, of_attempt.map(|error| &*error.code)) {
         (Direction::Undo, _) => reason::COMPENSATION_FAILED,
-        (Direction::Forward, None | Some(StepError::EXPIRED)) => reason::EXHAUSTED,
+        (Direction::Forward, None | Some(StepError::EXPIRED | StepError::RETRYING)) => reason::EXHAUSTED,
         (Direction::Forward, Some(reason::DEAD_LETTER)) => reason::DEAD_LETTER,
         (Direction::Forward, Some(_)) => reason::REJECTED,
     };

@@ -59,7 +59,10 @@ impl Turn<'_> {
         let rule = &self.workflow.steps[index];
         let attempt = self.task.steps[index].attempt;
         self.leave_unanswered(index);
-        self.count_failure(index, StepError::EXPIRED, &format!("no answer within {} ms", rule.complete_within_ms));
+        let trouble = self.task.steps[index].trouble_of_attempt();
+        let trouble = trouble.map_or_else(String::new, |problem| format!("; the last call: {problem}"));
+        let words = format!("no answer within {} ms{trouble}", rule.complete_within_ms);
+        self.count_failure(index, StepError::EXPIRED, &words);
         let failures = self.task.steps[index].failure_count;
         if failures >= rule.max_failures || self.is_past_horizon(index) {
             self.note(What::ExpiredLast(self.attempt(index)));

@@ -9,7 +9,7 @@ use crate::definition::Pin;
 use crate::id::OrderId;
 use crate::index::Term;
 use crate::json::Json;
-use crate::message::{Deferral, Failure, Outcome, Priority};
+use crate::message::{Deferral, Failure, Outcome, Priority, Trouble};
 use crate::order::{AgainOf, Order};
 use crate::time::Timestamp;
 use crate::workflow::{Remedy, Supervision, Workflow};
@@ -184,6 +184,7 @@ pub(super) fn outcome() -> impl Strategy<Value = Outcome> {
         (text(), text()).prop_map(|(code, message)| Outcome::Failed(Failure { code, message })),
         (any::<u64>(), proptest::option::of(vec(fallback(), 0..4)))
             .prop_map(|(wait_ms, fallback)| Outcome::Deferred(Deferral { wait_ms, fallback })),
+        text().prop_map(|problem| Outcome::Retrying(Trouble { problem })),
     ]
 }
 

@@ -207,10 +207,12 @@ fn spec() -> impl Strategy<Value = Spec> {
             failed_until,
         },
     );
-    (text(), text(), selector, any::<(u32, u64, u32, u8)>()).prop_map(
-        |(by, reason, selector, (canary, canary_timeout_ms, rate_per_second, stop_at_failed_percent))| Spec {
+    let action = prop::sample::select(&Spec::ACTIONS);
+    (text(), text(), action, selector, any::<(u32, u64, u32, u8)>()).prop_map(
+        |(by, reason, action, selector, (canary, canary_timeout_ms, rate_per_second, stop_at_failed_percent))| Spec {
             by,
             reason,
+            action,
             selector,
             canary,
             canary_timeout_ms,

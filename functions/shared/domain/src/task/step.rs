@@ -44,7 +44,7 @@ impl Direction {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct StepError {
-    /// The agent's code, [`StepError::EXPIRED`], or the code of a dead letter.
+    /// The agent's code, [`StepError::EXPIRED`], [`StepError::RETRYING`], or the code of a dead letter.
     pub code: Arc<str>,
     /// The same for people.
     pub message: Arc<str>,
@@ -106,6 +106,8 @@ pub struct Step {
 impl StepError {
     /// The code of an attempt that had no answer in time.
     pub const EXPIRED: &str = "expired";
+    /// The code of a failed call of an attempt that goes on (rule 32).
+    pub const RETRYING: &str = "retrying";
 }
 
 impl Step {
@@ -120,6 +122,13 @@ impl Step {
     #[must_use]
     pub fn is_uncalled(&self) -> bool {
         self.direction == Direction::Forward && self.attempt.checked_sub(1) == Some(self.declined)
+    }
+
+    /// What went wrong with the last call of the present attempt, if its agent said so while it went on (rule 32).
+    #[must_use]
+    pub fn trouble_of_attempt(&self) -> Option<&str> {
+        let is_present = |error: &&StepError| *error.code == *StepError::RETRYING && error.attempt == self.attempt;
+        self.last_error.as_ref().filter(is_present).map(|error| &*error.message)
     }
 
     /// Whether its undo is confirmed.

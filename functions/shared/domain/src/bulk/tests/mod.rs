@@ -8,7 +8,7 @@ use orders::{failed_case, resubmit};
 use super::*;
 use crate::id::OrderId;
 use crate::machine::testing::Case;
-use crate::message::SchedulerMessage;
+use crate::message::{Action, SchedulerMessage};
 use crate::ports::Page;
 use crate::task::{ProcessState, Task, reason};
 use crate::time::Timestamp;
@@ -89,6 +89,8 @@ fn a_job_that_could_not_be_carried_out_is_refused_by_the_name_of_the_field() {
     assert_eq!(refused(&|spec| spec.reason = "x".repeat(257).into()), "Reason");
     assert_eq!(refused(&|spec| spec.selector.step = Some("x".repeat(65).into())), "Selector.Step");
     assert_eq!(refused(&|spec| spec.selector.state = Some("Processing".into())), "Selector.State");
+    assert_eq!(refused(&|spec| spec.action = Action::Pause), "Action");
+    assert_eq!(refused(&|spec| spec.action = Action::Settle), "Selector.Step");
     assert_eq!(refused(&|spec| spec.canary = 501), "Canary");
     assert_eq!(refused(&|spec| spec.rate_per_second = 0), "RatePerSecond");
     assert_eq!(refused(&|spec| spec.stop_at_failed_percent = 101), "StopAtFailedPercent");

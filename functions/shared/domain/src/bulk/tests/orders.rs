@@ -108,3 +108,96 @@ fn an_order_failed_when_it_came_into_error_whatever_happened_to_it_since() {
     assert!(since(5_000).matches(&case.task));
     assert!(!since(5_001).matches(&case.task));
 }
+
+/// An order whose undo of a was refused, and the entry of a job for it.
+fn undo_refused() -> (Case, Entry) {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], "")], false);
+    case.wake();
+    case.done("a");
+    case.rejected("b");
+    case.done("b");
+    case.rejected("a");
+    let entry = Entry { undoing: true, ..entry_of(&case.task) };
+    (case, entry)
+}
+
+fn job_that(action: Action, step: Option<&str>) -> Job {
+    let selector = Selector { step: step.map(Into::into), ..Selector::default() };
+    started(Spec { action, selector, ..spec() })
+}
+
+/// Carries out the command that the job sends for the order.
+fn handle(case: &mut Case, job: &Job) {
+    let page = Page { tasks: vec![Arc::new(case.task.clone())], next: None, read: 1 };
+    let Next { send, .. } = carry_on(job, &[], &[page], at(0), TICK_MS);
+    let [Outgoing { message: SchedulerMessage::Command(command), .. }] = send.as_slice() else { panic!("{send:?}") };
+    assert_eq!(case.apply(crate::machine::Event::Command { command, redelivered: false }), Verdict::Taken);
+}
+
+#[test]
+fn a_job_that_closes_orders_recovers_those_that_it_closed() {
+    let job = job_that(Action::Close, None);
+    let (mut case, entry) = undo_refused();
+    handle(&mut case, &job);
+    assert_eq!(
+        (case.state(), entry_state(&job, &entry, Some(&case.task))),
+        (ProcessState::Closed, EntryState::Recovered)
+    );
+    let (mut other, entry) = undo_refused();
+    other.apply_command(Action::Close, Some(other.task.version));
+    assert_eq!(entry_state(&job, &entry, Some(&other.task)), EntryState::PassedOver, "an operator closed it");
+}
+
+#[test]
+fn a_job_that_cancels_orders_recovers_those_that_are_undone() {
+    let job = job_that(Action::Cancel, None);
+    let mut case = failed_case();
+    let entry = entry_of(&case.task);
+    handle(&mut case, &job);
+    assert_eq!(
+        (case.state(), entry_state(&job, &entry, Some(&case.task))),
+        (ProcessState::Compensating, EntryState::OnItsWay)
+    );
+    let mut refused = like(&case);
+    refused.rejected("a");
+    assert_eq!(entry_state(&job, &entry, Some(&refused.task)), EntryState::FailedAgain);
+    case.done("a");
+    assert_eq!(
+        (case.state(), entry_state(&job, &entry, Some(&case.task))),
+        (ProcessState::Compensated, EntryState::Recovered)
+    );
+}
+
+#[test]
+fn a_job_that_settles_a_step_says_done_or_undone_as_the_order_runs() {
+    let job = job_that(Action::Settle, Some("a"));
+    let (mut undone, entry) = undo_refused();
+    handle(&mut undone, &job);
+    assert_eq!(
+        (undone.state(), entry_state(&job, &entry, Some(&undone.task))),
+        (ProcessState::Compensated, EntryState::Recovered)
+    );
+    let mut forward = failed_case();
+    let entry = entry_of(&forward.task);
+    handle(&mut forward, &job);
+    assert_eq!(entry_state(&job, &entry, Some(&forward.task)), EntryState::OnItsWay);
+    forward.done("b");
+    assert_eq!(entry_state(&job, &entry, Some(&forward.task)), EntryState::Recovered);
+}
+
+#[test]
+fn an_order_with_another_step_in_error_is_not_settled_for_ever() {
+    let hold = "on_rejected = \"hold\"";
+    let mut case = Case::new(&[("a", &[], hold), ("b", &[], hold)], false);
+    case.wake();
+    case.rejected("a");
+    case.rejected("b");
+    let (job, entry) = (job_that(Action::Settle, Some("a")), entry_of(&case.task));
+    handle(&mut case, &job);
+    assert_eq!(
+        (case.state(), entry_state(&job, &entry, Some(&case.task))),
+        (ProcessState::Error, EntryState::FailedAgain)
+    );
+    let (after, sent) = step(&job, &[], &[Page { tasks: vec![Arc::new(case.task)], next: None, read: 1 }], 0);
+    assert_eq!((after.found.len(), sent), (0, 0), "it was handled");
+}

@@ -10,3 +10,4 @@ mod operator;
 mod reply;
 mod settle;
 mod supervision;
+mod trouble;
