@@ -15,6 +15,9 @@ use crate::paint::{Paint, Tint};
 
 /// Lines of the history that are shown.
 const HISTORY_LINES: usize = 20;
+/// Where the two numbers of a step differ by more than the attempt that follows a failure.
+const COUNTS: &str = "ATTEMPTS are all of the step. FAILURES are those since it last started afresh, by a resubmit or for \
+                      its undo. An attempt that was put off is no failure.";
 
 /// A list of orders with these columns.
 pub(crate) fn table(tasks: &[Task<'_>], columns: &[Column], now: Timestamp) -> Table {
@@ -120,6 +123,9 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
         line(name, plain(&format!("stepwarden {action} {}{more} --reason …", task.order_id)));
     }
     let _ = write!(text, "\n{}", steps(task, now).text(paint));
+    if task.steps.iter().any(|step| step.failure_count > 0 && step.attempt > step.failure_count + 1) {
+        let _ = writeln!(text, "{}", paint.dim(COUNTS));
+    }
     if !task.history().is_empty() {
         let _ = write!(text, "\n{}", history(task).text(paint));
     }
@@ -127,7 +133,7 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
 }
 
 fn steps(task: &Task<'_>, now: Timestamp) -> Table {
-    let mut table = Table::new(&["STEP", "AGENT", "STATE", "TRIES", "FAILURES", "TOOK", "WAITS", "LAST ERROR"]);
+    let mut table = Table::new(&["STEP", "AGENT", "STATE", "ATTEMPTS", "FAILURES", "TOOK", "WAITS", "LAST ERROR"]);
     for step in &task.steps {
         let error = step.last_error.as_ref();
         table.row([
@@ -254,12 +260,15 @@ mod tests {
             &format!(
                 "Actions    stepwarden resubmit {ID} --reason …\n           stepwarden settle {ID} STEP --outcome … --reason …\n"
             ),
-            "charge-payment     payment    failed  3      2",
+            "charge-payment     payment    failed  3         2",
             "2026-11-20T17:26:43.007Z  ann  resubmitted  it is back",
         ] {
             assert!(text.contains(words), "{words} in:\n{text}");
         }
-        assert!(!text.contains('\u{1b}'), "{text}");
+        assert!(!text.contains('\u{1b}') && !text.contains(COUNTS), "{text}");
+        let mut resubmitted = task("Error");
+        resubmitted.steps[1].attempt = 24;
+        assert!(whole(PLAIN, &resubmitted, now()).contains(COUNTS));
     }
 
     const COLUMNS: [Column; 5] = [Column::Order, Column::State, Column::Changed, Column::Where, Column::Why];
@@ -269,10 +278,10 @@ mod tests {
         let text = table(&[task("Error"), task("Processing")], &COLUMNS, now()).text(PLAIN);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
-            lines[1].starts_with(&format!("{ID}  Error       1 min ago  charge-payment failed  exhausted: no")),
+            lines[1].starts_with(&format!("{ID}  Error       1 min ago  charge-payment failed     exhausted: no")),
             "{text}"
         );
-        assert!(lines[2].contains("charge-payment try 3"), "{text}");
+        assert!(lines[2].contains("charge-payment attempt 3"), "{text}");
     }
 
     #[test]
