@@ -12,7 +12,7 @@ use super::dialogue::{self, Progress};
 use super::error::CommandError;
 use crate::args::{ApiArgs, CommandArgs, Format};
 use crate::paint::Paint;
-use crate::remote::{Environment, Remote, clock};
+use crate::remote::{Endpoint, Environment, Remote, clock};
 
 /// Which streams are terminals.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +32,8 @@ pub(super) struct Context {
     pub(super) format: Format,
     pub(super) paint: Paint,
     pub(super) terminal: Terminal,
+    /// The name of the context that the API is from.
+    name: Option<String>,
     user: Option<String>,
     yes: bool,
 }
@@ -40,8 +42,21 @@ impl Context {
     pub(super) fn new(api: &ApiArgs, environment: Environment, terminal: Terminal) -> Result<Self, CommandError> {
         let paint = Paint { colours: terminal.stdout && !environment.no_colour };
         let user = environment.user.clone();
-        let remote = Remote::new(api, environment)?;
-        Ok(Self { remote, format: api.output, paint, terminal, user, yes: api.yes })
+        let endpoint = Endpoint::resolve(api, &environment)?;
+        let name = endpoint.context.clone();
+        let remote = Remote::new(endpoint, api.timeout, environment)?;
+        let context = Self { remote, format: api.output, paint, terminal, name, user, yes: api.yes };
+        if let (Some(name), None) = (&api.context, &context.name) {
+            context.note(&format!("--context {name} is not used: --api or STEPWARDEN_API is stronger"));
+        }
+        Ok(context)
+    }
+
+    /// Says which server is called, if a context chose it.
+    pub(super) fn tell_server(&self) {
+        if let Some(name) = &self.name {
+            self.note(&format!("calling {} (context {name})", self.remote.target().url("")));
+        }
     }
 
     /// The time on this machine.

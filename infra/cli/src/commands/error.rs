@@ -5,7 +5,7 @@ use std::io;
 use domain::json::JsonError;
 
 use crate::exit::Exit;
-use crate::remote::RemoteError;
+use crate::remote::{ContextsError, RemoteError};
 use crate::show::table::plain;
 
 /// The error: a message for people, an exit status for scripts.
@@ -14,6 +14,9 @@ pub(super) enum CommandError {
     /// The API call failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// The contexts cannot be used.
+    #[error(transparent)]
+    Contexts(#[from] ContextsError),
     /// The output could not be written. The command itself is done.
     #[error("done, but the output could not be written: {0}")]
     Output(#[from] io::Error),
@@ -63,7 +66,7 @@ impl CommandError {
             }
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::OutputGone,
             Self::Output(_) => Exit::Unwritten,
-            Self::Usage(_) | Self::File { .. } | Self::Document { .. } => Exit::Usage,
+            Self::Contexts(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => Exit::Usage,
         }
     }
 
@@ -96,7 +99,7 @@ impl CommandError {
                 Some(source.advice().map_or_else(|| again.clone(), |advice| format!("{advice}; {again}")))
             }
             Self::Unsure { look, .. } => Some(format!("check with `{look}`")),
-            Self::Output(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => None,
+            Self::Contexts(_) | Self::Output(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => None,
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod bulk;
 mod console;
+mod contexts;
 mod data;
 mod doctor;
 mod folder;
