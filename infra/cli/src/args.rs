@@ -27,7 +27,7 @@ pub use operate::{
     JobActArgs, NumbersArgs, PlanArgs, ServicesCommand,
 };
 pub use orders::{
-    ActArgs, AgainArgs, Column, CommandArgs, FilterArgs, GetArgs, ListArgs,
+    ActArgs, AgainArgs, Column, CommandArgs, END_CHARS_MIN, FilterArgs, GetArgs, LOOKED_THROUGH_MAX, ListArgs,
     NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
 };
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};

@@ -13,6 +13,7 @@ use super::error::CommandError;
 use crate::args::{ApiArgs, CommandArgs, Format};
 use crate::paint::Paint;
 use crate::remote::{Endpoint, Environment, Remote, clock};
+use crate::show::order::Ids;
 
 /// Which streams are terminals.
 #[derive(Debug, Clone, Copy)]
@@ -62,6 +63,11 @@ impl Context {
     /// The time on this machine.
     pub(super) fn now(&self) -> Timestamp {
         clock::now()
+    }
+
+    /// How a list shows the IDs of orders: a script gets them whole.
+    pub(super) const fn ids(&self) -> Ids {
+        if self.terminal.stdout { Ids::Ends } else { Ids::Whole }
     }
 
     pub(super) const fn is_json(&self) -> bool {

@@ -4,6 +4,7 @@ use std::io;
 
 use domain::json::JsonError;
 
+use crate::args::LOOKED_THROUGH_MAX;
 use crate::exit::Exit;
 use crate::remote::{ContextsError, RemoteError};
 use crate::show::table::plain;
@@ -37,6 +38,14 @@ pub(super) enum CommandError {
         #[source]
         source: JsonError,
     },
+    /// No order that was looked at has this end.
+    #[error(
+        "no order of the {LOOKED_THROUGH_MAX} newest and of the {LOOKED_THROUGH_MAX} newest in Error ends with {end}"
+    )]
+    NoSuchEnd {
+        /// The end.
+        end: String,
+    },
     /// The order may have been accepted.
     #[error("it is not known whether the order was accepted: {source}")]
     Unknown {
@@ -64,6 +73,7 @@ impl CommandError {
             Self::Remote(error) | Self::Unknown { source: error, .. } | Self::Unsure { source: error, .. } => {
                 error.exit()
             }
+            Self::NoSuchEnd { .. } => Exit::NotFound,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::OutputGone,
             Self::Output(_) => Exit::Unwritten,
             Self::Contexts(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => Exit::Usage,
@@ -99,6 +109,7 @@ impl CommandError {
                 Some(source.advice().map_or_else(|| again.clone(), |advice| format!("{advice}; {again}")))
             }
             Self::Unsure { look, .. } => Some(format!("check with `{look}`")),
+            Self::NoSuchEnd { .. } => Some("give the whole ID; `stepwarden list -q` prints whole IDs".to_owned()),
             Self::Contexts(_) | Self::Output(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => None,
         }
     }

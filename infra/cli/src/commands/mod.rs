@@ -18,6 +18,7 @@ mod doctor;
 mod error;
 mod follow;
 mod get;
+mod ids;
 mod init;
 mod list;
 mod numbers;

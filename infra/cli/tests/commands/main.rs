@@ -10,6 +10,7 @@ mod data;
 mod doctor;
 mod folder;
 mod hosts;
+mod ids;
 mod lost;
 mod operator;
 mod orders;
