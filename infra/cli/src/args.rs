@@ -129,15 +129,6 @@ each workflow as a drawing, and the agents with their services.
 
 Exit status: 0 no fault, 1 faults, 2 the folder cannot be read.";
 
-const CONTEXT_HELP: &str = "\
-A command calls the API of the first of these that is given: --api, STEPWARDEN_API, --context, STEPWARDEN_CONTEXT, the
-current context, http://127.0.0.1:3000. The contexts are kept in stepwarden/contexts.toml, under XDG_CONFIG_HOME or
-~/.config. A token is not kept there: it stays in STEPWARDEN_TOKEN.
-
-  stepwarden context add prod --api https://ID.execute-api.REGION.amazonaws.com --profile night
-  stepwarden context use prod
-  stepwarden list --context test";
-
 const COMPLETIONS_HELP: &str = "\
 bash:  stepwarden completions bash > ~/.local/share/bash-completion/completions/stepwarden
 zsh:   stepwarden completions zsh > a file _stepwarden in a directory of your fpath
@@ -257,7 +248,7 @@ pub enum RemoteCommand {
     /// Serve the console on this machine, for any API, with your credentials
     Console(ConsoleArgs),
     /// Keep several servers by name, and choose which one commands call
-    #[command(after_help = CONTEXT_HELP)]
+    #[command(after_help = operate::CONTEXT_HELP)]
     Context {
         /// The action
         #[command(subcommand)]

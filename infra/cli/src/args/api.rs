@@ -17,8 +17,8 @@ const HEADING: &str = "API options";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = HEADING)]
 pub struct ApiArgs {
-    /// URL of the API: of `stepwarden serve`, or the output ApiUrl of a deployed stack; default:
-    /// http://127.0.0.1:3000
+    /// URL of the API: of `stepwarden serve`, or the output ApiUrl of a deployed stack; default: that of the context,
+    /// else http://127.0.0.1:3000
     #[arg(long, global = true, value_name = "URL", env = "STEPWARDEN_API", value_parser = Target::parse)]
     pub api: Option<Target>,
     /// The server of this name, which `stepwarden context add` keeps. Without --api and STEPWARDEN_API. Default:

@@ -38,6 +38,15 @@ pub enum BulkCommand {
     },
 }
 
+pub(super) const CONTEXT_HELP: &str = "\
+A command calls the API of the first of these that is given: --api, STEPWARDEN_API, --context, STEPWARDEN_CONTEXT, the
+current context, http://127.0.0.1:3000. The contexts are kept in stepwarden/contexts.toml, under XDG_CONFIG_HOME or
+~/.config. A token is not kept there: it stays in STEPWARDEN_TOKEN.
+
+  stepwarden context add prod --api https://ID.execute-api.REGION.amazonaws.com --profile night
+  stepwarden context use prod
+  stepwarden list --context test";
+
 /// `stepwarden context`
 #[derive(Debug, Clone, Subcommand)]
 pub enum ContextCommand {

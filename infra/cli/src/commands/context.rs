@@ -48,7 +48,7 @@ impl Context {
         let remote = Remote::new(endpoint, api.timeout, environment)?;
         let context = Self { remote, format: api.output, paint, terminal, name, user, yes: api.yes };
         if let (Some(name), None) = (&api.context, &context.name) {
-            context.note(&format!("--context {name} is not used: --api or STEPWARDEN_API is stronger"));
+            context.note(&format!("--context {name} is not used: --api or STEPWARDEN_API takes precedence"));
         }
         Ok(context)
     }
@@ -142,4 +142,21 @@ pub(super) fn body(shape: &impl Serialize) -> String {
 /// The header that binds a command to one version.
 pub(super) fn if_match(version: u64) -> HeaderValue {
     HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn ids_are_shown_by_their_ends_on_a_terminal_alone() {
+        let api = Cli::try_parse_from(["stepwarden", "list"]).unwrap().api;
+        for (stdout, ids) in [(true, Ids::Ends), (false, Ids::Whole)] {
+            let terminal = Terminal { stdin: true, stdout, stderr: true };
+            assert_eq!(Context::new(&api, Environment::default(), terminal).unwrap().ids(), ids);
+        }
+    }
 }

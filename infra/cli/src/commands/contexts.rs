@@ -91,7 +91,7 @@ fn list(contexts: &Contexts, api: &ApiArgs, environment: &Environment, paint: Pa
     Ok(Exit::Fine)
 }
 
-/// Says where commands go instead, if a variable is stronger than the current context.
+/// Says where commands go instead, if a variable takes precedence over the current context.
 fn overridden(contexts: &Contexts, api: &ApiArgs, environment: &Environment) {
     if let Some(target) = &api.api {
         note(&format!("commands go to {} as long as STEPWARDEN_API (or --api) names it", target.url("")));

@@ -22,7 +22,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// The API of `--api` or `STEPWARDEN_API`, else of the context of `--context`, `STEPWARDEN_CONTEXT` or the current
-    /// one, else the default. The other options are stronger than the context.
+    /// one, else the default. An option takes precedence over the context.
     ///
     /// # Errors
     /// [`ContextsError`] if the context is unknown or the contexts cannot be read.

@@ -79,7 +79,7 @@ fn a_command_calls_the_first_server_that_is_named() {
     call(&["--context", "named"], &[in_context]);
     assert_eq!(named.asked().len(), 1);
     let said = call(&["--context", "named"], &[in_context, ("STEPWARDEN_API", &api.url)]);
-    said.says(&["--context named is not used: --api or STEPWARDEN_API is stronger"]);
+    said.says(&["--context named is not used: --api or STEPWARDEN_API takes precedence"]);
     call(&["--api", &api.url], &[in_context, ("STEPWARDEN_API", &current.url)]);
     assert_eq!((api.asked().len(), current.asked().len(), named.asked().len()), (2, 1, 1));
     let unknown = user.run(&["list", "--context", "prod"]).with_status(2);
