@@ -23,12 +23,12 @@ use standins::Service;
 pub use api::{ApiArgs, AuthMode, Format, WaitArgs, When};
 pub use folder::{ApplyArgs, CheckArgs, InitArgs};
 pub use operate::{
-    AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, DeadLettersArgs, DoctorArgs, JobActArgs,
-    NumbersArgs, PlanArgs, ServicesCommand,
+    AcceptRejectionsArgs, BulkCommand, CompletionsArgs, ConsoleArgs, ContextCommand, DeadLettersArgs, DoctorArgs,
+    JobActArgs, NumbersArgs, PlanArgs, ServicesCommand,
 };
 pub use orders::{
-    ActArgs, AgainArgs, Column, CommandArgs, FilterArgs, GetArgs, ListArgs, NoteArgs, PriorityArg, SettleArgs,
-    SubmitArgs, WatchArgs,
+    ActArgs, AgainArgs, Column, CommandArgs, END_CHARS_MIN, FilterArgs, GetArgs, LOOKED_THROUGH_MAX, ListArgs,
+    NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
 };
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 
@@ -60,8 +60,16 @@ Examples:
   stepwarden console --api URL --open        the console; your credentials sign its calls
 ";
 
-/// The commands that call no API.
-const LOCAL: [&str; 6] = ["serve", "demo", "outage", "stand-ins", "init", "completions"];
+/// The commands that call no API, and the option of the others that they have all the same.
+const LOCAL: [(&str, Option<&str>); 7] = [
+    ("serve", None),
+    ("demo", None),
+    ("outage", None),
+    ("stand-ins", None),
+    ("init", None),
+    ("completions", None),
+    ("check", Some("output")),
+];
 
 const LOGS: &str = "Logs go to stderr. RUST_LOG sets the level, for example RUST_LOG=debug.";
 
@@ -239,6 +247,13 @@ pub enum RemoteCommand {
     Doctor(DoctorArgs),
     /// Serve the console on this machine, for any API, with your credentials
     Console(ConsoleArgs),
+    /// Keep several servers by name, and choose which one commands call
+    #[command(after_help = operate::CONTEXT_HELP)]
+    Context {
+        /// The action
+        #[command(subcommand)]
+        command: ContextCommand,
+    },
     /// Print a shell completion script
     #[command(after_help = COMPLETIONS_HELP)]
     Completions(CompletionsArgs),
@@ -416,9 +431,11 @@ impl Cli {
 /// The command line. Commands that call no API do not show its options.
 fn described() -> clap::Command {
     let command = Cli::command();
-    let hidden: Vec<Arg> =
-        command.get_arguments().filter(|arg| arg.is_global_set()).map(|arg| arg.clone().hide(true)).collect();
-    LOCAL.into_iter().fold(command, |command, name| command.mut_subcommand(name, |local| local.args(&hidden)))
+    let global: Vec<Arg> = command.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
+    LOCAL.into_iter().fold(command, |command, (name, shown)| {
+        let hidden = global.iter().filter(|arg| shown != Some(arg.get_id().as_str())).map(|arg| arg.clone().hide(true));
+        command.mut_subcommand(name, |local| local.args(hidden))
+    })
 }
 
 /// The message of clap and its tip, and the help of the command at hand, without the usage.

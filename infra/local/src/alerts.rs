@@ -120,12 +120,18 @@ pub fn line(event: &CloudEvent) -> Option<String> {
 }
 
 fn tried(FailedStep { name, attempt, failure_count, last_error }: &FailedStep) -> String {
-    let tries = if *attempt == 1 { "try" } else { "tries" };
-    let failures = if *failure_count == 1 { "failure" } else { "failures" };
-    let mut words = format!("{name} had {attempt} {tries} and {failure_count} {failures}");
+    let attempts = if *attempt == 1 { "attempt" } else { "attempts" };
+    let mut words = format!("{name}: {attempt} {attempts}");
+    // The one counts from the beginning, the other one since a resubmit or since the undo began.
+    match failure_count {
+        0 => {}
+        1 if *attempt == 1 => words.push_str(", which failed"),
+        count if count == attempt => words.push_str(", all failed"),
+        count => words.push_str(&format!(" in all, {count} failed since the step last started afresh")),
+    }
     if let Some(StepError { code, message, at, attempt: _ }) = last_error {
         let at = at.map(|at| format!(" at {at}")).unwrap_or_default();
-        words.push_str(&format!(", the last{at}: {message} ({code})"));
+        words.push_str(&format!("; last error{at}: {message} ({code})"));
     }
     words
 }
@@ -171,10 +177,24 @@ mod tests {
         assert_eq!(
             line(&event("OrderNeedsOperator", data)).unwrap(),
             "ALERT order 0193-7 needs an operator at charge-payment: charge-payment: no answer in time (exhausted); \
-             charge-payment had 3 tries and 3 failures, the last at 2026-11-20T17:26:43.007Z: \
+             charge-payment: 3 attempts, all failed; last error at 2026-11-20T17:26:43.007Z: \
              no answer [2Jin time (expired); \
              to do: Restore the service, then resubmit. POST /orders/0193-7/resubmit or /orders/0193-7/cancel"
         );
+    }
+
+    #[test]
+    fn attempts_count_from_the_beginning_and_failures_since_the_last_fresh_start() {
+        for (attempt, failure_count, words) in [
+            (1, 0, "pay: 1 attempt"),
+            (1, 1, "pay: 1 attempt, which failed"),
+            (3, 3, "pay: 3 attempts, all failed"),
+            (24, 0, "pay: 24 attempts"),
+            (24, 1, "pay: 24 attempts in all, 1 failed since the step last started afresh"),
+        ] {
+            let step = FailedStep { name: "pay".to_owned(), attempt, failure_count, last_error: None };
+            assert_eq!(tried(&step), words);
+        }
     }
 
     #[test]

@@ -17,7 +17,7 @@ fn known(direction: Direction, state: StepState, attempt: u32) -> String {
         (_, StepState::Pending) if attempt == 0 => "-".to_owned(),
         (Direction::Forward, StepState::Pending) => "again soon".to_owned(),
         (Direction::Forward, StepState::Processing) if attempt == 1 => "under way".to_owned(),
-        (Direction::Forward, StepState::Processing) => format!("try {attempt}"),
+        (Direction::Forward, StepState::Processing) => format!("attempt {attempt}"),
         (Direction::Forward, StepState::Processed) => "done".to_owned(),
         (Direction::Forward, StepState::Error) => "failed".to_owned(),
         (Direction::Undo, StepState::Pending) => "to undo".to_owned(),

@@ -1,10 +1,12 @@
 //! The options of all commands that call an API.
 
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use domain::time::Timestamp;
+use serde::Deserialize;
 
 use super::duration;
 use crate::remote::Target;
@@ -15,10 +17,14 @@ const HEADING: &str = "API options";
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = HEADING)]
 pub struct ApiArgs {
-    /// URL of the API: of `stepwarden serve`, or the output ApiUrl of a deployed stack; default:
-    /// http://127.0.0.1:3000
+    /// URL of the API: of `stepwarden serve`, or the output ApiUrl of a deployed stack; default: that of the context,
+    /// else http://127.0.0.1:3000
     #[arg(long, global = true, value_name = "URL", env = "STEPWARDEN_API", value_parser = Target::parse)]
     pub api: Option<Target>,
+    /// The server of this name, which `stepwarden context add` keeps. Without --api and STEPWARDEN_API. Default:
+    /// STEPWARDEN_CONTEXT, else the current context
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
     /// Authentication; default: `iam` for an API Gateway URL, otherwise `none`
     #[arg(long, global = true, value_name = "HOW")]
     pub auth: Option<AuthMode>,
@@ -39,22 +45,9 @@ pub struct ApiArgs {
     pub yes: bool,
 }
 
-impl ApiArgs {
-    /// The API to call.
-    #[must_use]
-    pub fn target(&self) -> Target {
-        self.api.clone().unwrap_or_default()
-    }
-
-    /// Whether the option or the variable is set.
-    #[must_use]
-    pub const fn is_given(&self) -> bool {
-        self.api.is_some()
-    }
-}
-
 /// How a caller authenticates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum AuthMode {
     /// No authentication
     None,
@@ -62,6 +55,12 @@ pub enum AuthMode {
     Iam,
     /// Send the token in STEPWARDEN_TOKEN
     Bearer,
+}
+
+impl fmt::Display for AuthMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.to_possible_value().as_ref().map_or("", |value| value.get_name()))
+    }
 }
 
 /// How results are shown.

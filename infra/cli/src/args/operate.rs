@@ -43,6 +43,40 @@ pub enum BulkCommand {
     },
 }
 
+pub(super) const CONTEXT_HELP: &str = "\
+A command calls the API of the first of these that is given: --api, STEPWARDEN_API, --context, STEPWARDEN_CONTEXT, the
+current context, http://127.0.0.1:3000. The contexts are kept in stepwarden/contexts.toml, under XDG_CONFIG_HOME or
+~/.config. A token is not kept there: it stays in STEPWARDEN_TOKEN.
+
+  stepwarden context add prod --api https://ID.execute-api.REGION.amazonaws.com --profile night
+  stepwarden context use prod
+  stepwarden list --context test";
+
+/// `stepwarden context`
+#[derive(Debug, Clone, Subcommand)]
+pub enum ContextCommand {
+    /// List the contexts; * marks the current one
+    List,
+    /// Add a context: the URL of --api, and --auth, --region and --profile if its calls need them
+    Add {
+        /// Its name: letters, digits, `-`, `_` and `.`
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Make a context the current one
+    Use {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+    /// Remove a context
+    Remove {
+        /// Its name
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
+}
+
 /// `stepwarden services`
 #[derive(Debug, Clone, Subcommand)]
 pub enum ServicesCommand {
@@ -133,7 +167,7 @@ pub struct DoctorArgs {
     /// Also check the deployed stack of this name, through the `aws` command line tool
     #[arg(long, value_name = "NAME")]
     pub stack: Option<String>,
-    /// Check this data directory of `serve`; the API is checked only with --api or STEPWARDEN_API
+    /// Check this data directory of `serve`; the API is checked too if an option or a variable names it
     #[arg(long, value_name = "DIR", conflicts_with = "stack")]
     pub data: Option<PathBuf>,
 }

@@ -11,6 +11,13 @@ use domain::task::ProcessState;
 use super::api::{WaitArgs, When};
 use super::workflow::WorkflowName;
 
+/// The shortest end of an order's ID that a command takes, in characters.
+pub const END_CHARS_MIN: usize = 4;
+/// The newest orders, and the newest orders in `Error`, among which an end is looked up.
+pub const LOOKED_THROUGH_MAX: usize = 1_000;
+const ID: &str = "Order ID, or its end: at least 4 hexadecimal characters, looked up among the 1000 newest orders and the \
+                  1000 newest orders in Error";
+
 /// `stepwarden submit`
 #[derive(Debug, Clone, Args)]
 pub struct SubmitArgs {
@@ -46,8 +53,8 @@ pub enum PriorityArg {
 /// `stepwarden get`
 #[derive(Debug, Clone, Args)]
 pub struct GetArgs {
-    /// Order ID
-    #[arg(value_name = "ID")]
+    /// The order
+    #[arg(value_name = "ID", long_help = ID)]
     pub id: String,
     /// Show the posted document instead of the state
     #[arg(long, conflicts_with = "wait")]
@@ -113,8 +120,10 @@ pub struct ListArgs {
 /// A column of a list of orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Column {
-    /// Its ID
+    /// Its ID; on a terminal the end, which every command takes
     Order,
+    /// Its whole ID
+    Id,
     /// Its state
     State,
     /// When it last changed
@@ -136,8 +145,8 @@ pub enum Column {
 /// `stepwarden watch`
 #[derive(Debug, Clone, Args)]
 pub struct WatchArgs {
-    /// Order IDs; default: the orders that match the filter
-    #[arg(value_name = "ID")]
+    /// Orders; default: those that match the filter
+    #[arg(value_name = "ID", long_help = format!("{ID}; default: the orders that match the filter"))]
     pub ids: Vec<String>,
     /// Continue until Ctrl-C, also when all orders are settled; with a filter, new orders are shown too
     #[arg(long)]
@@ -150,8 +159,8 @@ pub struct WatchArgs {
 /// `stepwarden resubmit`, `cancel`, `pause` and `resume`
 #[derive(Debug, Clone, Args)]
 pub struct ActArgs {
-    /// Order IDs
-    #[arg(value_name = "ID", required = true)]
+    /// The orders
+    #[arg(value_name = "ID", required = true, long_help = ID)]
     pub ids: Vec<String>,
     /// The operator and the reason.
     #[command(flatten)]
@@ -167,8 +176,8 @@ pub struct ActArgs {
 /// `stepwarden settle`
 #[derive(Debug, Clone, Args)]
 pub struct SettleArgs {
-    /// Order ID
-    #[arg(value_name = "ID")]
+    /// The order
+    #[arg(value_name = "ID", long_help = ID)]
     pub id: String,
     /// The step, which is in Error
     #[arg(value_name = "STEP")]
@@ -193,8 +202,8 @@ pub struct SettleArgs {
 /// `stepwarden note`
 #[derive(Debug, Clone, Args)]
 pub struct NoteArgs {
-    /// Order ID
-    #[arg(value_name = "ID")]
+    /// The order
+    #[arg(value_name = "ID", long_help = ID)]
     pub id: String,
     /// The operator and the note.
     #[command(flatten)]
@@ -234,8 +243,8 @@ impl SettledArg {
 /// `stepwarden again`
 #[derive(Debug, Clone, Args)]
 pub struct AgainArgs {
-    /// Order IDs
-    #[arg(value_name = "ID", required = true)]
+    /// The orders
+    #[arg(value_name = "ID", required = true, long_help = ID)]
     pub ids: Vec<String>,
     /// The operator and the reason.
     #[command(flatten)]

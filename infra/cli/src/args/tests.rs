@@ -71,29 +71,67 @@ fn a_mistake_is_one_line_that_names_the_option() {
     }
 }
 
+/// The help that a command line asks for.
+fn help(words: &[&str]) -> String {
+    let error = Cli::of(words).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DisplayHelp, "{words:?}: {error}");
+    error.to_string()
+}
+
+/// The names of all commands, with those of the commands in which they are.
+fn paths(command: &clap::Command, above: &[String]) -> Vec<Vec<String>> {
+    let inner = command.get_subcommands().filter(|inner| inner.get_name() != "help");
+    let below = inner.flat_map(|inner| {
+        let path = [above, &[inner.get_name().to_owned()]].concat();
+        let below = paths(inner, &path);
+        std::iter::once(path).chain(below)
+    });
+    below.collect()
+}
+
 #[test]
-fn help_is_a_command_too() {
-    for line in ["stepwarden help", "stepwarden help apply", "stepwarden help bulk plan"] {
-        let error = Cli::try_parse_from(line.split(' ')).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::DisplayHelp, "{line}");
+fn every_command_has_its_help_in_both_ways() {
+    let paths = paths(&Cli::command(), &[]);
+    for path in &paths {
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        let by_command = help(&[&["stepwarden", "help"], &*path].concat());
+        assert_eq!(by_command, help(&[&["stepwarden"], &*path, &["--help"]].concat()), "{path:?}");
+        assert!(by_command.contains(&format!("Usage: stepwarden {}", path.join(" "))), "{by_command}");
+        help(&[&["stepwarden"], &*path, &["-h"]].concat());
     }
-    let help = Cli::try_parse_from(["stepwarden", "help", "apply"]).unwrap_err().to_string();
-    assert!(help.contains("Apply a configuration folder") && help.contains("--share"), "{help}");
+    for path in [["context", "add"], ["bulk", "plan"], ["workflows", "retire"]] {
+        assert!(paths.iter().any(|known| known == &path), "{path:?}");
+    }
+    assert!(help(&["stepwarden", "help"]).contains("Examples:"));
 }
 
 #[test]
 fn a_command_that_calls_no_api_does_not_show_its_options() {
-    let help = |command: &str| Cli::of(["stepwarden", command, "--help"]).unwrap_err().to_string();
-    for name in LOCAL {
-        assert!(!help(name).contains("--auth"), "{name}");
+    for (name, shown) in LOCAL {
+        for help in [help(&["stepwarden", name, "--help"]), help(&["stepwarden", "help", name])] {
+            for option in ["--api", "--context", "--auth", "--region", "--profile", "--timeout", "--yes"] {
+                assert!(!help.contains(&format!("{option} ")), "{option} in: {help}");
+            }
+            assert_eq!(help.contains("--output"), shown.is_some(), "{name}");
+            assert_eq!(help.contains("API options"), shown.is_some(), "{name}");
+        }
     }
-    assert!(help("get").contains("--auth") && help("check").contains("--output"));
+    assert!(help(&["stepwarden", "get", "--help"]).contains("--auth"));
     assert!(Cli::of(["stepwarden", "serve", "--port", "0"]).is_ok());
 }
 
 #[test]
+fn every_command_about_an_order_says_how_its_end_is_looked_up() {
+    for name in ["get", "watch", "resubmit", "cancel", "pause", "resume", "settle", "note", "close", "again"] {
+        let help = help(&["stepwarden", name, "--help"]);
+        let bounds = [format!("at least {END_CHARS_MIN} hex"), format!("the {LOOKED_THROUGH_MAX} newest orders and")];
+        assert!(bounds.iter().all(|words| help.contains(words)), "{help}");
+    }
+}
+
+#[test]
 fn help_shows_the_variables_and_the_stand_ins() {
-    let help = Cli::of(["stepwarden", "serve", "--help"]).unwrap_err().to_string();
+    let help = help(&["stepwarden", "serve", "--help"]);
     for word in [
         "INVENTORY_URL",
         "PAYMENT_URL",

@@ -10,7 +10,7 @@ use wire::{Command, Note, Settle, Task, Transition};
 use super::context::{Context, body, if_match};
 use super::error::CommandError;
 use super::follow::{Sight, follow, look, order_path};
-use super::get;
+use super::{get, ids};
 use crate::args::{ActArgs, NoteArgs, SettleArgs, WaitArgs};
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
@@ -33,13 +33,14 @@ struct Act<'a> {
 pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Result<Exit, CommandError> {
     let command = context.command(&args.command)?;
     let act = Act { action, body: body(&command), command, if_version: args.if_version, wait: &args.wait };
-    if let [id] = args.ids.as_slice() {
-        return one(context, id, &act).await;
-    }
-    if args.if_version.is_some() {
+    if args.ids.len() > 1 && args.if_version.is_some() {
         return Err(CommandError::Usage("--if-version is about one order; give one ID".to_owned()));
     }
-    several(context, action.name(), &args.ids, async |id| one(context, id, &act).await).await
+    let ids = ids::whole(context, &args.ids).await?;
+    match ids.as_slice() {
+        [id] => one(context, id, &act).await,
+        ids => several(context, action.name(), ids, async |id| one(context, id, &act).await).await,
+    }
 }
 
 /// `stepwarden settle`
@@ -53,7 +54,7 @@ pub(super) async fn settle(context: &Context, args: &SettleArgs) -> Result<Exit,
         reason: command.reason.clone(),
     });
     let act = Act { action: Action::Settle, command, body, if_version: args.if_version, wait: &args.wait };
-    one(context, &args.id, &act).await
+    one(context, &ids::whole_one(context, &args.id).await?, &act).await
 }
 
 /// `stepwarden note`
@@ -62,7 +63,7 @@ pub(super) async fn note(context: &Context, args: &NoteArgs) -> Result<Exit, Com
     let take = (args.take || args.let_go).then_some(args.take);
     let body = body(&Note { by: command.by.clone(), reason: command.reason.clone(), take });
     let act = Act { action: Action::Note, command, body, if_version: args.if_version, wait: &args.wait };
-    one(context, &args.id, &act).await
+    one(context, &ids::whole_one(context, &args.id).await?, &act).await
 }
 
 /// Acts on several orders, after a confirmation.

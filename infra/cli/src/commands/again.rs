@@ -6,14 +6,15 @@ use super::act::several;
 use super::context::{Context, body};
 use super::error::CommandError;
 use super::follow::order_path;
-use super::get;
+use super::{get, ids};
 use crate::args::AgainArgs;
 use crate::exit::Exit;
 use crate::remote::Call;
 
 pub(super) async fn run(context: &Context, args: &AgainArgs) -> Result<Exit, CommandError> {
     let command = context.command(&args.command)?;
-    match args.ids.as_slice() {
+    let ids = ids::whole(context, &args.ids).await?;
+    match ids.as_slice() {
         [id] => one(context, id, &command, args).await,
         ids => several(context, "Post again", ids, async |id| one(context, id, &command, args).await).await,
     }

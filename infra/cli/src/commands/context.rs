@@ -12,7 +12,8 @@ use super::dialogue::{self, Progress};
 use super::error::CommandError;
 use crate::args::{ApiArgs, CommandArgs, Format};
 use crate::paint::Paint;
-use crate::remote::{Environment, Remote, clock};
+use crate::remote::{Endpoint, Environment, Remote, clock};
+use crate::show::order::Ids;
 
 /// Which streams are terminals.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,8 @@ pub(super) struct Context {
     pub(super) format: Format,
     pub(super) paint: Paint,
     pub(super) terminal: Terminal,
+    /// The name of the context that the API is from.
+    name: Option<String>,
     user: Option<String>,
     yes: bool,
 }
@@ -40,13 +43,31 @@ impl Context {
     pub(super) fn new(api: &ApiArgs, environment: Environment, terminal: Terminal) -> Result<Self, CommandError> {
         let paint = Paint { colours: terminal.stdout && !environment.no_colour };
         let user = environment.user.clone();
-        let remote = Remote::new(api, environment)?;
-        Ok(Self { remote, format: api.output, paint, terminal, user, yes: api.yes })
+        let endpoint = Endpoint::resolve(api, &environment)?;
+        let name = endpoint.context.clone();
+        let remote = Remote::new(endpoint, api.timeout, environment)?;
+        let context = Self { remote, format: api.output, paint, terminal, name, user, yes: api.yes };
+        if let (Some(name), None) = (&api.context, &context.name) {
+            context.note(&format!("--context {name} is not used: --api or STEPWARDEN_API takes precedence"));
+        }
+        Ok(context)
+    }
+
+    /// Says which server is called, if a context chose it.
+    pub(super) fn tell_server(&self) {
+        if let Some(name) = &self.name {
+            self.note(&format!("calling {} (context {name})", self.remote.target().url("")));
+        }
     }
 
     /// The time on this machine.
     pub(super) fn now(&self) -> Timestamp {
         clock::now()
+    }
+
+    /// How a list shows the IDs of orders: a script gets them whole.
+    pub(super) const fn ids(&self) -> Ids {
+        if self.terminal.stdout { Ids::Ends } else { Ids::Whole }
     }
 
     pub(super) const fn is_json(&self) -> bool {
@@ -121,4 +142,21 @@ pub(super) fn body(shape: &impl Serialize) -> String {
 /// The header that binds a command to one version.
 pub(super) fn if_match(version: u64) -> HeaderValue {
     HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes make a header")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn ids_are_shown_by_their_ends_on_a_terminal_alone() {
+        let api = Cli::try_parse_from(["stepwarden", "list"]).unwrap().api;
+        for (stdout, ids) in [(true, Ids::Ends), (false, Ids::Whole)] {
+            let terminal = Terminal { stdin: true, stdout, stderr: true };
+            assert_eq!(Context::new(&api, Environment::default(), terminal).unwrap().ids(), ids);
+        }
+    }
 }

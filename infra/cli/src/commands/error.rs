@@ -4,8 +4,9 @@ use std::io;
 
 use domain::json::JsonError;
 
+use crate::args::LOOKED_THROUGH_MAX;
 use crate::exit::Exit;
-use crate::remote::RemoteError;
+use crate::remote::{ContextsError, RemoteError};
 use crate::show::table::plain;
 
 /// The error: a message for people, an exit status for scripts.
@@ -14,6 +15,9 @@ pub(super) enum CommandError {
     /// The API call failed.
     #[error(transparent)]
     Remote(#[from] RemoteError),
+    /// The contexts cannot be used.
+    #[error(transparent)]
+    Contexts(#[from] ContextsError),
     /// The output could not be written. The command itself is done.
     #[error("done, but the output could not be written: {0}")]
     Output(#[from] io::Error),
@@ -33,6 +37,14 @@ pub(super) enum CommandError {
         file: String,
         #[source]
         source: JsonError,
+    },
+    /// No order that was looked at has this end.
+    #[error(
+        "no order of the {LOOKED_THROUGH_MAX} newest and of the {LOOKED_THROUGH_MAX} newest in Error ends with {end}"
+    )]
+    NoSuchEnd {
+        /// The end.
+        end: String,
     },
     /// The order may have been accepted.
     #[error("it is not known whether the order was accepted: {source}")]
@@ -61,9 +73,10 @@ impl CommandError {
             Self::Remote(error) | Self::Unknown { source: error, .. } | Self::Unsure { source: error, .. } => {
                 error.exit()
             }
+            Self::NoSuchEnd { .. } => Exit::NotFound,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::OutputGone,
             Self::Output(_) => Exit::Unwritten,
-            Self::Usage(_) | Self::File { .. } | Self::Document { .. } => Exit::Usage,
+            Self::Contexts(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => Exit::Usage,
         }
     }
 
@@ -96,7 +109,8 @@ impl CommandError {
                 Some(source.advice().map_or_else(|| again.clone(), |advice| format!("{advice}; {again}")))
             }
             Self::Unsure { look, .. } => Some(format!("check with `{look}`")),
-            Self::Output(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => None,
+            Self::NoSuchEnd { .. } => Some("give the whole ID; `stepwarden list -q` prints whole IDs".to_owned()),
+            Self::Contexts(_) | Self::Output(_) | Self::Usage(_) | Self::File { .. } | Self::Document { .. } => None,
         }
     }
 }

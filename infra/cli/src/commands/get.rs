@@ -8,19 +8,21 @@ use wire::Task;
 use super::context::Context;
 use super::error::CommandError;
 use super::follow::{Followed, Sight, follow, look, order_path};
+use super::ids;
 use crate::args::GetArgs;
 use crate::exit::Exit;
 use crate::remote::Call;
 use crate::show::order;
 
 pub(super) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, CommandError> {
+    let id = ids::whole_one(context, &args.id).await?;
     if args.document {
-        return document(context, &args.id).await;
+        return document(context, &id).await;
     }
     match args.wait.wait {
-        Some(at_most) => wait(context, &args.id, at_most).await,
+        Some(at_most) => wait(context, &id, at_most).await,
         None => {
-            let sight = look(context, &args.id).await?;
+            let sight = look(context, &id).await?;
             show(context, &sight)?;
             Ok(Exit::Fine)
         }

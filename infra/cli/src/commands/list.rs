@@ -1,5 +1,6 @@
 //! `stepwarden list`: matching orders, newest first, page by page.
 
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use wire::{OrderList, Task};
 
@@ -12,12 +13,12 @@ use crate::remote::RemoteError;
 use crate::show::order;
 
 /// The most orders on a page of the API.
-const PAGE_MAX: usize = 100;
+pub(super) const PAGE_MAX: usize = 100;
 
 pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, CommandError> {
     let filter = query::of_filter(&args.filter, context.now());
     let most = if args.all { usize::MAX } else { usize::try_from(args.limit).unwrap_or(usize::MAX) };
-    let (mut shown, mut cursor, mut tasks) = (0, None, Vec::new());
+    let (mut shown, mut cursor, mut tasks) = (0, None, Vec::<Task<'_>>::new());
     let mut has_index = false;
     let is_past_index = loop {
         let limit = (most - shown).min(PAGE_MAX);
@@ -25,7 +26,7 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
         for raw in page.orders.iter().take(most - shown) {
             shown += 1;
             if args.quiet {
-                context.line(&read(raw)?.order_id.to_string())?;
+                context.line(&read::<Task<'_>>(raw)?.order_id.to_string())?;
             } else if context.is_json() {
                 context.raw(raw)?;
             } else {
@@ -42,7 +43,7 @@ pub(super) async fn run(context: &Context, args: &ListArgs) -> Result<Exit, Comm
         }
     };
     if !context.is_json() && !args.quiet {
-        let table = order::table(&tasks, &args.columns, context.now());
+        let table = order::table(&tasks, &args.columns, context.ids(), context.now());
         context.print(&if table.is_empty() { "No orders.\n".to_owned() } else { table.text(context.paint) })?;
     }
     if cursor.is_some() && context.terminal.stderr {
@@ -69,7 +70,7 @@ pub(super) async fn page(
 }
 
 /// One order of a page.
-pub(super) fn read(raw: &RawValue) -> Result<Task<'static>, RemoteError> {
+pub(super) fn read<T: DeserializeOwned>(raw: &RawValue) -> Result<T, RemoteError> {
     serde_json::from_str(raw.get())
         .map_err(|error| RemoteError::Unreadable { url: "/orders".to_owned(), why: error.to_string() })
 }

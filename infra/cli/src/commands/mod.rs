@@ -11,12 +11,14 @@ mod bulk;
 mod check;
 mod console;
 mod context;
+mod contexts;
 mod dead_letters;
 mod dialogue;
 mod doctor;
 mod error;
 mod follow;
 mod get;
+mod ids;
 mod init;
 mod list;
 mod numbers;
@@ -32,7 +34,7 @@ use std::io::Write as _;
 use clap::CommandFactory;
 use domain::message::Action;
 
-use crate::args::{ApiArgs, Cli, CompletionsArgs, RemoteCommand, ServicesCommand};
+use crate::args::{ApiArgs, BulkCommand, Cli, CompletionsArgs, RemoteCommand, ServicesCommand};
 use crate::exit::Exit;
 use crate::paint::Paint;
 use crate::remote::Environment;
@@ -66,7 +68,15 @@ async fn carried_out(
     terminal: Terminal,
     check_data: DataCheck,
 ) -> Result<Exit, CommandError> {
-    let context = || Context::new(api, environment.clone(), terminal);
+    let changes = changes(&command);
+    let paint = Paint { colours: terminal.stdout && !environment.no_colour };
+    let context = || {
+        let context = Context::new(api, environment.clone(), terminal)?;
+        if changes {
+            context.tell_server();
+        }
+        Ok::<_, CommandError>(context)
+    };
     match command {
         RemoteCommand::Submit(args) => submit::run(&context()?, &args).await,
         RemoteCommand::Get(args) => get::run(&context()?, &args).await,
@@ -92,14 +102,49 @@ async fn carried_out(
         RemoteCommand::Workflows(args) => workflows::run(&context()?, &args).await,
         RemoteCommand::Init(args) => init::run(&args),
         RemoteCommand::Apply(args) => apply::run(&context()?, &args).await,
-        RemoteCommand::Check(args) => {
-            let colours = terminal.stdout && !environment.no_colour;
-            check::run(&args, api.output, Paint { colours })
-        }
+        RemoteCommand::Check(args) => check::run(&args, api.output, paint),
+        RemoteCommand::Context { command } => contexts::run(&command, api, &environment, paint),
         RemoteCommand::DeadLetters(args) => dead_letters::run(&context()?, &args).await,
         RemoteCommand::Doctor(args) => doctor::run(api, environment, terminal, &args, check_data).await,
         RemoteCommand::Console(args) => console::run(context()?, &args).await,
         RemoteCommand::Completions(args) => completions(&args),
+    }
+}
+
+/// Whether the command changes something at the API.
+fn changes(command: &RemoteCommand) -> bool {
+    match command {
+        RemoteCommand::Submit(_)
+        | RemoteCommand::Resubmit(_)
+        | RemoteCommand::Cancel(_)
+        | RemoteCommand::Pause(_)
+        | RemoteCommand::Resume(_)
+        | RemoteCommand::Settle(_)
+        | RemoteCommand::Note(_)
+        | RemoteCommand::Close(_)
+        | RemoteCommand::Again(_)
+        | RemoteCommand::Apply(_) => true,
+        RemoteCommand::Bulk { command } => match command {
+            BulkCommand::Resubmit(_) | BulkCommand::Plan(_) | BulkCommand::Start(_) | BulkCommand::Cancel(_) => true,
+            BulkCommand::Status { .. } | BulkCommand::List { .. } => false,
+        },
+        RemoteCommand::Services { command } => command.is_some(),
+        RemoteCommand::Workflows(args) => args.command.is_some(),
+        RemoteCommand::Get(_)
+        | RemoteCommand::List(_)
+        | RemoteCommand::Watch(_)
+        | RemoteCommand::Overview
+        | RemoteCommand::Numbers(_)
+        | RemoteCommand::Alerts
+        | RemoteCommand::Leases
+        | RemoteCommand::Init(_)
+        | RemoteCommand::Check(_)
+        | RemoteCommand::DeadLetters(_)
+        | RemoteCommand::Doctor(_)
+        // It says where it is when it starts.
+        | RemoteCommand::Console(_)
+        | RemoteCommand::Context { .. }
+        | RemoteCommand::Completions(_) => false,
     }
 }
 

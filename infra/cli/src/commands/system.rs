@@ -64,7 +64,7 @@ pub(super) async fn alerts(context: &Context) -> Result<Exit, CommandError> {
             from_now(alert.since, now).into(),
             alert.ended_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
             orders.into(),
-            alert.order_id.map(|id| id.to_string()).unwrap_or_default().into(),
+            alert.order_id.map(|id| context.ids().of(id)).unwrap_or_default().into(),
         ]);
         if alert.ended_at.is_none() {
             let (text, to_do) = (plain(&alert.text), plain(&alert.to_do));

@@ -9,7 +9,7 @@ use wire::Task;
 use super::context::Context;
 use super::error::CommandError;
 use super::follow::{Sight, bear, look_again};
-use super::{list, query};
+use super::{ids, list, query};
 use crate::args::WatchArgs;
 use crate::exit::Exit;
 use crate::remote::clock;
@@ -44,7 +44,11 @@ struct Seen {
 pub(super) async fn run(context: &Context, args: &WatchArgs) -> Result<Exit, CommandError> {
     let began = clock::instant();
     let mut board = Board { context, began, heard_of: began, seen: BTreeMap::new() };
-    if args.ids.is_empty() { board.matching(args).await } else { board.these(&args.ids, args.follow).await }
+    if args.ids.is_empty() {
+        return board.matching(args).await;
+    }
+    let ids = ids::whole(context, &args.ids).await?;
+    board.these(&ids, args.follow).await
 }
 
 impl Board<'_> {
@@ -75,7 +79,7 @@ impl Board<'_> {
                     self.heard_of = clock::instant();
                     // Oldest first.
                     for raw in page.orders.iter().rev() {
-                        let task = list::read(raw)?;
+                        let task: Task<'_> = list::read(raw)?;
                         if self.is_news(&task) {
                             self.show(&task, || raw.get().replace(['\n', '\r'], " "))?;
                         }
@@ -123,7 +127,7 @@ impl Board<'_> {
             return self.context.line(&json());
         }
         let elapsed_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.context.line(&order::change(self.context.paint, elapsed_ms, task))
+        self.context.line(&order::change(self.context.paint, elapsed_ms, task, self.context.ids()))
     }
 
     fn is_news(&self, task: &Task<'_>) -> bool {

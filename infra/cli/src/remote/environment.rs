@@ -1,5 +1,7 @@
 //! The environment variables of the commands that call an API. Read once, in `main`.
 
+use std::path::PathBuf;
+
 /// The variables. An empty one counts as not set.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
@@ -15,6 +17,10 @@ pub struct Environment {
     pub sqs_endpoint: Option<String>,
     /// `STEPWARDEN_TOKEN`, for `--auth bearer`
     pub token: Option<String>,
+    /// `STEPWARDEN_CONTEXT`
+    pub context: Option<String>,
+    /// The user's folder of settings: `XDG_CONFIG_HOME`, else `.config` in `HOME`
+    pub settings: Option<PathBuf>,
     /// The login name: `USER`, else `LOGNAME`, else the system's name of the process's user
     pub user: Option<String>,
     /// Whether `NO_COLOR` is set
@@ -32,10 +38,18 @@ impl Environment {
             region: read("AWS_REGION").or_else(|| read("AWS_DEFAULT_REGION")),
             sqs_endpoint: read("AWS_ENDPOINT_URL_SQS").or_else(|| read("AWS_ENDPOINT_URL")),
             token: read("STEPWARDEN_TOKEN"),
+            context: read("STEPWARDEN_CONTEXT"),
+            settings: settings(read("XDG_CONFIG_HOME"), read("HOME")),
             user: read("USER").or_else(|| read("LOGNAME")).or_else(login_name),
             no_colour: read("NO_COLOR").is_some(),
         }
     }
+}
+
+/// The XDG specification has a relative path ignored.
+fn settings(config_home: Option<String>, home: Option<String>) -> Option<PathBuf> {
+    let config_home = config_home.map(PathBuf::from).filter(|path| path.is_absolute());
+    config_home.or_else(|| Some(PathBuf::from(home?).join(".config")))
 }
 
 fn login_name() -> Option<String> {
@@ -65,6 +79,17 @@ mod tests {
         });
         assert_eq!((read.region.as_deref(), read.user.as_deref()), (Some("eu-central-1"), Some("ann")));
         assert!(!read.no_colour && read.token.is_none());
+    }
+
+    #[test]
+    fn settings_are_in_the_folder_of_the_variable_or_else_at_home() {
+        let of = |config_home: &str, home: &str| {
+            let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+            settings(given(config_home), given(home))
+        };
+        assert_eq!(of("/settings", "/home/ann"), Some("/settings".into()));
+        assert_eq!(of("settings", "/home/ann"), Some("/home/ann/.config".into()));
+        assert_eq!((of("", "/home/ann"), of("", "")), (Some("/home/ann/.config".into()), None));
     }
 
     #[test]

@@ -77,10 +77,10 @@ impl RemoteError {
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NoAnswer { is_local: true, .. } => {
-                Some("is `stepwarden serve` running? Give --api URL (or STEPWARDEN_API) if it is elsewhere".to_owned())
+                Some("is `stepwarden serve` running? Give --api URL (or STEPWARDEN_API), or --context, if it is elsewhere".to_owned())
             }
             Self::NoAnswer { is_local: false, .. } => {
-                Some("is --api right, and is it reachable from here?".to_owned())
+                Some("is --api or the context right, and is it reachable from here?".to_owned())
             }
             Self::Problem { problem, auth, .. } => problem.advice(*auth),
             Self::Unreadable { .. } => Some("is --api the URL of a Stepwarden API?".to_owned()),

@@ -4,7 +4,9 @@
 
 mod auth;
 pub(crate) mod clock;
+pub(crate) mod contexts;
 mod credentials;
+mod endpoint;
 mod environment;
 mod error;
 mod problem;
@@ -18,8 +20,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
 use local::client::{Client, NoAnswer};
 use serde::de::DeserializeOwned;
 
-use crate::args::{ApiArgs, AuthMode};
+use crate::args::AuthMode;
 use auth::Auth;
+pub use contexts::ContextsError;
+pub use endpoint::Endpoint;
 pub use environment::Environment;
 pub use error::RemoteError;
 pub(crate) use problem::NO_NUMBERS;
@@ -117,16 +121,15 @@ impl Call {
 }
 
 impl Remote {
-    /// The API of the command line.
+    /// An API, each answer of which may take this long.
     ///
     /// # Errors
     /// [`RemoteError`] if the caller cannot authenticate, or TLS is unavailable.
-    pub fn new(args: &ApiArgs, environment: Environment) -> Result<Self, RemoteError> {
-        let ApiArgs { auth, region, profile, timeout, .. } = args;
-        let target = args.target();
-        let auth = Auth::choose(*auth, &target, region.as_deref(), profile.as_deref(), environment)?;
+    pub fn new(endpoint: Endpoint, answer_within: Duration, environment: Environment) -> Result<Self, RemoteError> {
+        let Endpoint { target, auth, region, profile, context: _ } = endpoint;
+        let auth = Auth::choose(auth, &target, region.as_deref(), profile.as_deref(), environment)?;
         let client = if target.is_secure() { Client::tls().map_err(RemoteError::Tls)? } else { Client::new() };
-        Ok(Self { target, client, auth, answer_within: *timeout })
+        Ok(Self { target, client, auth, answer_within })
     }
 
     /// Where it is.

@@ -2,9 +2,11 @@
 
 use http::Uri;
 use http::uri::{Authority, Scheme};
+use serde::Deserialize;
 
 /// An `http` or `https` URL, with a base path for every call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Target {
     scheme: Scheme,
     authority: Authority,
@@ -23,6 +25,14 @@ impl Default for Target {
     /// The default URL of `stepwarden serve`.
     fn default() -> Self {
         Self { scheme: Scheme::HTTP, authority: Authority::from_static("127.0.0.1:3000"), base: String::new() }
+    }
+}
+
+impl TryFrom<String> for Target {
+    type Error = NotATarget;
+
+    fn try_from(text: String) -> Result<Self, NotATarget> {
+        Self::parse(&text)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use domain::id::OrderId;
 use domain::message::{Action, Priority};
 use domain::task::{Direction, StepState};
 use domain::time::Timestamp;
@@ -16,11 +17,37 @@ use crate::paint::{Paint, Tint};
 /// Lines of the history that are shown.
 const HISTORY_LINES: usize = 20;
 
+/// Where the two numbers of a step differ by more than the attempt that follows a failure.
+const COUNTS: &str = "ATTEMPTS are all of the step. FAILURES are those since it last started afresh, by a resubmit or for \
+                      its undo. An attempt that was put off is no failure.";
+/// Characters of the end of an ID.
+const END_CHARS: usize = 8;
+
+/// How a list shows the IDs of orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ids {
+    /// Whole, for programs and for copying.
+    Whole,
+    /// By their ends: IDs of one minute look alike at their beginning.
+    Ends,
+}
+
+impl Ids {
+    /// The ID as it is shown.
+    pub(crate) fn of(self, id: OrderId) -> String {
+        let mut text = id.to_string();
+        match self {
+            Self::Whole => text,
+            Self::Ends => text.split_off(text.len() - END_CHARS),
+        }
+    }
+}
+
 /// A list of orders with these columns.
-pub(crate) fn table(tasks: &[Task<'_>], columns: &[Column], now: Timestamp) -> Table {
+pub(crate) fn table(tasks: &[Task<'_>], columns: &[Column], ids: Ids, now: Timestamp) -> Table {
     let mut table = Table::new(&columns.iter().map(|column| title(*column)).collect::<Vec<_>>());
     for task in tasks {
-        table.row(columns.iter().map(|column| cell(task, *column, now)).collect::<Vec<_>>());
+        table.row(columns.iter().map(|column| cell(task, *column, ids, now)).collect::<Vec<_>>());
     }
     table
 }
@@ -28,6 +55,7 @@ pub(crate) fn table(tasks: &[Task<'_>], columns: &[Column], now: Timestamp) -> T
 const fn title(column: Column) -> &'static str {
     match column {
         Column::Order => "ORDER",
+        Column::Id => "ID",
         Column::State => "STATE",
         Column::Changed => "CHANGED",
         Column::Submitted => "SUBMITTED",
@@ -39,9 +67,10 @@ const fn title(column: Column) -> &'static str {
     }
 }
 
-fn cell(task: &Task<'_>, column: Column, now: Timestamp) -> Cell {
+fn cell(task: &Task<'_>, column: Column, ids: Ids, now: Timestamp) -> Cell {
     match column {
-        Column::Order => task.order_id.to_string().into(),
+        Column::Order => ids.of(task.order_id).into(),
+        Column::Id => Ids::Whole.of(task.order_id).into(),
         Column::State => Cell::tinted(task.process_state.to_string(), Tint::of(&task.process_state)),
         Column::Changed => task.updated_at.map(|at| from_now(at, now)).unwrap_or_default().into(),
         Column::Submitted => task.submitted_at.map(clock).unwrap_or_default().into(),
@@ -57,8 +86,9 @@ fn cell(task: &Task<'_>, column: Column, now: Timestamp) -> Cell {
 }
 
 /// A line for an order as it was just seen.
-pub(crate) fn change(paint: Paint, elapsed_ms: u64, task: &Task<'_>) -> String {
-    let mut line = format!("{}  {}  ", paint.dim(format_args!("{:>8.3}s", seconds(elapsed_ms))), task.order_id);
+pub(crate) fn change(paint: Paint, elapsed_ms: u64, task: &Task<'_>, ids: Ids) -> String {
+    let elapsed = paint.dim(format_args!("{:>8.3}s", seconds(elapsed_ms)));
+    let mut line = format!("{elapsed}  {}  ", ids.of(task.order_id));
     line.push_str(&paint.state(&task.process_state));
     for step in &task.steps {
         let _ = write!(line, "  {} {:<10}", paint.dim(plain(&step.name)), words(step));
@@ -120,6 +150,9 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
         line(name, plain(&format!("stepwarden {action} {}{more} --reason …", task.order_id)));
     }
     let _ = write!(text, "\n{}", steps(task, now).text(paint));
+    if task.steps.iter().any(|step| step.failure_count > 0 && step.attempt > step.failure_count + 1) {
+        let _ = writeln!(text, "{}", paint.dim(COUNTS));
+    }
     if !task.history().is_empty() {
         let _ = write!(text, "\n{}", history(task).text(paint));
     }
@@ -127,7 +160,7 @@ pub(crate) fn whole(paint: Paint, task: &Task<'_>, now: Timestamp) -> String {
 }
 
 fn steps(task: &Task<'_>, now: Timestamp) -> Table {
-    let mut table = Table::new(&["STEP", "AGENT", "STATE", "TRIES", "FAILURES", "TOOK", "WAITS", "LAST ERROR"]);
+    let mut table = Table::new(&["STEP", "AGENT", "STATE", "ATTEMPTS", "FAILURES", "TOOK", "WAITS", "LAST ERROR"]);
     for step in &task.steps {
         let error = step.last_error.as_ref();
         table.row([
@@ -254,30 +287,40 @@ mod tests {
             &format!(
                 "Actions    stepwarden resubmit {ID} --reason …\n           stepwarden settle {ID} STEP --outcome … --reason …\n"
             ),
-            "charge-payment     payment    failed  3      2",
+            "charge-payment     payment    failed  3         2",
             "2026-11-20T17:26:43.007Z  ann  resubmitted  it is back",
         ] {
             assert!(text.contains(words), "{words} in:\n{text}");
         }
-        assert!(!text.contains('\u{1b}'), "{text}");
+        assert!(!text.contains('\u{1b}') && !text.contains(COUNTS), "{text}");
+        let mut resubmitted = task("Error");
+        resubmitted.steps[1].attempt = 24;
+        assert!(whole(PLAIN, &resubmitted, now()).contains(COUNTS));
     }
 
     const COLUMNS: [Column; 5] = [Column::Order, Column::State, Column::Changed, Column::Where, Column::Why];
 
     #[test]
     fn a_row_tells_where_an_order_is_and_why() {
-        let text = table(&[task("Error"), task("Processing")], &COLUMNS, now()).text(PLAIN);
+        let text = table(&[task("Error"), task("Processing")], &COLUMNS, Ids::Whole, now()).text(PLAIN);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
-            lines[1].starts_with(&format!("{ID}  Error       1 min ago  charge-payment failed  exhausted: no")),
+            lines[1].starts_with(&format!("{ID}  Error       1 min ago  charge-payment failed     exhausted: no")),
             "{text}"
         );
-        assert!(lines[2].contains("charge-payment try 3"), "{text}");
+        assert!(lines[2].contains("charge-payment attempt 3"), "{text}");
+    }
+
+    #[test]
+    fn people_read_the_end_of_an_id_and_programs_the_whole() {
+        let text = table(&[task("Error")], &[Column::Order, Column::Id], Ids::Ends, now()).text(PLAIN);
+        assert_eq!(text, format!("ORDER     ID\n9f4be011  {ID}\n"));
+        assert!(change(PLAIN, 0, &task("Error"), Ids::Ends).contains("s  9f4be011  Error"));
     }
 
     #[test]
     fn a_change_is_one_line_with_every_step() {
-        let line = change(PLAIN, 1_250, &task("Error"));
+        let line = change(PLAIN, 1_250, &task("Error"), Ids::Whole);
         assert!(line.starts_with(&format!("   1.250s  {ID}  Error         reserve-inventory done")), "{line}");
         assert!(line.contains("ship-order -") && line.ends_with("no [2J answer (exhausted)"), "{line}");
     }
@@ -291,6 +334,6 @@ mod tests {
         .unwrap();
         let text = whole(PLAIN, &task, now());
         assert!(text.contains("State      Archived") && text.contains("payment    Frozen"), "{text}");
-        assert!(change(PLAIN, 0, &task).contains("Archived"));
+        assert!(change(PLAIN, 0, &task, Ids::Whole).contains("Archived"));
     }
 }

@@ -5,10 +5,12 @@
 
 mod bulk;
 mod console;
+mod contexts;
 mod data;
 mod doctor;
 mod folder;
 mod hosts;
+mod ids;
 mod lost;
 mod operator;
 mod orders;

@@ -25,7 +25,7 @@ fn of_nobody(mut command: Command, args: &[&str]) -> Command {
             command.env_remove(name);
         }
     }
-    command.env("USER", "ann");
+    command.env("USER", "ann").env("XDG_CONFIG_HOME", "/nowhere");
     command
 }
 

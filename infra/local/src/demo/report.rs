@@ -74,7 +74,7 @@ pub(super) fn table(paint: Paint, ended: &[Ended], effects: &Effects) -> String 
     let mut text = String::new();
     let title = format!(
         "{:<3} {:<23}  {:<12} {:<12} {:<8} {:<10} {:<12} {:>7}",
-        "#", "order", "should end", "ended", "tries", "calls", "effects", "time"
+        "#", "order", "should end", "ended", "attempts", "calls", "effects", "time"
     );
     let _ = writeln!(text, "{}", paint.bold(title));
     for (place, Ended { sample, followed, faults }) in ended.iter().enumerate() {
@@ -82,12 +82,12 @@ pub(super) fn table(paint: Paint, ended: &[Ended], effects: &Effects) -> String 
         match followed {
             Ok(followed) => {
                 let steps = || followed.last.steps.iter().map(|step| (step, told(followed, step, effects)));
-                let tries = joined(steps().map(|(step, _)| step.attempt.to_string()));
+                let attempts = joined(steps().map(|(step, _)| step.attempt.to_string()));
                 let calls = joined(steps().map(|(_, told)| (told.forward.calls + told.undo.calls).to_string()));
                 let done = joined(steps().map(effects_of));
                 let state = paint.state(&followed.last.process_state);
                 let took = format!("{:.2} s", followed.took.as_secs_f64());
-                let _ = write!(text, "{state} {tries:<8} {calls:<10} {done:<12} {took:>7}");
+                let _ = write!(text, "{state} {attempts:<8} {calls:<10} {done:<12} {took:>7}");
             }
             Err(_) => {
                 let _ = write!(text, "{:<12} {:<8} {:<10} {:<12} {:>7}", "?", "", "", "", "");
@@ -99,7 +99,7 @@ pub(super) fn table(paint: Paint, ended: &[Ended], effects: &Effects) -> String 
     let _ = writeln!(
         text,
         "{}",
-        paint.dim("tries, calls and effects at inventory/payment/shipping; 1-1: done once and undone once")
+        paint.dim("attempts, calls and effects at inventory/payment/shipping; 1-1: done once and undone once")
     );
     text
 }

@@ -16,7 +16,7 @@ use super::error::CommandError;
 use crate::args::{ApiArgs, DoctorArgs, Format};
 use crate::exit::Exit;
 use crate::paint::Paint;
-use crate::remote::Environment;
+use crate::remote::{Endpoint, Environment};
 use api::Seen;
 use finding::Report;
 
@@ -39,7 +39,8 @@ pub(super) async fn run(
     if let Some(directory) = &args.data {
         report.section("data", data::look(directory, check_data));
     }
-    if args.data.is_none() || api.is_given() {
+    let is_named = api.api.is_some() || api.context.is_some() || environment.context.is_some();
+    if args.data.is_none() || is_named {
         if terminal.stderr {
             progress.show("looking at the API …");
         }
@@ -57,12 +58,11 @@ pub(super) async fn run(
             if terminal.stderr {
                 progress.show("looking at the stack …");
             }
-            let target = api.target();
-            let region = api.region.as_deref().or(target.region());
+            let Endpoint { target, region, profile, .. } = Endpoint::resolve(api, &environment)?;
+            let region = region.as_deref().or(target.region());
             report.section(
                 "stack",
-                stack::look(stack, region, api.profile.as_deref(), environment.sqs_endpoint.as_deref(), seen.shards)
-                    .await,
+                stack::look(stack, region, profile.as_deref(), environment.sqs_endpoint.as_deref(), seen.shards).await,
             );
         }
     }

@@ -1,0 +1,300 @@
+//! The contexts: APIs by name, in a file of the user.
+//!
+//! Never here: a secret. A token stays in the environment, and AWS keys with the `aws` command line tool.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use domain::located::Fault;
+use serde::Deserialize;
+
+use super::Environment;
+use super::target::Target;
+use crate::args::AuthMode;
+
+/// The file, under the user's folder of settings.
+const FILE: &str = "stepwarden/contexts.toml";
+/// The longest name, in characters.
+const NAME_CHARS_MAX: usize = 64;
+
+/// The contexts, and which one is current.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Contexts {
+    /// The name of the current one.
+    pub(crate) current: Option<String>,
+    /// All of them by name.
+    #[serde(default)]
+    pub(crate) contexts: BTreeMap<String, Server>,
+}
+
+/// An API, and how it is called.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Server {
+    /// Its URL.
+    pub(crate) api: Target,
+    /// The authentication.
+    pub(crate) auth: Option<AuthMode>,
+    /// The AWS region.
+    pub(crate) region: Option<String>,
+    /// The AWS profile.
+    pub(crate) profile: Option<String>,
+}
+
+/// The contexts cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ContextsError {
+    /// The user has no folder of settings.
+    #[error("there is no place for contexts: set HOME or XDG_CONFIG_HOME")]
+    NoHome,
+    /// The file cannot be read.
+    #[error("{} cannot be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file cannot be written.
+    #[error("{} cannot be written: {source}; the contexts are as before", path.display())]
+    Unwritten {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The file has a fault.
+    #[error("{}:{fault}; mend the file, or delete it and add the contexts again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Its fault.
+        fault: Fault,
+    },
+    /// There is no such context.
+    #[error("there is no context {name:?}{}", others(known))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// The context exists.
+    #[error("there is a context {name} already, for {url}; to change it, `stepwarden context remove {name}` first")]
+    Exists {
+        /// The name.
+        name: String,
+        /// Its API.
+        url: String,
+    },
+    /// The name is not valid.
+    #[error("{name:?} is no name of a context: 1 to {NAME_CHARS_MAX} letters, digits, `-`, `_` and `.`")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+}
+
+fn others(known: &[String]) -> String {
+    match known {
+        [] => ", and no other one; `stepwarden context add NAME --api URL` adds one".to_owned(),
+        known => format!(", but {}", known.join(", ")),
+    }
+}
+
+impl Contexts {
+    /// Reads the file. Without a file there are no contexts.
+    ///
+    /// # Errors
+    /// [`ContextsError`] if the file cannot be read or has a fault.
+    pub(crate) fn read(environment: &Environment) -> Result<Self, ContextsError> {
+        let Some(path) = place(environment) else { return Ok(Self::default()) };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&text).map_err(|fault| ContextsError::Damaged { path, fault }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
+            Err(source) => Err(ContextsError::Unreadable { path, source }),
+        }
+    }
+
+    fn parse(text: &str) -> Result<Self, Fault> {
+        toml::from_str(text).map_err(|error| {
+            let problem = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+            Fault::at(text, error.span().map_or(0, |span| span.start), problem)
+        })
+    }
+
+    /// Writes the file as a whole, or leaves it as it was.
+    ///
+    /// # Errors
+    /// [`ContextsError`] if it cannot be written.
+    pub(crate) fn write(&self, environment: &Environment) -> Result<(), ContextsError> {
+        let path = place(environment).ok_or(ContextsError::NoHome)?;
+        replace(&path, &self.text()).map_err(|source| ContextsError::Unwritten { path, source })
+    }
+
+    /// The context of this name.
+    ///
+    /// # Errors
+    /// [`ContextsError::Unknown`], which names those that there are.
+    pub(crate) fn get(&self, name: &str) -> Result<&Server, ContextsError> {
+        self.contexts.get(name).ok_or_else(|| self.unknown(name))
+    }
+
+    /// Adds a context.
+    ///
+    /// # Errors
+    /// [`ContextsError`] if there is one of this name, or if the name is not valid.
+    pub(crate) fn add(&mut self, name: &str, server: Server) -> Result<(), ContextsError> {
+        let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if !(1..=NAME_CHARS_MAX).contains(&name.len()) || !name.chars().all(is_letter) {
+            return Err(ContextsError::BadName { name: name.to_owned() });
+        }
+        if let Some(there) = self.contexts.get(name) {
+            return Err(ContextsError::Exists { name: name.to_owned(), url: there.api.url("") });
+        }
+        self.contexts.insert(name.to_owned(), server);
+        Ok(())
+    }
+
+    /// Removes a context. `true` if it was the current one: then there is none.
+    ///
+    /// # Errors
+    /// [`ContextsError::Unknown`].
+    pub(crate) fn remove(&mut self, name: &str) -> Result<bool, ContextsError> {
+        self.contexts.remove(name).ok_or_else(|| self.unknown(name))?;
+        Ok(self.current.take_if(|current| current == name).is_some())
+    }
+
+    fn unknown(&self, name: &str) -> ContextsError {
+        ContextsError::Unknown { name: name.to_owned(), known: self.contexts.keys().cloned().collect() }
+    }
+
+    fn text(&self) -> String {
+        let mut text = "# Written by `stepwarden context`.\n".to_owned();
+        let mut line = |name: &str, value: &str| text.push_str(&format!("{name} = {}\n", quoted(value)));
+        if let Some(current) = &self.current {
+            line("current", current);
+        }
+        for (name, Server { api, auth, region, profile }) in &self.contexts {
+            text.push_str(&format!("\n[contexts.{}]\n", quoted(name)));
+            let mut line = |name: &str, value: &str| text.push_str(&format!("{name} = {}\n", quoted(value)));
+            line("api", &api.url(""));
+            if let Some(auth) = auth {
+                line("auth", &auth.to_string());
+            }
+            if let Some(region) = region {
+                line("region", region);
+            }
+            if let Some(profile) = profile {
+                line("profile", profile);
+            }
+        }
+        text
+    }
+}
+
+/// A TOML string. A JSON string is one, but for this character.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string().replace('\u{7f}', "\\u007f")
+}
+
+fn place(environment: &Environment) -> Option<PathBuf> {
+    environment.settings.as_ref().map(|folder| folder.join(FILE))
+}
+
+/// A link to the file stays a link.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(url: &str) -> Server {
+        Server { api: Target::parse(url).unwrap(), auth: None, region: None, profile: None }
+    }
+
+    fn at_home(folder: &Path) -> Environment {
+        Environment { settings: Some(folder.to_owned()), ..Environment::default() }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let environment = at_home(folder.path());
+        assert_eq!(Contexts::read(&environment).unwrap(), Contexts::default());
+        let mut contexts = Contexts::default();
+        contexts.add("local.2", server("http://127.0.0.1:3000")).unwrap();
+        let profile = Some("a \"night\"\\\u{7f}\n\u{e9}".to_owned());
+        let prod = Server {
+            auth: Some(AuthMode::Iam),
+            region: Some("eu-central-1".to_owned()),
+            profile,
+            ..server("https://x.example/prod")
+        };
+        contexts.add("prod", prod).unwrap();
+        contexts.current = Some("prod".to_owned());
+        contexts.write(&environment).unwrap();
+        assert_eq!(Contexts::read(&environment).unwrap(), contexts);
+        assert!(contexts.remove("prod").unwrap() && contexts.current.is_none());
+        assert!(!contexts.remove("local.2").unwrap());
+        contexts.write(&environment).unwrap();
+        assert_eq!(Contexts::read(&environment).unwrap(), Contexts::default());
+    }
+
+    #[test]
+    fn a_link_to_the_file_stays_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, file) = (folder.path().join(FILE), folder.path().join("dotfiles.toml"));
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        Contexts::default().write(&at_home(folder.path())).unwrap();
+        assert!(link.is_symlink() && std::fs::read_to_string(file).unwrap().starts_with("# Written"));
+    }
+
+    #[test]
+    fn a_damaged_file_is_told_with_its_path_and_the_place_of_the_fault() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        for (text, words) in [
+            ("current = ", ":1:11: "),
+            ("[contexts.a]\napi = \"localhost:3000\"", ":2:7: localhost:3000 is not the URL of an API"),
+            ("[contexts.a]\napi = \"http://x\"\nauth = \"basic\"", ":3:8: unknown variant `basic`"),
+            ("[contexts.a]\nauth = \"iam\"", ":1:1: missing field `api`"),
+            ("[contexts.a]\nurl = \"http://x\"", ":2:1: unknown field `url`"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let said = Contexts::read(&at_home(folder.path())).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("{}{words}", path.display())), "{said}");
+            assert!(said.ends_with("; mend the file, or delete it and add the contexts again"), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_with_those_that_there_are() {
+        let mut contexts = Contexts::default();
+        let said = |contexts: &Contexts| contexts.get("prd").unwrap_err().to_string();
+        assert!(said(&contexts).contains("no other one; `stepwarden context add"), "{}", said(&contexts));
+        contexts.add("prod", server("https://x.example")).unwrap();
+        contexts.add("local", server("http://127.0.0.1:3000")).unwrap();
+        assert_eq!(said(&contexts), "there is no context \"prd\", but local, prod");
+        assert!(
+            contexts.add("prod", server("https://y.example")).unwrap_err().to_string().contains("https://x.example")
+        );
+        for name in ["", "a b", "a/b", "\u{e9}", &"a".repeat(65)] {
+            assert!(matches!(contexts.add(name, server("http://x")), Err(ContextsError::BadName { .. })), "{name}");
+        }
+    }
+}
