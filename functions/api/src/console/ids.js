@@ -1,0 +1,60 @@
+// The id of an order: its random part is shown, since ids of one minute begin alike. The whole id is its title.
+
+import { announce, h } from "./dom.js";
+
+const SHOWN = 8;
+const COPIED_MS = 2_000;
+
+/** The random part: the end. */
+export function shortId(id) {
+  return id.slice(-SHOWN);
+}
+
+/** A link to an order, and a button that copies the whole id. */
+export function orderLink(id) {
+  const link = h(
+    "a",
+    { class: "id", href: `#/order/${encodeURIComponent(id)}`, title: id, "aria-label": `order ${shortId(id)}` },
+    shortId(id),
+  );
+  return h("span", { class: "order-id" }, link, copyButton(id));
+}
+
+/** Copies the whole id. */
+export function copyButton(id) {
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "copy",
+      title: "Copy the whole id",
+      "aria-label": `Copy the id of order ${shortId(id)}`,
+      onclick: (event) => copy(id, event.currentTarget),
+    },
+    h("span", { "aria-hidden": "true" }, "⧉"),
+  );
+}
+
+async function copy(id, button) {
+  try {
+    // A page that is not on this machine and not on https has no clipboard.
+    await (navigator.clipboard ? navigator.clipboard.writeText(id) : copySelected(id, button));
+  } catch {
+    announce(`The browser does not copy. The id is ${id}`);
+    return;
+  }
+  announce(`Copied ${id}`);
+  button.dataset.copied = "yes";
+  setTimeout(() => delete button.dataset.copied, COPIED_MS);
+}
+
+/** Copies in the old way. Throws if the browser refuses. */
+function copySelected(text, button) {
+  const field = h("textarea", { readonly: true, class: "unseen", "aria-hidden": "true" }, text);
+  button.after(field);
+  field.select();
+  const isCopied = document.execCommand("copy");
+  field.remove();
+  button.focus();
+  if (!isCopied) throw new Error("not copied");
+}
