@@ -51,18 +51,18 @@ export function attemptCharts(spans, { name, last, each, minutes }) {
       top: ceiling(busiest),
       title: words,
     }),
-    legend([
-      ...OUTCOMES.map(([part, color, word]) => [`${word} ${count(totals[part])}`, { "data-state": color }]),
-    ]),
+    legend(OUTCOMES.map(([part, color, word]) => [`${word} ${count(totals[part])}`, { "data-state": color }])),
     h("p", { class: "quiet" }, rate(totals.Begun, spans.length * minutes)),
     h("h3", {}, "Share that failed"),
-    bars(spans.map((one) => ({ ...one, Share: percentOf(one) })), FAILED, {
-      name: `${name}-failed`,
-      label: `Bars, one for each ${each}: the share that was rejected or had no answer. ${failedShare(totals)} in all, at most ${worst.toFixed(1)} %.`,
-      top: worst > 0 ? Math.min(100, ceiling(worst)) : 100,
-      unit: " %",
-      title: words,
-    }),
+    worst > 0
+      ? bars(spans.map((one) => ({ ...one, Share: percentOf(one) })), FAILED, {
+          name: `${name}-failed`,
+          label: `Bars, one for each ${each}: the share that was rejected or had no answer. ${failedShare(totals)} in all, at most ${worst.toFixed(1)} %.`,
+          top: Math.min(100, ceiling(worst)),
+          unit: " %",
+          title: words,
+        })
+      : h("p", { class: "quiet" }, "None failed."),
     h("h3", {}, "From the first attempt to the success"),
     durations(spans, { each, words }),
     ends(spans, each),
@@ -97,7 +97,7 @@ function rate(begun, minutes) {
 /** Three curves over the powers of ten. */
 function durations(spans, { each, words }) {
   const took = spans.filter((one) => one.Took);
-  if (!took.length) return h("p", { class: "empty" }, "None succeeded.");
+  if (!took.length) return h("p", { class: "quiet" }, "None succeeded.");
   const power = (ms, round) => round(Math.log10(Math.max(1, ms)));
   const low = Math.min(...took.map((one) => power(one.Took.P50Ms, Math.floor)));
   const high = Math.max(low + 1, ...took.map((one) => power(one.Took.P99Ms, Math.ceil)));

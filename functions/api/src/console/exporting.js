@@ -81,32 +81,30 @@ function csv(rows) {
 function draw(it, filter, begin, close) {
   const leave = (words, isMain) =>
     h("button", { type: "button", "data-key": "leave", class: isMain ? "primary" : null, onclick: close }, words);
-  switch (it.phase) {
-    case "ask":
-      return [
-        h("p", {}, described(filter)),
-        h("p", { class: "quiet" }, `At most ${count(ORDERS_MAX)} orders, newest first, with times in UTC. CSV has a row for each order, NDJSON the API’s own JSON.`),
-        h(
-          "div",
-          { class: "buttons" },
-          Object.keys(FORMATS).map((format) =>
-            h("button", { type: "button", "data-key": format, class: "primary", onclick: () => begin(format) }, `Export as ${format}`),
-          ),
-          leave("Leave it"),
-        ),
-      ];
-    case "reading":
-      return [
-        h("p", { id: "export-progress" }, `${plural(it.tasks.length, "order")} read…`),
-        h("progress", { max: ORDERS_MAX, value: it.tasks.length, class: "progress", "aria-labelledby": "export-progress" }),
-        h("div", { class: "buttons" }, leave("Cancel")),
-      ];
-    default:
-      return [
-        notice(it.phase === "done" ? "good" : "bad", h("p", { id: "dialog-result" }, outcome(it))),
-        h("div", { class: "buttons" }, leave("Close", true)),
-      ];
-  }
+  const begins = (format) =>
+    h("button", { type: "button", "data-key": format, class: "primary", onclick: () => begin(format) }, `Export as ${format}`);
+  const parts = {
+    ask: () => [
+      h("p", {}, described(filter)),
+      h(
+        "p",
+        { class: "quiet" },
+        `At most ${count(ORDERS_MAX)} orders, newest first, with times in UTC. `,
+        "CSV has a row for each order, NDJSON a line with the API’s own JSON.",
+      ),
+      h("div", { class: "buttons" }, Object.keys(FORMATS).map(begins), leave("Leave it")),
+    ],
+    reading: () => [
+      h("p", { id: "export-progress" }, `${plural(it.tasks.length, "order")} read…`),
+      h("progress", { max: ORDERS_MAX, value: it.tasks.length, class: "progress", "aria-labelledby": "export-progress" }),
+      h("div", { class: "buttons" }, leave("Cancel")),
+    ],
+    ended: () => [
+      notice(it.phase === "done" ? "good" : "bad", h("p", { id: "dialog-result" }, outcome(it))),
+      h("div", { class: "buttons" }, leave("Close", true)),
+    ],
+  };
+  return h("div", { "data-key": it.phase }, (parts[it.phase] ?? parts.ended)());
 }
 
 function outcome({ phase, tasks, hasMore, format, error }) {

@@ -31,7 +31,12 @@ export function copyButton(id) {
       "aria-label": `Copy the id of order ${shortId(id)}`,
       onclick: (event) => copy(id, event.currentTarget),
     },
-    h("span", { "aria-hidden": "true" }, "⧉"),
+    h(
+      "svg",
+      { viewBox: "0 0 16 16", width: "14", height: "14", "aria-hidden": "true", focusable: "false" },
+      h("rect", { class: "sheet", x: "1.5", y: "4.5", width: "9", height: "10", rx: "1.5" }),
+      h("path", { class: "sheet", d: "M5.5 4.5V3A1.5 1.5 0 0 1 7 1.5h6A1.5 1.5 0 0 1 14.5 3v7a1.5 1.5 0 0 1-1.5 1.5h-2.5" }),
+    ),
   );
 }
 
