@@ -59,10 +59,11 @@ def test_it_has_the_charts_of_its_attempts_its_steps_and_the_workflows_that_ask_
 ) -> None:
     console.open("#/service/inventory?last=30m")
     points = server.get("/numbers?last=30m&service=inventory")["Points"]
-    begun = sum(point["Forward"]["Begun"] for point in points if "Forward" in point)
+    called = [point["Forward"] for point in points if "Forward" in point]
+    begun, expired = (sum(one[name] for one in called) for name in ("Begun", "Expired"))
     chart = console.page.locator("#numbers figure").first
     expect(chart.get_by_role("img").first).to_have_accessible_name(
-        re.compile(rf"{begun:,} attempts begun in the last 30 minutes: \d.* done, 0 rejected, 0 without an answer")
+        re.compile(rf"{begun:,} attempts begun in the last 30 minutes: \d.* done, 0 rejected, {expired:,} without an")
     )
     # Releases of stock were refused.
     undone = console.page.locator("#numbers figure").nth(1)

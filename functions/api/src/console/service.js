@@ -69,7 +69,7 @@ function standing(one, changed) {
       fact("In this state since", one.Since && when(one.Since)),
       fact("Failing since", one.OutageSince && when(one.OutageSince)),
       fact("Fails with", one.Problem && [h("strong", {}, kind(one)), h("span", { class: "block" }, one.Problem)]),
-      fact("Failures in a row", isWell ? null : one.FailuresInARow),
+      fact("Failures in a row", one.FailuresInARow || null),
       fact("Next probe", probe(one)),
       fact("Orders that wait for it", one.OrdersWaiting && waitingLinks(one)),
       fact("Rejections", one.RejectionsAccepted && [accepted(one), `: ${one.RejectionsAccepted.Reason}`]),
