@@ -70,7 +70,7 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
         orders,
         next_cursor: found.next.map(seal),
         examined: is_search.then_some(found.examined),
-        searched_back_to: found.searched_back_to.filter(|_| is_search),
+        searched_back_to: found.searched_back_to,
         from_index: found.from_index,
     };
     Ok(reply::json(StatusCode::OK, &list))

@@ -67,13 +67,16 @@ def test_the_curves_are_lines_between_neighbours_and_points_where_there_is_none(
         point.pop("Undo", None)
         if place in (3, 4, 5, 20):
             point["Forward"] = attempts
+    numbers["Since"] = numbers["From"] = "2026-11-20T17:00:00.000Z"
+    numbers["At"] = "2026-11-20T17:30:00.000Z"
+    numbers["Points"][7]["Forward"] = {"Begun": 1, "Done": 0, "Expired": 0, "Rejected": 0}
     console.page.route("**/numbers?*", lambda route: route.fulfill(json=numbers))
     console.open("#/numbers?last=30m&step=charge-payment")
     charts = console.page.locator("#of-step")
     expect(charts.locator("line.curve")).to_have_count(6)
     expect(charts.locator("circle.curve")).to_have_count(3)
     expect(charts.locator(".mark")).to_have_text(["10", "20 %", "10 s", "1 s", "100 ms", "10 ms"])
-    expect(charts).to_contain_text("40 attempts begun: 1.3 each minute on average.")
+    expect(charts).to_contain_text("41 attempts begun: 1.4 each minute on average.")
     charts.get_by_text("The numbers").click()
     row = charts.get_by_role("table").get_by_role("row").nth(1)
     expect(row).to_contain_text("20.0 %")

@@ -20,16 +20,16 @@ const PERCENTILES = [
 
 /** The share of the attempts of a span that failed, as text. */
 export function failedShare(attempts) {
-  const ended = sum(attempts, OUTCOMES);
-  return ended ? `${percent(attempts).toFixed(1)} %` : "–";
+  return sum(attempts, OUTCOMES) ? `${percent(attempts).toFixed(1)} %` : "–";
 }
 
 function percent(attempts) {
-  return (1 - attempts.Done / Math.max(1, sum(attempts, OUTCOMES))) * 100;
+  const ended = sum(attempts, OUTCOMES);
+  return ended ? (1 - attempts.Done / ended) * 100 : 0;
 }
 
 /**
- * The charts of one direction. `spans`: `At` with the attempts of each span; `minutes`: the length of a span; `name` tells
+ * The charts of one direction. `spans`: `At` with the attempts of each span; `minutes` were counted in all; `name` tells
  * the charts of a page apart.
  */
 export function attemptCharts(spans, { name, last, each, minutes }) {
@@ -52,10 +52,10 @@ export function attemptCharts(spans, { name, last, each, minutes }) {
       title: words,
     }),
     legend(OUTCOMES.map(([part, color, word]) => [`${word} ${count(totals[part])}`, { "data-state": color }])),
-    h("p", { class: "quiet" }, rate(totals.Begun, spans.length * minutes)),
+    h("p", { class: "quiet" }, rate(totals.Begun, minutes)),
     h("h3", {}, "Share that failed"),
     worst > 0
-      ? bars(spans.map((one) => ({ ...one, Share: percentOf(one) })), FAILED, {
+      ? bars(spans.map((one) => ({ ...one, Share: percent(one) })), FAILED, {
           name: `${name}-failed`,
           label: `Bars, one for each ${each}: the share that was rejected or had no answer. ${failedShare(totals)} in all, at most ${worst.toFixed(1)} %.`,
           top: Math.min(100, ceiling(worst)),
@@ -73,10 +73,6 @@ export function attemptCharts(spans, { name, last, each, minutes }) {
       numbers(all, each, moment),
     ),
   );
-}
-
-function percentOf(one) {
-  return sum(one, OUTCOMES) ? percent(one) : 0;
 }
 
 function outcomes(one) {

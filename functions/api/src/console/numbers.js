@@ -6,7 +6,7 @@ import { attemptCharts, columns, percentiles } from "./charts.js";
 import { fragment, h } from "./dom.js";
 import { count, heading, panel, table } from "./parts.js";
 import { throughput } from "./pictures.js";
-import { when } from "./time.js";
+import { ms, when } from "./time.js";
 
 // The spans, and the length of time that a bar of each stands for.
 const SPANS = [
@@ -74,9 +74,10 @@ function counted({ Since, From }) {
 }
 
 /** The charts of the attempts that were asked for. Undos have charts of their own, if there were any. */
-export function charts({ Points }, params) {
+export function charts({ Points, At, From, Since }, params) {
   const [, last, each] = lastOf(params);
-  const minutes = Points.length > 1 ? (Date.parse(Points[1].At) - Date.parse(Points[0].At)) / 60_000 : 1;
+  const counted_ms = ms(At) - Math.max(ms(From), ms(Since ?? From));
+  const minutes = Math.max(1, counted_ms / 60_000);
   const of = (name) => Points.map((point) => ({ At: point.At, ...NONE, ...point[name] }));
   const undone = Points.some((point) => point.Undo);
   return [
