@@ -48,6 +48,8 @@ def main() -> int:
                 console.open(addresses["error"])
                 console.act("Resubmit…", reason="stock-taking is over")
                 write(console, folder / "resubmit.png")
+                console.open("#/service/payment?last=30m")
+                write(console, folder / "service.png")
                 answer(console.page, shops())
                 console.open("#/workflow/shop%402")
                 write(console, folder / "workflow.png")

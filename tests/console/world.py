@@ -15,6 +15,8 @@ from inventory import Inventory
 # More than one page of each list.
 LETTERS = 30
 PROCESSED = 60
+# The correlation ids of the orders that are stuck begin as a formula does.
+FORMULA = "=stuck-"
 
 DECLINED = {"payment": {"Decline": "card-declined"}}
 
@@ -36,7 +38,7 @@ def happen(server: Server, inventory: Inventory) -> None:
             mug.result()
     declined(server)
     for number in range(3):
-        stuck(server, inventory, f"stuck-{number}")
+        stuck(server, inventory, f"stuck-{number}", CorrelationID=f"{FORMULA}{number}")
 
 
 def declined(server: Server, **document: object) -> dict[str, Any]:

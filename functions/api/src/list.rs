@@ -1,7 +1,13 @@
 //! `GET /orders`: orders, newest first, a page at a time: all orders, those of one state, or those of a search.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use domain::task::ProcessState;
+use domain::definition::Pin;
+use domain::index::Index;
+use domain::ports::Store;
+use domain::task::{ProcessState, Task};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use http::{Response, StatusCode};
 use wire::OrderList;
 
@@ -9,46 +15,79 @@ use crate::config::ApiConfig;
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::search::{self, Search};
-use crate::view::listed;
+use crate::view::{TaskView, listed};
 use crate::{cursor, query, reply};
 
-/// `GET /orders?state=&reason=&step=&since=&until=&correlation=&field=&value=&workflow=&limit=&cursor=`: a page of orders. A
-/// page of a search may be short, or empty, and still not be the last.
+/// Orders read at the same time.
+const ORDERS_AT_ONCE: usize = 16;
+
+/// `GET /orders`: a page of orders. A page of a search may be short, or empty, and still not be the last.
 pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &str) -> Result<Response<Bytes>, Problem> {
-    let [state, limit, cursor, reason, step, since, until, correlation, field, value, workflow] = query::parameters(
-        query,
-        ["state", "limit", "cursor", "reason", "step", "since", "until", "correlation", "field", "value", "workflow"],
-    )?;
+    let [state, limit, cursor, with, reason, step, since, until, correlation, field, value, workflow, service] =
+        query::parameters(
+            query,
+            [
+                "state",
+                "limit",
+                "cursor",
+                "with",
+                "reason",
+                "step",
+                "since",
+                "until",
+                "correlation",
+                "field",
+                "value",
+                "workflow",
+                "service",
+            ],
+        )?;
     let state = state.map(|name| name.parse::<ProcessState>()).transpose();
     let state = state.map_err(|error| Problem::parameter("state", format!("is {error}")))?;
     let limit = query::page_limit(limit.as_deref())?;
-    let search = Search::read([reason, step, since, until, correlation, field, value, workflow], config.redaction())?;
+    let is_with_index = match with.as_deref() {
+        None => false,
+        Some("index") => true,
+        Some(_) => return Err(Problem::parameter("with", "must be index")),
+    };
+    let given = [reason, step, since, until, correlation, field, value, workflow, service];
+    let search = Search::read(given, config.redaction())?;
     // A cursor belongs to the list of one state, and to one search.
     let list = format!("{}{}", state.map_or("", ProcessState::name), search.as_ref().map_or("", Search::name));
     let after = cursor.map(|cursor| cursor::open(&list, &cursor)).transpose()?;
-    let list = |next: String| cursor::seal(&list, &next);
-    let response = if let Some(search) = search {
-        let found = search::page(ports, config, state, &search, after, limit).await?;
-        let list = OrderList {
-            orders: found.tasks.iter().map(|task| listed(task)).collect::<Vec<_>>(),
-            next_cursor: found.next.map(list),
-            examined: Some(found.examined),
-            searched_back_to: found.searched_back_to,
-            from_index: found.from_index,
-        };
-        reply::json(StatusCode::OK, &list)
-    } else {
-        let page = cursor::page(ports, state, after.as_deref(), limit).await?;
-        let list = OrderList {
-            orders: page.tasks.iter().map(|task| listed(task)).collect::<Vec<_>>(),
-            next_cursor: page.next.map(list),
-            examined: None,
-            searched_back_to: None,
-            from_index: false,
-        };
-        reply::json(StatusCode::OK, &list)
+    let seal = |next: String| cursor::seal(&list, &next);
+    let (found, is_search) = match search {
+        Some(search) => (search::page(ports, config, state, &search, after, limit).await?, true),
+        None => (cursor::page(ports, state, after.as_deref(), limit).await?.into(), false),
     };
-    Ok(response)
+    let mut orders: Vec<TaskView<'_>> = found.tasks.iter().map(|task| listed(task)).collect();
+    if is_with_index {
+        let indexes: Vec<_> = found.tasks.iter().map(|task| index(ports, config, task)).collect();
+        let indexes: Vec<_> = stream::iter(indexes).buffered(ORDERS_AT_ONCE).try_collect().await?;
+        orders.iter_mut().zip(indexes).for_each(|(order, index)| order.index = Some(index));
+    }
+    let list = OrderList {
+        orders,
+        next_cursor: found.next.map(seal),
+        examined: is_search.then_some(found.examined),
+        searched_back_to: found.searched_back_to,
+        from_index: found.from_index,
+    };
+    Ok(reply::json(StatusCode::OK, &list))
+}
+
+/// The texts by which an order is found (rule 28).
+async fn index(ports: &impl ApiPorts, config: &ApiConfig, task: &Task) -> Result<BTreeMap<String, String>, Problem> {
+    let pin = Pin { name: task.workflow.clone(), version: task.workflow_version };
+    let workflow = match config.catalogue() {
+        Some(catalogue) => catalogue.workflow(ports, &pin).await.map_err(Problem::unread)?,
+        None => None,
+    };
+    let order = ports.store().order(task.order_id).await.map_err(Problem::unread)?;
+    let none = Index::default();
+    let index = workflow.as_ref().map_or(&none, |workflow| &workflow.index);
+    let texts = order.map(|order| index.texts(order.correlation_id.as_deref(), &order.document, config.redaction()));
+    Ok(texts.unwrap_or_default())
 }
 
 #[cfg(test)]

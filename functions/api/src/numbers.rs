@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use domain::limits::NAME_CHARS_MAX;
 use domain::ports::{Environment, Store};
 use domain::tally::{Attempts, Grain, Histogram, Numbers, Orders, Service, States, Tally};
 use domain::task::{Direction, ProcessState};
@@ -30,16 +31,29 @@ pub(crate) struct Counted {
     pub(crate) points: Vec<Point>,
 }
 
+/// The attempts that are asked for, point by point.
+struct Asked {
+    workflow: Option<String>,
+    step: Option<String>,
+    service: Option<String>,
+}
+
 /// The numbers of the span that is asked for.
 pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Response<Bytes>, Problem> {
-    let [last] = query::parameters(query, ["last"])?;
+    let [last, workflow, step, service] = query::parameters(query, ["last", "workflow", "step", "service"])?;
+    let asked = Asked {
+        workflow: query::text("workflow", workflow, NAME_CHARS_MAX)?,
+        step: query::text("step", step, NAME_CHARS_MAX)?,
+        service: query::text("service", service, NAME_CHARS_MAX)?,
+    };
     let last = last.as_deref().unwrap_or("24h");
     let known = LAST.iter().find(|(name, ..)| *name == last);
     let (_, minutes, count, grain) =
         *known.ok_or_else(|| Problem::parameter("last", "must be one of 30m, 24h, 7d and 30d"))?;
     let now = ports.environment().now();
     let point_ms = minutes * Grain::Minute.ms();
-    let counted = of(ports, now, grain, point_ms, count).await?.ok_or(Problem::UnknownRoute)?;
+    let mut counted = of(ports, now, grain, point_ms, count).await?.ok_or(Problem::UnknownRoute)?;
+    asked.add_to(&mut counted, point_ms);
     let mut all = Tally::default();
     counted.numbers.spans.iter().for_each(|span| all.add(&span.tally));
     let answer = wire::Numbers {
@@ -94,18 +108,49 @@ async fn of(
     }))
 }
 
-/// The orders of each point, oldest first. A span that begins while this is read is in the last point.
+impl Asked {
+    /// Adds the attempts to each point, if any are asked for.
+    fn add_to(&self, Counted { numbers, points }: &mut Counted, point_ms: u64) {
+        let is_asked = [&self.workflow, &self.step, &self.service].into_iter().any(Option::is_some);
+        let Some(from) = points.first().map(|point| point.at).filter(|_| is_asked) else { return };
+        let mut sums = vec![Service::default(); points.len()];
+        for span in &numbers.spans {
+            self.sum(&span.tally, &mut sums[place(span.at, from, point_ms, points.len())]);
+        }
+        for (point, Service { forward, undo }) in points.iter_mut().zip(&sums) {
+            point.forward = (!forward.is_empty()).then(|| of_attempts(forward));
+            point.undo = (!undo.is_empty()).then(|| of_attempts(undo));
+        }
+    }
+
+    fn sum(&self, tally: &Tally, sum: &mut Service) {
+        let is_asked = |asked: &Option<String>, name: &str| asked.as_deref().is_none_or(|asked| asked == name);
+        for (_, flow) in tally.workflows.iter().filter(|(name, _)| is_asked(&self.workflow, name)) {
+            for (_, services) in flow.steps.iter().filter(|(name, _)| is_asked(&self.step, name)) {
+                let services = services.iter().filter(|(name, _)| is_asked(&self.service, name));
+                services.for_each(|(_, service)| sum.add(service));
+            }
+        }
+    }
+}
+
+/// The place of the point that a span is in. A span that begins while this is read is in the last point.
+fn place(at: Timestamp, from: Timestamp, point_ms: u64, count: usize) -> usize {
+    usize::try_from(from.ms_until(at) / point_ms).unwrap_or(usize::MAX).min(count - 1)
+}
+
+/// The orders of each point, oldest first.
 fn points(numbers: &Numbers, from: Timestamp, point_ms: u64, count: usize) -> Vec<Point> {
     let mut sums = vec![Orders::default(); count];
     for span in &numbers.spans {
-        let place = usize::try_from(from.ms_until(span.at) / point_ms).unwrap_or(usize::MAX).min(count - 1);
-        sums[place].add(&span.tally.orders());
+        sums[place(span.at, from, point_ms, count)].add(&span.tally.orders());
     }
     let states = [ProcessState::Pending, ProcessState::Processing, ProcessState::Compensating];
     let mut under_way: u64 = states.into_iter().map(|state| numbers.states.of(state)).sum();
     let mut points: Vec<Point> = Vec::with_capacity(count);
     for (place, sum) in sums.iter().enumerate().rev() {
-        points.push(Point { at: from.plus_ms(place as u64 * point_ms), orders: orders(sum), under_way });
+        let at = from.plus_ms(place as u64 * point_ms);
+        points.push(Point { at, orders: orders(sum), under_way, forward: None, undo: None });
         let came = sum.accepted + sum.mended;
         under_way = (under_way + sum.processed + sum.compensated + sum.closed + sum.failed).saturating_sub(came);
     }

@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
-use crate::{cursor, query};
+use crate::{cursor, query, services};
 
 pub(crate) use indexed::page;
 
@@ -41,6 +41,8 @@ const ORDERS_MAX: usize = 200;
 const ORDERS_AT_ONCE: usize = 16;
 /// How far an order may be out of order in a list by submission time: some wait in a queue for longer than others.
 const OUT_OF_PLACE_MS: u64 = 60 * 60 * 1_000;
+/// Parameters that a search had at first.
+const FIRST_PARAMETERS: usize = 7;
 /// Characters of a workflow's name, a slash and a version.
 const WORKFLOW_CHARS_MAX: usize = NAME_CHARS_MAX + 11;
 
@@ -55,6 +57,7 @@ pub(crate) struct Search {
     correlation: Option<String>,
     finder: Option<Finder>,
     workflow: Option<Workflow>,
+    service: Option<String>,
 }
 
 /// The workflow of the orders that are searched for.
@@ -63,7 +66,7 @@ enum Workflow {
     OfVersion(Pin),
 }
 
-/// The result of one call.
+/// The result of one call, or a page of a list.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) tasks: Vec<Arc<Task>>,
@@ -86,17 +89,17 @@ enum Verdict {
 }
 
 impl Search {
-    /// The search of these parameters: reason, step, since, until, correlation, field, value, workflow. `None` without
-    /// any.
+    /// The search of these parameters: reason, step, since, until, correlation, field, value, workflow, service. `None`
+    /// without any.
     ///
     /// # Errors
     /// [`Problem::Invalid`] for a wrong parameter, or one that searches a redacted value.
-    pub(crate) fn read(given: [Option<String>; 8], redaction: &Redaction) -> Result<Option<Self>, Problem> {
+    pub(crate) fn read(given: [Option<String>; 9], redaction: &Redaction) -> Result<Option<Self>, Problem> {
         if given.iter().all(Option::is_none) {
             return Ok(None);
         }
         let name = name(&given);
-        let [reason, step, since, until, correlation, field, value, workflow] = given;
+        let [reason, step, since, until, correlation, field, value, workflow, service] = given;
         let finder = finder(field, value, redaction)?;
         Ok(Some(Self {
             name,
@@ -107,6 +110,7 @@ impl Search {
             correlation: query::text("correlation", correlation, TEXT_CHARS_MAX)?,
             finder,
             workflow: self::workflow(workflow)?,
+            service: query::text("service", service, NAME_CHARS_MAX)?,
         }))
     }
 
@@ -124,6 +128,9 @@ impl Search {
             return Verdict::FitsNot;
         }
         if self.workflow.as_ref().is_some_and(|workflow| !workflow.is_that_of(task)) {
+            return Verdict::FitsNot;
+        }
+        if self.service.as_deref().is_some_and(|service| !services::waits_for(task, service)) {
             return Verdict::FitsNot;
         }
         let has_time = self.since.is_some() || self.until.is_some();
@@ -232,6 +239,12 @@ impl Found {
     }
 }
 
+impl From<Page> for Found {
+    fn from(Page { tasks, next, read: _ }: Page) -> Self {
+        Self { tasks, next, ..Self::default() }
+    }
+}
+
 /// The number of tasks of a page to take, if more of them match than there is room for.
 fn cut(page: &Page, fitting: &HashSet<OrderId>, room: usize) -> Option<usize> {
     let mut places = page.tasks.iter().enumerate().filter(|(_, task)| fitting.contains(&task.order_id));
@@ -304,8 +317,9 @@ fn finder(field: Option<String>, value: Option<String>, redaction: &Redaction) -
 
 fn name(given: &[Option<String>]) -> String {
     let mut hash = Sha256::new();
-    // The last parameter was added later. Without it, the cursors of a search are as they were before.
-    for text in given.strip_suffix(&[None]).unwrap_or(given) {
+    // Parameters are added at the end. Without them, the cursors of a search are as they were before.
+    let last = given.iter().rposition(Option::is_some).unwrap_or_default();
+    for text in &given[..=last.max(FIRST_PARAMETERS - 1)] {
         // The length separates two neighbours from one long text.
         hash.update(text.as_ref().map_or(u64::MAX, |text| text.len() as u64).to_be_bytes());
         hash.update(text.as_deref().unwrap_or_default());

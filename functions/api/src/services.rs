@@ -11,7 +11,7 @@ use bytes::Bytes;
 use domain::limits::{CONFLICTS_MAX, NAME_CHARS_MAX};
 use domain::ports::{Acceptance, Breaker, Commit, Environment, Records, Seen, ServiceHealth};
 use domain::situation;
-use domain::task::{ProcessState, Step, StepState};
+use domain::task::{ProcessState, Step, StepState, Task};
 use http::{HeaderMap, Response, StatusCode};
 use wire::{OrdersWaiting, ServiceList};
 
@@ -23,6 +23,8 @@ use crate::reply;
 use crate::view::text;
 use crate::walk::walk;
 
+/// The states of orders that may wait for a service.
+const UNDER_WAY: [ProcessState; 2] = [ProcessState::Processing, ProcessState::Compensating];
 const NOT_WRITTEN: &str = "it is not known whether this was done; it is safe to send it again";
 
 /// Every configured service, and every other one that ever failed, by name.
@@ -89,16 +91,24 @@ pub(crate) async fn waiting(ports: &impl ApiPorts, records: &[ServiceHealth]) ->
         return Ok(None);
     }
     let mut waiting = Waiting { orders: BTreeMap::new(), at_least: false };
-    for state in [ProcessState::Processing, ProcessState::Compensating] {
+    for state in UNDER_WAY {
         let walked = walk(ports, Some(state), |task| {
-            let agents: BTreeSet<_> =
-                task.steps.iter().filter(|step| is_waiting(step)).map(|step| &step.agent).collect();
+            let agents: BTreeSet<_> = waited_for(task).collect();
             agents.into_iter().for_each(|agent| *waiting.orders.entry(agent.clone()).or_default() += 1);
             true
         });
         waiting.at_least |= walked.await?.more;
     }
     Ok(Some(waiting))
+}
+
+/// Whether an order waits for a service.
+pub(crate) fn waits_for(task: &Task, service: &str) -> bool {
+    UNDER_WAY.contains(&task.process_state) && waited_for(task).any(|agent| **agent == *service)
+}
+
+fn waited_for(task: &Task) -> impl Iterator<Item = &Arc<str>> {
+    task.steps.iter().filter(|step| is_waiting(step)).map(|step| &step.agent)
 }
 
 /// Whether a step has an attempt in flight, or waits until its next one.

@@ -65,6 +65,7 @@ pub(crate) fn listed(task: &Task) -> TaskView<'_> {
         updated_at: task.updated_at(),
         actions: Some(actions(task)),
         situation: Some(shown_situation(Situation::of(task))),
+        index: None,
         history: None,
     }
 }

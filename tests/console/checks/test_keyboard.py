@@ -108,3 +108,24 @@ def test_views_have_titles_headings_and_a_mark_in_the_menu(console: Console) -> 
         expect(console.page.locator("nav [aria-current=page]")).to_have_text(menu)
         for landmark in ("banner", "main", "search"):
             expect(console.page.get_by_role(landmark)).to_have_count(1)
+
+
+def test_columns_are_chosen_and_orders_exported_with_the_keyboard_alone(console: Console) -> None:
+    console.open("#/orders?state=Processed")
+    page = console.page
+    tab_to(page, "Columns")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Space")
+    expect(page.get_by_role("columnheader", name="Correlation id")).to_be_visible()
+    # The choice leaves the focus where it is.
+    expect(page.locator("#columns").get_by_label("Correlation id")).to_be_focused()
+    tab_to(page, "Export…")
+    page.keyboard.press("Enter")
+    dialog = console.dialog()
+    tab_to(page, "Export as NDJSON")
+    with page.expect_download():
+        page.keyboard.press("Enter")
+    expect(dialog.locator("#dialog-result")).to_contain_text("saved as NDJSON")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("button", name="Export…")).to_be_focused()

@@ -14,7 +14,7 @@ def test_each_letter_says_what_became_of_it(console: Console) -> None:
     expect(rows.filter(has_text="nobody can read it").first).to_contain_text("5 times")
     unknown = rows.filter(has_text="there is no such order").first
     expect(unknown).to_contain_text("Scheduler")
-    unknown.get_by_role("link", name="order 01900000").click()
+    unknown.get_by_role("link", name="order 00000000").click()
     console.shown("#/order/01900000-0000-7000-8000-000000000000")
 
 

@@ -14,6 +14,8 @@ from world import held, stuck
 VIEWS = [
     "overview",
     "numbers",
+    "step",
+    "service",
     "orders",
     "found",
     "letters",
@@ -46,6 +48,8 @@ def addresses(server: Server, inventory: Inventory) -> Iterator[dict[str, str]]:
     yield {
         "overview": "#/",
         "numbers": "#/numbers",
+        "step": "#/numbers?last=30m&step=reserve-inventory",
+        "service": "#/service/payment?last=30m",
         "orders": "#/orders",
         "found": "#/orders?state=Error&field=%2FItem&value=tea",
         "letters": "#/dead-letters",

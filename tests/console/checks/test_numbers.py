@@ -16,7 +16,7 @@ def test_the_page_says_what_the_api_says(console: Console, server: Server, last:
     numbers = server.get(f"/numbers?last={last}")
     [order] = [one["Orders"] for one in numbers["Workflows"] if one["Workflow"] == "order"]
     cells = console.page.locator('#workflows [data-key="order"] td')
-    shown = [f"{order[name]:,}" for name in ("Accepted", "Processed", "Compensated", "Failed")]
+    shown = [f"{order[name]:,}" for name in ("Accepted", "Processed", "Compensated", "Closed", "Failed")]
     for place, number in enumerate(shown):
         expect(cells.nth(place)).to_have_text(number)
     steps = console.page.locator("#steps tbody tr")
@@ -35,3 +35,49 @@ def test_a_span_is_chosen_by_a_link_and_the_overview_leads_here(console: Console
     console.shown("#/numbers?last=7d")
     expect(console.page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
     expect(console.page.locator("#throughput h2")).to_have_text("Orders of the last 7 days")
+
+
+def test_a_step_leads_to_its_charts_and_back(console: Console, server: Server) -> None:
+    console.open("#/numbers?last=30m")
+    console.page.locator("#steps").get_by_role("link", name="charge-payment", exact=True).click()
+    console.shown("#/numbers?workflow=order&step=charge-payment&service=payment&last=30m")
+    points = server.get("/numbers?last=30m&step=charge-payment")["Points"]
+    rejected = sum(point["Forward"]["Rejected"] for point in points if "Forward" in point)
+    pictures = console.page.locator("#of-step figure").first.get_by_role("img")
+    expect(pictures.first).to_have_accessible_name(re.compile(rf" done, {rejected:,} rejected, 0 without an answer"))
+    expect(pictures).to_have_count(3)
+    console.page.get_by_role("link", name="7 days").click()
+    console.shown("#/numbers?workflow=order&step=charge-payment&service=payment&last=7d")
+    console.page.get_by_role("link", name="All orders").click()
+    console.shown("#/numbers?last=7d")
+    expect(console.page.locator("#throughput")).to_be_visible()
+
+
+def test_a_step_that_was_not_called_has_no_charts(console: Console) -> None:
+    console.open("#/numbers?last=30m&step=never")
+    expect(console.page.locator("#of-step")).to_contain_text("No attempt in the last 30 minutes.")
+
+
+def test_the_curves_are_lines_between_neighbours_and_points_where_there_is_none(console: Console, server: Server) -> None:
+    numbers = server.get("/numbers?last=30m&step=charge-payment")
+    took = {"P50Ms": 20, "P95Ms": 90, "P99Ms": 4000}
+    attempts = {"Begun": 10, "Done": 8, "Expired": 1, "Rejected": 1, "Took": took}
+    for place, point in enumerate(numbers["Points"]):
+        point.pop("Forward", None)
+        point.pop("Undo", None)
+        if place in (3, 4, 5, 20):
+            point["Forward"] = attempts
+    numbers["Since"] = numbers["From"] = "2026-11-20T17:00:00.000Z"
+    numbers["At"] = "2026-11-20T17:30:00.000Z"
+    numbers["Points"][7]["Forward"] = {"Begun": 1, "Done": 0, "Expired": 0, "Rejected": 0}
+    console.page.route("**/numbers?*", lambda route: route.fulfill(json=numbers))
+    console.open("#/numbers?last=30m&step=charge-payment")
+    charts = console.page.locator("#of-step")
+    expect(charts.locator("line.curve")).to_have_count(6)
+    expect(charts.locator("circle.curve")).to_have_count(3)
+    expect(charts.locator(".mark")).to_have_text(["10", "20 %", "10 s", "1 s", "100 ms", "10 ms"])
+    expect(charts).to_contain_text("41 attempts begun: 1.4 each minute on average.")
+    charts.get_by_text("The numbers").click()
+    row = charts.get_by_role("table").get_by_role("row").nth(1)
+    expect(row).to_contain_text("20.0 %")
+    expect(row).to_contain_text("4.0 s")

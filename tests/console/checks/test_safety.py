@@ -121,11 +121,27 @@ def test_markup_in_every_text_that_a_service_or_the_api_may_send_is_text(console
     page.route(f"**/orders/{order_id}", lambda route: route.fulfill(json=task))
     page.route("**/dead-letters?*", lambda route: route.fulfill(json={"DeadLetters": [letter]}))
     page.route("**/overview", lambda route: route.fulfill(json=overview))
+    broken = {**overview["Services"][0], "Service": "broken", "Reason": "failing", "Problem": MARKUP, "Text": MARKUP}
+    alert = {"Cause": "service/broken/failing", "Since": error["At"], "Text": MARKUP, "ToDo": MARKUP}
+    page.route("**/services", lambda route: route.fulfill(json={"Services": [broken]}))
+    page.route("**/alerts", lambda route: route.fulfill(json={"Alerts": [alert]}))
     page.route("**/orders?*", lambda route: route.fulfill(status=400, json={"detail": MARKUP}))
-    for view in (f"#/order/{order_id}", "#/dead-letters", "#/", "#/orders?state=Error"):
+    for view in (f"#/order/{order_id}", "#/dead-letters", "#/", "#/orders?state=Error", "#/service/broken"):
         console.open(view)
         expect(page.locator("#view")).to_contain_text("<img src=x onerror=")
         harmless(console)
+
+
+def test_markup_in_what_an_order_is_found_by_is_text(console: Console, server: Server) -> None:
+    page = server.get("/orders?limit=1")
+    page["Orders"][0]["Index"] = {"/CorrelationID": MARKUP, MARKUP: MARKUP}
+    console.page.route("**/orders?*", lambda route: route.fulfill(json=page))
+    console.open("#/orders")
+    console.page.locator("#columns summary").click()
+    for name in ("Correlation id", "Indexed members"):
+        console.page.locator("#columns").get_by_label(name).check()
+    expect(console.page.locator("thead")).to_contain_text("<img src=x onerror=")
+    harmless(console)
 
 
 def harmless(console: Console) -> None:

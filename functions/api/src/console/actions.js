@@ -4,7 +4,8 @@
 import { Problem, forget, get, getIfThere, post } from "./api.js";
 import { open, whoAndWhy, wish } from "./dialog.js";
 import { announce, h } from "./dom.js";
-import { notice, orderLink, plural, state } from "./parts.js";
+import { orderLink, shortId } from "./ids.js";
+import { notice, plural, state } from "./parts.js";
 import { clock } from "./time.js";
 import { ACTIONS, allows, consequences, situation, toSettle } from "./words.js";
 
@@ -338,7 +339,8 @@ function askMany(action, tasks, fit, submit, close) {
             h(
               "li",
               {},
-              h("span", { class: "id" }, `${task.OrderID.slice(0, 8)}… `),
+              h("span", { class: "id", title: task.OrderID }, shortId(task.OrderID)),
+              " ",
               consequences(task, action).join(" "),
             ),
           ),
@@ -368,7 +370,7 @@ function toldMany(it, fit, close) {
       "ul",
       { class: "results", id: "dialog-result" },
       it.results.map(({ task, isDone, text }) =>
-        h("li", { "data-tone": isDone ? "good" : "bad" }, orderLink(task.OrderID, true), ` ${text}`),
+        h("li", { "data-tone": isDone ? "good" : "bad" }, orderLink(task.OrderID), ` ${text}`),
       ),
     ),
     it.phase === "done" ? closing(close) : null,

@@ -2,7 +2,8 @@
 
 import { get, withQuery } from "./api.js";
 import { fragment, h } from "./dom.js";
-import { heading, orderLink, table } from "./parts.js";
+import { orderLink } from "./ids.js";
+import { heading, table } from "./parts.js";
 import { when } from "./time.js";
 import { FATES } from "./words.js";
 
@@ -34,7 +35,7 @@ export const letters = {
             name: "Queue",
             cell: (letter) => (letter.Queue === "Agent" ? `${letter.Agent} (agent)` : (letter.Queue ?? "not known")),
           },
-          { name: "Order", cell: (letter) => (letter.OrderID ? orderLink(letter.OrderID, true) : "not known") },
+          { name: "Order", cell: (letter) => (letter.OrderID ? orderLink(letter.OrderID) : "not known") },
           {
             name: "What became of it",
             cell: (letter) =>

@@ -11,6 +11,7 @@ import { orders } from "./orders.js";
 import { overview } from "./overview.js";
 import { heading, notice } from "./parts.js";
 import { plan } from "./plan.js";
+import { service } from "./service.js";
 import { clock, tick } from "./time.js";
 import { workflow, workflows } from "./workflows.js";
 
@@ -28,6 +29,7 @@ const ROUTES = [
   [/^jobs$/, jobs],
   [/^jobs\/new$/, plan],
   [/^job\/([^/]+)$/, job],
+  [/^service\/([^/]+)$/, service],
   [/^workflows$/, workflows],
   [/^workflow\/([^/]+)$/, workflow],
 ];
@@ -41,7 +43,7 @@ const BACK = {
   workflow: "#/workflows",
 };
 // The entry of the navigation for a view without one of its own.
-const WITHIN = { plan: "jobs", order: "orders", workflow: "workflows" };
+const WITHIN = { plan: "jobs", order: "orders", service: "overview", workflow: "workflows" };
 const ORDER_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 let route = null;

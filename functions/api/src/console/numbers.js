@@ -1,10 +1,12 @@
-// What happened in the last minutes, hours or days: how much, how long it took, what failed.
+// What happened in the last minutes, hours or days: how much, how long it took, what failed. The charts of one step are on
+// this page, those of a service on its own.
 
 import { getIfThere, withQuery } from "./api.js";
+import { attemptCharts, columns, percentiles } from "./charts.js";
 import { fragment, h } from "./dom.js";
 import { count, heading, panel, table } from "./parts.js";
 import { throughput } from "./pictures.js";
-import { length, when } from "./time.js";
+import { ms, when } from "./time.js";
 
 // The spans, and the length of time that a bar of each stands for.
 const SPANS = [
@@ -13,49 +15,94 @@ const SPANS = [
   ["7d", "7 days", "hour"],
   ["30d", "30 days", "6 hours"],
 ];
+// The attempts whose charts are shown.
+const ASKED = ["workflow", "step", "service"];
+const NONE = { Begun: 0, Done: 0, Expired: 0, Rejected: 0 };
 
-const lastOf = (params) => SPANS.find(([name]) => name === params.get("last")) ?? SPANS[1];
+/** The span of an address. */
+export const lastOf = (params) => SPANS.find(([name]) => name === params.get("last")) ?? SPANS[1];
+
+const askedOf = (params) => Object.fromEntries(ASKED.map((name) => [name, params.get(name)]));
 
 export const numbers = {
   name: "numbers",
-  title: () => "Numbers",
-  load: ({ params }, signal) => getIfThere(withQuery("numbers", { last: lastOf(params)[0] }), signal),
+  title: ({ params }) => (params.get("step") ? `Numbers of ${params.get("step")}` : "Numbers"),
+  load: ({ params }, signal) =>
+    getIfThere(withQuery("numbers", { ...askedOf(params), last: lastOf(params)[0] }), signal),
   render(all, { params }) {
+    const asked = askedOf(params);
     const [chosen, words, each] = lastOf(params);
     if (!all)
       return fragment(
         heading("Numbers"),
         h("p", { class: "empty" }, "This API keeps no numbers. A deployment on AWS sends them to CloudWatch."),
       );
-    const spans = all.Points.map(({ At, UnderWay, Orders: { Failed, ...orders } }) => ({
-      At,
-      UnderWay,
-      Error: Failed,
-      ...orders,
-    }));
-    const since = all.Since && all.Since > all.From;
     return fragment(
-      heading("Numbers", choice(chosen)),
-      panel(
-        "throughput",
-        `Orders of the last ${words}`,
-        since ? h("p", { class: "quiet" }, "Counted since ", when(all.Since, "brief"), ".") : null,
-        throughput(spans, { counted: true, last: words, each }),
-      ),
+      heading("Numbers", choice(chosen, "#/numbers", asked)),
+      asked.step ? ofStep(all, asked, params) : orders(all, words, each),
       panel("workflows", "By workflow", workflows(all)),
-      panel("steps", "By step, the slowest first", steps(all.Steps)),
-      panel("services", "By service", services(all.Services)),
+      panel("steps", "By step, the slowest first", steps(all.Steps, chosen)),
+      panel("services", "By service", services(all.Services, chosen)),
       h("p", { class: "quiet" }, "A time runs from a step's first attempt to its success, with all waits. A percentile is at most an eighth too high."),
     );
   },
 };
 
-function choice(chosen) {
+function orders(all, words, each) {
+  const spans = all.Points.map(({ At, UnderWay, Orders: { Failed, ...rest } }) => ({
+    At,
+    UnderWay,
+    Error: Failed,
+    ...rest,
+  }));
+  return panel("throughput", `Orders of the last ${words}`, counted(all), throughput(spans, { counted: true, last: words, each }));
+}
+
+function ofStep(all, { workflow, step, service }, params) {
+  const where = [workflow, service && `at ${service}`].filter(Boolean).join(", ");
+  return panel(
+    "of-step",
+    where ? `${step} (${where})` : step,
+    h("p", {}, h("a", { href: withQuery("#/numbers", { last: params.get("last") }) }, "All orders")),
+    counted(all),
+    charts(all, params),
+  );
+}
+
+function counted({ Since, From }) {
+  return Since && Since > From ? h("p", { class: "quiet" }, "Counted since ", when(Since, "brief"), ".") : null;
+}
+
+/** The charts of the attempts that were asked for. Undos have charts of their own, if there were any. */
+export function charts({ Points, At, From, Since }, params) {
+  const [, last, each] = lastOf(params);
+  const counted_ms = ms(At) - Math.max(ms(From), ms(Since ?? From));
+  const minutes = Math.max(1, counted_ms / 60_000);
+  const of = (name) => Points.map((point) => ({ At: point.At, ...NONE, ...point[name] }));
+  const undone = Points.some((point) => point.Undo);
+  return [
+    attemptCharts(of("Forward"), { name: "forward", last, each, minutes }),
+    undone
+      ? [h("h3", { class: "undone" }, "Undone"), attemptCharts(of("Undo"), { name: "undo", last, each, minutes })]
+      : null,
+  ];
+}
+
+/** Links to the other spans of a page. */
+export function choice(chosen, path, parameters = {}) {
   return h(
     "ul",
     { class: "choice", "aria-label": "Span" },
     SPANS.map(([name, words]) =>
-      h("li", {}, h("a", { href: `#/numbers?last=${name}`, "aria-current": name === chosen ? "true" : null }, words)),
+      h(
+        "li",
+        {},
+        h(
+          "a",
+          { href: withQuery(path, { ...parameters, last: name }), "aria-current": name === chosen ? "true" : null },
+          words,
+        ),
+      ),
     ),
   );
 }
@@ -80,7 +127,8 @@ function workflows({ Workflows, Orders }) {
   });
 }
 
-function steps(all) {
+/** A table of the attempts of steps, each with a link to its charts. */
+export function steps(all, last) {
   const rows = [...all].sort((one, other) => (other.Attempts.Took?.P99Ms ?? 0) - (one.Attempts.Took?.P99Ms ?? 0));
   return table({
     caption: "Attempts by step, the slowest first",
@@ -93,17 +141,21 @@ function steps(all) {
         name: "Step",
         isName: true,
         kind: "text",
-        cell: (one) => [
-          one.Direction === "Undo" ? `undo of ${one.Step}` : one.Step,
-          h("span", { class: "quiet block" }, `${one.Workflow}, at ${one.Service}`),
+        cell: ({ Workflow, Step, Service, Direction }) => [
+          h(
+            "a",
+            { href: withQuery("#/numbers", { workflow: Workflow, step: Step, service: Service, last }) },
+            Direction === "Undo" ? `undo of ${Step}` : Step,
+          ),
+          h("span", { class: "quiet block" }, `${Workflow}, at ${Service}`),
         ],
       },
-      ...attempts,
+      ...columns((one) => one.Attempts),
     ],
   });
 }
 
-function services(all) {
+function services(all, last) {
   return table({
     caption: "Attempts by service",
     hideCaption: true,
@@ -115,31 +167,14 @@ function services(all) {
         name: "Service",
         isName: true,
         kind: "text",
-        cell: (one) => (one.Direction === "Undo" ? `${one.Service}, undo` : one.Service),
+        cell: ({ Service, Direction }) =>
+          h(
+            "a",
+            { href: withQuery(`#/service/${encodeURIComponent(Service)}`, { last }) },
+            Direction === "Undo" ? `${Service}, undo` : Service,
+          ),
       },
-      ...attempts,
+      ...columns((one) => one.Attempts),
     ],
   });
-}
-
-const attempts = [
-  { name: "Begun", kind: "num", cell: ({ Attempts }) => count(Attempts.Begun) },
-  { name: "Done", kind: "num", cell: ({ Attempts }) => count(Attempts.Done) },
-  { name: "No answer", kind: "num", cell: ({ Attempts }) => count(Attempts.Expired) },
-  { name: "Rejected", kind: "num", cell: ({ Attempts }) => count(Attempts.Rejected) },
-  { name: "Failed", kind: "num", cell: ({ Attempts }) => failed(Attempts) },
-  ...percentiles(({ Attempts }) => Attempts.Took),
-];
-
-function failed({ Done, Expired, Rejected }) {
-  const ended = Done + Expired + Rejected;
-  return ended ? `${(((Expired + Rejected) / ended) * 100).toFixed(1)} %` : "–";
-}
-
-function percentiles(of) {
-  return ["P50Ms", "P95Ms", "P99Ms"].map((name) => ({
-    name: name.replace("Ms", "").toLowerCase(),
-    kind: "num",
-    cell: (one) => (of(one) ? length(of(one)[name]) : "–"),
-  }));
 }

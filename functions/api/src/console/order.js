@@ -3,7 +3,9 @@
 import { buttons } from "./actions.js";
 import { get, getIfThere, getOnce } from "./api.js";
 import { fragment, h } from "./dom.js";
-import { heading, orderLink, panel, state, table, taken } from "./parts.js";
+import { copyButton, orderLink, shortId } from "./ids.js";
+import { fact, heading, panel, state, table, taken } from "./parts.js";
+import { serviceLink } from "./services.js";
 import { timeline } from "./timeline.js";
 import { when } from "./time.js";
 import { situation } from "./words.js";
@@ -11,7 +13,7 @@ import { workflowLink } from "./workflows.js";
 
 export const order = {
   name: "order",
-  title: ({ id }) => `Order ${id.slice(0, 8)}`,
+  title: ({ id }) => `Order ${shortId(id)}`,
   async load({ id }, signal) {
     const path = `orders/${encodeURIComponent(id)}`;
     const [task, health, document] = await Promise.all([
@@ -28,6 +30,7 @@ export const order = {
         h(
           "p",
           { class: "beside" },
+          copyButton(task.OrderID),
           state(task.ProcessState),
           task.Paused ? h("span", { class: "badge" }, "paused") : null,
           taken(task),
@@ -66,7 +69,7 @@ function steps(task) {
       {
         name: "Step",
         isName: true,
-        cell: (step) => h("span", {}, step.Name, h("span", { class: "quiet block" }, step.Agent)),
+        cell: (step) => h("span", {}, step.Name, h("span", { class: "quiet block" }, serviceLink(step.Agent))),
       },
       { name: "State", cell: (step) => state(step.ProcessState, step.Direction === "Undo") },
       { name: "Attempts", kind: "num", cell: (step) => step.Attempt },
@@ -141,10 +144,6 @@ function holds(task, document) {
       json(step.Output, `The output of ${step.Name}`),
     ]),
   ];
-}
-
-function fact(name, value) {
-  return value === null || value === undefined ? null : h("div", {}, h("dt", {}, name), h("dd", {}, value));
 }
 
 // The content may be too wide, so it scrolls, also with the keyboard.

@@ -1,15 +1,18 @@
 // The list of orders: filter, search, pages, and actions on selected orders. The address holds filter, search and page.
 
 import { actOnMany } from "./actions.js";
-import { forget, get, getIfThere, getOnce, withQuery } from "./api.js";
+import { forget, getIfThere, getOnce, withQuery } from "./api.js";
+import { choice, listed, shownColumns, sorted, sortedHow, wantsIndex } from "./columns.js";
 import { fragment, h } from "./dom.js";
+import { exportOrders } from "./exporting.js";
+import { orderLink, shortId } from "./ids.js";
 import { pages } from "./letters.js";
-import { field, heading, orderLink, plural, state, table, taken } from "./parts.js";
+import { field, heading, plural, state, table, taken } from "./parts.js";
 import { when } from "./time.js";
-import { ACTIONS, REASONS, STATES, allows, inBrief } from "./words.js";
+import { ACTIONS, REASONS, STATES, allows } from "./words.js";
 
 const PAGE = 50;
-const FILTERS = ["state", "reason", "step", "since", "until", "correlation", "field", "value", "workflow"];
+const FILTERS = ["state", "reason", "step", "since", "until", "correlation", "field", "value", "workflow", "service"];
 
 // The ids of the selected orders, as long as this list is open.
 let selected = new Set();
@@ -23,9 +26,9 @@ export const orders = {
     forget("workflows");
   },
   async load({ params }, signal) {
-    const query = Object.fromEntries([...FILTERS, "cursor"].map((name) => [name, params.get(name)]));
+    const query = { ...filterOf(params), cursor: params.get("cursor"), limit: PAGE };
     const [page, health, workflows] = await Promise.all([
-      get(withQuery("orders", { ...query, limit: PAGE }), signal),
+      listed(query, wantsIndex(), signal),
       getIfThere("services", signal),
       getOnce("workflows", signal),
     ]);
@@ -33,11 +36,18 @@ export const orders = {
     return { page, services: health?.Services ?? [], steps: stepNames(workflows), names };
   },
   render({ page, services, steps, names }, context) {
+    const known = services.map(({ Service }) => Service);
     const { params } = context;
     if (selectedIn !== params.toString()) [selected, selectedIn] = [new Set(), params.toString()];
     return fragment(
       heading("Orders"),
-      filters(params, { steps, names }, context),
+      filters(params, { steps, names, known }, context),
+      h(
+        "div",
+        { class: "tools", id: "tools" },
+        choice(context),
+        h("button", { type: "button", id: "export", onclick: () => exportOrders(filterOf(params)) }, "Export…"),
+      ),
       reach(page),
       selection(page.Orders, context),
       list(page, services, context),
@@ -45,6 +55,10 @@ export const orders = {
     );
   },
 };
+
+function filterOf(params) {
+  return Object.fromEntries(FILTERS.map((name) => [name, params.get(name)]));
+}
 
 /** The names of the steps of all workflows, in their order. */
 export function stepNames(workflows) {
@@ -67,7 +81,7 @@ export function fromLocal(value) {
   return Number.isNaN(at) ? "" : new Date(at).toISOString();
 }
 
-function filters(params, { steps, names }, { go }) {
+function filters(params, { steps, names, known }, { go }) {
   const choices = (known, given) => [
     ["", "any"],
     ...[...new Set([...known, given].filter(Boolean))].map((name) => [name, name]),
@@ -80,7 +94,7 @@ function filters(params, { steps, names }, { go }) {
     values.until = fromLocal(values.until);
     go(withQuery("#/orders", values));
   };
-  const more = ["since", "until", "correlation", "field", "value"].some((name) => params.get(name));
+  const more = ["since", "until", "correlation", "field", "value", "service"].some((name) => params.get(name));
   const text = (name) => params.get(name) ?? "";
   return h(
     "form",
@@ -110,7 +124,7 @@ function filters(params, { steps, names }, { go }) {
     h(
       "details",
       { class: "more", open: more },
-      h("summary", {}, "Time, correlation id, document"),
+      h("summary", {}, "Time, correlation id, document, service"),
       h(
         "div",
         { class: "fields" },
@@ -138,6 +152,12 @@ function filters(params, { steps, names }, { go }) {
           value: text("field"),
         }),
         field({ id: "f-value", label: "Its value", maxlength: "256", value: text("value") }),
+        field({
+          id: "f-service",
+          label: "Waits for the service",
+          options: choices(known, text("service")),
+          value: text("service"),
+        }),
       ),
     ),
     h(
@@ -189,7 +209,7 @@ function selection(rows, { changed }) {
 }
 
 function list(page, services, { redraw }) {
-  const rows = page.Orders;
+  const rows = sorted(page.Orders);
   const toggle = (ids, isOn) => {
     for (const id of ids) selected[isOn ? "add" : "delete"](id);
     redraw();
@@ -209,8 +229,8 @@ function list(page, services, { redraw }) {
         ),
     }),
   );
-  return table({
-    caption: "Orders, newest first",
+  const shown = table({
+    caption: `Orders, ${sortedHow()}`,
     hideCaption: true,
     rows,
     key: (task) => task.OrderID,
@@ -224,7 +244,7 @@ function list(page, services, { redraw }) {
           h(
             "label",
             { class: "tick" },
-            h("span", { class: "unseen" }, `Select order ${task.OrderID}`),
+            h("span", { class: "unseen" }, `Select order ${shortId(task.OrderID)}`),
             h("input", {
               type: "checkbox",
               checked: selected.has(task.OrderID),
@@ -237,32 +257,9 @@ function list(page, services, { redraw }) {
         cell: (task) => [state(task.ProcessState), task.Paused ? h("span", { class: "badge" }, "paused") : null, taken(task)],
       },
       { name: "Order", isName: true, cell: (task) => orderLink(task.OrderID) },
-      { name: "What it waits for", kind: "text", cell: (task) => inBrief(task, services) || "–" },
-      { name: "Steps", cell: progress },
-      { name: "Submitted", cell: (task) => when(task.SubmittedAt, "brief") },
-      { name: "Changed", cell: (task) => when(task.UpdatedAt, "brief") },
+      ...shownColumns(rows, services),
     ],
   });
-}
-
-function progress(task) {
-  const undone = task.Steps.filter((step) => step.Direction === "Undo" && step.ProcessState === "Processed").length;
-  const done = task.Steps.filter((step) => step.Direction === "Forward" && step.ProcessState === "Processed").length;
-  const undoing = task.Steps.some((step) => step.Direction === "Undo");
-  const words = undoing ? `${undone} undone` : `${done} of ${task.Steps.length} done`;
-  return h(
-    "span",
-    { class: "dots" },
-    h(
-      "span",
-      { class: "signs", "aria-hidden": "true" },
-      task.Steps.map((step) =>
-        h("i", {
-          "data-state":
-            step.Direction === "Undo" && step.ProcessState === "Processed" ? "Compensated" : step.ProcessState,
-        }),
-      ),
-    ),
-    ` ${words}`,
-  );
+  // More columns than fit are scrolled to.
+  return rows.length ? h("div", { class: "wide" }, shown) : shown;
 }

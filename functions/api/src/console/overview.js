@@ -2,8 +2,9 @@
 
 import { get, withQuery } from "./api.js";
 import { fragment, h } from "./dom.js";
+import { orderLink } from "./ids.js";
 import { jobState, selector } from "./jobs.js";
-import { count, heading, orderLink, panel, plural, table } from "./parts.js";
+import { count, heading, panel, plural, table } from "./parts.js";
 import { bar, throughput } from "./pictures.js";
 import { needsOperator, services } from "./services.js";
 import { ms, when } from "./time.js";
@@ -163,7 +164,7 @@ function failures(all) {
         kind: "text",
         cell: (one) => [
           one.LastError ? `${one.LastError.Message} (${one.LastError.Code})` : "–",
-          one.OrderIDs?.length ? h("span", { class: "block" }, "such as ", orderLink(one.OrderIDs[0], true)) : null,
+          one.OrderIDs?.length ? h("span", { class: "block" }, "such as ", orderLink(one.OrderIDs[0])) : null,
         ],
       },
       {

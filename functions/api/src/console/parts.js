@@ -102,7 +102,7 @@ export function field({ id, label, hint, options, wide, ...attributes }) {
   const input = options
     ? h(
         "select",
-        { id, name: id, "aria-describedby": describedby },
+        { id, name: id, "aria-describedby": describedby, onchange: attributes.onchange },
         options.map(([value, text]) => h("option", { value, selected: value === attributes.value }, text)),
       )
     : h("input", { id, name: id, autocomplete: "off", "aria-describedby": describedby, ...attributes });
@@ -115,6 +115,11 @@ export function field({ id, label, hint, options, wide, ...attributes }) {
   );
 }
 
+/** A name and a value in a list of facts. Nothing if the value is not known. */
+export function fact(name, value) {
+  return value === null || value === undefined ? null : h("div", {}, h("dt", {}, name), h("dd", {}, value));
+}
+
 /** `≥ 12` if the count is incomplete. */
 export function count(number, atLeast) {
   return `${atLeast ? "≥ " : ""}${number.toLocaleString()}`;
@@ -123,20 +128,6 @@ export function count(number, atLeast) {
 /** `1 order`, `2 orders`. */
 export function plural(number, word, atLeast) {
   return `${count(number, atLeast)} ${word}${number === 1 && !atLeast ? "" : "s"}`;
-}
-
-/** A link to an order, with a shortened id for narrow spaces. */
-export function orderLink(id, isShort) {
-  return h(
-    "a",
-    {
-      class: "id",
-      href: `#/order/${encodeURIComponent(id)}`,
-      title: isShort ? id : null,
-      "aria-label": isShort ? `order ${id}` : null,
-    },
-    isShort ? `${id.slice(0, 8)}…` : id,
-  );
 }
 
 /** The state of a service in words, with a countdown to the next probe. */

@@ -3,7 +3,7 @@
 
 import { h } from "./dom.js";
 import { count, plural, table } from "./parts.js";
-import { minute, when } from "./time.js";
+import { clock, minute } from "./time.js";
 
 const HEIGHT = 120;
 
@@ -41,15 +41,14 @@ export function share(parts, whole, text) {
   );
 }
 
-// From the bottom to the top of a bar.
+// From the bottom to the top of a bar: name, colour, word.
 const OUTCOMES = [
-  ["Processed", "Processed"],
-  ["Compensated", "Compensated"],
-  ["Closed", "Closed"],
-  ["UnderWay", "Processing"],
-  ["Error", "Error"],
+  ["Processed", "Processed", "processed"],
+  ["Compensated", "Compensated", "compensated"],
+  ["Closed", "Closed", "closed"],
+  ["UnderWay", "Processing", "under way"],
+  ["Error", "Error", "in Error"],
 ];
-const WORDS = { Processed: "processed", Compensated: "compensated", Closed: "closed", UnderWay: "under way", Error: "in Error" };
 
 // What happened in a span, where each order is counted as it changes.
 const EVENTS = OUTCOMES.filter(([name]) => name !== "UnderWay");
@@ -60,51 +59,29 @@ const EVENTS = OUTCOMES.filter(([name]) => name !== "UnderWay");
  */
 export function throughput(spans, { complete = true, counted = false, last, each = "minute" }) {
   const shown = counted ? EVENTS : OUTCOMES;
-  const size = (one) => (counted ? shown.reduce((sum, [name]) => sum + (one[name] ?? 0), 0) : one.Accepted);
-  const highest = Math.max(1, ...spans.map(size));
-  const top = ceiling(highest);
-  const total = (name) => spans.reduce((sum, one) => sum + (one[name] ?? 0), 0);
-  const sum =
+  const size = (one) => (counted ? sum(one, shown) : one.Accepted);
+  const total = (name) => spans.reduce((all, one) => all + (one[name] ?? 0), 0);
+  const words =
     `${plural(total("Accepted"), "order", !complete)} accepted in the last ${last}: ` +
-    shown.map(([name]) => `${total(name)} ${WORDS[name]}`).join(", ") +
+    shown.map(([name, , word]) => `${total(name)} ${word}`).join(", ") +
     ".";
-  const step = 100 / Math.max(spans.length, 1);
-  const bars = spans.map((one, at) => column(one, shown, at * step, step, top));
-  const moment = (one) => (each === "minute" ? minute(one.At) : when(one.At, "clock"));
+  const moment = momentOf(each);
   return h(
     "figure",
     { class: "chart" },
-    h(
-      "div",
-      { class: "plot" },
-      h("span", { class: "most", "aria-hidden": "true" }, String(top)),
-      h(
-        "svg",
-        { width: "100%", height: String(HEIGHT + 2), role: "img", "aria-label": `Bars, one for each ${each}. ${sum}` },
-        h("defs", {}, hatch()),
-        h("line", { class: "grid", x1: "0", x2: "100%", y1: "1", y2: "1" }),
-        h("line", { class: "grid", x1: "0", x2: "100%", y1: HEIGHT / 2, y2: HEIGHT / 2 }),
-        bars,
-        h("line", { class: "axis", x1: "0", x2: "100%", y1: HEIGHT + 1, y2: HEIGHT + 1 }),
-      ),
-    ),
-    h(
-      "div",
-      { class: "ends", "aria-hidden": "true" },
-      spans.length ? [h("span", {}, moment(spans[0])), h("span", {}, moment(spans.at(-1)))] : null,
-    ),
-    h(
-      "ul",
-      { class: "legend", "aria-hidden": "true" },
-      shown.map(([name, color]) =>
-        h("li", {}, h("span", { class: "swatch", "data-state": color }), `${WORDS[name]} ${count(total(name))}`),
-      ),
-    ),
+    bars(spans, shown, {
+      name: "orders",
+      label: `Bars, one for each ${each}. ${words}`,
+      top: ceiling(Math.max(1, ...spans.map(size))),
+      title: (one) => `${moment(one)}: ${plural(one.Accepted, "order")} accepted (${described(one, shown)})`,
+    }),
+    ends(spans, each),
+    legend(shown.map(([name, color, word]) => [`${word} ${count(total(name))}`, { "data-state": color }])),
     h(
       "details",
       { class: "numbers" },
       h("summary", {}, "The numbers"),
-      h("p", {}, sum, complete ? "" : " There were more orders than were looked at."),
+      h("p", {}, words, complete ? "" : " There were more orders than were looked at."),
       table({
         caption: counted ? `What happened in each ${each}` : "Orders accepted in each minute, and what became of them",
         hideCaption: true,
@@ -114,7 +91,7 @@ export function throughput(spans, { complete = true, counted = false, last, each
         columns: [
           { name: each === "minute" ? "Minute" : "From", cell: moment },
           { name: "Accepted", kind: "num", cell: (one) => one.Accepted },
-          ...shown.map(([name]) => ({ name: WORDS[name], kind: "num", cell: (one) => one[name] ?? 0 })),
+          ...shown.map(([name, , word]) => ({ name: word, kind: "num", cell: (one) => one[name] ?? 0 })),
           ...(counted ? [{ name: "under way at the end", kind: "num", cell: (one) => one.UnderWay }] : []),
         ],
       }),
@@ -122,36 +99,107 @@ export function throughput(spans, { complete = true, counted = false, last, each
   );
 }
 
-function column(one, shown, x, width, top) {
+/** How the beginning of a span is written. */
+export function momentOf(each) {
+  return (one) => (each === "minute" ? minute(one.At) : clock(one.At));
+}
+
+/** The sum of these parts of a span. */
+export function sum(one, parts) {
+  return parts.reduce((all, [name]) => all + (one[name] ?? 0), 0);
+}
+
+function described(one, parts) {
+  return parts
+    .filter(([name]) => one[name])
+    .map(([name, , word]) => `${one[name].toLocaleString()} ${word}`)
+    .join(", ");
+}
+
+/**
+ * Bars over time, each of parts on top of each other: `parts` as `[name, colour, word]`. `title` describes a span,
+ * `unit` follows the label of the top, `name` tells the charts of a page apart.
+ */
+export function bars(spans, parts, { name, label, top, title, unit = "" }) {
+  const step = 100 / Math.max(spans.length, 1);
+  return plot({
+    label,
+    marks: [[0, `${count(top)}${unit}`]],
+    content: [
+      h("defs", {}, hatch(`hatch-${name}`)),
+      spans.map((one, at) => column(one, parts, { x: at * step, width: step, top, title, stripes: `hatch-${name}` })),
+    ],
+  });
+}
+
+/** The frame of a chart over time. `marks`: the heights of labels, from the top (0) to the bottom (1). */
+export function plot({ label, marks, content }) {
+  const line = (share) => h("line", { class: "grid", x1: "0", x2: "100%", y1: yOf(share), y2: yOf(share) });
+  const shares = marks.length > 1 ? marks.map(([share]) => share) : [0, 0.5];
+  return h(
+    "div",
+    { class: "plot" },
+    h(
+      "svg",
+      { width: "100%", height: String(HEIGHT + 2), role: "img", "aria-label": label },
+      shares.map(line),
+      content,
+      h("line", { class: "axis", x1: "0", x2: "100%", y1: HEIGHT + 1, y2: HEIGHT + 1 }),
+      // The topmost stands below its line, the others above.
+      marks.map(([share, text]) => h("text", { class: "mark", x: "0", y: share ? yOf(share) - 3 : 13 }, text)),
+    ),
+  );
+}
+
+/** The height of a share in a plot, from the top (0) to the bottom (1). */
+export function yOf(share) {
+  return (1 + share * (HEIGHT - 1)).toFixed(1);
+}
+
+/** The first and the last time below a chart. */
+export function ends(spans, each) {
+  const moment = momentOf(each);
+  return h(
+    "div",
+    { class: "ends", "aria-hidden": "true" },
+    spans.length ? [h("span", {}, moment(spans[0])), h("span", {}, moment(spans.at(-1)))] : null,
+  );
+}
+
+/** The signs of a chart: `signs` as `[words, attributes]`. */
+export function legend(signs) {
+  return h(
+    "ul",
+    { class: "legend", "aria-hidden": "true" },
+    signs.map(([words, attributes]) => h("li", {}, h("span", { class: "swatch", ...attributes }), words)),
+  );
+}
+
+function column(one, parts, { x, width, top, title, stripes }) {
   let y = HEIGHT;
-  const parts = shown.flatMap(([name, color]) => {
+  const rects = parts.flatMap(([name, color]) => {
     const number = one[name] ?? 0;
     if (!number) return [];
     const height = Math.max(2, (number / top) * (HEIGHT - 4));
     y -= height;
     const place = { x: `${x + width * 0.12}%`, width: `${width * 0.76}%`, y: y.toFixed(1), height: height.toFixed(1) };
     const rect = h("rect", { class: "fill", "data-state": color, ...place });
-    return name === "Error" ? [rect, h("rect", { class: "hatched", fill: "url(#hatch)", ...place })] : [rect];
+    return color === "Error" ? [rect, h("rect", { class: "hatched", fill: `url(#${stripes})`, ...place })] : [rect];
   });
-  if (!parts.length) return null;
-  const words = shown
-    .filter(([name]) => one[name])
-    .map(([name]) => `${one[name]} ${WORDS[name]}`)
-    .join(", ");
-  return h("g", {}, h("title", {}, `${minute(one.At)}: ${plural(one.Accepted, "order")} accepted (${words})`), parts);
+  return rects.length ? h("g", {}, h("title", {}, title(one)), rects) : null;
 }
 
 /** Stripes over values that need attention. */
-export function hatch() {
+export function hatch(id = "hatch") {
   return h(
     "pattern",
-    { id: "hatch", width: "6", height: "6", patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+    { id, width: "6", height: "6", patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
     h("rect", { class: "stripe", width: "2", height: "6" }),
   );
 }
 
 /** The next round number: 1, 2, 3 … 10, 20, 30 … */
-function ceiling(number) {
+export function ceiling(number) {
   const power = 10 ** Math.floor(Math.log10(number));
   return [1, 2, 3, 4, 5, 6, 8, 10].map((factor) => factor * power).find((round) => round >= number);
 }

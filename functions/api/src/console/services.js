@@ -22,7 +22,7 @@ export function services(all, changed) {
       h(
         "li",
         { "data-key": service.Service, "data-state": service.State },
-        h("span", { class: "service-name" }, service.Service),
+        h("span", { class: "service-name" }, serviceLink(service.Service)),
         health(service),
         h("span", { class: "quiet" }, history(service)),
         probe(service) ? h("span", { class: "probe" }, probe(service)) : null,
@@ -31,31 +31,45 @@ export function services(all, changed) {
         needsOperator(service)
           ? h("p", { class: "todo" }, h("strong", {}, "What to do: "), service.ToDo)
           : null,
-        service.Reason === "rejections"
-          ? h(
-              "button",
-              { type: "button", "data-key": "accept-rejections", onclick: () => acceptRejections(service, changed) },
-              "Accept rejections…",
-            )
-          : null,
+        acceptButton(service, changed),
       ),
     ),
   );
 }
 
-function waiting({ Count, AtLeast }) {
+/** A link to the page of a service. */
+export function serviceLink(name) {
+  return h("a", { href: `#/service/${encodeURIComponent(name)}` }, name);
+}
+
+/** The button that accepts rejections, if a service is held back for them. */
+export function acceptButton(service, changed) {
+  if (service.Reason !== "rejections") return null;
+  return h(
+    "button",
+    { type: "button", "data-key": "accept-rejections", onclick: () => acceptRejections(service, changed) },
+    "Accept rejections…",
+  );
+}
+
+/** The orders that wait, in words. */
+export function waiting({ Count, AtLeast }) {
   const some = plural(Count, "order");
   return AtLeast ? `at least ${some} wait for it` : `${some} ${Count === 1 ? "waits" : "wait"} for it`;
 }
 
 function history(service) {
-  const accepted = service.RejectionsAccepted;
-  if (accepted) return ["its rejections count, accepted by ", accepted.By, " ", when(accepted.At, "brief")];
+  if (service.RejectionsAccepted) return accepted(service);
   if (service.State !== "Closed") {
     const began = service.OutageSince ? ["since ", when(service.OutageSince, "brief"), ", "] : [];
     return [...began, `${plural(service.FailuresInARow ?? 1, "failure")} in a row, the last `, when(service.Since, "brief")];
   }
   return service.Since ? ["since ", when(service.Since, "brief")] : "never failed";
+}
+
+/** Who accepted the rejections of a service. */
+export function accepted({ RejectionsAccepted: { By, At } }) {
+  return ["its rejections count, accepted by ", By, " ", when(At, "brief")];
 }
 
 /** Asks for name and reason, and sends them. */

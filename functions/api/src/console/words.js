@@ -83,7 +83,7 @@ function failing(task, services) {
 }
 
 /** Shows each time of a text in the time zone of the browser. */
-function local(text) {
+export function local(text) {
   return text.replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g, (at) => clock(at));
 }
 

@@ -67,6 +67,28 @@ fn the_last_minutes_add_up_to_their_orders_and_percentiles() {
 }
 
 #[test]
+fn the_points_have_the_attempts_of_the_workflow_step_and_service_that_are_asked_for() {
+    let fake = Fake::default();
+    counted(&fake, &[29, 0]);
+    let none = fake.get("/numbers?last=30m");
+    assert_eq!(column(&none.body["Points"], "Forward"), [&Value::Null; 30]);
+    let expected =
+        json!({"Begun": 3, "Done": 1, "Expired": 1, "Rejected": 1, "Took": {"P50Ms": 43, "P95Ms": 43, "P99Ms": 43}});
+    for query in ["service=bank", "step=pay", "workflow=order", "workflow=order&step=pay&service=bank"] {
+        let points = fake.get(&format!("/numbers?last=30m&{query}")).body["Points"].take();
+        assert_eq!((&points[0]["Forward"], &points[29]["Forward"]), (&expected, &expected), "{query}");
+        assert_eq!((points[0].get("Undo"), points[1].get("Forward")), (None, None), "{query}: nothing happened");
+    }
+    for query in ["service=mint", "step=pay&service=mint", "workflow=shop"] {
+        let answer = fake.get(&format!("/numbers?last=30m&{query}"));
+        assert_eq!(column(&answer.body["Points"], "Forward"), [&Value::Null; 30], "{query}");
+        assert_eq!(answer.body["Services"], none.body["Services"], "{query}: the sums are of all");
+    }
+    fake.get("/numbers?step=").names(400, "invalid-parameter", "step");
+    fake.get(&format!("/numbers?service={}", "x".repeat(65))).names(400, "invalid-parameter", "service");
+}
+
+#[test]
 fn orders_under_way_at_the_end_of_a_point_follow_from_those_of_now() {
     let at = |minute: u64| Timestamp::from_epoch_ms(0).plus_ms(minute * 60_000);
     let span = |minute, orders| {

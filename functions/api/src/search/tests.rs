@@ -137,6 +137,23 @@ fn orders_are_found_by_their_workflow_and_by_its_version() {
 }
 
 #[test]
+fn orders_are_found_by_the_service_that_they_wait_for() {
+    let fake = Fake::default();
+    let waiting = |name: &str, state, step: StepState, not_before: Option<i64>| {
+        let mut task = task_in(name, state);
+        (task.steps[1].process_state, task.steps[1].not_before) = (step, not_before.map(Timestamp::from_epoch_ms));
+        fake.stores(task)
+    };
+    let called = waiting("called", ProcessState::Processing, StepState::Processing, None);
+    let undone = waiting("undone", ProcessState::Compensating, StepState::Pending, Some(1));
+    waiting("not begun", ProcessState::Processing, StepState::Pending, None);
+    waiting("held", ProcessState::Error, StepState::Processing, None);
+    finds(&fake, "service=payment", &[called, undone]);
+    finds(&fake, "service=payment&state=Processing", &[called]);
+    finds(&fake, "service=shipping", &[]);
+}
+
+#[test]
 fn what_is_redacted_cannot_be_searched_for() {
     let fake = Fake::default();
     fake.stores_with(task_in("a", ProcessState::Processed), |order| {
@@ -342,6 +359,29 @@ fn the_index_gives_the_orders_of_a_correlation_id_without_a_list() {
     assert_eq!(pages(&fake, "correlation=cart-7&state=Processed"), [(set([]), true)]);
     assert_eq!(pages(&fake, "correlation=cart-7&reason=rejected"), [(set([]), true)]);
     assert_eq!((fake.tasks_listed(), pages(&fake, "correlation=cart-9").len()), (0, 1));
+}
+
+#[test]
+fn a_list_has_the_texts_by_which_its_orders_are_found_if_it_is_asked_for_them() {
+    let fake = with_an_index();
+    let new = mailed(&fake, "a", 2, "ann@x.example");
+    let old = mailed(&fake, "b", 1, "bob@x.example");
+    let other =
+        fake.stores_with(task_in("c", ProcessState::Error), |order| order.correlation_id = Some("cart-7".into()));
+    let texts = |answer: &Answer, id: OrderId| {
+        let orders = answer.body["Orders"].as_array().unwrap();
+        orders.iter().find(|order| order["OrderID"] == id.to_string()).unwrap()["Index"].clone()
+    };
+    for query in ["", "&workflow=shop"] {
+        let answer = fake.get(&format!("/orders?with=index{query}"));
+        assert_eq!(texts(&answer, new), json!({"/Email": "ann@x.example"}));
+        assert_eq!(texts(&answer, old), json!({}), "its version declares no member");
+        assert_eq!(texts(&fake.get(&format!("/orders?limit=9{query}")), new), json!(null));
+    }
+    assert_eq!(texts(&fake.get("/orders?with=index"), other), json!({"/CorrelationID": "cart-7"}));
+    fake.get("/orders?with=all").names(400, "invalid-parameter", "with");
+    fake.down("store.order");
+    fake.get("/orders?with=index").is_problem(503, "unavailable");
 }
 
 #[test]

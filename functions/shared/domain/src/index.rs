@@ -3,6 +3,7 @@
 //! The API gives an order its [`Term`]s when it accepts it, and a store keeps an index of them. A term has neither the
 //! text that it stands for nor its length, so that no personal data lies in an index.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -90,9 +91,26 @@ impl Index {
     /// The terms of an order. What is redacted cannot be searched for, and has none.
     #[must_use]
     pub fn terms(&self, correlation_id: Option<&str>, document: &Json, redaction: &Redaction) -> Vec<Term> {
-        let shown = self.0.iter().filter(|place| place.hidden_by(redaction).is_none());
-        let members = shown.filter_map(|place| Some(Term::member(place, &place.text_in(document)?)));
+        let members = self.members(document, redaction).map(|(place, text)| Term::member(place, &text));
         correlation_id.map(Term::correlation).into_iter().chain(members).collect()
+    }
+
+    /// The texts behind the terms of an order, by their positions.
+    #[must_use]
+    pub fn texts(
+        &self,
+        correlation_id: Option<&str>,
+        document: &Json,
+        redaction: &Redaction,
+    ) -> BTreeMap<String, String> {
+        let correlation = correlation_id.map(|id| ("/CorrelationID".to_owned(), id.to_owned()));
+        let members = self.members(document, redaction).map(|(place, text)| (place.text(), text));
+        correlation.into_iter().chain(members).collect()
+    }
+
+    fn members(&self, document: &Json, redaction: &Redaction) -> impl Iterator<Item = (&Pointer, String)> {
+        let shown = self.0.iter().filter(|place| place.hidden_by(redaction).is_none());
+        shown.filter_map(|place| Some((place, place.text_in(document)?)))
     }
 }
 
@@ -122,6 +140,9 @@ mod tests {
         ];
         assert_eq!(terms(&Redaction::default()), expected);
         assert_eq!(terms(&Redaction::of(["email"])), [expected[0].clone(), expected[2].clone()]);
+        let texts = index.texts(Some("c-1"), &document, &Redaction::of(["email"]));
+        let expected = [("/CorrelationID", "c-1"), ("/Customer/No", "7.50")];
+        assert_eq!(texts, expected.map(|(place, text)| (place.to_owned(), text.to_owned())).into());
         assert_eq!(Index::default().terms(None, &document, &Redaction::default()), []);
         assert!(index.has(&place("/Email")) && !index.has(&place("/Other")));
     }

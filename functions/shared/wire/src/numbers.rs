@@ -76,6 +76,12 @@ pub struct Point {
     pub orders: OrderNumbers,
     /// Neither ended nor in `Error` at its end.
     pub under_way: u64,
+    /// The attempts that were asked for, carried out. Missing if there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forward: Option<AttemptNumbers>,
+    /// The attempts that were asked for, undone. Missing if there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<AttemptNumbers>,
 }
 
 /// The orders of a workflow.

@@ -1,6 +1,7 @@
 //! Orders: an order's state, its document, and the operators' commands.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use domain::id::OrderId;
 use domain::json::Json;
@@ -64,6 +65,10 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// The order's wait and the operator's remedy. Missing in answers of earlier versions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub situation: Option<Situation<'a>>,
+    /// The texts by which it is found, by their positions in the document (rule 28). Only in a list that is asked for
+    /// them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<BTreeMap<String, String>>,
     /// The last changes, oldest first. Missing in lists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,
