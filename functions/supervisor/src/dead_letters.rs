@@ -12,7 +12,7 @@ use domain::batch::{Failures, Handled, Record, each};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::machine::{DeadLetterSubject, Decision, Event, Moment, Verdict, decide};
-use domain::message::{CloudEvent, Command, Delivery, Reply, Request, SchedulerMessage, Undecodable, decode};
+use domain::message::{CloudEvent, Command, Delivery, Outcome, Reply, Request, SchedulerMessage, Undecodable, decode};
 use domain::observe;
 use domain::order::Order;
 use domain::ports::{
@@ -22,6 +22,9 @@ use domain::ports::{
 use domain::task::{ProcessState, Task, What, reason};
 
 use crate::alerts;
+
+/// What is written down of a message that only said what was wrong with an attempt.
+const TROUBLE: &str = "what was wrong with a call of an attempt; the attempt went on without it";
 
 /// The ports that settle dead letters.
 pub trait DeadLetterPorts: AdvancePorts + HasDeadLetterRecords {}
@@ -77,6 +80,8 @@ enum Content {
     Order(Box<Order>),
     Attempt(OrderId, DeadLetterSubject),
     Wake(OrderId),
+    /// What was wrong with a call (rule 32). Nothing rests on it.
+    Trouble(OrderId),
     Command(Command),
 }
 
@@ -141,6 +146,9 @@ fn read(dead_letter: &DeadLetter) -> Result<Content, Undecodable> {
         }),
         SourceQueue::Scheduler => decode(body).map(|message| match message {
             SchedulerMessage::Wake(wake) => Content::Wake(wake.order_id),
+            SchedulerMessage::Reply(Reply { order_id, outcome: Outcome::Retrying(_), .. }) => {
+                Content::Trouble(order_id)
+            }
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. }) => {
                 Content::Attempt(order_id, DeadLetterSubject::Attempt { step, direction, attempt })
             }
@@ -169,6 +177,7 @@ async fn settle_content(
         Content::Attempt(order_id, dead_letter) => {
             (order_id, settle_dead_letter(ports, instance, order_id, &dead_letter).await?)
         }
+        Content::Trouble(order_id) => (order_id, (DeadLetterOutcome::Stale, TROUBLE.to_owned())),
         Content::Wake(order_id) => {
             (order_id, settle_dead_letter(ports, instance, order_id, &DeadLetterSubject::Wake).await?)
         }

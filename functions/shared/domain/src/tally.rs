@@ -8,7 +8,7 @@ mod histogram;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 pub use histogram::Histogram;
 
@@ -94,10 +94,11 @@ pub struct Attempts {
     pub took: Histogram,
 }
 
-/// The present number of orders in each state, in the order of [`ProcessState::ALL`].
+/// The present number of orders in each state, in the order of [`ProcessState::ALL`]. Numbers of a version with other
+/// states cannot be read: the orders are counted then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct States(#[serde(deserialize_with = "read_counts")] [u64; ProcessState::ALL.len()]);
+pub struct States([u64; ProcessState::ALL.len()]);
 
 /// A span of time and its numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -208,7 +209,10 @@ impl Tally {
                 attempts(services, &step.agent, step.direction).begun += 1;
             }
             let Some(earlier) = earlier else { continue };
-            if let Some(error) = step.last_error.as_ref().filter(|_| step.last_error != earlier.last_error) {
+            let is_new = |error: &&StepError| earlier.last_error.as_ref() != Some(error);
+            // An attempt that goes on has not ended (rule 32).
+            let is_over = |error: &&StepError| *error.code != *StepError::RETRYING;
+            if let Some(error) = step.last_error.as_ref().filter(is_new).filter(is_over) {
                 // The attempt that failed was one of the direction and the service of before.
                 let attempts = attempts(services, &earlier.agent, earlier.direction);
                 let has_no_answer = [StepError::EXPIRED, reason::DEAD_LETTER].contains(&&*error.code);
@@ -346,14 +350,6 @@ const fn place(state: ProcessState) -> usize {
         ProcessState::Compensated => 5,
         ProcessState::Closed => 6,
     }
-}
-
-/// Earlier versions have fewer states, and write no number for the last ones.
-fn read_counts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u64; ProcessState::ALL.len()], D::Error> {
-    let stored = Vec::<u64>::deserialize(deserializer)?;
-    let mut counts = [0; ProcessState::ALL.len()];
-    counts.iter_mut().zip(stored).for_each(|(count, stored)| *count = stored);
-    Ok(counts)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use domain::batch::Failures;
 use domain::id::OrderId;
-use domain::message::{Action, CloudEvent, Command, Delivery, Receipt, Request, SchedulerMessage, Wake, decode};
+use domain::message::{
+    Action, CloudEvent, Command, Delivery, Outcome, Receipt, Request, SchedulerMessage, Trouble, Wake, decode,
+};
 use domain::ports::{DEAD_LETTER_BYTES_MAX, DeadLetter, DeadLetterOutcome, DeadLetterRecord, Environment, SourceQueue};
 use domain::task::{ProcessState, StepState, reason};
 
@@ -145,6 +147,18 @@ fn a_live_reply_dead_letter_holds_the_order_once_however_often_it_is_delivered()
     assert_eq!(settle(&ports, scheduler_dead_letter(&ports, &reply)).outcome, DeadLetterOutcome::Held);
     assert_eq!(ports.stored(request.order_id), held);
     assert_eq!((held.steps[0].failure_count, ports.world().dead_letters.len()), (1, 1));
+}
+
+#[test]
+fn rule_32_what_was_wrong_with_an_attempt_that_goes_on_holds_no_order_when_it_is_a_dead_letter() {
+    let ports = Ports::new();
+    let request = requested(&ports);
+    let before = ports.stored(request.order_id);
+    let trouble = Outcome::Retrying(Trouble { problem: "HTTP 503".into() });
+    let message = SchedulerMessage::Reply(request.reply(trouble));
+    let record = settle(&ports, scheduler_dead_letter(&ports, &message));
+    assert_eq!((record.outcome, record.order_id), (DeadLetterOutcome::Stale, Some(request.order_id)));
+    assert_eq!(ports.stored(request.order_id), before);
 }
 
 #[test]

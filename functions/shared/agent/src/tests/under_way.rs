@@ -93,6 +93,7 @@ fn f63_a_call_that_was_taken_on_is_asked_for_again_not_before_the_service_says_a
     assert!(world.handle(vec![delivery("m", request())]).is_empty());
     assert_eq!(world.call_times_ms(), [0, 700, 1_400]);
     assert!(matches!(world.outcomes().as_slice(), [Outcome::Done(_)]));
+    assert_eq!(world.troubles(), [], "nothing is wrong");
 
     // It would be asked for again after the deadline: the attempt is given back.
     let (outcome, _) = of([taken_on(60_000)]);

@@ -157,6 +157,8 @@ where
                 }
                 Called::Answered(Answer::UnderWay { after_ms, .. }) => {
                     let next = self.again(after_ms, "a call with this key is under way");
+                    // Nothing is wrong.
+                    self.problem = None;
                     self.under_way_ms = Some(self.wait_ms().max(after_ms.unwrap_or(0)));
                     next
                 }

@@ -1,6 +1,7 @@
 //! The orders that a job selects.
 
 use super::job::{DryRun, Entry, Job, Selector};
+use super::step::command;
 use crate::limits::PAGE_MAX;
 use crate::ports::{ListError, Page, Store};
 use crate::task::{Direction, ProcessState, Task};
@@ -53,14 +54,18 @@ impl Job {
             if is_known || self.has_handled(task) {
                 continue;
             }
-            self.found.push(Entry {
+            let entry = Entry {
                 order_id,
                 version: task.version,
                 undoing: task.steps.iter().any(|step| step.direction == Direction::Undo),
                 priority: task.priority,
                 at: now,
                 resent: 0,
-            });
+            };
+            // Such as one whose call may still have its effect. It would only be waited for.
+            if command(self, &self.spec.reason, &entry).refusal(task, now).is_none() {
+                self.found.push(entry);
+            }
         }
         self.cursor.clone_from(&page.next);
         self.scanned = page.next.is_none();

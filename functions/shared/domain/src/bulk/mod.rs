@@ -1,15 +1,15 @@
-//! Resubmitting many orders at once, as a durable job.
+//! The same action on many orders at once, as a durable job.
 //!
 //! A job begins with a dry run that counts, and waits for its start. It sends a few canaries first, then the other
 //! orders at a rate. It stops by itself if too many fail again. It has no state in memory: the supervisor advances it
 //! at each of its runs, and [`carry_on`] decides each step from the stored records.
 //!
-//! No order is resubmitted twice, even if the supervisor is killed at any time. The job is written with the list of
+//! No order is handled twice, even if the supervisor is killed at any time. The job is written with the list of
 //! its orders in flight *before* their commands are sent. A command names the version that the job saw, so the state
-//! machine refuses its repeat. An order counts as resubmitted when its own history shows it, not when a message was
+//! machine refuses its repeat. An order counts as handled when its own history shows it, not when a message was
 //! sent. If a command was listed and never sent, its order is unchanged, and the command is sent again.
 //!
-//! What must never happen here: a command is sent that the stored job does not list; a job resubmits an order that
+//! What must never happen here: a command is sent that the stored job does not list; a job handles an order that
 //! failed after the job was planned.
 
 mod candidates;

@@ -56,18 +56,20 @@ pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState 
     };
     let failed_in = task.reason.as_ref().map_or(0, |reason| reason.since_version);
     let was_cancelled = task.reason.as_ref().is_some_and(|reason| &*reason.code == reason::CANCELLED);
-    // A full history may have lost the line. Then the order counts, so that a failure is not missed.
-    let is_ours = job.has_handled(task) || task.history.len() >= HISTORY_MAX;
+    // A full history may have lost the line. Then the order counts, so that a failure is not missed. The line of a cancel
+    // or close is one of the last.
+    let action = job.spec.action;
+    let has_handled = job.has_handled(task);
+    let is_guessed = !matches!(action, Action::Cancel | Action::Close) && task.history.len() >= HISTORY_MAX;
+    let is_ours = has_handled || is_guessed;
     // A settle leaves an order in the same error if another of its steps is in `Error`.
-    let is_half_done = job.spec.action == Action::Settle && job.has_handled(task);
+    let is_half_done = action == Action::Settle && has_handled;
     match (task.process_state, is_ours) {
         (ProcessState::Error, _) if failed_in <= entry.version && !is_half_done => EntryState::Untouched,
         (_, false) => EntryState::PassedOver,
         (ProcessState::Error, true) => EntryState::FailedAgain,
-        (state, true) if is_recovery(job.spec.action, entry, state) => EntryState::Recovered,
-        (ProcessState::Compensating | ProcessState::Compensated, true)
-            if was_cancelled && job.spec.action != Action::Cancel =>
-        {
+        (state, true) if is_recovery(action, entry, state) => EntryState::Recovered,
+        (ProcessState::Compensating | ProcessState::Compensated, true) if was_cancelled && action != Action::Cancel => {
             EntryState::PassedOver
         }
         (ProcessState::Processed | ProcessState::Compensated, true) => EntryState::FailedAgain,
@@ -239,12 +241,18 @@ fn begin(job: &mut Job, now: Timestamp, tick_ms: u64) -> Vec<Entry> {
 }
 
 fn outgoing(job: &Job, reason: &Arc<str>, entry: &Entry, now: Timestamp) -> Outgoing {
+    let message = SchedulerMessage::Command(command(job, reason, entry));
+    Outgoing { message, priority: entry.priority, delay_ms: now.ms_until(entry.at) }
+}
+
+/// The command about an order.
+pub(super) fn command(job: &Job, reason: &Arc<str>, entry: &Entry) -> Command {
     let action = job.spec.action;
     let settle = job.spec.selector.step.clone().filter(|_| action == Action::Settle).map(|step| {
         let outcome = if entry.undoing { Settled::Undone } else { Settled::Done };
         Settlement { step, outcome, output: None }
     });
-    let command = Command {
+    Command {
         order_id: entry.order_id,
         action,
         by: job.spec.by.clone(),
@@ -253,7 +261,5 @@ fn outgoing(job: &Job, reason: &Arc<str>, entry: &Entry, now: Timestamp) -> Outg
         bulk: Some(job.id.clone()),
         settle,
         take: None,
-    };
-    let message = SchedulerMessage::Command(command);
-    Outgoing { message, priority: entry.priority, delay_ms: now.ms_until(entry.at) }
+    }
 }

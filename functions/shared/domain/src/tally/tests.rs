@@ -1,7 +1,7 @@
 use super::*;
 use crate::machine::testing::{Case, done};
 use crate::machine::{DeadLetterSubject, Event};
-use crate::message::Settled;
+use crate::message::{Outcome, Settled, Trouble};
 
 /// Counts each version of a case's task from now on.
 #[derive(Default)]
@@ -91,6 +91,31 @@ fn failures_and_undos_are_told_apart() {
     assert_eq!(numbers(&counted.step("a").undo), [1, 1, 0, 0]);
     assert_eq!(without_times(&counted.tally), orders(1, 0, 1, 0, 0));
     assert!(counted.tally.orders().took.is_empty(), "only processed orders have a time");
+}
+
+#[test]
+fn a_failed_call_of_an_attempt_that_goes_on_is_not_counted() {
+    let mut case = Case::chain();
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    for problem in ["HTTP 503", "no route"] {
+        let trouble = case.reply_of("a", Outcome::Retrying(Trouble { problem: problem.into() }));
+        case.take(&trouble);
+        counted.take(&case);
+    }
+    assert_eq!(numbers(&counted.step("a").forward), [1, 0, 0, 0]);
+    case.expire_all();
+    counted.take(&case);
+    assert_eq!(numbers(&counted.step("a").forward), [1, 0, 1, 0]);
+}
+
+#[test]
+fn the_orders_by_state_of_a_version_with_other_states_are_not_read() {
+    assert!(serde_json::from_str::<States>("[1,2,3,4,5,6,7]").is_ok());
+    for other in ["[1,2,3,4,5,6]", "[1,2,3,4,5,6,7,8]"] {
+        assert!(serde_json::from_str::<States>(other).is_err(), "{other}");
+    }
 }
 
 #[test]

@@ -201,3 +201,24 @@ fn an_order_with_another_step_in_error_is_not_settled_for_ever() {
     let (after, sent) = step(&job, &[], &[Page { tasks: vec![Arc::new(case.task)], next: None, read: 1 }], 0);
     assert_eq!((after.found.len(), sent), (0, 0), "it was handled");
 }
+
+#[test]
+fn an_order_whose_call_may_still_have_its_effect_is_left_out_of_a_close() {
+    let (mut case, _) = undo_refused();
+    case.task.steps[0].may_run_until = Some(at(5_000));
+    let found = |ms| {
+        let page = Page { tasks: vec![Arc::new(case.task.clone())], next: None, read: 1 };
+        step(&job_that(Action::Close, None), &[], &[page], ms).1
+    };
+    assert_eq!((found(4_999), found(5_000)), (0, 1));
+}
+
+#[test]
+fn a_full_history_does_not_make_anothers_close_the_jobs_own() {
+    let job = job_that(Action::Close, None);
+    let (mut case, entry) = undo_refused();
+    case.apply_command(Action::Close, Some(case.task.version));
+    let line = case.task.history[0].clone();
+    case.task.history.splice(0..0, std::iter::repeat_n(line, crate::limits::HISTORY_MAX));
+    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::PassedOver);
+}
