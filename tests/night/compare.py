@@ -35,8 +35,8 @@ class Compared:
 def compare(truth: Truth, surface: Surface, compared: Compared) -> str:
     """Compares all numbers of a surface with the counts before and after the look at it.
 
-    While nothing moves, both counts are the same, and each number must be exactly that. If something moved, a number must
-    lie between the two; since it may also have moved forth and back, the look is repeated before it is called wrong.
+    While nothing moves, both counts are the same, and each number must be exactly that. If something moved, a number
+    must lie between the two. It may also have moved forth and back, so the look is repeated before it is called wrong.
     """
     for turn in range(TRIES):
         number, before = truth.numbers()

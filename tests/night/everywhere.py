@@ -18,6 +18,8 @@ PERCENTILES = r"(orders|step|service)/.+/p\d\d"
 ATTEMPTS = r"/.+/(begun|done|expired|rejected)"
 HEALTH = r"health/.+"
 MINUTES = r"minute/.+"
+# A table leaves out a minute in which nothing happened, whatever was under way in it.
+MINUTES_OF_TABLES = r"minute/\d+/(accepted|processed|compensated|closed|failed)"
 
 
 def either(*patterns: str) -> str:
@@ -37,13 +39,15 @@ def of_api(server: Server, services_url: str) -> list[Surface]:
         ("overview", surfaces.command_overview, either("state/.+", "cause/.+", sums, HEALTH, "letters")),
         ("services", surfaces.command_services, HEALTH),
         ("alerts", surfaces.command_alerts, "alert/.+"),
+        ("bulk list", surfaces.command_jobs, "job/(matching|recovered)"),
         ("dead-letters", surfaces.command_letters, "letters"),
         ("list --state Error", surfaces.command_list, "waiting"),
     ]
     calls = [
-        ("/overview", surfaces.overview, either("state/.+", "cause/.+", MINUTES, HEALTH, "letters")),
+        ("/overview", surfaces.overview, either("state/.+", "(cause|since|last)/.+", MINUTES, HEALTH, "letters")),
         ("/services", surfaces.services, HEALTH),
         ("/alerts", surfaces.alerts, "alert/.+"),
+        ("/bulk", surfaces.jobs, "job/.+"),
         ("/metrics", surfaces.metrics, metrics),
     ]
     return [
@@ -68,7 +72,7 @@ def of_api(server: Server, services_url: str) -> list[Surface]:
 def of_console(console: Console, size: str) -> list[Surface]:
     """The pages of the console at one size."""
     sums = "orders/all/(accepted|processed|compensated|closed|failed)"
-    first = either("state/.+", "cause/.+", "waiting", HEALTH, "letters", sums, MINUTES)
+    first = either("state/.+", "cause/.+", "waiting", HEALTH, "letters", sums, MINUTES_OF_TABLES)
     tables = either(ORDERS, PERCENTILES, "(step|service)" + ATTEMPTS, "(step|service)/.+/share")
     return [
         Surface(f"{size}: overview", partial(pages.overview, console), first),
@@ -76,7 +80,7 @@ def of_console(console: Console, size: str) -> list[Surface]:
             Surface(
                 f"{size}: numbers of {last}",
                 partial(pages.numbers, console, last),
-                either(tables, MINUTES) if last == "30m" else tables,
+                either(tables, MINUTES_OF_TABLES) if last == "30m" else tables,
             )
             for last in SPANS
         ),
@@ -85,6 +89,7 @@ def of_console(console: Console, size: str) -> list[Surface]:
             for state in STATES
         ),
         Surface(f"{size}: lists of the causes", partial(pages.orders_of_causes, console), "cause/.+"),
+        Surface(f"{size}: jobs", partial(pages.jobs, console), "job/.+"),
         Surface(f"{size}: dead letters", partial(pages.letters, console), "letters"),
     ]
 

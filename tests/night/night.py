@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import signal
 import sqlite3
@@ -32,6 +33,8 @@ SETTLES_WITHIN_S = 120.0
 ALERT_ENDS_WITHIN_S = 110.0
 # How many moments post a share of the orders.
 SHARES = 12
+# More than a history keeps.
+PAUSES = 26
 OPERATOR = ("--by", "ann")
 
 
@@ -62,7 +65,13 @@ class Night:
     """The orders, the server and what happened to them."""
 
     def __init__(
-        self, server: Server, services: Services, consoles: dict[str, Console], report: Report, orders: int, outage_s: int
+        self,
+        server: Server,
+        services: Services,
+        consoles: dict[str, Console],
+        report: Report,
+        orders: int,
+        outage_s: int,
     ) -> None:
         """`orders` are all of the night; payment that fails for `outage_s` needs an operator."""
         self.server, self.services, self.consoles, self.report = server, services, consoles, report
@@ -86,7 +95,7 @@ class Night:
             ("two orders are refused by the stock, and wait", lambda: self.share(self.refused_by_stock)),
             ("one order is refused by the carrier, and waits", lambda: self.share(self.refused_by_carrier)),
             ("one order is to be undone, and its undo is refused", lambda: self.share(self.undo_refused)),
-            ("payment is down, and some orders wait for it", lambda: self.outage(self.few)),
+            ("payment is down, and some orders wait for it", lambda: self.paused(self.outage(self.few))),
             ("more orders wait than the console counts", lambda: self.outage(self.many)),
             ("payment is up, and they go on by themselves", self.payment_up),
             ("a share of the orders", self.share),
@@ -187,7 +196,7 @@ class Night:
         stub = {"payment/do": "refuse for good", "stock/undo": "refuse for good"}
         (self.special["by hand"],) = self.post(1, only_shop, stub)
 
-    def outage(self, count: int) -> None:
+    def outage(self, count: int) -> str:
         """Payment is down, and orders wait for it."""
         if self.waiting == 0:
             self.services.tell(Service="payment", Mode="down")
@@ -196,6 +205,14 @@ class Night:
         ids = self.post(count, only_shop, {})
         self.waiting += count
         until("the last order has come to payment", lambda: self.has_come_to_payment(ids[-1]))
+        return ids[0]
+
+    def paused(self, order_id: str) -> None:
+        """An operator pauses an order so often that its history is cut. Its numbers must not be."""
+        for _ in range(PAUSES):
+            for action, is_paused in (("pause", True), ("resume", False)):
+                self.server.post(f"/orders/{order_id}/{action}", {"By": "ann", "Reason": "stock-taking"})
+                self.server.seen(order_id, lambda task, is_paused=is_paused: ("Paused" in task) == is_paused)
 
     def has_come_to_payment(self, order_id: str) -> bool:
         """Whether the step of payment was claimed."""
@@ -211,7 +228,9 @@ class Night:
         within_s = self.outage_s + 60
         until("they came to Error", lambda: self.truth.states()["Error"] == self.stuck + 4, within_s)
         self.waiting = 0
-        until("the alert is told", lambda: self.told("order/exhausted/charge"), 30)
+        cause = "order/exhausted/charge"
+        until("the alert is told", lambda: self.told(cause), 30)
+        until("the alert counts all of them", lambda: self.alert_counts(cause) == self.stuck, 30)
         (order_id,) = self.truth.rows("SELECT order_id FROM tasks WHERE process_state = 'Error' ORDER BY seq DESC")[0]
         self.special["taken on"] = order_id
         self.command("note", order_id, "--take", "--reason", "I call the bank")
@@ -278,16 +297,20 @@ class Night:
         """The events about a cause that were told, as they came."""
         return [one["type"] for one in self.services.get("/alerts") if one["data"]["Cause"] == cause]
 
+    def alert_counts(self, cause: str) -> int:
+        """The number of orders that the alert about a cause has now."""
+        return int(self.truth.rows("SELECT json_extract(body, '$.Count') FROM alerts WHERE cause = ?", cause)[0][0])
+
     def told(self, cause: str) -> bool:
         """Whether the begin of a cause was told."""
         return any(kind.endswith("AlertBegan") for kind in self.alerts(cause))
 
     def order_alerts_are_over(self) -> bool:
         """Whether no alert about orders is on, and each sink knows."""
-        rows = self.truth.rows("SELECT count(*) FROM alerts WHERE cause LIKE 'order/%' AND body NOT LIKE '%\"EndedAt\"%'")
+        rows = self.truth.rows("SELECT body FROM alerts WHERE cause LIKE 'order/%'")
         causes = {one["data"]["Cause"] for one in self.services.get("/alerts")}
         told = all(len(self.alerts(cause)) == 2 for cause in causes if cause.startswith("order/"))
-        return rows[0][0] == 0 and told
+        return told and all("EndedAt" in json.loads(body) for (body,) in rows)
 
     # ---- the end
 

@@ -89,7 +89,8 @@ class Question:
         yield f"“{self.words}” by one command", lambda: self._by_command(night)
         if self.console is not None:
             for size, console in night.consoles.items():
-                yield f"“{self.words}” in the console, {size}", lambda console=console: self._in_console(night, console)
+                title = f"“{self.words}” in the console, {size}"
+                yield title, lambda console=console: self._in_console(night, console)
 
     def _by_command(self, night: Night) -> str:
         words, read = self.asked
@@ -163,7 +164,7 @@ def is_p99_of_step(name: str) -> bool:
 def came_to_error(night: Night) -> tuple[int, dict[str, int]]:
     """How often orders came to Error, and how many wait by cause."""
     numbers = night.truth.numbers()[1]
-    causes = {name.removeprefix("cause/"): int(value[0]) for name, value in numbers.items() if name.startswith("cause/")}
+    causes = {name: int(value[0]) for name, value in numbers.items() if name.startswith("cause/")}
     return int(numbers["orders/all/failed"][0]), causes
 
 
@@ -197,9 +198,14 @@ def rows_with(text: str, title: str) -> list[dict[str, str]]:
     return [row for rows in tables(text) for row in rows if title in row]
 
 
+def row_of(text: str, title: str, name: str) -> dict[str, str]:
+    """The first row of the printed tables with this name under this title."""
+    return next(row for row in rows_with(text, title) if row[title] == name)
+
+
 def error_of_command(text: str) -> tuple[int, dict[str, int]]:
     """How many came to Error, and the causes, as `overview` prints them."""
-    causes = {f"{row['CAUSE']}/{row['STEP']}": int(row["IN ERROR"]) for row in rows_with(text, "IN ERROR")}
+    causes = {f"cause/{row['CAUSE']}/{row['STEP']}": int(row["IN ERROR"]) for row in rows_with(text, "IN ERROR")}
     return int(re.findall(r"(\d+) came to Error", text)[0]), causes
 
 
@@ -245,7 +251,7 @@ def p99_on_page(hand: Hand, _: Night) -> Range:
     """The page of numbers, for 24 hours by itself."""
     hand.click("link", re.compile("^Numbers$"))
     hand.console.heading("Numbers")
-    return span_of(hand.row("Orders by workflow", "all")["p99"], is_cut=False)
+    return span_of(hand.row("Orders by workflow", "all")["p99"], is_up=False)
 
 
 def slowest_on_page(hand: Hand, _: Night) -> str:
@@ -263,7 +269,7 @@ def error_on_page(hand: Hand, _: Night) -> tuple[int, dict[str, int]]:
     for row in table.locator("tbody").get_by_role("row").all():
         cells = row.locator("th, td").all_inner_texts()
         code, _, step = cells[0].strip().splitlines()[0].partition(" at ")
-        causes[f"{code}/{step}"] = int(number_of(cells[1])[0])
+        causes[f"cause/{code}/{step}"] = int(number_of(cells[1])[0])
     return int(number_of(re.findall(r"([\d,]+) in Error", str(picture))[0])[0]), causes
 
 
@@ -279,8 +285,8 @@ def ended_on_page(hand: Hand, night: Night) -> tuple[str, str]:
     hand.find(night.special["by hand"])
     hand.console.shown(f"#/order/{night.special['by hand']}")
     text = hand.text()
-    settled = "settled" if re.search(r"reserve settled.{0,80}\bann\b|\bann\b.{0,80}reserve settled", text, re.S) else text
-    return re.findall(r"\b(Compensated|Closed|Error)\b", text)[0], settled
+    settled = re.search(r"reserve settled.{0,80}\bann\b|\bann\b.{0,80}reserve settled", text, re.S)
+    return re.findall(r"\b(Compensated|Closed|Error)\b", text)[0], "settled" if settled else text
 
 
 ALL = (
@@ -314,7 +320,7 @@ ALL = (
         10,
         (
             lambda _: ("services",),
-            lambda text: [int(row["ORDERS WAITING"]) for row in rows_with(text, "SERVICE") if row["SERVICE"] == "payment"][0],
+            lambda text: int(row_of(text, "SERVICE", "payment")["ORDERS WAITING"]),
         ),
         waiting_on_page,
         waiting,
@@ -324,7 +330,7 @@ ALL = (
         16,
         (
             lambda _: ("numbers", "--last", "24h"),
-            lambda text: [span_of(row["P99"], True) for row in rows_with(text, "ACCEPTED") if row["WORKFLOW"] == "all"][0],
+            lambda text: span_of(row_of(text, "WORKFLOW", "all")["P99"], is_up=True),
         ),
         p99_on_page,
         p99,

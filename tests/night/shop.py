@@ -67,7 +67,7 @@ DECLINED_EACH = 50
 
 
 def write(folder: Path, url: str, horizon_s: int) -> Path:
-    """Writes the folder for services at this URL. A payment that fails for longer than the horizon needs an operator."""
+    """Writes the folder for services at this URL. Payment that fails for longer than the horizon needs an operator."""
     agents = "\n".join(AGENT.format(name=name, url=url) for name in ("stock", "payment", "carrier"))
     (folder / "workflows").mkdir(parents=True)
     (folder / "stepwarden.toml").write_text(SETTINGS.format(agents=agents, url=url))

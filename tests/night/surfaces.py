@@ -60,7 +60,10 @@ def overview(server: Server) -> Shown:
     for one in answer["Counts"]:
         yield f"state/{one['State']}", at_least(one["Count"], one["AtLeast"])
     for one in answer["Failures"]:
-        yield f"cause/{one['Code']}/{one.get('Step', '')}", at_least(one["Count"], one["AtLeast"])
+        name = f"{one['Code']}/{one.get('Step', '')}"
+        yield f"cause/{name}", at_least(one["Count"], one["AtLeast"])
+        yield f"since/{name}", exactly(seconds(one["OldestAt"]))
+        yield f"last/{name}", exactly(seconds(one["NewestAt"]))
     for one in answer["Minutes"]:
         minute = f"minute/{seconds(one['At']):.0f}"
         for event, name in (("Error", "failed"), ("UnderWay", "under way"), *((n, n.lower()) for n in FINALS)):
@@ -175,19 +178,19 @@ def number_of(text: str) -> Range:
 UNITS_MS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "days": 86_400_000}
 
 
-def span_of(text: str, is_cut: bool) -> Range:
-    """A printed duration. Its last unit is cut or rounded."""
+def span_of(text: str, is_up: bool) -> Range:
+    """A printed duration. Its last unit is rounded: up, or to the nearest."""
     parts = re.findall(r"([\d.]+) (ms|s|min|h|d)\b", text)
     whole = sum(float(number) * UNITS_MS[unit] for number, unit in parts)
     last, unit = parts[-1]
     step = 0.0 if unit == "ms" else UNITS_MS[unit] * (0.1 if "." in last else 1)
-    return (whole, whole + step) if is_cut else (whole - step / 2, whole + step / 2)
+    return (whole - step, whole) if is_up else (whole - step / 2, whole + step / 2)
 
 
 def share_of(text: str) -> Range:
     """A printed share with one digit after the point, cut or rounded."""
     share = float(text.removesuffix(" %"))
-    return (share - 0.051, share + 0.101)
+    return (share - 0.0501, share + 0.1)
 
 
 def command_overview(server: Server) -> Shown:
@@ -228,14 +231,14 @@ COLUMNS = {
 }
 
 
-def of_row(name: str, row: dict[str, str], is_cut: bool) -> Shown:
+def of_row(name: str, row: dict[str, str], is_up: bool) -> Shown:
     """A line of the numbers, of the command line or of the console."""
     for title, text in row.items():
         upper = title.upper()
         if upper in COLUMNS:
             yield f"{name}/{COLUMNS[upper]}", number_of(text)
         elif upper in ("P50", "P95", "P99") and text not in ("", "–"):
-            yield f"{name}/{title.lower()}", span_of(text, is_cut)
+            yield f"{name}/{title.lower()}", span_of(text, is_up)
         elif upper == "FAILED" and text not in ("", "–"):
             yield f"{name}/share", share_of(text)
 
@@ -249,9 +252,9 @@ def command_numbers(server: Server, last: str) -> Shown:
                 direction = "Undo" if row["STEP"].startswith("undo of ") else "Forward"
                 step = row["STEP"].removeprefix("undo of ")
                 name = "/".join(("step", row["WORKFLOW"], step, row["SERVICE"], direction))
-                yield from of_row(name, row, is_cut=True)
+                yield from of_row(name, row, is_up=True)
             else:
-                yield from of_row(f"orders/{row['WORKFLOW']}", row, is_cut=True)
+                yield from of_row(f"orders/{row['WORKFLOW']}", row, is_up=True)
     for number, state in re.findall(r"(\d+) ([A-Z]\w+)", text.partition("Now: ")[2]):
         yield f"state/{state}", exactly(int(number))
 
@@ -275,6 +278,23 @@ def command_letters(server: Server) -> Shown:
     """`stepwarden dead-letters`: a line for each."""
     printed = command(server, "dead-letters", "-o", "json").splitlines()
     yield "letters", exactly(len([line for line in printed if json.loads(line)]))
+
+
+def jobs(server: Server) -> Shown:
+    """GET /bulk."""
+    for one in server.get("/bulk")["Jobs"]:
+        yield "job/matching", at_least(one["DryRun"]["Matching"], not one["DryRun"]["Complete"])
+        yield "job/begun", exactly(one["Tally"]["Begun"])
+        yield "job/recovered", exactly(one["Tally"]["Recovered"])
+        yield "job/failed again", exactly(one["Tally"]["FailedAgain"])
+
+
+def command_jobs(server: Server) -> Shown:
+    """`stepwarden bulk list`."""
+    for rows in tables(command(server, "bulk", "list")):
+        for row in rows:
+            for title in ("MATCHING", "RECOVERED", "FAILED AGAIN"):
+                yield f"job/{title.lower()}", number_of(row[title])
 
 
 def command_list(server: Server) -> Shown:

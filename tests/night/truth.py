@@ -1,8 +1,8 @@
 """What is true: a plain count of the stored tasks, read from the database file beside the running server.
 
 Nothing here knows how the product counts. A name stands for one number, and its value is a `Range`: exact numbers have
-equal ends. A percentile may be shown up to an eighth too high (rule 26 of the design). A transition counts in the minute
-in which it is written, which may be the next one if it was decided at the end of a minute.
+equal ends. A percentile may be shown up to an eighth too high (rule 26 of the design). A transition counts in the
+minute in which it is written, which may be the next one if it was decided at the end of a minute.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ FINAL = ("Processed", "Compensated", "Closed")
 UNDER_WAY = ("Pending", "Processing", "Compensating")
 EVENTS = ("accepted", "processed", "compensated", "closed", "failed")
 PERCENTS = (50, 95, 99)
+# A history with so many lines may have lost some.
+HISTORY_MAX = 50
 # A transition is written at most this long after it was decided.
 WRITTEN_WITHIN_S = 3
 
@@ -134,15 +136,20 @@ class Truth:
 
     def _surroundings(self, states: Counter[str]) -> Numbers:
         """Causes, services, alerts and dead letters."""
-        causes: Counter[str] = Counter()
+        causes: dict[str, list[float]] = {}
         waiting: Counter[str] = Counter()
         for task in self._tasks.values():
             if task["ProcessState"] == "Error":
                 step = next((step["Name"] for step in task["Steps"] if step["ProcessState"] == "Error"), "")
-                causes[f"cause/{task['Reason']['Code']}/{step}"] += 1
+                failed = [seconds(line["At"]) for line in task["History"] if line["What"] == "Error"]
+                causes.setdefault(f"{task['Reason']['Code']}/{step}", []).append(failed[-1])
             elif task["ProcessState"] != "Pending":
                 waiting.update({step["Agent"] for step in task["Steps"] if waits(step)})
-        numbers = {name: exactly(count) for name, count in causes.items()}
+        numbers: Numbers = {}
+        for name, failed in causes.items():
+            numbers[f"cause/{name}"] = exactly(len(failed))
+            # What is shown is the time of the alert, a moment later.
+            numbers |= {f"{which}/{name}": (at, at + 1) for which, at in (("since", min(failed)), ("last", max(failed)))}
         for (body,) in self.rows("SELECT body FROM services"):
             service = json.loads(body)
             name, is_open = service["Service"], service["State"] != "Closed"
@@ -181,9 +188,15 @@ def counted(task: dict[str, Any], submitted_s: float) -> Counted:
         if not history["is whole"] and name not in history["settled"]:
             count(one, flow, step, direction, "done", int(step["ProcessState"] == "Processed"))
         if step["ProcessState"] == "Processed" and name not in history["settled"]:
-            add_took(one, f"step/{flow}/{name}/{step['Agent']}/{direction}", seconds(step["StartedAt"]), seconds(step["FinishedAt"]))
+            took = seconds(step["StartedAt"]), seconds(step["FinishedAt"])
+            add_took(one, f"step/{flow}/{name}/{step['Agent']}/{direction}", *took)
         if direction == "Undo" and name in history["done"]:
             add_took(one, f"step/{flow}/{name}/{step['Agent']}/Forward", *history["done"][name])
+    if any(line.get("Why", "").startswith("bulk ") for line in task["History"] if line["What"] == "resubmitted"):
+        one.numbers["job/begun"] += 1
+        # The dry run found them, and no other operator was at work.
+        one.numbers["job/matching"] += 1
+        one.numbers["job/recovered"] += int(task["ProcessState"] == "Processed")
     if task["ProcessState"] == "Processed":
         add_took(one, f"orders/{flow}", submitted_s, lines[-1][1])
     return one
@@ -193,7 +206,7 @@ def of_history(
     one: Counted, flow: str, lines: list[tuple[str, float]], agents: dict[str, str]
 ) -> dict[str, Any]:
     """Counts the lines of a history. Gives what the steps alone do not tell."""
-    is_whole = lines[0][0] == "submitted"
+    is_whole = len(lines) < HISTORY_MAX
     first: dict[str, float] = {}
     done: dict[str, tuple[float, float]] = {}
     settled: set[str] = set()
