@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use crate::paint::Paint;
 use crate::remote::{Call, NO_NUMBERS, RemoteError};
 use crate::show::table::{Cell, Table};
-use crate::show::time::{clock, span};
+use crate::show::time::{clock, percentile};
 
 const TIMES: &str = "Slowest steps first. A time runs from the first attempt to the success, with all waits. A percentile \
                      is at most an eighth too high.";
@@ -105,7 +105,7 @@ fn of_orders(name: &str, orders: &OrderNumbers) -> [Cell; 9] {
 
 fn percentiles(took: Option<Took>) -> [Cell; 3] {
     let times = took.map(|Took { p50_ms, p95_ms, p99_ms }| [p50_ms, p95_ms, p99_ms]);
-    times.map_or_else(|| ["", "", ""].map(Cell::from), |times| times.map(|ms| Cell::from(span(ms))))
+    times.map_or_else(|| ["", "", ""].map(Cell::from), |times| times.map(|ms| Cell::from(percentile(ms))))
 }
 
 /// The share of attempts that ended without success.
@@ -140,8 +140,8 @@ mod tests {
         let text = text(Paint { colours: false }, "24h", &numbers);
         let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[0].join(" "), "Last 24h, counted since 2026-11-20 09:00:00Z");
-        assert_eq!(lines[3].join(" "), "order 9 8 0 0 1 700 ms 1 s 2 s");
-        assert_eq!(lines[6].join(" "), "slow order bank 5 2 1 0 33.3 % 400 ms 800 ms 1 s");
+        assert_eq!(lines[3].join(" "), "order 9 8 0 0 1 700 ms 1.4 s 2.1 s");
+        assert_eq!(lines[6].join(" "), "slow order bank 5 2 1 0 33.3 % 400 ms 800 ms 1.2 s");
         assert_eq!(lines[7][0], "quick");
         assert!(text.ends_with("Now: 1 Error\n"), "{text}");
     }

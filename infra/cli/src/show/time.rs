@@ -3,6 +3,8 @@
 use domain::time::Timestamp;
 
 const SECOND_MS: u64 = 1_000;
+/// Shorter percentiles have a tenth of a second.
+const TENTHS_MS: u64 = 10 * SECOND_MS;
 const MINUTE_MS: u64 = 60 * SECOND_MS;
 const HOUR_MS: u64 = 60 * MINUTE_MS;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -19,6 +21,18 @@ pub(crate) fn span(ms: u64) -> String {
         MINUTE_MS..HOUR_MS => two(MINUTE_MS, "min", SECOND_MS, "s"),
         HOUR_MS..DAY_MS => two(HOUR_MS, "h", MINUTE_MS, "min"),
         _ => two(DAY_MS, "d", HOUR_MS, "h"),
+    }
+}
+
+/// A percentile: a span of up to 10 s with a tenth of a second, rounded up, since it is never shown too low (rule 26).
+pub(crate) fn percentile(ms: u64) -> String {
+    match ms {
+        SECOND_MS..TENTHS_MS => {
+            let tenths = ms.div_ceil(100);
+            format!("{}.{} s", tenths / 10, tenths % 10)
+        }
+        TENTHS_MS.. => span(ms.next_multiple_of(SECOND_MS)),
+        _ => span(ms),
     }
 }
 
@@ -53,6 +67,13 @@ mod tests {
             (273_600_000, "3 d 4 h"),
         ] {
             assert_eq!(span(ms), words);
+        }
+    }
+
+    #[test]
+    fn a_percentile_is_never_shown_too_low() {
+        for (ms, words) in [(575, "575 ms"), (1_000, "1.0 s"), (1_919, "2.0 s"), (9_899, "9.9 s"), (10_001, "11 s")] {
+            assert_eq!(percentile(ms), words);
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::turn::{Turn, release, settled_at};
 use super::{Dropped, TooLarge, Verdict};
 use crate::limits::{DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
+use crate::located::time_text;
 use crate::message::{Deferral, Failure, Outcome, Reply, Trouble};
 use crate::task::{Direction, ProcessState, StepError, StepState, Task, What, reason, shortened};
 use crate::workflow::Remedy;
@@ -134,8 +135,8 @@ impl Turn<'_> {
         if is_over {
             release(&mut self.task.steps[index]);
             self.give_up_unanswered(index);
-            let hours = self.workflow.steps[index].horizon_ms / 3_600_000;
-            self.exhaust(index, &format!("put off until its horizon of {hours} h was over; its service is failing"));
+            let horizon = time_text(self.workflow.steps[index].horizon_ms);
+            self.exhaust(index, &format!("put off until its horizon of {horizon} was over; its service is failing"));
             return;
         }
         let until = self.moment.now.plus_ms(wait_ms);

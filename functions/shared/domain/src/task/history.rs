@@ -133,10 +133,17 @@ impl What {
         }
     }
 
-    /// Whether it is a note, which the history keeps.
+    /// Whether it is a note.
     #[must_use]
     pub const fn is_note(&self) -> bool {
         matches!(self, Self::Noted { .. })
+    }
+
+    /// Whether the history keeps the line: notes, and the first line. Without it, nobody knows when an order with an
+    /// idempotency key was accepted, and its duration is not counted (rule 26).
+    #[must_use]
+    pub const fn is_kept(&self) -> bool {
+        matches!(self, Self::Submitted | Self::Noted { .. })
     }
 
     /// The reverse, for the verbs of stored lines.

@@ -275,7 +275,7 @@ pub struct Task {
     /// Notices that are committed and not known to have been sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unsent: Vec<Notice>,
-    /// The last [`HISTORY_MAX`] transitions.
+    /// The last [`HISTORY_MAX`] transitions, with the first one and all notes.
     #[serde(deserialize_with = "history::read_lines")]
     pub history: Vec<Transition>,
 }
@@ -320,8 +320,8 @@ impl Task {
         matches!(self.process_state, ProcessState::Compensated)
     }
 
-    /// When the order was accepted. `None` if the history has lost its first line and the order has an idempotency
-    /// key.
+    /// When the order was accepted. `None` if a program of an earlier version dropped the first line of the history and
+    /// the order has an idempotency key.
     #[must_use]
     pub fn submitted_at(&self) -> Option<Timestamp> {
         let first = self.history.first().filter(|line| line.what == What::Submitted);
@@ -353,10 +353,10 @@ impl Task {
         self.history.iter().filter(|line| line.what.is_note()).count()
     }
 
-    /// Adds a line to the history, and drops the oldest beyond [`HISTORY_MAX`] that is no note.
+    /// Adds a line to the history, and drops the oldest beyond [`HISTORY_MAX`] that need not be kept.
     pub(crate) fn record(&mut self, at: Timestamp, who: &Arc<str>, what: What, why: Option<Arc<str>>) {
         while self.history.len() >= HISTORY_MAX {
-            let oldest = self.history.iter().position(|line| !line.what.is_note()).unwrap_or(0);
+            let oldest = self.history.iter().position(|line| !line.what.is_kept()).unwrap_or(0);
             self.history.remove(oldest);
         }
         self.history.push(Transition { at, who: who.clone(), what, why });
@@ -445,13 +445,13 @@ mod tests {
     }
 
     #[test]
-    fn history_keeps_the_last_fifty() {
+    fn history_keeps_the_last_fifty_and_how_it_began() {
         let mut task = Case::chain().task;
         for n in 0..200 {
             task.record(Timestamp::from_epoch_ms(n), &"test".into(), What::Other { text: n.to_string().into() }, None);
         }
         assert_eq!(task.history.len(), HISTORY_MAX);
-        assert_eq!(task.history[0].what.to_string(), "150");
+        assert_eq!((&task.history[0].what, task.history[1].what.to_string().as_str()), (&What::Submitted, "151"));
         assert_eq!(task.history[HISTORY_MAX - 1].what.to_string(), "199");
     }
 
@@ -460,10 +460,12 @@ mod tests {
         let mut task = Case::chain().task;
         let submitted_at = task.history[0].at;
         assert_eq!((task.submitted_at(), task.updated_at()), (Some(submitted_at), Some(submitted_at)));
+        task.order_id = OrderId::from_idempotency_key("shop", "k1");
         for n in 0..60 {
             task.record(Timestamp::from_epoch_ms(n), &"test".into(), What::Paused, None);
         }
-        task.order_id = OrderId::from_idempotency_key("shop", "k1");
+        assert_eq!(task.submitted_at(), Some(submitted_at), "also after many transitions");
+        task.history.remove(0);
         assert_eq!((task.submitted_at(), task.updated_at()), (None, Some(Timestamp::from_epoch_ms(59))));
         task.order_id = OrderId::generate(submitted_at, [7, 9]);
         assert_eq!(task.submitted_at(), Some(submitted_at));

@@ -196,13 +196,15 @@ fn f34_an_outage_of_hours_cuts_no_chain_and_ends_at_the_horizon_with_an_operator
 
 #[test]
 fn f34_a_deferral_after_the_horizon_reports_it() {
-    let mut case = Case::new(&[("a", &[], "horizon = \"2h\"")], false);
-    case.wake();
-    case.pass_ms(2 * 60 * 60 * 1_000);
-    case.take(&case.reply_of("a", Outcome::Deferred(Deferral::after(20_000))));
-    let why = case.task.reason.clone().unwrap();
-    assert_eq!((case.state(), &*why.code), (ProcessState::Error, reason::EXHAUSTED));
-    assert!(why.message.contains("put off until its horizon of 2 h was over"), "{}", why.message);
+    for (horizon, ms) in [("2h", 7_200_000), ("1m 30s", 90_000)] {
+        let mut case = Case::new(&[("a", &[], &format!("horizon = \"{horizon}\""))], false);
+        case.wake();
+        case.pass_ms(ms);
+        case.take(&case.reply_of("a", Outcome::Deferred(Deferral::after(20_000))));
+        let why = case.task.reason.clone().unwrap();
+        assert_eq!((case.state(), &*why.code), (ProcessState::Error, reason::EXHAUSTED));
+        assert!(why.message.contains(&format!("put off until its horizon of {horizon} was over")), "{}", why.message);
+    }
 }
 
 #[test]

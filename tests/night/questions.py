@@ -1,0 +1,388 @@
+"""Ten questions of an operator, as data: when they are asked, how they are answered, and what is true.
+
+In the console an answer takes at most three clicks; typing is none. On the command line it takes one command.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from console.console import Console
+from harness.report import expect, expect_equal
+from pages import fresh
+from playwright.sync_api import expect as shows
+from surfaces import command, number_of, span_of, tables
+from truth import Range, seconds
+
+if TYPE_CHECKING:
+    from night import Night
+
+CLICKS_MAX = 3
+# A call that fails is made soon after the orders were posted.
+FAILS_WITHIN_S = 10.0
+
+
+class Hand:
+    """An operator at the console, who counts clicks."""
+
+    def __init__(self, console: Console) -> None:
+        self.page, self.console, self.clicks = console.page, console, 0
+        fresh(console, "#/")
+
+    def click(self, role: Any, name: str | re.Pattern[str]) -> None:
+        """Clicks on what has this role and name."""
+        self.page.locator("body").get_by_role(role, name=name).first.click()
+        self.clicks += 1
+
+    def unfold(self, words: str) -> None:
+        """Clicks on the head of a folded part."""
+        self.page.get_by_text(words).first.click()
+        self.clicks += 1
+
+    def find(self, text: str) -> None:
+        """Types into the search of the head, and presses Enter."""
+        self.page.get_by_role("searchbox").fill(text)
+        self.page.keyboard.press("Enter")
+
+    def text(self) -> str:
+        """What the page says."""
+        return self.page.locator("main").inner_text()
+
+    def row(self, table: str, name: str = "") -> dict[str, str]:
+        """The first row of a table, or the one that begins with these words, by its titles."""
+        found = self.page.get_by_role("table", name=table, exact=True).first
+        titles = [title.strip() for title in found.get_by_role("columnheader").all_text_contents()]
+        rows = found.locator("tbody").get_by_role("row")
+        shows(rows.first).to_be_visible()
+        for row in rows.all():
+            cells = row.locator("th, td").all_inner_texts()
+            if any(cell.strip().startswith(name) for cell in cells):
+                return dict(zip(titles, cells, strict=True))
+        raise LookupError(f"no row {name} in the table {table}")
+
+    def order(self) -> str:
+        """The id of the one order in the list."""
+        rows = self.page.get_by_role("table", name="Orders, newest first").locator("tbody").get_by_role("row")
+        shows(rows).to_have_count(1)
+        link = rows.first.get_by_role("link").first
+        return str(link.get_attribute("href")).rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question that is asked at a moment. `agrees` compares an answer with the truth."""
+
+    words: str
+    moment: int
+    asked: tuple[Callable[[Night], tuple[str, ...]], Callable[[str], Any]]
+    console: Callable[[Hand, Night], Any] | None
+    true: Callable[[Night], Any]
+    agrees: Callable[[Any, Any], bool] = field(default=lambda answer, true: bool(answer == true))
+
+    def ways(self, night: Night) -> Iterator[tuple[str, Callable[[], str]]]:
+        """The ways to the answer, each as a check."""
+        yield f"“{self.words}” by one command", lambda: self._by_command(night)
+        if self.console is not None:
+            for size, console in night.consoles.items():
+                title = f"“{self.words}” in the console, {size}"
+                yield title, lambda console=console: self._in_console(night, console)
+
+    def _by_command(self, night: Night) -> str:
+        words, read = self.asked
+        line = words(night)
+        before = self.true(night)
+        answer = read(command(night.server, *line))
+        self._holds(answer, before, self.true(night))
+        return f"stepwarden {' '.join(line)}: {answer}"
+
+    def _in_console(self, night: Night, console: Console) -> str:
+        assert self.console is not None
+        hand = Hand(console)
+        before = self.true(night)
+        answer = self.console(hand, night)
+        expect(hand.clicks <= CLICKS_MAX, f"it took {hand.clicks} clicks")
+        self._holds(answer, before, self.true(night))
+        return f"{hand.clicks} clicks: {answer}"
+
+    def _holds(self, answer: Any, before: Any, after: Any) -> None:
+        if not self.agrees(answer, before) and not self.agrees(answer, after):
+            expect_equal(f"the answer to “{self.words}”", answer, after)
+
+
+# ---- truths
+
+SOUGHT = 42
+
+
+def sought(night: Night) -> str:
+    """The id of the order that is looked for."""
+    return night.ids[SOUGHT]
+
+
+def why(night: Night) -> tuple[str, float]:
+    """Payment answers 503 since it was taken down."""
+    return "503", night.at["down"]
+
+
+def why_agrees(answer: tuple[str, float], true: tuple[str, float]) -> bool:
+    """The words name the status, and the time is soon after the true one."""
+    return true[0] in answer[0] and -1 <= answer[1] - true[1] <= FAILS_WITHIN_S
+
+
+def waiting(night: Night) -> int:
+    """Orders that have come to payment and wait."""
+    return night.waiting
+
+
+def p99(night: Night) -> Range:
+    """The 99th percentile of all orders."""
+    return night.truth.numbers()[1]["orders/all/p99"]
+
+
+def overlaps(answer: Range, true: Range) -> bool:
+    """Whether what is printed may be the true time."""
+    return answer[0] <= true[1] and true[0] <= answer[1]
+
+
+def slowest(night: Night) -> set[str]:
+    """The steps with the longest 99th percentile, also those within an eighth of it."""
+    found = {name.split("/")[2]: value for name, value in night.truth.numbers()[1].items() if is_p99_of_step(name)}
+    longest = max(value[0] for value in found.values())
+    return {name for name, value in found.items() if value[1] >= longest}
+
+
+def is_p99_of_step(name: str) -> bool:
+    """Whether a name is that of a step's 99th percentile, forward."""
+    return name.startswith("step/") and name.endswith("/Forward/p99")
+
+
+def came_to_error(night: Night) -> tuple[int, dict[str, int]]:
+    """How often orders came to Error, and how many wait by cause."""
+    numbers = night.truth.numbers()[1]
+    causes = {name: int(value[0]) for name, value in numbers.items() if name.startswith("cause/")}
+    return int(numbers["orders/all/failed"][0]), causes
+
+
+def alerted(night: Night) -> dict[str, bool]:
+    """The causes that the sink was told of, each with whether it was told of the end."""
+    events = night.services.get("/alerts")
+    causes = {one["data"]["Cause"] for one in events}
+    return {cause: any(kind.endswith("AlertEnded") for kind in night.alerts(cause)) for cause in causes}
+
+
+# ---- answers of the command line
+
+
+def ids_of(text: str) -> str:
+    """The id that is printed alone."""
+    return text.strip()
+
+
+def documents(text: str) -> list[dict[str, Any]]:
+    """The JSON of a printed answer, one document in each line."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def payment_of(text: str) -> dict[str, Any]:
+    """Payment, in the services as JSON."""
+    return next(one for one in documents(text)[0]["Services"] if one["Service"] == "payment")
+
+
+def rows_with(text: str, title: str) -> list[dict[str, str]]:
+    """The rows of the printed tables that have this title."""
+    return [row for rows in tables(text) for row in rows if title in row]
+
+
+def row_of(text: str, title: str, name: str) -> dict[str, str]:
+    """The first row of the printed tables with this name under this title."""
+    return next(row for row in rows_with(text, title) if row[title] == name)
+
+
+def error_of_command(text: str) -> tuple[int, dict[str, int]]:
+    """How many came to Error, and the causes, as `overview` prints them."""
+    causes = {f"cause/{row['CAUSE']}/{row['STEP']}": int(row["IN ERROR"]) for row in rows_with(text, "IN ERROR")}
+    return int(re.findall(r"(\d+) came to Error", text)[0]), causes
+
+
+# ---- answers of the console
+
+
+def by_email(hand: Hand, _: Night) -> str:
+    """The list of orders, searched by a member of the document."""
+    hand.click("link", "Orders")
+    hand.console.shown("#/orders")
+    hand.unfold("Time, correlation id, document")
+    hand.page.get_by_label("Field of the document").fill("/Email")
+    hand.page.get_by_label("Its value").fill(f"c{SOUGHT}@example.org")
+    hand.page.keyboard.press("Enter")
+    return hand.order()
+
+
+def by_correlation(hand: Hand, _: Night) -> str:
+    """The search of the head."""
+    hand.find(f"night-{SOUGHT}")
+    return hand.order()
+
+
+def payment_on_page(hand: Hand) -> Any:
+    """What the first page says of payment."""
+    return hand.page.get_by_role("region", name="Services").get_by_role("listitem").filter(has_text="payment").first
+
+
+def why_on_page(hand: Hand, _: Night) -> tuple[str, float]:
+    """The first page: the problem, and the time at which the outage began."""
+    payment = payment_on_page(hand)
+    text = payment.inner_text()
+    since = payment.locator("time").first.get_attribute("datetime")
+    return re.findall(r"[^\n]*503[^\n]*|$", text)[0], datetime.fromisoformat(str(since)).timestamp()
+
+
+def waiting_on_page(hand: Hand, _: Night) -> int:
+    """The first page."""
+    return int(number_of(re.findall(r"([\d,]+) orders? waits? for it", payment_on_page(hand).inner_text())[0])[0])
+
+
+def p99_on_page(hand: Hand, _: Night) -> Range:
+    """The page of numbers, for 24 hours by itself."""
+    hand.click("link", re.compile("^Numbers$"))
+    hand.console.heading("Numbers")
+    return span_of(hand.row("Orders by workflow", "all")["p99"], is_up=False)
+
+
+def slowest_on_page(hand: Hand, _: Night) -> str:
+    """The first row of the table of steps, which says that it is the slowest."""
+    hand.click("link", re.compile("^Numbers$"))
+    hand.console.heading("Numbers")
+    return hand.row("Attempts by step, the slowest first")["Step"].splitlines()[0].strip()
+
+
+def error_on_page(hand: Hand, _: Night) -> tuple[int, dict[str, int]]:
+    """The first page: the text of its picture, and the table of causes."""
+    picture = hand.page.get_by_role("img", name=re.compile("accepted in the last")).first.get_attribute("aria-label")
+    table = hand.page.get_by_role("table", name="Orders in Error, grouped by cause")
+    causes = {}
+    for row in table.locator("tbody").get_by_role("row").all():
+        cells = row.locator("th, td").all_inner_texts()
+        code, _, step = cells[0].strip().splitlines()[0].partition(" at ")
+        causes[f"cause/{code}/{step}"] = int(number_of(cells[1])[0])
+    return int(number_of(re.findall(r"([\d,]+) in Error", str(picture))[0])[0]), causes
+
+
+def taken_on_page(hand: Hand, night: Night) -> str:
+    """The order, found by its id."""
+    hand.find(night.special["taken on"])
+    hand.console.shown(f"#/order/{night.special['taken on']}")
+    return re.findall(r"taken on by (\w+)", hand.text())[0]
+
+
+def ended_on_page(hand: Hand, night: Night) -> tuple[str, str]:
+    """The order, found by its id: its state, and who settled it."""
+    hand.find(night.special["by hand"])
+    hand.console.shown(f"#/order/{night.special['by hand']}")
+    text = hand.text()
+    settled = re.search(r"reserve settled.{0,80}\bann\b|\bann\b.{0,80}reserve settled", text, re.S)
+    return re.findall(r"\b(Compensated|Closed|Error)\b", text)[0], "settled" if settled else text
+
+
+ALL = (
+    Question(
+        "which order is of this e-mail?",
+        9,
+        (lambda _: ("list", "--field", "/Email", "--value", f"c{SOUGHT}@example.org", "-q"), ids_of),
+        by_email,
+        sought,
+    ),
+    Question(
+        "which order has this correlation id?",
+        9,
+        (lambda _: ("list", "--correlation", f"night-{SOUGHT}", "-q"), ids_of),
+        by_correlation,
+        sought,
+    ),
+    Question(
+        "why does payment fail, and since when?",
+        10,
+        (
+            lambda _: ("services", "-o", "json"),
+            lambda text: (payment_of(text)["Problem"], seconds(payment_of(text)["OutageSince"])),
+        ),
+        why_on_page,
+        why,
+        why_agrees,
+    ),
+    Question(
+        "how many orders wait for it?",
+        10,
+        (
+            lambda _: ("services",),
+            lambda text: int(row_of(text, "SERVICE", "payment")["ORDERS WAITING"]),
+        ),
+        waiting_on_page,
+        waiting,
+    ),
+    Question(
+        "what was p99 of the last 24 hours?",
+        16,
+        (
+            lambda _: ("numbers", "--last", "24h"),
+            lambda text: span_of(row_of(text, "WORKFLOW", "all")["P99"], is_up=True),
+        ),
+        p99_on_page,
+        p99,
+        overlaps,
+    ),
+    Question(
+        "which step is the slowest?",
+        16,
+        (lambda _: ("numbers", "--last", "24h"), lambda text: rows_with(text, "STEP")[0]["STEP"]),
+        slowest_on_page,
+        slowest,
+        lambda answer, true: answer in true,
+    ),
+    Question(
+        "how many orders came to Error, and for which causes?",
+        15,
+        (lambda _: ("overview",), error_of_command),
+        error_on_page,
+        came_to_error,
+    ),
+    Question(
+        "who has taken this order on?",
+        15,
+        (
+            lambda night: ("get", night.special["taken on"], "-o", "json"),
+            lambda text: documents(text)[0]["Taken"]["By"],
+        ),
+        taken_on_page,
+        lambda _: "ann",
+    ),
+    Question(
+        "has the order that was refunded by hand ended?",
+        19,
+        (
+            lambda night: ("get", night.special["by hand"], "-o", "json"),
+            lambda text: (
+                documents(text)[0]["ProcessState"],
+                next(line["Kind"] for line in documents(text)[0]["History"] if line["Who"] == "ann").lower(),
+            ),
+        ),
+        ended_on_page,
+        lambda _: ("Compensated", "settled"),
+    ),
+    Question(
+        "what was alerted, and is it over?",
+        20,
+        (
+            lambda _: ("alerts",),
+            lambda text: {row["CAUSE"]: bool(row["ENDED"]) for row in rows_with(text, "CAUSE")},
+        ),
+        # The console has no page of alerts.
+        None,
+        alerted,
+    ),
+)

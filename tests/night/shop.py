@@ -1,0 +1,90 @@
+"""The shop of the night: its folder of workflows and services, and the documents of its orders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+SETTINGS = """\
+default = "shop"
+
+{agents}
+[alerts.pager]
+webhook = "{url}/alerts"
+"""
+
+AGENT = """\
+[agents.{name}]
+url = "{url}/{name}"
+forward = "do"
+undo = "undo"
+call_timeout = "2s"
+settles_within = "3s"
+breaker = {{ longest_wait = "3s" }}
+"""
+
+# Each order is found by its e-mail. Only `shop` needs payment.
+SHOP = """\
+name = "shop"
+version = 1
+index = ["/Email"]
+
+[[step]]
+name = "reserve"
+agent = "stock"
+on_rejected = "hold"
+
+[[step]]
+name = "charge"
+agent = "payment"
+after = ["reserve"]
+horizon = "{horizon_s}s"
+
+[[step]]
+name = "ship"
+agent = "carrier"
+after = ["charge"]
+on_rejected = "hold"
+"""
+
+GIFT = """\
+name = "gift"
+version = 1
+index = ["/Email"]
+
+[[step]]
+name = "pack"
+agent = "stock"
+
+[[step]]
+name = "send"
+agent = "carrier"
+after = ["pack"]
+"""
+
+# One in so many cards is declined.
+DECLINED_EACH = 50
+
+
+def write(folder: Path, url: str, horizon_s: int) -> Path:
+    """Writes the folder for services at this URL. Payment that fails for longer than the horizon needs an operator."""
+    agents = "\n".join(AGENT.format(name=name, url=url) for name in ("stock", "payment", "carrier"))
+    (folder / "workflows").mkdir(parents=True)
+    (folder / "stepwarden.toml").write_text(SETTINGS.format(agents=agents, url=url))
+    (folder / "workflows" / "shop-1.toml").write_text(SHOP.format(horizon_s=horizon_s))
+    (folder / "workflows" / "gift-1.toml").write_text(GIFT)
+    return folder
+
+
+def order(number: int, workflow: str, stub: dict[str, str] | None = None) -> dict[str, Any]:
+    """The document of an order. `stub` says which of its calls go wrong."""
+    if stub is None and workflow == "shop" and number % DECLINED_EACH == 3:
+        stub = {"payment/do": "refuse for good"}
+    document = {
+        "Number": number,
+        "Workflow": workflow,
+        "CorrelationID": f"night-{number}",
+        "Email": f"c{number}@example.org",
+        "Items": [{"Article": "mug", "Count": number % 4 + 1}],
+    }
+    return {**document, **({"Stub": stub} if stub else {})}

@@ -1,0 +1,310 @@
+"""What the product shows by its API and its command line, as numbers under the names of `truth`."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+from harness.report import expect_equal
+from harness.serve import Server
+from truth import Numbers, Range, exactly, seconds
+
+ENDLESS = float("inf")
+SPANS = ("30m", "24h", "7d", "30d")
+Shown = Iterator[tuple[str, Range]]
+
+
+def at_least(number: float, is_more: bool) -> Range:
+    """A number that may be the beginning of a larger one."""
+    return (number, ENDLESS if is_more else number)
+
+
+def of_orders(name: str, orders: dict[str, Any]) -> Shown:
+    """The numbers of some orders in an answer of the API."""
+    for event in ("Accepted", "Processed", "Compensated", "Closed", "Failed"):
+        yield f"orders/{name}/{event.lower()}", exactly(orders[event])
+    yield from of_percentiles(f"orders/{name}", orders)
+
+
+def of_percentiles(name: str, one: dict[str, Any]) -> Shown:
+    """The percentiles in an answer of the API."""
+    for percent in (50, 95, 99):
+        if took := one.get("Took"):
+            yield f"{name}/p{percent}", exactly(took[f"P{percent}Ms"])
+
+
+def of_attempts(name: str, attempts: dict[str, Any]) -> Shown:
+    """The numbers of some attempts in an answer of the API."""
+    for what in ("Begun", "Done", "Expired", "Rejected"):
+        yield f"{name}/{what.lower()}", exactly(attempts[what])
+    yield from of_percentiles(name, attempts)
+
+
+def of_services(services: list[dict[str, Any]]) -> Shown:
+    """The health of services in an answer of the API."""
+    for one in services:
+        name = f"health/{one['Service']}"
+        yield f"{name}/open", exactly(int(one["State"] != "Closed"))
+        yield f"{name}/failures", exactly(one.get("FailuresInARow", 0))
+        if waiting := one.get("OrdersWaiting"):
+            yield f"{name}/waiting", at_least(waiting["Count"], waiting.get("AtLeast", False))
+
+
+def overview(server: Server) -> Shown:
+    """GET /overview."""
+    answer = server.get("/overview")
+    for one in answer["Counts"]:
+        yield f"state/{one['State']}", at_least(one["Count"], one["AtLeast"])
+    for one in answer["Failures"]:
+        name = f"{one['Code']}/{one.get('Step', '')}"
+        yield f"cause/{name}", at_least(one["Count"], one["AtLeast"])
+        yield f"since/{name}", exactly(seconds(one["OldestAt"]))
+        yield f"last/{name}", exactly(seconds(one["NewestAt"]))
+    for one in answer["Minutes"]:
+        minute = f"minute/{seconds(one['At']):.0f}"
+        for event, name in (("Error", "failed"), ("UnderWay", "under way"), *((n, n.lower()) for n in FINALS)):
+            yield f"{minute}/{name}", exactly(one[event])
+    yield from of_services(answer["Services"])
+    letters = answer["DeadLetters"]
+    yield "letters", at_least(letters["Count"], letters["AtLeast"])
+
+
+FINALS = ("Accepted", "Processed", "Compensated", "Closed")
+
+
+def numbers(server: Server, last: str) -> Shown:
+    """GET /numbers."""
+    answer = server.get(f"/numbers?last={last}")
+    for one in answer["Counts"]:
+        yield f"state/{one['State']}", at_least(one["Count"], one["AtLeast"])
+    yield from of_orders("all", answer["Orders"])
+    for one in answer["Workflows"]:
+        yield from of_orders(one["Workflow"], one["Orders"])
+    for one in answer["Steps"]:
+        name = "/".join(("step", one["Workflow"], one["Step"], one["Service"], one["Direction"]))
+        yield from of_attempts(name, one["Attempts"])
+    for one in answer["Services"]:
+        yield from of_attempts(f"service/{one['Service']}/{one['Direction']}", one["Attempts"])
+    if answer["PointSeconds"] == 60:
+        for one in answer["Points"]:
+            minute = f"minute/{seconds(one['At']):.0f}"
+            yield f"{minute}/under way", exactly(one["UnderWay"])
+            for event in (*FINALS, "Failed"):
+                yield f"{minute}/{event.lower()}", exactly(one["Orders"][event])
+
+
+def services(server: Server) -> Shown:
+    """GET /services."""
+    yield from of_services(server.get("/services")["Services"])
+
+
+def alerts(server: Server) -> Shown:
+    """GET /alerts."""
+    for one in server.get("/alerts")["Alerts"]:
+        yield f"alert/{one['Cause']}/on", exactly(int("EndedAt" not in one))
+        yield f"alert/{one['Cause']}/orders", at_least(one["Count"], one.get("AtLeast", False))
+
+
+METRIC = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)")
+LABEL = re.compile(r'(\w+)="([^"]*)"')
+
+
+def metrics(server: Server) -> Shown:
+    """GET /metrics."""
+    for metric, of, value in lines(server):
+        number = exactly(float(value))
+        step = "/".join(("step", *(of.get(name, "") for name in ("workflow", "step", "service", "direction"))))
+        if metric == "stepwarden_orders":
+            yield f"state/{of['state']}", number
+        elif metric == "stepwarden_orders_total":
+            yield f"orders/{of['workflow']}/{of['event']}", number
+        elif metric == "stepwarden_order_duration_seconds_count":
+            yield f"orders/{of['workflow']}/took", number
+        elif metric == "stepwarden_attempts_total":
+            yield f"{step}/{of['event']}", number
+        elif metric == "stepwarden_step_duration_seconds_count":
+            yield f"{step}/took", number
+        elif metric == "stepwarden_service_open":
+            yield f"health/{of['service']}/open", number
+
+
+def lines(server: Server) -> Iterator[tuple[str, dict[str, str], str]]:
+    """The lines of the metrics: name, labels, value."""
+    for line in text_of(server, "/metrics").splitlines():
+        if not line.startswith("#") and (found := METRIC.fullmatch(line)):
+            yield found[1], dict(LABEL.findall(found[2] or "")), found[3]
+
+
+def text_of(server: Server, path: str) -> str:
+    """The body of an answer that is no JSON."""
+    with urllib.request.urlopen(server.url + path, timeout=30) as answer:
+        return str(answer.read().decode())
+
+
+def command(server: Server, *words: str) -> str:
+    """What a command of the program prints."""
+    line = [str(server.program), *words, "--api", server.url]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL)
+    expect_equal(f"{' '.join(words)}: {done.stdout} {done.stderr}: its exit status", done.returncode, 0)
+    return done.stdout
+
+
+def tables(text: str) -> Iterator[list[dict[str, str]]]:
+    """The tables of a printed text: a line of titles in capitals, then lines until an empty one."""
+    titles: list[tuple[str, int]] = []
+    rows: list[dict[str, str]] = []
+    for line in [*text.splitlines(), ""]:
+        if titles and line.strip():
+            ends = [begin for _, begin in titles[1:]] + [None]
+            rows.append({title: line[begin:end].strip() for (title, begin), end in zip(titles, ends, strict=True)})
+        elif titles:
+            yield rows
+            titles = []
+        elif line and line == line.upper() and "  " in line:
+            titles = [(found[0], found.start()) for found in re.finditer(r"\S+(?: \S+)*", line)]
+            rows = []
+
+
+def number_of(text: str) -> Range:
+    """A printed number: `7`, `7+`, `at least 7`, `≥ 1,007`, `1,007`."""
+    digits = re.sub(r"[^\d]", "", text)
+    return at_least(int(digits or 0), "+" in text or "≥" in text or "at least" in text)
+
+
+UNITS_MS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000, "days": 86_400_000}
+
+
+def span_of(text: str, is_up: bool) -> Range:
+    """A printed duration. Its last unit is rounded: up, or to the nearest."""
+    parts = re.findall(r"([\d.]+) (ms|s|min|h|d)\b", text)
+    whole = sum(float(number) * UNITS_MS[unit] for number, unit in parts)
+    last, unit = parts[-1]
+    step = 0.0 if unit == "ms" else UNITS_MS[unit] * (0.1 if "." in last else 1)
+    return (whole - step, whole) if is_up else (whole - step / 2, whole + step / 2)
+
+
+def share_of(text: str) -> Range:
+    """A printed share with one digit after the point, cut or rounded."""
+    share = float(text.removesuffix(" %"))
+    return (share - 0.0501, share + 0.1)
+
+
+def command_overview(server: Server) -> Shown:
+    """`stepwarden overview`."""
+    text = command(server, "overview")
+    for rows in tables(text):
+        for row in rows:
+            if "STATE" in row and "ORDERS" in row:
+                yield f"state/{row['STATE']}", number_of(row["ORDERS"])
+            elif "IN ERROR" in row:
+                yield f"cause/{row['CAUSE']}/{row['STEP']}", number_of(row["IN ERROR"])
+            else:
+                yield from of_service_row(row)
+    for number, words in re.findall(r"(\d+) (accepted|processed|compensated|closed|came to Error)", text):
+        yield f"orders/all/{words.replace('came to Error', 'failed')}", exactly(int(number))
+    yield "letters", number_of(re.findall(r"Dead letters: (\d+\+?)", text)[0])
+
+
+def of_service_row(row: dict[str, str]) -> Shown:
+    """A line of the table of services."""
+    name = f"health/{row['SERVICE']}"
+    yield f"{name}/open", exactly(int("Closed" not in row["STATE"]))
+    yield f"{name}/failures", number_of(row["FAILURES IN A ROW"])
+    if row["ORDERS WAITING"]:
+        yield f"{name}/waiting", number_of(row["ORDERS WAITING"])
+
+
+COLUMNS = {
+    "ACCEPTED": "accepted",
+    "PROCESSED": "processed",
+    "COMPENSATED": "compensated",
+    "CLOSED": "closed",
+    "CAME TO ERROR": "failed",
+    "BEGUN": "begun",
+    "DONE": "done",
+    "NO ANSWER": "expired",
+    "REJECTED": "rejected",
+}
+
+
+def of_row(name: str, row: dict[str, str], is_up: bool) -> Shown:
+    """A line of the numbers, of the command line or of the console."""
+    for title, text in row.items():
+        upper = title.upper()
+        if upper in COLUMNS:
+            yield f"{name}/{COLUMNS[upper]}", number_of(text)
+        elif upper in ("P50", "P95", "P99") and text not in ("", "–"):
+            yield f"{name}/{title.lower()}", span_of(text, is_up)
+        elif upper == "FAILED" and text not in ("", "–"):
+            yield f"{name}/share", share_of(text)
+
+
+def command_numbers(server: Server, last: str) -> Shown:
+    """`stepwarden numbers`."""
+    text = command(server, "numbers", "--last", last)
+    for rows in tables(text):
+        for row in rows:
+            if "STEP" in row:
+                direction = "Undo" if row["STEP"].startswith("undo of ") else "Forward"
+                step = row["STEP"].removeprefix("undo of ")
+                name = "/".join(("step", row["WORKFLOW"], step, row["SERVICE"], direction))
+                yield from of_row(name, row, is_up=True)
+            else:
+                yield from of_row(f"orders/{row['WORKFLOW']}", row, is_up=True)
+    for number, state in re.findall(r"(\d+) ([A-Z]\w+)", text.partition("Now: ")[2]):
+        yield f"state/{state}", exactly(int(number))
+
+
+def command_services(server: Server) -> Shown:
+    """`stepwarden services`."""
+    for rows in tables(command(server, "services")):
+        for row in rows:
+            yield from of_service_row(row)
+
+
+def command_alerts(server: Server) -> Shown:
+    """`stepwarden alerts`."""
+    for rows in tables(command(server, "alerts")):
+        for row in rows:
+            yield f"alert/{row['CAUSE']}/on", exactly(int(not row["ENDED"]))
+            yield f"alert/{row['CAUSE']}/orders", number_of(row["ORDERS"])
+
+
+def command_letters(server: Server) -> Shown:
+    """`stepwarden dead-letters`: a line for each."""
+    printed = command(server, "dead-letters", "-o", "json").splitlines()
+    yield "letters", exactly(len([line for line in printed if json.loads(line)]))
+
+
+def jobs(server: Server) -> Shown:
+    """GET /bulk."""
+    for one in server.get("/bulk")["Jobs"]:
+        yield "job/matching", at_least(one["DryRun"]["Matching"], not one["DryRun"]["Complete"])
+        yield "job/begun", exactly(one["Tally"]["Begun"])
+        yield "job/recovered", exactly(one["Tally"]["Recovered"])
+        yield "job/failed again", exactly(one["Tally"]["FailedAgain"])
+
+
+def command_jobs(server: Server) -> Shown:
+    """`stepwarden bulk list`."""
+    for rows in tables(command(server, "bulk", "list")):
+        for row in rows:
+            for title in ("MATCHING", "RECOVERED", "FAILED AGAIN"):
+                yield f"job/{title.lower()}", number_of(row[title])
+
+
+def command_list(server: Server) -> Shown:
+    """`stepwarden list`: the orders in Error, all of them."""
+    yield "waiting", exactly(len(command(server, "list", "--state", "Error", "--all", "--quiet").split()))
+
+
+def collected(shown: Shown) -> Numbers:
+    """All numbers by name. A number that is shown twice must be the same."""
+    numbers: Numbers = {}
+    for name, value in shown:
+        expect_equal(f"{name}, shown twice", value, numbers.setdefault(name, value))
+    return numbers

@@ -1,0 +1,318 @@
+"""What is true: a plain count of the stored tasks, read from the database file beside the running server.
+
+Nothing here knows how the product counts. A name stands for one number, and its value is a `Range`: exact numbers have
+equal ends. A percentile may be shown up to an eighth too high (rule 26 of the design). A transition counts in the
+minute in which it is written, which may be the next one if it was decided at the end of a minute.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+STATES = ("Pending", "Processing", "Processed", "Error", "Compensating", "Compensated", "Closed")
+FINAL = ("Processed", "Compensated", "Closed")
+UNDER_WAY = ("Pending", "Processing", "Compensating")
+EVENTS = ("accepted", "processed", "compensated", "closed", "failed")
+PERCENTS = (50, 95, 99)
+# A history with so many lines may have lost some.
+HISTORY_MAX = 50
+# A transition is written at most this long after it was decided.
+WRITTEN_WITHIN_S = 3
+
+Range = tuple[float, float]
+Numbers = dict[str, Range]
+
+
+def exactly(number: float) -> Range:
+    """A number that has one value."""
+    return (number, number)
+
+
+def seconds(text: str) -> float:
+    """The epoch seconds of a stored time."""
+    return datetime.fromisoformat(text).timestamp()
+
+
+@dataclass
+class Counted:
+    """What a number of tasks add up to."""
+
+    numbers: Counter[str] = field(default_factory=Counter)
+    # How often something happened in each second.
+    events: Counter[tuple[str, int]] = field(default_factory=Counter)
+    # How often something took so many milliseconds.
+    took: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    def add(self, other: Counted, sign: int = 1) -> None:
+        """Adds the numbers of another, or takes them away."""
+        for mine, theirs in ((self.numbers, other.numbers), (self.events, other.events), (self.took, other.took)):
+            for name, count in theirs.items():
+                mine[name] += sign * count  # type: ignore[index]
+
+
+class Truth:
+    """Counts the tasks of a database. Each look reads the tasks that are new or were open at the last look."""
+
+    def __init__(self, data: Path) -> None:
+        """`data` is the directory of the server."""
+        self._database = sqlite3.connect(f"file:{data / 'stepwarden.db'}?mode=ro", uri=True, isolation_level=None)
+        self._final, self._open, self._seq = Counted(), Counted(), 0
+        self._tasks: dict[int, dict[str, Any]] = {}
+        self._number, self._numbers = -1, Numbers()
+
+    def close(self) -> None:
+        """Lets the database go."""
+        self._database.close()
+
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        return self._database.execute(sql, values).fetchall()
+
+    def tasks(self, where: str, *values: object) -> list[dict[str, Any]]:
+        """The tasks that a condition names."""
+        return [json.loads(body) for (body,) in self.rows(f"SELECT body FROM tasks WHERE {where}", *values)]
+
+    def states(self) -> Counter[str]:
+        """The orders by state."""
+        return Counter(dict(self.rows("SELECT process_state, count(*) FROM tasks GROUP BY process_state")))
+
+    def transaction(self) -> int:
+        """The number of the last transaction. While it stays, nothing moves."""
+        return int(self.rows("SELECT number FROM transactions")[0][0])
+
+    def numbers(self) -> tuple[int, Numbers]:
+        """The number of the last transaction, and all that is true at it."""
+        self._database.execute("BEGIN")
+        try:
+            number = self.transaction()
+            if number != self._number:
+                self._look()
+                self._number, self._numbers = number, self._named()
+            return number, self._numbers
+        finally:
+            self._database.execute("COMMIT")
+
+    def recount(self) -> Numbers:
+        """All that is true, with every task read again."""
+        self._final, self._open, self._seq, self._tasks, self._number = Counted(), Counted(), 0, {}, -1
+        return self.numbers()[1]
+
+    def _look(self) -> None:
+        known = ",".join(map(str, self._tasks)) or "0"
+        sql = (
+            "SELECT seq, process_state, body, submitted_at FROM tasks JOIN orders USING (order_id) "
+            f"WHERE seq > ? OR seq IN ({known})"
+        )
+        self._open, tasks = Counted(), {}
+        for seq, state, body, submitted_ms in self._database.execute(sql, (self._seq,)):
+            task = json.loads(body)
+            one = counted(task, submitted_ms / 1_000)
+            (self._final if state in FINAL else self._open).add(one)
+            if state not in FINAL:
+                tasks[seq] = task
+        self._tasks = tasks
+        self._seq = self.rows("SELECT coalesce(max(seq), 0) FROM tasks")[0][0]
+
+    def _named(self) -> Numbers:
+        all_of = Counted()
+        all_of.add(self._final)
+        all_of.add(self._open)
+        numbers = {name: exactly(count) for name, count in all_of.numbers.items()}
+        states = self.states()
+        numbers |= {f"state/{state}": exactly(states[state]) for state in STATES}
+        numbers |= percentiles(all_of.took)
+        numbers |= shares(all_of.numbers)
+        numbers |= minutes(all_of.events, sum(states[state] for state in UNDER_WAY))
+        numbers |= self._surroundings(states)
+        return numbers
+
+    def _surroundings(self, states: Counter[str]) -> Numbers:
+        """Causes, services, alerts and dead letters."""
+        causes: dict[str, list[float]] = {}
+        waiting: Counter[str] = Counter()
+        for task in self._tasks.values():
+            if task["ProcessState"] == "Error":
+                step = next((step["Name"] for step in task["Steps"] if step["ProcessState"] == "Error"), "")
+                failed = [seconds(line["At"]) for line in task["History"] if line["What"] == "Error"]
+                causes.setdefault(f"{task['Reason']['Code']}/{step}", []).append(failed[-1])
+            elif task["ProcessState"] != "Pending":
+                waiting.update({step["Agent"] for step in task["Steps"] if waits(step)})
+        numbers: Numbers = {}
+        for name, failed in causes.items():
+            numbers[f"cause/{name}"] = exactly(len(failed))
+            # What is shown is the time of the alert, a moment later.
+            numbers |= {f"{which}/{name}": (at, at + 1) for which, at in (("since", min(failed)), ("last", max(failed)))}
+        for (body,) in self.rows("SELECT body FROM services"):
+            service = json.loads(body)
+            name, is_open = service["Service"], service["State"] != "Closed"
+            numbers[f"health/{name}/open"] = exactly(int(is_open))
+            numbers[f"health/{name}/failures"] = exactly(service["FailuresInARow"])
+            if is_open:
+                numbers[f"health/{name}/waiting"] = exactly(waiting[name])
+        for (body,) in self.rows("SELECT body FROM alerts"):
+            alert = json.loads(body)
+            numbers[f"alert/{alert['Cause']}/on"] = exactly(int(not alert.get("EndedAt")))
+            numbers[f"alert/{alert['Cause']}/orders"] = exactly(alert["Count"])
+        numbers["letters"] = exactly(self.rows("SELECT count(*) FROM letters")[0][0])
+        numbers["waiting"] = exactly(states["Error"])
+        return numbers
+
+
+def waits(step: dict[str, Any]) -> bool:
+    """Whether a step waits for its service: in flight, or put off."""
+    state = step["ProcessState"]
+    return bool(state == "Processing" or (state == "Pending" and step.get("NotBefore")))
+
+
+def counted(task: dict[str, Any], submitted_s: float) -> Counted:
+    """What one task counts for. `submitted_s` is the time at which its order was accepted."""
+    one, flow = Counted(), task["Workflow"]
+    agents = {step["Name"]: step["Agent"] for step in task["Steps"]}
+    lines = [(line["What"], seconds(line["At"])) for line in task["History"]]
+    event(one, flow, "accepted", submitted_s)
+    history = of_history(one, flow, lines, agents)
+    for step in task["Steps"]:
+        name, direction = step["Name"], step["Direction"]
+        # A line about an attempt that was put off takes the place of its claim, so claims are counted by their number.
+        forward = step["Attempt"] if direction == "Forward" else history["forward"][name]
+        count(one, flow, step, "Forward", "begun", forward)
+        count(one, flow, step, "Undo", "begun", step["Attempt"] - forward)
+        if not history["is whole"] and name not in history["settled"]:
+            count(one, flow, step, direction, "done", int(step["ProcessState"] == "Processed"))
+        if step["ProcessState"] == "Processed" and name not in history["settled"]:
+            took = seconds(step["StartedAt"]), seconds(step["FinishedAt"])
+            add_took(one, f"step/{flow}/{name}/{step['Agent']}/{direction}", *took)
+        if direction == "Undo" and name in history["done"]:
+            add_took(one, f"step/{flow}/{name}/{step['Agent']}/Forward", *history["done"][name])
+    if any(line.get("Why", "").startswith("bulk ") for line in task["History"] if line["What"] == "resubmitted"):
+        one.numbers["job/begun"] += 1
+        # The dry run found them, and no other operator was at work.
+        one.numbers["job/matching"] += 1
+        one.numbers["job/recovered"] += int(task["ProcessState"] == "Processed")
+    if task["ProcessState"] == "Processed":
+        add_took(one, f"orders/{flow}", submitted_s, lines[-1][1])
+    return one
+
+
+def of_history(
+    one: Counted, flow: str, lines: list[tuple[str, float]], agents: dict[str, str]
+) -> dict[str, Any]:
+    """Counts the lines of a history. Gives what the steps alone do not tell."""
+    is_whole = len(lines) < HISTORY_MAX
+    first: dict[str, float] = {}
+    done: dict[str, tuple[float, float]] = {}
+    settled: set[str] = set()
+    forward: Counter[str] = Counter()
+    in_error = False
+    for words, at in lines:
+        if words in FINAL or words == "Error":
+            event(one, flow, {"Error": "failed"}.get(words, words.lower()), at)
+        if words in ("resubmitted", "cancelled", "Closed") or " settled #" in words:
+            if in_error:
+                event(one, flow, "mended", at)
+            in_error = False
+        in_error |= words == "Error"
+        step, _, rest = words.removeprefix("undo of ").partition(" ")
+        if step not in agents:
+            continue
+        direction = "Undo" if words.startswith("undo of ") else "Forward"
+        verb, _, attempt = rest.partition(" #")
+        what = {"processed": "done", "rejected": "rejected", "re-pended": "expired"}.get(verb)
+        if what and (is_whole or what != "done"):
+            count(one, flow, {"Name": step, "Agent": agents[step]}, direction, what, 1)
+        if direction == "Forward" and attempt:
+            first.setdefault(step, at)
+            forward[step] = max(forward[step], int(attempt))
+            if what == "done":
+                done[step] = (first[step], at)
+        if verb == "settled":
+            settled.add(step)
+    return {"is whole": is_whole, "done": done, "settled": settled, "forward": forward}
+
+
+def event(one: Counted, flow: str, name: str, at: float) -> None:
+    """Something happened to an order."""
+    one.events[name, math.floor(at)] += 1
+    if name in EVENTS:
+        one.numbers[f"orders/{flow}/{name}"] += 1
+        one.numbers[f"orders/all/{name}"] += 1
+
+
+def count(one: Counted, flow: str, step: dict[str, Any], direction: str, what: str, number: int) -> None:
+    """Attempts of a step, and those of its service."""
+    if number:
+        one.numbers[f"step/{flow}/{step['Name']}/{step['Agent']}/{direction}/{what}"] += number
+        one.numbers[f"service/{step['Agent']}/{direction}/{what}"] += number
+
+
+def add_took(one: Counted, name: str, begun: float, ended: float) -> None:
+    """The time that an order or a step took, also for all orders and for the service."""
+    took_ms = max(0, round(1_000 * (ended - begun)))
+    one.took[name, took_ms] += 1
+    kind, _, rest = name.partition("/")
+    wider = "orders/all" if kind == "orders" else f"service/{'/'.join(rest.split('/')[2:])}"
+    one.took[wider, took_ms] += 1
+
+
+def percentiles(took: Counter[tuple[str, int]]) -> Numbers:
+    """The percentiles of all durations by name, as they may be shown."""
+    by_name: dict[str, list[tuple[int, int]]] = {}
+    for (name, took_ms), times in took.items():
+        if times:
+            by_name.setdefault(name, []).append((took_ms, times))
+    numbers: Numbers = {}
+    for name, found in by_name.items():
+        found.sort()
+        whole = sum(times for _, times in found)
+        numbers[f"{name}/took"] = exactly(whole)
+        for percent in PERCENTS:
+            rank, seen = max(1, math.ceil(whole * percent / 100)), 0
+            for took_ms, times in found:
+                seen += times
+                if seen >= rank:
+                    numbers[f"{name}/p{percent}"] = (took_ms, took_ms * 1.125)
+                    break
+    return numbers
+
+
+def shares(numbers: Counter[str]) -> Numbers:
+    """The share of attempts that ended without success, in percent."""
+    found: Numbers = {}
+    for name in {name.rpartition("/")[0] for name in numbers if name.startswith(("step/", "service/"))}:
+        failed = numbers[f"{name}/expired"] + numbers[f"{name}/rejected"]
+        if ended := numbers[f"{name}/done"] + failed:
+            found[f"{name}/share"] = exactly(100 * failed / ended)
+    return found
+
+
+def minutes(events: Counter[tuple[str, int]], under_way_now: int) -> Numbers:
+    """What happened in each minute, and what was under way at its end."""
+    numbers: Numbers = {}
+    if not events:
+        return numbers
+    times = [at for (_, at), times in events.items() if times]
+
+    def until(names: tuple[str, ...]) -> Callable[[int], int]:
+        found = [(at, times) for (name, at), times in events.items() if name in names]
+        return lambda end: sum(times for at, times in found if at < end)
+
+    came, left = until(("accepted", "mended")), until(EVENTS[1:])
+    each = {name: until((name,)) for name in EVENTS}
+    last = max(times) // 60 * 60
+    for minute in range(min(times) // 60 * 60, last + 60, 60):
+        early, late = minute - WRITTEN_WITHIN_S, minute + 60 - WRITTEN_WITHIN_S
+        for name, of in each.items():
+            # What was decided at the end of a minute may be written in the next one.
+            numbers[f"minute/{minute}/{name}"] = (max(0, of(late) - of(minute)), of(minute + 60) - of(early))
+        lowest, highest = came(late) - left(minute + 60), came(minute + 60) - left(late)
+        at_end = exactly(under_way_now) if minute == last else (max(0, lowest), max(0, highest))
+        numbers[f"minute/{minute}/under way"] = at_end
+    return numbers
