@@ -57,6 +57,8 @@ impl Auditor {
         is_whole: bool,
         clock_ms: i64,
     ) -> Finding {
+        // By a clock that jumped, the deadline may have been over when the delivery decided.
+        let by_a_wrong_clock = given_ms < self.jumped_until_ms;
         let dossier = self.dossier(order);
         let Some(last) = &dossier.last else { return Ok(()) };
         if !matches!(last.state, OrderState::Processing | OrderState::Compensating) {
@@ -70,7 +72,8 @@ impl Auditor {
             // This delivery need not have seen a later claim of an earlier one. If the order was stopped at the delivery,
             // there was nothing to repeat: the later restart sends the requests.
             let stood_still = dossier.left_error_ms.is_some_and(|left_ms| left_ms >= given_ms);
-            let is_inherited = earlier.contains(&claim.by) && claim.at_ms < given_ms && !stood_still;
+            let is_inherited =
+                earlier.contains(&claim.by) && claim.at_ms < given_ms && !stood_still && !by_a_wrong_clock;
             must(!(is_open && (is_own || is_inherited)), Invariant::SendBeforeAcknowledge, || {
                 format!("a message is let go, but attempt {} of step {step} was never requested", seen.attempt)
             })?;
