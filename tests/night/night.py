@@ -285,7 +285,7 @@ class Night:
     def over(self) -> None:
         """The rest of the orders. The alerts end a minute after their causes."""
         self.post(self.total - len(self.ids), mixed)
-        until("the alerts about orders are over", self.order_alerts_are_over, ALERT_ENDS_WITHIN_S)
+        until("the alerts are over", self.alerts_are_over, ALERT_ENDS_WITHIN_S)
 
     # ---- what is known of it
 
@@ -305,11 +305,11 @@ class Night:
         """Whether the begin of a cause was told."""
         return any(kind.endswith("AlertBegan") for kind in self.alerts(cause))
 
-    def order_alerts_are_over(self) -> bool:
-        """Whether no alert about orders is on, and each sink knows."""
-        rows = self.truth.rows("SELECT body FROM alerts WHERE cause LIKE 'order/%'")
+    def alerts_are_over(self) -> bool:
+        """Whether no alert is on, and the sink knows. Dead letters are a cause for an hour."""
+        rows = self.truth.rows("SELECT body FROM alerts WHERE cause NOT LIKE 'dead-letter/%'")
         causes = {one["data"]["Cause"] for one in self.services.get("/alerts")}
-        told = all(len(self.alerts(cause)) == 2 for cause in causes if cause.startswith("order/"))
+        told = all(len(self.alerts(cause)) == 2 for cause in causes if not cause.startswith("dead-letter/"))
         return told and all("EndedAt" in json.loads(body) for (body,) in rows)
 
     # ---- the end
@@ -329,7 +329,7 @@ class Night:
         causes = sorted({one["data"]["Cause"] for one in told})
         for cause in causes:
             events = [kind.rpartition(".")[2] for kind in self.alerts(cause)]
-            expected = ["AlertBegan", "AlertEnded"] if cause.startswith("order/") else ["AlertBegan"]
+            expected = ["AlertBegan"] if cause.startswith("dead-letter/") else ["AlertBegan", "AlertEnded"]
             expect_equal(f"the events of {cause}", events, expected)
         expect_equal("causes about orders", len([cause for cause in causes if cause.startswith("order/")]), 4)
         return f"it began with {began['data'].get('Count')} orders; all causes that were told: {', '.join(causes)}"

@@ -3,7 +3,8 @@
     tests/run night [--orders N] [--outage SECONDS] [--program FILE]
 
 --orders N        orders of the night: 100000 by default, at least 2000
---outage SECONDS  payment that fails for longer needs an operator: 120 by default, at least 30
+--outage SECONDS  payment that fails for longer needs an operator: 120 by default, at least 30. From 300 on, the
+                  service has an alert of its own
 --program FILE    uses this `stepwarden` instead of a release build
 
 At each of 20 moments every number of the API, the metrics, the command line and the console (on a desk and on a phone)
