@@ -87,14 +87,14 @@ mod tests {
             let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
             settings(given(config_home), given(home))
         };
-        assert_eq!(of("/settings", "/home/ann"), Some("/settings".into()));
-        assert_eq!(of("settings", "/home/ann"), Some("/home/ann/.config".into()));
-        assert_eq!((of("", "/home/ann"), of("", "")), (Some("/home/ann/.config".into()), None));
+        assert_eq!(of("/settings", "/users/ann"), Some("/settings".into()));
+        assert_eq!(of("settings", "/users/ann"), Some("/users/ann/.config".into()));
+        assert_eq!((of("", "/users/ann"), of("", "")), (Some("/users/ann/.config".into()), None));
     }
 
     #[test]
     fn a_user_is_known_by_the_number_of_the_process() {
-        let users = "root:x:0:0:root:/root:/bin/bash\n\nann:x:1000:1000::/home/ann:/bin/sh\n:x:7:7\nbob";
+        let users = "root:x:0:0:root:/root:/bin/bash\n\nann:x:1000:1000::/users/ann:/bin/sh\n:x:7:7\nbob";
         assert_eq!(name_of(1_000, users).as_deref(), Some("ann"));
         assert_eq!((name_of(7, users), name_of(1, users)), (None, None));
     }
