@@ -143,7 +143,7 @@ impl Task {
             steps: steps.try_into().expect("as many steps as the workflow"),
             care: match task.watch {
                 None => Care::Nobody,
-                Some(Watch::Due(_)) => Care::Supervisor,
+                Some(Watch::Due(_) | Watch::Wait(_)) => Care::Supervisor,
                 Some(Watch::Error(_)) => Care::Operator,
             },
             paused: task.paused.is_some(),

@@ -125,9 +125,11 @@ pub(super) fn bound_ms(setup: &Setup) -> i64 {
         let between_ms =
             patience.grace_ms + patience.backoff.wait_ms_max() + patience.wake_lost_after_ms + setup.tick_ms;
         let attempts = workflow.steps.iter().map(|rule| {
-            let attempt_ms = 2 * rule.complete_within_ms + between_ms + doubt_ms + setup.visibility_ms;
+            let awaited_ms = rule.waits.within_ms.unwrap_or(0);
+            let attempt_ms = 2 * rule.complete_within_ms + awaited_ms + between_ms + doubt_ms + setup.visibility_ms;
             // Forward and undo. A call under way is waited for, and an attempt that it kept from ending.
-            2 * (u64::from(rule.max_failures + 1) * attempt_ms + 3 * (settles_ms + attempt_ms))
+            rule.waits.before_ms.unwrap_or(0)
+                + 2 * (u64::from(rule.max_failures + 1) * attempt_ms + 3 * (settles_ms + attempt_ms))
         });
         attempts.sum()
     };

@@ -93,6 +93,7 @@ pub fn ending(direction: Direction, outcome: &Outcome) -> Ending {
         Outcome::Failed(_) => Ending::Failed,
         Outcome::Deferred(_) => Ending::Deferred,
         Outcome::Retrying(_) => Ending::Retrying,
+        Outcome::Accepted(_) => Ending::Accepted,
     }
 }
 
@@ -145,10 +146,10 @@ pub fn record(task: &Task) -> Record {
         paused: task.paused.is_some(),
         notes: task.history.iter().filter(|line| line.what.is_note()).filter_map(|line| line.why.clone()).collect(),
         taken_version: task.taken_version,
-        watch_ms: match (task.watch, task.watch_at) {
-            (Some(Watch::Due(_)), Some(at)) => Some(at.epoch_ms()),
-            (Some(Watch::Due(_) | Watch::Error(_)) | None, _) => None,
-        },
+        watch_ms: task
+            .watch_at
+            .filter(|_| task.watch.is_some_and(Watch::is_of_supervisor))
+            .map(domain::time::Timestamp::epoch_ms),
         unsent: task.unsent.iter().map(|notice| (kind(notice.kind), notice.version)).collect(),
         steps: task.steps.iter().map(step).collect(),
     }
@@ -180,6 +181,7 @@ fn step(step: &Step) -> StepSeen {
         locked_by: step.locked_by.clone(),
         complete_by_ms: step.complete_by.map(domain::time::Timestamp::epoch_ms),
         not_before_ms: step.not_before.map(domain::time::Timestamp::epoch_ms),
+        waits_until_ms: step.waits_until.map(domain::time::Timestamp::epoch_ms),
         started_ms: step.started_at.map(domain::time::Timestamp::epoch_ms),
         runs_until_ms: step.may_run_until.map(domain::time::Timestamp::epoch_ms),
         doubted_ms: step.doubted_at.map(domain::time::Timestamp::epoch_ms),

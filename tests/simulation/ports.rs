@@ -12,7 +12,7 @@ use domain::ports::{
     Commit, DeadLetterRecord, DeadLetterRecords, Due, Environment, Events, Inserted, Lease, LeaseRecord, Leases,
     ListError, Listed, Page, PortError, Queues, Record, RecordKind, Records, Store, sorted,
 };
-use domain::task::{ProcessState, Task};
+use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
 use super::auditor::seen::{Ending, Seen};
@@ -186,8 +186,8 @@ impl Store for Ports {
         self.call("store.commit (retried)", Kind::Write, |state| state.commit(who, before, &after)).await
     }
 
-    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
-        self.call("store.due", Kind::Read, |state| state.due(shard, now, after, limit)).await
+    async fn due(&self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        self.call("store.due", Kind::Read, |state| state.due(watch, now, after, limit)).await
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {
@@ -243,7 +243,7 @@ impl Queues for Ports {
             let (output, kept, code) = match &reply.outcome {
                 Outcome::Done(output) => (Some(observe::hash(output)), observe::kept(output), None),
                 Outcome::Failed(failure) => (None, None, Some(failure.code.clone())),
-                Outcome::Deferred(_) | Outcome::Retrying(_) => (None, None, None),
+                Outcome::Deferred(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => (None, None, None),
             };
             state.see(name, &Seen::Replied { of, ending, output, kept, code, by: name.clone(), clock_ms });
             if matches!(ending, Ending::Done | Ending::TooLarge) {

@@ -88,6 +88,8 @@ fn flow(workflow: &Workflow, mapped: &[Mapped]) -> Flow {
         holds_exhausted: holds(|rule| rule.on_exhausted),
         mapped: mapped.to_vec(),
         grace_ms: ms(workflow.supervision.grace_ms),
+        awaited_ms: workflow.steps.iter().map(|rule| ms(rule.awaited_ms())).collect(),
+        waits_ms: workflow.steps.iter().map(|rule| ms(rule.waits.before_ms.unwrap_or(0))).collect(),
     }
 }
 
@@ -171,6 +173,9 @@ fn text(
         2 => &[(10, "s"), (30, "s"), (2, "m")],
         _ => &[(1, "s"), (10, "s"), (5, "m")],
     };
+    // The waits are drawn apart, so that they change nothing else of a shape.
+    let mut waits = Rng::new(rng.clone().below(u64::MAX));
+    let is_patient = waits.chance(3_000);
     for (place, before) in graph(rng).iter().enumerate() {
         let after: Vec<String> = before.iter().map(|earlier| format!("\"s{earlier}\"")).collect();
         let _ = writeln!(text, "[[step]]\nname = \"s{place}\"\nagent = \"{}\"", rng.pick(&AGENTS));
@@ -182,6 +187,12 @@ fn text(
         }
         if short_horizon {
             let _ = writeln!(text, "horizon = \"{}{unit}\"", number * rng.pick(&[1, 2, 5, 20]));
+        }
+        if is_patient && waits.chance(4_000) {
+            let _ = writeln!(text, "wait_within = \"{}\"", waits.pick(&["20s", "5m", "3h"]));
+        }
+        if is_patient && waits.chance(1_500) {
+            let _ = writeln!(text, "wait = \"{}\"", waits.pick(&["5s", "10m", "3h"]));
         }
         let maps = mappings::draw(rng, version, place, before);
         mappings::write(&mut text, &maps);

@@ -59,11 +59,8 @@ impl Tables {
     /// The earliest watch that the index may show.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
-        let present = self.rows.values().filter_map(|row| match (row.task.watch, row.task.watch_at) {
-            (Some(Watch::Due(_)), Some(at)) => Some(at),
-            (Some(Watch::Due(_) | Watch::Error(_)) | None, _) => None,
-        });
-        present.min()
+        let watched = self.rows.values().filter(|row| row.task.watch.is_some_and(Watch::is_of_supervisor));
+        watched.filter_map(|row| row.task.watch_at).min()
     }
 }
 
@@ -145,17 +142,17 @@ impl State {
     }
 
     /// The index, current or stale.
-    pub fn due(&mut self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Vec<Due> {
+    pub fn due(&mut self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Vec<Due> {
         let lag_ms = if self.strikes(Fault::IndexStale) { self.rng.between(100, LAG_MS_MAX) } else { 0 };
         let as_of_ms = self.now_ms.saturating_sub_unsigned(lag_ms);
         let place = |due: &Due| (due.at, due.order_id);
         let mut ghosts = 0;
         let mut found: Vec<Due> = Vec::new();
         for (order_id, row) in &self.tables.rows {
-            let Some((Watch::Due(of), at)) = row.as_of(as_of_ms) else { continue };
+            let Some((of, at)) = row.as_of(as_of_ms) else { continue };
             let due = Due { at, order_id: *order_id };
-            if of == shard && at <= now && after.is_none_or(|after| place(&due) > place(&after)) {
-                ghosts += u64::from(row.task.watch.zip(row.task.watch_at) != Some((Watch::Due(of), at)));
+            if of == watch && at <= now && after.is_none_or(|after| place(&due) > place(&after)) {
+                ghosts += u64::from(row.task.watch.zip(row.task.watch_at) != Some((of, at)));
                 found.push(due);
             }
         }

@@ -36,6 +36,7 @@ pub(crate) fn request(direction: Direction) -> Request {
         budget_ms: 30_000,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
+        wait_within_ms: None,
         may_decline: false,
         was_done: false,
         hops: 1,

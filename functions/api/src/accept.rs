@@ -109,7 +109,8 @@ async fn queue(
 }
 
 /// Pins the order to the workflow that it begins with, in whose priority it is queued if it names none, and gives it the
-/// terms that it is found by. Refuses a document with members that no order of the workflow may carry (rule 19).
+/// terms that it is found by. Refuses a document with members that no order of the workflow may carry (rule 19), or with
+/// a wrong time (rule 35).
 async fn begin(
     ports: &impl ApiPorts,
     config: &ApiConfig,
@@ -131,6 +132,10 @@ async fn begin(
     if !refused.is_empty() {
         return Err(Problem::MemberRefused { workflow: workflow.name.clone(), names: refused });
     }
+    workflow.not_before(&order.document, order.submitted_at).map_err(|wrong| {
+        let name = wrong.place.strip_prefix('/').filter(|name| !name.contains('/')).unwrap_or(&wrong.place).to_owned();
+        Problem::member(name, wrong.to_string())
+    })?;
     order.workflow = Some(workflow.pin());
     order.terms = terms(order, &workflow.index, config);
     if order.priority.is_none() && !workflow.priority.is_normal() {

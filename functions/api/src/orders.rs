@@ -32,7 +32,7 @@ const WITHOUT_KEY: Repeat = Repeat {
 };
 
 /// Reserved members that no version gives a meaning yet. An order with one would be carried out without it.
-const LATER: [&str; 2] = ["NotBefore", "CompleteBy"];
+const LATER: [&str; 1] = ["CompleteBy"];
 
 /// Takes the body as an order of `caller` and puts it on the submission queue. If the same document is stored under
 /// the same key, answers with its present task and queues nothing.
@@ -257,15 +257,28 @@ mod tests {
     #[test]
     fn a_reserved_member_without_a_meaning_is_refused() {
         let fake = Fake::default();
-        for name in ["NotBefore", "CompleteBy"] {
-            fake.post("/orders", &[], &format!(r#"{{"{name}":"2027-01-01T00:00:00Z"}}"#)).names(
-                400,
-                "invalid-field",
-                name,
-            );
+        let text = r#"{"CompleteBy":"2027-01-01T00:00:00Z"}"#;
+        fake.post("/orders", &[], text).names(400, "invalid-field", "CompleteBy");
+        fake.queued_nothing();
+        assert_eq!(fake.post("/orders", &[], r#"{"Item":{"CompleteBy":1},"completeby":1}"#).status, 202);
+    }
+
+    #[test]
+    fn rule_35_a_time_that_an_order_names_is_read_or_400() {
+        let workflow =
+            "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\nnot_before = \"/Order/Deliver/On\"";
+        let fake = Fake::default();
+        fake.config(ApiConfig::default().with_catalogue(&catalogue(&[workflow])));
+        for (text, name) in [
+            (r#"{"NotBefore":"tomorrow"}"#, "NotBefore"),
+            (r#"{"NotBefore":"2999-01-01T00:00:00Z"}"#, "NotBefore"),
+            (r#"{"Deliver":{"On":7}}"#, "/Deliver/On"),
+        ] {
+            fake.post("/orders", &[], text).names(400, "invalid-field", name);
         }
         fake.queued_nothing();
-        assert_eq!(fake.post("/orders", &[], r#"{"Item":{"NotBefore":1},"notbefore":1}"#).status, 202);
+        let text = r#"{"NotBefore":"2001-01-01T00:00:00+01:00","Deliver":{"On":"2001-01-01T00:00:00Z"}}"#;
+        assert_eq!(fake.post("/orders", &[], text).status, 202);
     }
 
     #[test]

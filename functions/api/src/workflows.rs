@@ -1,5 +1,6 @@
 //! `GET /workflows`: the steps of orders, version by version.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin};
 use domain::ports::{PortError, Records};
 use domain::search::Pointer;
 use domain::time::Timestamp;
-use domain::workflow::{StepRule, Workflow};
+use domain::workflow::{StepRule, Waits, Workflow};
 use http::{Response, StatusCode};
 use wire::WorkflowList;
 
@@ -121,6 +122,7 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         complete_within_ms,
         horizon_ms,
         settles_within_ms: _,
+        waits: Waits { before_ms, not_before, within_ms },
         max_failures,
         on_rejected,
         on_exhausted,
@@ -137,6 +139,9 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         on_rejected: Some(text(on_rejected.name())),
         on_exhausted: Some(text(on_exhausted.name())),
         horizon_ms: Some(*horizon_ms),
+        wait_ms: *before_ms,
+        not_before: not_before.as_ref().map(|place| Cow::Owned(format!("/Order{}", place.text()))),
+        wait_within_ms: *within_ms,
     }
 }
 

@@ -146,9 +146,9 @@ fn read(dead_letter: &DeadLetter) -> Result<Content, Undecodable> {
         }),
         SourceQueue::Scheduler => decode(body).map(|message| match message {
             SchedulerMessage::Wake(wake) => Content::Wake(wake.order_id),
-            SchedulerMessage::Reply(Reply { order_id, outcome: Outcome::Retrying(_), .. }) => {
-                Content::Trouble(order_id)
-            }
+            SchedulerMessage::Reply(Reply {
+                order_id, outcome: Outcome::Retrying(_) | Outcome::Accepted(_), ..
+            }) => Content::Trouble(order_id),
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, .. }) => {
                 Content::Attempt(order_id, DeadLetterSubject::Attempt { step, direction, attempt })
             }

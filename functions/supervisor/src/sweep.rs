@@ -7,9 +7,10 @@ use domain::advance::{AdvancePorts, advance};
 use domain::id::OrderId;
 use domain::instance::Instance;
 use domain::lease::{Held, hold};
-use domain::limits::{CLOCKS_DIFFER_MS, UNWATCHED_MS_MAX};
+use domain::limits::{CLOCKS_DIFFER_MS, UNWATCHED_MS_MAX, WAIT_WATCHED_MS_MAX};
 use domain::machine::{Event, Verdict};
 use domain::ports::{Due, Environment, HasLeases, PortError, Store};
+use domain::task::Watch;
 use domain::time::Timestamp;
 use domain::trace;
 use futures_util::{StreamExt, stream};
@@ -124,27 +125,33 @@ async fn sweep_shard(
     counts: &Counts,
 ) -> Result<Through, PortError> {
     let now = ports.environment().now();
-    let through = sweep_span(ports, instance, budget, shard, counts, (None, now)).await?;
     let turn = now.epoch_ms().unsigned_abs() / settings.tick_ms.max(1) % u64::from(instance.shards.max(1));
-    if matches!(through, Through::CutShort) || turn != u64::from(shard) {
-        return Ok(through);
+    let is_in_turn = turn == u64::from(shard);
+    for (watch, ahead_ms) in [(Watch::Due(shard), UNWATCHED_MS_MAX), (Watch::Wait(shard), WAIT_WATCHED_MS_MAX)] {
+        let last = Due { at: now.plus_ms(ahead_ms + CLOCKS_DIFFER_MS), order_id: OrderId::generate(now, [0; 2]) };
+        let due = (None, now);
+        let too_far_ahead = is_in_turn.then_some((Some(last), now.plus_ms(u64::MAX)));
+        for span in [Some(due), too_far_ahead].into_iter().flatten() {
+            if let Through::CutShort = sweep_span(ports, instance, budget, watch, counts, span).await? {
+                return Ok(Through::CutShort);
+            }
+        }
     }
-    let last = Due { at: now.plus_ms(UNWATCHED_MS_MAX + CLOCKS_DIFFER_MS), order_id: OrderId::generate(now, [0; 2]) };
-    sweep_span(ports, instance, budget, shard, counts, (Some(last), now.plus_ms(u64::MAX))).await
+    Ok(Through::ToTheEnd)
 }
 
-/// Sweeps the orders of one shard whose time lies after an entry of the index and up to a time, page by page.
+/// Sweeps the orders with this key of the index whose time lies after an entry of the index and up to a time, page by page.
 async fn sweep_span(
     ports: &impl SupervisorPorts,
     instance: &Instance,
     budget: Budget,
-    shard: u8,
+    watch: Watch,
     counts: &Counts,
     (mut after, until): (Option<Due>, Timestamp),
 ) -> Result<Through, PortError> {
     let now = ports.environment().now();
     loop {
-        let page = ports.store().due(shard, until, after, PAGE).await?;
+        let page = ports.store().due(watch, until, after, PAGE).await?;
         counts.lag_ms_max.fetch_max(page.first().map_or(0, |due| due.at.ms_until(now)), Ordering::Relaxed);
         after = page.last().copied();
         let is_last = page.len() < PAGE;

@@ -247,14 +247,14 @@ impl Store for Ports {
         .await
     }
 
-    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+    async fn due(&self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
         self.call(|world| {
             if world.index_down.contains(&shard) {
                 return Err(down("store.due"));
             }
             world.swept.push(shard);
             let of_task = |task: &Arc<Task>| Due { at: task.watch_at.unwrap_or_default(), order_id: task.order_id };
-            let watched = world.tasks.values().filter(|task| task.watch == Some(Watch::Due(shard)));
+            let watched = world.tasks.values().filter(|task| task.watch == Some(watch));
             let shown = watched.filter(|task| !world.index_lags.contains(&task.order_id)).map(of_task);
             let ghosts = world.index_ghosts.iter().copied().filter(|due| due.order_id.shard(SHARDS) == shard);
             let mut due: Vec<Due> = shown.chain(ghosts).filter(|due| due.at <= now).collect();

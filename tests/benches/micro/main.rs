@@ -103,6 +103,7 @@ fn messages(criterion: &mut Criterion) {
         budget_ms: 30_000,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
+        wait_within_ms: None,
         may_decline: false,
         was_done: false,
         hops: 1,

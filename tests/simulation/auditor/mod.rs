@@ -57,6 +57,10 @@ pub struct Flow {
     pub horizons_ms: Vec<i64>,
     /// For each step its `complete_within`, in milliseconds.
     pub within_ms: Vec<i64>,
+    /// For each step its wait before the first claim, in milliseconds.
+    pub waits_ms: Vec<i64>,
+    /// For each step the time for which a result that comes later is awaited, in milliseconds.
+    pub awaited_ms: Vec<i64>,
     /// For each step its `max_failures`.
     pub max_failures: Vec<u32>,
     /// For each step whether a rejection holds the order instead of compensating it.
@@ -70,13 +74,16 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// When an attempt expires by this clock: at its deadline plus the grace, or after its whole time since a doubt about
+    /// When an attempt expires by this clock: at its deadline, or at the end of the wait for its result, plus the grace, or after its whole time since a doubt about
     /// it. A deadline further ahead than an attempt lasts is a wrong clock's (rule 23).
     fn expires_ms(&self, index: usize, step: &StepSeen, clock_ms: i64) -> Option<i64> {
         let within_ms = self.within_ms.get(index).copied().unwrap_or(0);
-        let by_ms = step.complete_by_ms?;
+        let (by_ms, longest_ms) = match step.waits_until_ms {
+            Some(until_ms) => (until_ms, self.awaited_ms.get(index).copied().unwrap_or(0)),
+            None => (step.complete_by_ms?, within_ms),
+        };
         let again_ms = step.doubted_ms.map_or(by_ms, |at_ms| at_ms + within_ms);
-        let ends_ms = if by_ms > clock_ms + within_ms { again_ms } else { again_ms.max(by_ms) };
+        let ends_ms = if by_ms > clock_ms + longest_ms { again_ms } else { again_ms.max(by_ms) };
         Some(ends_ms.saturating_add(self.grace_ms))
     }
 }

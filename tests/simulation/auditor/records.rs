@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX};
+use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX, WAIT_MS_MAX};
 
 use super::causes::has_cause;
 use super::commands::notes_stay;
@@ -167,7 +167,8 @@ fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
 fn watched(flow: &Flow, record: &Record) -> Finding {
     let is_under_way = matches!(record.state, OrderState::Processing | OrderState::Compensating);
     let held = record.steps.iter().filter(|step| step.state == StepState::Processing && step.doubted_ms.is_none());
-    let latest_ms = held.filter_map(|step| step.complete_by_ms).min().map(|at_ms| at_ms + flow.grace_ms);
+    let ends_ms = held.filter_map(|step| step.waits_until_ms.or(step.complete_by_ms));
+    let latest_ms = ends_ms.min().map(|at_ms| at_ms + flow.grace_ms);
     let is_needed = is_under_way && (latest_ms.is_some() || !record.paused);
     let looks_ms = record.watch_ms.unwrap_or(i64::MAX);
     must(!is_needed || looks_ms <= latest_ms.unwrap_or(i64::MAX - 1), Invariant::Watched, || {
@@ -254,10 +255,22 @@ impl Change<'_> {
         must(waits_until_ms.is_none_or(|until_ms| until_ms <= clock_ms), Invariant::Claims, || {
             format!("step {index} is claimed before its back-off is over")
         })?;
+        must(self.has_waited(), Invariant::Claims, || format!("step {index} is claimed before its long wait is over"))?;
         let running_until_ms = self.dossier.running_until_ms.get(&index).filter(|_| a.way == Way::Undo);
         must(running_until_ms.is_none_or(|until_ms| *until_ms <= clock_ms), Invariant::NothingAfterUndo, || {
             format!("the undo of step {index} is claimed while its forward attempt may still run")
         })
+    }
+
+    /// A first claim waits for as long as the workflow says, from the moment at which its step is ready (rule 35).
+    fn has_waited(&self) -> bool {
+        let (b, a) = self.steps();
+        let wait_ms = self.flow.waits_ms[self.index];
+        if a.way == Way::Undo || b.attempt > 0 || wait_ms == 0 {
+            return true;
+        }
+        let latest_ms = self.clock_ms.saturating_add_unsigned(WAIT_MS_MAX);
+        b.waits_until_ms.is_some_and(|until_ms| until_ms <= self.clock_ms || until_ms > latest_ms)
     }
 
     fn sequence(&self) -> Finding {

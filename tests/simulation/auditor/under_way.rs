@@ -76,7 +76,7 @@ impl Auditor {
     pub(super) fn was_rejected(&mut self, of: Try, ending: Ending, code: Option<&Arc<str>>) -> Finding {
         let (now_ms, jumped_until_ms) = (self.at_ms, self.jumped_until_ms);
         let dossier = self.dossier(of.order);
-        if !matches!(ending, Ending::Deferred | Ending::Retrying) {
+        if !matches!(ending, Ending::Deferred | Ending::Retrying | Ending::Accepted) {
             dossier.ended_ms.entry((of.step, of.attempt)).or_insert(now_ms);
         }
         let Some(code) = code else { return Ok(()) };

@@ -137,10 +137,10 @@ pub async fn of_two_commits_at_once_one_wins(world: &impl StoreWorld) {
 }
 
 /// All due entries, in pages of `limit`.
-async fn all_due(store: &impl Store, shard: u8, now: Timestamp, limit: usize) -> Vec<Due> {
+async fn all_due(store: &impl Store, watch: Watch, now: Timestamp, limit: usize) -> Vec<Due> {
     let mut all = Vec::new();
     loop {
-        let page = store.due(shard, now, all.last().copied(), limit).await.unwrap();
+        let page = store.due(watch, now, all.last().copied(), limit).await.unwrap();
         assert!(page.len() <= limit);
         if page.is_empty() {
             return all;
@@ -163,7 +163,7 @@ fn of_one_shard() -> impl Iterator<Item = u32> {
 
 pub async fn due_orders_come_longest_due_first_and_page_by_page(world: &impl StoreWorld) {
     let store = world.ports().store();
-    let shard = order(0).order_id.shard(SHARDS);
+    let watch = Watch::Due(order(0).order_id.shard(SHARDS));
     let mut expected: Vec<(Timestamp, OrderId)> = Vec::new();
     // Some have the same time: a page may end between them.
     for (n, at_ms) in of_one_shard().zip([50, 10, 30, 30, 30, 40, 20]) {
@@ -174,12 +174,12 @@ pub async fn due_orders_come_longest_due_first_and_page_by_page(world: &impl Sto
     }
     expected.sort();
     for limit in [1, 2, 3, 100] {
-        let found = all_due(store, shard, NOON.plus_ms(50), limit).await;
+        let found = all_due(store, watch, NOON.plus_ms(50), limit).await;
         assert!(found.is_sorted_by_key(|due| due.at), "{limit} a page: {found:?}");
         // Entries with the same time come in any order, each once.
         assert_eq!(sorted(&found), expected, "{limit} a page");
     }
-    let early = all_due(store, shard, NOON.plus_ms(29), 2).await;
+    let early = all_due(store, watch, NOON.plus_ms(29), 2).await;
     assert_eq!(sorted(&early), expected[..2]);
 }
 
@@ -187,12 +187,17 @@ pub async fn only_the_priority_of_the_supervisor_and_of_the_shard_is_due(world: 
     let store = world.ports().store();
     let mine = stored(store, 1).await;
     let operators = stored(store, 2).await;
-    let operators_priority = Some(Watch::Error(operators.order_id.shard(SHARDS)));
-    committed(store, &operators, next(&operators, |task| task.watch = operators_priority)).await;
+    let waiting = stored(store, 3).await;
+    for (other, watch) in [(&operators, Watch::Error as fn(u8) -> Watch), (&waiting, Watch::Wait)] {
+        let watch = Some(watch(other.order_id.shard(SHARDS)));
+        committed(store, other, next(other, |task| task.watch = watch)).await;
+    }
     for shard in 0..SHARDS {
-        let found = all_due(store, shard, NOON.plus_ms(1_000_000), 10).await;
-        let expected = if shard == mine.order_id.shard(SHARDS) { vec![mine.order_id] } else { Vec::new() };
-        assert_eq!(found.iter().map(|due| due.order_id).collect::<Vec<_>>(), expected, "shard {shard}");
+        for (watch, of) in [(Watch::Due(shard), &mine), (Watch::Wait(shard), &waiting)] {
+            let found = all_due(store, watch, NOON.plus_ms(1_000_000), 10).await;
+            let expected = if shard == of.order_id.shard(SHARDS) { vec![of.order_id] } else { Vec::new() };
+            assert_eq!(found.iter().map(|due| due.order_id).collect::<Vec<_>>(), expected, "{watch}");
+        }
     }
 }
 
@@ -203,23 +208,23 @@ pub async fn a_watch_that_moved_is_due_at_its_new_time_only(world: &impl StoreWo
     let second = committed(store, &first, next(&first, |task| task.watch_at = Some(early))).await;
     // A change of another field does not move the entry.
     let third = committed(store, &second, next(&second, |task| task.notify = true)).await;
-    let shard = first.order_id.shard(SHARDS);
+    let watch = Watch::Due(first.order_id.shard(SHARDS));
     let at_early = Due { at: early, order_id: first.order_id };
-    assert_eq!(store.due(shard, early, None, 10).await.unwrap(), [at_early]);
+    assert_eq!(store.due(watch, early, None, 10).await.unwrap(), [at_early]);
     committed(store, &third, next(&third, |task| task.watch_at = Some(late))).await;
-    assert_eq!(store.due(shard, late.minus_ms(1), None, 10).await.unwrap(), []);
-    assert_eq!(store.due(shard, late, None, 10).await.unwrap(), [Due { at: late, ..at_early }]);
+    assert_eq!(store.due(watch, late.minus_ms(1), None, 10).await.unwrap(), []);
+    assert_eq!(store.due(watch, late, None, 10).await.unwrap(), [Due { at: late, ..at_early }]);
 }
 
 pub async fn a_finished_order_is_not_due(world: &impl StoreWorld) {
     let store = world.ports().store();
     for (n, state) in [(1, ProcessState::Processed), (2, ProcessState::Compensated)] {
         let first = stored(store, n).await;
-        let shard = first.order_id.shard(SHARDS);
+        let watch = Watch::Due(first.order_id.shard(SHARDS));
         let far = NOON.plus_ms(1_000_000);
-        assert_eq!(store.due(shard, far, None, 10).await.unwrap().len(), 1);
+        assert_eq!(store.due(watch, far, None, 10).await.unwrap().len(), 1);
         committed(store, &first, next_in(&first, state)).await;
-        assert_eq!(store.due(shard, far, None, 10).await.unwrap(), []);
+        assert_eq!(store.due(watch, far, None, 10).await.unwrap(), []);
     }
 }
 

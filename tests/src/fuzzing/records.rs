@@ -2,7 +2,7 @@
 
 use domain::bulk::{Job, Spec};
 use domain::machine::{DeadLetterSubject, Event, Moment, decide};
-use domain::message::{Action, Command, Deferral, Failure, Outcome, Reply, Trouble};
+use domain::message::{Acceptance, Action, Command, Deferral, Failure, Outcome, Reply, Trouble};
 use domain::order::Order;
 use domain::ports::{DeadLetterRecord, Memo, ServiceHealth};
 use domain::task::{Direction, Task};
@@ -101,6 +101,7 @@ fn events(task: &Task) -> Vec<Happening> {
                 Outcome::Deferred(Deferral::after(u64::MAX)),
                 Outcome::Deferred(Deferral { wait_ms: 0, fallback: Some(vec!["".into(), "another".into()]) }),
                 Outcome::Retrying(Trouble { problem: "HTTP 503".into() }),
+                Outcome::Accepted(Acceptance {}),
             ] {
                 let (order_id, step) = (task.order_id, name.clone());
                 let may_run_until = Some(Timestamp::from_epoch_ms(i64::MAX));

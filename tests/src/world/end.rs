@@ -189,7 +189,7 @@ impl World {
 }
 
 fn is_under_way(task: &Task) -> bool {
-    matches!(task.watch, Some(domain::task::Watch::Due(_)))
+    task.watch.is_some_and(domain::task::Watch::is_of_supervisor)
 }
 
 /// Invariants 2, 4, 6 and 7 over all versions of all tasks.

@@ -52,7 +52,15 @@ pub const COMPLETE_WITHIN_MS_MAX: u64 = 12 * 60 * 60 * 1_000;
 /// idempotency keys for a day.
 pub const HORIZON_MS_DEFAULT: u64 = 12 * 60 * 60 * 1_000;
 /// Largest horizon, in milliseconds.
-pub const HORIZON_MS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
+pub const HORIZON_MS_MAX: u64 = WAIT_MS_MAX;
+/// Longest wait of a step, before its first claim or for a result that comes later, in milliseconds (rules 35 and 36).
+pub const WAIT_MS_MAX: u64 = 90 * 24 * 60 * 60 * 1_000;
+/// The longest time without a look at an order that does nothing but wait, in milliseconds: the wait and a grace.
+pub const WAIT_WATCHED_MS_MAX: u64 = WAIT_MS_MAX + 24 * 60 * 60 * 1_000;
+/// Default of the time for which a result that comes later is awaited, in milliseconds.
+pub const WAIT_WITHIN_MS_DEFAULT: u64 = 60 * 60 * 1_000;
+/// A heartbeat that makes the wait for a result longer by less than this, in milliseconds, is not written.
+pub const HEARTBEAT_MS_MIN: u64 = 1_000;
 /// Default of the time for which a call without an answer may still have its effect, in milliseconds, from its start.
 pub const SETTLES_WITHIN_MS_DEFAULT: u64 = 30_000;
 /// Longest such time, in milliseconds.
@@ -103,7 +111,7 @@ mod tests {
         assert_eq!(OUTPUTS_BYTES_MAX, 262_144);
         // A queue hides a message for at most 12 hours and delays one for at most 15 minutes.
         assert_eq!((COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX, DEFERRAL_MS_MAX), (43_200_000, 900_000, 900_000));
-        // Half a day of tries, where services keep keys for a day; a week at most.
-        assert_eq!((HORIZON_MS_DEFAULT, HORIZON_MS_MAX), (43_200_000, 604_800_000));
+        // Half a day of tries, where services keep keys for a day; as long as the longest wait at most.
+        assert_eq!((HORIZON_MS_DEFAULT, HORIZON_MS_MAX, WAIT_MS_MAX), (43_200_000, 7_776_000_000, 7_776_000_000));
     }
 }

@@ -366,6 +366,11 @@ pub fn known_names(name: &str, what: &str, known: &[&str]) -> String {
 /// A time as it stands in a file.
 #[must_use]
 pub fn time_text(ms: u64) -> String {
+    const DAY_MS: u64 = 86_400_000;
+    // A month has no length that anybody knows.
+    if ms > 0 && ms.is_multiple_of(DAY_MS) {
+        return format!("{}d", ms / DAY_MS);
+    }
     humantime::format_duration(std::time::Duration::from_millis(ms)).to_string()
 }
 

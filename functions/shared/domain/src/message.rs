@@ -88,7 +88,13 @@ pub enum Outcome {
     Deferred(Deferral),
     /// The attempt goes on, and its last call failed (rule 32). More outcomes may follow.
     Retrying(Trouble),
+    /// The service took the call on, and tells the result later (rule 36). Repeated, it extends the wait for the result.
+    Accepted(Acceptance),
 }
+
+/// That a service took a call on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acceptance {}
 
 /// What went wrong with the last call of an attempt that goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -241,6 +247,10 @@ pub struct Request {
     /// The latest time at which a call of an earlier attempt may still have its effect (rule 16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
+    /// How long the result is awaited after the service took the call on, in milliseconds (rule 36). Absent: it must
+    /// answer at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_within_ms: Option<u64>,
     /// Whether every earlier attempt was declined, so that this one may be declined too (rule 21). Nothing forbids to
     /// decline the first attempt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -356,6 +366,7 @@ mod tests {
             budget_ms: 30_000,
             settles_within_ms: 60_000,
             may_run_until: Some(Timestamp::from_epoch_ms(1_795_195_633_007)),
+            wait_within_ms: Some(86_400_000),
             may_decline: true,
             was_done: true,
             hops: 3,
@@ -393,6 +404,7 @@ mod tests {
             "BudgetMs",
             "SettlesWithinMs",
             "MayRunUntil",
+            "WaitWithinMs",
             "MayDecline",
             "WasDone",
             "Hops",
@@ -409,6 +421,7 @@ mod tests {
             Outcome::Failed(Failure { code: "card_declined".into(), message: "no".into() }),
             Outcome::Deferred(Deferral::after(7)),
             Outcome::Deferred(Deferral { wait_ms: 7, fallback: Some(vec!["payment-b".into()]) }),
+            Outcome::Accepted(Acceptance {}),
         ];
         for outcome in outcomes {
             let message = SchedulerMessage::Reply(request.reply(outcome));

@@ -55,13 +55,18 @@ impl Pointer {
         self.0.iter().find(|name| redaction.hides(name)).map(String::as_str)
     }
 
+    /// The position at the end of these names.
+    pub(crate) fn of_names(names: &[String]) -> Self {
+        Self(names.to_vec())
+    }
+
     /// The names on the way.
     pub(crate) fn names(&self) -> &[String] {
         &self.0
     }
 
     /// The text, as [`Pointer::parse`] reads it.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.0.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
     }
 

@@ -169,7 +169,8 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
         Direction::Forward => matches!(step.process_state, StepState::Pending | StepState::Processing),
         Direction::Undo => step.direction == Direction::Undo && step.process_state != StepState::Processed,
     };
-    let is_begun = |step: &&Step| step.process_state == StepState::Processing || step.not_before.is_some();
+    let has_time = |step: &Step| step.not_before.is_some() || step.waits_until.is_some();
+    let is_begun = |step: &&Step| step.process_state == StepState::Processing || has_time(step);
     let mut shown: Vec<&Step> = task.steps.iter().filter(is_open).filter(is_begun).collect();
     if shown.is_empty() {
         shown.extend(match direction {
@@ -186,14 +187,18 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
         code => format!("Last error, of attempt {}: {} ({code}).", error.attempt, error.message),
     });
     let texts: Vec<String> = std::iter::once(undone).chain(errors).collect();
-    let waits = |step: &&Step| step.process_state == StepState::Pending && step.not_before.is_some();
+    let waits = |step: &&Step| step.is_awaited() || (step.process_state == StepState::Pending && has_time(step));
     Situation {
         head: match shown.is_empty() {
             true => "The order goes on in a moment.".to_owned(),
             false => joined(shown.iter().map(|step| of_step(step))),
         },
         text: joined(texts),
-        to_do: Some("Nothing. The supervisor replaces an attempt without an answer and a wake that was lost."),
+        to_do: Some(if !shown.is_empty() && shown.iter().all(|step| step.waits_until.is_some()) {
+            "Nothing. The order goes on when the result comes, or when the wait is over."
+        } else {
+            "Nothing. The supervisor replaces an attempt without an answer and a wake that was lost."
+        }),
         waits: shown.iter().any(waits),
     }
 }
@@ -203,6 +208,16 @@ fn of_step(step: &Step) -> String {
         Direction::Forward => step.name.to_string(),
         Direction::Undo => format!("the undo of {}", step.name),
     };
+    if let Some(until) = step.waits_until {
+        return match step.is_awaited() {
+            true => format!(
+                "{} took {work} on, and tells the result later: attempt {}, awaited until {until}.",
+                upper(&step.agent),
+                step.attempt
+            ),
+            false => format!("{} waits until {until}, as its workflow or its order says.", upper(&work)),
+        };
+    }
     match (step.process_state, step.complete_by, step.not_before) {
         (StepState::Processing, Some(complete_by), _) => {
             format!("{} works on {work}: attempt {}, answer due by {complete_by}.", step.agent, step.attempt)

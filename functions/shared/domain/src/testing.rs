@@ -10,7 +10,7 @@ use crate::ports::{
     Commit, Due, Environment, Events, Inserted, ListError, Listed, Page, PortError, Queues, Record, RecordKind,
     Records, Seen, Store,
 };
-use crate::task::{ProcessState, Task};
+use crate::task::{ProcessState, Task, Watch};
 use crate::time::Timestamp;
 
 /// Ports that do at once what a test asks for, and log it.
@@ -109,7 +109,7 @@ impl Store for FakePorts {
         Ok(Commit::Committed)
     }
 
-    async fn due(&self, _: u8, _: Timestamp, _: Option<Due>, _: usize) -> Result<Vec<Due>, PortError> {
+    async fn due(&self, _: Watch, _: Timestamp, _: Option<Due>, _: usize) -> Result<Vec<Due>, PortError> {
         unreachable!("only the supervisor reads due tasks")
     }
 

@@ -11,10 +11,10 @@ use crate::rows::{self, ReadError};
 /// The name of a list of found orders in a cursor.
 pub(crate) const FOUND: &str = "Found";
 
-/// Orders of a shard that are due by `now`, the longest due first, after a given entry.
+/// Orders with this key of the index that are due by `now`, the longest due first, after a given entry.
 pub(crate) fn due(
     connection: &Connection,
-    shard: u8,
+    watch: Watch,
     now: Timestamp,
     after: Option<Due>,
     limit: usize,
@@ -23,9 +23,8 @@ pub(crate) fn due(
                        WHERE watch = ?1 AND watch_at <= ?2 AND (watch_at, order_id) > (?3, ?4) \
                        ORDER BY watch_at, order_id LIMIT ?5";
     let (at, order_id) = after.map_or((i64::MIN, String::new()), |due| (due.at.epoch_ms(), due.order_id.to_string()));
-    let watch = Watch::Due(shard).to_string();
     let mut statement = connection.prepare_cached(SQL)?;
-    let mut rows = statement.query(params![watch, now.epoch_ms(), at, order_id, sql_limit(limit)])?;
+    let mut rows = statement.query(params![watch.to_string(), now.epoch_ms(), at, order_id, sql_limit(limit)])?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
         found.push(Due { at: Timestamp::from_epoch_ms(row.get(0)?), order_id: rows::order_id(row, 1)? });

@@ -136,9 +136,10 @@ impl Entry {
             && nobody_waits
     }
 
-    /// The order does not exist, or does not change before an operator acts, or does not change at all.
+    /// The order does not exist, or does not change before an operator acts or a long wait ends, or does not change at
+    /// all.
     fn is_over(&self) -> bool {
-        self.stored.as_ref().is_none_or(|Stored { task, .. }| matches!(task.watch, None | Some(Watch::Error(_))))
+        self.stored.as_ref().is_none_or(|Stored { task, .. }| !matches!(task.watch, Some(Watch::Due(_))))
     }
 }
 

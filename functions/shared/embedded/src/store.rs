@@ -7,7 +7,7 @@ use domain::index::Term;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::tally::{Grain, Numbers};
-use domain::task::{ProcessState, Task};
+use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 use tokio::select;
 use tokio::sync::watch;
@@ -74,8 +74,8 @@ impl Store for EngineStore {
         Ok(commit)
     }
 
-    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
-        let due = move |connection: &rusqlite::Connection| index::due(connection, shard, now, after, limit);
+    async fn due(&self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        let due = move |connection: &rusqlite::Connection| index::due(connection, watch, now, after, limit);
         self.core.readers.read("store.due", due).await
     }
 

@@ -46,10 +46,10 @@ impl Store for Memory {
         })
     }
 
-    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+    async fn due(&self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
         self.work("store.due", |_| ())?;
         let state = self.state();
-        let watched = state.orders.values().filter(|(_, task)| task.watch == Some(Watch::Due(shard)));
+        let watched = state.orders.values().filter(|(_, task)| task.watch == Some(watch));
         let dues = watched.filter_map(|(_, task)| Some(Due { at: task.watch_at?, order_id: task.order_id }));
         let place = |due: &Due| (due.at, due.order_id);
         let mut dues: Vec<Due> =

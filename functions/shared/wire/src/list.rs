@@ -178,6 +178,15 @@ pub struct WorkflowStep<'a> {
     /// Time after which a deferred step is given up, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub horizon_ms: Option<u64>,
+    /// The wait before its first attempt, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    /// The place in the order of the time before which it does not begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Cow<'a, str>>,
+    /// How long a result that comes later is awaited, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait_within_ms: Option<u64>,
 }
 
 /// `GET /alerts`: those that are on, then the last ended.

@@ -118,6 +118,9 @@ pub struct Step<'a> {
     /// The next attempt does not begin before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// The end of a long wait: of the step before its first attempt, or of an attempt whose result comes later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_until: Option<Timestamp>,
     /// The latest time at which a call of this step that had no answer may still have its effect. The undo waits for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,

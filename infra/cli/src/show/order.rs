@@ -192,6 +192,10 @@ fn history(task: &Task<'_>) -> Table {
 
 /// What a step waits for.
 fn waits(step: &Step<'_>, now: Timestamp) -> String {
+    if let Some(until) = step.waits_until {
+        let what = if step.complete_by.is_some() { "result awaited" } else { "waits" };
+        return format!("{what} until {until}");
+    }
     match (step.not_before.filter(|at| *at > now), step.complete_by) {
         (Some(not_before), _) => format!("again {}", from_now(not_before, now)),
         (None, Some(complete_by)) if complete_by > now => format!("answer due {}", from_now(complete_by, now)),

@@ -97,6 +97,8 @@ pub enum Ending {
     Deferred,
     /// Not over: its last call failed.
     Retrying,
+    /// It was taken on, and its result comes later.
+    Accepted,
 }
 
 /// What a caller heard from a service.
@@ -127,6 +129,8 @@ pub struct StepSeen {
     pub complete_by_ms: Option<i64>,
     /// The end of the back-off, in epoch milliseconds.
     pub not_before_ms: Option<i64>,
+    /// The end of its long wait, in epoch milliseconds.
+    pub waits_until_ms: Option<i64>,
     /// The first claim in its direction, in epoch milliseconds.
     pub started_ms: Option<i64>,
     /// The end of the time in which a call may still have its effect, in epoch milliseconds.

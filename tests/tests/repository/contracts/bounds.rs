@@ -2,7 +2,7 @@
 
 use domain::limits::{
     COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, DOCUMENT_BYTES_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX,
-    STEPS_MAX, TEXT_CHARS_MAX,
+    STEPS_MAX, TEXT_CHARS_MAX, WAIT_MS_MAX,
 };
 use domain::task::{ProcessState, reason};
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ fn bounds_are_those_of_the_code() {
     for (schema, pointer, bound) in [
         (&files["request"], "/properties/BudgetMs/maximum", COMPLETE_WITHIN_MS_MAX),
         (common, "/$defs/Outcome/oneOf/2/properties/Deferred/properties/WaitMs/maximum", DEFERRAL_MS_MAX),
+        (&files["request"], "/properties/WaitWithinMs/maximum", WAIT_MS_MAX),
         (common, "/$defs/CorrelationID/maxLength", TEXT_CHARS_MAX as u64),
         (common, "/$defs/ReplyChannel/maxLength", NAME_CHARS_MAX as u64),
         (common, "/$defs/Agent/maxLength", NAME_CHARS_MAX as u64),

@@ -7,10 +7,10 @@ use domain::definition::Pin;
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::json::Json;
-use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, SETTLES_WITHIN_MS_MAX};
+use domain::limits::{COMPLETE_WITHIN_MS_MAX, DEFERRAL_MS_MAX, FALLBACKS_MAX, SETTLES_WITHIN_MS_MAX, WAIT_MS_MAX};
 use domain::message::{
-    Action, Command, Deferral, Failure, Outcome, Priority, Reply, Request, SchedulerMessage, Settled, Settlement, Wake,
-    idempotency_key,
+    Acceptance, Action, Command, Deferral, Failure, Outcome, Priority, Reply, Request, SchedulerMessage, Settled,
+    Settlement, Wake, idempotency_key,
 };
 use domain::order::{AgainOf, Order};
 use domain::task::Direction;
@@ -82,6 +82,7 @@ fn outcome() -> impl Strategy<Value = Outcome> {
         (text(401), text(401)).prop_map(|(code, message)| Outcome::Failed(Failure { code, message })),
         (0..=DEFERRAL_MS_MAX, option::of(vec(name(), 0..=FALLBACKS_MAX)))
             .prop_map(|(wait_ms, fallback)| Outcome::Deferred(Deferral { wait_ms, fallback })),
+        Just(Outcome::Accepted(Acceptance {})),
     ]
 }
 
@@ -108,7 +109,7 @@ fn request() -> impl Strategy<Value = Request> {
     let step = (order_id(), name(), agent, direction(), 1..=u32::MAX);
     let priority = prop_oneof![Just(Priority::Normal), Just(Priority::High)];
     let deadline = (time(), 0..=COMPLETE_WITHIN_MS_MAX, any::<u32>());
-    let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()), any::<[bool; 2]>());
+    let settles = (0..=SETTLES_WITHIN_MS_MAX, option::of(time()), option::of(1..=WAIT_MS_MAX), any::<[bool; 2]>());
     let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
     let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
     let path = prop_oneof![Just(None), Just(Some("v1/refunds/a%2Fb".into()))];
@@ -117,7 +118,7 @@ fn request() -> impl Strategy<Value = Request> {
         |(step, deadline, settles, priority, order, outputs, (body, encode, path, keep))| {
             let (order_id, step, agent, direction, attempt) = step;
             let (complete_by, budget_ms, hops) = deadline;
-            let (settles_within_ms, may_run_until, [may_decline, was_done]) = settles;
+            let (settles_within_ms, may_run_until, wait_within_ms, [may_decline, was_done]) = settles;
             Request {
                 order_id,
                 idempotency_key: idempotency_key(order_id, &step, direction),
@@ -129,6 +130,7 @@ fn request() -> impl Strategy<Value = Request> {
                 budget_ms,
                 settles_within_ms,
                 may_run_until,
+                wait_within_ms,
                 may_decline,
                 was_done,
                 hops,

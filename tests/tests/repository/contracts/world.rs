@@ -41,6 +41,7 @@ impl Witness {
                 Outcome::Failed(_) => "Failed",
                 Outcome::Deferred(_) => "Deferred",
                 Outcome::Retrying(_) => "Retrying",
+                Outcome::Accepted(_) => "Accepted",
             },
             SchedulerMessage::Command(command) => command.action.name(),
         };

@@ -317,6 +317,7 @@ pub(crate) fn request() -> Request {
         budget_ms: 10_000,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
+        wait_within_ms: None,
         may_decline: false,
         was_done: false,
         hops: 1,

@@ -7,7 +7,7 @@ mod wait;
 use std::sync::Arc;
 
 use domain::batch::{Handled, Record};
-use domain::message::{Outcome, Receipt, Request};
+use domain::message::{Acceptance, Outcome, Receipt, Request};
 use domain::ports::{Environment, PortError};
 use domain::task::shortened;
 use domain::time::Timestamp;
@@ -155,6 +155,9 @@ where
                 Called::Answered(Answer::Fail(failure)) => {
                     return Ok(Ending::Reply(output::failed(failure, self.request.direction)));
                 }
+                Called::Answered(Answer::UnderWay { unless_alone: None, .. }) if self.may_be_told_later() => {
+                    return Ok(Ending::Reply(Outcome::Accepted(Acceptance {})));
+                }
                 Called::Answered(Answer::UnderWay { after_ms, .. }) => {
                     let next = self.again(after_ms, "a call with this key is under way");
                     // Nothing is wrong.
@@ -241,6 +244,11 @@ where
         if called.leaves_effect_open() {
             self.extend_under_way(started_at.plus_ms(self.request.settles_within_ms));
         }
+    }
+
+    /// Whether the service may tell the result later (rule 36). A memo cannot know what came of such a call.
+    const fn may_be_told_later(&self) -> bool {
+        self.request.wait_within_ms.is_some() && self.keeper.is_none()
     }
 
     fn extend_under_way(&mut self, until: Timestamp) {

@@ -51,7 +51,7 @@ where
                 keeper.release(self.ports).await;
                 outcome
             }
-            (_, Outcome::Done(_) | Outcome::Failed(_) | Outcome::Deferred(_) | Outcome::Retrying(_)) => outcome,
+            (_, _) => outcome,
         }
     }
 
@@ -83,6 +83,7 @@ where
             Outcome::Failed(_) => "failed",
             Outcome::Deferred(_) => "deferred",
             Outcome::Retrying(_) => "retrying",
+            Outcome::Accepted(_) => "accepted",
         });
         match &outcome {
             Outcome::Done(_) => tracing::debug!(monotonic_counter.agent_done = 1, retries = self.retries(), "done"),
@@ -94,6 +95,9 @@ where
                     tracing::info!(monotonic_counter.agent_declined = 1, ?fallback, "declined");
                 }
                 tracing::info!(monotonic_counter.agent_deferred = 1, wait_ms, retries = self.retries(), "deferred");
+            }
+            Outcome::Accepted(_) => {
+                tracing::debug!(monotonic_counter.agent_accepted = 1, retries = self.retries(), "taken on");
             }
             Outcome::Retrying(_) => {}
         }

@@ -220,7 +220,7 @@ impl World {
             let order_id = OrderId::from_idempotency_key("chance", &number.to_string());
             let due_at =
                 self.task(order_id).await.and_then(|task| task.watch.and(task.watch_at)).filter(|&at| at <= LATER);
-            match self.store.due(order_id.shard(SHARDS), LATER, None, 10).await {
+            match self.store.due(Watch::Due(order_id.shard(SHARDS)), LATER, None, 10).await {
                 Ok(found) => {
                     let shown = found.iter().find(|due| due.order_id == order_id).map(|due| due.at);
                     assert_eq!(shown, due_at, "{self}: the index of {order_id}");

@@ -13,16 +13,16 @@ use crate::sdk_error::port_error;
 const OPERATION: &str = "store.due";
 
 impl Dynamo {
-    /// The orders of a shard that are due by `now`, the longest due first. DynamoDB orders those that are due at the
+    /// The orders with this key of the index that are due by `now`, the longest due first. DynamoDB orders those that are due at the
     /// same time, and the next page continues in that order.
     pub(super) async fn query_due(
         &self,
-        shard: u8,
+        watch: Watch,
         now: Timestamp,
         after: Option<Due>,
         limit: usize,
     ) -> Result<Vec<Due>, PortError> {
-        let watch = Watch::Due(shard).to_string();
+        let watch = watch.to_string();
         let mut start = after.map(|due| entry_key(&WATCH, &watch, due.at, due.order_id));
         let mut found = Vec::new();
         while found.len() < limit {

@@ -6,7 +6,7 @@ use domain::id::OrderId;
 use domain::index::Term;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
-use domain::task::{ProcessState, Task};
+use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
 use super::Dynamo;
@@ -30,8 +30,8 @@ impl Store for Dynamo {
         self.replace(before, &after).await
     }
 
-    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
-        self.query_due(shard, now, after, limit).await
+    async fn due(&self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        self.query_due(watch, now, after, limit).await
     }
 
     async fn list(&self, state: Option<ProcessState>, after: Option<&str>, limit: usize) -> Result<Page, ListError> {

@@ -41,6 +41,7 @@ fn request(document: &str, priority: Priority) -> Request {
         budget_ms: 1,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         may_run_until: None,
+        wait_within_ms: None,
         may_decline: false,
         was_done: false,
         hops: 0,

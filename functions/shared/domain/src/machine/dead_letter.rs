@@ -22,8 +22,9 @@ impl Turn<'_> {
                 };
                 let is_current = step.process_state == StepState::Processing
                     && (step.direction, step.attempt) == (*direction, *attempt);
-                // After its deadline, the supervisor counts the attempt, with or without a dead letter.
-                let is_in_time = step.complete_by.is_some_and(|at| self.moment.now < at);
+                // After its deadline, the supervisor counts the attempt, with or without a dead letter. The result of
+                // one that was taken on comes only once.
+                let is_in_time = step.is_awaited() || step.complete_by.is_some_and(|at| self.moment.now < at);
                 if !(is_current && is_in_time) {
                     return Verdict::Nothing;
                 }

@@ -6,7 +6,7 @@
 //!
 //! The modules: `turn` is the working copy with the elementary moves (claim, complete, fail, hold). `reply`, `sweep`,
 //! `dead_letter` and `operator` (with `settle`, `note` and `close`) handle one kind of event each. `compensation` turns an order
-//! round, `watch` sets the next look at the task, and `request` writes the message to an agent.
+//! round, `wait` has the long waits, `watch` sets the next look at the task, and `request` writes the message to an agent.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
 //! scheduler's claims a step; an effect does not follow from the committed state.
@@ -25,6 +25,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod wait;
 mod watch;
 
 use std::sync::Arc;

@@ -19,7 +19,7 @@ impl Turn<'_> {
             Err(dropped) => Verdict::Dropped(dropped),
         };
         // Nothing follows from it.
-        if matches!(reply.outcome, Outcome::Retrying(_)) {
+        if matches!(reply.outcome, Outcome::Retrying(_) | Outcome::Accepted(_)) {
             return verdict;
         }
         // A deferral ends its chain of messages: the horizon bounds deferrals.
@@ -81,7 +81,13 @@ impl Turn<'_> {
                 return Verdict::Taken;
             }
             Outcome::Retrying(trouble) if self.holds_claim(index, reply) => return self.note_trouble(index, trouble),
-            Outcome::Deferred(_) | Outcome::Retrying(_) => return Verdict::Dropped(Dropped::StaleFailure),
+            Outcome::Accepted(_) if self.holds_claim(index, reply) => {
+                self.keep_under_way(index, reply);
+                return self.await_result(index);
+            }
+            Outcome::Deferred(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => {
+                return Verdict::Dropped(Dropped::StaleFailure);
+            }
         };
         if !self.holds_claim(index, reply) {
             return Verdict::Dropped(Dropped::StaleFailure);

@@ -56,6 +56,7 @@ pub fn request(
         budget_ms: now.ms_until(complete_by).min(rule.complete_within_ms),
         settles_within_ms: rule.settles_within_ms,
         may_run_until: step.may_run_until,
+        wait_within_ms: rule.waits.within_ms,
         // The first attempt says so by its number.
         may_decline: step.attempt > 1 && step.is_uncalled(),
         was_done: step.direction == Direction::Undo && step.output.is_some(),

@@ -3,6 +3,7 @@
 use super::Verdict;
 use super::turn::Turn;
 use crate::backoff::Backoff;
+use crate::located::time_text;
 use crate::task::{Direction, StepError, StepState, What, reason};
 use crate::workflow::Remedy;
 
@@ -61,7 +62,10 @@ impl Turn<'_> {
         self.leave_unanswered(index);
         let trouble = self.task.steps[index].trouble_of_attempt();
         let trouble = trouble.map_or_else(String::new, |problem| format!("; the last call: {problem}"));
-        let words = format!("no answer within {} ms{trouble}", rule.complete_within_ms);
+        let words = match self.task.steps[index].is_awaited() {
+            false => format!("no answer within {} ms{trouble}", rule.complete_within_ms),
+            true => format!("no result within {}", time_text(rule.awaited_ms())),
+        };
         self.count_failure(index, StepError::EXPIRED, &words);
         let failures = self.task.steps[index].failure_count;
         if failures >= rule.max_failures || self.is_past_horizon(index) {

@@ -90,10 +90,12 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn is_claimable(&self, index: usize) -> bool {
-        self.is_ready(index) && self.task.steps[index].not_before.is_none_or(|at| at <= self.moment.now)
+        let Step { not_before, waits_until, .. } = &self.task.steps[index];
+        let is_over = |at: &Timestamp| *at <= self.moment.now;
+        self.is_ready(index) && [not_before, waits_until].into_iter().flatten().all(is_over)
     }
 
-    /// Steps that are ready but for their `NotBefore`.
+    /// Steps that are ready but for a time that is to come.
     fn waiting(&self) -> Vec<usize> {
         (0..self.task.steps.len()).filter(|&index| self.is_ready(index) && !self.is_claimable(index)).collect()
     }
@@ -103,6 +105,7 @@ impl<'a> Turn<'a> {
     /// Claims every step that may start now, all in the same write. A step that waited until its horizon was over is
     /// given up instead: its service may not recognise the key any more.
     pub(super) fn claim_ready(&mut self, hops: u32) {
+        self.begin_waits();
         for index in 0..self.task.steps.len() {
             if self.is_claimable(index) && self.is_past_horizon(index) {
                 self.give_up_unanswered(index);
@@ -123,7 +126,7 @@ impl<'a> Turn<'a> {
         step.locked_by = Some(instance.clone());
         step.complete_by = Some(now.plus_ms(self.workflow.steps[index].complete_within_ms));
         step.attempt += 1;
-        step.not_before = None;
+        (step.not_before, step.waits_until) = (None, None);
         step.started_at.get_or_insert(now);
         if self.task.process_state == ProcessState::Pending {
             self.task.process_state = ProcessState::Processing;
@@ -287,13 +290,17 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// The request of every attempt in flight, except those claimed in this turn. The instance that claimed an attempt
+    /// The request of every attempt in flight, except those claimed in this turn and those that were taken on. The instance that claimed an attempt
     /// may have died before it sent the request.
     pub(super) fn repeat_requests(&mut self, hops: u32) {
         for index in 0..self.task.steps.len() {
             let step = &self.task.steps[index];
             let in_time = step.complete_by.is_some_and(|at| self.moment.now < at);
-            if step.process_state == StepState::Processing && in_time && !self.claimed.contains(&index) {
+            if step.process_state == StepState::Processing
+                && in_time
+                && !step.is_awaited()
+                && !self.claimed.contains(&index)
+            {
                 self.effects.push(Effect::Request { step: index, hops: hops.saturating_add(1) });
             }
         }
@@ -409,4 +416,5 @@ pub(super) fn release(step: &mut Step) {
     step.complete_by = None;
     step.doubted_at = None;
     step.not_before = None;
+    step.waits_until = None;
 }

@@ -2,7 +2,7 @@
 
 use super::turn::{Turn, believed_settled};
 use crate::limits::{
-    ALERT_RESEND_DOUBLINGS_MAX, DEFERRAL_MS_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX,
+    ALERT_RESEND_DOUBLINGS_MAX, DEFERRAL_MS_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX, WAIT_MS_MAX,
 };
 use crate::task::{Direction, ProcessState, StepState, Watch};
 use crate::time::Timestamp;
@@ -12,9 +12,10 @@ impl Turn<'_> {
     /// be written now is due too: a wrong clock wrote it (rule 23).
     pub(super) fn is_due(&self) -> bool {
         let now = self.moment.now;
-        let latest_ms = self.deadline().map_or(0, |latest| now.ms_until(latest)).max(UNWATCHED_MS_MAX);
+        let latest_ms = self.deadline().map_or(0, |(_, latest)| now.ms_until(latest)).max(UNWATCHED_MS_MAX);
         let is_wrong = |at: Timestamp| at.is_beyond(now, latest_ms);
-        matches!(self.task.watch, Some(Watch::Due(_))) && self.task.watch_at.is_some_and(|at| at <= now || is_wrong(at))
+        self.task.watch.is_some_and(Watch::is_of_supervisor)
+            && self.task.watch_at.is_some_and(|at| at <= now || is_wrong(at))
     }
 
     /// Cuts the times of waiting steps that lie further ahead than they honestly may: a wrong clock wrote them, or this
@@ -24,6 +25,12 @@ impl Turn<'_> {
         let wait_ms = DEFERRAL_MS_MAX.max(self.workflow.supervision.backoff.wait_ms_max());
         for (index, (step, rule)) in self.task.steps.iter_mut().zip(&self.workflow.steps).enumerate() {
             step.started_at = step.started_at.map(|at| if at.is_beyond(now, 0) { now } else { at });
+            if step.process_state == StepState::Pending
+                && step.waits_until.is_some_and(|at| at.is_beyond(now, WAIT_MS_MAX))
+            {
+                step.waits_until = Some(now);
+                self.changed = true;
+            }
             let settled = step.may_run_until.map(|at| believed_settled(at, rule, now));
             let latest_ms = settled.map_or(0, |at| now.ms_until(at)).max(wait_ms);
             if step.process_state == StepState::Pending
@@ -59,26 +66,31 @@ impl Turn<'_> {
         self.task.steps[index].started_at.is_some_and(|at| at.plus_ms(horizon_ms) <= self.moment.now)
     }
 
-    /// When an attempt in flight expires: at `CompleteBy` plus the grace. A doubted attempt expires when it has had
+    /// When an attempt in flight expires: at `CompleteBy` plus the grace, or when its result was awaited long enough. A doubted attempt expires when it has had
     /// its whole time once more.
-    fn expires_at(&self, index: usize) -> Option<Timestamp> {
+    pub(super) fn expires_at(&self, index: usize) -> Option<Timestamp> {
         self.ends_at(index).map(|at| at.plus_ms(self.workflow.supervision.grace_ms))
     }
 
     fn ends_at(&self, index: usize) -> Option<Timestamp> {
         let (step, complete_within_ms) = (&self.task.steps[index], self.workflow.steps[index].complete_within_ms);
-        let complete_by = step.complete_by.filter(|_| step.process_state == StepState::Processing)?;
+        let end = step.waits_until.or(step.complete_by).filter(|_| step.process_state == StepState::Processing)?;
         Some(match step.doubted_at.map(|at| at.plus_ms(complete_within_ms)) {
-            Some(again) if complete_by.is_beyond(self.moment.now, complete_within_ms) => again,
+            Some(again) if end.is_beyond(self.moment.now, self.longest_ms(index)) => again,
             // A slow clock may have doubted it too early.
-            again => again.map_or(complete_by, |again| again.max(complete_by)),
+            again => again.map_or(end, |again| again.max(end)),
         })
+    }
+
+    /// How far ahead the end of an attempt in flight may lie.
+    fn longest_ms(&self, index: usize) -> u64 {
+        let rule = &self.workflow.steps[index];
+        if self.task.steps[index].is_awaited() { rule.awaited_ms() } else { rule.complete_within_ms }
     }
 
     /// Whether the end of an attempt in flight lies further ahead than that of one that begins now.
     fn is_endless(&self, index: usize) -> bool {
-        let complete_within_ms = self.workflow.steps[index].complete_within_ms;
-        self.ends_at(index).is_some_and(|at| at.is_beyond(self.moment.now, complete_within_ms))
+        self.ends_at(index).is_some_and(|at| at.is_beyond(self.moment.now, self.longest_ms(index)))
     }
 
     /// Writes `Watch` and `WatchAt`. Leaves a watch alone that is earlier than the real deadline; only the supervisor
@@ -89,7 +101,7 @@ impl Turn<'_> {
         let deadline = self.deadline();
         let watch = match (self.task.process_state, deadline) {
             (ProcessState::Error, None) => Some((Watch::Error(shard), self.moment.now)),
-            (_, Some(at)) => Some((Watch::Due(shard), at)),
+            (_, Some((watch, at))) => Some((watch(shard), at)),
             // The task waits for an operator's resume.
             (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, None)
                 if self.task.paused.is_some() =>
@@ -108,7 +120,8 @@ impl Turn<'_> {
         };
         let early_enough = match (self.task.watch, self.task.watch_at, watch) {
             (Some(Watch::Error(_)), Some(_), Some((Watch::Error(_), _))) => true,
-            (Some(Watch::Due(_)), Some(set), Some((Watch::Due(_), real))) => !self.exact_watch && set <= real,
+            (Some(Watch::Due(_)), Some(set), Some((Watch::Due(_) | Watch::Wait(_), real)))
+            | (Some(Watch::Wait(_)), Some(set), Some((Watch::Wait(_), real))) => !self.exact_watch && set <= real,
             _ => false,
         };
         if !early_enough {
@@ -117,8 +130,9 @@ impl Turn<'_> {
         }
     }
 
-    /// The latest time for the supervisor's next look, if it needs one.
-    fn deadline(&self) -> Option<Timestamp> {
+    /// The latest time for the supervisor's next look, if it needs one, and its kind. A task that does nothing but wait
+    /// needs none before its wait is over.
+    fn deadline(&self) -> Option<(fn(u8) -> Watch, Timestamp)> {
         let patience = &self.workflow.supervision;
         let pauses_ms = self.task.unsent.iter().map(|notice| {
             let doublings_max =
@@ -130,6 +144,7 @@ impl Turn<'_> {
             let step = &self.task.steps[index];
             match step.process_state {
                 StepState::Processing if self.is_endless(index) => Some(self.moment.now),
+                _ if self.waits_long(index).is_some() => None,
                 StepState::Processing => self.expires_at(index),
                 StepState::Pending if self.is_ready(index) => {
                     let ready = step.not_before.map_or(self.moment.now, |at| at.max(self.moment.now));
@@ -144,10 +159,19 @@ impl Turn<'_> {
                 // An unfinished order always has a time for the supervisor's next look, unless it is paused.
                 let lost = (!paused).then(|| self.moment.now.plus_ms(patience.wake_lost_after_ms));
                 let unwatched = self.moment.now.plus_ms(UNWATCHED_MS_MAX);
-                steps.chain(resend).min().or(lost).map(|at| at.min(unwatched))
+                let wait = (0..self.task.steps.len()).filter_map(|index| self.waits_long(index)).min();
+                match (steps.chain(resend).min(), wait) {
+                    (None, Some(at)) if unwatched < at => Some((Watch::Wait, at)),
+                    (look, wait) => {
+                        let look = look.into_iter().chain(wait).min().or(lost);
+                        look.map(|at| (Watch::Due as fn(u8) -> Watch, at.min(unwatched)))
+                    }
+                }
             }
             // The task waits for an operator, even with attempts in flight.
-            ProcessState::Processed | ProcessState::Error | ProcessState::Compensated | ProcessState::Closed => resend,
+            ProcessState::Processed | ProcessState::Error | ProcessState::Compensated | ProcessState::Closed => {
+                resend.map(|at| (Watch::Due as fn(u8) -> Watch, at))
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::id::OrderId;
 use crate::index::Term;
 use crate::order::Order;
 use crate::tally::{Grain, Numbers};
-use crate::task::{ProcessState, Task};
+use crate::task::{ProcessState, Task, Watch};
 use crate::time::Timestamp;
 
 /// The order database and the state store.
@@ -38,14 +38,14 @@ pub trait Store: Send + Sync {
     /// [`PortError`] if it is not known whether the write happened; the caller repeats it.
     fn commit(&self, before: &Task, after: Arc<Task>) -> impl Future<Output = Result<Commit, PortError>> + Send;
 
-    /// The orders of a shard that are due for the supervisor at `now`: the longest due first, at most `limit`. `after`
+    /// The orders with this `watch` that are due for the supervisor at `now`: the longest due first, at most `limit`. `after`
     /// is the last entry of the page before. The answer may lag behind the tasks.
     ///
     /// # Errors
     /// [`PortError`] if the index cannot be read.
     fn due(
         &self,
-        shard: u8,
+        watch: Watch,
         now: Timestamp,
         after: Option<Due>,
         limit: usize,

@@ -57,15 +57,15 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
 
 fn request() -> impl Strategy<Value = Request> {
     let of = (order_id(), (text(), text()), direction(), any::<u32>(), text());
-    let time = (time(), any::<u64>(), any::<u64>(), option::of(time()), any::<[bool; 2]>(), any::<u32>());
+    let time = (time(), any::<u64>(), any::<u64>(), option::of(time()), option::of(any::<u64>()), any::<[bool; 2]>());
     let keep = prop_oneof![Just(None), Just(serde_json::from_str(r#"{"ID":"/id"}"#).ok())];
     let encode = prop_oneof![Just(Encoding::Json), Just(Encoding::Form)];
     let mapped = (option::of(super::json::object().prop_map(|body| Json::of(&body))), encode, option::of(text()), keep);
-    (of, time, priority(), super::json::object(), btree_map(text(), json(), 0..3), mapped).prop_map(
+    (of, time, (priority(), any::<u32>()), super::json::object(), btree_map(text(), json(), 0..3), mapped).prop_map(
         |(
             (order_id, (step, agent), direction, attempt, idempotency_key),
-            (complete_by, budget_ms, settles_within_ms, may_run_until, [may_decline, was_done], hops),
-            priority,
+            (complete_by, budget_ms, settles_within_ms, may_run_until, wait_within_ms, [may_decline, was_done]),
+            (priority, hops),
             order,
             outputs,
             (body, encode, path, keep),
@@ -82,6 +82,7 @@ fn request() -> impl Strategy<Value = Request> {
                 budget_ms,
                 settles_within_ms,
                 may_run_until,
+                wait_within_ms,
                 may_decline,
                 was_done,
                 hops,

@@ -59,6 +59,10 @@ pub enum What {
     Resumed,
     /// An operator said that the step is done in its direction (rule 27).
     Settled(Attempt),
+    /// The step waits before its first claim (rule 35).
+    Waiting(Attempt),
+    /// The service took the call of the attempt on, and tells the result later (rule 36).
+    Accepted(Attempt),
     /// An operator wrote a note (rule 30).
     Noted {
         /// Whether the operator took the order on with it, or let it go.
@@ -94,10 +98,11 @@ pub struct Transition {
 
 const UNDO_OF: &str = "undo of ";
 const EXPIRED: &str = "re-pended";
+const WAITS: &str = "waits";
 /// Makes an event from its attempt.
 type OfAttempt = fn(Attempt) -> What;
 /// The kinds of a stored line about a step, each with its verb.
-const VERBS: [(&str, OfAttempt); 7] = [
+const VERBS: [(&str, OfAttempt); 9] = [
     ("claimed", What::Claimed),
     ("processed", What::Processed),
     ("put off", What::Deferred),
@@ -105,6 +110,8 @@ const VERBS: [(&str, OfAttempt); 7] = [
     ("given up", What::GivenUp),
     ("rejected", What::Rejected),
     ("settled", What::Settled),
+    (WAITS, What::Waiting),
+    ("accepted", What::Accepted),
 ];
 
 impl What {
@@ -121,6 +128,8 @@ impl What {
             Self::Exhausted(attempt) => Some((attempt, "exhausted")),
             Self::Rejected(attempt) => Some((attempt, "rejected")),
             Self::Settled(attempt) => Some((attempt, "settled")),
+            Self::Waiting(attempt) => Some((attempt, WAITS)),
+            Self::Accepted(attempt) => Some((attempt, "accepted")),
             Self::Doubted(attempt) => Some((attempt, "doubted")),
             Self::Submitted
             | Self::Entered { .. }
@@ -175,6 +184,8 @@ impl What {
             | Self::Exhausted(_)
             | Self::Rejected(_)
             | Self::Settled(_)
+            | Self::Waiting(_)
+            | Self::Accepted(_)
             | Self::Doubted(_) => "",
         }
     }
@@ -182,11 +193,13 @@ impl What {
     /// The words for people.
     #[must_use]
     pub fn words(&self) -> Cow<'_, str> {
-        // These words omit direction and attempt; the reason in the same line names the attempt.
-        if let Self::Expired(Attempt { step, .. }) = self {
-            return Cow::Owned(format!("{step} {EXPIRED}"));
+        match self {
+            // These words omit direction and attempt; the reason in the same line names the attempt.
+            Self::Expired(Attempt { step, .. }) => Cow::Owned(format!("{step} {EXPIRED}")),
+            // It is before the first attempt.
+            Self::Waiting(Attempt { step, .. }) => Cow::Owned(format!("{step} {WAITS}")),
+            _ => self.stored(),
         }
-        self.stored()
     }
 
     /// The name of the kind, for programs.
@@ -210,6 +223,8 @@ impl What {
             Self::Exhausted(_) => "Exhausted",
             Self::Rejected(_) => "Rejected",
             Self::Settled(_) => "Settled",
+            Self::Waiting(_) => "Waiting",
+            Self::Accepted(_) => "Accepted",
             Self::Doubted(_) => "Doubted",
         }
     }

@@ -285,6 +285,8 @@ impl Task {
     #[must_use]
     pub fn new(order: &Order, workflow: &Workflow, shards: u8, nonce: u64) -> Self {
         let notify = order.reply_channel.is_some();
+        // The API refuses a document with a wrong time. Without it, the step does not wait.
+        let not_before = workflow.not_before(&order.document, order.submitted_at).unwrap_or_default();
         let mut task = Self {
             order_id: order.order_id,
             version: 1,
@@ -305,6 +307,9 @@ impl Task {
             unsent: Vec::new(),
             history: Vec::with_capacity(8),
         };
+        for (step, at) in task.steps.iter_mut().zip(not_before) {
+            step.waits_until = at;
+        }
         if notify {
             task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version, resends: 0 });
         }

@@ -80,6 +80,9 @@ pub struct Step {
     /// No claim before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
+    /// A long wait (rule 35): no claim before this time; of an attempt in flight, its result is awaited until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_until: Option<Timestamp>,
     /// The latest time at which a call of this step that had no answer may still have its effect (rule 16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
@@ -131,6 +134,12 @@ impl Step {
         self.last_error.as_ref().filter(is_present).map(|error| &*error.message)
     }
 
+    /// Whether the service took the call of the present attempt on, and tells the result later (rule 36).
+    #[must_use]
+    pub const fn is_awaited(&self) -> bool {
+        matches!((self.process_state, self.waits_until), (StepState::Processing, Some(_)))
+    }
+
     /// Whether its undo is confirmed.
     #[must_use]
     pub fn is_undone(&self) -> bool {
@@ -151,6 +160,7 @@ impl Step {
             direction: Direction::Forward,
             doubted_at: None,
             not_before: None,
+            waits_until: None,
             may_run_until: None,
             declined: 0,
             fallback: Vec::new(),

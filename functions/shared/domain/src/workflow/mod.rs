@@ -8,6 +8,7 @@ mod error;
 mod mapping;
 mod parse;
 mod registry;
+mod waits;
 
 use std::sync::Arc;
 
@@ -17,10 +18,11 @@ pub(crate) use mapping::Root;
 pub use mapping::{Encoding, Mapping, Refuse};
 pub use parse::is_name;
 pub use registry::Workflows;
+pub use waits::{NotATime, Waits};
 
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
-use crate::limits::DELAY_MS_MAX;
+use crate::limits::{DELAY_MS_MAX, WAIT_WITHIN_MS_DEFAULT};
 use crate::priority::Priority;
 use crate::task::Direction;
 use crate::template::Template;
@@ -67,6 +69,8 @@ pub struct StepRule {
     /// The time for which a call without an answer may still have its effect, from its start (rule 16). A setting of
     /// the agent, not of the workflow: see [`Catalogue`](crate::definition::Catalogue).
     pub settles_within_ms: u64,
+    /// Its long waits.
+    pub waits: Waits,
     /// Failures at which the step is given up.
     pub max_failures: u32,
     /// The reaction to a rejection by the agent.
@@ -82,6 +86,12 @@ pub struct StepRule {
 }
 
 impl StepRule {
+    /// How long the result is awaited after the service took a call on. A queue agent may say so of any step.
+    #[must_use]
+    pub fn awaited_ms(&self) -> u64 {
+        self.waits.within_ms.unwrap_or(WAIT_WITHIN_MS_DEFAULT)
+    }
+
     /// The call of the step in this direction.
     #[must_use]
     pub const fn mapping(&self, direction: Direction) -> &Mapping {

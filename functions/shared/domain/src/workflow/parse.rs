@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::mapping::{Output, Parts, Refuse};
-use super::{Mapping, Remedy, StepRule, Supervision, Workflow};
+use super::{Mapping, Remedy, StepRule, Supervision, Waits, Workflow};
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
 use crate::limits::{
@@ -39,6 +39,9 @@ const HOMES: [Home; 2] = [
             "path",
             "encode",
             "keep",
+            "wait",
+            "not_before",
+            "wait_within",
         ],
         "it belongs to a step. Write it below its [[step]], and above [step.undo]",
     ),
@@ -219,6 +222,7 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
     let after_at = after.as_ref().map_or(table.at, |entry| entry.at);
     let after = after.map(|entry| after_of(reader, entry)).unwrap_or_default();
     let (complete_within_ms, horizon_ms) = times(reader, &mut table);
+    let waits = Waits::take(reader, &mut table);
     let max_failures = table.take("max_failures");
     let max_failures = reader.number(max_failures, 1..=FAILURES_MAX).unwrap_or(MAX_FAILURES_DEFAULT);
     let on_rejected = table.take("on_rejected");
@@ -258,6 +262,7 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
         complete_within_ms,
         horizon_ms,
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
+        waits,
         max_failures,
         on_rejected,
         on_exhausted,

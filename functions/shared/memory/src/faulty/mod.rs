@@ -3,13 +3,14 @@
 mod ports;
 mod record;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::{Future, pending};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::limits::SHARDS;
 use domain::ports::{Due, PortError, Store};
+use domain::task::Watch;
 use domain::time::Timestamp;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
@@ -58,7 +59,7 @@ struct Shared {
     died: AtomicBool,
     sleepers: Mutex<Sleepers>,
     /// The content of the index when it was frozen.
-    old_index: Mutex<Option<BTreeMap<u8, Vec<Due>>>>,
+    old_index: Mutex<Option<HashMap<Watch, Vec<Due>>>>,
 }
 
 #[derive(Default)]
@@ -133,11 +134,12 @@ impl Faulty {
     /// If the store fails.
     pub fn index_stands_still(&self) {
         let end_of_time = Timestamp::from_epoch_ms(i64::MAX);
-        let shard = |shard| {
-            let all = self.memory.due(shard, end_of_time, None, usize::MAX).now_or_never();
-            (shard, all.expect("no wait").expect("an index"))
+        let content = |watch| {
+            let all = self.memory.due(watch, end_of_time, None, usize::MAX).now_or_never();
+            (watch, all.expect("no wait").expect("an index"))
         };
-        *lock(&self.shared.old_index) = Some((0..SHARDS).map(shard).collect());
+        let watches = (0..SHARDS).flat_map(|shard| [Watch::Due(shard), Watch::Wait(shard)]);
+        *lock(&self.shared.old_index) = Some(watches.map(content).collect());
     }
 
     /// The index follows the store again.

@@ -11,7 +11,7 @@ use domain::ports::{
     ListError, Listed, Page, PortError, Queues, Record, Records, Seen, Store,
 };
 use domain::tally::{Grain, Numbers};
-use domain::task::{ProcessState, Task};
+use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
 use super::{Faulty, Shared, lock};
@@ -49,10 +49,10 @@ impl Store for Faulty {
         self.conditionally_through("store.commit", Commit::Conflict, self.noted("store.commit", &call)).await
     }
 
-    async fn due(&self, shard: u8, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+    async fn due(&self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
         self.silently_through("store.due", || async {
-            let Some(old) = lock(&self.shared.old_index).as_ref().map(|index| index[&shard].clone()) else {
-                return self.memory.due(shard, now, after, limit).await;
+            let Some(old) = lock(&self.shared.old_index).as_ref().map(|index| index[&watch].clone()) else {
+                return self.memory.due(watch, now, after, limit).await;
             };
             let place = |due: &Due| (due.at, due.order_id);
             let further = |due: &Due| due.at <= now && after.is_none_or(|after| place(due) > place(&after));

@@ -39,7 +39,7 @@ impl<'a> Walk<'a> {
         let keys: Vec<String> = match list {
             List::Failed => (0..FAILED_SHARDS).map(failed_key).collect(),
             List::Watched => {
-                let partitions = [Watch::Error as fn(u8) -> Watch, Watch::Due];
+                let partitions = [Watch::Error as fn(u8) -> Watch, Watch::Due, Watch::Wait];
                 partitions
                     .iter()
                     .flat_map(|partition| (0..dynamo.shards()).map(|shard| partition(shard).to_string()))

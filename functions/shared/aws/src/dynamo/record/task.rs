@@ -93,6 +93,7 @@ fn watch(key: &str) -> Option<Watch> {
     let shard = shard.parse().ok()?;
     match priority {
         "due" => Some(Watch::Due(shard)),
+        "wait" => Some(Watch::Wait(shard)),
         "error" => Some(Watch::Error(shard)),
         _ => None,
     }

@@ -195,6 +195,7 @@ fn crowded() -> Task {
             direction: directions[n % 2],
             doubted_at: odd.then_some(at),
             not_before: odd.then_some(at),
+            waits_until: odd.then_some(at),
             may_run_until: odd.then_some(at),
             declined: n as u32,
             fallback: vec!["agent-b".into(); n % 3],

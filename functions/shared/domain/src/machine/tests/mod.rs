@@ -11,3 +11,4 @@ mod reply;
 mod settle;
 mod supervision;
 mod trouble;
+mod wait;

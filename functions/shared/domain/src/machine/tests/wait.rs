@@ -1,0 +1,207 @@
+//! Rules 35 and 36: long waits, before a step and for its result.
+
+use crate::limits::{HEARTBEAT_MS_MIN, UNWATCHED_MS_MAX, WAIT_MS_MAX};
+use crate::machine::testing::Case;
+use crate::machine::{DeadLetterSubject, Dropped, Event, Verdict};
+use crate::message::{Acceptance, Outcome};
+use crate::task::{Direction, ProcessState, StepError, Watch};
+use crate::time::Timestamp;
+
+const HOUR_MS: u64 = 3_600_000;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// a, then b, which waits for its result for two days.
+fn patient(more: &str) -> Case {
+    let b = format!("wait_within = \"2d\"\nhorizon = \"30d\"\n{more}");
+    Case::new(&[("a", &[], ""), ("b", &["a"], &b), ("c", &["b"], "")], false)
+}
+
+fn accepted(case: &mut Case) -> Verdict {
+    let reply = case.reply_of("b", Outcome::Accepted(Acceptance {}));
+    case.take(&reply)
+}
+
+/// The result of b is awaited, and the supervisor has seen it.
+fn awaiting(more: &str) -> Case {
+    let mut case = patient(more);
+    case.wake();
+    case.done("a");
+    assert_eq!(accepted(&mut case), Verdict::Taken);
+    case
+}
+
+/// The time of the supervisor's next look, if the task does nothing but wait.
+fn look_after_wait(case: &Case) -> Option<Timestamp> {
+    matches!(case.task.watch, Some(Watch::Wait(_))).then_some(case.task.watch_at).flatten()
+}
+
+#[test]
+fn rule_36_a_result_is_awaited_without_a_message_until_its_time_is_over() {
+    let mut case = awaiting("");
+    let until = case.now.plus_ms(2 * DAY_MS);
+    assert_eq!((case.step("b").waits_until, case.effects.len()), (Some(until), 0));
+    assert_eq!(case.next_sweep(), Verdict::Taken, "the first look was planned before");
+    assert_eq!((look_after_wait(&case), case.effects.len()), (Some(until.plus_ms(2_000)), 0));
+    assert_eq!(case.wake_again(), Verdict::Nothing);
+    assert_eq!(case.effects.len(), 0, "no request is sent again");
+    case.now = until.plus_ms(1_999);
+    assert_eq!(case.sweep(), Verdict::Nothing);
+    assert_eq!((case.done("b"), case.requested()), (Verdict::Taken, vec!["c"]));
+    assert!(matches!(case.task.watch, Some(Watch::Due(_))), "the next step is looked after as usual");
+}
+
+#[test]
+fn rule_36_a_result_that_does_not_come_is_asked_for_under_the_same_key_and_counted() {
+    let mut case = awaiting("");
+    case.next_sweep();
+    assert_eq!(case.next_sweep(), Verdict::Taken);
+    let error = case.step("b").last_error.clone().unwrap();
+    assert_eq!((&*error.code, &*error.message), (StepError::EXPIRED, "no result within 2d"));
+    assert_eq!((case.states().as_str(), case.step("b").failure_count, case.step("b").waits_until), ("+..", 1, None));
+    case.retry_all();
+    assert_eq!((case.requested(), case.step("b").attempt), (vec!["b"], 2));
+    assert_eq!(accepted(&mut case), Verdict::Taken);
+    let early = case.reply_of("b", crate::machine::testing::failed());
+    let late = crate::message::Reply { attempt: 1, ..early.clone() };
+    assert_eq!(case.take(&late), Verdict::Dropped(Dropped::StaleFailure), "a no counts from the present attempt only");
+    assert_eq!((case.take(&early), case.state()), (Verdict::Taken, ProcessState::Compensating));
+}
+
+#[test]
+fn rule_36_a_result_may_come_before_the_service_has_answered() {
+    let mut case = patient("");
+    case.wake();
+    case.done("a");
+    case.done("b");
+    let accepted = crate::message::Reply { step: "b".into(), ..case.reply_of("b", Outcome::Accepted(Acceptance {})) };
+    assert_eq!(case.take(&accepted), Verdict::Dropped(Dropped::Closed));
+}
+
+#[test]
+fn rule_36_a_heartbeat_extends_the_wait_and_one_that_adds_nothing_is_not_written() {
+    let mut case = awaiting("");
+    case.next_sweep();
+    let version = case.task.version;
+    case.now = case.now.plus_ms(HEARTBEAT_MS_MIN / 2);
+    let first = case.step("b").waits_until.unwrap();
+    case.now = first.minus_ms(2 * DAY_MS).plus_ms(HEARTBEAT_MS_MIN - 1);
+    assert_eq!((accepted(&mut case), case.task.version), (Verdict::Nothing, version));
+    case.pass_ms(DAY_MS);
+    assert_eq!((accepted(&mut case), case.happened.len()), (Verdict::Taken, 0));
+    assert_eq!(case.step("b").waits_until, Some(case.now.plus_ms(2 * DAY_MS)));
+    assert_eq!(case.next_sweep(), Verdict::Taken, "found at the old time, and left alone");
+    assert_eq!((case.states().as_str(), look_after_wait(&case).is_some()), ("+>.", true));
+}
+
+#[test]
+fn rule_36_a_result_counts_in_error_and_a_cancelled_order_waits_for_no_result() {
+    let mut case = Case::new(
+        &[("a", &[], "on_rejected = \"hold\""), ("b", &[], "wait_within = \"2d\""), ("c", &["b"], "")],
+        false,
+    );
+    case.wake();
+    accepted(&mut case);
+    case.rejected("a");
+    assert_eq!(case.state(), ProcessState::Error);
+    assert_eq!((case.done("b"), case.states().as_str()), (Verdict::Taken, "!+."));
+
+    let mut case = awaiting("");
+    case.pass_ms(HOUR_MS);
+    case.cancel();
+    assert_eq!((case.step("b").direction, case.step("b").waits_until), (Direction::Undo, None));
+    assert_eq!(case.requested(), ["b"], "its calls have settled long ago");
+    let late =
+        crate::message::Reply { direction: Direction::Forward, ..case.reply_of("b", crate::machine::testing::done()) };
+    assert_eq!(case.take(&late), Verdict::Dropped(Dropped::OtherDirection));
+}
+
+#[test]
+fn rule_36_an_undo_may_be_taken_on_too() {
+    let mut case = awaiting("");
+    case.pass_ms(HOUR_MS);
+    case.cancel();
+    assert_eq!(accepted(&mut case), Verdict::Taken);
+    assert_eq!(case.step("b").waits_until, Some(case.now.plus_ms(2 * DAY_MS)));
+    assert_eq!((case.done("b"), case.requested()), (Verdict::Taken, vec!["a"]));
+}
+
+#[test]
+fn rule_36_the_message_of_a_result_that_could_not_be_handled_stops_the_order_also_after_the_calls_deadline() {
+    let mut case = awaiting("");
+    case.pass_ms(HOUR_MS);
+    let dead_letter = DeadLetterSubject::Attempt { step: "b".into(), direction: Direction::Forward, attempt: 1 };
+    assert_eq!(case.apply(Event::DeadLetter { dead_letter: &dead_letter }), Verdict::Taken);
+    assert_eq!(case.state(), ProcessState::Error);
+}
+
+#[test]
+fn rule_36_a_wait_that_a_wrong_clock_made_too_long_gets_one_more_attempts_time() {
+    let mut case = awaiting("");
+    case.task.steps[1].waits_until = Some(case.now.plus_ms(10 * DAY_MS));
+    case.task.watch_at = Some(case.now);
+    assert_eq!(case.sweep(), Verdict::Taken);
+    assert!(case.step("b").doubted_at.is_some());
+    let again = case.now.plus_ms(10_000 + 2_000);
+    assert_eq!(case.task.watch_at, Some(again));
+    case.now = again;
+    assert_eq!((case.sweep(), case.step("b").failure_count), (Verdict::Taken, 1));
+}
+
+#[test]
+fn rule_35_a_step_waits_from_the_moment_at_which_it_is_ready_and_no_message_does() {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], "wait = \"2d\""), ("c", &["a"], "")], false);
+    case.wake();
+    assert_eq!((case.done("a"), case.requested(), case.wakes().len()), (Verdict::Taken, vec!["c"], 0));
+    let until = case.now.plus_ms(2 * DAY_MS);
+    assert_eq!(case.step("b").waits_until, Some(until));
+    let words: Vec<String> = case.happened.iter().map(ToString::to_string).collect();
+    assert_eq!(words, ["a processed #1", "b waits", "c claimed #1"]);
+    case.done("c");
+    case.next_sweep();
+    assert_eq!((look_after_wait(&case), case.effects.len()), (Some(until), 0));
+    case.now = until.minus_ms(1);
+    assert_eq!((case.wake(), case.states().as_str()), (Verdict::Nothing, "+.+"));
+    assert_eq!((case.next_sweep(), case.wakes()), (Verdict::Taken, vec![0]));
+    assert_eq!((case.wake(), case.requested(), case.step("b").waits_until), (Verdict::Taken, vec!["b"], None));
+}
+
+#[test]
+fn rule_35_a_wait_begins_once_and_ends_with_its_order() {
+    let mut case = Case::new(&[("a", &[], "wait = \"1h\"")], false);
+    case.wake();
+    let until = case.step("a").waits_until;
+    case.pass_ms(1_000);
+    assert_eq!((case.wake(), case.step("a").waits_until), (Verdict::Nothing, until));
+    case.pause();
+    assert!(matches!(case.task.watch, Some(Watch::Error(_))));
+    case.resume();
+    assert_eq!(case.step("a").waits_until, until, "a pause does not lengthen it");
+    assert_eq!((case.cancel(), case.state()), (Verdict::Taken, ProcessState::Compensated));
+}
+
+#[test]
+fn rule_35_a_wait_that_a_wrong_clock_made_too_long_is_over() {
+    let mut case = Case::new(&[("a", &[], "wait = \"1h\"")], false);
+    case.wake();
+    case.task.steps[0].waits_until = Some(case.now.plus_ms(2 * WAIT_MS_MAX));
+    assert_eq!((case.wake(), case.requested()), (Verdict::Taken, vec!["a"]));
+}
+
+#[test]
+fn rule_14_an_order_with_another_attempt_in_flight_is_looked_at_as_before_and_a_short_wait_too() {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &[], "wait_within = \"2d\"")], false);
+    case.wake();
+    let deadline = case.now.plus_ms(12_000);
+    accepted(&mut case);
+    case.pass_ms(1_000);
+    case.sweep();
+    assert_eq!((case.task.watch_at, matches!(case.task.watch, Some(Watch::Due(_)))), (Some(deadline), true));
+
+    let mut case = Case::new(&[("a", &[], "wait = \"19m\"")], false);
+    case.wake();
+    case.next_sweep();
+    assert!(
+        matches!(case.task.watch, Some(Watch::Due(_)))
+            && case.task.watch_at <= Some(case.now.plus_ms(UNWATCHED_MS_MAX))
+    );
+}

@@ -1,0 +1,47 @@
+//! The long waits: of a step before its first claim (rule 35), and for a result that comes later (rule 36). Nothing but
+//! the watch of the task remembers them.
+
+use super::Verdict;
+use super::turn::Turn;
+use crate::limits::HEARTBEAT_MS_MIN;
+use crate::task::{Direction, StepState, What};
+use crate::time::Timestamp;
+
+impl Turn<'_> {
+    /// Begins the wait of each step that is ready for the first time.
+    pub(super) fn begin_waits(&mut self) {
+        for index in 0..self.task.steps.len() {
+            let (step, rule) = (&self.task.steps[index], &self.workflow.steps[index]);
+            let is_first = !step.was_claimed() && step.direction == Direction::Forward;
+            if let (Some(wait_ms), None, true) =
+                (rule.waits.before_ms, step.waits_until, is_first && self.is_ready(index))
+            {
+                let until = self.moment.now.plus_ms(wait_ms);
+                self.task.steps[index].waits_until = Some(until);
+                self.record(What::Waiting(self.attempt(index)), Some(format!("until {until}").into()));
+            }
+        }
+    }
+
+    /// The service took the call on: its result is awaited from now on. A repeat extends the wait.
+    pub(super) fn await_result(&mut self, index: usize) -> Verdict {
+        let until = self.moment.now.plus_ms(self.workflow.steps[index].awaited_ms());
+        let earlier = self.task.steps[index].waits_until.replace(until);
+        match earlier {
+            None => self.record(What::Accepted(self.attempt(index)), Some(format!("until {until}").into())),
+            Some(earlier) if earlier.plus_ms(HEARTBEAT_MS_MIN) <= until => self.changed = true,
+            Some(_) => self.task.steps[index].waits_until = earlier,
+        }
+        self.verdict()
+    }
+
+    /// The end of a long wait of the step that is to come: of one that is ready, or of one whose result is awaited.
+    pub(super) fn waits_long(&self, index: usize) -> Option<Timestamp> {
+        let step = &self.task.steps[index];
+        match step.process_state {
+            StepState::Processing if step.is_awaited() => self.expires_at(index),
+            StepState::Pending if self.is_ready(index) => step.waits_until.filter(|&at| self.moment.now < at),
+            StepState::Pending | StepState::Processing | StepState::Processed | StepState::Error => None,
+        }
+    }
+}

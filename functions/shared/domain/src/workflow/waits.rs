@@ -1,0 +1,83 @@
+//! The long waits of a step: before its first claim (rule 35), and for a result that comes later (rule 36).
+
+use super::mapping::Root;
+use super::{StepRule, Workflow};
+use crate::json::Json;
+use crate::limits::WAIT_MS_MAX;
+use crate::located::{Reader, Table};
+use crate::search::Pointer;
+use crate::time::Timestamp;
+
+/// The reserved member of a document with the time before which its order does not begin.
+const NOT_BEFORE: &str = "NotBefore";
+
+/// The waits of a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// Before its first claim, from the moment at which it is ready, in milliseconds.
+    pub before_ms: Option<u64>,
+    /// The place in the document of the time before which it is not claimed: without `/Order`.
+    pub not_before: Option<Pointer>,
+    /// How long a result that comes later is awaited, in milliseconds. `None`: its calls must be answered at once.
+    pub within_ms: Option<u64>,
+}
+
+/// A member of a document should be a time, and is not, or lies too far ahead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct NotATime {
+    /// Where it is: a JSON pointer.
+    pub place: String,
+}
+
+impl std::fmt::Display for NotATime {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let days = WAIT_MS_MAX / 86_400_000;
+        write!(f, "must be a time such as 2026-12-01T08:00:00Z, at most {days} days ahead")
+    }
+}
+
+impl Waits {
+    pub(super) fn take(reader: &mut Reader<'_>, table: &mut Table<'_>) -> Self {
+        let [before, within] = ["wait", "wait_within"].map(|key| table.take(key));
+        let before_ms = reader.time_ms(before, 1..=WAIT_MS_MAX);
+        let within_ms = reader.time_ms(within, 1..=WAIT_MS_MAX);
+        let not_before = table.take("not_before");
+        let not_before = reader.exact_text(not_before).and_then(|(text, entry)| {
+            let pointer = Pointer::parse(&text).ok();
+            let place = pointer.as_ref().and_then(|pointer| match Root::of(pointer) {
+                Some(Root::Order(names)) if !names.is_empty() => Some(Pointer::of_names(names)),
+                _ => None,
+            });
+            if place.is_none() {
+                reader.blame_value(&entry, "must be the place of a time in the order, such as /Order/DeliverOn");
+            }
+            place
+        });
+        Self { before_ms, not_before, within_ms }
+    }
+}
+
+impl Workflow {
+    /// The time before which each step is not claimed, as the document of an order says.
+    ///
+    /// # Errors
+    /// [`NotATime`] for the first member that is no time, or lies too far ahead of `now`.
+    pub fn not_before(&self, document: &Json, now: Timestamp) -> Result<Vec<Option<Timestamp>>, NotATime> {
+        let of_order = time_at(document, &Pointer::of_names(&[NOT_BEFORE.to_owned()]), now)?;
+        let of_step = |rule: &StepRule| {
+            let own = rule.waits.not_before.as_ref().map(|place| time_at(document, place, now)).transpose()?.flatten();
+            // A step that comes after another one begins later in any case.
+            Ok(if rule.after.is_empty() { own.max(of_order) } else { own })
+        };
+        self.steps.iter().map(of_step).collect()
+    }
+}
+
+fn time_at(document: &Json, place: &Pointer, now: Timestamp) -> Result<Option<Timestamp>, NotATime> {
+    let Some(value) = place.of(document.raw()) else { return Ok(None) };
+    let at = serde_json::from_str::<Timestamp>(value.get()).ok().filter(|at| !at.is_beyond(now, WAIT_MS_MAX));
+    at.map_or_else(|| Err(NotATime { place: place.text() }), |at| Ok(Some(at)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+use super::*;
+
+const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
+
+fn workflow(more: &str) -> Workflow {
+    let text = format!(
+        "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"any\"\n[[step]]\nname = \"b\"\nagent = \"any\"\n\
+         after = [\"a\"]\n{more}"
+    );
+    Workflow::parse(&text, &["any"]).unwrap()
+}
+
+fn fault(more: &str) -> String {
+    let text = format!("name = \"w\"\nversion = 1\n[[step]]\nname = \"b\"\nagent = \"any\"\n{more}");
+    Workflow::parse(&text, &["any"]).unwrap_err().to_string()
+}
+
+fn not_before(workflow: &Workflow, document: &str) -> Result<Vec<Option<Timestamp>>, NotATime> {
+    workflow.not_before(&Json::document(document.as_bytes()).unwrap(), NOW)
+}
+
+#[test]
+fn the_waits_of_a_step_are_read_and_are_none_by_default() {
+    let all = workflow("wait = \"2d\"\nwait_within = \"90d\"\nnot_before = \"/Order/Deliver/On\"");
+    let Waits { before_ms, not_before, within_ms } = &all.steps[1].waits;
+    assert_eq!((*before_ms, *within_ms), (Some(2 * 86_400_000), Some(WAIT_MS_MAX)));
+    assert_eq!(not_before.as_ref().unwrap().text(), "/Deliver/On");
+    assert_eq!(all.steps[0].waits, Waits::default());
+}
+
+#[test]
+fn a_wait_beyond_its_limit_and_a_place_outside_the_document_are_faults() {
+    for (more, words) in [
+        ("wait = \"91d\"", "wait must be a time from \"1ms\" to \"90d\""),
+        ("wait_within = \"0s\"", "wait_within must be a time from"),
+        ("not_before = \"/Outputs/a/On\"", "not_before must be the place of a time in the order"),
+        ("not_before = \"/Order\"", "must be the place of a time in the order"),
+        ("not_before = \"Order/On\"", "must be the place of a time in the order"),
+    ] {
+        let found = fault(more);
+        assert!(found.contains(words), "{more}: {found}");
+    }
+}
+
+#[test]
+fn the_order_names_the_time_of_its_first_steps_and_of_those_that_ask_for_one() {
+    let workflow = workflow("not_before = \"/Order/On\"");
+    let at = |ms| Some(NOW.plus_ms(ms));
+    assert_eq!(not_before(&workflow, "{}"), Ok(vec![None, None]));
+    let document = format!("{{\"NotBefore\":\"{}\",\"On\":\"{}\"}}", NOW.plus_ms(1_000), NOW.plus_ms(2_000));
+    assert_eq!(not_before(&workflow, &document), Ok(vec![at(1_000), at(2_000)]));
+}
+
+#[test]
+fn a_member_that_is_no_time_or_lies_too_far_ahead_is_named() {
+    let workflow = workflow("not_before = \"/Order/On\"");
+    let far = NOW.plus_ms(WAIT_MS_MAX + 2_000);
+    for (document, place) in [
+        ("{\"On\":\"tomorrow\"}".to_owned(), "/On"),
+        ("{\"On\":1795195603}".to_owned(), "/On"),
+        (format!("{{\"NotBefore\":\"{far}\"}}"), "/NotBefore"),
+        ("{\"NotBefore\":null}".to_owned(), "/NotBefore"),
+    ] {
+        assert_eq!(not_before(&workflow, &document), Err(NotATime { place: place.into() }), "{document}");
+    }
+}
