@@ -248,15 +248,19 @@ impl Store for Ports {
     }
 
     async fn due(&self, watch: Watch, now: Timestamp, after: Option<Due>, limit: usize) -> Result<Vec<Due>, PortError> {
+        let shard = watch.shard();
         self.call(|world| {
             if world.index_down.contains(&shard) {
                 return Err(down("store.due"));
             }
-            world.swept.push(shard);
+            if watch == Watch::Due(shard) {
+                world.swept.push(shard);
+            }
             let of_task = |task: &Arc<Task>| Due { at: task.watch_at.unwrap_or_default(), order_id: task.order_id };
             let watched = world.tasks.values().filter(|task| task.watch == Some(watch));
             let shown = watched.filter(|task| !world.index_lags.contains(&task.order_id)).map(of_task);
-            let ghosts = world.index_ghosts.iter().copied().filter(|due| due.order_id.shard(SHARDS) == shard);
+            let ghosts =
+                world.index_ghosts.iter().copied().filter(|due| Watch::Due(due.order_id.shard(SHARDS)) == watch);
             let mut due: Vec<Due> = shown.chain(ghosts).filter(|due| due.at <= now).collect();
             due.sort_by_key(|due| (due.at, due.order_id));
             due.retain(|due| after.is_none_or(|after| (after.at, after.order_id) < (due.at, due.order_id)));

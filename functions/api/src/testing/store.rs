@@ -8,7 +8,7 @@ use domain::index::Term;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::tally::{Grain, Numbers};
-use domain::task::{ProcessState, Task};
+use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
 use super::Fake;
@@ -33,7 +33,7 @@ impl Store for Fake {
         panic!("the API never writes order state")
     }
 
-    async fn due(&self, _: u8, _: Timestamp, _: Option<Due>, _: usize) -> Result<Vec<Due>, PortError> {
+    async fn due(&self, _: Watch, _: Timestamp, _: Option<Due>, _: usize) -> Result<Vec<Due>, PortError> {
         panic!("the API does not supervise")
     }
 

@@ -59,7 +59,9 @@ mod tests {
     fn code_of(code: &str) -> String {
         match failed(Failure { code: code.into(), message: "no".into() }, Direction::Forward) {
             Outcome::Failed(failure) => failure.code.to_string(),
-            other @ (Outcome::Done(_) | Outcome::Deferred(_) | Outcome::Retrying(_)) => panic!("{other:?}"),
+            other @ (Outcome::Done(_) | Outcome::Deferred(_) | Outcome::Retrying(_) | Outcome::Accepted(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
 

@@ -145,7 +145,7 @@ impl World {
     pub(crate) fn troubles(&self) -> Vec<(u32, Arc<str>)> {
         let trouble = |reply: &Reply| match &reply.outcome {
             Outcome::Retrying(trouble) => Some((reply.attempt, trouble.problem.clone())),
-            Outcome::Done(_) | Outcome::Failed(_) | Outcome::Deferred(_) => None,
+            Outcome::Done(_) | Outcome::Failed(_) | Outcome::Deferred(_) | Outcome::Accepted(_) => None,
         };
         self.lock(|state| state.replies.iter().filter_map(trouble).collect())
     }

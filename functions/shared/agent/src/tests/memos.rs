@@ -47,7 +47,9 @@ fn nothing() -> Outcome {
 fn code(outcome: &Outcome) -> &str {
     match outcome {
         Outcome::Failed(Failure { code, .. }) => code,
-        Outcome::Done(_) | Outcome::Deferred(_) | Outcome::Retrying(_) => panic!("a failure expected, got {outcome:?}"),
+        Outcome::Done(_) | Outcome::Deferred(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => {
+            panic!("a failure expected, got {outcome:?}")
+        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Calls that are under way when their caller has no answer (rule 16).
 
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
-use domain::message::{Deferral, Delivery, Failure, Outcome, Request};
+use domain::message::{Acceptance, Deferral, Delivery, Failure, Outcome, Request};
 use domain::time::Timestamp;
 
 use crate::testing::{Act, START, World, delivery, done, request, retry};
-use crate::{Answer, HealthPolicy};
+use crate::{Answer, HealthPolicy, MemoPolicy};
 
 /// What HTTP's 409 means: at work on an earlier call, or no.
 fn conflict() -> Act {
@@ -141,4 +141,23 @@ fn f70_a_call_that_could_not_be_made_is_made_later_and_is_no_failure_of_its_serv
     assert!(world.handle(vec![delivery("m", request())]).is_empty());
     assert!(matches!(world.outcomes().as_slice(), [Outcome::Deferred(_)]), "{:?}", world.outcomes());
     assert!(world.health_record().is_none_or(|health| health.failures_in_a_row == 0));
+}
+
+#[test]
+fn rule_36_a_call_that_was_taken_on_is_accepted_where_the_result_may_come_later() {
+    let patient = || Request { wait_within_ms: Some(86_400_000), ..request() };
+    let accepted = Outcome::Accepted(Acceptance {});
+    assert_eq!(of_delivery([taken_on(700)], delivery("m", patient())), (accepted.clone(), settled(0)));
+    assert_eq!(of_delivery([Act::Answer(retry()), taken_on(0)], delivery("m", patient())).0, accepted);
+    let (outcome, _) = of_delivery([Act::Hang, conflict(), Act::Answer(done())], delivery("m", patient()));
+    assert!(matches!(outcome, Outcome::Done(_)), "a conflict is asked again: {outcome:?}");
+}
+
+#[test]
+fn rule_36_an_agent_with_a_memo_asks_again_for_a_call_that_was_taken_on() {
+    let world = World::new([taken_on(700), Act::Answer(done())])
+        .with_policy(|policy| policy.memo = Some(MemoPolicy::default()));
+    let patient = Request { wait_within_ms: Some(86_400_000), ..request() };
+    assert!(world.handle(vec![delivery("m", patient)]).is_empty());
+    assert!(matches!(world.outcomes().as_slice(), [Outcome::Done(_)]), "{:?}", world.outcomes());
 }

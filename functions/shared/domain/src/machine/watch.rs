@@ -7,6 +7,9 @@ use crate::limits::{
 use crate::task::{Direction, ProcessState, StepState, Watch};
 use crate::time::Timestamp;
 
+/// Makes a watch of its shard.
+type Key = fn(u8) -> Watch;
+
 impl Turn<'_> {
     /// Whether the task is due. An index that lags shows tasks that need no look any more. A time beyond any that would
     /// be written now is due too: a wrong clock wrote it (rule 23).
@@ -132,7 +135,7 @@ impl Turn<'_> {
 
     /// The latest time for the supervisor's next look, if it needs one, and its kind. A task that does nothing but wait
     /// needs none before its wait is over.
-    fn deadline(&self) -> Option<(fn(u8) -> Watch, Timestamp)> {
+    fn deadline(&self) -> Option<(Key, Timestamp)> {
         let patience = &self.workflow.supervision;
         let pauses_ms = self.task.unsent.iter().map(|notice| {
             let doublings_max =
@@ -164,13 +167,13 @@ impl Turn<'_> {
                     (None, Some(at)) if unwatched < at => Some((Watch::Wait, at)),
                     (look, wait) => {
                         let look = look.into_iter().chain(wait).min().or(lost);
-                        look.map(|at| (Watch::Due as fn(u8) -> Watch, at.min(unwatched)))
+                        look.map(|at| (Watch::Due as Key, at.min(unwatched)))
                     }
                 }
             }
             // The task waits for an operator, even with attempts in flight.
             ProcessState::Processed | ProcessState::Error | ProcessState::Compensated | ProcessState::Closed => {
-                resend.map(|at| (Watch::Due as fn(u8) -> Watch, at))
+                resend.map(|at| (Watch::Due as Key, at))
             }
         }
     }

@@ -193,13 +193,15 @@ impl What {
     /// The words for people.
     #[must_use]
     pub fn words(&self) -> Cow<'_, str> {
-        match self {
-            // These words omit direction and attempt; the reason in the same line names the attempt.
-            Self::Expired(Attempt { step, .. }) => Cow::Owned(format!("{step} {EXPIRED}")),
-            // It is before the first attempt.
-            Self::Waiting(Attempt { step, .. }) => Cow::Owned(format!("{step} {WAITS}")),
-            _ => self.stored(),
+        // These words omit direction and attempt; the reason in the same line names the attempt.
+        if let Self::Expired(Attempt { step, .. }) = self {
+            return Cow::Owned(format!("{step} {EXPIRED}"));
         }
+        // It is before the first attempt.
+        if let Self::Waiting(Attempt { step, .. }) = self {
+            return Cow::Owned(format!("{step} {WAITS}"));
+        }
+        self.stored()
     }
 
     /// The name of the kind, for programs.
