@@ -70,9 +70,11 @@ fn read_settle(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Settlement)
     let members = Members::of(&document, &wire::Settle::MEMBERS)?;
     let (step, word) = (members.text("Step")?, members.text("Outcome")?);
     let outcome = Settled::ALL.into_iter().find(|settled| settled.name() == &*word);
-    let outcome = outcome.ok_or_else(|| Problem::member("Outcome", "must be Done or Undone"))?;
+    let outcome = outcome.ok_or_else(|| Problem::member("Outcome", "must be Done, Undone or Skipped"))?;
     let output = match (members.value("Output"), outcome) {
-        (Some(_), Settled::Undone) => return Err(Problem::member("Output", "belongs to a step that is Done")),
+        (Some(_), Settled::Undone | Settled::Skipped) => {
+            return Err(Problem::member("Output", "belongs to a step that is Done"));
+        }
         (output, _) => output.map(|output| Json::parse(output.get().as_bytes(), OUTPUT_BYTES_MAX)).transpose(),
     };
     let output = output.map_err(|fault| Problem::member("Output", format!("is {fault}")))?;

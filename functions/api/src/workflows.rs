@@ -121,6 +121,10 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         complete_within_ms,
         horizon_ms,
         settles_within_ms: _,
+        when,
+        optional,
+        pivot,
+        no_undo,
         max_failures,
         on_rejected,
         on_exhausted,
@@ -136,6 +140,10 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         max_failures: Some(*max_failures),
         on_rejected: Some(text(on_rejected.name())),
         on_exhausted: Some(text(on_exhausted.name())),
+        when: when.iter().map(|comparison| text(comparison.text())).collect(),
+        optional: *optional,
+        pivot: *pivot,
+        no_undo: *no_undo,
         horizon_ms: Some(*horizon_ms),
     }
 }

@@ -57,6 +57,18 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
     }
 }
 
+/// The remedy for an order in `Error` that cannot be cancelled, since it is past a pivot.
+fn only_forward(code: &str, usual: &'static str) -> &'static str {
+    match code {
+        reason::REJECTED => {
+            "Resubmit once the cause is gone. Or carry the step out by hand at the service, then settle it as done. If \
+             neither is possible, close the order: it ends as it is."
+        }
+        reason::EXHAUSTED | reason::COMPENSATION_FAILED | reason::DEAD_LETTER | reason::HOP_LIMIT => usual,
+        _ => "Look at its steps, then resubmit it.",
+    }
+}
+
 /// The step that an order in `Error` waits with: the one that is given up, otherwise the one that its reason names.
 #[must_use]
 pub fn step_in_error(task: &Task) -> Option<&str> {
@@ -118,12 +130,12 @@ impl Situation {
     pub fn of(task: &Task) -> Self {
         let reason = task.reason.as_ref();
         match (task.process_state, &task.paused) {
-            (ProcessState::Processed, _) => Self::over("Processed.", "Every step is done.".to_owned()),
+            (ProcessState::Processed, _) => Self::over("Processed.", done(task)),
             (ProcessState::Compensated, _) => {
                 Self::over("Compensated.", joined([because(reason), "Every step that was begun is undone.".to_owned()]))
             }
             (ProcessState::Closed, _) => Self::over("Closed.", closed(reason)),
-            (ProcessState::Error, _) => in_error(reason),
+            (ProcessState::Error, _) => in_error(task),
             (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, Some(pause)) => {
                 let is_busy = task.steps.iter().any(|step| step.process_state == StepState::Processing);
                 let busy =
@@ -145,8 +157,22 @@ impl Situation {
     }
 }
 
-fn in_error(reason: Option<&Reason>) -> Situation {
-    let (meaning, to_do) = explain(reason.map_or("", |reason| &reason.code));
+/// The end of an order whose steps are all done or skipped.
+fn done(task: &Task) -> String {
+    let is_skipped = |step: &Step| step.process_state == StepState::Skipped;
+    if task.steps.iter().any(is_skipped) { "Every step is done or skipped." } else { "Every step is done." }.to_owned()
+}
+
+/// Why a cancel is refused, where an operator may look for it (rule 34).
+fn past_pivot(task: &Task) -> String {
+    task.past_pivot().map_or_else(String::new, |step| format!("The order is past {step}: only forward."))
+}
+
+fn in_error(task: &Task) -> Situation {
+    let reason = task.reason.as_ref();
+    let code = reason.map_or("", |reason| &reason.code);
+    let (meaning, usual) = explain(code);
+    let to_do = if task.past_pivot().is_some() { only_forward(code, usual) } else { usual };
     let earlier = reason.and_then(|reason| reason.earlier.as_deref());
     let undone =
         earlier.map_or_else(String::new, |earlier| format!("The order was being undone. {}", because(Some(earlier))));
@@ -157,7 +183,7 @@ fn in_error(reason: Option<&Reason>) -> Situation {
             Some(Reason { code, step: None, .. }) => format!("Waiting for an operator: {code}."),
             Some(Reason { code, step: Some(step), .. }) => format!("Waiting for an operator: {code} at {step}."),
         },
-        text: joined([meaning.to_owned(), message, undone]),
+        text: joined([meaning.to_owned(), message, undone, past_pivot(task)]),
         to_do: Some(to_do),
         waits: true,
     }
@@ -185,7 +211,7 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
         StepError::RETRYING => format!("A call of attempt {} failed: {}", error.attempt, sentence(&error.message)),
         code => format!("Last error, of attempt {}: {} ({code}).", error.attempt, error.message),
     });
-    let texts: Vec<String> = std::iter::once(undone).chain(errors).collect();
+    let texts: Vec<String> = std::iter::once(undone).chain(errors).chain([past_pivot(task)]).collect();
     let waits = |step: &&Step| step.process_state == StepState::Pending && step.not_before.is_some();
     Situation {
         head: match shown.is_empty() {

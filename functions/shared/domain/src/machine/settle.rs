@@ -22,6 +22,7 @@ impl Settlement {
         match self.outcome {
             Settled::Done => too_large(task, self.output().text().len()).map(Refused::OutputTooLarge),
             Settled::Undone => None,
+            Settled::Skipped => (!step.optional).then_some(Refused::NotOptional),
         }
     }
 
@@ -40,8 +41,16 @@ impl Turn<'_> {
     pub(super) fn settle(&mut self, command: &Command) -> Verdict {
         let Some(settlement) = &command.settle else { return Verdict::Nothing };
         let Some((index, _)) = self.task.step(&settlement.step) else { return Verdict::Nothing };
-        self.set_done(index, settlement.output());
-        let settled = What::Settled(self.attempt(index));
+        let settled = match settlement.outcome {
+            Settled::Done | Settled::Undone => {
+                self.set_done(index, settlement.output());
+                What::Settled(self.attempt(index))
+            }
+            Settled::Skipped => {
+                self.end_skipped(index);
+                What::Skipped(self.attempt(index))
+            }
+        };
         match self.task.steps.iter().find(|step| is_open_to_settle(step)) {
             Some(left) => {
                 let (code, message) = why_in_error(left);

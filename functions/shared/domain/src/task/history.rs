@@ -59,6 +59,8 @@ pub enum What {
     Resumed,
     /// An operator said that the step is done in its direction (rule 27).
     Settled(Attempt),
+    /// The step needs no call: it does not apply, is optional and was rejected, or has no undo (rule 33).
+    Skipped(Attempt),
     /// An operator wrote a note (rule 30).
     Noted {
         /// Whether the operator took the order on with it, or let it go.
@@ -97,7 +99,7 @@ const EXPIRED: &str = "re-pended";
 /// Makes an event from its attempt.
 type OfAttempt = fn(Attempt) -> What;
 /// The kinds of a stored line about a step, each with its verb.
-const VERBS: [(&str, OfAttempt); 7] = [
+const VERBS: [(&str, OfAttempt); 8] = [
     ("claimed", What::Claimed),
     ("processed", What::Processed),
     ("put off", What::Deferred),
@@ -105,6 +107,7 @@ const VERBS: [(&str, OfAttempt); 7] = [
     ("given up", What::GivenUp),
     ("rejected", What::Rejected),
     ("settled", What::Settled),
+    ("skipped", What::Skipped),
 ];
 
 impl What {
@@ -121,6 +124,7 @@ impl What {
             Self::Exhausted(attempt) => Some((attempt, "exhausted")),
             Self::Rejected(attempt) => Some((attempt, "rejected")),
             Self::Settled(attempt) => Some((attempt, "settled")),
+            Self::Skipped(attempt) => Some((attempt, "skipped")),
             Self::Doubted(attempt) => Some((attempt, "doubted")),
             Self::Submitted
             | Self::Entered { .. }
@@ -175,6 +179,7 @@ impl What {
             | Self::Exhausted(_)
             | Self::Rejected(_)
             | Self::Settled(_)
+            | Self::Skipped(_)
             | Self::Doubted(_) => "",
         }
     }
@@ -210,6 +215,7 @@ impl What {
             Self::Exhausted(_) => "Exhausted",
             Self::Rejected(_) => "Rejected",
             Self::Settled(_) => "Settled",
+            Self::Skipped(_) => "Skipped",
             Self::Doubted(_) => "Doubted",
         }
     }

@@ -293,7 +293,7 @@ impl Task {
             workflow_version: workflow.version,
             process_state: ProcessState::Pending,
             reason: None,
-            steps: workflow.steps.iter().map(|rule| Step::new(&rule.name, &rule.agent)).collect(),
+            steps: workflow.steps.iter().map(Step::new).collect(),
             watch: Some(Watch::Due(order.order_id.shard(shards))),
             watch_at: Some(order.submitted_at.plus_ms(workflow.first_look_ms())),
             priority: order.priority.unwrap_or(workflow.priority),
@@ -311,7 +311,21 @@ impl Task {
         let again = order.again_of.as_ref();
         let why = again.map(|again| format!("again of {}, by {}: {}", again.order_id, again.by, again.reason).into());
         task.record(order.submitted_at, &order.submitter, What::Submitted, why);
+        task.skip_inapplicable(order, workflow);
         task
+    }
+
+    /// Skips the steps that do not apply, by the document (rule 33). The others wait for the outputs that they compare.
+    fn skip_inapplicable(&mut self, order: &Order, workflow: &Workflow) {
+        for (index, rule) in workflow.steps.iter().enumerate() {
+            if let Some(unmet) = rule.unmet_by_document(&order.document) {
+                let step = &mut self.steps[index];
+                step.process_state = StepState::Skipped;
+                let attempt = Attempt { step: step.name.clone(), direction: step.direction, number: step.attempt };
+                let why = shortened(&format!("it does not apply: {unmet}"));
+                self.record(order.submitted_at, &order.submitter, What::Skipped(attempt), Some(why));
+            }
+        }
     }
 
     /// Whether an operator may post its order again: only once it is compensated.

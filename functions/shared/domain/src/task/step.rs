@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::Json;
 use crate::time::Timestamp;
+use crate::workflow::StepRule;
 
 /// The state of a step in its present direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -18,6 +19,19 @@ pub enum StepState {
     Processed,
     /// Given up until an operator resubmits it.
     Error,
+    /// It does not apply to the order, or is optional and was rejected (rule 33). The order goes on without it.
+    Skipped,
+}
+
+impl StepState {
+    /// Whether the steps after it may start.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        match self {
+            Self::Processed | Self::Skipped => true,
+            Self::Pending | Self::Processing | Self::Error => false,
+        }
+    }
 }
 
 /// Whether a step is carried out or undone.
@@ -74,6 +88,12 @@ pub struct Step {
     pub attempt: u32,
     /// Carried out, or undone.
     pub direction: Direction,
+    /// Whether the order goes on past it if it is rejected. From the workflow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+    /// Whether the order only goes forward once it has begun (rule 34). From the workflow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pivot: bool,
     /// When a supervisor found the attempt expired so late that it doubted its own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubted_at: Option<Timestamp>,
@@ -139,16 +159,18 @@ impl Step {
 }
 
 impl Step {
-    pub(super) fn new(name: &Arc<str>, agent: &Arc<str>) -> Self {
+    pub(super) fn new(rule: &StepRule) -> Self {
         Self {
-            name: name.clone(),
-            agent: agent.clone(),
+            name: rule.name.clone(),
+            agent: rule.agent.clone(),
             process_state: StepState::Pending,
             locked_by: None,
             complete_by: None,
             failure_count: 0,
             attempt: 0,
             direction: Direction::Forward,
+            optional: rule.optional,
+            pivot: rule.pivot,
             doubted_at: None,
             not_before: None,
             may_run_until: None,

@@ -8,6 +8,7 @@ mod error;
 mod mapping;
 mod parse;
 mod registry;
+mod when;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ pub(crate) use mapping::Root;
 pub use mapping::{Encoding, Mapping, Refuse};
 pub use parse::is_name;
 pub use registry::Workflows;
+pub use when::Comparison;
 
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
@@ -67,6 +69,14 @@ pub struct StepRule {
     /// The time for which a call without an answer may still have its effect, from its start (rule 16). A setting of
     /// the agent, not of the workflow: see [`Catalogue`](crate::definition::Catalogue).
     pub settles_within_ms: u64,
+    /// The step applies only if all of these hold (rule 33).
+    pub when: Vec<Comparison>,
+    /// Whether the order goes on past it if it is rejected (rule 33).
+    pub optional: bool,
+    /// Whether the order only goes forward once it has begun (rule 34).
+    pub pivot: bool,
+    /// Whether it counts as undone without a call.
+    pub no_undo: bool,
     /// Failures at which the step is given up.
     pub max_failures: u32,
     /// The reaction to a rejection by the agent.
