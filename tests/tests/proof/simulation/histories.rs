@@ -100,6 +100,7 @@ impl History {
             holds_rejected: vec![false; 2],
             holds_exhausted: vec![true; 2],
             mapped: Vec::new(),
+            ways: Vec::new(),
             grace_ms: GRACE_MS,
         };
         let workflows = [(1, flow)].into();

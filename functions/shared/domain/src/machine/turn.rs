@@ -78,7 +78,8 @@ impl<'a> Turn<'a> {
         let steps = &self.task.steps;
         match (self.task.process_state, step.direction) {
             (ProcessState::Pending | ProcessState::Processing, Direction::Forward) => {
-                rule.after.iter().all(|&earlier| steps[earlier].process_state.is_over())
+                // A step that is skipped from the start hides none of those before it.
+                rule.ancestors.iter().all(|&earlier| steps[earlier].process_state.is_over())
             }
             // Reverse order: every later step that was claimed is undone first.
             (ProcessState::Compensating, Direction::Undo) => {

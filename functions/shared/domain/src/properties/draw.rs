@@ -89,6 +89,16 @@ impl File {
         text + &tables.concat()
     }
 
+    /// The remedies of a step. After a pivot it holds the order, and an optional step has none for a rejection.
+    pub(super) fn remedies(&self, index: usize) -> (Remedy, Remedy) {
+        let table = &self.steps[index];
+        match (self.is_past_pivot(index), table.optional) {
+            (true, _) => (Remedy::Hold, Remedy::Hold),
+            (false, true) => (Remedy::Compensate, table.on_exhausted),
+            (false, false) => (table.on_rejected, table.on_exhausted),
+        }
+    }
+
     /// Whether a pivot comes before the step.
     fn is_past_pivot(&self, index: usize) -> bool {
         self.steps[index].after().any(|earlier| self.steps[earlier].pivot || self.is_past_pivot(earlier))
@@ -132,7 +142,7 @@ impl Table {
     }
 
     /// The comparison of the step.
-    fn when(&self) -> Option<String> {
+    pub(super) fn when(&self) -> Option<String> {
         match (self.when, self.after().next()) {
             (Condition::Always, _) => None,
             (Condition::Never, _) => Some(format!("{NOWHERE} exists")),

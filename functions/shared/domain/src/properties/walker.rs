@@ -163,7 +163,7 @@ impl Walker {
         assert!(after.paused.is_none(), "nothing starts while an operator holds it");
         match step.direction {
             Direction::Forward => {
-                assert!(rule.after.iter().all(|&earlier| is_over(&after.steps[earlier])));
+                assert!(rule.ancestors.iter().all(|&earlier| is_over(&after.steps[earlier])));
                 assert!(applies(rule, after), "a step that does not apply is claimed");
             }
             Direction::Undo => {

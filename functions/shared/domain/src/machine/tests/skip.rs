@@ -45,6 +45,15 @@ fn the_steps_after_a_skipped_one_start_when_the_others_before_them_are_done() {
 }
 
 #[test]
+fn a_step_waits_for_those_before_a_step_that_is_skipped_from_the_start() {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], "when = \"/Order/Total > 1\""), ("c", &["b"], "")], false);
+    case.wake();
+    assert_eq!((case.requested(), case.states().as_str()), (vec!["a"], ">-."));
+    case.done("a");
+    assert_eq!(case.requested(), ["c"]);
+}
+
+#[test]
 fn a_step_that_does_not_apply_by_an_output_is_skipped_in_the_write_that_makes_it_ready() {
     let steps: [(&str, &[&str], &str); 4] = [
         ("d", &["c"], ""),
