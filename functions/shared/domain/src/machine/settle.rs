@@ -41,16 +41,11 @@ impl Turn<'_> {
     pub(super) fn settle(&mut self, command: &Command) -> Verdict {
         let Some(settlement) = &command.settle else { return Verdict::Nothing };
         let Some((index, _)) = self.task.step(&settlement.step) else { return Verdict::Nothing };
-        let settled = match settlement.outcome {
-            Settled::Done | Settled::Undone => {
-                self.set_done(index, settlement.output());
-                What::Settled(self.attempt(index))
-            }
-            Settled::Skipped => {
-                self.end_skipped(index);
-                What::Skipped(self.attempt(index))
-            }
-        };
+        match settlement.outcome {
+            Settled::Done | Settled::Undone => self.set_done(index, settlement.output()),
+            Settled::Skipped => self.end_skipped(index),
+        }
+        let settled = What::Settled(self.attempt(index));
         match self.task.steps.iter().find(|step| is_open_to_settle(step)) {
             Some(left) => {
                 let (code, message) = why_in_error(left);

@@ -369,7 +369,8 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
         if a.direction == b.direction {
             let is_now = |state| a.process_state == state && b.process_state != state;
             let is_done = happened.iter().any(|what| match what {
-                What::Processed(of) | What::Settled(of) => of.step == a.name,
+                What::Processed(of) => of.step == a.name,
+                What::Settled(of) => of.step == a.name && a.process_state != StepState::Skipped,
                 What::Skipped(of) => of.step == a.name && of.direction == Direction::Undo,
                 _ => false,
             });
@@ -378,7 +379,8 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
             let end = if is_rejected { What::Rejected } else { What::GivenUp };
             let is_undone_without_call =
                 is_now(StepState::Processed) && a.direction == Direction::Undo && a.started_at.is_none();
-            told_once(is_now(StepState::Skipped) || is_undone_without_call, What::Skipped(attempt(a)));
+            let is_skipped = is_now(StepState::Skipped) && !happened.contains(&What::Settled(attempt(a)));
+            told_once(is_skipped || is_undone_without_call, What::Skipped(attempt(a)));
             if !is_now(StepState::Skipped) {
                 told_once(is_now(StepState::Error), end(attempt(a)));
             }
@@ -393,7 +395,7 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
         let is_new = after.process_state == state && before.process_state != state;
         // An operator lets the order go on. If another step is given up in the same write, it is in `Error` once more.
         let lets_go_on = |what: &What| {
-            matches!(what, What::Settled(_) | What::Skipped(_) | What::Cancelled | What::Resubmitted { .. })
+            matches!(what, What::Settled(_) | What::Cancelled | What::Resubmitted { .. })
         };
         let is_back = before.process_state == state && happened.iter().any(lets_go_on);
         if !(is_back && count(&What::Entered { state }) == 1) {

@@ -182,7 +182,7 @@ fn an_optional_step_without_an_answer_waits_for_an_operator_who_may_skip_it() {
     case.now = until;
     assert_eq!(case.settle("b", Settled::Skipped, None), Verdict::Taken);
     assert_eq!((case.states().as_str(), case.state(), case.requested()), ("+->", ProcessState::Processing, vec!["c"]));
-    assert_eq!(line(&case, "b"), "b skipped #3: mended");
+    assert_eq!(line(&case, "b"), "b settled #3: mended");
     case.rejected("c");
     case.done("c");
     assert_eq!(case.requested(), ["b"], "its effect is unknown");
