@@ -218,6 +218,36 @@ mod tests {
         fake.queued_nothing();
     }
 
+    #[test]
+    fn only_an_optional_step_is_settled_as_skipped() {
+        let body = SETTLE.replace("Done\",\"Output\":{\"Total\": 1.10}", "Skipped\"");
+        let (fake, path) = charge_ended(StepState::Error, Direction::Forward);
+        let answer = fake.post(&path, &[], &body);
+        answer.is_problem(409, "state-conflict");
+        let detail = "only an optional step can be settled as skipped (it is Error)";
+        assert_eq!(answer.body["detail"], detail);
+        fake.queued_nothing();
+        let mut task = task_in("b", ProcessState::Error);
+        let charge = task.steps.iter_mut().find(|step| *step.name == *"charge-payment").unwrap();
+        (charge.process_state, charge.attempt, charge.optional) = (StepState::Error, 1, true);
+        let path = format!("/orders/{}/settle", fake.stores(task));
+        fake.post(&path, &[], &SETTLE.replace("Done", "Skipped")).names(400, "invalid-field", "Output");
+        assert_eq!(fake.post(&path, &[], &body).status, 202);
+    }
+
+    #[test]
+    fn a_cancel_past_a_pivot_is_refused_with_the_name_of_the_step() {
+        let fake = Fake::default();
+        let mut task = task_in("a", ProcessState::Processing);
+        (task.steps[0].process_state, task.steps[0].attempt, task.steps[0].pivot) = (StepState::Processed, 1, true);
+        let name = task.steps[0].name.clone();
+        let answer = fake.post(&format!("/orders/{}/cancel", fake.stores(task)), &[], COMMAND);
+        answer.is_problem(409, "state-conflict");
+        let detail = format!("the order is past {name}: it only goes forward (it is Processing)");
+        assert_eq!(answer.body["detail"], detail);
+        fake.queued_nothing();
+    }
+
     /// A store with one order in this state, and the path of an action on it.
     fn order_in(state: ProcessState, action: &str) -> (Fake, String) {
         let fake = Fake::default();

@@ -181,4 +181,16 @@ mod tests {
         let answer = fake.get("/workflows");
         assert_eq!((answer.status, &answer.body), (200, &expected));
     }
+
+    #[test]
+    fn a_step_is_shown_with_when_it_applies_and_its_way_back() {
+        let text = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\noptional = true\npivot = true\n\
+                    when = \"/Order/Total > 1\"\nundo = \"none\"\n";
+        let fake = Fake::default();
+        let workflows = Workflows::parse(&[text], "w", &["x"]).unwrap();
+        fake.config(ApiConfig::default().with_catalogue(&Catalogue::new(workflows)));
+        let step = &fake.get("/workflows").body["Workflows"][0]["Steps"][0];
+        let shown = (&step["When"], &step["Optional"], &step["Pivot"], &step["NoUndo"]);
+        assert_eq!(shown, (&json!(["/Order/Total > 1"]), &json!(true), &json!(true), &json!(true)));
+    }
 }

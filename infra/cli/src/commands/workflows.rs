@@ -121,7 +121,18 @@ fn text(workflow: &Workflow<'_>, all: &[Workflow<'_>], context: &Context) -> Str
 }
 
 fn table() -> Table {
-    Table::new(&["WORKFLOW", "VERSION", "STEP", "AGENT", "AFTER", "WITHIN", "FAILURES", "REJECTED", "EXHAUSTED", "WHEN"])
+    Table::new(&[
+        "WORKFLOW",
+        "VERSION",
+        "STEP",
+        "AGENT",
+        "AFTER",
+        "WITHIN",
+        "FAILURES",
+        "REJECTED",
+        "EXHAUSTED",
+        "WHEN",
+    ])
 }
 
 /// Which new orders begin with a version: `20 % of new orders, default`.

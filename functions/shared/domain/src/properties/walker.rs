@@ -394,9 +394,7 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
     for state in [ProcessState::Processed, ProcessState::Error, ProcessState::Compensated, ProcessState::Closed] {
         let is_new = after.process_state == state && before.process_state != state;
         // An operator lets the order go on. If another step is given up in the same write, it is in `Error` once more.
-        let lets_go_on = |what: &What| {
-            matches!(what, What::Settled(_) | What::Cancelled | What::Resubmitted { .. })
-        };
+        let lets_go_on = |what: &What| matches!(what, What::Settled(_) | What::Cancelled | What::Resubmitted { .. });
         let is_back = before.process_state == state && happened.iter().any(lets_go_on);
         if !(is_back && count(&What::Entered { state }) == 1) {
             told_once(is_new, What::Entered { state });
