@@ -56,7 +56,7 @@ impl Shape {
     #[must_use]
     pub fn draw(rng: &mut Rng) -> &'static Self {
         static SHAPES: OnceLock<Vec<Shape>> = OnceLock::new();
-        let pool = SHAPES.get_or_init(|| (0..POOL).map(|seed| make(seed)).collect());
+        let pool = SHAPES.get_or_init(|| (0..POOL).map(make).collect());
         &pool[rng.place(pool.len())]
     }
 

@@ -166,10 +166,9 @@ impl Literal {
     fn parse(text: &str) -> Result<Self, BadComparison> {
         let text = text.trim();
         let literal = serde_json::from_str::<&RawValue>(text).ok().and_then(Self::of);
-        match literal.ok_or_else(|| BadComparison::Literal(text.to_owned()))? {
-            Self::Number(number) if !number.is_near() => Err(BadComparison::Exponent),
-            literal => Ok(literal),
-        }
+        let literal = literal.ok_or_else(|| BadComparison::Literal(text.to_owned()))?;
+        let is_far = matches!(&literal, Self::Number(number) if !number.is_near());
+        if is_far { Err(BadComparison::Exponent) } else { Ok(literal) }
     }
 
     fn of(value: &RawValue) -> Option<Self> {

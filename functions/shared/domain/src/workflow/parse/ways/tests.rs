@@ -37,7 +37,7 @@ fn every_comparison_that_is_none_is_a_fault_of_its_own_with_its_place() {
         assert!(text.contains(words), "{words} in {text}");
     }
     assert!(fault("", "when = []").contains("when must be an array of 1 to 8 elements"));
-    let nine = vec!["\"/Order/x exists\""; 9].join(", ");
+    let nine = ["\"/Order/x exists\""; 9].join(", ");
     assert!(fault("", &format!("when = [{nine}]")).contains("when must be an array of 1 to 8"));
     assert!(fault("", "when = 3").contains("when must be a text"));
 }
