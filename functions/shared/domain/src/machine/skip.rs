@@ -5,7 +5,24 @@ use std::collections::VecDeque;
 
 use super::turn::{Turn, release};
 use crate::message::Failure;
-use crate::task::{Direction, ProcessState, StepState, Task, What, shortened};
+use crate::order::Order;
+use crate::task::{Attempt, Direction, ProcessState, StepState, Task, What, shortened};
+use crate::workflow::Workflow;
+
+impl Task {
+    /// Skips the steps that do not apply, by the document (rule 33). The others wait for the outputs that they compare.
+    pub(crate) fn skip_inapplicable(&mut self, order: &Order, workflow: &Workflow) {
+        for (index, rule) in workflow.steps.iter().enumerate() {
+            if let Some(unmet) = rule.unmet_by_document(&order.document) {
+                let step = &mut self.steps[index];
+                step.process_state = StepState::Skipped;
+                let attempt = Attempt { step: step.name.clone(), direction: step.direction, number: step.attempt };
+                let why = shortened(&format!("it does not apply: {unmet}"));
+                self.record(order.submitted_at, &order.submitter, What::Skipped(attempt), Some(why));
+            }
+        }
+    }
+}
 
 impl Turn<'_> {
     /// Ends every step that could be claimed and needs no call. Each may be the last one before the next. Then the order
@@ -26,9 +43,10 @@ impl Turn<'_> {
     /// Skips a step that does not apply, by the outputs of the steps before it. It is decided once: before its first
     /// claim.
     fn skip_if_inapplicable(&mut self, index: usize) -> bool {
-        let is_new = !self.task.steps[index].was_claimed() && self.is_ready(index);
-        let unmet = self.workflow.steps[index].unmet_by_outputs(&self.task.steps).filter(|_| is_new);
-        let Some(unmet) = unmet else { return false };
+        if self.task.steps[index].was_claimed() || !self.is_ready(index) {
+            return false;
+        }
+        let Some(unmet) = self.workflow.steps[index].unmet_by_outputs(&self.task.steps) else { return false };
         let step = &mut self.task.steps[index];
         step.process_state = StepState::Skipped;
         step.not_before = None;

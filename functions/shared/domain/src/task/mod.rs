@@ -315,19 +315,6 @@ impl Task {
         task
     }
 
-    /// Skips the steps that do not apply, by the document (rule 33). The others wait for the outputs that they compare.
-    fn skip_inapplicable(&mut self, order: &Order, workflow: &Workflow) {
-        for (index, rule) in workflow.steps.iter().enumerate() {
-            if let Some(unmet) = rule.unmet_by_document(&order.document) {
-                let step = &mut self.steps[index];
-                step.process_state = StepState::Skipped;
-                let attempt = Attempt { step: step.name.clone(), direction: step.direction, number: step.attempt };
-                let why = shortened(&format!("it does not apply: {unmet}"));
-                self.record(order.submitted_at, &order.submitter, What::Skipped(attempt), Some(why));
-            }
-        }
-    }
-
     /// Whether an operator may post its order again: only once it is compensated.
     #[must_use]
     pub const fn may_be_posted_again(&self) -> bool {

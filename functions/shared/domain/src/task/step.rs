@@ -204,4 +204,15 @@ mod tests {
             assert_eq!(serde_json::to_string(&direction).unwrap(), format!("\"{}\"", direction.name()));
         }
     }
+
+    #[test]
+    fn a_step_that_is_neither_optional_nor_a_pivot_takes_no_room_for_that() {
+        let case =
+            crate::machine::testing::Case::new(&[("a", &[], ""), ("b", &[], "optional = true\npivot = true")], false);
+        let texts = case.task.steps.iter().map(|step| serde_json::to_string(step).unwrap());
+        let stored = texts.map(|text| (text.contains("Optional"), text.contains("Pivot")));
+        assert_eq!(stored.collect::<Vec<_>>(), [(false, false), (true, true)]);
+        let read: Vec<Step> = serde_json::from_str(&serde_json::to_string(&case.task.steps).unwrap()).unwrap();
+        assert_eq!(read, case.task.steps);
+    }
 }
