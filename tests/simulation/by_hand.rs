@@ -77,6 +77,10 @@ impl State {
         let is_over = step.may_run_until.is_none_or(|until| until <= self.clock(0));
         let is_free = step.direction == Direction::Undo || !self.by_hand.commanded.contains(&order);
         let is_quiet = [Direction::Forward, Direction::Undo].iter().all(|direction| self.is_quiet(&key_of(*direction)));
+        if is_over && step.optional && step.direction == Direction::Forward && self.rng.chance(5_000) {
+            self.counts.add(Fault::Settled);
+            return Some(Settlement { step: step.name.clone(), outcome: Settled::Skipped, output: None });
+        }
         if !is_over || !is_free || !is_quiet || self.setup.services[agent].is_careless || !self.vouch(order) {
             return None;
         }

@@ -38,11 +38,15 @@ fn members(rng: &mut Rng, name: &str, outputs: &[usize]) -> BTreeMap<Arc<str>, S
 }
 
 /// Writes the mappings of a step at the end of its table.
-pub fn write(text: &mut String, mapped: &Mapped) {
+pub fn write(text: &mut String, mapped: &Mapped, no_undo: bool) {
     if let Some(name) = &mapped.keep {
         let _ = writeln!(text, "keep = {{ {} = \"{name}\", Number = \"/Number\" }}", KEPT_MEMBER);
     }
     write_sent(text, &mapped.forward);
+    if no_undo {
+        let _ = writeln!(text, "undo = \"none\"");
+        return;
+    }
     let _ = writeln!(text, "[step.undo]");
     write_sent(text, &mapped.undo);
 }

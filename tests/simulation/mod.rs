@@ -37,6 +37,7 @@ pub mod sleep;
 pub mod state;
 pub mod store;
 pub mod trace;
+pub mod ways;
 pub mod world;
 
 use auditor::Violation;

@@ -8,7 +8,7 @@ use agent::Call;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
-use domain::message::{Outcome, Settlement};
+use domain::message::{Outcome, Settled, Settlement};
 use domain::task::{Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What};
 use domain::workflow::Encoding;
 use serde_json::value::RawValue;
@@ -36,7 +36,8 @@ pub const fn way(direction: Direction) -> Way {
 #[must_use]
 pub fn settled(settlement: &Settlement) -> Option<SettledStep> {
     let output = settlement.output.as_ref().map(hash);
-    Some(SettledStep { step: index(&settlement.step)?, way: way(settlement.outcome.direction()), output })
+    let is_skipped = settlement.outcome == Settled::Skipped;
+    Some(SettledStep { step: index(&settlement.step)?, way: way(settlement.outcome.direction()), output, is_skipped })
 }
 
 /// One attempt of one step; `None` for an unknown step.
@@ -174,6 +175,7 @@ fn step(step: &Step) -> StepSeen {
             StepState::Processing => seen::StepState::Processing,
             StepState::Processed => seen::StepState::Processed,
             StepState::Error => seen::StepState::Error,
+            StepState::Skipped => seen::StepState::Skipped,
         },
         way: way(step.direction),
         attempt: step.attempt,

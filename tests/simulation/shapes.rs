@@ -8,8 +8,9 @@ use domain::workflow::{Remedy, StepRule, Workflow, Workflows};
 
 use super::auditor::Flow;
 use super::auditor::mappings::Mapped;
-use super::mappings;
+use super::auditor::ways::Ways;
 use super::rng::Rng;
+use super::{mappings, ways};
 
 /// The agents that a workflow may name.
 pub const AGENTS: [&str; 3] = ["stock", "money", "truck"];
@@ -35,8 +36,8 @@ pub struct Shape {
     pub two: Arc<Workflow>,
     /// Versions that are not compiled in. A version number is unique over all workflows.
     pub applied: Vec<Version>,
-    /// By version: the mappings of its steps.
-    mapped: BTreeMap<u32, Vec<Mapped>>,
+    /// By version: the mappings and the ways of its steps.
+    drawn: BTreeMap<u32, Vec<(Mapped, Ways)>>,
     /// Whether the horizons are short.
     pub short_horizon: bool,
 }
@@ -55,7 +56,7 @@ impl Shape {
     #[must_use]
     pub fn draw(rng: &mut Rng) -> &'static Self {
         static SHAPES: OnceLock<Vec<Shape>> = OnceLock::new();
-        let pool = SHAPES.get_or_init(|| (0..POOL).map(|seed| make(&mut Rng::new(seed))).collect());
+        let pool = SHAPES.get_or_init(|| (0..POOL).map(make).collect());
         &pool[rng.place(pool.len())]
     }
 
@@ -67,13 +68,14 @@ impl Shape {
     /// The auditor's rules, by version.
     #[must_use]
     pub fn flows(&self) -> BTreeMap<u32, Flow> {
-        let mapped = |workflow: &Workflow| self.mapped.get(&workflow.version).map(Vec::as_slice).unwrap_or_default();
-        self.versions().map(|workflow| (workflow.version, flow(workflow, mapped(workflow)))).collect()
+        let drawn = |workflow: &Workflow| self.drawn.get(&workflow.version).cloned().unwrap_or_default();
+        self.versions().map(|workflow| (workflow.version, flow(workflow, drawn(workflow)))).collect()
     }
 }
 
 /// The auditor's rules of a workflow.
-fn flow(workflow: &Workflow, mapped: &[Mapped]) -> Flow {
+fn flow(workflow: &Workflow, drawn: Vec<(Mapped, Ways)>) -> Flow {
+    let (mapped, ways) = drawn.into_iter().unzip();
     let after = workflow.steps.iter().map(|rule| rule.after.clone()).collect();
     let ms = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
     let horizons_ms = workflow.steps.iter().map(|rule| ms(rule.horizon_ms)).collect();
@@ -86,26 +88,29 @@ fn flow(workflow: &Workflow, mapped: &[Mapped]) -> Flow {
         max_failures: workflow.steps.iter().map(|rule| rule.max_failures).collect(),
         holds_rejected: holds(|rule| rule.on_rejected),
         holds_exhausted: holds(|rule| rule.on_exhausted),
-        mapped: mapped.to_vec(),
+        mapped,
+        ways,
         grace_ms: ms(workflow.supervision.grace_ms),
         awaited_ms: workflow.steps.iter().map(|rule| ms(rule.awaited_ms())).collect(),
         waits_ms: workflow.steps.iter().map(|rule| ms(rule.waits.before_ms.unwrap_or(0))).collect(),
     }
 }
 
-fn make(rng: &mut Rng) -> Shape {
+fn make(seed: u64) -> Shape {
+    // A stream of its own: the graphs stay as they were.
+    let (rng, of_ways) = (&mut Rng::new(seed), &mut Rng::new(seed.rotate_left(16) + 1));
     let short_horizon = rng.chance(2_500);
-    let mut mapped = BTreeMap::new();
-    let [one, two] = [1, 2].map(|version| text(rng, ORDER, version, short_horizon, &mut mapped));
+    let mut drawn = BTreeMap::new();
+    let [one, two] = [1, 2].map(|version| text([rng, of_ways], ORDER, version, short_horizon, &mut drawn));
     let parse = |texts: &[&str]| Workflows::parse(texts, ORDER, &AGENTS).unwrap_or_else(|error| panic!("{error}"));
     let (first, both) = (parse(&[&one]), parse(&[&one, &two]));
     let (one, two) = (first.current().clone(), both.current().clone());
     let applied = [(ORDER, 3), (BACK, 11), (BACK, 12)].map(|(name, version)| {
-        let text = text(rng, name, version, short_horizon, &mut mapped);
+        let text = text([rng, of_ways], name, version, short_horizon, &mut drawn);
         let workflow = Workflow::read(&text).unwrap_or_else(|error| panic!("{error}"));
         Version { text: text.into(), workflow: Arc::new(workflow) }
     });
-    Shape { first, both, one, two, applied: applied.into(), mapped, short_horizon }
+    Shape { first, both, one, two, applied: applied.into(), drawn, short_horizon }
 }
 
 /// For each step the indexes of its predecessors: one of the usual graphs, or a random one.
@@ -144,11 +149,11 @@ fn random_graph(rng: &mut Rng) -> Vec<Vec<usize>> {
 }
 
 fn text(
-    rng: &mut Rng,
+    [rng, of_ways]: [&mut Rng; 2],
     name: &str,
     version: u32,
     short_horizon: bool,
-    mapped: &mut BTreeMap<u32, Vec<Mapped>>,
+    drawn: &mut BTreeMap<u32, Vec<(Mapped, Ways)>>,
 ) -> String {
     let mut text = format!("name = \"{name}\"\nversion = {version}\n");
     let priority = rng.pick(&["normal", "normal", "high"]);
@@ -176,15 +181,21 @@ fn text(
     // The waits are drawn apart, so that they change nothing else of a shape.
     let mut waits = Rng::new(rng.clone().below(u64::MAX));
     let is_patient = waits.chance(3_000);
-    for (place, before) in graph(rng).iter().enumerate() {
+    let graph = graph(rng);
+    let step_ways = ways::draw(of_ways, &graph);
+    for (place, before) in graph.iter().enumerate() {
         let after: Vec<String> = before.iter().map(|earlier| format!("\"s{earlier}\"")).collect();
         let _ = writeln!(text, "[[step]]\nname = \"s{place}\"\nagent = \"{}\"", rng.pick(&AGENTS));
         let (number, unit) = rng.pick(times);
         let _ = writeln!(text, "after = [{}]\ncomplete_within = \"{number}{unit}\"", after.join(", "));
         let _ = writeln!(text, "max_failures = {}", rng.between(1, 4));
+        let own = &step_ways[place];
+        let is_past_pivot = ways::is_past_pivot(&graph, &step_ways, place);
         for key in ["on_rejected", "on_exhausted"] {
-            let _ = writeln!(text, "{key} = \"{}\"", rng.pick(&["compensate", "hold"]));
+            let remedy = rng.pick(&["compensate", "hold"]);
+            ways::write_remedy(&mut text, own, is_past_pivot, (key, remedy));
         }
+        ways::write(&mut text, own);
         if short_horizon {
             let _ = writeln!(text, "horizon = \"{}{unit}\"", number * rng.pick(&[1, 2, 5, 20]));
         }
@@ -195,8 +206,8 @@ fn text(
             let _ = writeln!(text, "wait = \"{}\"", waits.pick(&["5s", "10m", "3h"]));
         }
         let maps = mappings::draw(rng, version, place, before);
-        mappings::write(&mut text, &maps);
-        mapped.entry(version).or_default().push(maps);
+        mappings::write(&mut text, &maps, own.no_undo);
+        drawn.entry(version).or_default().push((maps, own.clone()));
     }
     text
 }
@@ -206,7 +217,7 @@ mod tests {
     use super::*;
 
     fn pool() -> Vec<Shape> {
-        (0..POOL).map(|seed| make(&mut Rng::new(seed))).collect()
+        (0..POOL).map(|seed| make(seed)).collect()
     }
 
     #[test]
@@ -217,6 +228,16 @@ mod tests {
         assert!(shapes.iter().any(|shape| shape.short_horizon) && shapes.iter().all(|shape| shape.two.version == 2));
         let flow = &shapes[0].flows()[&1];
         assert_eq!((flow.after.len(), flow.mapped.len()), (shapes[0].one.steps.len(), shapes[0].one.steps.len()));
+    }
+
+    #[test]
+    fn the_pool_has_steps_that_do_not_apply_or_may_be_missed_and_pivots() {
+        let shapes = pool();
+        let steps: Vec<&StepRule> =
+            shapes.iter().flat_map(Shape::versions).flat_map(|workflow| &workflow.steps).collect();
+        let is_tested = |key: fn(&StepRule) -> bool| steps.iter().filter(|step| key(step)).count() > 100;
+        assert!(is_tested(|step| !step.when.is_empty()) && is_tested(|step| step.optional));
+        assert!(is_tested(|step| step.pivot) && is_tested(|step| step.no_undo));
     }
 
     #[test]

@@ -70,9 +70,11 @@ fn read_settle(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Settlement)
     let members = Members::of(&document, &wire::Settle::MEMBERS)?;
     let (step, word) = (members.text("Step")?, members.text("Outcome")?);
     let outcome = Settled::ALL.into_iter().find(|settled| settled.name() == &*word);
-    let outcome = outcome.ok_or_else(|| Problem::member("Outcome", "must be Done or Undone"))?;
+    let outcome = outcome.ok_or_else(|| Problem::member("Outcome", "must be Done, Undone or Skipped"))?;
     let output = match (members.value("Output"), outcome) {
-        (Some(_), Settled::Undone) => return Err(Problem::member("Output", "belongs to a step that is Done")),
+        (Some(_), Settled::Undone | Settled::Skipped) => {
+            return Err(Problem::member("Output", "belongs to a step that is Done"));
+        }
         (output, _) => output.map(|output| Json::parse(output.get().as_bytes(), OUTPUT_BYTES_MAX)).transpose(),
     };
     let output = output.map_err(|fault| Problem::member("Output", format!("is {fault}")))?;
@@ -213,6 +215,36 @@ mod tests {
         ] {
             fake.post(&path, &[], &SETTLE.replace(from, to)).names(400, "invalid-field", name);
         }
+        fake.queued_nothing();
+    }
+
+    #[test]
+    fn only_an_optional_step_is_settled_as_skipped() {
+        let body = SETTLE.replace("Done\",\"Output\":{\"Total\": 1.10}", "Skipped\"");
+        let (fake, path) = charge_ended(StepState::Error, Direction::Forward);
+        let answer = fake.post(&path, &[], &body);
+        answer.is_problem(409, "state-conflict");
+        let detail = "only an optional step can be settled as skipped (it is Error)";
+        assert_eq!(answer.body["detail"], detail);
+        fake.queued_nothing();
+        let mut task = task_in("b", ProcessState::Error);
+        let charge = task.steps.iter_mut().find(|step| *step.name == *"charge-payment").unwrap();
+        (charge.process_state, charge.attempt, charge.optional) = (StepState::Error, 1, true);
+        let path = format!("/orders/{}/settle", fake.stores(task));
+        fake.post(&path, &[], &SETTLE.replace("Done", "Skipped")).names(400, "invalid-field", "Output");
+        assert_eq!(fake.post(&path, &[], &body).status, 202);
+    }
+
+    #[test]
+    fn a_cancel_past_a_pivot_is_refused_with_the_name_of_the_step() {
+        let fake = Fake::default();
+        let mut task = task_in("a", ProcessState::Processing);
+        (task.steps[0].process_state, task.steps[0].attempt, task.steps[0].pivot) = (StepState::Processed, 1, true);
+        let name = task.steps[0].name.clone();
+        let answer = fake.post(&format!("/orders/{}/cancel", fake.stores(task)), &[], COMMAND);
+        answer.is_problem(409, "state-conflict");
+        let detail = format!("the order is past {name}: it only goes forward (it is Processing)");
+        assert_eq!(answer.body["detail"], detail);
         fake.queued_nothing();
     }
 

@@ -116,7 +116,7 @@ fn is_waiting(step: &Step) -> bool {
     match step.process_state {
         StepState::Processing => true,
         StepState::Pending => step.not_before.is_some(),
-        StepState::Processed | StepState::Error => false,
+        StepState::Processed | StepState::Error | StepState::Skipped => false,
     }
 }
 

@@ -123,6 +123,10 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         horizon_ms,
         settles_within_ms: _,
         waits: Waits { before_ms, not_before, within_ms },
+        when,
+        optional,
+        pivot,
+        no_undo,
         max_failures,
         on_rejected,
         on_exhausted,
@@ -138,6 +142,10 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         max_failures: Some(*max_failures),
         on_rejected: Some(text(on_rejected.name())),
         on_exhausted: Some(text(on_exhausted.name())),
+        when: when.iter().map(|comparison| text(comparison.text())).collect(),
+        optional: *optional,
+        pivot: *pivot,
+        no_undo: *no_undo,
         horizon_ms: Some(*horizon_ms),
         wait_ms: *before_ms,
         not_before: not_before.as_ref().map(|place| Cow::Owned(format!("/Order{}", place.text()))),
@@ -177,5 +185,17 @@ mod tests {
         ]});
         let answer = fake.get("/workflows");
         assert_eq!((answer.status, &answer.body), (200, &expected));
+    }
+
+    #[test]
+    fn a_step_is_shown_with_when_it_applies_and_its_way_back() {
+        let text = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\noptional = true\npivot = true\n\
+                    when = \"/Order/Total > 1\"\nundo = \"none\"\n";
+        let fake = Fake::default();
+        let workflows = Workflows::parse(&[text], "w", &["x"]).unwrap();
+        fake.config(ApiConfig::default().with_catalogue(&Catalogue::new(workflows)));
+        let step = &fake.get("/workflows").body["Workflows"][0]["Steps"][0];
+        let shown = (&step["When"], &step["Optional"], &step["Pivot"], &step["NoUndo"]);
+        assert_eq!(shown, (&json!(["/Order/Total > 1"]), &json!(true), &json!(true), &json!(true)));
     }
 }

@@ -14,6 +14,7 @@ pub fn words(step: &Step<'_>) -> String {
 
 fn known(direction: Direction, state: StepState, attempt: u32) -> String {
     match (direction, state) {
+        (_, StepState::Skipped) => "skipped".to_owned(),
         (_, StepState::Pending) if attempt == 0 => "-".to_owned(),
         (Direction::Forward, StepState::Pending) => "again soon".to_owned(),
         (Direction::Forward, StepState::Processing) if attempt == 1 => "under way".to_owned(),

@@ -4,13 +4,14 @@ use domain::limits::SETTLES_WITHIN_MS_MAX;
 
 use super::dossier::Dossier;
 use super::seen::{Ending, OrderState, Record, StepSeen, StepState, Try, Way};
+use super::ways::{is_past_pivot, turns_well};
 use super::{Finding, Flow, Invariant, must};
 
 /// One order's change, for the check of its cause.
-struct Causes<'a> {
+pub(super) struct Causes<'a> {
     flow: &'a Flow,
-    dossier: &'a Dossier,
-    before: &'a Record,
+    pub(super) dossier: &'a Dossier,
+    pub(super) before: &'a Record,
     /// The writer's clock.
     clock_ms: i64,
 }
@@ -28,28 +29,36 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
     })?;
     let causes = Causes { flow, dossier, before, clock_ms };
     let holds = after.state == OrderState::Error;
-    let is_so =
-        match code {
-            Some("cancelled") => dossier.commands.contains("Cancel"),
-            Some("closed") => closes && dossier.commands.contains("Close") && causes.may_close(after),
-            Some("exhausted") => causes
-                .any(Way::Forward, |step| causes.is_exhausted(step) && flow.holds_exhausted.get(step) == Some(&holds)),
-            Some("rejected") => causes
-                .any(Way::Forward, |step| causes.is_rejected(step) && flow.holds_rejected.get(step) == Some(&holds)),
-            Some("compensation-failed") => {
-                causes.any(Way::Undo, |step| causes.is_exhausted(step) || causes.is_rejected(step))
-            }
-            // Dead wakes are not observable. A dead letter about an attempt is checked when its failure is counted.
-            Some("dead-letter") | None => true,
-            // No chain of messages here is longer than a workflow allows.
-            Some(_) => false,
-        };
+    let is_so = match code {
+        Some("cancelled") => dossier.commands.contains("Cancel"),
+        Some("closed") => closes && dossier.commands.contains("Close") && causes.may_close(after),
+        Some("exhausted") => causes.any(Way::Forward, |step| {
+            causes.is_exhausted(step) && causes.holds(&flow.holds_exhausted, step) == Some(holds)
+        }),
+        Some("rejected") => causes.any(Way::Forward, |step| {
+            let is_optional = dossier.ways(step).optional;
+            !is_optional && causes.is_rejected(step) && causes.holds(&flow.holds_rejected, step) == Some(holds)
+        }),
+        Some("compensation-failed") => {
+            causes.any(Way::Undo, |step| causes.is_exhausted(step) || causes.is_rejected(step))
+        }
+        // Dead wakes are not observable. A dead letter about an attempt is checked when its failure is counted.
+        Some("dead-letter") | None => true,
+        // No chain of messages here is longer than a workflow allows.
+        Some(_) => false,
+    };
+    turns_well(&causes, after)?;
     must(is_so, Invariant::Movers, || format!("nothing happened that is a reason for this: {before}; and now: {after}"))
 }
 
 impl Causes<'_> {
     fn any(&self, way: Way, is_cause: impl Fn(usize) -> bool) -> bool {
         (0..self.before.steps.len()).any(|step| self.before.steps[step].way == way && is_cause(step))
+    }
+
+    /// Whether the step that was given up holds the order, by its workflow or past a pivot.
+    fn holds(&self, holds: &[bool], step: usize) -> Option<bool> {
+        Some(*holds.get(step)? || is_past_pivot(self.dossier, self.before, Some(step)))
     }
 
     /// It waited for an operator, its steps stay as they were, and no call can have its effect any more.
@@ -67,7 +76,7 @@ impl Causes<'_> {
     }
 
     /// The step's horizon is over, or its last allowed attempt expired.
-    fn is_exhausted(&self, index: usize) -> bool {
+    pub(super) fn is_exhausted(&self, index: usize) -> bool {
         let step = &self.before.steps[index];
         let is_last = step.state == StepState::Processing && step.failures + 1 >= self.flow.max_failures[index];
         let has_expired = self.flow.expires_ms(index, step, self.clock_ms).is_some_and(|at_ms| at_ms <= self.clock_ms);
@@ -77,7 +86,7 @@ impl Causes<'_> {
     }
 
     /// The current attempt was rejected, or its output is too large.
-    fn is_rejected(&self, index: usize) -> bool {
+    pub(super) fn is_rejected(&self, index: usize) -> bool {
         let step = &self.before.steps[index];
         let of = Try { order: self.before.order, step: index, way: step.way, attempt: step.attempt };
         let endings = [Ending::Failed, Ending::TooLarge];

@@ -14,8 +14,12 @@ impl Auditor {
     pub(super) fn wished(&mut self, order: OrderId, action: &'static str, settled: Option<&SettledStep>) {
         let dossier = self.dossier(order);
         dossier.commands.insert(action);
-        if let Some(SettledStep { step, way, output }) = settled {
-            dossier.settled.insert((*step, *way));
+        if let Some(SettledStep { step, way, output, is_skipped }) = settled {
+            if *is_skipped {
+                dossier.skips.insert(*step);
+            } else {
+                dossier.settled.insert((*step, *way));
+            }
             dossier.outputs.extend(output.map(|output| (*step, output)));
         }
     }
@@ -94,7 +98,7 @@ impl Past {
         let is_in_error = self.state == OrderState::Error;
         let is_other_error = is_in_error && self.since > looked_at;
         match action {
-            "Cancel" => has_ended || is_other_error || self.state == OrderState::Compensating,
+            "Cancel" => has_ended || is_other_error || self.past_pivot || self.state == OrderState::Compensating,
             "Resubmit" | "Settle" | "Close" => !is_in_error || is_other_error,
             "Pause" => has_ended || is_in_error || self.paused,
             _ => has_ended || is_in_error || !self.paused,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::seen::{Body, Ending, Kind, OrderState, Record, Try, Way};
+use super::ways::Ways;
 
 /// The observations of one order.
 #[derive(Debug, Default)]
@@ -66,7 +67,11 @@ pub(super) struct Dossier {
     pub(super) commands: BTreeSet<&'static str>,
     /// Notes of operators that were queued, each with whether it takes the order on or lets it go.
     pub(super) notes: BTreeMap<Arc<str>, Option<bool>>,
-    /// Steps that an operator settled, each with its direction.
+    /// For each step whether it applies, may be missed, and turns round.
+    pub(super) ways: Vec<Ways>,
+    /// Steps that an operator settled as skipped.
+    pub(super) skips: BTreeSet<usize>,
+    /// Steps that an operator settled as done, each with its direction.
     pub(super) settled: BTreeSet<(usize, Way)>,
     /// By step: the index of the only agent that called for it.
     pub(super) agents: BTreeMap<usize, usize>,
@@ -97,6 +102,8 @@ pub(super) struct Past {
     /// The version of its reason; 0 without one.
     pub(super) since: u64,
     pub(super) paused: bool,
+    /// Whether it only goes forward.
+    pub(super) past_pivot: bool,
 }
 
 /// One claim, as it was written.
@@ -142,6 +149,12 @@ impl Dossier {
         Some(claim.complete_by_ms.min(until_ms.unwrap_or(i64::MAX)))
     }
 
+    /// What its workflow says about the ways of a step.
+    pub(super) fn ways(&self, step: usize) -> &Ways {
+        static USUAL: Ways = Ways { when: Vec::new(), optional: false, pivot: false, no_undo: false };
+        self.ways.get(step).unwrap_or(&USUAL)
+    }
+
     pub(super) fn effects(&self, step: usize) -> Effects {
         self.effects.get(&step).copied().unwrap_or_default()
     }
@@ -152,10 +165,11 @@ impl Dossier {
     }
 
     /// Whether each effect of a step was taken back. A careless service that was called and undone side by side may say
-    /// otherwise.
+    /// otherwise. What has no undo stays.
     pub(super) fn is_even(&self, step: usize) -> bool {
         let effects = self.effects(step);
-        effects.forward == effects.undo || self.raced.contains(&step)
+        let is_kept = self.ways(step).no_undo && effects.undo == 0;
+        effects.forward == effects.undo || is_kept || self.raced.contains(&step)
     }
 
     /// Whether an agent sent such a reply from this attempt.

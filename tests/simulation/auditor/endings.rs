@@ -3,7 +3,7 @@
 use domain::id::OrderId;
 
 use super::dossier::Dossier;
-use super::seen::{Kind, OrderState};
+use super::seen::{Kind, OrderState, StepState};
 use super::{Auditor, Finding, Invariant, must};
 
 /// The time after the end of an order from which on its books are even, in milliseconds.
@@ -63,9 +63,13 @@ impl Auditor {
 /// The services have each effect that the order says, and no other.
 fn books_are_even(dossier: &Dossier) -> Finding {
     let Some(last) = &dossier.last else { return Ok(()) };
-    for step in 0..last.steps.len() {
+    for (step, seen) in last.steps.iter().enumerate() {
         let effects = dossier.effects(step);
         let is_so = match last.state {
+            // An attempt without an answer may have had its effect before the step was skipped.
+            OrderState::Processed if seen.state == StepState::Skipped => {
+                effects.forward <= seen.attempt.min(1) && effects.undo == 0
+            }
             OrderState::Processed => (effects.forward, effects.undo) == (1, 0),
             OrderState::Compensated => dossier.is_even(step),
             OrderState::Error

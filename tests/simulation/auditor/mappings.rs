@@ -115,7 +115,7 @@ impl Auditor {
 
 impl Flow {
     /// All predecessors of a step, direct and indirect.
-    fn all_before(&self, step: usize) -> BTreeSet<usize> {
+    pub(super) fn all_before(&self, step: usize) -> BTreeSet<usize> {
         let mut found = BTreeSet::new();
         let mut open = vec![step];
         while let Some(step) = open.pop() {

@@ -4,7 +4,7 @@
 //! Modules: `seen` has the observations, `dossier` the memory of one order. `records` checks writes, `causes` the reasons
 //! of errors and compensations, `calls` requests, replies and services, `custody` the messages of orders, `commands`
 //! operators' commands, `mappings` the bodies of calls, `outside` status messages and alerts, `under_way` the calls without an answer, `endings` the end
-//! state after the faults, `versions` the versions that orders begin with.
+//! state after the faults, `versions` the versions that orders begin with, `ways` skipped steps and pivots.
 
 mod calls;
 mod causes;
@@ -19,6 +19,7 @@ pub mod seen;
 mod under_way;
 mod verdict;
 pub mod versions;
+pub mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use mappings::Mapped;
 use seen::{Seen, StepSeen};
 pub use verdict::{Invariant, Violation};
 use versions::Choices;
+use ways::Ways;
 
 /// The auditor's knowledge of the deployment.
 #[derive(Debug, Clone, Default)]
@@ -69,6 +71,8 @@ pub struct Flow {
     pub holds_exhausted: Vec<bool>,
     /// For each step its mappings; none for a workflow without.
     pub mapped: Vec<Mapped>,
+    /// For each step whether it applies, may be missed, and turns round; nothing for a workflow without these keys.
+    pub ways: Vec<Ways>,
     /// The grace after `CompleteBy`, in milliseconds.
     pub grace_ms: i64,
 }

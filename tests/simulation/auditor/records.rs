@@ -8,6 +8,7 @@ use super::causes::has_cause;
 use super::commands::notes_stay;
 use super::dossier::{Claimed, Dossier, Past};
 use super::seen::{Ending, Kind, OrderState, Record, StepSeen, StepState, Try, Way};
+use super::ways::{begins_well, is_gone, is_over, is_past_pivot};
 use super::{Auditor, Finding, Flow, Invariant, must};
 
 /// Code of a failure that the supervisor counts.
@@ -17,7 +18,9 @@ const DEAD_LETTER: &str = "dead-letter";
 
 impl Auditor {
     pub(super) fn inserted(&mut self, fingerprint: &Arc<str>, record: &Record) -> Finding {
-        let dossier = self.dossiers.entry(record.order).or_default();
+        let Self { rules, dossiers, at_ms, .. } = self;
+        let (flow, at_ms) = (rules.workflows.get(&record.workflow), *at_ms);
+        let dossier = dossiers.entry(record.order).or_default();
         must(dossier.last.is_none(), Invariant::Record, || "inserted a second time".to_owned())?;
         let Some(posted) = dossier.posted.iter().find(|posted| posted.fingerprint == *fingerprint) else {
             return Err((Invariant::Record, "its document is none that was posted under its name".to_owned()));
@@ -25,12 +28,14 @@ impl Auditor {
         dossier.channel.clone_from(&posted.channel);
         dossier.begins_with(record.workflow)?;
         dossier.document = Some(posted.document);
-        dossier.stored = Some((fingerprint.clone(), self.at_ms));
+        dossier.stored = Some((fingerprint.clone(), at_ms));
+        dossier.ways = flow.map(|flow| flow.ways.clone()).unwrap_or_default();
         let is_new = record.steps.iter().all(|step| (step.attempt, step.failures) == (0, 0));
         must(is_new && record.version <= 2, Invariant::Record, || format!("a new order is not new: {record}"))?;
+        begins_well(dossier, record)?;
         has_alert(dossier, record)?;
-        dossier.going_since_ms = self.at_ms;
-        dossier.keep(record, 0, self.at_ms);
+        dossier.going_since_ms = at_ms;
+        dossier.keep(record, 0, at_ms);
         Ok(())
     }
 
@@ -54,7 +59,24 @@ impl Auditor {
             dossier.running_until_ms.clear();
         }
         dossier.keep(record, by, *at_ms);
-        finding
+        let is_undone = |step: &StepSeen| (step.way, step.state) == (Way::Undo, StepState::Processed);
+        let steps = before.steps.iter().zip(&record.steps).enumerate();
+        let new: Vec<usize> =
+            steps.filter(|(_, (b, a))| !is_undone(b) && is_undone(a)).map(|(index, _)| index).collect();
+        finding.and_then(|()| self.undone_without_calls(record, &new))
+    }
+}
+
+impl Auditor {
+    /// Undos that need no call wait for the calls of their steps like any others.
+    fn undone_without_calls(&mut self, record: &Record, undone: &[usize]) -> Finding {
+        for &step in undone {
+            let of = Try { order: record.order, step, way: Way::Undo, attempt: record.steps[step].attempt };
+            if self.dossier(record.order).ways(step).no_undo {
+                self.undo_has_waited(of)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -64,7 +86,8 @@ impl Dossier {
         if record.state.is_final() {
             self.final_since_ms.get_or_insert(at_ms);
         }
-        self.past.insert(record.version, Past { state: record.state, since, paused: record.paused });
+        let past_pivot = is_past_pivot(self, record, None);
+        self.past.insert(record.version, Past { state: record.state, since, paused: record.paused, past_pivot });
         for (index, step) in record.steps.iter().enumerate() {
             if let (StepState::Processing, Some(complete_by_ms)) = (step.state, step.complete_by_ms) {
                 let claim = Claimed { way: step.way, complete_by_ms, by, at_ms, requested: false };
@@ -143,15 +166,14 @@ fn ended_well(dossier: &Dossier, after: &Record) -> Finding {
     for (index, step) in after.steps.iter().enumerate() {
         match after.state {
             OrderState::Compensated => {
-                let is_undone = step.attempt == 0 || (step.way, step.state) == (Way::Undo, StepState::Processed);
-                let is_confirmed = step.attempt == 0 || dossier.is_taken_back(index);
+                let is_undone = is_gone(step);
+                let is_confirmed = step.attempt == 0 || dossier.ways(index).no_undo || dossier.is_taken_back(index);
                 must(is_undone && is_confirmed && dossier.is_even(index), Invariant::Undone, || {
                     format!("compensated, but step {index} is not undone: {after}")
                 })?;
             }
             OrderState::Processed => {
-                let is_done = (step.way, step.state) == (Way::Forward, StepState::Processed);
-                must(is_done, Invariant::Movers, || format!("processed, but step {index} is not: {after}"))?;
+                must(is_over(step), Invariant::Movers, || format!("processed, but step {index} is not: {after}"))?;
             }
             OrderState::Pending
             | OrderState::Processing
@@ -191,18 +213,18 @@ fn has_alert(dossier: &Dossier, record: &Record) -> Finding {
 }
 
 /// The change of one step in one write.
-struct Change<'a> {
+pub(super) struct Change<'a> {
     flow: &'a Flow,
-    dossier: &'a Dossier,
+    pub(super) dossier: &'a Dossier,
     before: &'a Record,
-    after: &'a Record,
-    index: usize,
+    pub(super) after: &'a Record,
+    pub(super) index: usize,
     /// The writer's clock.
     clock_ms: i64,
 }
 
 impl Change<'_> {
-    fn steps(&self) -> (&StepSeen, &StepSeen) {
+    pub(super) fn steps(&self) -> (&StepSeen, &StepSeen) {
         (&self.before.steps[self.index], &self.after.steps[self.index])
     }
 
@@ -210,7 +232,7 @@ impl Change<'_> {
         Try { order: self.after.order, step: self.index, way: step.way, attempt: step.attempt }
     }
 
-    fn has_turned(&self) -> bool {
+    pub(super) fn has_turned(&self) -> bool {
         let (b, a) = self.steps();
         b.way != a.way
     }
@@ -241,12 +263,13 @@ impl Change<'_> {
             format!("step {index} is claimed while attempt {} is held", b.attempt)
         })?;
         self.patience()?;
+        self.needs_a_call()?;
         self.sequence()
     }
 
     /// No claim before the back-off ends, nor, for an undo, before the forward attempt ends, by the writer's clock.
     fn patience(&self) -> Finding {
-        let (b, a) = self.steps();
+        let (b, _) = self.steps();
         let (index, clock_ms) = (self.index, self.clock_ms);
         let waits = b.state == StepState::Pending && !self.has_turned();
         // A time further ahead counts as over (rule 23).
@@ -256,6 +279,13 @@ impl Change<'_> {
             format!("step {index} is claimed before its back-off is over")
         })?;
         must(self.has_waited(), Invariant::Claims, || format!("step {index} is claimed before its long wait is over"))?;
+        self.calls_are_over()
+    }
+
+    /// No forward attempt was in flight at the turn that may still run, by the writer's clock.
+    pub(super) fn calls_are_over(&self) -> Finding {
+        let (_, a) = self.steps();
+        let (index, clock_ms) = (self.index, self.clock_ms);
         let running_until_ms = self.dossier.running_until_ms.get(&index).filter(|_| a.way == Way::Undo);
         must(running_until_ms.is_none_or(|until_ms| *until_ms <= clock_ms), Invariant::NothingAfterUndo, || {
             format!("the undo of step {index} is claimed while its forward attempt may still run")
@@ -273,26 +303,20 @@ impl Change<'_> {
         b.waits_until_ms.is_some_and(|until_ms| until_ms <= self.clock_ms || until_ms > latest_ms)
     }
 
-    fn sequence(&self) -> Finding {
+    pub(super) fn sequence(&self) -> Finding {
         let (_, a) = self.steps();
         let index = self.index;
         let steps = &self.after.steps;
         match a.way {
             Way::Forward => {
-                let is_ready = |earlier: &usize| {
-                    (steps[*earlier].way, steps[*earlier].state) == (Way::Forward, StepState::Processed)
-                };
-                must(self.flow.after[index].iter().all(is_ready), Invariant::Sequence, || {
+                let mut before = self.flow.all_before(index).into_iter();
+                must(before.all(|earlier| is_over(&steps[earlier])), Invariant::Sequence, || {
                     format!("step {index} is claimed before what it comes after is processed: {}", self.after)
                 })
             }
             Way::Undo => {
-                let later = (0..steps.len()).filter(|later| self.flow.after[*later].contains(&index));
-                let is_gone = |later: usize| {
-                    steps[later].attempt == 0
-                        || (steps[later].way, steps[later].state) == (Way::Undo, StepState::Processed)
-                };
-                must(later.into_iter().all(is_gone), Invariant::Sequence, || {
+                let mut later = (0..steps.len()).filter(|later| self.flow.all_before(*later).contains(&index));
+                must(later.all(|later| is_gone(&steps[later])), Invariant::Sequence, || {
                     format!("the undo of step {index} is claimed before those after it are undone: {}", self.after)
                 })
             }
@@ -335,7 +359,9 @@ impl Change<'_> {
         let index = self.index;
         if self.has_turned() {
             let is_so = matches!(self.after.state, OrderState::Compensating | OrderState::Compensated);
-            return must(is_so, Invariant::Movers, || format!("step {index} turns round in {:?}", self.after.state));
+            must(is_so, Invariant::Movers, || format!("step {index} turns round in {:?}", self.after.state))?;
+            let is_undone = a.state == StepState::Processed;
+            return if is_undone { self.may_be_undone_without_call() } else { Ok(()) };
         }
         if a.failures > b.failures {
             must(b.state == StepState::Processing, Invariant::Movers, || {
@@ -348,7 +374,11 @@ impl Change<'_> {
         }
         let of = self.of(b);
         match (b.state, a.state) {
+            (_, StepState::Processed) if a.way == Way::Undo && self.dossier.ways(index).no_undo => {
+                self.may_be_undone_without_call()
+            }
             (_, StepState::Processed) => self.success_is_real(of),
+            (_, StepState::Skipped) => self.may_be_skipped(),
             (StepState::Processing, StepState::Pending | StepState::Error) => {
                 must(self.dossier.has_reply(of, Ending::Deferred), Invariant::Movers, || {
                     format!("{of} is given back, and nobody counted it or asked for that")
@@ -361,8 +391,8 @@ impl Change<'_> {
                     format!("step {index} was given up and starts again, and nobody wished it")
                 })
             }
-            (StepState::Processed, _) => {
-                Err((Invariant::Movers, format!("step {index} was processed and is {:?} now", a.state)))
+            (StepState::Processed | StepState::Skipped, _) => {
+                Err((Invariant::Movers, format!("step {index} was {:?} and is {:?} now", b.state, a.state)))
             }
             (StepState::Pending, StepState::Error) => {
                 let over_ms = b.started_ms.map(|started_ms| started_ms + self.flow.horizons_ms[index]);
@@ -410,6 +440,9 @@ impl Change<'_> {
             return Err((Invariant::Movers, format!("a failure of {of} is counted without a word")));
         };
         match &**code {
+            EXPIRED | DEAD_LETTER if a.state == StepState::Skipped => {
+                Err((Invariant::Applies, format!("{of} had no answer, and is skipped")))
+            }
             EXPIRED => {
                 let earliest_ms = self.flow.expires_ms(self.index, b, *at_ms).unwrap_or(i64::MAX);
                 must(*at_ms >= earliest_ms, Invariant::Movers, || {
@@ -423,7 +456,8 @@ impl Change<'_> {
             _ => {
                 let is_real =
                     [Ending::Failed, Ending::TooLarge].iter().any(|ending| self.dossier.has_reply(of, *ending));
-                must(is_real, Invariant::Movers, || format!("a failure of {of} is counted, and it never said so"))
+                must(is_real, Invariant::Movers, || format!("a failure of {of} is counted, and it never said so"))?;
+                self.rejection_ends_well()
             }
         }
     }

@@ -60,6 +60,10 @@ pub enum Invariant {
     Body,
     /// Rule 19: a call carries what the pinned version sends, and of its answer is kept what that version keeps.
     Mapping,
+    /// Rule 33: a step is skipped if it does not apply, or was rejected and is optional; otherwise it is called.
+    Applies,
+    /// Rule 34: past a pivot, an order only goes forward.
+    Pivot,
     /// The state machine never panics.
     Panic,
 }
@@ -95,6 +99,8 @@ impl Invariant {
             Self::History => "rule 3",
             Self::Body => "body",
             Self::Mapping => "rule 19",
+            Self::Applies => "rule 33",
+            Self::Pivot => "rule 34",
             Self::Panic => "panic",
         }
     }

@@ -14,6 +14,7 @@ use domain::json::Json;
 use domain::message::CloudEvent;
 use domain::task::{Direction, ProcessState, Task};
 use domain::time::Timestamp;
+use domain::workflow::{StepRule, Workflow};
 use tokio::time::Instant;
 
 use crate::simulation::observe;
@@ -184,6 +185,12 @@ impl Outside {
             setup,
             world: "world".into(),
         }
+    }
+
+    /// A step as the workflow of an order has it.
+    pub(super) fn rule(&self, task: &Task, step: usize) -> Option<&StepRule> {
+        let is_meant = |workflow: &&Workflow| workflow.version == task.workflow_version;
+        self.setup.shape.versions().find(is_meant)?.steps.get(step)
     }
 
     /// Whether something that happens so often, in 10,000 times, happens now.

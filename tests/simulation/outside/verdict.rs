@@ -60,16 +60,21 @@ fn books(outside: &mut Outside, task: &Task) {
         let words = format!("{:?} long after the last fault", task.process_state);
         return outside.complain("14", Some(task.order_id), &words);
     }
-    for step in &task.steps {
+    for (index, step) in task.steps.iter().enumerate() {
         let ledger = outside.books.get(&(task.order_id, step.name.clone())).cloned().unwrap_or_default();
         if ledger.attempt > step.attempt {
             let words =
                 format!("a service was called for attempt {} of {}, which no claim has", ledger.attempt, step.name);
             outside.complain("2", Some(task.order_id), &words);
         }
+        let is_unclaimed = step.attempt == 0;
+        let has_no_undo = outside.rule(task, index).is_some_and(|rule| rule.no_undo);
         let is_right = match task.process_state {
+            // A step may be skipped after an attempt without an answer.
+            ProcessState::Processed if step.process_state == StepState::Skipped => !ledger.is_done || !is_unclaimed,
             ProcessState::Processed => ledger.is_done && !ledger.is_closed,
             // Where a memo knows that there was no call, there is none for the undo either.
+            ProcessState::Compensated if has_no_undo => !ledger.is_closed,
             ProcessState::Compensated => ledger.is_closed || !ledger.is_done,
             ProcessState::Pending
             | ProcessState::Processing
@@ -79,6 +84,7 @@ fn books(outside: &mut Outside, task: &Task) {
                 let is_done = step.process_state == StepState::Processed;
                 match step.direction {
                     Direction::Forward => !is_done || (ledger.is_done && !ledger.is_closed),
+                    Direction::Undo if has_no_undo => !ledger.is_closed,
                     Direction::Undo => !is_done || ledger.is_closed || !ledger.is_done,
                 }
             }

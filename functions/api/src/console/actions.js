@@ -135,7 +135,7 @@ function stepAndOutput(task) {
       h(
         "select",
         { id: "step", name: "step" },
-        steps.map(({ step, outcome }) => h("option", { value: step }, `${step}: ${outcome.toLowerCase()}`)),
+        steps.map(({ step, outcome }, place) => h("option", { value: place }, `${step}: ${outcome.toLowerCase()}`)),
       ),
     ),
     steps.some(({ outcome }) => outcome === "Done") ? output : null,
@@ -165,9 +165,9 @@ function taking({ elements }) {
 
 /** The values of those fields; `null` if the output is no JSON. Its text stays as it is, digit for digit. */
 function settlement({ elements }, task) {
-  const { step: Step, outcome: Outcome } = toSettle(task).find(({ step }) => step === elements.step.value);
+  const { step: Step, outcome: Outcome } = toSettle(task)[elements.step.value];
   const text = elements.output?.value.trim();
-  if (!text || Outcome === "Undone") return { Step, Outcome };
+  if (!text || Outcome !== "Done") return { Step, Outcome };
   try {
     JSON.parse(text);
     elements.output.setCustomValidity("");

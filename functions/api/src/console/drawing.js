@@ -15,7 +15,7 @@ const SWEEPS = 6;
 /** The drawing of the steps of a workflow. */
 export function drawing(workflow) {
   const steps = workflow.Steps;
-  const longest = Math.max(1, ...steps.flatMap((step) => [step.Name.length, step.Agent.length]));
+  const longest = Math.max(1, ...steps.flatMap((step) => [step.Name.length, marked(step).length]));
   const width = Math.min(WIDTH.most, Math.max(WIDTH.least, longest * CHARACTER + WIDTH.around));
   const levels = arranged(layered(steps));
   const whole = placed(levels, width);
@@ -110,11 +110,18 @@ function box({ step, x, y }, width) {
   return h(
     "g",
     { "data-step": step.Name },
-    h("title", {}, `${step.Name}, agent ${step.Agent}`),
+    h("title", {}, `${step.Name}, agent ${marked(step)}`),
     h("rect", { class: "box", x: x - width / 2, y, width, height: BOX_HEIGHT, rx: "8" }),
     text(step.Name, "box-name", 20),
-    text(step.Agent, "box-agent", 36),
+    text(marked(step), "box-agent", 36),
   );
+}
+
+/** The agent of a step, and behind it what is special about the step. */
+function marked({ Agent, When, Optional, Pivot, NoUndo }) {
+  const marks = [When ? "when" : null, Optional ? "optional" : null, Pivot ? "pivot" : null, NoUndo ? "no undo" : null];
+  const set = marks.filter(Boolean);
+  return set.length ? `${Agent} (${set.join(", ")})` : Agent;
 }
 
 function shortened(name, room) {

@@ -6,7 +6,7 @@ import { STATES } from "./words.js";
 
 /** The state of an order or a step: a sign and a word. `undo` is for a step in compensation. */
 export function state(name, undo) {
-  const sign = undo && name === "Processed" ? "↺" : (STATES.find(([known]) => known === name)?.[1] ?? "·");
+  const sign = undo && name === "Processed" ? "↺" : name === "Skipped" ? "–" : (STATES.find(([known]) => known === name)?.[1] ?? "·");
   const word = undo ? ({ Processed: "Undone", Processing: "Undoing", Pending: "To undo" }[name] ?? name) : name;
   return h(
     "span",

@@ -10,6 +10,7 @@ const ENDS = {
   Processed: ["done", "done", false],
   Rejected: ["failed", "rejected", false],
   GivenUp: ["failed", "given up", false],
+  Skipped: ["failed", "rejected, and skipped", false],
   Deferred: ["put-off", "put off: the service is failing", true],
   Expired: ["failed", "no answer in time", true],
 };
@@ -131,6 +132,8 @@ function ofStep(parts, open, { Kind, Step: name, Direction, Attempt: attempt }, 
   }
   // A newer API may send other kinds.
   if (!(Kind in ENDS)) return;
+  // A step that needs no call has no attempt.
+  if (Kind === "Skipped" && !before) return;
   const [outcome, words, waits] = ENDS[Kind];
   // Of many deferred attempts in a row, the history keeps only the last, without its start.
   const began =

@@ -113,12 +113,12 @@ function upper(text) {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** The steps that an operator may settle, each with the outcome that it may have. */
+/** The steps that an operator may settle, each with an outcome that it may have. */
 export function toSettle(task) {
-  return task.Steps.filter((step) => step.ProcessState === "Error").map((step) => ({
-    step: step.Name,
-    outcome: step.Direction === "Undo" ? "Undone" : "Done",
-  }));
+  return task.Steps.filter((step) => step.ProcessState === "Error").flatMap((step) => {
+    const outcomes = step.Direction === "Undo" ? ["Undone"] : step.Optional ? ["Done", "Skipped"] : ["Done"];
+    return outcomes.map((outcome) => ({ step: step.Name, outcome }));
+  });
 }
 
 /** The consequences of an action for this order: sentences, shown before the confirmation. */

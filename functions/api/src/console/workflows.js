@@ -108,6 +108,11 @@ function agents(one) {
   return [...new Set(one.Steps.map((step) => step.Agent))];
 }
 
+/** A pivot, past which the order only goes forward, or a step without an undo. */
+function wayBack(step) {
+  return [step.Pivot ? "pivot" : null, step.NoUndo ? "no undo" : null].filter(Boolean).join(", ") || "–";
+}
+
 function settings(one) {
   return table({
     caption: "The steps and their settings",
@@ -119,10 +124,12 @@ function settings(one) {
       { name: "Step", isName: true, cell: (step) => step.Name },
       { name: "Agent", cell: (step) => step.Agent },
       { name: "After", kind: "text", cell: (step) => step.After.join(", ") || "–" },
+      { name: "When", kind: "text", cell: (step) => step.When?.join(" and ") ?? "–" },
       { name: "Answer within", cell: (step) => (step.CompleteWithinMs ? length(step.CompleteWithinMs) : "–") },
       { name: "Failures", kind: "num", cell: (step) => step.MaxFailures ?? "–" },
-      { name: "If rejected", cell: (step) => step.OnRejected ?? "–" },
+      { name: "If rejected", cell: (step) => (step.Optional ? "skip" : (step.OnRejected ?? "–")) },
       { name: "If given up", cell: (step) => step.OnExhausted ?? "–" },
+      { name: "Way back", cell: wayBack },
     ],
   });
 }

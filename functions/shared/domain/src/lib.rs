@@ -14,6 +14,7 @@ pub mod alert;
 pub mod backoff;
 pub mod batch;
 pub mod bulk;
+mod decimal;
 pub mod definition;
 pub mod delivery;
 pub mod id;

@@ -16,6 +16,10 @@ pub const TEMPLATE_PARTS_MAX: usize = 256;
 pub const TEMPLATE_NESTING_MAX: usize = 16;
 /// Longest path of a mapping, as a template and filled, in characters.
 pub const PATH_CHARS_MAX: usize = 1_024;
+/// Comparisons in the `when` of a step.
+pub const WHEN_MAX: usize = 8;
+/// Longest comparison, in characters.
+pub const WHEN_CHARS_MAX: usize = 256;
 /// Members by which the orders of a workflow are found.
 pub const INDEXED_MAX: usize = 8;
 /// Members that a workflow refuses.

@@ -103,6 +103,10 @@ fn emit(task: &Task, what: &What) {
             count!(task, monotonic_counter.results_awaited = 1, %step, attempt, "taken on, its result is awaited");
         }
         What::Waiting(Attempt { step, .. }) => count!(task, monotonic_counter.steps_waiting = 1, %step, "step waits"),
+        What::Skipped(Attempt { step, direction, .. }) => {
+            let direction = direction.name();
+            say!(task, monotonic_counter.steps_skipped = 1, workflow, %step, direction, "step skipped");
+        }
         What::Paused => say!(task, monotonic_counter.orders_paused = 1, workflow, "order paused"),
         What::Resumed => say!(task, monotonic_counter.orders_resumed = 1, workflow, "order resumed"),
         // Acceptance, the failure of the step and the start of the compensation count these.

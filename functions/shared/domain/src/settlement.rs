@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::json::Json;
 use crate::task::Direction;
 
-/// An operator's word that the service of a step has had its effect (rule 27).
+/// An operator's word about the effect of a step (rule 27).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Settlement {
@@ -20,18 +20,20 @@ pub struct Settlement {
     pub output: Option<Json>,
 }
 
-/// The effect that an operator vouches for.
+/// What an operator says about a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Settled {
     /// The step is carried out.
     Done,
     /// The step is undone.
     Undone,
+    /// The order goes on without the step, which is optional (rule 33). It says nothing about an effect.
+    Skipped,
 }
 
 impl Settled {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Done, Self::Undone];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Done, Self::Undone, Self::Skipped];
 
     /// The word used in messages.
     #[must_use]
@@ -39,6 +41,7 @@ impl Settled {
         match self {
             Self::Done => "Done",
             Self::Undone => "Undone",
+            Self::Skipped => "Skipped",
         }
     }
 
@@ -46,7 +49,7 @@ impl Settled {
     #[must_use]
     pub const fn direction(self) -> Direction {
         match self {
-            Self::Done => Direction::Forward,
+            Self::Done | Self::Skipped => Direction::Forward,
             Self::Undone => Direction::Undo,
         }
     }

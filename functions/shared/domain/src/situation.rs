@@ -57,6 +57,18 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
     }
 }
 
+/// The remedy for an order in `Error` that cannot be cancelled, since it is past a pivot.
+fn only_forward(code: &str, usual: &'static str) -> &'static str {
+    match code {
+        reason::REJECTED => {
+            "Resubmit once the cause is gone. Or carry the step out by hand at the service, then settle it as done. If \
+             neither is possible, close the order: it ends as it is."
+        }
+        reason::EXHAUSTED | reason::COMPENSATION_FAILED | reason::DEAD_LETTER | reason::HOP_LIMIT => usual,
+        _ => "Look at its steps, then resubmit it.",
+    }
+}
+
 /// The step that an order in `Error` waits with: the one that is given up, otherwise the one that its reason names.
 #[must_use]
 pub fn step_in_error(task: &Task) -> Option<&str> {
@@ -118,12 +130,12 @@ impl Situation {
     pub fn of(task: &Task) -> Self {
         let reason = task.reason.as_ref();
         match (task.process_state, &task.paused) {
-            (ProcessState::Processed, _) => Self::over("Processed.", "Every step is done.".to_owned()),
+            (ProcessState::Processed, _) => Self::over("Processed.", done(task)),
             (ProcessState::Compensated, _) => {
                 Self::over("Compensated.", joined([because(reason), "Every step that was begun is undone.".to_owned()]))
             }
             (ProcessState::Closed, _) => Self::over("Closed.", closed(reason)),
-            (ProcessState::Error, _) => in_error(reason),
+            (ProcessState::Error, _) => in_error(task),
             (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, Some(pause)) => {
                 let is_busy = task.steps.iter().any(|step| step.process_state == StepState::Processing);
                 let busy =
@@ -145,8 +157,22 @@ impl Situation {
     }
 }
 
-fn in_error(reason: Option<&Reason>) -> Situation {
-    let (meaning, to_do) = explain(reason.map_or("", |reason| &reason.code));
+/// The end of an order whose steps are all done or skipped.
+fn done(task: &Task) -> String {
+    let is_skipped = |step: &Step| step.process_state == StepState::Skipped;
+    if task.steps.iter().any(is_skipped) { "Every step is done or skipped." } else { "Every step is done." }.to_owned()
+}
+
+/// Why a cancel is refused, where an operator may look for it (rule 34).
+fn past_pivot(task: &Task) -> String {
+    task.past_pivot().map_or_else(String::new, |step| format!("The order is past {step}: only forward."))
+}
+
+fn in_error(task: &Task) -> Situation {
+    let reason = task.reason.as_ref();
+    let code = reason.map_or("", |reason| &reason.code);
+    let (meaning, usual) = explain(code);
+    let to_do = if task.past_pivot().is_some() { only_forward(code, usual) } else { usual };
     let earlier = reason.and_then(|reason| reason.earlier.as_deref());
     let undone =
         earlier.map_or_else(String::new, |earlier| format!("The order was being undone. {}", because(Some(earlier))));
@@ -157,7 +183,7 @@ fn in_error(reason: Option<&Reason>) -> Situation {
             Some(Reason { code, step: None, .. }) => format!("Waiting for an operator: {code}."),
             Some(Reason { code, step: Some(step), .. }) => format!("Waiting for an operator: {code} at {step}."),
         },
-        text: joined([meaning.to_owned(), message, undone]),
+        text: joined([meaning.to_owned(), message, undone, past_pivot(task)]),
         to_do: Some(to_do),
         waits: true,
     }
@@ -186,7 +212,7 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
         StepError::RETRYING => format!("A call of attempt {} failed: {}", error.attempt, sentence(&error.message)),
         code => format!("Last error, of attempt {}: {} ({code}).", error.attempt, error.message),
     });
-    let texts: Vec<String> = std::iter::once(undone).chain(errors).collect();
+    let texts: Vec<String> = std::iter::once(undone).chain(errors).chain([past_pivot(task)]).collect();
     let waits = |step: &&Step| step.is_awaited() || (step.process_state == StepState::Pending && has_time(step));
     Situation {
         head: match shown.is_empty() {
@@ -275,222 +301,4 @@ fn upper(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-    use crate::backoff::{Backoff, BackoffPolicy};
-    use crate::machine::testing::Case;
-    use crate::ports::Rejections;
-    use crate::time::Timestamp;
-
-    fn of(case: &Case) -> Situation {
-        Situation::of(&case.task)
-    }
-
-    fn shown(case: &Case) -> (String, String) {
-        let Situation { head, text, .. } = of(case);
-        (head, text)
-    }
-
-    fn held() -> Case {
-        Case::new(&[("a", &[], "on_rejected = \"hold\"")], false)
-    }
-
-    #[test]
-    fn a_new_order_starts_in_a_moment() {
-        let case = Case::chain();
-        assert_eq!(shown(&case), ("A starts in a moment.".to_owned(), String::new()));
-        assert!(!of(&case).waits && of(&case).to_do.is_some());
-    }
-
-    #[test]
-    fn an_attempt_in_flight_is_named_with_its_deadline() {
-        let mut case = Case::chain();
-        case.wake();
-        let complete_by = case.step("a").complete_by.unwrap();
-        let head = format!("any works on a: attempt 1, answer due by {complete_by}.");
-        assert_eq!(shown(&case), (head, String::new()));
-        assert!(!of(&case).waits);
-    }
-
-    #[test]
-    fn steps_side_by_side_are_all_named() {
-        let mut case = Case::diamond();
-        case.wake();
-        case.done("a");
-        case.wake();
-        let (head, _) = shown(&case);
-        assert!(head.contains("any works on b: attempt 1") && head.contains("any works on c: attempt 1"), "{head}");
-        assert!(!head.contains("works on d"), "{head}");
-    }
-
-    #[test]
-    fn a_retry_is_shown_with_its_time_and_the_number_of_failures() {
-        let mut case = Case::chain();
-        case.wake();
-        case.expire_all();
-        let not_before = case.step("a").not_before.unwrap();
-        assert_eq!(of(&case).head, format!("A waits until {not_before} (1 failure so far)."));
-        assert!(of(&case).waits);
-        case.retry_all();
-        case.expire_all();
-        let not_before = case.step("a").not_before.unwrap();
-        assert_eq!(of(&case).head, format!("A waits until {not_before} (2 failures so far)."));
-        assert!(of(&case).text.starts_with("Last error, of attempt 2: "), "{}", of(&case).text);
-    }
-
-    #[test]
-    fn a_finished_order_leaves_nothing_to_do() {
-        let mut case = Case::new(&[("a", &[], "")], false);
-        case.wake();
-        case.done("a");
-        assert_eq!(case.state(), ProcessState::Processed);
-        assert_eq!(shown(&case), ("Processed.".to_owned(), "Every step is done.".to_owned()));
-        assert_eq!((of(&case).to_do, of(&case).waits), (None, false));
-    }
-
-    #[test]
-    fn a_cancelled_order_says_so_while_it_is_undone_and_afterwards() {
-        let mut case = Case::chain();
-        case.wake();
-        case.cancel();
-        let reason = "Reason: cancelled. Cancelled by ann: mended.";
-        let not_before = case.step("a").not_before.unwrap();
-        let text = format!("The order is being undone. {reason}");
-        let until = "until then a call for a may still have its effect";
-        assert_eq!(shown(&case), (format!("The undo of a waits until {not_before}: {until}."), text));
-        assert!(of(&case).waits);
-        case.retry_all();
-        assert!(of(&case).head.starts_with("any works on the undo of a: attempt "), "{}", of(&case).head);
-        assert!(!of(&case).waits);
-        case.done("a");
-        assert_eq!(case.state(), ProcessState::Compensated);
-        let text = format!("{reason} Every step that was begun is undone.");
-        assert_eq!(shown(&case), ("Compensated.".to_owned(), text));
-        assert_eq!((of(&case).to_do, of(&case).waits), (None, false));
-    }
-
-    #[test]
-    fn a_refused_step_waits_for_an_operator_with_its_reason() {
-        let mut case = held();
-        case.wake();
-        case.rejected("a");
-        assert_eq!(of(&case).head, "Waiting for an operator: rejected at a.");
-        let (meaning, to_do) = explain("rejected");
-        assert!(of(&case).text.starts_with(meaning), "{}", of(&case).text);
-        assert_eq!((of(&case).to_do, of(&case).waits), (Some(to_do), true));
-    }
-
-    #[test]
-    fn a_refused_undo_is_shown_with_the_reason_of_the_undo() {
-        let mut case = Case::chain();
-        case.wake();
-        case.done("a");
-        case.wake();
-        case.rejected("b");
-        for _ in 0..9 {
-            case.wake();
-            let open = case.task.steps.iter().find(|step| step.process_state == StepState::Processing);
-            let Some(name) = open.map(|step| step.name.to_string()) else { break };
-            case.rejected(&name);
-        }
-        assert_eq!(case.state(), ProcessState::Error);
-        assert!(of(&case).head.starts_with("Waiting for an operator: compensation-failed at "), "{}", of(&case).head);
-        assert!(of(&case).text.contains("The order was being undone. Reason: rejected."), "{}", of(&case).text);
-    }
-
-    #[test]
-    fn a_paused_order_says_by_whom_and_whether_an_attempt_may_end() {
-        let mut case = Case::chain();
-        case.pause();
-        let since = case.now;
-        let head = format!("Paused by ann since {since}: mended.");
-        assert_eq!(shown(&case), (head.clone(), "No new step starts.".to_owned()));
-        assert!(of(&case).waits && of(&case).to_do.is_some());
-        let mut case = Case::chain();
-        case.wake();
-        case.pause();
-        assert_eq!(shown(&case), (head, "An attempt in flight may end. No new step starts.".to_owned()));
-    }
-
-    #[test]
-    fn an_order_without_an_open_step_goes_on_in_a_moment() {
-        let mut case = Case::new(&[("a", &[], "")], false);
-        case.wake();
-        case.done("a");
-        case.task.process_state = ProcessState::Processing;
-        assert_eq!(of(&case).head, "The order goes on in a moment.");
-    }
-
-    #[test]
-    fn an_error_without_a_reason_and_one_of_a_later_version_have_words() {
-        let mut case = held();
-        case.wake();
-        case.rejected("a");
-        case.task.reason.as_mut().unwrap().code = "a-new-one".into();
-        assert_eq!(of(&case).head, "Waiting for an operator: a-new-one at a.");
-        assert!(of(&case).text.starts_with("The order stands still."), "{}", of(&case).text);
-        case.task.reason.as_mut().unwrap().step = None;
-        assert_eq!(of(&case).head, "Waiting for an operator: a-new-one.");
-        case.task.reason = None;
-        assert_eq!(shown(&case), ("Waiting for an operator.".to_owned(), "The order stands still.".to_owned()));
-    }
-
-    #[test]
-    fn every_reason_code_has_its_own_words() {
-        let codes = [
-            reason::EXHAUSTED,
-            reason::REJECTED,
-            reason::COMPENSATION_FAILED,
-            reason::DEAD_LETTER,
-            reason::HOP_LIMIT,
-            reason::CANCELLED,
-            "another",
-        ];
-        let words: HashSet<_> = codes.into_iter().map(explain).collect();
-        assert_eq!(words.len(), codes.len());
-    }
-
-    #[test]
-    fn an_outage_is_described_only_while_requests_do_not_go_through() {
-        let until = Timestamp::from_epoch_ms(1_000);
-        let health = |state, outage| ServiceHealth {
-            service: "payment".into(),
-            version: 1,
-            era: 0,
-            state,
-            failures_in_a_row: 5,
-            until,
-            backoff: Backoff::new(BackoffPolicy { slot_time_ms: 1_000, ceiling: 3, stay_at_ceiling: true }),
-            since: until,
-            release: None,
-            outage,
-            unsent: None,
-            rejections: Rejections::default(),
-            pace: None,
-        };
-        let of = |state, outage| super::outage(&health(state, outage)).map(|(text, _)| text);
-        assert_eq!(of(Breaker::Closed, None), None);
-        assert_eq!(of(Breaker::Open, None).unwrap(), format!("payment is failing; the next probe is at {until}."));
-        let outage = |reason| Some(Outage { reason, problem: "HTTP 401".into(), since: until });
-        let texts = [OutageReason::Failing, OutageReason::Misconfigured, OutageReason::Rejections]
-            .map(|reason| of(Breaker::HalfOpen, outage(reason)).unwrap());
-        let (because, probe) = (format!("since {until}: HTTP 401"), "a probe is in flight.");
-        assert_eq!(
-            texts,
-            [
-                format!("payment is failing {because}; {probe}"),
-                format!("payment is misconfigured and refuses every call {because}; {probe}"),
-                format!("payment rejects most steps {because}; {probe}"),
-            ]
-        );
-        let (_, to_do) = super::outage(&health(Breaker::Open, outage(OutageReason::Rejections))).unwrap();
-        assert!(to_do.contains("stepwarden services accept-rejections payment"), "{to_do}");
-    }
-
-    #[test]
-    fn a_sentence_ends_with_one_full_stop() {
-        assert_eq!([sentence("a"), sentence("a."), sentence("a?"), sentence("")], ["a.", "a.", "a?", ""]);
-    }
-}
+mod tests;

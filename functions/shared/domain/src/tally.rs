@@ -221,7 +221,12 @@ impl Tally {
             let is_done = |step: &Step| step.process_state == StepState::Processed;
             // An operator settled it, and no service was called.
             let is_settled = earlier.process_state == StepState::Error && earlier.direction == step.direction;
-            if is_done(step) && !is_settled && !(is_done(earlier) && earlier.direction == step.direction) {
+            // Nor for an undo that needs no call: it never began.
+            if is_done(step)
+                && step.started_at.is_some()
+                && !is_settled
+                && !(is_done(earlier) && earlier.direction == step.direction)
+            {
                 let attempts = attempts(services, &step.agent, step.direction);
                 attempts.done += 1;
                 let took_ms = step.started_at.zip(step.finished_at).map(|(from, to)| from.ms_until(to));

@@ -175,6 +175,18 @@ pub struct WorkflowStep<'a> {
     /// The policy if the step is given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exhausted: Option<Cow<'a, str>>,
+    /// Comparisons that must all hold; otherwise the step is skipped.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub when: Vec<Cow<'a, str>>,
+    /// Whether the order goes on past it if it is rejected.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+    /// Whether the order only goes forward once it has begun.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pivot: bool,
+    /// Whether it counts as undone without a call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_undo: bool,
     /// Time after which a deferred step is given up, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub horizon_ms: Option<u64>,

@@ -112,6 +112,12 @@ pub struct Step<'a> {
     pub attempt: u32,
     /// Carried out, or compensated.
     pub direction: OpenEnum<Direction>,
+    /// Whether the order goes on past it if it is rejected.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+    /// Whether the order only goes forward once it has begun.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pivot: bool,
     /// When a supervisor doubted its own clock about this step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubted_at: Option<Timestamp>,

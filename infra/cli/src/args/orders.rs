@@ -182,7 +182,7 @@ pub struct SettleArgs {
     /// The step, which is in Error
     #[arg(value_name = "STEP")]
     pub step: String,
-    /// The effect: done if the step ran forward, undone if it was being undone
+    /// The effect: done if the step ran forward, undone if it was being undone; or skipped, of an optional step
     #[arg(long, value_name = "OUTCOME")]
     pub outcome: SettledArg,
     /// The step's output if it is done, for the steps after it: JSON, or @FILE; default: {}
@@ -229,6 +229,8 @@ pub enum SettledArg {
     Done,
     /// The step is undone
     Undone,
+    /// The order goes on without the step, which is optional
+    Skipped,
 }
 
 impl SettledArg {
@@ -236,6 +238,7 @@ impl SettledArg {
         match self {
             Self::Done => Settled::Done,
             Self::Undone => Settled::Undone,
+            Self::Skipped => Settled::Skipped,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `stepwarden workflows`: all of them as a table, one as a drawing or as its file, and the version of new orders.
 
-use wire::{Choose, Definition, Workflow, WorkflowList};
+use wire::{Choose, Definition, Workflow, WorkflowList, WorkflowStep};
 
 use super::context::{Context, body};
 use super::error::CommandError;
@@ -121,7 +121,18 @@ fn text(workflow: &Workflow<'_>, all: &[Workflow<'_>], context: &Context) -> Str
 }
 
 fn table() -> Table {
-    Table::new(&["WORKFLOW", "VERSION", "STEP", "AGENT", "AFTER", "WITHIN", "FAILURES", "REJECTED", "EXHAUSTED"])
+    Table::new(&[
+        "WORKFLOW",
+        "VERSION",
+        "STEP",
+        "AGENT",
+        "AFTER",
+        "WITHIN",
+        "FAILURES",
+        "REJECTED",
+        "EXHAUSTED",
+        "WHEN",
+    ])
 }
 
 /// Which new orders begin with a version: `20 % of new orders, default`.
@@ -151,10 +162,16 @@ fn add(table: &mut Table, workflow: &Workflow<'_>, all: &[Workflow<'_>]) {
             step.after.join(", ").into(),
             step.complete_within_ms.map(span).unwrap_or_default().into(),
             step.max_failures.map(|count| count.to_string()).unwrap_or_default().into(),
-            step.on_rejected.as_deref().unwrap_or_default().into(),
+            on_rejected(step).into(),
             step.on_exhausted.as_deref().unwrap_or_default().into(),
+            step.when.join(", ").into(),
         ]);
     }
+}
+
+/// What becomes of the order if the step is rejected.
+fn on_rejected<'a>(step: &'a WorkflowStep<'_>) -> &'a str {
+    if step.optional { "skip" } else { step.on_rejected.as_deref().unwrap_or_default() }
 }
 
 #[cfg(test)]

@@ -43,6 +43,8 @@ pub enum StepState {
     Processed,
     /// Given up.
     Error,
+    /// Not to be carried out.
+    Skipped,
 }
 
 /// Forward or undo.
@@ -63,6 +65,8 @@ pub struct SettledStep {
     pub way: Way,
     /// Hash of the operator's output.
     pub output: Option<u64>,
+    /// Whether the order goes on without it.
+    pub is_skipped: bool,
 }
 
 /// A status message or alert.

@@ -7,6 +7,7 @@ use tests::simulation::auditor::seen::{
     Body, Ending, Heard, Kind, OrderState, Pinned, Record, Seen, StepSeen, StepState, Try, Way,
 };
 use tests::simulation::auditor::versions::Choices;
+use tests::simulation::auditor::ways::Ways;
 use tests::simulation::auditor::{Auditor, Flow, Invariant, Rules};
 
 /// The grace of the workflow, in milliseconds.
@@ -84,15 +85,20 @@ fn new_step() -> StepSeen {
 impl History {
     /// The start, without any event.
     pub(crate) fn new() -> Self {
-        Self::with(false)
+        Self::with(false, Vec::new())
+    }
+
+    /// The same, with the ways of the first steps.
+    pub(crate) fn with_ways(ways: Vec<Ways>) -> Self {
+        Self::with(false, ways)
     }
 
     /// The same, where clocks and leaders are wrong.
     pub(crate) fn with_wrong_clocks() -> Self {
-        Self::with(true)
+        Self::with(true, Vec::new())
     }
 
-    fn with(wrong_clocks: bool) -> Self {
+    fn with(wrong_clocks: bool, ways: Vec<Ways>) -> Self {
         let flow = Flow {
             after: vec![vec![], vec![0]],
             horizons_ms: vec![HORIZON_MS; 2],
@@ -103,6 +109,7 @@ impl History {
             holds_rejected: vec![false; 2],
             holds_exhausted: vec![true; 2],
             mapped: Vec::new(),
+            ways,
             grace_ms: GRACE_MS,
         };
         let workflows = [(1, flow)].into();

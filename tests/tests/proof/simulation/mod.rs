@@ -8,4 +8,5 @@ mod histories;
 mod rules;
 mod under_way;
 mod versions;
+mod ways;
 mod worlds;

@@ -94,7 +94,7 @@ fn rule_12_a_command_that_nothing_comes_of() {
 #[test]
 fn rule_27_a_step_that_is_settled_without_a_settle_or_without_an_effect() {
     let settled = |way| {
-        let settled = Some(SettledStep { step: 0, way, output: Some(OUTPUT) });
+        let settled = Some(SettledStep { step: 0, way, output: Some(OUTPUT), is_skipped: false });
         Seen::Wished { order: order(), action: "Settle", settled }
     };
     let end = |history: &mut History| {

@@ -22,7 +22,10 @@ impl Turn<'_> {
                     true
                 }
                 (Direction::Undo, StepState::Error) => true,
-                (Direction::Undo, StepState::Pending | StepState::Processing | StepState::Processed) => false,
+                (
+                    Direction::Undo,
+                    StepState::Pending | StepState::Processing | StepState::Processed | StepState::Skipped,
+                ) => false,
             };
             if starts_afresh {
                 step.direction = Direction::Undo;

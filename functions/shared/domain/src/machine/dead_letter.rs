@@ -11,7 +11,7 @@ impl Turn<'_> {
     pub(super) fn dead_letter(&mut self, dead_letter: &DeadLetterSubject) -> Verdict {
         match dead_letter {
             DeadLetterSubject::Wake => {
-                if !(0..self.task.steps.len()).any(|index| self.is_claimable(index)) {
+                if !self.is_over() && !(0..self.task.steps.len()).any(|index| self.is_claimable(index)) {
                     return Verdict::Nothing;
                 }
                 self.hold(reason::DEAD_LETTER, "the message that starts its next step could not be handled", None);

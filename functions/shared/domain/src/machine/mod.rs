@@ -1,4 +1,4 @@
-//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27, 30 to 32, 35 and 36).
+//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27 and 30 to 36).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
 //! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional
@@ -6,7 +6,8 @@
 //!
 //! The modules: `turn` is the working copy with the elementary moves (claim, complete, fail, hold). `reply`, `sweep`,
 //! `dead_letter` and `operator` (with `settle`, `note` and `close`) handle one kind of event each. `compensation` turns an order
-//! round, `wait` has the long waits, `watch` sets the next look at the task, and `request` writes the message to an agent.
+//! round, `skip` ends the steps that need no call, and `pivot` says when an order only goes forward. `wait` has the long
+//! waits, `watch` sets the next look at the task, and `request` writes the message to an agent.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
 //! scheduler's claims a step; an effect does not follow from the committed state.
@@ -16,9 +17,11 @@ mod compensation;
 mod dead_letter;
 mod note;
 mod operator;
+mod pivot;
 mod reply;
 mod request;
 mod settle;
+mod skip;
 mod sweep;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -157,7 +160,7 @@ pub struct Decision {
 }
 
 /// The outcome of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It was taken.
     Taken,
@@ -193,7 +196,7 @@ pub enum Dropped {
 }
 
 /// Why an operator's command is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// Only a task in `Error` can be resubmitted or closed, or have a step settled.
     #[error("only an order in Error can be resubmitted or closed, or have a step settled")]
@@ -216,6 +219,15 @@ pub enum Refused {
     /// Finished is finished.
     #[error("the order is finished")]
     Finished,
+    /// Past a pivot, an order only goes forward (rule 34).
+    #[error("the order is past {step}: it only goes forward")]
+    PastPivot {
+        /// The name of the pivot.
+        step: Arc<str>,
+    },
+    /// Only an optional step may be skipped.
+    #[error("only an optional step can be settled as skipped")]
+    NotOptional,
     /// It is being undone already.
     #[error("the order is being undone already")]
     AlreadyCompensating,
@@ -245,7 +257,7 @@ pub enum Refused {
 impl Refused {
     /// The name of the reason, for metrics.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
             Self::NotInError => "NotInError",
             Self::NothingToSettle => "NothingToSettle",
@@ -253,6 +265,8 @@ impl Refused {
             Self::OutputTooLarge(_) => "OutputTooLarge",
             Self::Stale => "Stale",
             Self::Finished => "Finished",
+            Self::PastPivot { .. } => "PastPivot",
+            Self::NotOptional => "NotOptional",
             Self::AlreadyCompensating => "AlreadyCompensating",
             Self::InError => "InError",
             Self::AlreadyPaused => "AlreadyPaused",
@@ -331,7 +345,7 @@ pub fn decide(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment
         (Event::DeadLetter { .. }, Processed | Error | Compensated | Closed) => Verdict::Nothing,
         (Event::Sent { notices }, _) => turn.sent(notices),
     };
-    if let (Event::Command { redelivered: true, .. }, Verdict::Refused(_)) = (event, verdict) {
+    if let (Event::Command { redelivered: true, .. }, Verdict::Refused(_)) = (event, &verdict) {
         // The first delivery may have carried out the command and died before it sent the messages that follow.
         turn.repeat(0);
     }
@@ -375,7 +389,7 @@ impl Turn<'_> {
             self.wake_for_all_waiting(hops);
         } else {
             self.wake_for_new_waiting(hops);
-            if self.claimed.is_empty() {
+            if self.claimed.is_empty() && !self.has_skipped {
                 self.wake_again(hops);
             }
         }

@@ -18,9 +18,11 @@ impl Action {
 
         match (self, task.process_state, task.paused.is_some()) {
             (Self::Resubmit | Self::Close, Error, _)
-            | (Self::Cancel, Pending | Processing | Error, _)
             | (Self::Pause, Pending | Processing | Compensating, false)
             | (Self::Resume, Pending | Processing | Compensating, true) => None,
+            (Self::Cancel, Pending | Processing | Error, _) => {
+                task.past_pivot().map(|step| Refused::PastPivot { step: step.clone() })
+            }
             (Self::Settle, Error, _) => {
                 let is_one = task.steps.iter().any(is_open_to_settle);
                 (!is_one).then_some(Refused::NothingToSettle)
@@ -115,7 +117,7 @@ impl Turn<'_> {
             step.started_at = match step.process_state {
                 StepState::Pending | StepState::Error => None,
                 StepState::Processing => Some(self.moment.now),
-                StepState::Processed => step.started_at,
+                StepState::Processed | StepState::Skipped => step.started_at,
             };
             if step.process_state == StepState::Error {
                 step.process_state = StepState::Pending;

@@ -61,7 +61,7 @@ impl Turn<'_> {
         }
         match step.process_state {
             StepState::Pending | StepState::Processing => Ok(index),
-            StepState::Processed | StepState::Error => Err(Dropped::Closed),
+            StepState::Processed | StepState::Error | StepState::Skipped => Err(Dropped::Closed),
         }
     }
 
@@ -190,12 +190,16 @@ impl Turn<'_> {
     /// The service rejected the step for good.
     fn reject(&mut self, index: usize, failure: &Failure) {
         self.count_failure(index, &failure.code, &failure.message);
+        let step = &self.task.steps[index];
+        if step.optional && step.direction == Direction::Forward {
+            return self.skip_rejected(index, failure);
+        }
         self.end_step(index, What::Rejected);
         let name = self.task.steps[index].name.clone();
         let words = shortened(&format!("{name}: {} ({})", failure.message, failure.code));
         match (self.task.process_state, self.task.steps[index].direction) {
             (ProcessState::Pending | ProcessState::Processing, Direction::Forward) => {
-                match self.workflow.steps[index].on_rejected {
+                match self.remedy(index, self.workflow.steps[index].on_rejected) {
                     Remedy::Compensate => self.compensate(reason::REJECTED, &words, Some(index)),
                     Remedy::Hold => self.hold(reason::REJECTED, &words, Some(index)),
                 }

@@ -22,6 +22,7 @@ impl Settlement {
         match self.outcome {
             Settled::Done => too_large(task, self.output().text().len()).map(Refused::OutputTooLarge),
             Settled::Undone => None,
+            Settled::Skipped => (!step.optional).then_some(Refused::NotOptional),
         }
     }
 
@@ -40,7 +41,10 @@ impl Turn<'_> {
     pub(super) fn settle(&mut self, command: &Command) -> Verdict {
         let Some(settlement) = &command.settle else { return Verdict::Nothing };
         let Some((index, _)) = self.task.step(&settlement.step) else { return Verdict::Nothing };
-        self.set_done(index, settlement.output());
+        match settlement.outcome {
+            Settled::Done | Settled::Undone => self.set_done(index, settlement.output()),
+            Settled::Skipped => self.end_skipped(index),
+        }
         let settled = What::Settled(self.attempt(index));
         match self.task.steps.iter().find(|step| is_open_to_settle(step)) {
             Some(left) => {

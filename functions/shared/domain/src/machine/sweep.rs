@@ -26,7 +26,7 @@ impl Turn<'_> {
         }
         // If two steps fail at once and one asks for compensation, compensation wins: it covers the other step as
         // well.
-        exhausted.sort_by_key(|&index| self.workflow.steps[index].on_exhausted == Remedy::Hold);
+        exhausted.sort_by_key(|&index| self.remedy(index, self.workflow.steps[index].on_exhausted) == Remedy::Hold);
         for index in exhausted {
             // After a compensation the later steps of this list are `Pending` again.
             if self.task.steps[index].process_state == StepState::Error {
@@ -34,7 +34,7 @@ impl Turn<'_> {
                 self.exhaust(index, &format!("no answer in {failures} attempts"));
             }
         }
-        if (0..self.task.steps.len()).any(|index| self.is_claimable(index)) {
+        if self.is_over() || (0..self.task.steps.len()).any(|index| self.is_claimable(index)) {
             self.wake_after(0, 0);
         }
         self.wake_for_new_waiting(0);
@@ -88,7 +88,8 @@ impl Turn<'_> {
     pub(super) fn exhaust(&mut self, index: usize, what: &str) {
         let rule = &self.workflow.steps[index];
         let words = format!("{}: {what}", rule.name);
-        match (self.task.process_state.is_settled(), self.task.steps[index].direction, rule.on_exhausted) {
+        let remedy = self.remedy(index, rule.on_exhausted);
+        match (self.task.process_state.is_settled(), self.task.steps[index].direction, remedy) {
             // Another step has asked for an operator in this turn.
             (true, _, _) => {}
             (false, Direction::Forward, Remedy::Compensate) => self.compensate(reason::EXHAUSTED, &words, Some(index)),

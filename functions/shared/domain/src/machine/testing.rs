@@ -172,6 +172,7 @@ impl Case {
             StepState::Processing => '>',
             StepState::Processed => '+',
             StepState::Error => '!',
+            StepState::Skipped => '-',
         };
         self.task.steps.iter().map(word).collect()
     }

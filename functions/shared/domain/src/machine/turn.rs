@@ -29,6 +29,8 @@ pub(super) struct Turn<'a> {
     pub(super) waiting_before: Vec<usize>,
     /// Steps claimed in this turn.
     pub(super) claimed: Vec<usize>,
+    /// Whether a step ended in this turn that needs no call.
+    pub(super) has_skipped: bool,
 }
 
 impl<'a> Turn<'a> {
@@ -43,6 +45,7 @@ impl<'a> Turn<'a> {
             happened: Vec::new(),
             waiting_before: Vec::new(),
             claimed: Vec::new(),
+            has_skipped: false,
         };
         turn.waiting_before = turn.waiting();
         turn
@@ -75,11 +78,15 @@ impl<'a> Turn<'a> {
         let steps = &self.task.steps;
         match (self.task.process_state, step.direction) {
             (ProcessState::Pending | ProcessState::Processing, Direction::Forward) => {
-                rule.after.iter().all(|&earlier| steps[earlier].process_state == StepState::Processed)
+                // A step that is skipped from the start hides none of those before it.
+                rule.ancestors.iter().all(|&earlier| steps[earlier].process_state.is_over())
             }
             // Reverse order: every later step that was claimed is undone first.
             (ProcessState::Compensating, Direction::Undo) => {
-                rule.before.iter().all(|&later| !steps[later].was_claimed() || steps[later].is_undone())
+                // A step between may have been skipped, so it is not enough to look at the next ones.
+                let is_later = |other: &StepRule| other.ancestors.contains(&index);
+                let is_gone = |step: &Step| !step.was_claimed() || step.is_undone();
+                steps.iter().zip(&self.workflow.steps).all(|(step, other)| !is_later(other) || is_gone(step))
             }
             (ProcessState::Pending | ProcessState::Processing, Direction::Undo)
             | (ProcessState::Compensating, Direction::Forward)
@@ -105,13 +112,14 @@ impl<'a> Turn<'a> {
     /// Claims every step that may start now, all in the same write. A step that waited until its horizon was over is
     /// given up instead: its service may not recognise the key any more.
     pub(super) fn claim_ready(&mut self, hops: u32) {
-        self.begin_waits();
         for index in 0..self.task.steps.len() {
             if self.is_claimable(index) && self.is_past_horizon(index) {
                 self.give_up_unanswered(index);
                 self.exhaust(index, "it was not its turn again before its horizon was over");
             }
         }
+        self.end_without_calls();
+        self.begin_waits();
         for index in 0..self.task.steps.len() {
             if self.is_claimable(index) {
                 self.claim(index, hops);
@@ -159,9 +167,7 @@ impl<'a> Turn<'a> {
     /// Ends the task if no step is left to do or to undo.
     pub(super) fn finish_if_done(&mut self) {
         let (end, notice) = match self.task.process_state {
-            ProcessState::Processing
-                if self.task.steps.iter().all(|step| step.process_state == StepState::Processed) =>
-            {
+            ProcessState::Pending | ProcessState::Processing if self.is_over() => {
                 (ProcessState::Processed, NoticeKind::OrderProcessed)
             }
             ProcessState::Compensating

@@ -41,7 +41,11 @@ impl Turn<'_> {
         match step.process_state {
             StepState::Processing if step.is_awaited() => self.expires_at(index),
             StepState::Pending if self.is_ready(index) => step.waits_until.filter(|&at| self.moment.now < at),
-            StepState::Pending | StepState::Processing | StepState::Processed | StepState::Error => None,
+            StepState::Pending
+            | StepState::Processing
+            | StepState::Processed
+            | StepState::Error
+            | StepState::Skipped => None,
         }
     }
 }

@@ -153,7 +153,7 @@ impl Turn<'_> {
                     let ready = step.not_before.map_or(self.moment.now, |at| at.max(self.moment.now));
                     Some(ready.plus_ms(patience.wake_lost_after_ms))
                 }
-                StepState::Pending | StepState::Processed | StepState::Error => None,
+                StepState::Pending | StepState::Processed | StepState::Error | StepState::Skipped => None,
             }
         });
         match self.task.process_state {

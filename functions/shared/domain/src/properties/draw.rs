@@ -16,6 +16,8 @@ use crate::workflow::{Remedy, Supervision, Workflow};
 
 /// Steps of a drawn workflow.
 const STEPS: usize = 6;
+/// A position that no drawn document has.
+pub(super) const NOWHERE: &str = "/Order/no such member";
 /// The names of their agents.
 pub(super) const AGENTS: [&str; 2] = ["stock", "money"];
 
@@ -29,6 +31,21 @@ pub(super) struct Table {
     pub(super) max_failures: u32,
     pub(super) on_rejected: Remedy,
     pub(super) on_exhausted: Remedy,
+    pub(super) when: Condition,
+    pub(super) optional: bool,
+    pub(super) pivot: bool,
+    pub(super) no_undo: bool,
+}
+
+/// Whether a step applies.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Condition {
+    /// To every order.
+    Always,
+    /// To none.
+    Never,
+    /// If the first step that it comes after has this output, or none.
+    Output(&'static str),
 }
 
 /// A workflow as written in its file.
@@ -64,11 +81,27 @@ impl File {
             let _ = writeln!(text, "{key} = \"{}\"", duration(ms));
         }
         let _ = writeln!(text, "backoff_ceiling = {}", patience.backoff.ceiling);
-        let mut tables: Vec<String> = self.steps.iter().enumerate().map(|(index, step)| step.text(index)).collect();
+        let tables = self.steps.iter().enumerate().map(|(index, step)| step.text(index, self.is_past_pivot(index)));
+        let mut tables: Vec<String> = tables.collect();
         if self.is_backward {
             tables.reverse();
         }
         text + &tables.concat()
+    }
+
+    /// The remedies of a step. After a pivot it holds the order, and an optional step has none for a rejection.
+    pub(super) fn remedies(&self, index: usize) -> (Remedy, Remedy) {
+        let table = &self.steps[index];
+        match (self.is_past_pivot(index), table.optional) {
+            (true, _) => (Remedy::Hold, Remedy::Hold),
+            (false, true) => (Remedy::Compensate, table.on_exhausted),
+            (false, false) => (table.on_rejected, table.on_exhausted),
+        }
+    }
+
+    /// Whether a pivot comes before the step.
+    fn is_past_pivot(&self, index: usize) -> bool {
+        self.steps[index].after().any(|earlier| self.steps[earlier].pivot || self.is_past_pivot(earlier))
     }
 
     pub(super) fn workflow(&self) -> Workflow {
@@ -78,7 +111,7 @@ impl File {
 }
 
 impl Table {
-    fn text(&self, index: usize) -> String {
+    fn text(&self, index: usize, is_past_pivot: bool) -> String {
         let after: Vec<String> = self.after().map(|earlier| format!("\"s{earlier}\"")).collect();
         let mut text = format!(
             "[[step]]\nname = \"s{index}\"\nagent = \"{}\"\nafter = [{}]\ncomplete_within = \"{}\"\nmax_failures = {}\n",
@@ -91,10 +124,31 @@ impl Table {
             let _ = writeln!(text, "horizon = \"{}\"", duration(ms));
         }
         for (key, remedy) in [("on_rejected", self.on_rejected), ("on_exhausted", self.on_exhausted)] {
-            let word = if remedy == Remedy::Hold { "hold" } else { "compensate" };
-            let _ = writeln!(text, "{key} = \"{word}\"");
+            let word = if remedy == Remedy::Hold || is_past_pivot { "hold" } else { "compensate" };
+            if !(self.optional && key == "on_rejected") {
+                let _ = writeln!(text, "{key} = \"{word}\"");
+            }
+        }
+        for (key, is_set) in [("optional", self.optional), ("pivot", self.pivot)] {
+            let _ = writeln!(text, "{key} = {is_set}");
+        }
+        if self.no_undo {
+            text.push_str("undo = \"none\"\n");
+        }
+        if let Some(when) = self.when() {
+            let _ = writeln!(text, "when = \"{when}\"");
         }
         text
+    }
+
+    /// The comparison of the step.
+    pub(super) fn when(&self) -> Option<String> {
+        match (self.when, self.after().next()) {
+            (Condition::Always, _) => None,
+            (Condition::Never, _) => Some(format!("{NOWHERE} exists")),
+            (Condition::Output(test), Some(earlier)) => Some(format!("/Outputs/s{earlier} {test}")),
+            (Condition::Output(_), None) => Some(format!("{NOWHERE} missing")),
+        }
     }
 
     /// The steps that it comes after.
@@ -116,17 +170,28 @@ fn remedy() -> impl Strategy<Value = Remedy> {
     prop_oneof![Just(Remedy::Compensate), Just(Remedy::Hold)]
 }
 
+fn condition() -> impl Strategy<Value = Condition> {
+    let output = proptest::sample::select(vec!["exists", "missing", "== null", "!= null"]).prop_map(Condition::Output);
+    prop_oneof![6 => Just(Condition::Always), 1 => Just(Condition::Never), 2 => output]
+}
+
 fn table(index: usize) -> impl Strategy<Value = Table> {
     let complete_within_ms = prop_oneof![100..2_000_u64, 1_000..60_000_u64, 60_000..7_200_000_u64];
     let horizon_more_ms = proptest::option::weighted(0.7, 0..86_400_000_u64);
-    (vec(any::<bool>(), index), complete_within_ms, horizon_more_ms, 1..4_u32, remedy(), remedy()).prop_map(
-        |(after, complete_within_ms, more_ms, max_failures, on_rejected, on_exhausted)| Table {
+    let rare = || proptest::bool::weighted(0.2);
+    let ways = (condition(), rare(), rare(), rare());
+    (vec(any::<bool>(), index), complete_within_ms, horizon_more_ms, 1..4_u32, remedy(), remedy(), ways).prop_map(
+        |(after, complete_within_ms, more_ms, max_failures, on_rejected, on_exhausted, ways)| Table {
             after,
             complete_within_ms,
             horizon_ms: more_ms.map(|more_ms| complete_within_ms + more_ms),
             max_failures,
             on_rejected,
             on_exhausted,
+            when: ways.0,
+            optional: ways.1,
+            pivot: ways.2,
+            no_undo: ways.3,
         },
     )
 }

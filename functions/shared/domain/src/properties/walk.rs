@@ -46,10 +46,10 @@ enum Happening {
         back: Option<u64>,
         redelivered: bool,
     },
-    /// An operator says that a step has had its effect, in this direction.
+    /// An operator says what became of a step.
     Settle {
         step: Index,
-        undo: bool,
+        outcome: Settled,
         back: Option<u64>,
     },
     /// An operator writes a note, and may take the order on or let it go.
@@ -90,6 +90,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     let back = || prop_oneof![4 => Just(0_u32), 1 => 0..4_u32];
     let answer = prop_oneof![3 => Just(Outcome::Done(Json::of(&()))), 2 => outcome()];
     let action = prop_oneof![3 => Just(Action::Resubmit), 1 => Just(Action::Cancel), 1 => Just(Action::Pause), 1 => Just(Action::Resume), 1 => Just(Action::Close)];
+    let settled = proptest::sample::select(&Settled::ALL);
     let ms = || prop_oneof![0..2_000_u64, 0..120_000_u64, 0..9_000_000_u64, 0..700_000_000_u64];
     prop_oneof![
         4 => (hops(), any::<bool>()).prop_map(|(hops, redelivered)| H::Wake { hops, redelivered }),
@@ -103,7 +104,7 @@ fn happening() -> impl Strategy<Value = Happening> {
         2 => (action, proptest::option::of(0..6_u64), any::<bool>()).prop_map(|(action, back, redelivered)| {
             H::Command { action, back, redelivered }
         }),
-        2 => (index(), any::<bool>(), proptest::option::of(0..6_u64)).prop_map(|(step, undo, back)| H::Settle { step, undo, back }),
+        2 => (index(), settled, proptest::option::of(0..6_u64)).prop_map(|(step, outcome, back)| H::Settle { step, outcome, back }),
         1 => (0..40_u8, any::<Option<bool>>(), proptest::option::of(0..6_u64)).prop_map(|(words, take, back)| H::Note { words, take, back }),
         1 => Just(H::LostWake),
         1 => (index(), back()).prop_map(|(step, back)| H::LostAttempt { step, back }),
@@ -142,9 +143,8 @@ impl Walker {
     }
 
     /// Settles a step. It counts once, for a step in `Error` in its direction.
-    fn settle(&mut self, place: usize, undo: bool, back: Option<u64>) {
+    fn settle(&mut self, place: usize, outcome: Settled, back: Option<u64>) {
         let before = self.task.steps[place].clone();
-        let outcome = if undo { Settled::Undone } else { Settled::Done };
         let version = back.map(|back| self.task.version.saturating_sub(back));
         let settle = Some(Settlement { step: before.name.clone(), outcome, output: Some(Json::of(&"by hand")) });
         let command = Command { settle, ..self.command(Action::Settle, version) };
@@ -153,10 +153,11 @@ impl Walker {
             let after = &self.task.steps[place];
             assert_eq!((before.process_state, before.direction), (StepState::Error, outcome.direction()));
             // In the same write another step may be given up, so that this one is undone already.
-            let is_undone_again = !undo && after.direction == Direction::Undo;
-            let is_ended = (after.process_state, after.direction) == (StepState::Processed, outcome.direction());
+            let is_undone_again = outcome != Settled::Undone && after.direction == Direction::Undo;
+            let end = if outcome == Settled::Skipped { StepState::Skipped } else { StepState::Processed };
+            let is_ended = (after.process_state, after.direction) == (end, outcome.direction());
             assert!(is_ended || is_undone_again, "{after:?}");
-            assert!(undo || after.output == Some(Json::of(&"by hand")));
+            assert!(outcome != Settled::Done || after.output == Some(Json::of(&"by hand")));
             let again = self.apply(Event::Command { command: &command, redelivered: false });
             assert!(matches!(again, Verdict::Refused(_)), "a settle counts twice: {again:?}");
         }
@@ -212,7 +213,7 @@ impl Walker {
                 self.apply(Event::DeadLetter { dead_letter: &DeadLetterSubject::Wake });
             }
             Happening::Note { words, take, back } => self.note(*words, *take, *back),
-            Happening::Settle { step, undo, back } => self.settle(step.index(steps), *undo, *back),
+            Happening::Settle { step, outcome, back } => self.settle(step.index(steps), *outcome, *back),
             Happening::LostAttempt { step, back } => {
                 let place = step.index(steps);
                 if let Some(Reply { step, direction, attempt, .. }) =

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::draw::NOWHERE;
 use crate::limits::{
     COMPLETE_WITHIN_MS_MAX, DELAY_MS_MAX, FALLBACKS_MAX, HISTORY_MAX, SETTLES_WITHIN_MS_MAX, SHARDS,
     STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX,
@@ -87,6 +88,11 @@ impl Walker {
             self.check_step(before, after, index, event);
         }
         check_end(after);
+        let is_past = before.steps.iter().any(|step| {
+            step.pivot && step.direction == Direction::Forward && step.process_state == StepState::Processed
+        });
+        let is_undone = after.steps.iter().any(|step| step.direction == Direction::Undo);
+        assert!(!is_past || !is_undone, "{event:?} turned an order round that was past its pivot");
         self.check_close(before, after, event);
         self.check_notices(before, after, event);
         self.check_watch(after);
@@ -115,6 +121,11 @@ impl Walker {
         }
         assert!(a.failure_count <= a.attempt);
         self.check_agent([b, a], index, event);
+        if a.process_state == StepState::Skipped && b.process_state != StepState::Skipped {
+            let rule = &self.workflow.steps[index];
+            let is_so = if a.was_claimed() { rule.optional } else { !applies(rule, after) };
+            assert!(is_so && a.direction == Direction::Forward, "{a:?} is skipped");
+        }
         let has_ended = b.process_state == StepState::Processing && (!is_held || is_claimed);
         assert!(!has_ended || self.may_end(before, after, index, event), "{event:?} ended {b:?}");
     }
@@ -150,12 +161,16 @@ impl Walker {
         assert_eq!(step.complete_by, Some(self.now.plus_ms(rule.complete_within_ms)));
         assert!(step.started_at.is_some() && step.not_before.is_none());
         assert!(after.paused.is_none(), "nothing starts while an operator holds it");
-        let is_done = |step: &Step| (step.direction, step.process_state) == (Direction::Forward, StepState::Processed);
         match step.direction {
-            Direction::Forward => assert!(rule.after.iter().all(|&earlier| is_done(&after.steps[earlier]))),
+            Direction::Forward => {
+                assert!(rule.ancestors.iter().all(|&earlier| is_over(&after.steps[earlier])));
+                assert!(applies(rule, after), "a step that does not apply is claimed");
+            }
             Direction::Undo => {
                 let is_gone = |step: &Step| !step.was_claimed() || step.is_undone();
-                assert!(rule.before.iter().all(|&later| is_gone(&after.steps[later])));
+                let mut steps = after.steps.iter().zip(&self.workflow.steps);
+                assert!(steps.all(|(step, other)| !other.ancestors.contains(&index) || is_gone(step)));
+                assert!(!rule.no_undo, "an undo that there is not is claimed");
             }
         }
     }
@@ -293,13 +308,36 @@ impl Walker {
     }
 }
 
+/// Whether the steps after it may start.
+fn is_over(step: &Step) -> bool {
+    step.direction == Direction::Forward && matches!(step.process_state, StepState::Processed | StepState::Skipped)
+}
+
+/// Whether a step of a drawn workflow applies, by the outputs of the steps before it.
+fn applies(rule: &StepRule, task: &Task) -> bool {
+    rule.when.iter().all(|comparison| match comparison.text().strip_prefix(NOWHERE) {
+        Some(test) => test == " missing",
+        None => {
+            let (step, test) =
+                comparison.text().strip_prefix("/Outputs/").and_then(|rest| rest.split_once(' ')).unwrap();
+            let output = task.step(step).and_then(|(_, step)| step.output.as_ref());
+            let is_null = output.is_some_and(|output| output.text() == "null");
+            match test {
+                "exists" => output.is_some(),
+                "missing" => output.is_none(),
+                "== null" => is_null,
+                "!= null" => !is_null,
+                other => panic!("{other} is never drawn"),
+            }
+        }
+    })
+}
+
 /// The steps agree with the final state.
 fn check_end(after: &Task) {
     match after.process_state {
         ProcessState::Processed => {
-            let is_done =
-                |step: &Step| (step.direction, step.process_state) == (Direction::Forward, StepState::Processed);
-            assert!(after.steps.iter().all(is_done));
+            assert!(after.steps.iter().all(is_over));
         }
         ProcessState::Compensated => assert!(after.steps.iter().all(|step| !step.was_claimed() || step.is_undone())),
         ProcessState::Pending => assert!(after.steps.iter().all(|step| !step.was_claimed())),
@@ -330,13 +368,23 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
         // If the same write started the compensation, the step starts afresh.
         if a.direction == b.direction {
             let is_now = |state| a.process_state == state && b.process_state != state;
-            let is_done = happened
-                .iter()
-                .any(|what| matches!(what, What::Processed(of) | What::Settled(of) if of.step == a.name));
+            let is_skipped = a.process_state == StepState::Skipped;
+            let is_done = happened.iter().any(|what| {
+                let is_end = matches!(what, What::Processed(_))
+                    || matches!(what, What::Settled(_) if !is_skipped)
+                    || matches!(what, What::Skipped(of) if of.direction == Direction::Undo);
+                is_end && what.of_step().is_some_and(|(of, _)| of.step == a.name)
+            });
             assert_eq!(is_done, is_now(StepState::Processed), "{} in {happened:?}", a.name);
             let is_rejected = happened.contains(&What::Rejected(attempt(a)));
             let end = if is_rejected { What::Rejected } else { What::GivenUp };
-            told_once(is_now(StepState::Error), end(attempt(a)));
+            let is_undone_without_call =
+                is_now(StepState::Processed) && a.direction == Direction::Undo && a.started_at.is_none();
+            let is_skipped = is_now(StepState::Skipped) && !happened.contains(&What::Settled(attempt(a)));
+            told_once(is_skipped || is_undone_without_call, What::Skipped(attempt(a)));
+            if !is_now(StepState::Skipped) {
+                told_once(is_now(StepState::Error), end(attempt(a)));
+            }
             let has_failed = a.failure_count > b.failure_count;
             let tells = |what: &What| matches!(what, What::Expired(of) | What::ExpiredLast(of) | What::Rejected(of) if of.step == a.name);
             let is_dead_letter = a.last_error.as_ref().is_some_and(|error| *error.code == *reason::DEAD_LETTER);

@@ -64,11 +64,15 @@ proptest! {
         let indices = file.indices();
         prop_assert_eq!((workflow.priority, workflow.supervision), (file.priority, file.patience));
         prop_assert_eq!(workflow.steps.len(), file.steps.len());
-        for (table, &index) in file.steps.iter().zip(&indices) {
+        for (place, (table, &index)) in file.steps.iter().zip(&indices).enumerate() {
             let rule = &workflow.steps[index];
             prop_assert_eq!(rule.after.clone(), table.after().map(|earlier| indices[earlier]).collect::<Vec<_>>());
             prop_assert_eq!((rule.complete_within_ms, rule.max_failures), (table.complete_within_ms, table.max_failures));
-            prop_assert_eq!((rule.on_rejected, rule.on_exhausted), (table.on_rejected, table.on_exhausted));
+            prop_assert_eq!((rule.on_rejected, rule.on_exhausted), file.remedies(place));
+            let when: Vec<String> = rule.when.iter().map(ToString::to_string).collect();
+            prop_assert_eq!(when, Vec::from_iter(table.when()));
+            let flags = (table.optional, table.pivot, table.no_undo);
+            prop_assert_eq!((rule.optional, rule.pivot, rule.no_undo), flags);
             let horizon_ms = table.horizon_ms.unwrap_or(rule.horizon_ms);
             prop_assert_eq!(rule.horizon_ms, horizon_ms);
             prop_assert!(rule.horizon_ms >= rule.complete_within_ms);

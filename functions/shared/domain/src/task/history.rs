@@ -63,6 +63,8 @@ pub enum What {
     Waiting(Attempt),
     /// The service took the call of the attempt on, and tells the result later (rule 36).
     Accepted(Attempt),
+    /// The step needs no call: it does not apply, is optional and was rejected, or has no undo (rule 33).
+    Skipped(Attempt),
     /// An operator wrote a note (rule 30).
     Noted {
         /// Whether the operator took the order on with it, or let it go.
@@ -102,7 +104,7 @@ const WAITS: &str = "waits";
 /// Makes an event from its attempt.
 type OfAttempt = fn(Attempt) -> What;
 /// The kinds of a stored line about a step, each with its verb.
-const VERBS: [(&str, OfAttempt); 9] = [
+const VERBS: [(&str, OfAttempt); 10] = [
     ("claimed", What::Claimed),
     ("processed", What::Processed),
     ("put off", What::Deferred),
@@ -112,6 +114,7 @@ const VERBS: [(&str, OfAttempt); 9] = [
     ("settled", What::Settled),
     (WAITS, What::Waiting),
     ("accepted", What::Accepted),
+    ("skipped", What::Skipped),
 ];
 
 impl What {
@@ -130,6 +133,7 @@ impl What {
             Self::Settled(attempt) => Some((attempt, "settled")),
             Self::Waiting(attempt) => Some((attempt, WAITS)),
             Self::Accepted(attempt) => Some((attempt, "accepted")),
+            Self::Skipped(attempt) => Some((attempt, "skipped")),
             Self::Doubted(attempt) => Some((attempt, "doubted")),
             Self::Submitted
             | Self::Entered { .. }
@@ -186,6 +190,7 @@ impl What {
             | Self::Settled(_)
             | Self::Waiting(_)
             | Self::Accepted(_)
+            | Self::Skipped(_)
             | Self::Doubted(_) => "",
         }
     }
@@ -227,6 +232,7 @@ impl What {
             Self::Settled(_) => "Settled",
             Self::Waiting(_) => "Waiting",
             Self::Accepted(_) => "Accepted",
+            Self::Skipped(_) => "Skipped",
             Self::Doubted(_) => "Doubted",
         }
     }

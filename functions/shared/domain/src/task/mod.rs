@@ -295,7 +295,7 @@ impl Task {
             workflow_version: workflow.version,
             process_state: ProcessState::Pending,
             reason: None,
-            steps: workflow.steps.iter().map(|rule| Step::new(&rule.name, &rule.agent)).collect(),
+            steps: workflow.steps.iter().map(Step::new).collect(),
             watch: Some(Watch::Due(order.order_id.shard(shards))),
             watch_at: Some(order.submitted_at.plus_ms(workflow.first_look_ms())),
             priority: order.priority.unwrap_or(workflow.priority),
@@ -316,6 +316,7 @@ impl Task {
         let again = order.again_of.as_ref();
         let why = again.map(|again| format!("again of {}, by {}: {}", again.order_id, again.by, again.reason).into());
         task.record(order.submitted_at, &order.submitter, What::Submitted, why);
+        task.skip_inapplicable(order, workflow);
         task
     }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::json::Json;
 use crate::time::Timestamp;
+use crate::workflow::StepRule;
 
 /// The state of a step in its present direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -18,6 +19,19 @@ pub enum StepState {
     Processed,
     /// Given up until an operator resubmits it.
     Error,
+    /// It does not apply to the order, or is optional and was rejected (rule 33). The order goes on without it.
+    Skipped,
+}
+
+impl StepState {
+    /// Whether the steps after it may start.
+    #[must_use]
+    pub const fn is_over(self) -> bool {
+        match self {
+            Self::Processed | Self::Skipped => true,
+            Self::Pending | Self::Processing | Self::Error => false,
+        }
+    }
 }
 
 /// Whether a step is carried out or undone.
@@ -74,6 +88,12 @@ pub struct Step {
     pub attempt: u32,
     /// Carried out, or undone.
     pub direction: Direction,
+    /// Whether the order goes on past it if it is rejected. From the workflow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub optional: bool,
+    /// Whether the order only goes forward once it has begun (rule 34). From the workflow.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pivot: bool,
     /// When a supervisor found the attempt expired so late that it doubted its own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubted_at: Option<Timestamp>,
@@ -148,16 +168,18 @@ impl Step {
 }
 
 impl Step {
-    pub(super) fn new(name: &Arc<str>, agent: &Arc<str>) -> Self {
+    pub(super) fn new(rule: &StepRule) -> Self {
         Self {
-            name: name.clone(),
-            agent: agent.clone(),
+            name: rule.name.clone(),
+            agent: rule.agent.clone(),
             process_state: StepState::Pending,
             locked_by: None,
             complete_by: None,
             failure_count: 0,
             attempt: 0,
             direction: Direction::Forward,
+            optional: rule.optional,
+            pivot: rule.pivot,
             doubted_at: None,
             not_before: None,
             waits_until: None,
@@ -191,5 +213,16 @@ mod tests {
         for direction in [Direction::Forward, Direction::Undo] {
             assert_eq!(serde_json::to_string(&direction).unwrap(), format!("\"{}\"", direction.name()));
         }
+    }
+
+    #[test]
+    fn a_step_that_is_neither_optional_nor_a_pivot_takes_no_room_for_that() {
+        let case =
+            crate::machine::testing::Case::new(&[("a", &[], ""), ("b", &[], "optional = true\npivot = true")], false);
+        let texts = case.task.steps.iter().map(|step| serde_json::to_string(step).unwrap());
+        let stored = texts.map(|text| (text.contains("Optional"), text.contains("Pivot")));
+        assert_eq!(stored.collect::<Vec<_>>(), [(false, false), (true, true)]);
+        let read: Vec<Step> = serde_json::from_str(&serde_json::to_string(&case.task.steps).unwrap()).unwrap();
+        assert_eq!(read, case.task.steps);
     }
 }

@@ -50,7 +50,7 @@ pub struct Mapping {
 #[derive(Debug, Default)]
 pub(super) struct Parts<'e> {
     pub(super) send: Option<Entry<'e>>,
-    path: Option<Entry<'e>>,
+    pub(super) path: Option<Entry<'e>>,
     encode: Option<Entry<'e>>,
 }
 
@@ -170,7 +170,7 @@ pub(super) struct Output<'s> {
 
 impl Output<'_> {
     /// Why there is never a value at this place.
-    fn problem(&self, names: &[String]) -> Option<String> {
+    pub(super) fn problem(&self, names: &[String]) -> Option<String> {
         let keep = self.keep.filter(|keep| !keep.may_have(names))?;
         let kept = keep.members().join(", ");
         Some(format!("step {:?} does not keep it. Its `keep` has: {kept}", self.step))

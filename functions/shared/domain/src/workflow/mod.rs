@@ -9,6 +9,7 @@ mod mapping;
 mod parse;
 mod registry;
 mod waits;
+mod when;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub use mapping::{Encoding, Mapping, Refuse};
 pub use parse::is_name;
 pub use registry::Workflows;
 pub use waits::{NotATime, Waits};
+pub use when::Comparison;
 
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
@@ -71,6 +73,14 @@ pub struct StepRule {
     pub settles_within_ms: u64,
     /// Its long waits.
     pub waits: Waits,
+    /// The step applies only if all of these hold (rule 33).
+    pub when: Vec<Comparison>,
+    /// Whether the order goes on past it if it is rejected (rule 33).
+    pub optional: bool,
+    /// Whether the order only goes forward once it has begun (rule 34).
+    pub pivot: bool,
+    /// Whether it counts as undone without a call.
+    pub no_undo: bool,
     /// Failures at which the step is given up.
     pub max_failures: u32,
     /// The reaction to a rejection by the agent.

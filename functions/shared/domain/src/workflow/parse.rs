@@ -2,10 +2,12 @@
 
 #[cfg(test)]
 mod tests;
+mod ways;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use self::ways::{Undo, Ways};
 use super::mapping::{Output, Parts, Refuse};
 use super::{Mapping, Remedy, StepRule, Supervision, Waits, Workflow};
 use crate::backoff::BackoffPolicy;
@@ -32,6 +34,9 @@ const HOMES: [Home; 2] = [
             "after",
             "complete_within",
             "horizon",
+            "when",
+            "optional",
+            "pivot",
             "max_failures",
             "on_rejected",
             "on_exhausted",
@@ -75,6 +80,7 @@ struct Draft<'e> {
     after_at: usize,
     forward: Parts<'e>,
     undo: Parts<'e>,
+    ways: Ways<'e>,
 }
 
 impl Workflow {
@@ -165,6 +171,8 @@ fn steps_of(reader: &mut Reader<'_>, entry: Entry<'_>, known: Known<'_>) -> Vec<
                 let before: Vec<Output<'_>> = ancestors.iter().map(|&earlier| known.output(&steps[earlier])).collect();
                 draft.rule.forward.check(reader, &draft.forward, &before, None);
                 draft.rule.undo.check(reader, &draft.undo, &before, Some(known.output(&draft.rule)));
+                let rules = ancestors.iter().map(|&earlier| &steps[earlier]);
+                ways::check(reader, draft, &rules.zip(before).collect::<Vec<_>>());
                 steps[index].ancestors = ancestors;
             }
             // A cycle is a fault once, and not at each of its steps.
@@ -178,6 +186,7 @@ fn steps_of(reader: &mut Reader<'_>, entry: Entry<'_>, known: Known<'_>) -> Vec<
             }
         }
     }
+    ways::hold_after_pivots(reader, &drafts, &mut steps);
     for index in 0..steps.len() {
         for earlier in steps[index].after.clone() {
             steps[earlier].before.push(index);
@@ -225,21 +234,14 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
     let waits = Waits::take(reader, &mut table);
     let max_failures = table.take("max_failures");
     let max_failures = reader.number(max_failures, 1..=FAILURES_MAX).unwrap_or(MAX_FAILURES_DEFAULT);
-    let on_rejected = table.take("on_rejected");
-    let on_rejected = reader.word(on_rejected, &REMEDIES).unwrap_or(Remedy::Compensate);
-    let on_exhausted = table.take("on_exhausted");
-    let on_exhausted = reader.word(on_exhausted, &REMEDIES).unwrap_or(Remedy::Hold);
+    let ways = Ways::take(reader, &mut table);
     let forward = Parts::take(&mut table);
     let keep = table.take("keep").and_then(|entry| super::mapping::template(reader, &entry, Template::parse));
     let undo = table.take("undo");
-    let undo = reader.table(undo).map(|mut table| {
-        let parts = Parts::take(&mut table);
-        reader.end(table);
-        parts
-    });
-    let undo = undo.unwrap_or_default();
+    let Undo { parts: undo, is_none: no_undo } = ways::undo(reader, undo);
     // Otherwise the whole order would go out in the other direction.
     let missing = match (&forward.send, &undo.send) {
+        (Some(_), None) if no_undo => None,
         (Some(entry), None) => {
             Some((entry.at, "undo.send", "its undo sends, below [step.undo] at the end of the step"))
         }
@@ -253,7 +255,7 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
     let (forward_mapping, encode) = Mapping::read(reader, &forward, None);
     let (undo_mapping, _) = Mapping::read(reader, &undo, encode);
     reader.end(table);
-    let rule = StepRule {
+    let mut rule = StepRule {
         name,
         agent,
         after: Vec::new(),
@@ -264,13 +266,18 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
         settles_within_ms: SETTLES_WITHIN_MS_DEFAULT,
         waits,
         max_failures,
-        on_rejected,
-        on_exhausted,
+        when: Vec::new(),
+        optional: false,
+        pivot: false,
+        no_undo,
+        on_rejected: Remedy::Compensate,
+        on_exhausted: Remedy::Hold,
         forward: forward_mapping,
         undo: undo_mapping,
         keep,
     };
-    Some(Draft { rule, at, after, after_at, forward, undo })
+    ways.apply(reader, &mut rule);
+    Some(Draft { rule, at, after, after_at, forward, undo, ways })
 }
 
 fn name_of(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Arc<str>> {

@@ -24,6 +24,7 @@ const RAILS_MAX: usize = 24;
 #[derive(Debug)]
 pub(crate) struct Step {
     name: String,
+    /// With its marks.
     agent: String,
     /// Indexes of its predecessors.
     after: Vec<usize>,
@@ -31,12 +32,19 @@ pub(crate) struct Step {
     unknown: Vec<String>,
 }
 
+/// The agent of a step, and behind it what is special about the step.
+fn with_marks(agent: &str, [is_conditional, optional, pivot, no_undo]: [bool; 4]) -> String {
+    let marks = [(is_conditional, "when"), (optional, "optional"), (pivot, "pivot"), (no_undo, "no undo")];
+    let marks: Vec<&str> = marks.iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| *mark).collect();
+    if marks.is_empty() { agent.to_owned() } else { format!("{agent} ({})", marks.join(", ")) }
+}
+
 /// The steps of a workflow of the API.
 pub(crate) fn steps(workflow: &wire::Workflow<'_>) -> Vec<Step> {
     let place = |name: &str| workflow.steps.iter().position(|step| *step.name == *name);
     let step = |step: &wire::WorkflowStep<'_>| Step {
         name: plain(&step.name),
-        agent: plain(&step.agent),
+        agent: with_marks(&plain(&step.agent), [!step.when.is_empty(), step.optional, step.pivot, step.no_undo]),
         after: step.after.iter().filter_map(|name| place(name)).collect(),
         unknown: step.after.iter().filter(|name| place(name).is_none()).map(|name| plain(name)).collect(),
     };
@@ -47,7 +55,7 @@ pub(crate) fn steps(workflow: &wire::Workflow<'_>) -> Vec<Step> {
 pub(crate) fn steps_of(workflow: &domain::workflow::Workflow) -> Vec<Step> {
     let step = |rule: &domain::workflow::StepRule| Step {
         name: rule.name.to_string(),
-        agent: rule.agent.to_string(),
+        agent: with_marks(&rule.agent, [!rule.when.is_empty(), rule.optional, rule.pivot, rule.no_undo]),
         after: rule.after.clone(),
         unknown: Vec::new(),
     };

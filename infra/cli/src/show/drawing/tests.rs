@@ -158,3 +158,12 @@ fn every_edge_of_any_workflow_can_be_read_in_eighty_columns() {
         }
     }
 }
+
+#[test]
+fn what_is_special_about_a_step_stands_behind_its_agent() {
+    let text = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\nwhen = \"/Order/b exists\"\n\
+                [[step]]\nname = \"b\"\nagent = \"x\"\nafter = [\"a\"]\noptional = true\npivot = true\nundo = \"none\"\n";
+    let workflow = domain::workflow::Workflow::parse(text, &["x"]).unwrap();
+    let drawn = picture(&steps_of(&workflow), PLAIN);
+    assert_eq!(drawn, "●  a  x (when)\n│\n●  b  x (optional, pivot, no undo)\n");
+}

@@ -19,6 +19,8 @@ pub(super) fn step_value(step: &Step) -> AttributeValue {
     put(&mut item, "Attempt", number(step.attempt));
     let direction = (step.direction != Direction::Forward).then(|| text(step.direction.name()));
     put_if(&mut item, "Direction", direction);
+    put_if(&mut item, "Optional", step.optional.then_some(AttributeValue::Bool(true)));
+    put_if(&mut item, "Pivot", step.pivot.then_some(AttributeValue::Bool(true)));
     put_if(&mut item, "DoubtedAt", step.doubted_at.map(time));
     put_if(&mut item, "NotBefore", step.not_before.map(time));
     put_if(&mut item, "WaitsUntil", step.waits_until.map(time));
@@ -45,6 +47,8 @@ pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
         failure_count: reader.number("FailureCount")?,
         attempt: reader.number("Attempt")?,
         direction: reader.word_if("Direction", direction)?.unwrap_or(Direction::Forward),
+        optional: reader.flag("Optional")?,
+        pivot: reader.flag("Pivot")?,
         doubted_at: reader.time_if("DoubtedAt")?,
         not_before: reader.time_if("NotBefore")?,
         waits_until: reader.time_if("WaitsUntil")?,
@@ -94,11 +98,13 @@ const fn state_name(state: StepState) -> &'static str {
         StepState::Processing => "Processing",
         StepState::Processed => "Processed",
         StepState::Error => "Error",
+        StepState::Skipped => "Skipped",
     }
 }
 
 fn state(name: &str) -> Option<StepState> {
-    const ALL: [StepState; 4] = [StepState::Pending, StepState::Processing, StepState::Processed, StepState::Error];
+    const ALL: [StepState; 5] =
+        [StepState::Pending, StepState::Processing, StepState::Processed, StepState::Error, StepState::Skipped];
     ALL.into_iter().find(|state| state_name(*state) == name)
 }
 

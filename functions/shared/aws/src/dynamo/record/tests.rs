@@ -179,7 +179,8 @@ fn line(after_ms: u64, who: &str, what: &str, why: Option<&str>) -> Transition {
 
 /// A task of fifty steps with every possible attribute.
 fn crowded() -> Task {
-    let states = [StepState::Pending, StepState::Processing, StepState::Processed, StepState::Error];
+    let states =
+        [StepState::Pending, StepState::Processing, StepState::Processed, StepState::Error, StepState::Skipped];
     let directions = [Direction::Forward, Direction::Undo];
     let steps = (0..50_usize).map(|n| {
         let odd = n % 2 == 1;

@@ -205,3 +205,13 @@ fn rule_14_an_order_with_another_attempt_in_flight_is_looked_at_as_before_and_a_
             && case.task.watch_at <= Some(case.now.plus_ms(UNWATCHED_MS_MAX))
     );
 }
+
+#[test]
+fn rule_35_a_step_that_does_not_apply_does_not_wait_and_the_one_after_it_does() {
+    let b = "when = \"/Outputs/a/Id == 8\"\nwait = \"1h\"";
+    let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], b), ("c", &["b"], "wait = \"2h\"")], false);
+    case.wake();
+    case.done("a");
+    assert_eq!((case.states().as_str(), case.step("b").waits_until), ("+-.", None));
+    assert_eq!(case.step("c").waits_until, Some(case.now.plus_ms(2 * HOUR_MS)));
+}
