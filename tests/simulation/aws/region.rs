@@ -112,7 +112,7 @@ impl Region {
         let tables = TABLES.iter().filter_map(|table| Some(table.creation(config.tables.name(table.variable)?)));
         let sqs = Sqs::new(setup.visibility_ms, setup.receives_max);
         let dynamo = Dynamo::new(tables);
-        let stream = Stream { arn: stream_arn(&dynamo), ..Stream::default() };
+        let stream = Stream::of(stream_arn(&dynamo));
         Self { dynamo, sqs, stream, sent: Arc::default(), plan, outside }
     }
 

@@ -19,7 +19,7 @@ const CHANGES: usize = 25;
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     /// Its ARN, which ends with the time at which the table was made.
-    pub(super) arn: String,
+    arn: String,
     changes: [Vec<Value>; OPEN],
     /// Up to where each is counted, as its event source knows it.
     places: [usize; OPEN],
@@ -28,6 +28,10 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    pub(super) fn of(arn: String) -> Self {
+        Self { arn, ..Self::default() }
+    }
+
     /// Takes changes that happen now.
     pub(super) fn take(&mut self, changes: Vec<Value>, now_ms: i64) {
         for mut change in changes {
