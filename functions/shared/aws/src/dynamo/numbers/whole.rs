@@ -22,10 +22,10 @@ impl Dynamo {
     }
 }
 
-/// The beginning of a stream, such as `2026-11-24T21:36:50.123`.
+/// The beginning of a stream, such as `2026-11-24T21:36:50.123`, in UTC.
 fn begin(stream: &str) -> Option<Timestamp> {
     let (_, label) = stream.rsplit_once('/')?;
-    serde_json::from_value(Value::from(format!("{label}Z"))).ok()
+    serde_json::from_value(Value::from(format!("{}Z", label.trim_end_matches('Z')))).ok()
 }
 
 #[cfg(test)]
