@@ -51,8 +51,8 @@ impl Dynamo {
 }
 
 impl Dynamo {
-    /// The changes of a table with a stream, oldest first, after the change of this sequence number, as a Lambda function
-    /// is given them.
+    /// The changes of a table with a stream, oldest first, after the change of this sequence number. They have the form
+    /// in which a Lambda function is given them.
     ///
     /// # Panics
     /// If the table has no stream.

@@ -3,9 +3,8 @@
 //! Handlers, event sources, network and time are one thread under the seed. Below the handlers run the adapters that
 //! ship, with the SDK's own retries and time-outs (`region`). Each instance of a function has clients of
 //! its own, and a clock of its own. It may be killed in the middle. SQS delivers twice, late and in any order
-//! (`sqs`), and its event source deletes what the function does not report as failed. The changes of the tasks come to a
-//! supervisor by their shards, in order, also again (`stream`). The rates of the faults are the
-//! seed's ([`plan`]). Customers and services are [outside](super::outside).
+//! (`sqs`), and its event source deletes what the function does not report as failed. The changes of tasks come to a
+//! supervisor by their shards, in order, also again (`stream`). The rates of the faults are the seed's ([`plan`]). Customers and services are [outside](super::outside).
 
 mod functions;
 pub mod plan;

@@ -89,7 +89,9 @@ pub(in crate::simulation) async fn numbers(outside: &Shared, ports: &impl HasSto
         let wrong = counts.iter().find(|(_, counted, stored)| counted != stored);
         let words = match wrong {
             Some((what, counted, stored)) => format!("{counted} are {what} by the {grain:?}s, and {stored} in truth"),
-            None if counted.states != Some(states) => format!("{:?} are counted, and {states:?} are stored", counted.states),
+            None if counted.states != Some(states) => {
+                format!("{:?} are counted, and {states:?} are stored", counted.states)
+            }
             None if counted.total != spans => format!("{:?} in all, and {spans:?} by the {grain:?}s", counted.total),
             None => continue,
         };

@@ -136,7 +136,7 @@ async fn a_batch_that_was_cut_short_after_any_write_goes_on_where_it_was() {
                 world.way.let_happen("PutItem", Happens::AnswerLost);
             }
             world.way.let_happen("PutItem", happens.clone());
-            for _ in 0..3 {
+            for _ in 0..10 {
                 if world.store.count(&batch).await.is_ok() {
                     break;
                 }

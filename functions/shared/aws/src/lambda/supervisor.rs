@@ -299,8 +299,8 @@ mod tests {
     fn window(records: &[Value]) -> Value {
         json!({
             "Records": records, "window": {"start": "2026-11-20T17:26:00Z", "end": "2026-11-20T17:41:00Z"}, "state": {},
-            "shardId": "shardId-00000001795195603-0f", "eventSourceARN": "arn:stream/1", "isFinalInvokeForWindow": false,
-            "isWindowTerminatedEarly": false,
+            "shardId": "shardId-00000001795195603-0f", "eventSourceARN": "arn:stream/1",
+            "isFinalInvokeForWindow": false, "isWindowTerminatedEarly": false,
         })
     }
 

@@ -87,7 +87,8 @@ impl Batch {
     #[must_use]
     pub fn parts(&self) -> BTreeSet<Part> {
         let grains = [Grain::Minute, Grain::Hour].into_iter();
-        let spans = grains.flat_map(|grain| self.changes.iter().map(move |change| Part::Span(grain, grain.of(change.at))));
+        let spans =
+            grains.flat_map(|grain| self.changes.iter().map(move |change| Part::Span(grain, grain.of(change.at))));
         let total = self.changes.first().map(|_| Part::Total);
         spans.chain(total).collect()
     }

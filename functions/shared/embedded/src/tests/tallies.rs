@@ -75,7 +75,10 @@ async fn each_minute_is_kept_and_the_present_one_outlives_a_start() {
     counting.moves(1, ProcessState::Processed).await;
     let numbers = counting.numbers(Grain::Minute).await;
     assert_eq!((spans(&numbers), total(&numbers)), (vec![(0, 1, 0), (1, 1, 1)], (2, 1)));
-    assert_eq!((numbers.since, numbers.states.unwrap().of(ProcessState::Processed)), (Some(Timestamp::from_epoch_ms(BEGUN)), 1));
+    assert_eq!(
+        (numbers.since, numbers.states.unwrap().of(ProcessState::Processed)),
+        (Some(Timestamp::from_epoch_ms(BEGUN)), 1)
+    );
     drop(counting);
     let counting = Counting::open(folder.path(), BEGUN + MINUTE);
     assert_eq!(counting.numbers(Grain::Minute).await, numbers);
