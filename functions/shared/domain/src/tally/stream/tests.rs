@@ -117,8 +117,8 @@ proptest! {
         }
         let (tally, states) = plain(&batches);
         prop_assert_eq!(&stored.total().tally, &tally);
-        prop_assert_eq!(stored.sum(Grain::Minute), tally.clone());
-        prop_assert_eq!(stored.sum(Grain::Hour), tally);
+        prop_assert_eq!(&stored.sum(Grain::Minute), &tally);
+        prop_assert_eq!(&stored.sum(Grain::Hour), &tally);
         prop_assert_eq!(stored.total().states, Some(states));
         prop_assert_eq!((states.of(ProcessState::Processed), states.of(ProcessState::Processing)), (7, 0));
         let first = batches.iter().map(|batch| batch.changes[0].at).min();
