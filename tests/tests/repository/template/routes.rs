@@ -34,6 +34,8 @@ fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open(
         "GET /dead-letters",
         "GET /overview",
         "GET /leases",
+        "GET /metrics",
+        "GET /numbers",
         "GET /workflows",
         "GET /workflows/{name}/{version}",
         "POST /workflows/{name}/{action}",
