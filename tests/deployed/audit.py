@@ -14,6 +14,8 @@ LANES = ("normal", "high", "dead")
 EARLIER_QUEUES = ("inventory", "payment", "shipping")
 # A killed agent's request comes back after 40 s, an undo may wait for half a minute.
 EMPTY_S_MAX = 90
+# The batching window, twice, on a busy machine.
+COUNTED_S_MAX = 90
 
 
 def queues_are_empty(world: World) -> None:
@@ -47,6 +49,33 @@ def every_order_ended(world: World) -> str:
     wrong = {order_id: (end, stored[order_id]) for order_id, end in world.ends.items() if stored[order_id] != end}
     expect(not wrong, f"ended otherwise than expected: {wrong}")
     return f"{len(stored)} orders: {dict(Counter(stored.values()))}"
+
+
+def numbers_are_those_of_the_tables(world: World) -> str:
+    """`/numbers` and the overview count what the table of tasks has: orders by state, and each claim of a step."""
+    pages = world.dynamo.get_paginator("scan").paginate(TableName=world.deployment.table("Tasks"), ConsistentRead=True)
+    tasks = [item for page in pages for item in page["Items"]]
+    stored = Counter(item["ProcessState"]["S"] for item in tasks)
+    claims = sum(int(step["M"]["Attempt"]["N"]) for item in tasks for step in item["Steps"]["L"])
+    expected = (stored, stored, len(tasks), claims)
+
+    def counted() -> tuple[object, ...]:
+        numbers, overview = (world.operator.get(path).body for path in ("/numbers", "/overview"))
+        begun = sum(service["Attempts"]["Begun"] for service in numbers["Services"])
+        return (states(numbers), states(overview), numbers["Orders"]["Accepted"], begun)
+
+    try:
+        until("everything is counted", lambda: counted() == expected, COUNTED_S_MAX, pause_s=1.0)
+    except CheckFailed as late:
+        raise CheckFailed(f"{late}: {counted()}, not {expected}") from late
+    expect("CountedSince" in world.operator.get("/overview").body, "the overview says since when it counts")
+    return f"{len(tasks)} orders, {claims} claims"
+
+
+def states(answer: dict[str, Any]) -> Counter[str]:
+    """The counts of the states, where there are any. None may be a bound."""
+    expect(not any(count["AtLeast"] for count in answer["Counts"]), f"exact counts: {answer['Counts']}")
+    return Counter({count["State"]: count["Count"] for count in answer["Counts"] if count["Count"]})
 
 
 def effects_were_made_once(world: World) -> str:

@@ -72,6 +72,7 @@ TOGETHER: list[tuple[str, Callable[[World], None]]] = [
 BOOKS: list[tuple[str, Callable[[World], object]]] = [
     ("all queues and dead-letter queues are empty", audit.queues_are_empty),
     ("every order ended as it should", audit.every_order_ended),
+    ("the numbers are those of the tables", audit.numbers_are_those_of_the_tables),
     ("every effect was made once, and what was undone is undone", audit.effects_were_made_once),
     ("nothing is left to look after", audit.watch_is_empty),
     (

@@ -47,9 +47,11 @@ type Labels<'a> = [(&'a str, &'a str)];
 
 impl Page {
     fn orders(&mut self, numbers: &Numbers) {
-        self.begin("stepwarden_orders", "gauge", "Orders in each state.");
-        for state in ProcessState::ALL {
-            self.line(&[("state", state.name())], numbers.states.of(state));
+        if let Some(states) = &numbers.states {
+            self.begin("stepwarden_orders", "gauge", "Orders in each state.");
+            for state in ProcessState::ALL {
+                self.line(&[("state", state.name())], states.of(state));
+            }
         }
         self.begin("stepwarden_orders_total", "counter", "What happened to orders; failed: came to Error, each time.");
         for (workflow, flow) in &numbers.total.workflows {

@@ -1,4 +1,5 @@
 //! `GET /numbers`: what happened in the last minutes, hours or days. Only a store that keeps a tally has them (rule 26).
+//! Where it lacks the orders of before, those in flight are found by the bounded walks of the overview.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use wire::{AttemptNumbers, Count, OrderNumbers, Point, ServiceNumbers, StepNumbe
 use crate::ports::ApiPorts;
 use crate::problem::Problem;
 use crate::view::text;
-use crate::{query, reply};
+use crate::{overview, query, reply};
 
 /// The spans that can be asked for: the name, the length of a point in minutes, the number of points, and the spans of
 /// the store that they are made of.
@@ -28,6 +29,7 @@ const LAST: [(&str, u64, usize, Grain); 4] = [
 /// What the store counted, and the points of a span of time.
 pub(crate) struct Counted {
     pub(crate) numbers: Numbers,
+    pub(crate) counts: Vec<Count>,
     pub(crate) points: Vec<Point>,
 }
 
@@ -52,7 +54,13 @@ pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Respon
         *known.ok_or_else(|| Problem::parameter("last", "must be one of 30m, 24h, 7d and 30d"))?;
     let now = ports.environment().now();
     let point_ms = minutes * Grain::Minute.ms();
-    let mut counted = of(ports, now, grain, point_ms, count).await?.ok_or(Problem::UnknownRoute)?;
+    let (from, numbers) = read(ports, now, grain, point_ms, count).await?;
+    let numbers = numbers.ok_or(Problem::UnknownRoute)?;
+    let counts = match &numbers.states {
+        Some(states) => counts(states),
+        None => overview::under_way(ports).await?.into(),
+    };
+    let mut counted = Counted { points: points(&numbers, in_flight(&counts), from, point_ms, count), numbers, counts };
     asked.add_to(&mut counted, point_ms);
     let mut all = Tally::default();
     counted.numbers.spans.iter().for_each(|span| all.add(&span.tally));
@@ -61,7 +69,7 @@ pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Respon
         since: counted.numbers.since,
         from: counted.points.first().map_or(now, |point| point.at),
         point_seconds: point_ms / 1_000,
-        counts: counts(&counted.numbers.states),
+        counts: counted.counts,
         orders: orders(&all.orders()),
         points: counted.points,
         workflows: all.workflows.iter().map(|(name, flow)| of_workflow(name, &flow.orders)).collect(),
@@ -81,36 +89,42 @@ pub(crate) async fn numbers(ports: &impl ApiPorts, query: &str) -> Result<Respon
     Ok(reply::json(StatusCode::OK, &answer))
 }
 
-/// The numbers of the last minutes. `None`: the store keeps no tally.
+/// The numbers of the last minutes. `None`: the store keeps no tally, or not one of each change.
 pub(crate) async fn of_minutes(
     ports: &impl ApiPorts,
     now: Timestamp,
     count: usize,
 ) -> Result<Option<Counted>, Problem> {
-    of(ports, now, Grain::Minute, Grain::Minute.ms(), count).await
+    let point_ms = Grain::Minute.ms();
+    let (from, numbers) = read(ports, now, Grain::Minute, point_ms, count).await?;
+    Ok(numbers.and_then(|numbers| {
+        let counts = counts(numbers.states.as_ref()?);
+        Some(Counted { points: points(&numbers, in_flight(&counts), from, point_ms, count), numbers, counts })
+    }))
 }
 
-async fn of(
+/// The beginning of the first point, and the numbers since then.
+async fn read(
     ports: &impl ApiPorts,
     now: Timestamp,
     grain: Grain,
     point_ms: u64,
     count: usize,
-) -> Result<Option<Counted>, Problem> {
+) -> Result<(Timestamp, Option<Numbers>), Problem> {
     let into = now.epoch_ms().rem_euclid(i64::try_from(point_ms).unwrap_or(i64::MAX));
     let last = now.minus_ms(u64::try_from(into).unwrap_or(0));
     let from = last.minus_ms(point_ms * (count as u64).saturating_sub(1));
-    let numbers = ports.store().numbers(grain, from).await.map_err(Problem::unread)?;
-    Ok(numbers.map(|mut numbers| {
+    let mut numbers = ports.store().numbers(grain, from).await.map_err(Problem::unread)?;
+    if let Some(numbers) = &mut numbers {
         // A wrong clock wrote what lies ahead (rule 23).
         numbers.spans.retain(|span| !span.at.is_beyond(now, grain.ms()));
-        Counted { points: points(&numbers, from, point_ms, count), numbers }
-    }))
+    }
+    Ok((from, numbers))
 }
 
 impl Asked {
     /// Adds the attempts to each point, if any are asked for.
-    fn add_to(&self, Counted { numbers, points }: &mut Counted, point_ms: u64) {
+    fn add_to(&self, Counted { numbers, points, .. }: &mut Counted, point_ms: u64) {
         let is_asked = [&self.workflow, &self.step, &self.service].into_iter().any(Option::is_some);
         let Some(from) = points.first().map(|point| point.at).filter(|_| is_asked) else { return };
         let mut sums = vec![Service::default(); points.len()];
@@ -139,14 +153,19 @@ fn place(at: Timestamp, from: Timestamp, point_ms: u64, count: usize) -> usize {
     usize::try_from(from.ms_until(at) / point_ms).unwrap_or(usize::MAX).min(count - 1)
 }
 
-/// The orders of each point, oldest first.
-fn points(numbers: &Numbers, from: Timestamp, point_ms: u64, count: usize) -> Vec<Point> {
+/// The orders that are neither final nor in `Error`.
+fn in_flight(counts: &[Count]) -> u64 {
+    let states = [ProcessState::Pending, ProcessState::Processing, ProcessState::Compensating];
+    let is_one = |count: &&Count| states.into_iter().any(|state| count.state == state);
+    counts.iter().filter(is_one).map(|count| count.count as u64).sum()
+}
+
+/// The orders of each point, oldest first. `under_way`: those in flight now.
+fn points(numbers: &Numbers, mut under_way: u64, from: Timestamp, point_ms: u64, count: usize) -> Vec<Point> {
     let mut sums = vec![Orders::default(); count];
     for span in &numbers.spans {
         sums[place(span.at, from, point_ms, count)].add(&span.tally.orders());
     }
-    let states = [ProcessState::Pending, ProcessState::Processing, ProcessState::Compensating];
-    let mut under_way: u64 = states.into_iter().map(|state| numbers.states.of(state)).sum();
     let mut points: Vec<Point> = Vec::with_capacity(count);
     for (place, sum) in sums.iter().enumerate().rev() {
         let at = from.plus_ms(place as u64 * point_ms);
@@ -159,7 +178,7 @@ fn points(numbers: &Numbers, from: Timestamp, point_ms: u64, count: usize) -> Ve
 }
 
 /// The orders in each state.
-pub(crate) fn counts(states: &States) -> Vec<Count> {
+fn counts(states: &States) -> Vec<Count> {
     let count = |state: ProcessState| usize::try_from(states.of(state)).unwrap_or(usize::MAX);
     let all = ProcessState::ALL.into_iter();
     all.map(|state| Count { state: state.into(), count: count(state), at_least: false, since: None }).collect()

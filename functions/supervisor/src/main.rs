@@ -1,4 +1,4 @@
-//! The supervisor on Lambda, behind a schedule and the dead-letter queues.
+//! The supervisor on Lambda, behind a schedule, the dead-letter queues and the stream of the tasks.
 
 use std::process::ExitCode;
 
@@ -31,5 +31,6 @@ async fn run() -> Result<(), Error> {
         Ok(swept.map(drop).and(carried_on.map(drop)).and(services.map(drop)).and(told.map(drop))?)
     };
     let dead_letters = async |batch| supervisor::dead_letters(&ports, &instance, batch).await;
-    lambda::supervisor(&config.dead_letter_queues, run, dead_letters).await
+    let count = async |batch| Ok(ports.count(&batch).await?);
+    lambda::supervisor(&config.dead_letter_queues, run, dead_letters, count).await
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Said;
 
@@ -42,10 +42,43 @@ impl Dynamo {
             "Query" => run(body, |request| database.query(request)),
             "Scan" => run(body, |request| database.scan(request)),
             "BatchGetItem" => run(body, |request| database.batch_get_item(request)),
+            "DescribeTable" => run(body, |request| database.describe_table(request)),
             "TransactWriteItems" => run(body, |request| database.transact_write_items(request)),
             operation => panic!("{operation} is not served"),
         };
         answer.unwrap_or_else(|error| (error.status_code(), serde_json::from_str(&error.to_json()).unwrap_or_default()))
+    }
+}
+
+impl Dynamo {
+    /// The changes of a table with a stream, oldest first, after the change of this sequence number. They have the form
+    /// in which a Lambda function is given them.
+    ///
+    /// # Panics
+    /// If the table has no stream.
+    #[must_use]
+    pub fn changes(&self, table: &str, after: Option<&str>) -> Vec<Value> {
+        let (database, streams) = (&self.0, json!({ "TableName": table }));
+        let asked = |answer: Result<Said, DynoxideError>| answer.unwrap_or_else(|error| panic!("{table}: {error:?}")).1;
+        let stream = asked(run(&streams, |request| database.list_streams(request)))["Streams"][0]["StreamArn"].take();
+        let described = asked(run(&json!({ "StreamArn": stream }), |request| database.describe_stream(request)));
+        let shard = &described["StreamDescription"]["Shards"][0]["ShardId"];
+        let kind = if after.is_some() { "AFTER_SEQUENCE_NUMBER" } else { "TRIM_HORIZON" };
+        let mut from = json!({ "StreamArn": stream, "ShardId": shard, "ShardIteratorType": kind });
+        if let Some(after) = after {
+            from["SequenceNumber"] = after.into();
+        }
+        let mut iterator = asked(run(&from, |request| database.get_shard_iterator(request)))["ShardIterator"].take();
+        let mut changes = Vec::new();
+        loop {
+            let page = json!({ "ShardIterator": iterator });
+            let mut page = asked(run(&page, |request| database.get_records(request)));
+            let Some(records) = page["Records"].as_array_mut().filter(|records| !records.is_empty()) else {
+                return changes;
+            };
+            changes.append(records);
+            iterator = page["NextShardIterator"].take();
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use tokio::task::JoinSet;
 use super::World;
 use super::region::{DEAD, DELETION, KILLED, Reach, SKEWED, TWICE};
 use super::sqs::{Batch, queue};
+use super::stream;
 use crate::simulation::outside::{CHANNEL, Client, may_act, post, sleep};
 use crate::simulation::shapes::AGENTS;
 
@@ -34,7 +35,7 @@ const POLL_MS: i64 = 60_000;
 
 /// A function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(super) enum Role {
     Api,
     Submission,
     Scheduler,
@@ -78,7 +79,7 @@ pub(super) struct Instance {
 type Agents = Agent<Box<dyn Fn() -> Client + Send + Sync>>;
 
 impl Instance {
-    fn start(world: &Arc<World>, role: Role, meets_faults: bool) -> Self {
+    pub(super) fn start(world: &Arc<World>, role: Role, meets_faults: bool) -> Self {
         let lives = Arc::new(AtomicBool::new(true));
         let (bits, skew_ms) = {
             let mut outside = world.outside.lock();
@@ -114,7 +115,7 @@ impl Instance {
     }
 
     /// One invocation, as in the function's `main`.
-    async fn invoke(&self, event: &RawValue) -> Result<Value, Error> {
+    pub(super) async fn invoke(&self, event: &RawValue) -> Result<Value, Error> {
         let (ports, identity) = (&self.ports, &self.identity);
         let invocation = Invocation::simulated("request", TIMEOUT_MS);
         let answer = match self.role {
@@ -139,8 +140,9 @@ impl Instance {
                     Ok(swept.map(drop).and(carried_on.map(drop)).and(services.map(drop)).and(told.map(drop))?)
                 };
                 let dead_letters = async |batch| supervisor::dead_letters(ports, identity, batch).await;
+                let count = async |batch| Ok(ports.count(&batch).await?);
                 let queues = &self.world.config.dead_letter_queues;
-                let answer = lambda::dispatch(event, &invocation, queues, &run, &dead_letters).await?;
+                let answer = lambda::dispatch(event, &invocation, queues, &run, &dead_letters, &count).await?;
                 return Ok(serde_json::to_value(answer)?);
             }
         };
@@ -158,7 +160,7 @@ impl Instance {
     }
 
     /// Runs `work` unless the instance is killed in it. `None`: it was killed, and another takes its place.
-    async fn or_killed<T>(&mut self, work: impl AsyncFnOnce(&Self) -> T) -> Option<T> {
+    pub(super) async fn or_killed<T>(&mut self, work: impl AsyncFnOnce(&Self) -> T) -> Option<T> {
         let world = self.world.clone();
         let killed_in_ms = {
             let mut outside = world.outside.lock();
@@ -208,6 +210,9 @@ pub(super) fn start(world: &Arc<World>) -> JoinSet<()> {
     }
     for _ in 0..world.setup.supervisors {
         running.spawn_local(schedule(world.clone()));
+    }
+    for open in 0..stream::OPEN {
+        running.spawn_local(stream::source(world.clone(), open));
     }
     for number in 0..world.setup.orders {
         running.spawn_local(customer(world.clone(), number));

@@ -3,13 +3,14 @@
 //! Handlers, event sources, network and time are one thread under the seed. Below the handlers run the adapters that
 //! ship, with the SDK's own retries and time-outs (`region`). Each instance of a function has clients of
 //! its own, and a clock of its own. It may be killed in the middle. SQS delivers twice, late and in any order
-//! (`sqs`), and its event source deletes what the function does not report as failed. The rates of the faults are the
-//! seed's ([`plan`]). Customers and services are [outside](super::outside).
+//! (`sqs`), and its event source deletes what the function does not report as failed. The changes of tasks come to a
+//! supervisor by their shards, in order, also again (`stream`). The rates of the faults are the seed's ([`plan`]). Customers and services are [outside](super::outside).
 
 mod functions;
 pub mod plan;
 mod region;
 mod sqs;
+mod stream;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +23,7 @@ use self::plan::Plan;
 use self::region::Region;
 use super::calm::bound_ms;
 use super::engine::Outcome;
-use super::outside::verdict::{have_ended, look};
+use super::outside::verdict::{have_ended, look, numbers};
 use super::outside::{Outside, Shared, sleep};
 use super::rng::Rng;
 use super::setup::Setup;
@@ -103,5 +104,6 @@ async fn live(world: &Arc<World>) {
     running.shutdown().await;
     let is_quiet = world.region().is_quiet();
     look(&world.outside, &truth.ports, is_quiet).await;
+    numbers(&world.outside, &truth.ports).await;
     world.outside.lock().clock.stop();
 }

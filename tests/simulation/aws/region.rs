@@ -7,17 +7,19 @@ use aws::config::Config;
 use aws::dynamo::TABLES;
 use cloud::{Cloud, Course, Dynamo, Fault, Said};
 use domain::message::{CloudEvent, decode};
+use domain::time::Timestamp;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::World;
 use super::plan::{KINDS, Plan};
 use super::sqs::{ARN, Sqs, queue};
+use super::stream::Stream;
 use crate::simulation::outside::{CHANNEL, Shared};
 use crate::simulation::setup::Setup;
 
 /// Every fault. In enough worlds each one occurs.
-pub const FAULTS: [&str; 22] = [
+pub const FAULTS: [&str; 23] = [
     THROTTLED,
     "error, not done",
     "error, done",
@@ -31,6 +33,7 @@ pub const FAULTS: [&str; 22] = [
     TWICE,
     LATE,
     DELETION,
+    REPEATED,
     DEAD,
     KILLED,
     SKEWED,
@@ -48,6 +51,7 @@ const INDEX: &str = "index behind";
 pub(super) const TWICE: &str = "message delivered twice";
 const LATE: &str = "message late";
 pub(super) const DELETION: &str = "deletion lost";
+pub(super) const REPEATED: &str = "changes delivered again";
 pub(super) const DEAD: &str = "dead letter";
 pub(super) const KILLED: &str = "instance killed";
 pub(super) const SKEWED: &str = "wrong clock";
@@ -83,10 +87,20 @@ pub(super) fn variable(name: &str, shards: u8) -> Option<String> {
     }
 }
 
+/// A stream of the tasks that began with their table.
+fn stream_arn(dynamo: &Dynamo) -> String {
+    let (_, said) = dynamo.serve("DescribeTable", &json!({ "TableName": "TASKS_TABLE" }));
+    #[expect(clippy::cast_possible_truncation, reason = "whole seconds")]
+    let made_ms = (said["Table"]["CreationDateTime"].as_f64().unwrap_or_default() * 1_000.0) as i64;
+    let made = Timestamp::from_epoch_ms(made_ms).to_string();
+    format!("arn:aws:dynamodb:eu-central-1:1:table/TASKS_TABLE/stream/{}", made.trim_end_matches('Z'))
+}
+
 /// The services of AWS.
 pub(super) struct Region {
     dynamo: Dynamo,
     pub(super) sqs: Sqs,
+    pub(super) stream: Stream,
     /// A message was sent, or one may be visible earlier.
     pub(super) sent: Arc<Notify>,
     plan: Plan,
@@ -97,15 +111,27 @@ impl Region {
     pub(super) fn new(config: &Config, setup: &Setup, plan: Plan, outside: Shared) -> Self {
         let tables = TABLES.iter().filter_map(|table| Some(table.creation(config.tables.name(table.variable)?)));
         let sqs = Sqs::new(setup.visibility_ms, setup.receives_max);
-        Self { dynamo: Dynamo::new(tables), sqs, sent: Arc::default(), plan, outside }
+        let dynamo = Dynamo::new(tables);
+        let stream = Stream::of(stream_arn(&dynamo));
+        Self { dynamo, sqs, stream, sent: Arc::default(), plan, outside }
     }
 
     /// Whether no message is left.
     pub(super) fn is_quiet(&self) -> bool {
-        self.sqs.is_empty()
+        self.sqs.is_empty() && self.stream.is_quiet()
     }
 
     fn serve(&mut self, operation: &str, body: &Value) -> Said {
+        let said = self.answer(operation, body);
+        if ["UpdateItem", "PutItem", "TransactWriteItems"].contains(&operation) {
+            let changes = self.dynamo.changes("TASKS_TABLE", self.stream.last.as_deref());
+            let now_ms = self.outside.lock().clock.now_ms();
+            self.stream.take(changes, now_ms);
+        }
+        said
+    }
+
+    fn answer(&mut self, operation: &str, body: &Value) -> Said {
         match operation {
             "SendMessageBatch" => self.send(body),
             "ChangeMessageVisibility" => self.hide(body),

@@ -27,7 +27,7 @@ use super::loss::Beside;
 use super::plan::{Ends, Life};
 use super::{World, verdict};
 use crate::simulation::calm::bound_ms;
-use crate::simulation::outside::verdict::{have_ended, look};
+use crate::simulation::outside::verdict::{have_ended, look, numbers};
 use crate::simulation::outside::{CHANNEL, Client, Shared, may_act, post, sleep};
 use crate::simulation::shapes::AGENTS;
 
@@ -131,7 +131,7 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
         (outside.has_started, outside.ever_started) = (true, true);
     }
     verdict::start(world, &ports).await;
-    verdict::numbers(world, &ports).await;
+    numbers(&world.outside, &ports).await;
     let running = Running::start(world, &ports);
     let outside = world.outside.clone();
     let started_ms = outside.lock().clock.now_ms();
@@ -163,7 +163,7 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
         }
         Ends::Never => {
             look(&world.outside, &ports, ports.is_quiet()).await;
-            verdict::numbers(world, &ports).await;
+            numbers(&world.outside, &ports).await;
             Ended::Over
         }
     }

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use domain::id::OrderId;
 use domain::ports::Store;
-use domain::tally::{Grain, Service, States, Tally};
-use domain::task::{ProcessState, Task};
-use domain::time::Timestamp;
+use domain::task::Task;
 
 use super::World;
 use super::process::Ports;
@@ -38,46 +36,6 @@ pub(super) async fn start(world: &Arc<World>, ports: &Ports) {
             let words = format!("a service was called for attempt {attempt} of {step}, and {claimed} is claimed");
             world.outside.lock().complain("2", Some(order), &words);
         }
-    }
-}
-
-/// The numbers that were counted are those of the orders that are stored (rule 26).
-pub(super) async fn numbers(world: &Arc<World>, ports: &Ports) {
-    let (mut states, mut attempts, mut after) = (States::default(), 0, None);
-    loop {
-        let Ok(page) = ports.store().list(None, after.as_deref(), 100).await else { return };
-        for task in &page.tasks {
-            states.add(task.process_state, 1);
-            attempts += task.steps.iter().map(|step| u64::from(step.attempt)).sum::<u64>();
-        }
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    let since = Timestamp::from_epoch_ms(0);
-    for grain in [Grain::Minute, Grain::Hour] {
-        let Ok(Some(counted)) = ports.store().numbers(grain, since).await else { return };
-        let mut spans = Tally::default();
-        counted.spans.iter().for_each(|span| spans.add(&span.tally));
-        let orders = spans.orders();
-        let begun = |service: &Service| service.forward.begun + service.undo.begun;
-        let counts = [
-            ("stored", orders.accepted, ProcessState::ALL.into_iter().map(|state| states.of(state)).sum()),
-            ("processed", orders.processed, states.of(ProcessState::Processed)),
-            ("compensated", orders.compensated, states.of(ProcessState::Compensated)),
-            ("closed", orders.closed, states.of(ProcessState::Closed)),
-            ("in Error", orders.failed - orders.mended, states.of(ProcessState::Error)),
-            ("begun", spans.services().values().map(begun).sum(), attempts),
-        ];
-        let wrong = counts.iter().find(|(_, counted, stored)| counted != stored);
-        let words = match wrong {
-            Some((what, counted, stored)) => format!("{counted} are {what} by the {grain:?}s, and {stored} in truth"),
-            None if counted.states != states => format!("{:?} are counted, and {states:?} are stored", counted.states),
-            None if counted.total != spans => format!("{:?} in all, and {spans:?} by the {grain:?}s", counted.total),
-            None => continue,
-        };
-        world.outside.lock().complain("rule 26", None, &words);
     }
 }
 

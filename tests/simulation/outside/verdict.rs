@@ -6,7 +6,9 @@ use api::{ApiConfig, ApiPorts};
 use domain::id::OrderId;
 use domain::index::Term;
 use domain::ports::{HasStore, Store};
+use domain::tally::{Grain, Service, States, Tally};
 use domain::task::{Direction, ProcessState, StepState, Task};
+use domain::time::Timestamp;
 
 use super::{CHANNEL, Outside, Shared, act};
 
@@ -52,6 +54,48 @@ pub(in crate::simulation) async fn look(outside: &Shared, ports: &impl HasStore,
         outside.see(&task);
         books(outside, &task);
         told(outside, &task, stored.reply_channel.is_some());
+    }
+}
+
+/// The numbers that were counted are those of the orders that are stored (rule 26).
+pub(in crate::simulation) async fn numbers(outside: &Shared, ports: &impl HasStore) {
+    let (mut states, mut attempts, mut after) = (States::default(), 0, None);
+    loop {
+        let Ok(page) = ports.store().list(None, after.as_deref(), 100).await else { return };
+        for task in &page.tasks {
+            states.add(task.process_state, 1);
+            attempts += task.steps.iter().map(|step| u64::from(step.attempt)).sum::<u64>();
+        }
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let since = Timestamp::from_epoch_ms(0);
+    for grain in [Grain::Minute, Grain::Hour] {
+        let Ok(Some(counted)) = ports.store().numbers(grain, since).await else { return };
+        let mut spans = Tally::default();
+        counted.spans.iter().for_each(|span| spans.add(&span.tally));
+        let orders = spans.orders();
+        let begun = |service: &Service| service.forward.begun + service.undo.begun;
+        let counts = [
+            ("stored", orders.accepted, ProcessState::ALL.into_iter().map(|state| states.of(state)).sum()),
+            ("processed", orders.processed, states.of(ProcessState::Processed)),
+            ("compensated", orders.compensated, states.of(ProcessState::Compensated)),
+            ("closed", orders.closed, states.of(ProcessState::Closed)),
+            ("in Error", orders.failed - orders.mended, states.of(ProcessState::Error)),
+            ("begun", spans.services().values().map(begun).sum(), attempts),
+        ];
+        let wrong = counts.iter().find(|(_, counted, stored)| counted != stored);
+        let words = match wrong {
+            Some((what, counted, stored)) => format!("{counted} are {what} by the {grain:?}s, and {stored} in truth"),
+            None if counted.states != Some(states) => {
+                format!("{:?} are counted, and {states:?} are stored", counted.states)
+            }
+            None if counted.total != spans => format!("{:?} in all, and {spans:?} by the {grain:?}s", counted.total),
+            None => continue,
+        };
+        outside.lock().complain("rule 26", None, &words);
     }
 }
 

@@ -3,7 +3,7 @@ use domain::tally::{Flow, Span};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::Fake;
+use crate::testing::{Fake, task_in};
 
 /// A minute with two orders of 40 ms: one processed, one in `Error` after a rejection.
 fn tally() -> Tally {
@@ -28,7 +28,7 @@ fn counted(fake: &Fake, ago: &[u64]) {
     states.add(ProcessState::Error, ago.len() as u64);
     states.add(ProcessState::Processing, 5);
     let since = spans.first().map(|span| span.at);
-    *fake.numbers.lock().unwrap() = Some(Numbers { since, states, spans, total });
+    *fake.numbers.lock().unwrap() = Some(Numbers { since, states: Some(states), spans, total });
 }
 
 fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a Value> {
@@ -100,10 +100,8 @@ fn orders_under_way_at_the_end_of_a_point_follow_from_those_of_now() {
         span(1, Orders { processed: 4, failed: 3, ..Orders::default() }),
         span(2, Orders { mended: 1, compensated: 2, ..Orders::default() }),
     ];
-    let mut states = States::default();
-    states.add(ProcessState::Processing, 1);
-    let numbers = Numbers { spans, states, ..Numbers::default() };
-    let under_way: Vec<u64> = points(&numbers, at(0), 60_000, 3).iter().map(|point| point.under_way).collect();
+    let numbers = Numbers { spans, ..Numbers::default() };
+    let under_way: Vec<u64> = points(&numbers, 1, at(0), 60_000, 3).iter().map(|point| point.under_way).collect();
     assert_eq!(under_way, [9, 2, 1]);
 }
 
@@ -150,6 +148,22 @@ fn the_overview_is_exact_where_orders_are_counted() {
         (&json!(2), &json!(1), &json!(1), &json!(5))
     );
     assert_eq!(answer.body["CountedSince"], answer.body["Minutes"][26]["At"]);
+}
+
+#[test]
+fn where_orders_from_before_are_not_counted_those_in_flight_are_found_as_without_numbers() {
+    let fake = Fake::default();
+    counted(&fake, &[3, 0]);
+    fake.numbers.lock().unwrap().as_mut().unwrap().states = None;
+    fake.stores(task_in("mug", ProcessState::Processing));
+    let overview = fake.get("/overview").body;
+    assert_eq!((&overview["Counts"][1]["Count"], overview.get("CountedSince")), (&json!(1), None));
+    let answer = fake.get("/numbers?last=30m").body;
+    let in_flight = json!(["Pending", "Processing", "Compensating"]);
+    assert_eq!((json!(column(&answer["Counts"], "State")), &answer["Counts"][1]["Count"]), (in_flight, &json!(1)));
+    assert_eq!((&answer["Points"][29]["UnderWay"], &answer["Orders"]["Accepted"]), (&json!(1), &json!(4)));
+    let scrape = fake.get("/metrics").text;
+    assert!(!scrape.contains("stepwarden_orders{") && scrape.contains("event=\"accepted\"} 4"), "{scrape}");
 }
 
 #[test]

@@ -33,7 +33,7 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
     let (orders, (failed, health, (leases, dead_letters))) = try_join(
         async {
             match numbers::of_minutes(ports, now, minutes::MINUTES).await? {
-                Some(counted) => Ok(Orders::counted(&counted)),
+                Some(counted) => Ok(Orders::counted(counted)),
                 None => Orders::found(ports, now).await,
             }
         },
@@ -77,7 +77,7 @@ struct Orders {
 
 impl Orders {
     /// As the store counted them.
-    fn counted(counted: &Counted) -> Self {
+    fn counted(counted: Counted) -> Self {
         let minute = |point: &wire::Point| {
             let wire::OrderNumbers { accepted, processed, compensated, closed, failed, .. } = point.orders;
             let [accepted, processed, compensated, closed, error, under_way] =
@@ -86,7 +86,7 @@ impl Orders {
             Minute { at: point.at, accepted, processed, compensated, closed, error, under_way }
         };
         Self {
-            counts: numbers::counts(&counted.numbers.states),
+            counts: counted.counts,
             counted_since: counted.numbers.since,
             is_complete: true,
             minutes: counted.points.iter().map(minute).collect(),
@@ -117,7 +117,8 @@ impl Orders {
     }
 }
 
-async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {
+/// The orders in flight, up to the bound of a [`walk`].
+pub(crate) async fn under_way(ports: &impl ApiPorts) -> Result<[Count; 3], Problem> {
     let count = async |state| Ok::<_, Problem>(count_of(state, &walk(ports, Some(state), |_| true).await?));
     let (pending, (processing, compensating)) = try_join(
         count(ProcessState::Pending),

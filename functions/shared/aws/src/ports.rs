@@ -1,7 +1,8 @@
 //! All ports of a function on AWS, in one struct of parts.
 
 use domain::instance::Instance;
-use domain::ports::Environment;
+use domain::ports::{Environment, PortError};
+use domain::tally::Batch;
 use domain::workflow::WorkflowError;
 
 use crate::bus::Bus;
@@ -49,6 +50,14 @@ impl Ports {
         let (event_bus, channels) = (config.event_bus.clone(), config.reply_channels.clone());
         let bus = Bus::new(eventbridge, event_bus, sqs.sender().clone(), channels, system.random.clone());
         Self { dynamo, sqs, bus, system }
+    }
+
+    /// Counts the changes of a batch of the stream (rule 26).
+    ///
+    /// # Errors
+    /// [`PortError`] if it is not known whether all are counted; the caller repeats the batch.
+    pub async fn count(&self, batch: &Batch) -> Result<(), PortError> {
+        self.dynamo.count(batch).await
     }
 
     /// The identity of this process among all running ones.

@@ -4,6 +4,7 @@
 //! task before and after. So each committed transition is counted once, and none that was not committed.
 
 mod histogram;
+mod stream;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub use histogram::Histogram;
+pub use stream::{Batch, Change, Count, Cursor, Part, Sequence};
 
 use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, reason};
 use crate::time::Timestamp;
@@ -96,9 +98,11 @@ pub struct Attempts {
 
 /// The present number of orders in each state, in the order of [`ProcessState::ALL`]. Numbers of a version with other
 /// states cannot be read: the orders are counted then.
+///
+/// Moves may be counted in any order. A number is negative as long as an earlier move is not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct States([u64; ProcessState::ALL.len()]);
+pub struct States([i64; ProcessState::ALL.len()]);
 
 /// A span of time and its numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -110,7 +114,7 @@ pub struct Span {
 }
 
 /// The length of spans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grain {
     /// [`MINUTES_KEPT`] of them are kept.
     Minute,
@@ -128,8 +132,8 @@ pub const HOURS_KEPT: u32 = 31 * 24;
 pub struct Numbers {
     /// Since when they are counted. `None`: nothing happened yet.
     pub since: Option<Timestamp>,
-    /// The present number of orders in each state.
-    pub states: States,
+    /// The present number of orders in each state. `None`: not every change was counted, so nobody knows it.
+    pub states: Option<States>,
     /// The spans, oldest first, without those in which nothing happened. The last one is not over.
     pub spans: Vec<Span>,
     /// All of it, since the count began.
@@ -167,20 +171,25 @@ impl States {
     /// The number of orders in a state.
     #[must_use]
     pub fn of(&self, state: ProcessState) -> u64 {
-        self.0[place(state)]
+        u64::try_from(self.0[place(state)]).unwrap_or(0)
     }
 
     /// An order came from one state to another; a new one came from none.
     pub fn moved(&mut self, from: Option<ProcessState>, to: ProcessState) {
         if let Some(from) = from {
-            self.0[place(from)] = self.0[place(from)].saturating_sub(1);
+            self.left(from);
         }
         self.0[place(to)] += 1;
     }
 
+    /// An order left a state.
+    pub const fn left(&mut self, from: ProcessState) {
+        self.0[place(from)] -= 1;
+    }
+
     /// Counts orders that are in a state.
     pub fn add(&mut self, state: ProcessState, count: u64) {
-        self.0[place(state)] += count;
+        self.0[place(state)] += i64::try_from(count).unwrap_or(i64::MAX);
     }
 }
 

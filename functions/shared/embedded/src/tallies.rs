@@ -100,7 +100,7 @@ pub(crate) fn numbers(connection: &Connection, grain: Grain, since: Timestamp) -
         }
         spans.sort_by_key(|span| span.at);
     }
-    Ok(Numbers { since: self::since(&snapshot)?.or(present.minute), states: present.states, spans, total })
+    Ok(Numbers { since: self::since(&snapshot)?.or(present.minute), states: Some(present.states), spans, total })
 }
 
 /// What is in the row of the transaction's number.

@@ -105,8 +105,10 @@ impl Problem {
             (404, "job-not-found") => "`stepwarden bulk list` shows the jobs".to_owned(),
             (404, "service-not-found") => "`stepwarden services` shows the services".to_owned(),
             (404, NO_NUMBERS) => {
-                "an API on AWS keeps no numbers: they are in CloudWatch. On one machine they come with this version"
-                    .to_owned()
+                format!(
+                    "the API is older than this program ({}): numbers come with this version",
+                    env!("CARGO_PKG_VERSION")
+                )
             }
             (404 | 405, _) => {
                 format!("is --api right? If it is, the API is older than this program ({})", env!("CARGO_PKG_VERSION"))

@@ -103,6 +103,7 @@ fn tables() -> Tables {
         jobs: name("jobs"),
         dead_letters: name("dead-letters"),
         index: name("index"),
+        numbers: name("numbers"),
     }
 }
 

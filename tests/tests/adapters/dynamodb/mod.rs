@@ -4,6 +4,7 @@ mod commit;
 mod insert;
 mod lists;
 pub(crate) mod local;
+mod numbers;
 mod rate;
 mod records;
 mod units;

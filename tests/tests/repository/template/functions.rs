@@ -190,6 +190,18 @@ fn the_supervisor_runs_every_minute() {
 }
 
 #[test]
+fn the_supervisor_is_given_every_change_of_a_task_with_its_shard_and_until_it_is_counted() {
+    let template = Template::main();
+    let source = &template.resource("Supervisor").properties["Events"]["Changes"];
+    // Neither a number of retries nor an age ends them. One batch of a shard at a time is the default.
+    let expected = json!({
+        "Stream": {"Fn::GetAtt": "TasksTable.StreamArn"}, "StartingPosition": "TRIM_HORIZON", "BatchSize": 10_000,
+        "MaximumBatchingWindowInSeconds": 30, "TumblingWindowInSeconds": 900,
+    });
+    assert_eq!((&source["Type"], &source["Properties"]), (&json!("DynamoDB"), &expected));
+}
+
+#[test]
 fn each_function_is_built_from_a_package_of_the_workspace() {
     let template = Template::main();
     for function in template.of_kind(FUNCTION) {

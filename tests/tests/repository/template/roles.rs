@@ -143,6 +143,19 @@ fn definitions_are_applied_by_the_api_and_read_by_every_function() {
 }
 
 #[test]
+fn numbers_are_counted_by_the_supervisor_from_the_stream_and_read_by_the_api() {
+    let template = Template::main();
+    let allowed = |actions: &[&str]| who(&template, actions, "NumbersTable");
+    assert_eq!(allowed(&["dynamodb:PutItem"]), ["SupervisorRole"]);
+    assert_eq!(allowed(&["dynamodb:GetItem"]), ["ApiRole", "SupervisorRole"]);
+    assert_eq!(allowed(&["dynamodb:Query"]), ["ApiRole"]);
+    assert_eq!(allowed(&["dynamodb:Scan", "dynamodb:UpdateItem", "dynamodb:DeleteItem"]), [""; 0]);
+    for action in ["DescribeStream", "GetRecords", "GetShardIterator", "ListStreams", "DescribeTable"] {
+        assert_eq!(who(&template, &[&format!("dynamodb:{action}")], "TasksTable"), ["SupervisorRole"], "{action}");
+    }
+}
+
+#[test]
 fn secrets_are_read_by_agents_alone_and_only_those_that_the_deployment_names() {
     let template = Template::main();
     let reads = ["ssm:GetParameter", "secretsmanager:GetSecretValue", "kms:Decrypt"];

@@ -65,6 +65,16 @@ fn every_table_is_deployed_with_the_keys_and_indexes_that_the_code_uses() {
 }
 
 #[test]
+fn the_tasks_have_a_stream_with_both_images_and_no_other_table_has_one() {
+    let template = Template::main();
+    for table in &TABLES {
+        let Resource { id, properties, .. } = deployed(&template, table);
+        let expected = table.has_stream.then(|| json!({"StreamViewType": "NEW_AND_OLD_IMAGES"}));
+        assert_eq!(properties.get("StreamSpecification"), expected.as_ref(), "{id}");
+    }
+}
+
+#[test]
 fn items_that_may_be_forgotten_are_and_no_others() {
     let template = Template::main();
     for table in &TABLES {

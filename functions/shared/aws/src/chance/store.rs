@@ -62,6 +62,7 @@ fn tables() -> Tables {
         definitions: "DEFINITIONS_TABLE".into(),
         dead_letters: "DEAD_LETTERS_TABLE".into(),
         index: "INDEX_TABLE".into(),
+        numbers: "NUMBERS_TABLE".into(),
     }
 }
 

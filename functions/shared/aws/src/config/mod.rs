@@ -292,6 +292,7 @@ fn tables(reader: &mut Reader<'_>) -> Tables {
         definitions: table("DEFINITIONS_TABLE"),
         dead_letters: table("DEAD_LETTERS_TABLE"),
         index: table("INDEX_TABLE"),
+        numbers: table("NUMBERS_TABLE"),
     }
 }
 

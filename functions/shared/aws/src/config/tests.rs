@@ -21,6 +21,7 @@ fn good() -> HashMap<&'static str, &'static str> {
         ("DEFINITIONS_TABLE", "definitions"),
         ("DEAD_LETTERS_TABLE", "letters"),
         ("INDEX_TABLE", "index"),
+        ("NUMBERS_TABLE", "numbers"),
         ("SUBMISSION_QUEUE_URL", "https://sqs.example/1/submission"),
         ("SUBMISSION_HIGH_QUEUE_URL", "https://sqs.example/1/submission-high"),
         ("SCHEDULER_QUEUE_URL", "https://sqs.example/1/scheduler"),

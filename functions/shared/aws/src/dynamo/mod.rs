@@ -1,5 +1,5 @@
-//! The state store on DynamoDB: orders, tasks, leases, health of the services, memos, jobs, and the outcomes of dead
-//! letters.
+//! The state store on DynamoDB: orders, tasks, leases, health of the services, memos, jobs, the outcomes of dead
+//! letters, and numbers.
 //!
 //! Every write that may race is one conditional write. Its condition holds the whole decision, so that no code here
 //! reads first and writes afterwards. A failed condition is an answer, not an error. If the answer of a write is lost,
@@ -19,6 +19,7 @@ mod kinds;
 mod leases;
 mod list;
 mod meter;
+mod numbers;
 mod pauses;
 mod read;
 mod record;
@@ -37,6 +38,7 @@ use crate::environment::System;
 use pauses::Pauses;
 
 pub use meter::{Consumed, Meter};
+pub(crate) use record::{Image, Unreadable};
 pub use schema::{Attribute, Index, Kind, Projection, TABLES, Table, Tables};
 
 /// The ports of the state store on DynamoDB. A clone copies a pointer.

@@ -25,6 +25,8 @@ pub struct Tables {
     pub dead_letters: String,
     /// What orders are found by.
     pub index: String,
+    /// Numbers of what happened.
+    pub numbers: String,
 }
 
 impl Tables {
@@ -41,6 +43,7 @@ impl Tables {
             "DEFINITIONS_TABLE" => Some(&self.definitions),
             "DEAD_LETTERS_TABLE" => Some(&self.dead_letters),
             "INDEX_TABLE" => Some(&self.index),
+            "NUMBERS_TABLE" => Some(&self.numbers),
             _ => None,
         }
     }
@@ -59,6 +62,8 @@ pub struct Table {
     pub ttl: Option<&'static str>,
     /// The table's global secondary indexes.
     pub indexes: &'static [Index],
+    /// Whether a stream has the old and the new image of each change.
+    pub has_stream: bool,
 }
 
 impl Table {
@@ -88,6 +93,9 @@ impl Table {
             json!({ "AttributeName": key.name, "AttributeType": kind })
         });
         request["AttributeDefinitions"] = attributes.collect();
+        if self.has_stream {
+            request["StreamSpecification"] = json!({ "StreamEnabled": true, "StreamViewType": "NEW_AND_OLD_IMAGES" });
+        }
         request
     }
 }
@@ -151,23 +159,27 @@ pub(super) const SETTLED: Index =
     Index { name: "settled", hash: text("Kind"), range: number("SettledAt"), projection: Projection::All };
 
 /// All tables.
-pub const TABLES: [Table; 9] = [
-    Table { variable: "ORDERS_TABLE", hash: text("OrderID"), range: None, ttl: None, indexes: &[RECENT] },
-    Table { variable: "TASKS_TABLE", hash: text("OrderID"), range: None, ttl: None, indexes: &[WATCH, FAILED] },
-    Table { variable: "LEASES_TABLE", hash: text("Name"), range: None, ttl: Some("TTL"), indexes: &[] },
-    Table { variable: "SERVICES_TABLE", hash: text("Service"), range: None, ttl: None, indexes: &[] },
-    Table { variable: "MEMOS_TABLE", hash: text("Key"), range: None, ttl: Some("TTL"), indexes: &[] },
-    Table { variable: "JOBS_TABLE", hash: text("Kind"), range: Some(text("JobID")), ttl: None, indexes: &[] },
-    Table { variable: "DEFINITIONS_TABLE", hash: text("Kind"), range: Some(text("Key")), ttl: None, indexes: &[] },
+pub const TABLES: [Table; 10] = [
+    Table { indexes: &[RECENT], ..table("ORDERS_TABLE", "OrderID") },
+    Table { indexes: &[WATCH, FAILED], has_stream: true, ..table("TASKS_TABLE", "OrderID") },
+    Table { ttl: Some("TTL"), ..table("LEASES_TABLE", "Name") },
+    table("SERVICES_TABLE", "Service"),
+    Table { ttl: Some("TTL"), ..table("MEMOS_TABLE", "Key") },
+    Table { range: Some(text("JobID")), ..table("JOBS_TABLE", "Kind") },
+    Table { range: Some(text("Key")), ..table("DEFINITIONS_TABLE", "Kind") },
     Table {
-        variable: "DEAD_LETTERS_TABLE",
-        hash: text("Kind"),
         range: Some(text("MessageID")),
         ttl: Some("TTL"),
         indexes: &[SETTLED],
+        ..table("DEAD_LETTERS_TABLE", "Kind")
     },
-    Table { variable: "INDEX_TABLE", hash: text("Term"), range: Some(text("OrderID")), ttl: None, indexes: &[] },
+    Table { range: Some(text("OrderID")), ..table("INDEX_TABLE", "Term") },
+    Table { range: Some(number("SpanAt")), ttl: Some("TTL"), ..table("NUMBERS_TABLE", "Kind") },
 ];
+
+const fn table(variable: &'static str, hash: &'static str) -> Table {
+    Table { variable, hash: text(hash), range: None, ttl: None, indexes: &[], has_stream: false }
+}
 
 const fn text(name: &'static str) -> Attribute {
     Attribute { name, kind: Kind::Text }
@@ -195,6 +207,7 @@ mod tests {
             definitions: "f".into(),
             dead_letters: "d".into(),
             index: "i".into(),
+            numbers: "n".into(),
         };
         let names: BTreeSet<_> = TABLES.iter().map(|table| tables.name(table.variable).unwrap()).collect();
         assert_eq!(names.len(), TABLES.len());

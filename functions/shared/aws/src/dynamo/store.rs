@@ -6,6 +6,7 @@ use domain::id::OrderId;
 use domain::index::Term;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
+use domain::tally::{Grain, Numbers};
 use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
@@ -44,5 +45,9 @@ impl Store for Dynamo {
 
     async fn settled(&self, order_id: OrderId, wait_ms: u64) -> Result<Option<Arc<Task>>, PortError> {
         self.poll_settled(order_id, wait_ms).await
+    }
+
+    async fn numbers(&self, grain: Grain, since: Timestamp) -> Result<Option<Numbers>, PortError> {
+        self.read_numbers(grain, since).await.map(Some)
     }
 }

@@ -9,6 +9,7 @@ mod payload;
 mod queue;
 mod record;
 mod runtime;
+mod stream;
 mod supervisor;
 
 use std::process::ExitCode;

@@ -71,7 +71,13 @@ struct MessageAttribute {
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
     batch_item_failures: Vec<Failed>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<State>,
 }
+
+/// The state that one batch of a stream passes to the next: none.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+struct State {}
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -122,7 +128,12 @@ impl Answer {
     /// Reports these messages as failed. SQS deletes all others.
     pub(super) fn failed(message_ids: impl IntoIterator<Item = String>) -> Self {
         let failed = message_ids.into_iter().map(|item_identifier| Failed { item_identifier });
-        Self { batch_item_failures: failed.collect() }
+        Self { batch_item_failures: failed.collect(), state: None }
+    }
+
+    /// Reports a batch of a stream as done. Without a state the platform takes it for failed.
+    pub(super) fn counted() -> Self {
+        Self { state: Some(State::default()), ..Self::default() }
     }
 
     /// The number of failed messages.

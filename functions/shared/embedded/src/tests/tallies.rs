@@ -75,7 +75,10 @@ async fn each_minute_is_kept_and_the_present_one_outlives_a_start() {
     counting.moves(1, ProcessState::Processed).await;
     let numbers = counting.numbers(Grain::Minute).await;
     assert_eq!((spans(&numbers), total(&numbers)), (vec![(0, 1, 0), (1, 1, 1)], (2, 1)));
-    assert_eq!((numbers.since, numbers.states.of(ProcessState::Processed)), (Some(Timestamp::from_epoch_ms(BEGUN)), 1));
+    assert_eq!(
+        (numbers.since, numbers.states.unwrap().of(ProcessState::Processed)),
+        (Some(Timestamp::from_epoch_ms(BEGUN)), 1)
+    );
     drop(counting);
     let counting = Counting::open(folder.path(), BEGUN + MINUTE);
     assert_eq!(counting.numbers(Grain::Minute).await, numbers);
@@ -134,7 +137,7 @@ async fn a_transaction_that_failed_is_not_counted() {
     other.execute_batch("DROP TRIGGER no").unwrap();
     counting.insert(3).await;
     let numbers = counting.numbers(Grain::Minute).await;
-    assert_eq!((total(&numbers), numbers.states.of(ProcessState::Pending)), ((2, 0), 2));
+    assert_eq!((total(&numbers), numbers.states.unwrap().of(ProcessState::Pending)), ((2, 0), 2));
 }
 
 #[tokio::test]
@@ -153,7 +156,7 @@ async fn a_file_of_before_is_counted_once_and_numbers_that_cannot_be_read_hold_u
         other.execute_batch(&sql).unwrap();
         drop(other);
         let counting = Counting::open(folder.path(), BEGUN);
-        assert_eq!(counting.numbers(Grain::Minute).await.states.of(ProcessState::Processed), 1, "{stored}");
+        assert_eq!(counting.numbers(Grain::Minute).await.states.unwrap().of(ProcessState::Processed), 1, "{stored}");
         counting.insert(2 * n).await;
         let numbers = counting.numbers(Grain::Minute).await;
         assert_eq!(total(&numbers), (1, 0), "{stored}");

@@ -6,6 +6,7 @@
 //! describe the parts that they leave out.
 
 mod history;
+mod image;
 mod order;
 mod reader;
 mod reason;
@@ -22,8 +23,10 @@ use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::time::Timestamp;
 
+pub(crate) use image::Image;
 pub(super) use order::{FIRST_MONTH, RECENT_SHARDS, order, order_item, recent_key, recent_month};
-pub(super) use reader::{Reader, Unreadable};
+pub(super) use reader::Reader;
+pub(crate) use reader::Unreadable;
 pub(super) use step::step_state;
 pub(super) use task::{FAILED_SHARDS, failed_key, task, task_item};
 

@@ -10,7 +10,7 @@ use super::Item;
 /// The stored item has a form that this version does not know. A retry does not help.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place} is stored in a form that cannot be read: {problem}")]
-pub(in crate::dynamo) struct Unreadable {
+pub(crate) struct Unreadable {
     place: String,
     problem: String,
 }

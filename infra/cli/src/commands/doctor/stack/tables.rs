@@ -11,7 +11,7 @@ struct Plan {
     has_end: bool,
 }
 
-const PLANS: [Plan; 10] = [
+const PLANS: [Plan; 11] = [
     Plan { logical_id: "OrdersTable", indexes: &["recent"], has_end: false },
     Plan { logical_id: "TasksTable", indexes: &["watch", "failed"], has_end: false },
     Plan { logical_id: "LeasesTable", indexes: &[], has_end: true },
@@ -21,6 +21,7 @@ const PLANS: [Plan; 10] = [
     Plan { logical_id: "DefinitionsTable", indexes: &[], has_end: false },
     Plan { logical_id: "DeadLettersTable", indexes: &["settled"], has_end: true },
     Plan { logical_id: "IndexTable", indexes: &[], has_end: false },
+    Plan { logical_id: "NumbersTable", indexes: &[], has_end: true },
     Plan { logical_id: "StandInsTable", indexes: &[], has_end: true },
 ];
 
