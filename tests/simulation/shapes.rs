@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     fn pool() -> Vec<Shape> {
-        (0..POOL).map(|seed| make(seed)).collect()
+        (0..POOL).map(make).collect()
     }
 
     #[test]
