@@ -6,7 +6,7 @@ use tests::simulation::auditor::seen::{OrderState, Seen, StepSeen, StepState, Wa
 use tests::simulation::auditor::ways::{Condition, Ways};
 
 use super::auditor::{complains, is_good};
-use super::histories::{History, NO, finish, free, order, step_of};
+use super::histories::{History, NO, finish, free, order, posted, step_of};
 
 fn when(condition: Condition) -> Ways {
     Ways { when: vec![condition], ..Ways::default() }
@@ -39,8 +39,8 @@ fn cancel(history: &mut History) {
 fn rule_33_a_step_that_begins_against_its_document() {
     // The document names the channel `shop`.
     let store = |history: &mut History| {
-        let stored = std::mem::replace(history, History::new());
-        *history = stored.store();
+        history.see(posted(Some("shop"), None));
+        history.insert();
     };
     let without = |condition| History::with_ways(vec![when(condition)]);
     complains(Invariant::Applies, without(Condition::HasChannel(false)), store);
