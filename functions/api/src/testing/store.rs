@@ -8,7 +8,7 @@ use domain::index::Term;
 use domain::order::Order;
 use domain::ports::{Commit, Due, Inserted, ListError, Page, PortError, Store};
 use domain::tally::{Grain, Numbers};
-use domain::task::{ProcessState, Task};
+use domain::task::{ProcessState, Task, Watch};
 use domain::time::Timestamp;
 
 use super::Fake;
