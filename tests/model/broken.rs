@@ -151,13 +151,17 @@ fn counts_twice(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Mome
 
 fn starts_at_once(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
     let mut workflow = workflow.clone();
-    workflow.steps.iter_mut().for_each(|rule| rule.after.clear());
+    if task.process_state != ProcessState::Compensating {
+        workflow.steps.iter_mut().for_each(|rule| rule.ancestors.clear());
+    }
     decide(task, &workflow, event, moment)
 }
 
 fn undoes_at_once(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
     let mut workflow = workflow.clone();
-    workflow.steps.iter_mut().for_each(|rule| rule.before.clear());
+    if task.process_state == ProcessState::Compensating {
+        workflow.steps.iter_mut().for_each(|rule| rule.ancestors.clear());
+    }
     decide(task, &workflow, event, moment)
 }
 

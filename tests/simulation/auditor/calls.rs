@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::seen::{Body, Ending, StepState, Try, Way};
+use super::seen::{Body, Ending, Try, Way};
 use super::{Auditor, Finding, Invariant, must};
 
 impl Auditor {
@@ -101,10 +101,8 @@ impl Auditor {
     fn effect_in_sequence(&mut self, of: Try) -> Finding {
         let Some(dossier) = self.dossiers.get(&of.order) else { return Ok(()) };
         let flow = dossier.last.as_ref().and_then(|last| self.rules.workflows.get(&last.workflow));
-        let is_skipped = |step: usize| {
-            let steps = dossier.last.as_ref().map(|last| &last.steps[step]);
-            steps.is_some_and(|step| step.state == StepState::Skipped)
-        };
+        // It may be undone by now.
+        let is_skipped = |step: usize| dossier.skipped.contains(&step);
         for step in flow.map(|flow| flow.all_before(of.step)).unwrap_or_default() {
             must(dossier.effects(step).confirmed || is_skipped(step), Invariant::Sequence, || {
                 format!("{of} takes effect, but step {step} before it was never confirmed")

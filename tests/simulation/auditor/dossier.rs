@@ -69,6 +69,8 @@ pub(super) struct Dossier {
     pub(super) notes: BTreeMap<Arc<str>, Option<bool>>,
     /// For each step whether it applies, may be missed, and turns round.
     pub(super) ways: Vec<Ways>,
+    /// Steps that were skipped at some time.
+    pub(super) skipped: BTreeSet<usize>,
     /// Steps that an operator settled as skipped.
     pub(super) skips: BTreeSet<usize>,
     /// Steps that an operator settled as done, each with its direction.

@@ -94,6 +94,8 @@ impl Dossier {
                 self.claims.entry((index, step.attempt)).or_insert(claim);
             }
         }
+        let is_skipped = |(_, step): &(usize, &StepSeen)| step.state == StepState::Skipped;
+        self.skipped.extend(record.steps.iter().enumerate().filter(is_skipped).map(|(index, _)| index));
         self.last = Some(record.clone());
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use crate::id::OrderId;
@@ -94,7 +95,15 @@ pub enum Outcome {
 
 /// That a service took a call on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "BTreeMap<String, IgnoredAny>")]
 pub struct Acceptance {}
+
+impl From<BTreeMap<String, IgnoredAny>> for Acceptance {
+    /// An object, and no list.
+    fn from(_: BTreeMap<String, IgnoredAny>) -> Self {
+        Self {}
+    }
+}
 
 /// What went wrong with the last call of an attempt that goes on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
