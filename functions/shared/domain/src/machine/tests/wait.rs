@@ -40,10 +40,9 @@ fn rule_36_a_result_is_awaited_without_a_message_until_its_time_is_over() {
     let mut case = awaiting("");
     let until = case.now.plus_ms(2 * DAY_MS);
     assert_eq!((case.step("b").waits_until, case.effects.len()), (Some(until), 0));
+    assert_eq!((case.wake_again(), case.effects.len()), (Verdict::Nothing, 0), "no request is sent again");
     assert_eq!(case.next_sweep(), Verdict::Taken, "the first look was planned before");
     assert_eq!((look_after_wait(&case), case.effects.len()), (Some(until.plus_ms(2_000)), 0));
-    assert_eq!(case.wake_again(), Verdict::Nothing);
-    assert_eq!(case.effects.len(), 0, "no request is sent again");
     case.now = until.plus_ms(1_999);
     assert_eq!(case.sweep(), Verdict::Nothing);
     assert_eq!((case.done("b"), case.requested()), (Verdict::Taken, vec!["c"]));
