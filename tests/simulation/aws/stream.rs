@@ -48,7 +48,8 @@ impl Stream {
         self.changes.iter().map(Vec::len).eq(self.places)
     }
 
-    /// A batch of at most so many changes, from `back` changes before those that are not counted yet. Also its end.
+    /// A batch of at most `most` changes, and the place of its end. It begins `back` changes before the first one that is
+    /// not counted.
     fn batch(&self, open: usize, back: usize, most: usize) -> Option<(Value, usize)> {
         let changes = &self.changes[open];
         let from = self.places[open].saturating_sub(back);

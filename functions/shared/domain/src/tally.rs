@@ -132,7 +132,7 @@ pub const HOURS_KEPT: u32 = 31 * 24;
 pub struct Numbers {
     /// Since when they are counted. `None`: nothing happened yet.
     pub since: Option<Timestamp>,
-    /// The present number of orders in each state. `None`: not every change was counted, so nobody knows it.
+    /// The present number of orders in each state. `None`: not every change was counted, so it is unknown.
     pub states: Option<States>,
     /// The spans, oldest first, without those in which nothing happened. The last one is not over.
     pub spans: Vec<Span>,

@@ -1,0 +1,108 @@
+use super::*;
+use crate::json::Json;
+use crate::limits::SHARDS;
+use crate::machine::testing::Case;
+use crate::message::Outcome;
+
+#[test]
+fn a_new_task_has_every_step_pending_and_unclaimed() {
+    let case = Case::chain();
+    assert_eq!((case.task.version, case.task.process_state), (1, ProcessState::Pending));
+    for step in &case.task.steps {
+        assert_eq!((step.process_state, step.direction), (StepState::Pending, Direction::Forward));
+        assert_eq!((&step.locked_by, step.complete_by, step.failure_count, step.attempt), (&None, None, 0, 0));
+    }
+}
+
+#[test]
+fn a_task_is_stored_under_the_names_of_the_design_and_read_back() {
+    let mut case = Case::chain();
+    case.wake();
+    let text = serde_json::to_string(&case.task).unwrap();
+    assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), case.task);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["OrderID"], case.task.order_id.to_string());
+    assert_eq!(value["Watch"], format!("due#{:02}", case.task.order_id.shard(SHARDS)));
+    assert!(value["WatchAt"].is_i64());
+    let step = &value["Steps"][0];
+    for name in ["Name", "Agent", "ProcessState", "LockedBy", "CompleteBy", "FailureCount", "Attempt", "Direction"] {
+        assert!(step.get(name).is_some(), "{name}");
+    }
+    assert_eq!(value["Steps"][1]["LockedBy"], serde_json::Value::Null);
+}
+
+#[test]
+fn an_output_that_is_null_is_kept() {
+    let mut case = Case::chain();
+    case.wake();
+    case.take(&case.reply_of("a", Outcome::Done(Json::parse(b"null", 4).unwrap())));
+    let text = serde_json::to_string(&case.task).unwrap();
+    assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), case.task);
+}
+
+#[test]
+fn history_keeps_the_last_fifty_and_how_it_began() {
+    let mut task = Case::chain().task;
+    for n in 0..200 {
+        task.record(Timestamp::from_epoch_ms(n), &"test".into(), What::Other { text: n.to_string().into() }, None);
+    }
+    assert_eq!(task.history.len(), HISTORY_MAX);
+    assert_eq!((&task.history[0].what, task.history[1].what.to_string().as_str()), (&What::Submitted, "151"));
+    assert_eq!(task.history[HISTORY_MAX - 1].what.to_string(), "199");
+}
+
+#[test]
+fn a_task_tells_when_its_order_was_submitted_as_long_as_history_or_id_know_it() {
+    let mut task = Case::chain().task;
+    let submitted_at = task.history[0].at;
+    assert_eq!((task.submitted_at(), task.updated_at()), (Some(submitted_at), Some(submitted_at)));
+    task.order_id = OrderId::from_idempotency_key("shop", "k1");
+    for n in 0..60 {
+        task.record(Timestamp::from_epoch_ms(n), &"test".into(), What::Paused, None);
+    }
+    assert_eq!(task.submitted_at(), Some(submitted_at), "also after many transitions");
+    task.history.remove(0);
+    assert_eq!((task.submitted_at(), task.updated_at()), (None, Some(Timestamp::from_epoch_ms(59))));
+    task.order_id = OrderId::generate(submitted_at, [7, 9]);
+    assert_eq!(task.submitted_at(), Some(submitted_at));
+}
+
+#[test]
+fn a_state_has_one_word_everywhere() {
+    for state in ProcessState::ALL {
+        assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{}\"", state.name()));
+        assert_eq!((state.to_string().as_str(), state.name().parse()), (state.name(), Ok(state)));
+    }
+    assert_eq!("processed".parse::<ProcessState>(), Err(NotAState));
+}
+
+#[test]
+fn status_goes_to_the_application_and_alerts_to_operators() {
+    use NoticeKind::{
+        OrderCompensated, OrderFailed, OrderNeedsOperator, OrderProcessed, OrderReceived, ReplyChannelFailing,
+    };
+    for (kinds, is_status) in [
+        (&[OrderReceived, OrderProcessed, OrderFailed, OrderCompensated][..], true),
+        (&[OrderNeedsOperator, ReplyChannelFailing], false),
+    ] {
+        assert!(kinds.iter().all(|kind| kind.is_status() == is_status), "{kinds:?}");
+    }
+}
+
+#[test]
+fn only_a_text_that_was_cut_says_so() {
+    let whole = "é".repeat(ERROR_CHARS_MAX);
+    assert_eq!(*shortened(&whole), *whole);
+    assert_eq!(*shortened(&format!("{whole}x")), format!("{whole}…"));
+}
+
+#[test]
+fn a_pause_that_ended_is_remembered_in_the_record_and_one_that_never_was_takes_no_room() {
+    let mut task = Case::chain().task;
+    let text = serde_json::to_string(&task).unwrap();
+    assert!(!text.contains("Resumed"), "{text}");
+    task.resumed = 7;
+    let text = serde_json::to_string(&task).unwrap();
+    assert!(text.contains("\"Resumed\":7"), "{text}");
+    assert_eq!(serde_json::from_str::<Task>(&text).unwrap(), task);
+}
