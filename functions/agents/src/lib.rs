@@ -21,7 +21,7 @@ mod stand_in;
 #[cfg(test)]
 mod tests;
 
-pub use agent::handle;
+pub use agent::{Callbacks, handle};
 pub use answer::answer_to;
 pub use auth::{Now, Resolver, Secret, Signer, Variable, machine_secrets};
 pub use client::{HttpClients, TlsError};

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use agents::{Fleet, Host, HttpClients, machine_secrets};
+use agents::{Callbacks, Fleet, Host, HttpClients, machine_secrets};
 use aws::config::{Config, Function, environment};
 use aws::lambda::{self, Error};
 use aws::{ports::Ports, ports::now, queues, telemetry};
@@ -29,7 +29,10 @@ async fn run() -> Result<(), Error> {
     });
     let (urls, stand_ins) = (config.services.urls.clone(), config.services.stand_ins.clone());
     let secrets = machine_secrets(environment, now, &clients);
-    let host = Host { settings: config.agents.clone(), source: "AGENTS".to_owned(), urls, stand_ins, policy, secrets };
-    let fleet = Fleet::new(ports.instance(&config, Function::Agents)?.catalogue, host, clients);
+    let catalogue = ports.instance(&config, Function::Agents)?.catalogue;
+    let callbacks = config.services.api.as_deref().map(|api| Callbacks::below(api, catalogue.clone()));
+    let (settings, source) = (config.agents.clone(), "AGENTS".to_owned());
+    let host = Host { settings, source, urls, stand_ins, callbacks, policy, secrets };
+    let fleet = Fleet::new(catalogue, host, clients);
     lambda::queue(async |batch| fleet.handle(&ports, queues::named(&config.queues, batch)).await).await
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent::{Answer, Call, Service};
 use bytes::Bytes;
-use config::{IDEMPOTENCY_KEY, Remote, StatusTable, TRACE};
+use config::{CALLBACK_URL, IDEMPOTENCY_KEY, Remote, StatusTable, TRACE};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::time::Timestamp;
@@ -128,8 +128,11 @@ fn request(uri: &Uri, headers: &HeaderMap, call: &Call<'_>) -> Result<Request<Fu
     };
     let mut request = Request::post(below(uri, call.path)?)
         .header(IDEMPOTENCY_KEY, call.idempotency_key)
-        .header(CONTENT_TYPE, content_type)
-        .body(Full::new(body))?;
+        .header(CONTENT_TYPE, content_type);
+    if let Some(url) = call.callback_url {
+        request = request.header(CALLBACK_URL, url);
+    }
+    let mut request = request.body(Full::new(body))?;
     request.headers_mut().extend(headers.clone());
     if let Some(span) = trace::current()
         && let Ok(span) = HeaderValue::try_from(span.to_string())

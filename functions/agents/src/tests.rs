@@ -79,7 +79,15 @@ pub(crate) async fn call_at(service: &mut HttpService, direction: Direction, now
 }
 
 async fn call_with(service: &mut HttpService, request: &Request, now: Timestamp) -> Answer {
-    let call = Call {
+    let call = call_of(request, now);
+    match request.direction {
+        Direction::Forward => service.forward(&call).await,
+        Direction::Undo => service.undo(&call).await,
+    }
+}
+
+fn call_of(request: &Request, now: Timestamp) -> Call<'_> {
+    Call {
         order_id: request.order_id,
         step: &request.step,
         idempotency_key: &request.idempotency_key,
@@ -88,13 +96,10 @@ async fn call_with(service: &mut HttpService, request: &Request, now: Timestamp)
         body: request.body.as_ref(),
         encode: request.encode,
         path: request.path.as_deref(),
+        callback_url: None,
         attempt: request.attempt,
         started_at: now,
         timeout_ms: 10_000,
-    };
-    match request.direction {
-        Direction::Forward => service.forward(&call).await,
-        Direction::Undo => service.undo(&call).await,
     }
 }
 
@@ -196,6 +201,17 @@ async fn a_call_carries_the_span_that_it_is_in_and_nothing_where_there_is_none()
     let seen = stand_in.received();
     let sent = format!("00-{}-{}-01", "ab".repeat(16), "cd".repeat(8));
     assert_eq!((seen[0].header("traceparent"), seen[1].header("traceparent")), (None, Some(&*sent)));
+}
+
+#[tokio::test]
+async fn rule_38_a_call_has_the_address_for_its_result_if_there_is_one() {
+    let stand_in = StandIn::start([response(200, &[], "{}"), response(200, &[], "{}")]).await;
+    let request = request(Direction::Forward);
+    for callback_url in [None, Some("https://orders.example.com/callbacks/AQ")] {
+        let call = Call { callback_url, ..call_of(&request, NOW) };
+        assert_eq!(payment(&stand_in.base).forward(&call).await, done("{}"));
+        assert_eq!(stand_in.received().pop().unwrap().header("callback-url"), callback_url);
+    }
 }
 
 #[tokio::test]

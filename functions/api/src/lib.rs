@@ -15,6 +15,7 @@ mod alerts;
 mod answers;
 mod body;
 mod bulk;
+mod callbacks;
 mod config;
 mod configuration;
 mod console;
@@ -74,7 +75,7 @@ pub async fn handle(
     let response = match answer(ports, config, caller, verb, &parts, &body).await {
         Ok(response) => response,
         Err(problem) => {
-            problem.log(caller, parts.uri.path());
+            problem.log(caller, callbacks::without_token(parts.uri.path()));
             problem.response()
         }
     };
@@ -101,6 +102,8 @@ async fn answer(
         (Route::Document(id), Verb::Get | Verb::Head) => read::document(ports, config, id).await,
         (Route::Command(id, action), Verb::Post) => operator::post(ports, caller, id, action, headers, body).await,
         (Route::Again(id), Verb::Post) => again::post(ports, config, caller, id, headers, body).await,
+        (Route::Callback(token), Verb::Post) => callbacks::result(ports, config, token, headers, body).await,
+        (Route::Heartbeat(token), Verb::Post) => callbacks::heartbeat(ports, config, token).await,
         (Route::Jobs, Verb::Post) => bulk::plan(ports, caller, headers, body).await,
         (Route::Jobs, Verb::Get | Verb::Head) => bulk::jobs(ports, query).await,
         (Route::Job(id), Verb::Get | Verb::Head) => bulk::job(ports, id, headers).await,
@@ -155,6 +158,8 @@ async fn answer(
         | (
             route @ (Route::Command(..)
             | Route::Again(_)
+            | Route::Callback(_)
+            | Route::Heartbeat(_)
             | Route::JobCommand(..)
             | Route::AcceptRejections(_)
             | Route::Choose(_)
@@ -213,6 +218,7 @@ mod tests {
         let fake = Fake::default();
         let command = "/orders/0193-0/cancel";
         let wrong = [
+            ("GET", "/callbacks/t", "POST"),
             ("DELETE", "/orders", "GET, HEAD, POST"),
             ("POST", "/orders/1", "GET, HEAD"),
             ("POST", "/health", "GET, HEAD"),

@@ -54,6 +54,8 @@ pub(crate) enum Problem {
     KeyReused { order_id: OrderId },
     #[error("no order of workflow {workflow} may carry {}", names.join(", "))]
     MemberRefused { workflow: Arc<str>, names: Vec<String> },
+    #[error("no key of this deployment signed this address; use the header Callback-Url of the call as it is")]
+    ForgedCallback,
     #[error("there is no order of this id; one that was accepted a moment ago may not be stored yet")]
     NoOrder,
     #[error("{refused} (it is {state})")]
@@ -181,6 +183,7 @@ impl Problem {
             | Self::UnknownWorkflow { .. }
             | Self::KeyReused { .. }
             | Self::MemberRefused { .. }
+            | Self::ForgedCallback
             | Self::NoOrder
             | Self::StateForbids { .. }
             | Self::CrossSite
@@ -216,6 +219,7 @@ impl Problem {
             Self::Invalid { place: Position::Query, .. } => Kind::InvalidParameter,
             Self::KeyReused { .. } => Kind::KeyReused,
             Self::MemberRefused { .. } => Kind::MemberRefused,
+            Self::ForgedCallback => Kind::ForgedCallback,
             Self::NoOrder => Kind::NoOrder,
             Self::StateForbids { .. } => Kind::StateForbids,
             Self::VersionChanged { .. } => Kind::VersionChanged,

@@ -103,6 +103,10 @@ kinds! {
     VersionChanged PRECONDITION_FAILED "version-changed" "Changed meanwhile"
         "The action was meant for a version of the order or job that is not the present one any more. ETag is the present."
         "Look at it again, then decide; to act whatever the version is, leave If-Match out."
+    ForgedCallback UNAUTHORIZED "forged-callback" "Not a callback address"
+        "No key of this deployment signed the address, so it belongs to no call. It may be cut off or altered, or come \
+         from another deployment."
+        "Use the header Callback-Url of the call as it is. Nothing was changed."
     NoJob NOT_FOUND "job-not-found" "Job not found"
         "There is no job of this id."
         "GET /bulk lists the jobs."

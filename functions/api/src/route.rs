@@ -28,6 +28,10 @@ pub(crate) enum Route<'a> {
     Command(&'a str, Action),
     /// `/orders/{id}/again`
     Again(&'a str),
+    /// `/callbacks/{token}`
+    Callback(&'a str),
+    /// `/callbacks/{token}/heartbeat`
+    Heartbeat(&'a str),
     /// `/bulk`
     Jobs,
     /// `/bulk/{id}`
@@ -92,6 +96,8 @@ impl<'a> Route<'a> {
         let mut segments = path.strip_prefix('/')?.splitn(4, '/');
         match [segments.next(), segments.next(), segments.next(), segments.next()] {
             [Some("orders"), None, None, None] => Some(Self::Orders),
+            [Some("callbacks"), Some(token), None, None] => Some(Self::Callback(token)),
+            [Some("callbacks"), Some(token), Some("heartbeat"), None] => Some(Self::Heartbeat(token)),
             [Some("bulk"), None, None, None] => Some(Self::Jobs),
             [Some("dead-letters"), None, None, None] => Some(Self::DeadLetters),
             [Some("alerts"), None, None, None] => Some(Self::Alerts),
@@ -149,6 +155,8 @@ impl<'a> Route<'a> {
             | Self::Console(_) => "GET, HEAD",
             Self::Command(..)
             | Self::Again(_)
+            | Self::Callback(_)
+            | Self::Heartbeat(_)
             | Self::JobCommand(..)
             | Self::AcceptRejections(_)
             | Self::Choose(_)
@@ -208,6 +216,8 @@ mod tests {
             ("/orders/abc/note", Route::Command("abc", Action::Note)),
             ("/orders/abc/close", Route::Command("abc", Action::Close)),
             ("/orders/abc/again", Route::Again("abc")),
+            ("/callbacks/t", Route::Callback("t")),
+            ("/callbacks/t/heartbeat", Route::Heartbeat("t")),
             ("/bulk", Route::Jobs),
             ("/bulk/j1", Route::Job("j1")),
             ("/bulk/j1/start", Route::JobCommand("j1", JobAction::Start)),

@@ -273,6 +273,10 @@ pub struct ServeArgs {
     /// Port of the API; 0 picks a free port
     #[arg(long, value_name = "PORT", default_value_t = 3000)]
     pub port: u16,
+    /// The URL of this API as the services reach it, for the results that they tell later. Unless given, the address
+    /// and port above; its host name is accepted as with --allow-host
+    #[arg(long, value_name = "URL", value_parser = serve::PublicUrl::parse)]
+    pub public_url: Option<serve::PublicUrl>,
     /// Data directory; created if missing
     #[arg(long, value_name = "DIR", default_value = ".stepwarden")]
     pub data: PathBuf,

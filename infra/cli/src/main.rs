@@ -52,10 +52,20 @@ async fn serve(args: ServeArgs) -> Result<ExitCode, Failed> {
     problems.iter().for_each(|problem| tracing::warn!("{problem}"));
     let sending = traces::Sending::start(spans);
     let ServeArgs {
-        host, allowed_hosts, port, data, accept_loss, paused, supervise_every, supervisors, config, ..
+        host,
+        allowed_hosts,
+        public_url,
+        port,
+        data,
+        accept_loss,
+        paused,
+        supervise_every,
+        supervisors,
+        config,
+        ..
     } = args;
-    let setup =
-        Setup { supervisors, supervise_every, redacted: args.redact, allowed_hosts, paused, ..Setup::default() };
+    let redacted = args.redact;
+    let setup = Setup { supervisors, supervise_every, redacted, allowed_hosts, public_url, paused, ..Setup::default() };
     let (reply_channels, remotes) = (args.reply_channels, args.services.settings(variable));
     let folder = config.clone().unwrap_or_default();
     let json_logs = args.log_format == LogFormat::Json;

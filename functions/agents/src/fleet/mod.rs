@@ -15,7 +15,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent::{AgentPorts, Policy};
+use agent::{AgentPorts, Callbacks, Policy};
 use domain::batch::Failures;
 use domain::definition::Catalogue;
 use domain::message::{Delivery, Request};
@@ -80,6 +80,8 @@ pub struct Host {
     pub urls: BTreeMap<Arc<str>, Arc<str>>,
     /// The base URL of stand-ins for services without a URL: each is below it under its agent's name.
     pub stand_ins: Option<Arc<str>>,
+    /// The addresses for results that come later. `None`: calls have none.
+    pub callbacks: Option<Callbacks>,
     /// Adds to each policy.
     pub policy: HostPolicy,
     /// Reads secrets.
@@ -113,6 +115,12 @@ impl<A: Applied> Fleet<A> {
     #[must_use]
     pub fn new(applied: A, host: Host, clients: HttpClients) -> Self {
         Self { applied, host, clients, agents: Mutex::default(), stopping: Arc::default() }
+    }
+
+    /// The same agents, whose calls have these addresses for results that come later.
+    #[must_use]
+    pub fn called_back(self, callbacks: Callbacks) -> Self {
+        Self { host: Host { callbacks: Some(callbacks), ..self.host }, ..self }
     }
 
     /// The same agents, with the settings that are applied here.
@@ -202,7 +210,7 @@ impl<A: Applied> Fleet<A> {
         let source = if applied.is_some() { APPLIED } else { &self.host.source };
         match self.valid(source, text, name, applied.is_some()).await {
             Ok(agent) => Some(Known {
-                agent: Arc::new(agent.stopped_by(self.stopping.clone())),
+                agent: Arc::new(agent.called_back(self.host.callbacks.clone()).stopped_by(self.stopping.clone())),
                 version,
                 table,
                 faulty_at: None,

@@ -50,6 +50,7 @@ fn host(settings: &str) -> Host {
         source: "AGENTS".to_owned(),
         urls: BTreeMap::new(),
         stand_ins: None,
+        callbacks: None,
         policy: Box::new(|_, policy| policy.margin_ms = 7),
         secrets,
     }

@@ -11,6 +11,7 @@ use domain::ports::{Environment, HasEnvironment, HasQueues, HasRecords, Queues};
 use domain::trace;
 use tracing::Instrument;
 
+use crate::callbacks::Callbacks;
 use crate::concurrency::Concurrency;
 use crate::health::SharedHealth;
 use crate::policy::{Policy, PolicyError, within};
@@ -38,6 +39,8 @@ pub struct Agent<F> {
     pub(crate) health: Arc<SharedHealth>,
     /// The calls that this instance may make at once.
     pub(crate) concurrency: Option<Arc<Concurrency>>,
+    /// The addresses for results that come later.
+    pub(crate) callbacks: Option<Callbacks>,
     /// Whether its host stops, so that no call may start (rule 25).
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -52,7 +55,13 @@ impl<F> Agent<F> {
         policy.check()?;
         let health = Arc::new(SharedHealth::new(name.clone(), policy.health.clone()));
         let concurrency = policy.concurrency.map(Concurrency::new);
-        Ok(Self { name, policy, make_service, health, concurrency, stopping: Arc::default() })
+        Ok(Self { name, policy, make_service, health, concurrency, callbacks: None, stopping: Arc::default() })
+    }
+
+    /// The same agent. Its calls have an address for a result that comes later, where the step allows it.
+    #[must_use]
+    pub fn called_back(self, callbacks: Option<Callbacks>) -> Self {
+        Self { callbacks, ..self }
     }
 
     /// The same agent. It starts no call once this is set: its requests go back to their queue.

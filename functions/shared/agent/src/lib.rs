@@ -19,11 +19,11 @@
 
 mod agent;
 mod call;
+mod callbacks;
 mod concurrency;
 mod deadline;
 mod health;
 mod memo;
-mod output;
 mod policy;
 mod retries;
 mod service;
@@ -35,8 +35,9 @@ mod testing;
 mod tests;
 
 pub use agent::{Agent, AgentPorts, handle, refuse};
+pub use callbacks::Callbacks;
+pub use domain::output::OUTPUT_TOO_LARGE;
 pub use health::{HealthPolicy, RATE_CALLS, RATE_PER_MS, REJECTIONS_WINDOW_MS, Rate, RejectionsPolicy};
 pub use memo::{MEMO_RETENTION_MS_MAX, MemoPolicy, UNDONE};
-pub use output::OUTPUT_TOO_LARGE;
 pub use policy::{BACKOFF_CEILING_MAX, CONCURRENCY_MAX, Policy, PolicyError, RETRIES_MAX, WAIT_IN_INVOCATION_MS_MAX};
 pub use service::{Answer, Call, Service};

@@ -44,6 +44,9 @@ pub struct Call<'a> {
     pub encode: Encoding,
     /// The path below the URL of the operation, percent-encoded.
     pub path: Option<&'a str>,
+    /// Where the service may tell the result later, if it takes the call on (rule 38). The same over all calls for this
+    /// step in this direction. `None`: it must answer at once, or the deployment has no such addresses.
+    pub callback_url: Option<&'a str>,
     /// The attempt of the step, from 1. There may be several calls for one attempt.
     pub attempt: u32,
     /// The start of the call, by the agent's clock: a service has no clock of its own.

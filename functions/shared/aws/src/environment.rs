@@ -42,23 +42,31 @@ pub(crate) async fn within<T>(ms: u64, work: impl Future<Output = T>) -> Option<
 #[error("the system gives no random bits: {0}")]
 pub struct NoRandomness(getrandom::Error);
 
-/// Random bits for nonces, ids and jitter (SplitMix64, seeded by the system). They are not secrets.
+/// Random bits for nonces, ids, jitter and secrets.
 #[derive(Debug)]
-pub(crate) struct Random(AtomicU64);
+pub(crate) enum Random {
+    /// Those of the system, which nobody can guess.
+    System,
+    /// Those of a seed (SplitMix64), for simulations.
+    Seeded(AtomicU64),
+}
 
 impl Random {
-    pub(crate) fn seeded() -> Result<Self, NoRandomness> {
-        getrandom::u64().map(|seed| Self(AtomicU64::new(seed))).map_err(NoRandomness)
+    pub(crate) fn of_system() -> Result<Self, NoRandomness> {
+        getrandom::u64().map(|_| Self::System).map_err(NoRandomness)
     }
 
     /// The same bits for the same seed.
     pub(crate) const fn of(seed: u64) -> Self {
-        Self(AtomicU64::new(seed))
+        Self::Seeded(AtomicU64::new(seed))
     }
 
     pub(crate) fn next(&self) -> u64 {
         const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
-        let mut bits = self.0.fetch_add(STEP, Relaxed).wrapping_add(STEP);
+        let Self::Seeded(state) = self else {
+            return getrandom::u64().expect("the system gave random bits before");
+        };
+        let mut bits = state.fetch_add(STEP, Relaxed).wrapping_add(STEP);
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         bits ^ (bits >> 31)
@@ -78,7 +86,7 @@ impl System {
     /// # Errors
     /// [`NoRandomness`] if the system provides no random bits.
     pub fn of_machine() -> Result<Self, NoRandomness> {
-        Ok(Self { random: Arc::new(Random::seeded()?), now: Arc::new(now) })
+        Ok(Self { random: Arc::new(Random::of_system()?), now: Arc::new(now) })
     }
 
     /// Another clock, and the random bits of this seed.

@@ -106,5 +106,5 @@ pub(crate) fn access(url: &str) -> Access {
 }
 
 pub(crate) fn random() -> Arc<Random> {
-    Arc::new(Random::seeded().unwrap())
+    Arc::new(Random::of_system().unwrap())
 }

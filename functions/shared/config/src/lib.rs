@@ -21,7 +21,7 @@ pub use deployment::DeploymentFile;
 pub use folder::{Checked, CheckedWorkflow, DEPLOYMENT_FILE, Fault, Faults, Folder, WORKFLOWS_FOLDER};
 pub use reference::{Reference, SecretSource};
 pub use remote::{BadUrl, Operations, Remote};
-pub use settings::{AgentSettings, BadSettings, IDEMPOTENCY_KEY, Settings, TRACE};
+pub use settings::{AgentSettings, BadSettings, CALLBACK_URL, IDEMPOTENCY_KEY, Settings, TRACE};
 pub use status::{Condition, Meaning, StatusTable};
 
 /// Largest file of a folder, in bytes.

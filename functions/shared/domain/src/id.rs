@@ -78,6 +78,12 @@ impl OrderId {
         u8::try_from(u32::from_be_bytes([a, b, c, d]) % 100).unwrap_or_default()
     }
 
+    /// The id of these bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(Uuid::from_bytes(bytes))
+    }
+
     /// The 16 bytes of the id.
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 16] {

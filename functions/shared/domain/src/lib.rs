@@ -14,6 +14,7 @@ pub mod alert;
 pub mod backoff;
 pub mod batch;
 pub mod bulk;
+pub mod callback;
 mod decimal;
 pub mod definition;
 pub mod delivery;
@@ -29,6 +30,7 @@ pub mod message;
 pub mod notice;
 pub mod observe;
 pub mod order;
+pub mod output;
 pub mod ports;
 pub mod priority;
 #[cfg(test)]

@@ -40,7 +40,7 @@ impl Environment for Clock {
     }
 
     fn random(&self) -> u64 {
-        fastrand::u64(..)
+        getrandom::u64().expect("the system has random bits")
     }
 }
 

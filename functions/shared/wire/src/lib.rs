@@ -27,8 +27,8 @@ pub use list::{
 pub use numbers::{AttemptNumbers, Numbers, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers};
 pub use open_enum::OpenEnum;
 pub use order::{
-    Accepted, AgainOf, Command, Note, Order, OrderList, Pause, Queued, Reason, Settle, Situation, Step, StepError,
-    Taken, Task, Transition,
+    Accepted, AgainOf, Callback, CalledBack, Command, Note, Order, OrderList, Pause, Queued, Reason, Settle, Situation,
+    Step, StepError, Taken, Task, Transition,
 };
 pub use overview::{Count, DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;

@@ -345,6 +345,39 @@ impl Settle<'_> {
     pub const MEMBERS: [&'static str; 5] = ["Step", "Outcome", "Output", "By", "Reason"];
 }
 
+/// The body of a callback: the result of a call that a service took on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Callback<'a> {
+    /// `Done` or `No`.
+    pub outcome: Cow<'a, str>,
+    /// The step's output, if it is done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
+    /// Why not: stable, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<Cow<'a, str>>,
+    /// The same for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<Cow<'a, str>>,
+}
+
+impl Callback<'_> {
+    /// The names of its members.
+    pub const MEMBERS: [&'static str; 4] = ["Outcome", "Output", "Code", "Message"];
+}
+
+/// The answer to a callback.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct CalledBack<'a> {
+    /// Whether it may change something.
+    pub taken: bool,
+    /// Why it changes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<Cow<'a, str>>,
+}
+
 /// The body of a note.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]

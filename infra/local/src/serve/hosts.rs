@@ -4,12 +4,12 @@
 //! origin: the page may read and post orders. Only the name in `Host` reveals the attack. HTTP/1.0 programs may send no
 //! `Host`; a browser always sends it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use http::uri::Authority;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use serde_json::json;
 
 /// The names of this machine.
@@ -36,6 +36,57 @@ pub struct NotAHost;
 pub fn host_name(text: &str) -> Result<String, NotAHost> {
     let authority: Authority = text.parse().map_err(|_| NotAHost)?;
     if authority.host() == text && !text.is_empty() { Ok(text.to_ascii_lowercase()) } else { Err(NotAHost) }
+}
+
+/// The base URL of this API as services reach it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PublicUrl {
+    text: String,
+    host: String,
+}
+
+/// The text is no base URL of an API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("give the URL of this API, such as https://orders.example.com, without a query")]
+pub struct NotAUrl;
+
+impl PublicUrl {
+    /// Parses it, for `--public-url`.
+    ///
+    /// # Errors
+    /// [`NotAUrl`].
+    pub fn parse(text: &str) -> Result<Self, NotAUrl> {
+        let uri: Uri = text.parse().map_err(|_| NotAUrl)?;
+        let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
+        match uri.authority() {
+            Some(authority) if is_web && uri.query().is_none() && !authority.as_str().contains('@') => {
+                Ok(Self { text: text.to_owned(), host: authority.host().to_ascii_lowercase() })
+            }
+            Some(_) | None => Err(NotAUrl),
+        }
+    }
+
+    /// The URL of an API at this address.
+    pub(super) fn of(address: SocketAddr) -> Self {
+        // Nobody can call the address that stands for all of them.
+        let ip = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            ip => ip,
+        };
+        let authority = SocketAddr::new(ip, address.port());
+        Self { text: format!("http://{authority}"), host: String::new() }
+    }
+
+    /// The URL.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The name of its host.
+    pub(super) fn host(&self) -> &str {
+        &self.host
+    }
 }
 
 impl Hosts {

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::Fleet;
+use agents::{Callbacks, Fleet};
 use api::ApiConfig;
 use domain::definition::Catalogue;
 use domain::ports::PortError;
@@ -21,7 +21,7 @@ use embedded::Engine;
 use tokio::net::TcpListener;
 
 pub use bind::{BindError, bind};
-pub use hosts::{NotAHost, host_name};
+pub use hosts::{NotAHost, NotAUrl, PublicUrl, host_name};
 pub use remotes::{RemoteSettings, Remotes, RemotesError};
 
 use crate::http_server::Server;
@@ -50,6 +50,8 @@ pub struct Setup {
     pub redacted: Vec<String>,
     /// Further accepted names in `Host`, if the API listens on a loopback address.
     pub allowed_hosts: Vec<String>,
+    /// The URL of the API for the services. `None`: its address.
+    pub public_url: Option<PublicUrl>,
     /// Only the API runs. Orders and commands are kept, and none goes on.
     pub paused: bool,
 }
@@ -64,6 +66,7 @@ impl Default for Setup {
             sinks: Vec::new(),
             redacted,
             allowed_hosts: Vec::new(),
+            public_url: None,
             paused: false,
         }
     }
@@ -98,7 +101,8 @@ pub struct Running {
 /// # Errors
 /// [`StartError`]; then nothing runs.
 pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Setup) -> Result<Running, StartError> {
-    let Setup { supervisors, supervise_every, reply_channels, sinks, redacted, allowed_hosts, paused } = setup;
+    let Setup { supervisors, supervise_every, reply_channels, sinks, redacted, mut allowed_hosts, public_url, paused } =
+        setup;
     let catalogue = Catalogue::with(Workflows::shipped()?, None, remotes.all_settle_within_ms());
     let of_ready = engine.clone();
     let is_ready = move || {
@@ -113,9 +117,15 @@ pub fn start(listener: TcpListener, engine: &Engine, remotes: Remotes, setup: Se
     };
     let config = ApiConfig::new(reply_channels).with_catalogue(&catalogue).redacting(redacted);
     let config = config.paused_if(paused).ready_if(is_ready);
-    let hosts = Hosts::of(listener.local_addr()?, &allowed_hosts);
+    let address = listener.local_addr()?;
+    // Elsewhere any name is accepted until one is given.
+    let is_checked = address.ip().to_canonical().is_loopback() || !allowed_hosts.is_empty();
+    allowed_hosts.extend(public_url.as_ref().filter(|_| is_checked).map(|url| url.host().to_owned()));
+    let hosts = Hosts::of(address, &allowed_hosts);
     let api = serve_api(listener, engine.clone(), config, hosts)?;
-    let agents = Arc::new(remotes.agents.applying(catalogue.clone()));
+    let public_url = public_url.unwrap_or_else(|| PublicUrl::of(address));
+    let callbacks = Callbacks::below(public_url.as_str(), catalogue.clone());
+    let agents = Arc::new(remotes.agents.applying(catalogue.clone()).called_back(callbacks));
     let (loops, scheduler) = (Loops::new(), Loops::new());
     let mut functions = Functions { engine: engine.clone(), catalogue, sinks, loops, scheduler };
     if !paused {

@@ -83,6 +83,7 @@ impl Remotes {
             source,
             urls,
             stand_ins: stand_ins.as_ref().map(|stand_ins| stand_ins.url().into()),
+            callbacks: None,
             policy: policy(settings),
             secrets,
         };

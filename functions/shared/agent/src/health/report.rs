@@ -1,5 +1,6 @@
 //! The meaning of a call's end for the health of its service.
 
+use domain::output::OUTPUT_TOO_LARGE;
 use domain::ports::OutageReason;
 use domain::task::Direction;
 
@@ -7,7 +8,6 @@ use crate::agent::AgentPorts;
 use crate::call::{Called, NO_ANSWER, PANICKED};
 use crate::health::rejections::Said;
 use crate::health::{Pass, SharedHealth};
-use crate::output::OUTPUT_TOO_LARGE;
 use crate::service::Answer;
 
 impl SharedHealth {

@@ -2,11 +2,11 @@
 
 use domain::json::Json;
 use domain::message::{Failure, Outcome};
+use domain::output::OUTPUT_TOO_LARGE;
 use domain::ports::{Memo, MemoState};
 use domain::time::Timestamp;
 
 use crate::memo::UNDONE;
-use crate::output::OUTPUT_TOO_LARGE;
 
 /// The meaning of the memos for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]

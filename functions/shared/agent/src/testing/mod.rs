@@ -8,22 +8,25 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use domain::backoff::BackoffPolicy;
+use domain::callback::CallbackKey;
+use domain::definition::{Catalogue, Deployment};
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::SETTLES_WITHIN_MS_DEFAULT;
 use domain::message::{Delivery, Outcome, Priority, Receipt, Reply, Request, idempotency_key};
 use domain::ports::{
-    Breaker, Commit, Environment, Memo, MemoState, PortError, Record, RecordKind, Records, ServiceHealth,
+    Breaker, Commit, Environment, Memo, MemoState, PortError, Record, RecordKind, Records, Seen, ServiceHealth,
 };
 use domain::task::Direction;
 use domain::time::Timestamp;
+use domain::workflow::Workflows;
 use futures_util::FutureExt;
 use memory::Memory;
 
-use crate::{Agent, Answer, HealthPolicy, Policy};
+use crate::{Agent, Answer, Callbacks, HealthPolicy, Policy};
 use fleet::MakeScripted;
 pub(crate) use fleet::{Fleet, Instance, drive};
-pub(crate) use script::{Act, Seen};
+pub(crate) use script::{Act, Seen as SeenCall};
 use script::{Behaviour, Meanwhile, Scripted};
 
 /// The start of every test.
@@ -41,6 +44,7 @@ pub(crate) struct World {
     state: Mutex<State>,
     behaviour: Option<Behaviour>,
     pub(crate) policy: Policy,
+    callbacks: Option<Callbacks>,
 }
 
 #[derive(Debug)]
@@ -49,7 +53,7 @@ struct State {
     draws: VecDeque<u64>,
     acts: VecDeque<Act>,
     objects: usize,
-    seen: Vec<Seen>,
+    seen: Vec<SeenCall>,
     replies: Vec<Reply>,
     returned: Vec<(String, Receipt, u64)>,
     slept: Vec<u64>,
@@ -94,7 +98,7 @@ impl World {
             health: HealthPolicy { failures_to_open: u32::MAX, ..HealthPolicy::default() },
             ..Policy::default()
         };
-        Self { memory: Memory::new(START, 0), state: Mutex::new(state), behaviour: None, policy }
+        Self { memory: Memory::new(START, 0), state: Mutex::new(state), behaviour: None, policy, callbacks: None }
     }
 
     /// The exponents that the back-off draws, one for each retry. Without any it draws 0, which is no wait.
@@ -105,6 +109,23 @@ impl World {
 
     pub(crate) fn with_policy(mut self, change: impl FnOnce(&mut Policy)) -> Self {
         change(&mut self.policy);
+        self
+    }
+
+    /// The API is at this URL, and the deployment has these keys.
+    pub(crate) fn called_back_at(mut self, api: &str, callback_keys: Vec<CallbackKey>) -> Self {
+        let deployment = Deployment {
+            version: 1,
+            default: "order".into(),
+            workflows: BTreeMap::new(),
+            highest: BTreeMap::new(),
+            settings: "".into(),
+            callback_keys,
+            applied_at: START,
+            applied_by: "ada".into(),
+        };
+        self.memory.put(Seen::nothing(START), &deployment).now_or_never().unwrap().unwrap();
+        self.callbacks = Some(Callbacks::below(api, Catalogue::new(Workflows::shipped().unwrap())));
         self
     }
 
@@ -127,7 +148,7 @@ impl World {
         self.lock(|state| state.now = state.now.minus_ms(ms));
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<SeenCall> {
         self.lock(|state| state.seen.clone())
     }
 
@@ -184,7 +205,8 @@ impl World {
     /// An instance of another agent with a policy of its own.
     pub(crate) fn instance_with(&self, agent: &str, policy: Policy) -> Instance<'_> {
         let make_service: MakeScripted<'_> = Box::new(|| Scripted { object: self.new_object(), world: self });
-        Instance { world: self, agent: Agent::new(agent, policy, make_service).unwrap() }
+        let agent = Agent::new(agent, policy, make_service).unwrap().called_back(self.callbacks.clone());
+        Instance { world: self, agent }
     }
 
     /// From now on unscripted draws differ from each other.
@@ -202,7 +224,7 @@ impl World {
     pub(crate) fn change_health(&self, change: impl Fn(&ServiceHealth) -> Option<ServiceHealth>) {
         let Some(before) = self.health_record() else { return };
         let Some(after) = change(&before) else { return };
-        let seen = domain::ports::Seen::version(before.version, self.now());
+        let seen = Seen::version(before.version, self.now());
         assert_eq!(self.memory.put(seen, &after).now_or_never().unwrap().unwrap(), Commit::Committed);
     }
 

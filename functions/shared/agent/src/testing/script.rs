@@ -63,6 +63,7 @@ pub(crate) struct Seen {
     /// Milliseconds since the start of the test.
     pub(crate) at_ms: u64,
     pub(crate) timeout_ms: u64,
+    pub(crate) callback_url: Option<String>,
 }
 
 /// The service.
@@ -82,6 +83,7 @@ impl Scripted<'_> {
                 attempt: call.attempt,
                 at_ms: START.ms_until(call.started_at),
                 timeout_ms: call.timeout_ms,
+                callback_url: call.callback_url.map(str::to_owned),
             });
             state.acts.pop_front()
         });

@@ -1,6 +1,7 @@
 //! The rules of an agent, and the faults that it withstands.
 
 mod brake;
+mod callbacks;
 mod fallback;
 mod memos;
 mod outages;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use domain::batch::{Handled, Record};
 use domain::message::{Acceptance, Outcome, Receipt, Request};
+use domain::output;
 use domain::ports::{Environment, PortError};
 use domain::task::shortened;
 use domain::time::Timestamp;
@@ -20,7 +21,6 @@ use crate::concurrency::Seat;
 use crate::deadline::Deadline;
 use crate::health::Pass;
 use crate::memo::Keeper;
-use crate::output;
 use crate::retries::{Next, Retries};
 use crate::service::{Answer, Call, Service};
 
@@ -135,12 +135,13 @@ where
 
     /// Calls the service until the work ends.
     async fn carry_out(&mut self) -> Result<Ending, PortError> {
+        let callback_url = self.callback_url().await?;
         loop {
             let mut leave = match self.let_through().await? {
                 Ok(leave) => leave,
                 Err(ending) => return Ok(ending),
             };
-            let called = self.call(&leave).await;
+            let called = self.call(&leave, callback_url.as_deref()).await;
             drop(leave.seat.take());
             self.was_held_back = false;
             let called = self.judge(leave.at, called);
@@ -149,7 +150,7 @@ where
             (self.under_way_ms, self.no_failure_ms) = (None, None);
             let next = match called {
                 Called::Answered(Answer::Done(output)) => {
-                    return Ok(Ending::Reply(output::done(output, &self.request)));
+                    return Ok(Ending::Reply(output::done(output, self.request.keep.as_ref(), self.request.direction)));
                 }
                 Called::Answered(Answer::Fail(_)) if !counts => self.again(None, "most steps are rejected"),
                 Called::Answered(Answer::Fail(failure)) => {
@@ -198,7 +199,7 @@ where
         }
     }
 
-    async fn call(&mut self, leave: &Leave) -> Called {
+    async fn call(&mut self, leave: &Leave, callback_url: Option<&str>) -> Called {
         let retries = self.retries();
         let Self { ports, agent, request, service, .. } = self;
         let arguments = Call {
@@ -210,6 +211,7 @@ where
             body: request.body.as_ref(),
             encode: request.encode,
             path: request.path.as_deref(),
+            callback_url,
             attempt: request.attempt,
             started_at: leave.at,
             timeout_ms: leave.timeout_ms,
@@ -243,6 +245,14 @@ where
     fn note_unanswered(&mut self, started_at: Timestamp, called: &Called) {
         if called.leaves_effect_open() {
             self.extend_under_way(started_at.plus_ms(self.request.settles_within_ms));
+        }
+    }
+
+    /// The address for a result that comes later, if it may.
+    async fn callback_url(&self) -> Result<Option<String>, PortError> {
+        match &self.agent.callbacks {
+            Some(callbacks) if self.may_be_told_later() => callbacks.url(self.ports, &self.request).await,
+            Some(_) | None => Ok(None),
         }
     }
 

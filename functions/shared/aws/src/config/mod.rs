@@ -118,6 +118,8 @@ pub struct ServicesConfig {
     pub urls: BTreeMap<Arc<str>, Arc<str>>,
     /// The base URL of the stand-ins, which play every other service.
     pub stand_ins: Option<Arc<str>>,
+    /// The base URL of the API, for the addresses of results that come later.
+    pub api: Option<Arc<str>>,
     /// Whether each agent keeps a memo.
     pub memo: bool,
 }
@@ -269,7 +271,12 @@ impl ServicesConfig {
         let urls = [("inventory", "INVENTORY_URL"), ("payment", "PAYMENT_URL"), ("shipping", "SHIPPING_URL")];
         let urls = urls.into_iter().filter_map(|(agent, name)| Some((agent.into(), reader.optional(name)?)));
         let urls = urls.collect();
-        Self { urls, stand_ins: reader.url("STAND_INS_URL"), memo: reader.flag("AGENT_MEMO") }
+        Self {
+            urls,
+            stand_ins: reader.url("STAND_INS_URL"),
+            api: reader.url("API_URL"),
+            memo: reader.flag("AGENT_MEMO"),
+        }
     }
 }
 

@@ -81,7 +81,9 @@ pub async fn plan(
     application: &Application,
 ) -> Result<Plan, ApplyError> {
     let applied = Applied::read(ports).await?;
-    let plan = Plan::of(checked, &applied, catalogue, application, ports.environment().now());
+    let environment = ports.environment();
+    let random = std::array::from_fn(|_| environment.random());
+    let plan = Plan::of(checked, &applied, catalogue, application, environment.now(), random);
     let plan = plan.map_err(ApplyError::Refused)?;
     // A repeat after a lost answer finds its own version, and changes nothing.
     let is_change = plan.deployment.is_some() || !plan.definitions.is_empty();

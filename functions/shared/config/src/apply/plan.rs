@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use domain::callback::CallbackKey;
 use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
 use domain::time::Timestamp;
 use domain::workflow::Workflows;
@@ -98,7 +99,7 @@ impl Refusal {
 }
 
 impl Plan {
-    /// The changes from `applied` to this folder.
+    /// The changes from `applied` to this folder. A new key is made of `random`.
     ///
     /// # Errors
     /// All refusals.
@@ -108,6 +109,7 @@ impl Plan {
         catalogue: &Catalogue,
         application: &Application,
         now: Timestamp,
+        random: [u64; 4],
     ) -> Result<Self, Vec<Refusal>> {
         let mut refusals = Vec::new();
         let definitions = new_definitions(checked, applied, application, now, &mut refusals);
@@ -161,8 +163,14 @@ impl Plan {
                 notes.push(format!("{key}: `serve --config` reads them at its start; restart it after a change"));
             }
         }
+        let mut callback_keys = before.map(|before| before.callback_keys.clone()).unwrap_or_default();
+        if callback_keys.is_empty() && checked.workflows.iter().any(|has| has.workflow.has_later_results()) {
+            callback_keys.push(CallbackKey::first(random));
+            changes.push("callback addresses: a new key".to_owned());
+        }
         let is_same = before.is_some_and(|before| {
             (&before.default, &before.workflows, &before.settings) == (&default, &workflows, &settings)
+                && before.callback_keys == callback_keys
                 && highest.iter().all(|(name, version)| before.highest(name) == Some(*version))
         });
         let deployment = (!is_same).then(|| Deployment {
@@ -171,6 +179,7 @@ impl Plan {
             workflows,
             highest,
             settings,
+            callback_keys,
             applied_at: now,
             applied_by: application.by.clone(),
         });

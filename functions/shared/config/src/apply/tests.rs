@@ -244,3 +244,23 @@ fn of_two_that_apply_at_once_one_is_overtaken() {
     assert!(matches!(written, Err(ApplyError::Overtaken)));
     assert!(world.applied().definitions.values().all(|definition| definition.text.contains("pay")));
 }
+
+#[test]
+fn rule_38_the_first_result_that_may_come_later_makes_a_key_which_stays() {
+    let world = World::new();
+    let keys = || world.applied().deployment.unwrap().callback_keys;
+    world.apply(&folder(AGENTS, &[workflow("a", 1, "pay")]), None).unwrap();
+    assert_eq!(keys(), []);
+    let (name, text) = workflow("a", 2, "pay");
+    let patient = folder(AGENTS, &[workflow("a", 1, "pay"), (name, format!("{text}wait_within = \"2d\"\n"))]);
+    let changes = world.apply(&patient, None).unwrap();
+    assert!(changes.contains(&"callback addresses: a new key".to_owned()), "{changes:?}");
+    let made = keys();
+    assert_eq!(made.len(), 1);
+    assert_eq!(world.apply(&patient, None).unwrap(), Vec::<String>::new());
+    world.apply(&folder(AGENTS, &[workflow("a", 3, "pay")]), None).unwrap();
+    assert_eq!(keys(), made, "calls under way have its addresses");
+    // As a program of an earlier version left it.
+    world.change(|deployment| deployment.callback_keys.clear());
+    assert_eq!(world.apply(&patient, None).unwrap(), ["callback addresses: a new key"]);
+}

@@ -42,6 +42,8 @@ use fault::settling;
 
 /// The header with the key by which a service recognises a repeated call.
 pub const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The header with the address for a result that comes later (rule 38).
+pub const CALLBACK_URL: HeaderName = HeaderName::from_static("callback-url");
 /// The header with the trace of a call.
 pub const TRACE: HeaderName = HeaderName::from_static(TRACEPARENT);
 /// Headers of one agent.
@@ -53,8 +55,18 @@ const OPERATION_CHARS_MAX: usize = 128;
 /// Statuses that a service can answer with. Those below 200 are not answers.
 const STATUSES: RangeInclusive<u16> = 200..=599;
 /// Headers of the protocol, and those that every call has.
-const OWN_HEADERS: [HeaderName; 9] =
-    [CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HOST, TE, TRANSFER_ENCODING, UPGRADE, IDEMPOTENCY_KEY, TRACE];
+const OWN_HEADERS: [HeaderName; 10] = [
+    CONNECTION,
+    CONTENT_LENGTH,
+    CONTENT_TYPE,
+    HOST,
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    IDEMPOTENCY_KEY,
+    CALLBACK_URL,
+    TRACE,
+];
 
 /// Headers whose value is always a secret.
 const SECRET_HEADERS: [HeaderName; 4] =

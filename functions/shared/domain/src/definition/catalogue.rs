@@ -311,6 +311,7 @@ mod tests {
             workflows: workflows.iter().map(|(name, choice)| ((*name).into(), *choice)).collect(),
             highest: BTreeMap::new(),
             settings: settings.into(),
+            callback_keys: Vec::new(),
             applied_at: ports.now(),
             applied_by: "ada".into(),
         };

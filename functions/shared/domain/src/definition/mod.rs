@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 pub use catalogue::{Catalogue, DEPLOYMENT_FRESH_MS, UnknownWorkflow};
 pub use pin::Pin;
 
+use crate::callback::CallbackKey;
 use crate::id::OrderId;
 use crate::json::Json;
 use crate::ports::{Listed, Record, RecordKind};
@@ -89,6 +90,9 @@ pub struct Deployment {
     pub highest: BTreeMap<Arc<str>, u32>,
     /// The text of `stepwarden.toml`, with the settings of the agents.
     pub settings: Arc<str>,
+    /// The keys of callback addresses (rule 38), of which the last one signs. None before a step needs one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub callback_keys: Vec<CallbackKey>,
     /// When it was changed last.
     pub applied_at: Timestamp,
     /// The operator.

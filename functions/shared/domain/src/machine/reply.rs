@@ -7,14 +7,49 @@ use super::{Dropped, TooLarge, Verdict};
 use crate::limits::{DEFERRAL_MS_MAX, FALLBACKS_MAX, NAME_CHARS_MAX, OUTPUT_BYTES_MAX, OUTPUTS_BYTES_MAX};
 use crate::located::time_text;
 use crate::message::{Deferral, Failure, Outcome, Reply, Trouble};
-use crate::task::{Direction, ProcessState, StepError, StepState, Task, What, reason, shortened};
+use crate::task::{Direction, ProcessState, Step, StepError, StepState, Task, What, reason, shortened};
 use crate::workflow::Remedy;
+
+impl Reply {
+    /// The index of the step that it is about.
+    ///
+    /// # Errors
+    /// Why it does not count, as the task is.
+    pub(crate) fn counts_for(&self, task: &Task) -> Result<usize, Dropped> {
+        if task.process_state.is_final() {
+            return Err(Dropped::Finished);
+        }
+        let (index, step) = task.step(&self.step).ok_or(Dropped::UnknownStep)?;
+        if self.attempt == 0 || self.attempt > step.attempt {
+            return Err(Dropped::UnknownAttempt);
+        }
+        if self.direction != step.direction {
+            return Err(Dropped::OtherDirection);
+        }
+        // The count of attempts covers both directions, so attempts before the first claim of this direction belong to
+        // the other.
+        if step.started_at.is_none() {
+            return Err(Dropped::UnknownAttempt);
+        }
+        match (step.process_state, &self.outcome) {
+            (StepState::Processed | StepState::Error | StepState::Skipped, _) => Err(Dropped::Closed),
+            (StepState::Pending | StepState::Processing, Outcome::Done(_)) => Ok(index),
+            (StepState::Pending | StepState::Processing, _) if self.is_in_flight(step) => Ok(index),
+            (StepState::Pending | StepState::Processing, _) => Err(Dropped::StaleFailure),
+        }
+    }
+
+    /// Whether it is from the attempt in flight. An attempt whose step is `Pending` again is already counted.
+    fn is_in_flight(&self, step: &Step) -> bool {
+        step.process_state == StepState::Processing && self.attempt == step.attempt
+    }
+}
 
 impl Turn<'_> {
     /// A success counts from any attempt while the step is open in the same direction. A failure counts only from the
     /// current attempt. In `Error` the result is kept, and no step starts.
     pub(super) fn reply(&mut self, reply: &Reply, redelivered: bool) -> Verdict {
-        let verdict = match self.open_step(reply) {
+        let verdict = match reply.counts_for(&self.task) {
             Ok(index) => self.outcome(index, reply),
             Err(dropped) => Verdict::Dropped(dropped),
         };
@@ -45,26 +80,6 @@ impl Turn<'_> {
         }
     }
 
-    /// The index of the step that the reply is about, if the reply can still count.
-    fn open_step(&self, reply: &Reply) -> Result<usize, Dropped> {
-        let (index, step) = self.task.step(&reply.step).ok_or(Dropped::UnknownStep)?;
-        if reply.attempt == 0 || reply.attempt > step.attempt {
-            return Err(Dropped::UnknownAttempt);
-        }
-        if reply.direction != step.direction {
-            return Err(Dropped::OtherDirection);
-        }
-        // The count of attempts covers both directions, so attempts before the first claim of this direction belong to
-        // the other.
-        if step.started_at.is_none() {
-            return Err(Dropped::UnknownAttempt);
-        }
-        match step.process_state {
-            StepState::Pending | StepState::Processing => Ok(index),
-            StepState::Processed | StepState::Error | StepState::Skipped => Err(Dropped::Closed),
-        }
-    }
-
     fn outcome(&mut self, index: usize, reply: &Reply) -> Verdict {
         let failure = match &reply.outcome {
             Outcome::Done(output) => match self.too_large(index, output.text().len()) {
@@ -76,20 +91,17 @@ impl Turn<'_> {
                 Some(failure) => failure,
             },
             Outcome::Failed(failure) => failure.clone(),
-            Outcome::Deferred(deferral) if self.holds_claim(index, reply) => {
+            Outcome::Deferred(deferral) => {
                 self.defer(index, deferral);
                 return Verdict::Taken;
             }
-            Outcome::Retrying(trouble) if self.holds_claim(index, reply) => return self.note_trouble(index, trouble),
-            Outcome::Accepted(_) if self.holds_claim(index, reply) => {
+            Outcome::Retrying(trouble) => return self.note_trouble(index, trouble),
+            Outcome::Accepted(_) => {
                 self.keep_under_way(index, reply);
                 return self.await_result(index);
             }
-            Outcome::Deferred(_) | Outcome::Retrying(_) | Outcome::Accepted(_) => {
-                return Verdict::Dropped(Dropped::StaleFailure);
-            }
         };
-        if !self.holds_claim(index, reply) {
+        if !reply.is_in_flight(&self.task.steps[index]) {
             return Verdict::Dropped(Dropped::StaleFailure);
         }
         self.keep_under_way(index, reply);
@@ -113,15 +125,10 @@ impl Turn<'_> {
     /// attempt that it answers. Any other attempt in flight stays without an answer.
     fn keep_under_way(&mut self, index: usize, reply: &Reply) {
         let settled = settled_at(&self.task.steps[index], &self.workflow.steps[index]);
-        let until = if self.holds_claim(index, reply) { reply.may_run_until.min(settled) } else { settled };
+        let until =
+            if reply.is_in_flight(&self.task.steps[index]) { reply.may_run_until.min(settled) } else { settled };
         let step = &mut self.task.steps[index];
         step.may_run_until = step.may_run_until.max(until);
-    }
-
-    /// Whether the reply is from the attempt in flight. An attempt whose step is `Pending` again is already counted.
-    fn holds_claim(&self, index: usize, reply: &Reply) -> bool {
-        let step = &self.task.steps[index];
-        step.process_state == StepState::Processing && reply.attempt == step.attempt
     }
 
     /// The service is known to fail: the attempt is given back, and no failure is counted.

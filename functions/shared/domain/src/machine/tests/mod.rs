@@ -1,5 +1,6 @@
 //! The rules of the protocol, each as tests.
 
+mod callback;
 mod claim;
 mod close;
 mod compensation;

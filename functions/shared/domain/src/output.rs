@@ -1,26 +1,28 @@
-//! The limits of an answer in a reply.
+//! The limits of a service's answer in a reply.
 
-use domain::json::{Json, JsonError};
-use domain::limits::OUTPUT_BYTES_MAX;
-use domain::message::{Failure, Outcome, Request};
-use domain::task::{Direction, shortened};
+use crate::json::{Json, JsonError};
+use crate::limits::OUTPUT_BYTES_MAX;
+use crate::message::{Failure, Outcome};
+use crate::task::{Direction, shortened};
+use crate::template::Template;
 
 /// Code of the failure if a service's output is larger or nested deeper than a task can hold. It means that the call
 /// had its effect, and memos repeat it for good: a refusal must have another code.
 pub const OUTPUT_TOO_LARGE: &str = "output-too-large";
 
-/// The outcome for an output: the part that the request keeps, or a failure if that exceeds the limits. The check is
+/// The outcome for an output: the part that the workflow keeps, or a failure if that exceeds the limits. The check is
 /// here and not at the reader, since an author may build an output of any size. The output of an undo is not needed, so
 /// one that exceeds the limits is left out: it must not fail an undo that was done.
-pub(crate) fn done(output: Json, request: &Request) -> Outcome {
-    let kept = match &request.keep {
+#[must_use]
+pub fn done(output: Json, keep: Option<&Template>, direction: Direction) -> Outcome {
+    let kept = match keep {
         Some(keep) => keep.keep(&output, OUTPUT_BYTES_MAX).map_err(|error| error.to_string()),
         None => match Json::parse(output.text().as_bytes(), OUTPUT_BYTES_MAX) {
             Ok(_) => Ok(output),
             Err(error) => Err(message_of(&error)),
         },
     };
-    match (kept, request.direction) {
+    match (kept, direction) {
         (Ok(output), _) => Outcome::Done(output),
         (Err(_), Direction::Undo) => Outcome::Done(Json::empty()),
         (Err(message), Direction::Forward) => {
@@ -31,7 +33,8 @@ pub(crate) fn done(output: Json, request: &Request) -> Outcome {
 
 /// The outcome for a failure. Its texts are shortened, since a remote service may return long ones. A failure with the
 /// code of an excessive output means that the call had its effect, so an undo was done.
-pub(crate) fn failed(failure: Failure, direction: Direction) -> Outcome {
+#[must_use]
+pub fn failed(failure: Failure, direction: Direction) -> Outcome {
     let Failure { code, message } = failure;
     if direction == Direction::Undo && *code == *OUTPUT_TOO_LARGE {
         return Outcome::Done(Json::empty());
@@ -52,7 +55,7 @@ fn message_of(error: &JsonError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use domain::limits::ERROR_CHARS_MAX;
+    use crate::limits::ERROR_CHARS_MAX;
 
     use super::*;
 

@@ -1,0 +1,156 @@
+//! The results that services tell later (rule 38). Whoever holds the address of a call may do so. The state machine
+//! decides what counts, as for any reply.
+
+use bytes::Bytes;
+use domain::callback::{self, Awaited};
+use domain::definition::Pin;
+use domain::json::Json;
+use domain::message::{Acceptance, Failure, Outcome, SchedulerMessage};
+use domain::output;
+use domain::ports::{Queues, Store};
+use domain::task::{Direction, Task};
+use domain::template::Template;
+use http::{HeaderMap, Response, StatusCode};
+use wire::{Callback, CalledBack};
+
+use crate::config::{ApiConfig, BODY_BYTES_MAX};
+use crate::members::Members;
+use crate::ports::ApiPorts;
+use crate::problem::Problem;
+use crate::{body, reply};
+
+const NOT_QUEUED: &str = "it is not known whether the result was queued; it is safe to send it again";
+/// The path of the addresses, and what comes after their token.
+const CALLBACKS: &str = "/callbacks/";
+
+/// What a service said.
+enum Said {
+    Done(Json),
+    No(Failure),
+}
+
+/// `POST /callbacks/{token}`: the result of a call.
+pub(crate) async fn result(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    token: &str,
+    headers: &HeaderMap,
+    body: &Bytes,
+) -> Result<Response<Bytes>, Problem> {
+    let awaited = awaited(ports, config, token).await?;
+    let said = read(headers, body)?;
+    let Some(task) = ports.store().task(awaited.order_id).await.map_err(Problem::unread)? else { return Ok(gone()) };
+    let outcome = match said {
+        Said::Done(output) => {
+            let keep = keep(ports, config, &task, &awaited).await?;
+            output::done(output, keep.as_ref(), awaited.direction)
+        }
+        Said::No(failure) => output::failed(failure, awaited.direction),
+    };
+    tell(ports, &task, awaited, outcome).await
+}
+
+/// `POST /callbacks/{token}/heartbeat`: the service is at work still.
+pub(crate) async fn heartbeat(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    token: &str,
+) -> Result<Response<Bytes>, Problem> {
+    let awaited = awaited(ports, config, token).await?;
+    match ports.store().task(awaited.order_id).await.map_err(Problem::unread)? {
+        Some(task) => tell(ports, &task, awaited, Outcome::Accepted(Acceptance {})).await,
+        None => Ok(gone()),
+    }
+}
+
+/// The path for logs: a token is a secret.
+pub(crate) fn without_token(path: &str) -> &str {
+    if path.starts_with(CALLBACKS) { CALLBACKS } else { path }
+}
+
+/// The call of a token.
+///
+/// # Errors
+/// [`Problem::ForgedCallback`] if no key signed it.
+async fn awaited(ports: &impl ApiPorts, config: &ApiConfig, token: &str) -> Result<Awaited, Problem> {
+    let catalogue = config.catalogue().ok_or(Problem::ForgedCallback)?;
+    let deployment = catalogue.deployment(ports).await.map_err(Problem::unread)?;
+    let keys = |deployment: &domain::definition::Deployment| callback::read(&deployment.callback_keys, token);
+    if let Some(awaited) = deployment.as_deref().and_then(keys) {
+        return Ok(awaited);
+    }
+    // The first key may have been made a moment ago. Nothing is read for the tokens of anybody else.
+    if deployment.is_some_and(|deployment| !deployment.callback_keys.is_empty()) {
+        return Err(Problem::ForgedCallback);
+    }
+    let newest = catalogue.newest_deployment(ports).await.map_err(Problem::unread)?;
+    newest.as_deref().and_then(keys).ok_or(Problem::ForgedCallback)
+}
+
+/// Reads `{Outcome, Output}` or `{Outcome, Code, Message}`.
+fn read(headers: &HeaderMap, body: &Bytes) -> Result<Said, Problem> {
+    body::check(headers, body)?;
+    let document = Json::document(body)?;
+    let members = Members::of(&document, &Callback::MEMBERS)?;
+    let foreign = |names: &[&'static str], of: &str| match names.iter().find(|name| members.value(name).is_some()) {
+        Some(name) => Err(Problem::member(*name, format!("belongs to an outcome {of}"))),
+        None => Ok(()),
+    };
+    match &*members.text("Outcome")? {
+        "Done" => {
+            foreign(&["Code", "Message"], "No")?;
+            let output = members.value("Output").map(|output| Json::parse(output.get().as_bytes(), BODY_BYTES_MAX));
+            let output = output.transpose().map_err(|fault| Problem::member("Output", format!("is {fault}")))?;
+            Ok(Said::Done(output.unwrap_or_else(Json::empty)))
+        }
+        "No" => {
+            foreign(&["Output"], "Done")?;
+            let code = members.text("Code")?;
+            let message = members.optional_text("Message")?.unwrap_or_else(|| code.clone());
+            Ok(Said::No(Failure { code, message }))
+        }
+        _ => Err(Problem::member("Outcome", "must be Done or No")),
+    }
+}
+
+/// What the workflow keeps of the step's output.
+async fn keep(
+    ports: &impl ApiPorts,
+    config: &ApiConfig,
+    task: &Task,
+    awaited: &Awaited,
+) -> Result<Option<Template>, Problem> {
+    let (Some(catalogue), Direction::Forward) = (config.catalogue(), awaited.direction) else { return Ok(None) };
+    let pin = Pin { name: task.workflow.clone(), version: task.workflow_version };
+    let workflow = catalogue.workflow(ports, &pin).await.map_err(Problem::unread)?;
+    let rule = workflow.as_ref().and_then(|workflow| workflow.steps.iter().find(|rule| rule.name == awaited.step));
+    Ok(rule.and_then(|rule| rule.keep.clone()))
+}
+
+/// Queues the reply, unless it would change nothing.
+async fn tell(
+    ports: &impl ApiPorts,
+    task: &Task,
+    awaited: Awaited,
+    outcome: Outcome,
+) -> Result<Response<Bytes>, Problem> {
+    let reply = match awaited.reply(task, outcome) {
+        Ok(reply) => reply,
+        Err(dropped) => return Ok(not_taken(dropped.to_string())),
+    };
+    let (order_id, step) = (reply.order_id, reply.step.clone());
+    let queued = ports.queues().to_scheduler(SchedulerMessage::Reply(reply), task.priority, 0).await;
+    queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
+    tracing::debug!(monotonic_counter.callbacks_queued = 1, %order_id, %step, "called back");
+    Ok(reply::json(StatusCode::ACCEPTED, &CalledBack { taken: true, because: None }))
+}
+
+/// No error: the service did its part, and must not send it again.
+fn not_taken(because: String) -> Response<Bytes> {
+    tracing::debug!(monotonic_counter.callbacks_dropped = 1, because, "called back");
+    reply::json(StatusCode::OK, &CalledBack { taken: false, because: Some(because.into()) })
+}
+
+fn gone() -> Response<Bytes> {
+    not_taken("the order is not kept any more".to_owned())
+}

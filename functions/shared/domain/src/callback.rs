@@ -1,0 +1,207 @@
+//! Callback addresses: how a service tells the result of a call later (rule 38).
+//!
+//! The address of a call ends in a token. It names the order, the step and the direction, and is signed. So nothing is
+//! stored for a call, and nobody can make the token of another one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use sha2::Sha256;
+
+use crate::id::OrderId;
+use crate::limits::{NAME_CHARS_MAX, SETTLES_WITHIN_MS_MAX};
+use crate::machine::Dropped;
+use crate::message::{Outcome, Reply};
+use crate::task::{Direction, Task};
+
+/// What every signature begins with, so that a key never signs the same bytes for another purpose.
+const PURPOSE: &[u8] = b"stepwarden callback";
+const ID_BYTES: usize = 16;
+const MAC_BYTES: usize = 32;
+/// Key, order and direction.
+const HEAD_BYTES: usize = 1 + ID_BYTES + 1;
+/// The longest token, in characters. A character of a name has at most four bytes.
+const TOKEN_CHARS_MAX: usize = (HEAD_BYTES + 4 * NAME_CHARS_MAX + MAC_BYTES).div_ceil(3) * 4;
+
+/// The call whose result is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Awaited {
+    /// The order of the step.
+    pub order_id: OrderId,
+    /// The step's name.
+    pub step: Arc<str>,
+    /// Carry out, or undo.
+    pub direction: Direction,
+}
+
+/// A key that signs tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct CallbackKey {
+    /// Its number, which is part of each of its tokens.
+    pub id: u8,
+    /// Whoever knows it can make tokens.
+    pub secret: Secret,
+}
+
+/// 256 bits that nobody outside knows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret([u8; 32]);
+
+impl CallbackKey {
+    /// The first key of a system, of random bits that nobody can guess.
+    #[must_use]
+    pub fn first(random: [u64; 4]) -> Self {
+        let mut secret = [0; 32];
+        for (bytes, bits) in secret.chunks_exact_mut(8).zip(random) {
+            bytes.copy_from_slice(&bits.to_be_bytes());
+        }
+        Self { id: 1, secret: Secret(secret) }
+    }
+
+    /// The token of a call: the last segment of its address.
+    #[must_use]
+    pub fn token(&self, awaited: &Awaited) -> String {
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + awaited.step.len() + MAC_BYTES);
+        bytes.push(self.id);
+        bytes.extend(awaited.order_id.as_bytes());
+        bytes.push(match awaited.direction {
+            Direction::Forward => 0,
+            Direction::Undo => 1,
+        });
+        bytes.extend(awaited.step.as_bytes());
+        let signature = self.signer(&bytes).finalize().into_bytes();
+        bytes.extend(signature);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    fn signer(&self, signed: &[u8]) -> Hmac<Sha256> {
+        let signer = Hmac::<Sha256>::new_from_slice(&self.secret.0).expect("a key may have any length");
+        signer.chain_update(PURPOSE).chain_update(signed)
+    }
+}
+
+/// The call of a token that one of these keys signed. Any other text is none.
+#[must_use]
+pub fn read(keys: &[CallbackKey], token: &str) -> Option<Awaited> {
+    if token.len() > TOKEN_CHARS_MAX {
+        return None;
+    }
+    let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
+    let (signed, signature) = bytes.split_at_checked(bytes.len().checked_sub(MAC_BYTES)?)?;
+    let (&id, rest) = signed.split_first()?;
+    let key = keys.iter().find(|key| key.id == id)?;
+    key.signer(signed).verify_slice(signature).ok()?;
+    let (order_id, rest) = rest.split_first_chunk::<ID_BYTES>()?;
+    let (&direction, step) = rest.split_first()?;
+    let direction = match direction {
+        0 => Direction::Forward,
+        1 => Direction::Undo,
+        _ => return None,
+    };
+    Some(Awaited { order_id: OrderId::from_bytes(*order_id), step: std::str::from_utf8(step).ok()?.into(), direction })
+}
+
+impl Awaited {
+    /// The reply to the present attempt of the step; the reason if it would change nothing.
+    ///
+    /// # Errors
+    /// [`Dropped`] as the scheduler would drop it.
+    pub fn reply(self, task: &Task, outcome: Outcome) -> Result<Reply, Dropped> {
+        let Self { order_id, step: name, direction } = self;
+        let (_, step) = task.step(&name).ok_or(Dropped::UnknownStep)?;
+        // The result may come before the answer to the call, which is then still under way (rule 16).
+        let in_flight = step.complete_by.filter(|_| !step.is_awaited());
+        let may_run_until = in_flight.map(|at| at.plus_ms(SETTLES_WITHIN_MS_MAX));
+        let reply = Reply { order_id, step: name, direction, attempt: step.attempt, outcome, hops: 0, may_run_until };
+        reply.counts_for(task).map(|_| reply)
+    }
+}
+
+/// Never shown.
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&URL_SAFE_NO_PAD.encode(self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let bytes = URL_SAFE_NO_PAD.decode(&*text).map_err(de::Error::custom)?;
+        bytes.try_into().map(Self).map_err(|_| de::Error::custom("a key has 32 bytes"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> CallbackKey {
+        CallbackKey::first([1, 2, 3, 4])
+    }
+
+    fn awaited(step: &str, direction: Direction) -> Awaited {
+        Awaited { order_id: OrderId::from_idempotency_key("shop", "k1"), step: step.into(), direction }
+    }
+
+    #[test]
+    fn rule_38_a_token_names_its_call_and_is_safe_in_a_path() {
+        let longest = "é".repeat(NAME_CHARS_MAX);
+        for step in ["charge-payment", "", &longest] {
+            for direction in [Direction::Forward, Direction::Undo] {
+                let token = key().token(&awaited(step, direction));
+                assert!(token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{token}");
+                assert_eq!(read(&[key()], &token), Some(awaited(step, direction)));
+            }
+        }
+    }
+
+    #[test]
+    fn rule_38_an_altered_token_is_none_wherever_it_is_altered() {
+        let token = key().token(&awaited("charge-payment", Direction::Forward));
+        let bytes = URL_SAFE_NO_PAD.decode(&token).unwrap();
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut forged = bytes.clone();
+                forged[at] ^= 1 << bit;
+                assert_eq!(read(&[key()], &URL_SAFE_NO_PAD.encode(forged)), None, "byte {at}, bit {bit}");
+            }
+            assert_eq!(read(&[key()], &URL_SAFE_NO_PAD.encode(&bytes[..at])), None, "cut off at {at}");
+        }
+        for other in ["", "%", &format!("{token}A"), &format!("{token}="), &"A".repeat(100_000)] {
+            assert_eq!(read(&[key()], other), None);
+        }
+    }
+
+    #[test]
+    fn rule_38_a_key_reads_its_own_tokens_alone_and_an_older_one_is_good_still() {
+        let newer = CallbackKey { id: 2, ..CallbackKey::first([5, 6, 7, 8]) };
+        let forged = CallbackKey::first([1, 2, 3, 5]).token(&awaited("a", Direction::Forward));
+        let keys = [key(), newer.clone()];
+        assert_eq!(read(&keys, &forged), None, "the number of the key is not enough");
+        for key in [key(), newer] {
+            assert!(read(&keys, &key.token(&awaited("a", Direction::Forward))).is_some());
+        }
+        assert_eq!(read(&[], &key().token(&awaited("a", Direction::Forward))), None);
+    }
+
+    #[test]
+    fn a_key_is_stored_as_it_is_and_never_shown() {
+        let text = serde_json::to_string(&key()).unwrap();
+        assert_eq!(text, r#"{"Id":1,"Secret":"AAAAAAAAAAEAAAAAAAAAAgAAAAAAAAADAAAAAAAAAAQ"}"#);
+        assert_eq!(serde_json::from_str::<CallbackKey>(&text).unwrap(), key());
+        assert!(serde_json::from_str::<CallbackKey>(r#"{"Id":1,"Secret":"AAAA"}"#).is_err());
+        assert_eq!(format!("{:?}", key()), "CallbackKey { id: 1, secret: Secret }");
+    }
+}

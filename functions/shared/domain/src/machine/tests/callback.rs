@@ -1,0 +1,95 @@
+//! Rule 38: results that come to the address of a call.
+
+use crate::callback::Awaited;
+use crate::machine::testing::{Case, done, failed};
+use crate::machine::{Dropped, Verdict};
+use crate::message::{Acceptance, Outcome, Reply};
+use crate::task::{Direction, ProcessState};
+
+/// a, whose result may come later, then b.
+fn patient() -> Case {
+    Case::new(&[("a", &[], "wait_within = \"2d\""), ("b", &["a"], "")], false)
+}
+
+fn told(case: &Case, step: &str, direction: Direction, outcome: Outcome) -> Result<Reply, Dropped> {
+    Awaited { order_id: case.task.order_id, step: step.into(), direction }.reply(&case.task, outcome)
+}
+
+/// The result of a, forward.
+fn told_of_a(case: &Case, outcome: Outcome) -> Result<Reply, Dropped> {
+    told(case, "a", Direction::Forward, outcome)
+}
+
+fn accepted() -> Outcome {
+    Outcome::Accepted(Acceptance {})
+}
+
+#[test]
+fn rule_38_a_result_counts_before_and_after_the_service_took_the_call_on_and_once() {
+    for is_early in [true, false] {
+        let mut case = patient();
+        case.wake();
+        if !is_early {
+            let reply = case.reply_of("a", accepted());
+            case.take(&reply);
+        }
+        let reply = told_of_a(&case, done()).unwrap();
+        assert_eq!(reply.may_run_until.is_some(), is_early, "an early result comes while the call is under way");
+        assert_eq!((case.take(&reply), case.requested()), (Verdict::Taken, vec!["b"]));
+        assert_eq!(told_of_a(&case, done()), Err(Dropped::Closed), "the second one");
+        assert_eq!(case.take(&reply), Verdict::Dropped(Dropped::Closed), "and as the scheduler sees it");
+    }
+}
+
+#[test]
+fn rule_16_the_undo_after_an_early_result_waits_for_the_call() {
+    let mut case = patient();
+    case.wake();
+    let reply = told_of_a(&case, done()).unwrap();
+    case.take(&reply);
+    case.rejected("b");
+    let settled = case.now.plus_ms(10_000 + crate::limits::SETTLES_WITHIN_MS_DEFAULT);
+    assert_eq!((case.step("a").direction, case.step("a").not_before), (Direction::Undo, Some(settled)));
+}
+
+#[test]
+fn rule_38_a_no_counts_for_the_attempt_in_flight_alone() {
+    let mut case = patient();
+    assert_eq!(told_of_a(&case, done()), Err(Dropped::UnknownAttempt), "no call was made");
+    case.wake();
+    case.expire_all();
+    assert_eq!(told_of_a(&case, failed()), Err(Dropped::StaleFailure), "it is asked for again");
+    assert!(told_of_a(&case, done()).is_ok());
+    case.retry_all();
+    let reply = told_of_a(&case, failed()).unwrap();
+    assert_eq!((case.take(&reply), case.state()), (Verdict::Taken, ProcessState::Compensating));
+    assert_eq!(told_of_a(&case, done()), Err(Dropped::OtherDirection));
+}
+
+#[test]
+fn rule_38_after_a_cancel_only_the_undo_is_told() {
+    let mut case = patient();
+    case.wake();
+    let reply = case.reply_of("a", accepted());
+    case.take(&reply);
+    case.pass_ms(3_600_000);
+    case.cancel();
+    assert_eq!(told_of_a(&case, done()), Err(Dropped::OtherDirection));
+    let undone = told(&case, "a", Direction::Undo, done()).unwrap();
+    assert_eq!((case.take(&undone), case.state()), (Verdict::Taken, ProcessState::Compensated));
+    assert_eq!(told(&case, "a", Direction::Undo, done()), Err(Dropped::Finished));
+}
+
+#[test]
+fn rule_38_a_heartbeat_extends_the_wait_of_a_call_in_flight() {
+    let mut case = patient();
+    case.wake();
+    for _ in 0..2 {
+        let beat = told_of_a(&case, accepted()).unwrap();
+        assert_eq!(case.take(&beat), Verdict::Taken);
+        assert_eq!(case.step("a").waits_until, Some(case.now.plus_ms(2 * 86_400_000)));
+        case.pass_ms(86_400_000);
+    }
+    assert_eq!(told(&case, "b", Direction::Forward, accepted()), Err(Dropped::UnknownAttempt));
+    assert_eq!(told(&case, "c", Direction::Forward, accepted()), Err(Dropped::UnknownStep));
+}
