@@ -154,3 +154,6 @@ fn not_taken(because: String) -> Response<Bytes> {
 fn gone() -> Response<Bytes> {
     not_taken("the order is not kept any more".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -20,7 +20,10 @@ fn paths(contract: &Value) -> impl Iterator<Item = (&str, &Value)> {
 
 /// A path with values that a caller could send.
 fn filled_in(path: &str) -> String {
-    path.replace("{id}", "0193-x").replace("{name}", "order-not-found").replace("{version}", "1")
+    path.replace("{id}", "0193-x")
+        .replace("{token}", "x")
+        .replace("{name}", "order-not-found")
+        .replace("{version}", "1")
 }
 
 /// The contract's path of a route. The console is a page for people, and not part of the contract.
@@ -37,6 +40,8 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::Command(_, Action::Close) => "/orders/{id}/close",
         Route::Command(_, Action::Note) => "/orders/{id}/note",
         Route::Again(_) => "/orders/{id}/again",
+        Route::Callback(_) => "/callbacks/{token}",
+        Route::Heartbeat(_) => "/callbacks/{token}/heartbeat",
         Route::Jobs => "/bulk",
         Route::Job(_) => "/bulk/{id}",
         Route::JobCommand(_, JobAction::Start) => "/bulk/{id}/start",
@@ -63,7 +68,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 32] = [
+const ROUTES: [Route<'static>; 34] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -75,6 +80,8 @@ const ROUTES: [Route<'static>; 32] = [
     Route::Command("x", Action::Note),
     Route::Command("x", Action::Close),
     Route::Again("x"),
+    Route::Callback("x"),
+    Route::Heartbeat("x"),
     Route::Jobs,
     Route::Job("x"),
     Route::JobCommand("x", JobAction::Start),

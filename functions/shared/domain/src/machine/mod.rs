@@ -1,4 +1,4 @@
-//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27 and 30 to 36).
+//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27, 30 to 36 and 38).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
 //! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional

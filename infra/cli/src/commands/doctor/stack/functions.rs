@@ -9,7 +9,7 @@ use crate::commands::doctor::finding::Finding;
 /// Into how many parts the orders are shared between supervisors.
 const SHARDS: &str = "SHARDS";
 /// What each function is told for itself; everything else is told to all alike.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "AGENTS",
     "AGENT_QUEUES",
     "AGENT_MEMO",
@@ -17,6 +17,7 @@ const OWN: [&str; 10] = [
     "PAYMENT_URL",
     "SHIPPING_URL",
     "STAND_INS_URL",
+    "API_URL",
     "DEAD_LETTER_QUEUES",
     "STANDINS_TABLE",
     "STANDINS_TOKEN",

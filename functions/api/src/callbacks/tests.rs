@@ -1,0 +1,185 @@
+//! Tests of results that services tell later.
+
+use domain::callback::{Awaited, CallbackKey};
+use domain::definition::Catalogue;
+use domain::id::OrderId;
+use domain::limits::OUTPUT_BYTES_MAX;
+use domain::message::{Outcome, Priority, Reply, SchedulerMessage};
+use domain::ports::Environment;
+use domain::task::{Direction, ProcessState, StepState, Task};
+use domain::workflow::Workflows;
+use serde_json::json;
+
+use crate::config::ApiConfig;
+use crate::testing::{Fake, task_in};
+
+const WORKFLOW: &str = "name = \"shop\"\nversion = 1\n[[step]]\nname = \"pay\"\nagent = \"bank\"\nwait_within = \"2d\"\nkeep = { ID = \"/id\" }\n";
+const DONE: &str = r#"{"Outcome":"Done","Output":{"id": 7, "card": "4111"}}"#;
+
+/// A deployment with a key, and an order whose payment is in flight.
+struct World {
+    fake: Fake,
+    key: CallbackKey,
+    order_id: OrderId,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::where_(|_| {})
+    }
+
+    fn where_(change: impl FnOnce(&mut Task)) -> Self {
+        let fake = Fake::default();
+        fake.config(ApiConfig::default().with_catalogue(&Catalogue::new(Workflows::shipped().unwrap())));
+        let files = json!([
+            {"Name": "stepwarden.toml", "Text": "[agents.bank]\nurl = \"http://localhost:1\"\n"},
+            {"Name": "workflows/shop.toml", "Text": WORKFLOW},
+        ]);
+        let body = json!({"By": "ada", "Reason": "new shop", "Files": files}).to_string();
+        assert_eq!(fake.post("/configuration", &[], &body).status, 200);
+        let mut key = None;
+        fake.changes_deployment(|deployment| key = deployment.callback_keys.last().cloned());
+        let mut task = task_in("a", ProcessState::Processing);
+        (task.workflow, task.workflow_version, task.priority) = ("shop".into(), 1, Priority::High);
+        task.steps.truncate(1);
+        let step = &mut task.steps[0];
+        (step.name, step.process_state, step.attempt) = ("pay".into(), StepState::Processing, 2);
+        (step.started_at, step.complete_by) = (Some(fake.now()), Some(fake.now().plus_ms(10_000)));
+        change(&mut task);
+        let order_id = fake.stores(task);
+        Self { fake, key: key.unwrap(), order_id }
+    }
+
+    fn token(&self, direction: Direction) -> String {
+        self.key.token(&Awaited { order_id: self.order_id, step: "pay".into(), direction })
+    }
+
+    fn path(&self) -> String {
+        format!("/callbacks/{}", self.token(Direction::Forward))
+    }
+
+    /// The only reply that was queued.
+    fn reply(&self) -> Reply {
+        let [SchedulerMessage::Reply(reply)] = &self.fake.scheduled()[..] else { panic!("one reply") };
+        reply.clone()
+    }
+}
+
+#[test]
+fn rule_38_a_result_is_queued_for_the_attempt_in_flight_with_what_the_workflow_keeps() {
+    let world = World::new();
+    let answer = world.fake.post(&world.path(), &[], DONE);
+    assert_eq!((answer.status, &answer.body), (202, &json!({"Taken": true})));
+    let Reply { order_id, step, direction, attempt, outcome, .. } = world.reply();
+    assert_eq!((order_id, &*step, direction, attempt), (world.order_id, "pay", Direction::Forward, 2));
+    let Outcome::Done(output) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(output.text(), r#"{"ID":7}"#);
+    assert_eq!(world.fake.priorities(), [Priority::High]);
+}
+
+#[test]
+fn rule_38_a_no_has_a_code_and_a_message_for_people() {
+    for (body, message) in [
+        (r#"{"Outcome":"No","Code":"declined","Message":"the bank said no"}"#, "the bank said no"),
+        (r#"{"Outcome":"No","Code":"declined"}"#, "declined"),
+    ] {
+        let world = World::new();
+        assert_eq!(world.fake.post(&world.path(), &[], body).status, 202);
+        let Outcome::Failed(failure) = world.reply().outcome else { panic!("a failure") };
+        assert_eq!((&*failure.code, &*failure.message), ("declined", message));
+    }
+}
+
+#[test]
+fn rule_38_an_output_that_no_task_can_hold_is_a_failure_as_in_an_answer() {
+    let world = World::new();
+    let body = format!(r#"{{"Outcome":"Done","Output":{{"id":"{}"}}}}"#, "x".repeat(OUTPUT_BYTES_MAX));
+    assert_eq!(world.fake.post(&world.path(), &[], &body).status, 202);
+    let Outcome::Failed(failure) = world.reply().outcome else { panic!("a failure") };
+    assert_eq!(&*failure.code, domain::output::OUTPUT_TOO_LARGE);
+}
+
+#[test]
+fn rule_38_a_heartbeat_needs_no_body() {
+    let world = World::new();
+    let answer = world.fake.post(&format!("{}/heartbeat", world.path()), &[], "");
+    assert_eq!((answer.status, &answer.body), (202, &json!({"Taken": true})));
+    assert!(matches!(world.reply().outcome, Outcome::Accepted(_)));
+}
+
+#[test]
+fn rule_38_what_changes_nothing_is_said_and_is_no_error() {
+    let undo = |world: &World| format!("/callbacks/{}", world.token(Direction::Undo));
+    let over = World::where_(|task| task.steps[0].process_state = StepState::Processed);
+    let pending = World::where_(|task| task.steps[0].process_state = StepState::Pending);
+    let new = World::new();
+    let no = r#"{"Outcome":"No","Code":"declined"}"#;
+    for (world, path, body, because) in [
+        (&over, over.path(), DONE, "the step is not open"),
+        (&new, undo(&new), DONE, "the step runs in the other direction"),
+        (&pending, pending.path(), no, "a failure of an attempt that is over"),
+    ] {
+        let answer = world.fake.post(&path, &[], body);
+        assert_eq!((answer.status, &answer.body), (200, &json!({"Taken": false, "Because": because})));
+        world.fake.queued_nothing();
+    }
+    let gone = Awaited {
+        order_id: OrderId::from_idempotency_key("shop", "never"),
+        step: "pay".into(),
+        direction: Direction::Forward,
+    };
+    let path = format!("/callbacks/{}", new.key.token(&gone));
+    for path in [path.clone(), format!("{path}/heartbeat")] {
+        let answer = new.fake.post(&path, &[], DONE);
+        assert_eq!(answer.body, json!({"Taken": false, "Because": "the order is not kept any more"}));
+    }
+}
+
+#[test]
+fn rule_38_a_forged_address_is_401_whatever_the_body_says() {
+    let world = World::new();
+    let token = world.token(Direction::Forward);
+    let other = CallbackKey::first([1; 4]).token(&Awaited {
+        order_id: world.order_id,
+        step: "pay".into(),
+        direction: Direction::Forward,
+    });
+    for token in ["", "x", &token[1..], &other] {
+        for (path, body) in [("", DONE), ("", "{"), ("/heartbeat", "")] {
+            world.fake.post(&format!("/callbacks/{token}{path}"), &[], body).is_problem(401, "forged-callback");
+        }
+    }
+    Fake::default().post(&world.path(), &[], DONE).is_problem(401, "forged-callback");
+    world.fake.queued_nothing();
+}
+
+#[test]
+fn rule_38_a_body_that_is_no_result_is_400_and_named() {
+    let world = World::new();
+    for (body, name) in [
+        ("{}", "Outcome"),
+        (r#"{"Outcome":"done"}"#, "Outcome"),
+        (r#"{"Outcome":"Accepted"}"#, "Outcome"),
+        (r#"{"Outcome":"No"}"#, "Code"),
+        (r#"{"Outcome":"No","Code":""}"#, "Code"),
+        (r#"{"Outcome":"No","Code":"x","Output":{}}"#, "Output"),
+        (r#"{"Outcome":"Done","Message":"x"}"#, "Message"),
+        (r#"{"Outcome":"Done","Attempt":2}"#, "Attempt"),
+    ] {
+        world.fake.post(&world.path(), &[], body).names(400, "invalid-field", name);
+    }
+    world.fake.post(&world.path(), &[("Content-Type", "text/plain")], DONE).is_problem(415, "unsupported-media-type");
+    world.fake.queued_nothing();
+}
+
+#[test]
+fn rule_38_a_store_or_queue_that_is_down_is_503_and_the_log_has_no_token() {
+    for port in ["store.task", "queues.to_scheduler"] {
+        let world = World::new();
+        world.fake.down(port);
+        world.fake.post(&world.path(), &[], DONE).is_problem(503, "unavailable");
+        world.fake.queued_nothing();
+        assert_eq!(super::without_token(&world.path()), "/callbacks/");
+    }
+    assert_eq!(super::without_token("/orders/x"), "/orders/x");
+}
