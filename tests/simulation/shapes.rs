@@ -200,7 +200,11 @@ fn text(
             let _ = writeln!(text, "horizon = \"{}{unit}\"", number * rng.pick(&[1, 2, 5, 20]));
         }
         if is_patient && waits.chance(4_000) {
-            let _ = writeln!(text, "wait_within = \"{}\"", waits.pick(&["20s", "5m", "3h"]));
+            let within = waits.pick(&["20s", "5m", "3h"]);
+            // A result must be asked for within the horizon.
+            if !short_horizon {
+                let _ = writeln!(text, "wait_within = \"{within}\"");
+            }
         }
         if is_patient && waits.chance(1_500) {
             let _ = writeln!(text, "wait = \"{}\"", waits.pick(&["5s", "10m", "3h"]));

@@ -114,7 +114,8 @@ fn waited_for(task: &Task) -> impl Iterator<Item = &Arc<str>> {
 /// Whether a step has an attempt in flight, or waits until its next one.
 fn is_waiting(step: &Step) -> bool {
     match step.process_state {
-        StepState::Processing => true,
+        // A service that took the call on has it.
+        StepState::Processing => !step.is_awaited(),
         StepState::Pending => step.not_before.is_some(),
         StepState::Processed | StepState::Error | StepState::Skipped => false,
     }

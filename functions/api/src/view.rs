@@ -107,6 +107,7 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         doubted_at,
         not_before,
         waits_until,
+        wait_to_come: _,
         may_run_until,
         declined: _,
         fallback: _,

@@ -77,16 +77,22 @@ pub struct Flow {
     pub grace_ms: i64,
 }
 
+/// How far ahead a clock may be before a wait for a result counts as a wrong clock's (rule 23).
+const DAY_MS: i64 = 86_400_000;
+
 impl Flow {
     /// When an attempt expires by this clock: at its deadline, or at the end of the wait for its result, plus the grace, or after its whole time since a doubt about
     /// it. A deadline further ahead than an attempt lasts is a wrong clock's (rule 23).
     fn expires_ms(&self, index: usize, step: &StepSeen, clock_ms: i64) -> Option<i64> {
         let within_ms = self.within_ms.get(index).copied().unwrap_or(0);
-        let (by_ms, longest_ms) = match step.waits_until_ms {
-            Some(until_ms) => (until_ms, self.awaited_ms.get(index).copied().unwrap_or(0)),
-            None => (step.complete_by_ms?, within_ms),
+        let (by_ms, time_ms, longest_ms) = match step.waits_until_ms {
+            Some(until_ms) => {
+                let awaited_ms = self.awaited_ms.get(index).copied().unwrap_or(0);
+                (until_ms, awaited_ms, awaited_ms + DAY_MS)
+            }
+            None => (step.complete_by_ms?, within_ms, within_ms),
         };
-        let again_ms = step.doubted_ms.map_or(by_ms, |at_ms| at_ms + within_ms);
+        let again_ms = step.doubted_ms.map_or(by_ms, |at_ms| at_ms + time_ms);
         let ends_ms = if by_ms > clock_ms + longest_ms { again_ms } else { again_ms.max(by_ms) };
         Some(ends_ms.saturating_add(self.grace_ms))
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX, WAIT_MS_MAX};
+use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX};
 
 use super::causes::has_cause;
 use super::commands::notes_stay;
@@ -301,8 +301,7 @@ impl Change<'_> {
         if a.way == Way::Undo || b.attempt > 0 || wait_ms == 0 {
             return true;
         }
-        let latest_ms = self.clock_ms.saturating_add_unsigned(WAIT_MS_MAX);
-        b.waits_until_ms.is_some_and(|until_ms| until_ms <= self.clock_ms || until_ms > latest_ms)
+        b.waits_until_ms.is_some_and(|until_ms| until_ms <= self.clock_ms)
     }
 
     pub(super) fn sequence(&self) -> Finding {

@@ -7,7 +7,7 @@ use super::{FOUND_MIN, RESEND_AFTER_MS, RESENDS_MAX, SAMPLE_MIN, UNDER_WAY_MAX};
 use crate::limits::HISTORY_MAX;
 use crate::message::{Action, Command, Priority, SchedulerMessage, Settled, Settlement};
 use crate::ports::Page;
-use crate::task::{ProcessState, Task, reason};
+use crate::task::{ProcessState, Task, Watch, reason};
 use crate::time::Timestamp;
 
 /// Largest number of pages of orders in `Error` that a step reads.
@@ -74,9 +74,9 @@ pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState 
         }
         (ProcessState::Processed | ProcessState::Compensated, true) => EntryState::FailedAgain,
         (ProcessState::Closed, true) => EntryState::PassedOver,
-        // An operator paused it, so the time of its end is unknown.
+        // An operator paused it, or it does nothing but wait for hours or days: the time of its end is unknown.
         (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true)
-            if task.paused.is_some() =>
+            if task.paused.is_some() || matches!(task.watch, Some(Watch::Wait(_))) =>
         {
             EntryState::PassedOver
         }

@@ -34,6 +34,9 @@ impl Reply {
         match (step.process_state, &self.outcome) {
             (StepState::Processed | StepState::Error | StepState::Skipped, _) => Err(Dropped::Closed),
             (StepState::Pending | StepState::Processing, Outcome::Done(_)) => Ok(index),
+            (StepState::Processing, Outcome::Deferred(_)) if self.is_in_flight(step) && step.is_awaited() => {
+                Err(Dropped::TakenOn)
+            }
             (StepState::Pending | StepState::Processing, _) if self.is_in_flight(step) => Ok(index),
             (StepState::Pending | StepState::Processing, _) => Err(Dropped::StaleFailure),
         }

@@ -32,8 +32,12 @@ impl Turn<'_> {
         let mut open: VecDeque<usize> = (0..self.task.steps.len()).collect();
         while let Some(index) = open.pop_front() {
             let (rule, direction) = (&self.workflow.steps[index], self.task.steps[index].direction);
+            let steps = &self.workflow.steps;
             match direction {
-                Direction::Forward if self.skip_if_inapplicable(index) => open.extend(&rule.before),
+                // A step between may be skipped already, so it is not enough to look at the next ones.
+                Direction::Forward if self.skip_if_inapplicable(index) => {
+                    open.extend((0..steps.len()).filter(|&later| steps[later].ancestors.contains(&index)));
+                }
                 Direction::Undo if self.end_undo_if_none(index) => open.extend(&rule.ancestors),
                 Direction::Forward | Direction::Undo => {}
             }

@@ -70,9 +70,13 @@ impl<'a> Turn<'a> {
 
     /// Whether the step could be claimed but for its `NotBefore`.
     pub(super) fn is_ready(&self, index: usize) -> bool {
+        self.task.paused.is_none() && self.is_its_turn(index)
+    }
+
+    /// The same, whether or not the order is paused.
+    pub(super) fn is_its_turn(&self, index: usize) -> bool {
         let (step, rule) = (&self.task.steps[index], &self.workflow.steps[index]);
-        let may_start = self.task.paused.is_none() && step.process_state == StepState::Pending;
-        if !may_start || step.locked_by.is_some() {
+        if step.process_state != StepState::Pending || step.locked_by.is_some() {
             return false;
         }
         let steps = &self.task.steps;

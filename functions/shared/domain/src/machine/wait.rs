@@ -8,16 +8,18 @@ use crate::task::{Direction, StepState, What};
 use crate::time::Timestamp;
 
 impl Turn<'_> {
-    /// Begins the wait of each step that is ready for the first time.
+    /// Begins the wait of each step that is ready for the first time. A pause holds no wait up.
     pub(super) fn begin_waits(&mut self) {
         for index in 0..self.task.steps.len() {
-            let (step, rule) = (&self.task.steps[index], &self.workflow.steps[index]);
+            let Some(wait_ms) = self.workflow.steps[index].waits.before_ms else { continue };
+            let step = &self.task.steps[index];
+            let is_to_begin = step.waits_until.is_none() || step.wait_to_come;
             let is_first = !step.was_claimed() && step.direction == Direction::Forward;
-            if let (Some(wait_ms), None, true) =
-                (rule.waits.before_ms, step.waits_until, is_first && self.is_ready(index))
-            {
-                let until = self.moment.now.plus_ms(wait_ms);
-                self.task.steps[index].waits_until = Some(until);
+            if is_to_begin && is_first && self.is_its_turn(index) {
+                let own = Some(self.moment.now.plus_ms(wait_ms));
+                let step = &mut self.task.steps[index];
+                (step.waits_until, step.wait_to_come) = (step.waits_until.max(own), false);
+                let until = step.waits_until.max(own).unwrap_or(self.moment.now);
                 self.record(What::Waiting(self.attempt(index)), Some(format!("until {until}").into()));
             }
         }

@@ -3,6 +3,7 @@
 use super::turn::{Turn, believed_settled};
 use crate::limits::{
     ALERT_RESEND_DOUBLINGS_MAX, DEFERRAL_MS_MAX, SHARDS, STATUS_RESEND_DOUBLINGS_MAX, UNWATCHED_MS_MAX, WAIT_MS_MAX,
+    WAIT_WATCHED_MS_MAX,
 };
 use crate::task::{Direction, ProcessState, StepState, Watch};
 use crate::time::Timestamp;
@@ -15,7 +16,8 @@ impl Turn<'_> {
     /// be written now is due too: a wrong clock wrote it (rule 23).
     pub(super) fn is_due(&self) -> bool {
         let now = self.moment.now;
-        let latest_ms = self.deadline().map_or(0, |(_, latest)| now.ms_until(latest)).max(UNWATCHED_MS_MAX);
+        let latest_ms = self.deadline().map_or(0, |(_, latest)| now.ms_until(latest));
+        let latest_ms = latest_ms.clamp(UNWATCHED_MS_MAX, WAIT_WATCHED_MS_MAX);
         let is_wrong = |at: Timestamp| at.is_beyond(now, latest_ms);
         self.task.watch.is_some_and(Watch::is_of_supervisor)
             && self.task.watch_at.is_some_and(|at| at <= now || is_wrong(at))
@@ -29,9 +31,10 @@ impl Turn<'_> {
         for (index, (step, rule)) in self.task.steps.iter_mut().zip(&self.workflow.steps).enumerate() {
             step.started_at = step.started_at.map(|at| if at.is_beyond(now, 0) { now } else { at });
             if step.process_state == StepState::Pending
-                && step.waits_until.is_some_and(|at| at.is_beyond(now, WAIT_MS_MAX))
+                && step.waits_until.is_some_and(|at| at.is_beyond(now, WAIT_WATCHED_MS_MAX))
             {
-                step.waits_until = Some(now);
+                // Nobody knows the true time, and too late does less harm than too early.
+                step.waits_until = Some(now.plus_ms(rule.waits.before_ms.unwrap_or(WAIT_MS_MAX)));
                 self.changed = true;
             }
             let settled = step.may_run_until.map(|at| believed_settled(at, rule, now));
@@ -76,9 +79,10 @@ impl Turn<'_> {
     }
 
     fn ends_at(&self, index: usize) -> Option<Timestamp> {
-        let (step, complete_within_ms) = (&self.task.steps[index], self.workflow.steps[index].complete_within_ms);
+        let (step, rule) = (&self.task.steps[index], &self.workflow.steps[index]);
+        let again_ms = if step.is_awaited() { rule.awaited_ms() } else { rule.complete_within_ms };
         let end = step.waits_until.or(step.complete_by).filter(|_| step.process_state == StepState::Processing)?;
-        Some(match step.doubted_at.map(|at| at.plus_ms(complete_within_ms)) {
+        Some(match step.doubted_at.map(|at| at.plus_ms(again_ms)) {
             Some(again) if end.is_beyond(self.moment.now, self.longest_ms(index)) => again,
             // A slow clock may have doubted it too early.
             again => again.map_or(end, |again| again.max(end)),
@@ -88,7 +92,9 @@ impl Turn<'_> {
     /// How far ahead the end of an attempt in flight may lie.
     fn longest_ms(&self, index: usize) -> u64 {
         let rule = &self.workflow.steps[index];
-        if self.task.steps[index].is_awaited() { rule.awaited_ms() } else { rule.complete_within_ms }
+        // A wait for a result is long, and a clock that is minutes ahead must not end it.
+        let slack_ms = WAIT_WATCHED_MS_MAX - WAIT_MS_MAX;
+        if self.task.steps[index].is_awaited() { rule.awaited_ms() + slack_ms } else { rule.complete_within_ms }
     }
 
     /// Whether the end of an attempt in flight lies further ahead than that of one that begins now.

@@ -307,8 +307,9 @@ impl Task {
             unsent: Vec::new(),
             history: Vec::with_capacity(8),
         };
-        for (step, at) in task.steps.iter_mut().zip(not_before) {
+        for ((step, rule), at) in task.steps.iter_mut().zip(&workflow.steps).zip(not_before) {
             step.waits_until = at;
+            step.wait_to_come = at.is_some() && rule.waits.before_ms.is_some();
         }
         if notify {
             task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version, resends: 0 });

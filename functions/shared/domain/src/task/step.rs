@@ -103,6 +103,9 @@ pub struct Step {
     /// A long wait (rule 35): no claim before this time; of an attempt in flight, its result is awaited until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_until: Option<Timestamp>,
+    /// `WaitsUntil` is a time that the order gives, and the wait of the workflow is still to begin (rule 35).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub wait_to_come: bool,
     /// The latest time at which a call of this step that had no answer may still have its effect (rule 16).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub may_run_until: Option<Timestamp>,
@@ -183,6 +186,7 @@ impl Step {
             doubted_at: None,
             not_before: None,
             waits_until: None,
+            wait_to_come: false,
             may_run_until: None,
             declined: 0,
             fallback: Vec::new(),

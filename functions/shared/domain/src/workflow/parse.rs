@@ -230,10 +230,11 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
     let after = table.take("after");
     let after_at = after.as_ref().map_or(table.at, |entry| entry.at);
     let after = after.map(|entry| after_of(reader, entry)).unwrap_or_default();
-    let (complete_within_ms, horizon_ms) = times(reader, &mut table);
     let waits = Waits::take(reader, &mut table);
     let max_failures = table.take("max_failures");
     let max_failures = reader.number(max_failures, 1..=FAILURES_MAX).unwrap_or(MAX_FAILURES_DEFAULT);
+    let is_stored = matches!(known, Known::Any);
+    let (complete_within_ms, horizon_ms) = times(reader, &mut table, waits.within_ms, max_failures, is_stored);
     let ways = Ways::take(reader, &mut table);
     let forward = Parts::take(&mut table);
     let keep = table.take("keep").and_then(|entry| super::mapping::template(reader, &entry, Template::parse));
@@ -313,15 +314,22 @@ fn after_of<'e>(reader: &mut Reader<'_>, entry: Entry<'e>) -> Vec<Entry<'e>> {
     })
 }
 
-/// The time of one attempt, and of all.
-fn times(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (u64, u64) {
+/// The time of one attempt, and of all. A lost result must be asked for within the horizon, so it is longer by the waits
+/// for results unless it is given. A definition that is stored may have a shorter one.
+fn times(
+    reader: &mut Reader<'_>,
+    table: &mut Table<'_>,
+    wait_within_ms: Option<u64>,
+    max_failures: u32,
+    is_stored: bool,
+) -> (u64, u64) {
     let complete_within = table.take("complete_within");
     let given_ms = reader.time_ms(complete_within, COMPLETE_WITHIN_MS_MIN..=COMPLETE_WITHIN_MS_MAX);
     let complete_within_ms = given_ms.unwrap_or(COMPLETE_WITHIN_MS_DEFAULT);
     let horizon = table.take("horizon");
     let at = horizon.as_ref().map(|entry| (entry.at, entry.path.clone()));
     let horizon_ms = reader.time_ms(horizon, 1..=HORIZON_MS_MAX);
-    if let (Some((at, path)), Some(horizon_ms)) = (at, horizon_ms)
+    if let (Some((at, path)), Some(horizon_ms)) = (&at, horizon_ms)
         && horizon_ms < complete_within_ms
     {
         let [horizon, complete_within] = [horizon_ms, complete_within_ms].map(time_text);
@@ -329,9 +337,21 @@ fn times(reader: &mut Reader<'_>, table: &mut Table<'_>) -> (u64, u64) {
             "{path} is \"{horizon}\" and must be at least complete_within, \"{complete_within}\": it is the time for \
              all attempts"
         );
+        reader.blame(*at, fault);
+    } else if let (Some((at, path)), Some(horizon_ms), Some(wait_within_ms)) = (at, horizon_ms, wait_within_ms)
+        && horizon_ms <= wait_within_ms
+        && !is_stored
+    {
+        let [horizon, wait_within] = [horizon_ms, wait_within_ms].map(time_text);
+        let fault = format!(
+            "{path} is \"{horizon}\" and must be longer than wait_within, \"{wait_within}\": a result that was lost \
+             is asked for within it"
+        );
         reader.blame(at, fault);
     }
-    (complete_within_ms, horizon_ms.unwrap_or(HORIZON_MS_DEFAULT.max(complete_within_ms)))
+    let waits_ms = wait_within_ms.unwrap_or(0).saturating_mul(max_failures.into());
+    let default_ms = HORIZON_MS_DEFAULT.max(complete_within_ms).saturating_add(waits_ms).min(HORIZON_MS_MAX);
+    (complete_within_ms, horizon_ms.unwrap_or(default_ms))
 }
 
 fn supervision_of(reader: &mut Reader<'_>, mut table: Table<'_>) -> Supervision {

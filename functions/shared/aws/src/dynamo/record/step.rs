@@ -24,6 +24,7 @@ pub(super) fn step_value(step: &Step) -> AttributeValue {
     put_if(&mut item, "DoubtedAt", step.doubted_at.map(time));
     put_if(&mut item, "NotBefore", step.not_before.map(time));
     put_if(&mut item, "WaitsUntil", step.waits_until.map(time));
+    put_if(&mut item, "WaitToCome", step.wait_to_come.then_some(AttributeValue::Bool(true)));
     put_if(&mut item, "MayRunUntil", step.may_run_until.map(time));
     put_if(&mut item, "Declined", (step.declined > 0).then(|| number(step.declined)));
     let fallback = step.fallback.iter().map(|agent| text(&**agent)).collect();
@@ -52,6 +53,7 @@ pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
         doubted_at: reader.time_if("DoubtedAt")?,
         not_before: reader.time_if("NotBefore")?,
         waits_until: reader.time_if("WaitsUntil")?,
+        wait_to_come: reader.flag("WaitToCome")?,
         may_run_until: reader.time_if("MayRunUntil")?,
         declined: reader.number_if("Declined")?.unwrap_or(0),
         fallback: agents(&mut reader)?,

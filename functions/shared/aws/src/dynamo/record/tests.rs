@@ -199,6 +199,7 @@ fn crowded() -> Task {
             doubted_at: odd.then_some(at),
             not_before: odd.then_some(at),
             waits_until: odd.then_some(at),
+            wait_to_come: odd,
             may_run_until: odd.then_some(at),
             declined: n as u32,
             fallback: vec!["agent-b".into(); n % 3],

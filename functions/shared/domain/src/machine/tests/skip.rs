@@ -30,6 +30,22 @@ fn a_step_that_does_not_apply_by_the_document_is_stored_as_skipped() {
 }
 
 #[test]
+fn a_step_behind_one_that_was_skipped_before_is_looked_at_in_whatever_order_the_file_has_them() {
+    let mut case = Case::new(
+        &[
+            ("c", &["b"], "when = \"/Outputs/r/x == 1\""),
+            ("b", &["x"], "when = \"/Order/Total > 1\""),
+            ("x", &["r"], "when = \"/Outputs/r/x == 2\""),
+            ("r", &[], ""),
+        ],
+        false,
+    );
+    case.wake();
+    case.done("r");
+    assert_eq!((case.states().as_str(), case.requested()), ("---+", vec![]));
+}
+
+#[test]
 fn the_steps_after_a_skipped_one_start_when_the_others_before_them_are_done() {
     let mut case = Case::new(
         &[("a", &[], ""), ("b", &[], "when = \"/Order/Total > 1\""), ("c", &["a", "b"], ""), ("d", &["b"], "")],

@@ -1,10 +1,11 @@
 //! Rules 35 and 36: long waits, before a step and for its result.
 
-use crate::limits::{HEARTBEAT_MS_MIN, UNWATCHED_MS_MAX, WAIT_MS_MAX};
+use crate::json::Json;
+use crate::limits::{HEARTBEAT_MS_MIN, SHARDS, UNWATCHED_MS_MAX, WAIT_MS_MAX};
 use crate::machine::testing::Case;
 use crate::machine::{DeadLetterSubject, Dropped, Event, Verdict};
 use crate::message::{Acceptance, Outcome};
-use crate::task::{Direction, ProcessState, StepError, Watch};
+use crate::task::{Direction, ProcessState, StepError, Task, Watch};
 use crate::time::Timestamp;
 
 const HOUR_MS: u64 = 3_600_000;
@@ -134,13 +135,13 @@ fn rule_36_the_message_of_a_result_that_could_not_be_handled_stops_the_order_als
 }
 
 #[test]
-fn rule_36_a_wait_that_a_wrong_clock_made_too_long_gets_one_more_attempts_time() {
+fn rule_36_a_wait_that_a_wrong_clock_made_too_long_gets_its_time_once_more() {
     let mut case = awaiting("");
     case.task.steps[1].waits_until = Some(case.now.plus_ms(10 * DAY_MS));
     case.task.watch_at = Some(case.now);
     assert_eq!(case.sweep(), Verdict::Taken);
     assert!(case.step("b").doubted_at.is_some());
-    let again = case.now.plus_ms(10_000 + 2_000);
+    let again = case.now.plus_ms(2 * DAY_MS + 2_000);
     assert_eq!(case.task.watch_at, Some(again));
     case.now = again;
     assert_eq!((case.sweep(), case.step("b").failure_count), (Verdict::Taken, 1));
@@ -179,11 +180,73 @@ fn rule_35_a_wait_begins_once_and_ends_with_its_order() {
 }
 
 #[test]
-fn rule_35_a_wait_that_a_wrong_clock_made_too_long_is_over() {
+fn rule_35_a_wait_goes_on_while_its_order_is_paused_and_begins_then_too() {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], "wait = \"1d\"")], false);
+    case.wake();
+    case.pause();
+    case.done("a");
+    let until = case.now.plus_ms(DAY_MS);
+    assert_eq!((case.step("b").waits_until, case.states().as_str()), (Some(until), "+."));
+    case.pass_ms(2 * DAY_MS);
+    case.resume();
+    assert_eq!(case.requested(), ["b"]);
+}
+
+#[test]
+fn rule_35_the_wait_of_a_step_comes_beside_the_time_that_its_order_names() {
+    let wait_and_time = "wait = \"2d\"\nnot_before = \"/Order/On\"";
+    for (on, days) in [(-5_i64, 2), (1, 2), (3, 3)] {
+        let mut case = Case::new(&[("a", &[], wait_and_time)], false);
+        let mut order = case.order();
+        let at = Timestamp::from_epoch_ms(case.now.epoch_ms() + on * DAY_MS.cast_signed());
+        order.document = Json::document(format!("{{\"On\":\"{at}\"}}").as_bytes()).unwrap();
+        case.task = Task::new(&order, &case.workflow, SHARDS, 1);
+        case.wake();
+        assert_eq!(case.step("a").waits_until, Some(case.now.plus_ms(days * DAY_MS)), "{on}");
+        case.pass_ms(HOUR_MS);
+        case.wake();
+        assert_eq!(case.step("a").waits_until, Some(case.now.plus_ms(days * DAY_MS - HOUR_MS)), "it begins once");
+    }
+}
+
+#[test]
+fn rule_23_a_wait_that_a_wrong_clock_made_too_long_begins_anew_at_the_next_look() {
     let mut case = Case::new(&[("a", &[], "wait = \"1h\"")], false);
     case.wake();
-    case.task.steps[0].waits_until = Some(case.now.plus_ms(2 * WAIT_MS_MAX));
-    assert_eq!((case.wake(), case.requested()), (Verdict::Taken, vec!["a"]));
+    let far = case.now.plus_ms(4 * WAIT_MS_MAX);
+    case.task.steps[0].waits_until = Some(far);
+    (case.task.watch, case.task.watch_at) = (case.task.watch.map(|watch| Watch::Wait(watch.shard())), Some(far));
+    let until = case.now.plus_ms(HOUR_MS);
+    assert_eq!((case.sweep(), case.step("a").waits_until), (Verdict::Taken, Some(until)));
+    assert!(case.requested().is_empty() && case.task.watch_at <= Some(until.plus_ms(UNWATCHED_MS_MAX)));
+}
+
+#[test]
+fn rule_23_a_clock_that_is_minutes_ahead_ends_no_long_wait() {
+    let longest = "wait = \"90d\"\nwait_within = \"90d\"";
+    let mut case = Case::new(&[("a", &[], longest)], false);
+    case.wake();
+    let until = case.step("a").waits_until;
+    case.now = case.now.minus_ms(HOUR_MS);
+    case.task.watch_at = Some(case.now);
+    assert_eq!((case.sweep(), case.step("a").waits_until), (Verdict::Taken, until));
+    assert!(case.wakes().is_empty() && case.requested().is_empty());
+
+    let mut case = awaiting("");
+    case.now = case.now.minus_ms(HOUR_MS);
+    case.task.watch_at = Some(case.now);
+    assert_eq!((case.sweep(), case.step("b").doubted_at), (Verdict::Taken, None));
+    case.pass_ms(2 * HOUR_MS);
+    assert_eq!(case.states().as_str(), "+>.");
+}
+
+#[test]
+fn rule_36_a_duplicate_of_the_request_gives_a_call_that_was_taken_on_not_back() {
+    let mut case = awaiting("");
+    let deferred = case.reply_of("b", Outcome::Deferred(crate::message::Deferral::after(1_000)));
+    assert_eq!(case.take(&deferred), Verdict::Dropped(Dropped::TakenOn));
+    case.rejected("b");
+    assert_eq!(case.state(), ProcessState::Compensating, "the service's only no counts");
 }
 
 #[test]

@@ -64,3 +64,18 @@ fn a_member_that_is_no_time_or_lies_too_far_ahead_is_named() {
         assert_eq!(not_before(&workflow, &document), Err(NotATime { place: place.into() }), "{document}");
     }
 }
+
+#[test]
+fn rule_36_a_lost_result_can_be_asked_for_within_the_horizon() {
+    let horizon_ms = |more: &str| workflow(more).steps[1].horizon_ms;
+    const HOUR_MS: u64 = 3_600_000;
+    assert_eq!(horizon_ms("wait_within = \"2d\""), (12 + 3 * 48) * HOUR_MS, "by default");
+    assert_eq!(horizon_ms("wait_within = \"2d\"\nmax_failures = 1"), (12 + 48) * HOUR_MS);
+    assert_eq!(horizon_ms("wait_within = \"80d\""), WAIT_MS_MAX);
+    assert_eq!(horizon_ms("wait_within = \"2d\"\nhorizon = \"3d\""), 72 * HOUR_MS);
+    let short = "wait_within = \"2d\"\nhorizon = \"2d\"";
+    let words = "horizon is \"2d\" and must be longer than wait_within, \"2d\"";
+    assert!(fault(short).contains(words), "{}", fault(short));
+    let stored = format!("name = \"w\"\nversion = 1\n[[step]]\nname = \"b\"\nagent = \"any\"\n{short}");
+    assert_eq!(Workflow::read(&stored).unwrap().steps[0].horizon_ms, 48 * HOUR_MS, "orders are under way with it");
+}
