@@ -1,0 +1,221 @@
+"""A bank that takes payments on, and tells their results later."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from harness.report import STOPPED
+
+# Calls of the program at once, of which each waits for an answer.
+CALLERS = 32
+AGAIN_EVERY_S = 0.2
+UNDO = "/undo"
+# The path of the courier, which the bank's server plays as well.
+COURIER = "/courier"
+
+
+@dataclass
+class Payment:
+    """What the bank knows under one key."""
+
+    url: str | None
+    taken_on: int = 0
+    result: dict[str, Any] | None = None
+    is_stopped: bool = False
+    told: list[int] = field(default_factory=list)
+
+
+def draw(key: str, what: str, of: int) -> int:
+    """A number below `of`, the same for the same key in every run."""
+    return int.from_bytes(hashlib.sha256(f"{what} {key}".encode()).digest()[:4], "big") % of
+
+
+class Bank:
+    """The service. Leaving its `with` stops it."""
+
+    def __init__(self, seconds: float) -> None:
+        """`seconds` is the longest time of a payment."""
+        self.seconds = seconds
+        self.charged: Counter[str] = Counter()
+        self.refunded: Counter[str] = Counter()
+        self.statuses: Counter[str] = Counter()
+        self.lost: set[str] = set()
+        self._payments: dict[str, Payment] = {}
+        self._lock = threading.Lock()
+        self._jobs = ThreadPoolExecutor(CALLERS, "bank")
+        self._clock: list[threading.Timer] = []
+        self._server = Server(("127.0.0.1", 0), handler(self))
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def __enter__(self) -> Bank:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for timer in self._clock:
+            timer.cancel()
+        self._jobs.shutdown(wait=False, cancel_futures=True)
+        self._server.shutdown()
+        self._server.server_close()
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def address(self, key: str) -> str:
+        """The address that the call with this key gave."""
+        with self._lock:
+            url = self._payments[key].url
+        assert url is not None
+        return url
+
+    def answer(self, key: str, url: str | None) -> tuple[int, dict[str, Any]]:
+        """The answer to a call. A repeat of one that is decided gets its result."""
+        if key.endswith(UNDO):
+            return self._refund(key)
+        with self._lock:
+            payment = self._payments.setdefault(key, Payment(url))
+            payment.taken_on += 1
+            if payment.is_stopped:
+                return 409, {"code": "refunded"}
+            if payment.url != url:
+                return 422, {"code": "another-address", "message": f"{payment.url} before, {url} now"}
+            if payment.result is not None:
+                return self._as_answer(payment.result)
+            if payment.taken_on > 1 and key in self.lost:
+                self._decide(key, payment)
+                assert payment.result is not None
+                return self._as_answer(payment.result)
+            is_first = payment.taken_on == 1
+        if is_first:
+            self._take_on(key)
+        return 202, {}
+
+    def _take_on(self, key: str) -> None:
+        way = draw(key, "way", 20)
+        if way == 0:
+            # Told never: only a repeated call learns of it.
+            self.lost.add(key)
+        elif way == 1:
+            # Told before the answer to the call.
+            self._tell(key, 1)
+        else:
+            seconds = self.seconds * draw(key, "time", 1_000) / 1_000
+            self._later(seconds, lambda: self._tell(key, 2 if way < 5 else 1))
+            if way == 5:
+                self._later(seconds / 2, lambda: self._post(f"{self.address(key)}/heartbeat", None, "heartbeat"))
+
+    def _later(self, seconds: float, work: Any) -> None:
+        timer = threading.Timer(seconds, lambda: self._jobs.submit(work))
+        timer.daemon = True
+        self._clock.append(timer)
+        timer.start()
+
+    def _decide(self, key: str, payment: Payment) -> None:
+        if draw(key, "no", 10) == 0:
+            payment.result = {"Outcome": "No", "Code": "card-declined", "Message": "the bank said no"}
+        else:
+            self.charged[key] += 1
+            payment.result = {"Outcome": "Done", "Output": {"PaymentID": key[:8], "Card": "4111111111111111"}}
+
+    def _tell(self, key: str, times: int) -> None:
+        with self._lock:
+            payment = self._payments[key]
+            if payment.is_stopped:
+                return
+            if payment.result is None:
+                self._decide(key, payment)
+            result, url = payment.result, payment.url
+        assert url is not None
+        for _ in range(times):
+            self._post(url, result, "result")
+
+    def _post(self, url: str, body: dict[str, Any] | None, what: str) -> None:
+        """Posts until there is an answer that says that it arrived."""
+        while not STOPPED.is_set():
+            try:
+                status = post(url, body)
+            except OSError:
+                status = 0
+            with self._lock:
+                self.statuses[f"{what} {status}"] += 1
+            if status in (200, 202):
+                return
+            time.sleep(AGAIN_EVERY_S)
+
+    def _refund(self, key: str) -> tuple[int, dict[str, Any]]:
+        of = key.removesuffix(UNDO)
+        with self._lock:
+            payment = self._payments.setdefault(of, Payment(None))
+            payment.is_stopped = True
+            if self.charged[of] and not self.refunded[of]:
+                self.refunded[of] += 1
+        return 200, {}
+
+    @staticmethod
+    def _as_answer(result: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        if result["Outcome"] == "Done":
+            return 200, result["Output"]
+        return 402, {"code": result["Code"]}
+
+
+def courier(key: str) -> tuple[int, dict[str, Any]]:
+    """Refuses one parcel in twenty."""
+    is_refused = not key.endswith(UNDO) and draw(key, "parcel", 20) == 0
+    return (422, {"code": "no-such-address"}) if is_refused else (200, {})
+
+
+def post(url: str, body: dict[str, Any] | None) -> int:
+    """The status of a POST."""
+    data = b"" if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as refused:
+        return refused.code
+
+
+class Server(ThreadingHTTPServer):
+    """Takes hundreds of connections at once."""
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def handle_error(self, *_: object) -> None:
+        """A caller that was killed leaves its connections."""
+
+
+def handler(bank: Bank) -> type[BaseHTTPRequestHandler]:
+    """Passes POSTs to a bank."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            key = self.headers["Idempotency-Key"]
+            is_courier = self.path.startswith(COURIER)
+            status, body = courier(key) if is_courier else bank.answer(key, self.headers["Callback-Url"])
+            data = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler

@@ -1,0 +1,152 @@
+"""The orders of the suite `callbacks`."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+from bank import COURIER, UNDO, Bank, post
+from harness.report import Report, expect, expect_equal, until
+
+POSTERS = 8
+KILLS = 2
+FORGED = 40
+CANCEL_EACH = 30
+ENDED = ("Processed", "Compensated")
+
+
+class System(Protocol):
+    """A running Stepwarden, as an operator and a caller see it."""
+
+    def ask(
+        self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """One call of its API: status and decoded body. Raises OSError if there is no answer."""
+
+    def kill(self) -> None:
+        """Ends its processes by SIGKILL, and starts it again if nothing else does."""
+
+
+class Run:
+    """The orders of a run."""
+
+    def __init__(self, system: System, bank: Bank, orders: int) -> None:
+        self.system, self.bank, self.count = system, bank, orders
+        self.ids: list[str] = []
+        self.states: dict[str, str] = {}
+        # A result that is never told is asked for after this time.
+        self.wait_within_s = round(2 * bank.seconds + 10)
+
+    def all(self, report: Report) -> None:
+        """The checks, one after the other."""
+        report.check("a workflow whose payment may be told later is applied", self.apply)
+        report.check(f"{self.count} orders, and kill -9 twice while results come", self.post_and_kill)
+        report.check("a forged or altered address is 401, and nothing changes", self.forge)
+        report.check("every order has ended", self.all_end)
+        report.check("each effect once: the bank's books and the orders agree", self.books_agree)
+        report.check("a result after the end is answered, and changes nothing", self.tell_again)
+
+    def apply(self) -> None:
+        """A payment that may be told later, then a step that is refused for one order in twenty."""
+        workflow = (
+            'name = "shop"\nversion = 1\n[[step]]\nname = "pay"\nagent = "bank"\n'
+            f'wait_within = "{self.wait_within_s}s"\nkeep = {{ ID = "/PaymentID" }}\n'
+            '[[step]]\nname = "ship"\nagent = "courier"\nafter = ["pay"]\n'
+        )
+        settings = f'default = "shop"\n[agents.bank]\nurl = "{self.bank.url}"\nsettles_within = "11s"\n'
+        settings += f'[agents.courier]\nurl = "{self.bank.url}{COURIER}"\n'
+        files = [{"Name": "stepwarden.toml", "Text": settings}, {"Name": "workflows/shop.toml", "Text": workflow}]
+        status, body = self.system.ask("POST", "/configuration", {"By": "test", "Reason": "a test", "Files": files})
+        expect_equal(str(body), status, 200)
+        expect("callback addresses: a new key" in body["Changes"], str(body))
+
+    def post_and_kill(self) -> str:
+        """Each part of the orders is posted under a load of results of the parts before."""
+        part = -(-self.count // (KILLS + 1))
+        for begin in range(0, self.count, part):
+            with ThreadPoolExecutor(POSTERS) as pool:
+                self.ids += pool.map(self.post, range(begin, min(begin + part, self.count)))
+            if begin + part < self.count:
+                until("results come", lambda: self.bank.statuses["result 202"] > 0)
+                self.system.kill()
+        cancelled = [self.cancel(order) for order in self.ids[::CANCEL_EACH]]
+        return f"{KILLS} kills, {sum(cancelled)} orders cancelled"
+
+    def cancel(self, order: str) -> bool:
+        """Cancels an order, whose result may come later. Whether it was under way."""
+        return self.system.ask("POST", f"/orders/{order}/cancel", {"By": "test", "Reason": "a test"})[0] == 202
+
+    def post(self, number: int) -> str:
+        """Posts one order."""
+        document = {"Number": number, "Total": 10 + number}
+
+        def accepted() -> str | None:
+            try:
+                status, body = self.system.ask("POST", "/orders", document, {"Idempotency-Key": f"order-{number}"})
+            except OSError:
+                return None
+            return str(body["OrderID"]) if status == 202 else None
+
+        return until(f"order {number} is accepted", accepted)
+
+    def forge(self) -> str:
+        """Addresses of orders under way, altered in one character each, and of another order's signature."""
+        keys = [f"{order}/pay" for order in self.ids[-FORGED:]]
+        until("the bank has their addresses", lambda: all(self.knows(key) for key in keys))
+        for number, key in enumerate(keys):
+            url = self.bank.address(key)
+            base, token = url.rsplit("/", 1)
+            at = number * len(token) // FORGED
+            other = "A" if token[at] != "A" else "B"
+            other_token = self.bank.address(keys[number - 1]).rsplit("/", 1)[1]
+            forged = [token[:at] + other + token[at + 1 :], token[:-43] + other_token[-43:], token[:-1], ""]
+            for one in forged:
+                if one != token and one != other_token:
+                    for body in ({"Outcome": "Done"}, {"Outcome": "No", "Code": "forged"}):
+                        expect_equal(f"{base}/{one}", post(f"{base}/{one}", body), 401)
+        return f"{len(keys)} addresses"
+
+    def knows(self, key: str) -> bool:
+        """Whether the bank was called with this key."""
+        try:
+            return bool(self.bank.address(key))
+        except (KeyError, AssertionError):
+            return False
+
+    def all_end(self) -> str:
+        """Every order ends, those whose result is never told after the wait for it."""
+        left = set(self.ids)
+        deadline = time.monotonic() + 120 + 4 * (self.bank.seconds + self.wait_within_s)
+
+        def look(order: str) -> tuple[str, str]:
+            return order, self.system.ask("GET", f"/orders/{order}")[1]["ProcessState"]
+
+        while left:
+            with ThreadPoolExecutor(POSTERS) as pool:
+                for order, state in pool.map(look, left):
+                    self.states[order] = state
+            left = {order for order in left if self.states[order] not in ENDED}
+            expect(time.monotonic() < deadline, f"not ended: {Counter(self.states[one] for one in left)}, {left}")
+            time.sleep(0.3 if left else 0)
+        return f"{dict(Counter(self.states.values()))}; posts of the bank: {dict(sorted(self.bank.statuses.items()))}"
+
+    def books_agree(self) -> str:
+        """A processed order was charged once, and a compensated one has nothing left."""
+        for order, state in self.states.items():
+            key = f"{order}/pay"
+            charged, refunded = self.bank.charged[key], self.bank.refunded[key]
+            expected = charged == 1 and refunded == 0 if state == "Processed" else charged == refunded <= 1
+            expect(expected, f"{order} is {state}: charged {charged}, refunded {refunded}")
+        return f"{sum(self.bank.charged.values())} charged, {sum(self.bank.refunded.values())} refunded, {len(self.bank.lost)} never told"
+
+    def tell_again(self) -> None:
+        """The address of a call is good for ever, and of no use any more."""
+        order = self.ids[0]
+        before = self.system.ask("GET", f"/orders/{order}")[1]["Version"]
+        url = self.bank.address(f"{order}/pay")
+        for path, body in (("", {"Outcome": "Done"}), ("", {"Outcome": "No", "Code": "late"}), ("/heartbeat", None)):
+            expect_equal(path, post(url + path, body), 200)
+        expect_equal("version", self.system.ask("GET", f"/orders/{order}")[1]["Version"], before)
+        expect(not any(UNDO in key for key in self.bank.charged), "no undo was taken for a payment")

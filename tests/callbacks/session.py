@@ -1,0 +1,55 @@
+"""Orders whose payment is confirmed later, at the address of the call, on the released program.
+
+    tests/run callbacks [--program FILE] [--orders N] [--seconds S]
+
+A bank answers 202 and tells each result after up to S seconds: some before the 202, some twice, some never, with heartbeats
+in between and some with a forged address. Meanwhile the program is killed twice. Then every order has ended, the books
+agree, and nothing forged has changed anything.
+
+--program FILE  uses this `stepwarden` instead of a debug build
+--orders N      how many, 2,000 unless given
+--seconds S     the longest time of a payment, 10 unless given
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+from bank import Bank
+from harness import command, tools
+from harness.report import Report
+from harness.serve import Server
+from run import Run
+
+
+class OneMachine(Server):
+    """The program, which a run kills and starts again."""
+
+    def kill(self) -> None:
+        """Ends it by SIGKILL, and starts it again."""
+        assert self.process is not None and self.process.pid is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.stop()
+        self.start()
+
+
+def main() -> int:
+    """Gives the exit status."""
+    parser = command.parser("callbacks")
+    parser.add_argument("--program")
+    parser.add_argument("--orders", type=int, default=2_000)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    options = parser.parse_args()
+    program = tools.stepwarden(options.program)
+    report = Report()
+    with tempfile.TemporaryDirectory(prefix="stepwarden-callbacks-") as scratch, Bank(options.seconds) as bank:
+        with OneMachine(program, Path(scratch) / "data") as server:
+            Run(server, bank, options.orders).all(report)
+    return report.close()
+
+
+if __name__ == "__main__":
+    command.run(main)
