@@ -7,7 +7,7 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
-from bank import COURIER, UNDO, Bank, post
+from callbacks.bank import COURIER, UNDO, Bank, post
 from harness.report import Report, expect, expect_equal, until
 
 POSTERS = 8
@@ -51,13 +51,13 @@ class Run:
     def apply(self) -> None:
         """A payment that may be told later, then a step that is refused for one order in twenty."""
         workflow = (
-            'name = "shop"\nversion = 1\n[[step]]\nname = "pay"\nagent = "bank"\n'
+            'name = "paid-later"\nversion = 1\n[[step]]\nname = "pay"\nagent = "lender"\n'
             f'wait_within = "{self.wait_within_s}s"\nkeep = {{ ID = "/PaymentID" }}\n'
-            '[[step]]\nname = "ship"\nagent = "courier"\nafter = ["pay"]\n'
+            '[[step]]\nname = "ship"\nagent = "carrier"\nafter = ["pay"]\n'
         )
-        settings = f'default = "shop"\n[agents.bank]\nurl = "{self.bank.url}"\nsettles_within = "11s"\n'
-        settings += f'[agents.courier]\nurl = "{self.bank.url}{COURIER}"\n'
-        files = [{"Name": "stepwarden.toml", "Text": settings}, {"Name": "workflows/shop.toml", "Text": workflow}]
+        settings = f'default = "paid-later"\n[agents.lender]\nurl = "{self.bank.url}"\nsettles_within = "11s"\n'
+        settings += f'[agents.carrier]\nurl = "{self.bank.url}{COURIER}"\n'
+        files = [{"Name": "stepwarden.toml", "Text": settings}, {"Name": "workflows/paid-later.toml", "Text": workflow}]
         status, body = self.system.ask("POST", "/configuration", {"By": "test", "Reason": "a test", "Files": files})
         expect_equal(str(body), status, 200)
         expect("callback addresses: a new key" in body["Changes"], str(body))

@@ -4,7 +4,7 @@
 
 A bank answers 202 and tells each result after up to S seconds: some before the 202, some twice, some never, with heartbeats
 in between and some with a forged address. Meanwhile the program is killed twice. Then every order has ended, the books
-agree, and nothing forged has changed anything.
+agree, and nothing forged has changed anything. `tests/run deployed` tries the same on the deployed functions.
 
 --program FILE  uses this `stepwarden` instead of a debug build
 --orders N      how many, 2,000 unless given
@@ -18,11 +18,11 @@ import signal
 import tempfile
 from pathlib import Path
 
-from bank import Bank
+from callbacks.bank import Bank
+from callbacks.run import Run
 from harness import command, tools
 from harness.report import Report
 from harness.serve import Server
-from run import Run
 
 
 class OneMachine(Server):

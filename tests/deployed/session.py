@@ -19,7 +19,7 @@ from pathlib import Path
 import audit
 import conformance
 import template
-from checks import callers, crashes, doctor, earlier, letters, logs, own_workflows, repeats, rights, supervision
+from checks import callers, crashes, doctor, earlier, letters, logs, own_callbacks, own_workflows, repeats, rights, supervision
 from checks import under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
@@ -151,6 +151,8 @@ def everything(report: Report, world: World, folder: Path) -> None:
     with supervision.Supervisors(world) as supervisors:
         report.all_at_once(bound(TOGETHER, world))
     report.check("no supervisor failed", supervisors.went_well)
+    report.section("Results that come later, at the address of the call")
+    own_callbacks.are_tried(report, world)
     report.section("Workflows and services of one's own, with no deployment between")
     own_workflows.are_tried(report, world, folder)
     report.section("The books")

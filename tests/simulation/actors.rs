@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU8;
 
-use agent::Agent;
+use agent::{Agent, Callbacks};
 use domain::instance::Instance;
 use domain::message::{Request, decode};
 use supervisor::Settings;
@@ -173,14 +173,19 @@ impl Ports {
 }
 
 fn agent(shared: &Shared, place: usize, name: Arc<str>, skew_ms: i64) -> Agent<MakeRemote> {
-    let policy = shared.lock().setup.policies[place].clone();
+    let (policy, callbacks) = {
+        let state = shared.lock();
+        let catalogue = state.setup.catalogue(&state.setup.shape.first);
+        (state.setup.policies[place].clone(), Callbacks::below("http://api", catalogue))
+    };
     let shared = shared.clone();
     let make: MakeRemote = Box::new(move || {
         let phase = Arc::new(AtomicU8::new(BETWEEN));
         let who = Who { name: name.clone(), invocation: 0, skew_ms, phase };
         Remote { shared: shared.clone(), who, agent: place }
     });
-    Agent::new(AGENTS[place], policy, make).unwrap_or_else(|error| panic!("the policy of a world makes sense: {error}"))
+    let agent = Agent::new(AGENTS[place], policy, make);
+    agent.unwrap_or_else(|error| panic!("the policy of a world makes sense: {error}")).called_back(Some(callbacks))
 }
 
 impl State {

@@ -193,6 +193,9 @@ impl State {
             self.counts.add(Fault::EffectUnheard);
         }
         let answer = self.carry_out(&work.call);
+        if work.is_taken_on {
+            self.tell_later(&work.call, &answer);
+        }
         if let Some(id) = caller {
             let back_ms = self.rng.between(0, self.setup.service_ms);
             self.say(id, Said::Answers(answer), back_ms);

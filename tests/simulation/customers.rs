@@ -13,6 +13,7 @@ use super::auditor::seen::Seen;
 use super::executor::Done;
 use super::faults::Fault;
 use super::operators::Ask;
+use super::services::Told;
 use super::setup::Setup;
 use super::shapes::{BACK, ORDER};
 use super::state::{Event, Shared, State};
@@ -143,6 +144,14 @@ impl World {
         }
         let body = customer.document.clone();
         self.ask(Ask::Order(number), request.body(body).unwrap_or_default());
+    }
+
+    /// A service posts the result of a call.
+    pub(super) fn call_back(&mut self, call: u64) {
+        let told = self.shared.lock().remotes.told_later.get(&call).cloned();
+        let Some(Told { path, body }) = told else { return };
+        let request = Request::post(&*path).body(Bytes::from(body.to_string()));
+        self.ask(Ask::CallBack(call), request.unwrap_or_default());
     }
 
     /// An invocation at the API.

@@ -126,6 +126,8 @@ faults! {
     KeyInUse = "409 while a call was at work", 0;
     /// A service answers 202, and has the result later.
     TakenOn = "service answered 202, result later", 2_500;
+    /// A service tells the result of a call at its address.
+    ToldLater = "service told a result later", 0;
     /// An undo finds no effect and leaves no mark.
     ServiceCareless = "undo that looked only for an effect", 4_000;
     /// A service answers 401 to all calls for minutes or hours.

@@ -124,6 +124,8 @@ pub enum Ask {
     Order(usize),
     /// An operator sends a command for an order.
     Command(OrderId, Action),
+    /// A service tells the result of a call.
+    CallBack(u64),
     /// An operator plans a job.
     Plan,
     /// An operator starts a job.
@@ -151,8 +153,13 @@ impl World {
                 let world = state.world.clone();
                 state.see(&world, &Seen::Promised { order, action: action.name() });
             }
+            Ask::CallBack(call) if !response.is_some_and(|response| response.status().is_success()) => {
+                let mut state = self.shared.lock();
+                let ms = state.rng.between(200, 15_000);
+                state.after(ms, Event::CallBack(call));
+            }
             Ask::Apply(number) => self.application_answered(number, response),
-            Ask::Command(..) | Ask::Start => {}
+            Ask::Command(..) | Ask::Start | Ask::CallBack(_) => {}
         }
     }
 

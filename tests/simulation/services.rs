@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use agent::{Answer, Call, Service};
 use domain::task::Direction;
+use serde_json::json;
 
 use super::auditor::seen::{Heard, Seen, Try};
 use super::books::{Begun, Books, IN_USE};
@@ -34,6 +35,8 @@ pub struct Remotes {
     pub channels: BTreeMap<Arc<str>, Option<Arc<str>>>,
     /// Those that name a workflow.
     pub named: BTreeMap<Arc<str>, Arc<str>>,
+    /// Results that services tell later, by the call.
+    pub(super) told_later: BTreeMap<u64, Told>,
     /// Keys whose agent could not write its memo.
     pub unwritten: BTreeSet<Arc<str>>,
 }
@@ -66,6 +69,8 @@ pub(super) struct Made {
     pub(super) timeout_ms: u64,
     /// The start, in milliseconds since the start of the world.
     pub(super) started_ms: i64,
+    /// The path for a result that comes later.
+    pub(super) callback: Option<Arc<str>>,
 }
 
 /// A call in flight.
@@ -79,6 +84,13 @@ struct Under {
     coming: Option<Said>,
     answer: Option<Said>,
     waiting: Option<Waker>,
+}
+
+/// A result that a service tells later.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub(super) path: Arc<str>,
+    pub(super) body: Arc<str>,
 }
 
 /// The answer.
@@ -199,7 +211,8 @@ impl State {
         self.see(&who.name, &called);
         let timeout_ms = call.timeout_ms;
         let alive_until_ms = Some(self.now_ms.saturating_add_unsigned(timeout_ms));
-        let made = Made { id, of, agent, key, timeout_ms, started_ms: self.now_ms };
+        let callback = call.callback_url.and_then(|url| url.strip_prefix("http://api")).map(Arc::from);
+        let made = Made { id, of, agent, key, timeout_ms, started_ms: self.now_ms, callback };
         let under = Under { call: made, has_arrived: false, alive_until_ms, coming: None, answer: None, waiting: None };
         self.remotes.calls.insert(id, under);
         let ms = match self.strikes(Fault::CallLate) {
@@ -302,6 +315,25 @@ impl State {
         }
         let is_cut = is_lost && self.rng.chance(5_000);
         is_cut.then(|| (Said::Answers(Answer::unknown("504")), self.rng.between(0, ms)))
+    }
+
+    /// A service tells the result of a call that it took on: most often once, sometimes twice or never (rule 38).
+    pub(super) fn tell_later(&mut self, call: &Made, answer: &Answer) {
+        let Some(path) = &call.callback else { return };
+        let body = match answer {
+            Answer::Done(output) => format!("{{\"Outcome\":\"Done\",\"Output\":{}}}", output.text()),
+            Answer::Fail(failure) => json!({"Outcome": "No", "Code": &*failure.code}).to_string(),
+            _ => return,
+        };
+        let times = self.rng.pick(&[0, 1, 1, 1, 1, 1, 1, 1, 2, 2]);
+        let told = Told { path: path.clone(), body: body.into() };
+        self.remotes.told_later.insert(call.id, told);
+        for _ in 0..times {
+            self.counts.add(Fault::ToldLater);
+            let ms = self.rng.pick(&[0, 1_000, 60_000, 3_600_000]);
+            let ms = self.rng.between(0, ms);
+            self.after(ms, Event::CallBack(call.id));
+        }
     }
 
     /// The answer arrives.

@@ -38,6 +38,8 @@ pub const JUMPED_MS_MAX: u64 = 3 * 3_600_000;
 pub enum Event {
     /// A sleep is over: index and generation of the timer.
     Timer(u32, u32),
+    /// A service tells the result of a call.
+    CallBack(u64),
     /// A batch may be received from a queue.
     Pump(usize),
     /// A paused invocation resumes.

@@ -135,6 +135,7 @@ impl World {
             }
             Event::Tick(number, at_ms) => self.tick(number, at_ms),
             Event::Post(customer) => self.post(customer),
+            Event::CallBack(call) => self.call_back(call),
             Event::Meddle(meddling) => self.meddle(meddling),
             Event::Strike(blow) => self.strike(blow),
             Event::Forget(order, step, is_undo) => {

@@ -37,8 +37,9 @@ class Functions:
     def ask(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
     ) -> tuple[int, Any]:
-        """One signed call: of orders as the application, else as the operator."""
-        client = self._world.application if path.startswith("/orders") else self._world.operator
+        """One signed call: posts and looks of orders as the application, else as the operator."""
+        is_command = method == "POST" and path != "/orders"
+        client = self._world.application if path.startswith("/orders") and not is_command else self._world.operator
         answer = client.get(path, headers) if method == "GET" else client.post(path, body, headers)
         return answer.status, answer.body
 

@@ -1,0 +1,39 @@
+"""Results that come later, at the deployed API: the run of the suite `callbacks`."""
+
+from __future__ import annotations
+
+import contextlib
+
+from callbacks.bank import Bank
+from callbacks.run import Run
+from harness.report import Report, expect_equal
+from world import World
+
+from checks.own_workflows import SUPERVISED_EVERY_S, VISIBILITY_S, Functions
+from checks.supervision import Supervisors
+
+ORDERS = 90
+SECONDS = 8.0
+BY = {"By": "ann", "Reason": "the test is over"}
+
+
+def are_tried(report: Report, world: World) -> None:
+    """The run. Afterwards the shipped workflow is the default again, and no order begins with the run's."""
+    with contextlib.ExitStack() as stack:
+        bank = stack.enter_context(Bank(SECONDS))
+        for queue in ("submission", "scheduler", "agents"):
+            stack.enter_context(world.visibility(queue, VISIBILITY_S))
+        stack.enter_context(Supervisors(world, SUPERVISED_EVERY_S))
+        run = Run(Functions(world), bank, ORDERS)
+        run.all(report)
+        report.check("its workflow is retired", lambda: is_retired(run))
+    for order_id, state in run.states.items():
+        world.expect_own(order_id, state)
+
+
+def is_retired(run: Run) -> None:
+    """So its services may go."""
+    chosen = {**BY, "Version": 1, "Default": True}
+    for path, body in (("/workflows/order/choose", chosen), ("/workflows/paid-later/1/retire", BY)):
+        status, answer = run.system.ask("POST", path, body)
+        expect_equal(f"the answer {answer}", status // 100, 2)
