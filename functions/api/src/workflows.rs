@@ -9,7 +9,7 @@ use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin};
 use domain::ports::{PortError, Records};
 use domain::search::Pointer;
 use domain::time::Timestamp;
-use domain::workflow::{StepRule, Waits, Workflow};
+use domain::workflow::{Deadline, StepRule, Waits, Workflow};
 use http::{Response, StatusCode};
 use wire::WorkflowList;
 
@@ -109,7 +109,7 @@ fn shown<'a>(
         retired_at: *retired_at,
         priority: (*priority).into(),
         complete_within_ms: deadline.within_ms,
-        on_late: Some(text(deadline.on_late.name())),
+        on_late: (*deadline != Deadline::default()).then(|| text(deadline.on_late.name())),
         steps: steps.iter().map(|rule| shown_step(rule, workflow)).collect(),
     }
 }
