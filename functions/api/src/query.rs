@@ -75,8 +75,8 @@ pub(crate) fn time(name: &'static str, text: Option<String>) -> Result<Option<Ti
 ///
 /// # Errors
 /// [`Problem::Invalid`] if it is neither `true` nor `false`.
-pub(crate) fn flag(name: &'static str, text: Option<String>) -> Result<Option<bool>, Problem> {
-    match text.as_deref() {
+pub(crate) fn flag(name: &'static str, text: Option<&str>) -> Result<Option<bool>, Problem> {
+    match text {
         None => Ok(None),
         Some("true") => Ok(Some(true)),
         Some("false") => Ok(Some(false)),

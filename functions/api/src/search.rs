@@ -113,7 +113,7 @@ impl Search {
             finder,
             workflow: self::workflow(workflow)?,
             service: query::text("service", service, NAME_CHARS_MAX)?,
-            late: query::flag("late", late)?,
+            late: query::flag("late", late.as_deref())?,
         }))
     }
 
