@@ -41,8 +41,8 @@ pub(super) fn is_late_well(flow: &Flow, dossier: &Dossier, records: [&Record; 2]
     })?;
     let goes_on = |record: &Record| matches!(record.state, OrderState::Pending | OrderState::Processing);
     let has_way_back = !is_past_pivot(dossier, before, None);
-    let ends_well = !flow.deadline.holds && !(flow.deadline.turns && has_way_back);
-    must(ends_well || !(goes_on(before) && goes_on(after)), Invariant::Late, || {
+    let must_stop = flow.deadline.holds || (flow.deadline.turns && has_way_back);
+    must(!must_stop || !goes_on(before) || !goes_on(after), Invariant::Late, || {
         format!("it is late, and goes on against its workflow: {before}; and now: {after}")
     })
 }
