@@ -120,8 +120,9 @@ def known_names(body: dict[str, Any]) -> None:
 
 def near_time(body: dict[str, Any]) -> None:
     """No schema says how far ahead a time may be."""
-    if isinstance(body.get("NotBefore"), str):
-        body["NotBefore"] = "2026-01-01T08:00:00+01:00"
+    for name in ("NotBefore", "CompleteBy"):
+        if isinstance(body.get(name), str):
+            body[name] = "2026-01-01T08:00:00+01:00"
 
 
 def ordered_times(selector: object) -> None:

@@ -169,7 +169,9 @@ impl State {
     /// The time from the begin to the effect. Both are over within the time that the workflow knows, counted from the
     /// start of the call.
     fn draw_work(&mut self, call: &Made) -> u64 {
-        if !self.strikes(Fault::EffectDelayed) {
+        // A service with an address for its result takes its time.
+        let takes_its_time = call.callback.is_some() && self.rng.chance(3_000);
+        if !takes_its_time && !self.strikes(Fault::EffectDelayed) {
             return 0;
         }
         let over_ms = call.started_ms.saturating_add_unsigned(self.setup.settled_ms(call.agent));
@@ -363,7 +365,7 @@ mod tests {
     fn call(way: Way, key: &str) -> Made {
         let order = OrderId::from_idempotency_key("test", "services");
         let of = Try { order, step: 0, way, attempt: 1 };
-        Made { id: 1, of, agent: 0, key: key.into(), timeout_ms: 1_000, started_ms: 0 }
+        Made { id: 1, of, agent: 0, key: key.into(), timeout_ms: 1_000, started_ms: 0, callback: None }
     }
 
     fn says(state: &mut State, way: Way, key: &str) -> Answer {

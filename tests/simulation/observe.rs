@@ -109,6 +109,7 @@ pub const fn kind(notice: NoticeKind) -> Kind {
         NoticeKind::OrderClosed => Kind::Closed,
         NoticeKind::OrderNeedsOperator => Kind::NeedsOperator,
         NoticeKind::ReplyChannelFailing => Kind::ChannelFailing,
+        NoticeKind::OrderLate => Kind::Late,
     }
 }
 
@@ -116,7 +117,7 @@ pub const fn kind(notice: NoticeKind) -> Kind {
 #[must_use]
 pub fn kind_of(event_type: &str) -> Option<Kind> {
     use NoticeKind::{
-        OrderClosed, OrderCompensated, OrderFailed, OrderNeedsOperator, OrderProcessed, OrderReceived,
+        OrderClosed, OrderCompensated, OrderFailed, OrderLate, OrderNeedsOperator, OrderProcessed, OrderReceived,
         ReplyChannelFailing,
     };
     let all = [
@@ -127,6 +128,7 @@ pub fn kind_of(event_type: &str) -> Option<Kind> {
         OrderClosed,
         OrderNeedsOperator,
         ReplyChannelFailing,
+        OrderLate,
     ];
     all.into_iter().find(|notice| notice.name() == event_type).map(kind)
 }
@@ -147,6 +149,8 @@ pub fn record(task: &Task) -> Record {
         paused: task.paused.is_some(),
         notes: task.history.iter().filter(|line| line.what.is_note()).filter_map(|line| line.why.clone()).collect(),
         taken_version: task.taken_version,
+        complete_by_ms: task.complete_by.map(domain::time::Timestamp::epoch_ms),
+        late_ms: task.late_since.map(domain::time::Timestamp::epoch_ms),
         watch_ms: task
             .watch_at
             .filter(|_| task.watch.is_some_and(Watch::is_of_supervisor))

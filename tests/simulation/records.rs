@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use domain::callback::CallbackKey;
+use domain::definition::Deployment;
 use domain::lease::{acquired, released, renewed};
 use domain::ports::{Commit, DeadLetterRecord, Lease, LeaseRecord, Record, RecordKind, Seen};
 use domain::time::Timestamp;
 use serde_json::Value;
 
 use super::faults::Fault;
+use super::shapes::ORDER;
 use super::state::State;
 
 /// A record as JSON, with the version for conditions.
@@ -29,6 +32,24 @@ pub struct Records {
 }
 
 impl Records {
+    /// Nothing is applied but a key for the results that come later (rule 38).
+    pub fn with_a_key() -> Self {
+        let deployment = Deployment {
+            version: 1,
+            default: ORDER.into(),
+            workflows: BTreeMap::new(),
+            highest: BTreeMap::new(),
+            settings: "".into(),
+            callback_keys: vec![CallbackKey::first([1, 2, 3, 4])],
+            applied_at: Timestamp::from_epoch_ms(0),
+            applied_by: "world".into(),
+        };
+        let record = serde_json::to_value(&deployment).unwrap_or_default();
+        let stored = Stored { version: 1, expires_at: None, record };
+        let records = BTreeMap::from([((RecordKind::Deployment, Deployment::KEY.into()), stored)]);
+        Self { records, ..Self::default() }
+    }
+
     /// A record, even if expired.
     ///
     /// # Panics

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 
-use domain::workflow::{Remedy, StepRule, Workflow, Workflows};
+use domain::workflow::{OnLate, Remedy, StepRule, Workflow, Workflows};
 
 use super::auditor::Flow;
+use super::auditor::late::Deadline;
 use super::auditor::mappings::Mapped;
 use super::auditor::ways::Ways;
 use super::rng::Rng;
@@ -90,6 +91,11 @@ fn flow(workflow: &Workflow, drawn: Vec<(Mapped, Ways)>) -> Flow {
         holds_exhausted: holds(|rule| rule.on_exhausted),
         mapped,
         ways,
+        deadline: Deadline {
+            within_ms: workflow.deadline.within_ms.map(ms),
+            turns: workflow.deadline.on_late == OnLate::Compensate,
+            holds: workflow.deadline.on_late == OnLate::Hold,
+        },
         grace_ms: ms(workflow.supervision.grace_ms),
         awaited_ms: workflow.steps.iter().map(|rule| ms(rule.awaited_ms())).collect(),
         waits_ms: workflow.steps.iter().map(|rule| ms(rule.waits.before_ms.unwrap_or(0))).collect(),
@@ -156,6 +162,12 @@ fn text(
     drawn: &mut BTreeMap<u32, Vec<(Mapped, Ways)>>,
 ) -> String {
     let mut text = format!("name = \"{name}\"\nversion = {version}\n");
+    // A stream of its own: everything else of a shape stays as it was.
+    let mut late = Rng::new(rng.clone().below(u64::MAX).rotate_left(8));
+    if late.chance(3_000) {
+        let (within, on_late) = (late.pick(&["2s", "20s", "2m", "20m"]), late.pick(&["alert", "compensate", "hold"]));
+        let _ = writeln!(text, "complete_within = \"{within}\"\non_late = \"{on_late}\"");
+    }
     let priority = rng.pick(&["normal", "normal", "high"]);
     let _ = writeln!(text, "priority = \"{priority}\"\n[supervision]");
     let patience = [
@@ -242,6 +254,16 @@ mod tests {
         let is_tested = |key: fn(&StepRule) -> bool| steps.iter().filter(|step| key(step)).count() > 100;
         assert!(is_tested(|step| !step.when.is_empty()) && is_tested(|step| step.optional));
         assert!(is_tested(|step| step.pivot) && is_tested(|step| step.no_undo));
+    }
+
+    #[test]
+    fn the_pool_has_deadlines_of_each_kind() {
+        let shapes = pool();
+        let of = |on_late| {
+            let workflows = shapes.iter().flat_map(Shape::versions).map(|workflow| workflow.deadline);
+            workflows.filter(|deadline| deadline.within_ms.is_some() && deadline.on_late == on_late).count()
+        };
+        assert!([OnLate::Alert, OnLate::Compensate, OnLate::Hold].into_iter().all(|on_late| of(on_late) > 100));
     }
 
     #[test]

@@ -169,7 +169,7 @@ impl State {
             is_calm: false,
             tables: Tables::default(),
             queues: QueueSet::default(),
-            records: Records::default(),
+            records: Records::with_a_key(),
             remotes: Remotes::default(),
             by_hand: ByHand::default(),
             known_ms: BTreeMap::new(),

@@ -110,7 +110,7 @@ async fn queue(
 
 /// Pins the order to the workflow that it begins with, in whose priority it is queued if it names none, and gives it the
 /// terms that it is found by. Refuses a document with members that no order of the workflow may carry (rule 19), or with
-/// a wrong time (rule 35).
+/// a wrong time (rules 35 and 37).
 async fn begin(
     ports: &impl ApiPorts,
     config: &ApiConfig,
@@ -132,7 +132,8 @@ async fn begin(
     if !refused.is_empty() {
         return Err(Problem::MemberRefused { workflow: workflow.name.clone(), names: refused });
     }
-    workflow.not_before(&order.document, order.submitted_at).map_err(|wrong| {
+    let times = workflow.not_before(&order.document, order.submitted_at).map(drop);
+    times.and_then(|()| workflow.complete_by(order).map(drop)).map_err(|wrong| {
         let name = wrong.place.strip_prefix('/').filter(|name| !name.contains('/')).unwrap_or(&wrong.place).to_owned();
         Problem::member(name, wrong.to_string())
     })?;

@@ -23,7 +23,7 @@ const ORDERS_AT_ONCE: usize = 16;
 
 /// `GET /orders`: a page of orders. A page of a search may be short, or empty, and still not be the last.
 pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &str) -> Result<Response<Bytes>, Problem> {
-    let [state, limit, cursor, with, reason, step, since, until, correlation, field, value, workflow, service] =
+    let [state, limit, cursor, with, reason, step, since, until, correlation, field, value, workflow, service, late] =
         query::parameters(
             query,
             [
@@ -40,6 +40,7 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
                 "value",
                 "workflow",
                 "service",
+                "late",
             ],
         )?;
     let state = state.map(|name| name.parse::<ProcessState>()).transpose();
@@ -50,7 +51,7 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
         Some("index") => true,
         Some(_) => return Err(Problem::parameter("with", "must be index")),
     };
-    let given = [reason, step, since, until, correlation, field, value, workflow, service];
+    let given = [reason, step, since, until, correlation, field, value, workflow, service, late];
     let search = Search::read(given, config.redaction())?;
     // A cursor belongs to the list of one state, and to one search.
     let list = format!("{}{}", state.map_or("", ProcessState::name), search.as_ref().map_or("", Search::name));

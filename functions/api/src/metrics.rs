@@ -53,7 +53,11 @@ impl Page {
                 self.line(&[("state", state.name())], states.of(state));
             }
         }
-        self.begin("stepwarden_orders_total", "counter", "What happened to orders; failed: came to Error, each time.");
+        self.begin(
+            "stepwarden_orders_total",
+            "counter",
+            "What happened to orders; failed: came to Error, each time; late: not finished at their deadline.",
+        );
         for (workflow, flow) in &numbers.total.workflows {
             let orders = &flow.orders;
             for (event, count) in [
@@ -62,6 +66,7 @@ impl Page {
                 ("compensated", orders.compensated),
                 ("closed", orders.closed),
                 ("failed", orders.failed),
+                ("late", orders.late),
             ] {
                 self.line(&[("workflow", workflow), ("event", event)], count);
             }

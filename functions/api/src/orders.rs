@@ -31,9 +31,6 @@ const WITHOUT_KEY: Repeat = Repeat {
         with an Idempotency-Key it is safe to post again with the same Idempotency-Key",
 };
 
-/// Reserved members that no version gives a meaning yet. An order with one would be carried out without it.
-const LATER: [&str; 1] = ["CompleteBy"];
-
 /// Takes the body as an order of `caller` and puts it on the submission queue. If the same document is stored under
 /// the same key, answers with its present task and queues nothing.
 pub(crate) async fn post(
@@ -59,11 +56,6 @@ fn read(ports: &impl ApiPorts, caller: &str, key: Option<&str>, body: &Bytes) ->
     let reply_channel = text_member("ReplyChannel")?;
     let correlation_id = text_member("CorrelationID")?;
     let workflow = text_member("Workflow")?;
-    for name in LATER {
-        if document.member(name).is_some() {
-            return Err(Problem::member(name, "is reserved, and has no meaning in this version: leave it out"));
-        }
-    }
     let priority = document.member("Priority").map(|value| priority(value.text())).transpose()?;
     let submitted_at = ports.environment().now();
     let order_id = match key {
@@ -255,16 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_member_without_a_meaning_is_refused() {
-        let fake = Fake::default();
-        let text = r#"{"CompleteBy":"2027-01-01T00:00:00Z"}"#;
-        fake.post("/orders", &[], text).names(400, "invalid-field", "CompleteBy");
-        fake.queued_nothing();
-        assert_eq!(fake.post("/orders", &[], r#"{"Item":{"CompleteBy":1},"completeby":1}"#).status, 202);
-    }
-
-    #[test]
-    fn rule_35_a_time_that_an_order_names_is_read_or_400() {
+    fn rules_35_and_37_a_time_that_an_order_names_is_read_or_400() {
         let workflow =
             "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"x\"\nnot_before = \"/Order/Deliver/On\"";
         let fake = Fake::default();
@@ -277,6 +260,16 @@ mod tests {
             fake.post("/orders", &[], text).names(400, "invalid-field", name);
         }
         fake.queued_nothing();
+        for time in ["soon", "2999-01-01T00:00:00Z"] {
+            fake.post("/orders", &[], &format!("{{\"CompleteBy\":\"{time}\"}}")).names(
+                400,
+                "invalid-field",
+                "CompleteBy",
+            );
+        }
+        fake.queued_nothing();
+        let text = r#"{"CompleteBy":"2001-01-01T00:00:00Z","Item":{"CompleteBy":1},"completeby":1}"#;
+        assert_eq!(fake.post("/orders", &[], text).status, 202);
         let text = r#"{"NotBefore":"2001-01-01T00:00:00+01:00","Deliver":{"On":"2001-01-01T00:00:00Z"}}"#;
         assert_eq!(fake.post("/orders", &[], text).status, 202);
     }

@@ -71,6 +71,19 @@ pub(crate) fn time(name: &'static str, text: Option<String>) -> Result<Option<Ti
     at.map(Some).map_err(|_| Problem::parameter(name, fault))
 }
 
+/// A parameter that says yes or no.
+///
+/// # Errors
+/// [`Problem::Invalid`] if it is neither `true` nor `false`.
+pub(crate) fn flag(name: &'static str, text: Option<&str>) -> Result<Option<bool>, Problem> {
+    match text {
+        None => Ok(None),
+        Some("true") => Ok(Some(true)),
+        Some("false") => Ok(Some(false)),
+        Some(_) => Err(Problem::parameter(name, "must be true or false")),
+    }
+}
+
 /// A text without its percent-encoding; a plus is a space, as in forms.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = text.bytes();

@@ -58,6 +58,8 @@ pub(crate) struct Search {
     finder: Option<Finder>,
     workflow: Option<Workflow>,
     service: Option<String>,
+    /// Whether only late orders are meant, or only others.
+    late: Option<bool>,
 }
 
 /// The workflow of the orders that are searched for.
@@ -89,17 +91,17 @@ enum Verdict {
 }
 
 impl Search {
-    /// The search of these parameters: reason, step, since, until, correlation, field, value, workflow, service. `None`
-    /// without any.
+    /// The search of these parameters: reason, step, since, until, correlation, field, value, workflow, service, late.
+    /// `None` without any.
     ///
     /// # Errors
     /// [`Problem::Invalid`] for a wrong parameter, or one that searches a redacted value.
-    pub(crate) fn read(given: [Option<String>; 9], redaction: &Redaction) -> Result<Option<Self>, Problem> {
+    pub(crate) fn read(given: [Option<String>; 10], redaction: &Redaction) -> Result<Option<Self>, Problem> {
         if given.iter().all(Option::is_none) {
             return Ok(None);
         }
         let name = name(&given);
-        let [reason, step, since, until, correlation, field, value, workflow, service] = given;
+        let [reason, step, since, until, correlation, field, value, workflow, service, late] = given;
         let finder = finder(field, value, redaction)?;
         Ok(Some(Self {
             name,
@@ -111,6 +113,7 @@ impl Search {
             finder,
             workflow: self::workflow(workflow)?,
             service: query::text("service", service, NAME_CHARS_MAX)?,
+            late: query::flag("late", late.as_deref())?,
         }))
     }
 
@@ -131,6 +134,9 @@ impl Search {
             return Verdict::FitsNot;
         }
         if self.service.as_deref().is_some_and(|service| !services::waits_for(task, service)) {
+            return Verdict::FitsNot;
+        }
+        if self.late.is_some_and(|late| late != task.late_since.is_some()) {
             return Verdict::FitsNot;
         }
         let has_time = self.since.is_some() || self.until.is_some();

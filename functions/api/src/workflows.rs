@@ -9,7 +9,7 @@ use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin};
 use domain::ports::{PortError, Records};
 use domain::search::Pointer;
 use domain::time::Timestamp;
-use domain::workflow::{StepRule, Waits, Workflow};
+use domain::workflow::{Deadline, StepRule, Waits, Workflow};
 use http::{Response, StatusCode};
 use wire::WorkflowList;
 
@@ -97,7 +97,7 @@ fn shown<'a>(
     catalogue: &Catalogue,
     deployment: Option<&Deployment>,
 ) -> wire::Workflow<'a> {
-    let Workflow { name, version, priority, steps, supervision: _, refuse: _, index: _ } = &**workflow;
+    let Workflow { name, version, priority, steps, deadline, supervision: _, refuse: _, index: _ } = &**workflow;
     let Choice { version: current, share } = catalogue.choice(deployment, name).unwrap_or(Choice::all(0));
     let share = share.filter(|share| share.version == pin.version);
     wire::Workflow {
@@ -108,6 +108,8 @@ fn shown<'a>(
         share_percent: share.map(|share| share.percent),
         retired_at: *retired_at,
         priority: (*priority).into(),
+        complete_within_ms: deadline.within_ms,
+        on_late: (*deadline != Deadline::default()).then(|| text(deadline.on_late.name())),
         steps: steps.iter().map(|rule| shown_step(rule, workflow)).collect(),
     }
 }

@@ -10,6 +10,7 @@ use domain::ports::{
     Commit, DEAD_LETTERS_KEPT, DeadLetterRecords, Environment, Events, HasDeadLetterRecords, HasEnvironment, HasEvents,
     HasRecords, HasStore, ListError, PortError, Records, Seen, ServiceHealth, Store,
 };
+use domain::tally::Grain;
 use domain::task::ProcessState;
 use futures_util::future::join_all;
 
@@ -87,11 +88,12 @@ impl Failed {
 /// The causes that hold now. One source that cannot be read holds up no other.
 async fn causes(ports: &impl AlertPorts, failed: &mut Failed) -> Causes {
     let mut causes = Causes::default();
-    for source in [Source::Services, Source::DeadLetters, Source::Orders] {
+    for source in [Source::Services, Source::DeadLetters, Source::Numbers, Source::Orders] {
         let read = match source {
             Source::Orders => orders(ports, &mut causes).await,
             Source::Services => services(ports, &mut causes).await,
             Source::DeadLetters => dead_letters(ports, &mut causes).await,
+            Source::Numbers => numbers(ports, &mut causes).await,
         };
         if failed.unless(read).is_none() {
             causes.looked_at_a_part_of(source);
@@ -126,6 +128,16 @@ async fn services(ports: &impl AlertPorts, causes: &mut Causes) -> Result<(), Po
     let now = ports.environment().now();
     let all = ports.records().list::<ServiceHealth>(usize::MAX).await?;
     all.iter().for_each(|health| causes.service(health, now));
+    Ok(())
+}
+
+/// The late orders of the present hour and the one before.
+async fn numbers(ports: &impl AlertPorts, causes: &mut Causes) -> Result<(), PortError> {
+    let now = ports.environment().now();
+    let since = Grain::Hour.of(now).minus_ms(Grain::Hour.ms());
+    if let Some(numbers) = ports.store().numbers(Grain::Hour, since).await? {
+        causes.numbers(&numbers, now);
+    }
     Ok(())
 }
 

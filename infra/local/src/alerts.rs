@@ -33,6 +33,14 @@ struct Alert {
     situation: Option<Situation<'static>>,
 }
 
+/// The parts of the data of an event about a late order.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "PascalCase")]
+struct LateOrder {
+    complete_by: String,
+    process_state: String,
+}
+
 /// The parts of the data of an alert about a service.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "PascalCase")]
@@ -84,6 +92,13 @@ fn log_line(line: &str, event: &CloudEvent) -> String {
 pub fn line(event: &CloudEvent) -> Option<String> {
     if *event.kind == *NoticeKind::ReplyChannelFailing.name() {
         return Some(format!("ALERT the reply channel of order {} does not take its messages", event.subject));
+    }
+    if *event.kind == *NoticeKind::OrderLate.name() {
+        let LateOrder { complete_by, process_state } = serde_json::from_str(event.data.text()).unwrap_or_default();
+        let order_id = &event.subject;
+        return Some(plain(&format!(
+            "ALERT order {order_id} is late: {process_state}, its deadline was {complete_by}"
+        )));
     }
     if *event.kind == *DEAD_LETTER_UNREADABLE {
         let dead_letter = &event.subject;
@@ -211,6 +226,13 @@ mod tests {
         for data in ["{}", r#"{"Reason": 7}"#, "[]"] {
             assert_eq!(line(&event("OrderNeedsOperator", data)).unwrap(), "ALERT order 0193-7 needs an operator");
         }
+    }
+
+    #[test]
+    fn a_late_order_is_one_line() {
+        let data = r#"{"ProcessState": "Processing", "CompleteBy": "2026-11-22T17:26:43.007Z"}"#;
+        let words = "ALERT order 0193-7 is late: Processing, its deadline was 2026-11-22T17:26:43.007Z";
+        assert_eq!(line(&event("OrderLate", data)).unwrap(), words);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use domain::limits::SETTLES_WITHIN_MS_MAX;
 
 use super::dossier::Dossier;
+use super::late;
 use super::seen::{Ending, OrderState, Record, StepSeen, StepState, Try, Way};
 use super::ways::{is_past_pivot, turns_well};
 use super::{Finding, Flow, Invariant, must};
@@ -32,6 +33,7 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
     let is_so = match code {
         Some("cancelled") => dossier.commands.contains("Cancel"),
         Some("closed") => closes && dossier.commands.contains("Close") && causes.may_close(after),
+        Some("late") => late::is_cause(flow, records),
         Some("exhausted") => causes.any(Way::Forward, |step| {
             causes.is_exhausted(step) && causes.holds(&flow.holds_exhausted, step) == Some(holds)
         }),

@@ -31,6 +31,8 @@ pub(super) struct Dossier {
     pub(super) is_given_up: bool,
     /// Its record as last written.
     pub(super) last: Option<Record>,
+    /// Whether it was found late.
+    pub(super) is_late: bool,
     /// Its state in each version.
     pub(super) past: BTreeMap<u64, Past>,
     /// By step and attempt.
@@ -106,6 +108,8 @@ pub(super) struct Past {
     pub(super) paused: bool,
     /// Whether it only goes forward.
     pub(super) past_pivot: bool,
+    /// Whether it was found late in this version.
+    pub(super) is_found_late: bool,
 }
 
 /// One claim, as it was written.

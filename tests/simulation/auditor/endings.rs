@@ -43,6 +43,11 @@ impl Auditor {
                     })?;
                 }
             }
+            for (version, _) in dossier.past.iter().filter(|(_, past)| past.is_found_late) {
+                must(dossier.told.contains(&(Kind::Late, *version)), Invariant::Drains, || {
+                    format!("nobody was told that it is late: {last}")
+                })?;
+            }
             // No call is under way any more.
             books_are_even(dossier)
         })?;

@@ -4,7 +4,7 @@
 //! Modules: `seen` has the observations, `dossier` the memory of one order. `records` checks writes, `causes` the reasons
 //! of errors and compensations, `calls` requests, replies and services, `custody` the messages of orders, `commands`
 //! operators' commands, `mappings` the bodies of calls, `outside` status messages and alerts, `under_way` the calls without an answer, `endings` the end
-//! state after the faults, `versions` the versions that orders begin with, `ways` skipped steps and pivots.
+//! state after the faults, `late` deadlines of orders, `versions` the versions that orders begin with, `ways` skipped steps and pivots.
 
 mod calls;
 mod causes;
@@ -12,6 +12,7 @@ mod commands;
 mod custody;
 mod dossier;
 mod endings;
+pub mod late;
 pub mod mappings;
 mod outside;
 mod records;
@@ -27,6 +28,7 @@ use std::sync::Arc;
 use domain::id::OrderId;
 
 use dossier::{Dossier, Posted};
+use late::Deadline;
 use mappings::Mapped;
 use seen::{Seen, StepSeen};
 pub use verdict::{Invariant, Violation};
@@ -73,6 +75,8 @@ pub struct Flow {
     pub mapped: Vec<Mapped>,
     /// For each step whether it applies, may be missed, and turns round; nothing for a workflow without these keys.
     pub ways: Vec<Ways>,
+    /// The deadline of its orders.
+    pub deadline: Deadline,
     /// The grace after `CompleteBy`, in milliseconds.
     pub grace_ms: i64,
 }

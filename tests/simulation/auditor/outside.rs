@@ -9,7 +9,8 @@ impl Auditor {
     /// A message reports a committed version with its true state, and goes to the channel of the order.
     pub(super) fn telling(&mut self, order: OrderId, kind: Kind, version: u64, channel: Option<&str>) -> Finding {
         let dossier = self.dossier(order);
-        let state = dossier.past.get(&version).map(|past| past.state);
+        let past = dossier.past.get(&version);
+        let state = past.map(|past| past.state);
         let is_so = match kind {
             Kind::Received => dossier.last.is_some() && version == 1,
             Kind::Processed => state == Some(OrderState::Processed),
@@ -17,10 +18,11 @@ impl Auditor {
             Kind::Compensated => state == Some(OrderState::Compensated),
             Kind::Closed => state == Some(OrderState::Closed),
             Kind::ChannelFailing => state.is_some(),
+            Kind::Late => past.is_some_and(|past| past.is_found_late),
         };
         must(is_so, Invariant::Status, || format!("{kind:?} of version {version} is told, whose state is {state:?}"))?;
         let wanted = match kind {
-            Kind::NeedsOperator | Kind::ChannelFailing => None,
+            Kind::NeedsOperator | Kind::ChannelFailing | Kind::Late => None,
             Kind::Received | Kind::Processed | Kind::Failed | Kind::Compensated | Kind::Closed => {
                 dossier.channel.as_deref()
             }

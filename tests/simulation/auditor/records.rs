@@ -7,6 +7,7 @@ use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX};
 use super::causes::has_cause;
 use super::commands::notes_stay;
 use super::dossier::{Claimed, Dossier, Past};
+use super::late::{begins_in_time, is_late_well};
 use super::seen::{Ending, Kind, OrderState, Record, StepSeen, StepState, Try, Way};
 use super::ways::{begins_well, is_gone, is_over, is_past_pivot};
 use super::{Auditor, Finding, Flow, Invariant, must};
@@ -33,6 +34,7 @@ impl Auditor {
         let is_new = record.steps.iter().all(|step| (step.attempt, step.failures) == (0, 0));
         must(is_new && record.version <= 2, Invariant::Record, || format!("a new order is not new: {record}"))?;
         begins_well(dossier, record)?;
+        flow.map_or(Ok(()), |flow| begins_in_time(flow, record))?;
         has_alert(dossier, record)?;
         dossier.going_since_ms = at_ms;
         dossier.keep(record, 0, at_ms);
@@ -87,7 +89,11 @@ impl Dossier {
             self.final_since_ms.get_or_insert(at_ms);
         }
         let past_pivot = is_past_pivot(self, record, None);
-        self.past.insert(record.version, Past { state: record.state, since, paused: record.paused, past_pivot });
+        let was_late = self.is_late;
+        self.is_late = record.late_ms.is_some();
+        let is_found_late = self.is_late && !was_late;
+        let past = Past { state: record.state, since, paused: record.paused, past_pivot, is_found_late };
+        self.past.insert(record.version, past);
         for (index, step) in record.steps.iter().enumerate() {
             if let (StepState::Processing, Some(complete_by_ms)) = (step.state, step.complete_by_ms) {
                 let claim = Claimed { way: step.way, complete_by_ms, by, at_ms, requested: false };
@@ -145,6 +151,7 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
     ended_well(dossier, after)?;
     recorded(before, after)?;
     watched(flow, after)?;
+    is_late_well(flow, dossier, [before, after], clock_ms)?;
     has_alert(dossier, after)
 }
 

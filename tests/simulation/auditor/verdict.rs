@@ -64,6 +64,8 @@ pub enum Invariant {
     Applies,
     /// Rule 34: past a pivot, an order only goes forward.
     Pivot,
+    /// Rule 37: an order is found late once, after its deadline and before its end.
+    Late,
     /// The state machine never panics.
     Panic,
 }
@@ -101,6 +103,7 @@ impl Invariant {
             Self::Mapping => "rule 19",
             Self::Applies => "rule 33",
             Self::Pivot => "rule 34",
+            Self::Late => "rule 37",
             Self::Panic => "panic",
         }
     }

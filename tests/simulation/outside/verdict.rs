@@ -141,6 +141,9 @@ fn books(outside: &mut Outside, task: &Task) {
 }
 
 fn told(outside: &mut Outside, task: &Task, has_channel: bool) {
+    if task.late_since.is_some() && !outside.told.contains(&(task.order_id.to_string().into(), "OrderLate".into())) {
+        outside.complain("15", Some(task.order_id), "nobody was told OrderLate");
+    }
     let (kind, is_due) = match task.process_state {
         ProcessState::Processed => ("OrderProcessed", has_channel),
         ProcessState::Compensated => ("OrderCompensated", has_channel),

@@ -154,6 +154,26 @@ fn orders_are_found_by_the_service_that_they_wait_for() {
 }
 
 #[test]
+fn rule_37_orders_are_found_by_whether_they_are_late() {
+    let fake = Fake::default();
+    let mut task = task_in("late", ProcessState::Processing);
+    (task.complete_by, task.late_since) = (Some(Timestamp::from_epoch_ms(1)), Some(Timestamp::from_epoch_ms(2)));
+    let late = fake.stores(task);
+    let mut task = task_in("in time", ProcessState::Processing);
+    task.complete_by = Some(Timestamp::from_epoch_ms(1));
+    let other = fake.stores(task);
+    finds(&fake, "late=true", &[late]);
+    finds(&fake, "late=false&state=Processing", &[other]);
+    finds(&fake, "late=true&state=Error", &[]);
+    let shown = &fake.get("/orders?late=true").body["Orders"][0];
+    assert_eq!(
+        (&shown["CompleteBy"], &shown["LateSince"]),
+        (&"1970-01-01T00:00:00.001Z".into(), &"1970-01-01T00:00:00.002Z".into())
+    );
+    fake.get("/orders?late=yes").names(400, "invalid-parameter", "late");
+}
+
+#[test]
 fn what_is_redacted_cannot_be_searched_for() {
     let fake = Fake::default();
     fake.stores_with(task_in("a", ProcessState::Processed), |order| {

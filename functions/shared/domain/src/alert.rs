@@ -1,7 +1,7 @@
 //! Alerts by cause (rule 29): what an operator has to look at now. One alert for a cause, however many orders wait
 //! because of it, and one message when it is over.
 //!
-//! The causes follow from what is stored: the orders in `Error`, the health of the services, the dead letters. So no
+//! The causes follow from what is stored: the orders in `Error`, the health of the services, the dead letters, the numbers. So no
 //! writer has to remember a cause, and none is forgotten.
 
 use std::cmp::{Ordering, Reverse};
@@ -17,6 +17,7 @@ use crate::ports::{
     Breaker, DeadLetterOutcome, DeadLetterRecord, Listed, OutageReason, Record, RecordKind, ServiceHealth, Shown,
 };
 use crate::situation::{explain, outage_text, outage_to_do, step_in_error};
+use crate::tally::Numbers;
 use crate::task::Task;
 use crate::time::Timestamp;
 
@@ -42,7 +43,7 @@ pub const CAUSES_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Alert {
-    /// What it is about: `order/CODE/STEP`, `service/NAME/REASON` or `dead-letter/OUTCOME`.
+    /// What it is about: `order/CODE/STEP`, `service/NAME/REASON` `late/WORKFLOW` or `dead-letter/OUTCOME`.
     pub cause: Arc<str>,
     /// +1 at every change.
     pub version: u64,
@@ -271,6 +272,8 @@ pub enum Source {
     Services,
     /// The dead letters.
     DeadLetters,
+    /// The numbers: of late orders.
+    Numbers,
 }
 
 impl Source {
@@ -280,6 +283,7 @@ impl Source {
             Self::Orders => "order/",
             Self::Services => "service/",
             Self::DeadLetters => "dead-letter/",
+            Self::Numbers => "late/",
         }
     }
 }
@@ -358,6 +362,22 @@ impl Causes {
                 Cause { since: now, text: text.into(), to_do: to_do.into(), count: 0, order_id: letter.order_id };
             let key = format!("{}{}", Source::DeadLetters.prefix(), letter.outcome.name());
             self.found.entry(key.into()).or_insert(cause);
+        }
+    }
+
+    /// Adds the late orders of the spans that are read (rule 37).
+    pub fn numbers(&mut self, numbers: &Numbers, now: Timestamp) {
+        let flows = numbers.spans.iter().flat_map(|span| &span.tally.workflows);
+        for (workflow, flow) in flows.filter(|(_, flow)| flow.orders.late > 0) {
+            let cause = || Cause {
+                since: now,
+                text: format!("Orders of {workflow} are not finished at their deadline."),
+                to_do: "Look at them: stepwarden list --late".to_owned(),
+                count: 0,
+                order_id: None,
+            };
+            let key = format!("{}{workflow}", Source::Numbers.prefix());
+            self.found.entry(key.into()).or_insert_with(cause).count += flow.orders.late;
         }
     }
 

@@ -61,6 +61,9 @@ pub const HORIZON_MS_MAX: u64 = WAIT_MS_MAX;
 pub const WAIT_MS_MAX: u64 = 90 * 24 * 60 * 60 * 1_000;
 /// The longest time without a look at an order that does nothing but wait, in milliseconds: the wait and a grace.
 pub const WAIT_WATCHED_MS_MAX: u64 = WAIT_MS_MAX + 24 * 60 * 60 * 1_000;
+/// Longest time in which a workflow completes an order, and how far ahead an order may name its own deadline, in
+/// milliseconds (rule 37).
+pub const ORDER_WITHIN_MS_MAX: u64 = WAIT_MS_MAX;
 /// Default of the time for which a result that comes later is awaited, in milliseconds.
 pub const WAIT_WITHIN_MS_DEFAULT: u64 = 60 * 60 * 1_000;
 /// A heartbeat that makes the wait for a result longer by less than this, in milliseconds, is not written.

@@ -55,6 +55,20 @@ struct ChannelAlert<'a> {
     unsent: Vec<&'static str>,
 }
 
+/// The data of an event about a late order.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct LateOrder<'a> {
+    #[serde(flatten)]
+    status: Status<'a>,
+    process_state: ProcessState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete_by: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    late_since: Option<Timestamp>,
+    situation: Situation,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct FailedStep<'a> {
@@ -91,6 +105,13 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
             status,
             reply_channel: order.reply_channel.as_deref(),
             unsent: task.unsent.iter().filter(|owed| owed.kind.is_status()).map(|owed| owed.kind.name()).collect(),
+        }),
+        NoticeKind::OrderLate => Json::of(&LateOrder {
+            status,
+            process_state: task.process_state,
+            complete_by: task.complete_by,
+            late_since: task.late_since,
+            situation: Situation::of(task),
         }),
         NoticeKind::OrderReceived
         | NoticeKind::OrderProcessed

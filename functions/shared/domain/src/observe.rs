@@ -111,6 +111,7 @@ fn emit(task: &Task, what: &What) {
         What::Resumed => say!(task, monotonic_counter.orders_resumed = 1, workflow, "order resumed"),
         // Acceptance, the failure of the step and the start of the compensation count these.
         What::Submitted | What::GivenUp(_) | What::Cancelled => {}
+        What::Late => say!(task, monotonic_counter.orders_late = 1, workflow, "order late"),
         // It changes nothing about the order.
         What::Noted { .. } => {}
         // A claim enters these states without a line of its own, and no decision produces a text.

@@ -51,6 +51,11 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
             "The order's messages went round in circles. That is a fault of the program.",
             "Report it. A resubmit lets the order go on.",
         ),
+        reason::LATE => (
+            "The order was not finished at its deadline, and the workflow holds it then.",
+            "Resubmit it: it goes on, and its deadline does not stop it again. Or cancel it: then every step that was \
+             begun is undone.",
+        ),
         reason::CLOSED => ("An operator closed the order.", "Nothing: its steps stay as they are."),
         reason::CANCELLED => ("An operator cancelled the order.", "Nothing: every step that was begun is undone."),
         _ => ("The order stands still.", "Look at its steps, then resubmit or cancel it."),
@@ -64,6 +69,7 @@ fn only_forward(code: &str, usual: &'static str) -> &'static str {
             "Resubmit once the cause is gone. Or carry the step out by hand at the service, then settle it as done. If \
              neither is possible, close the order: it ends as it is."
         }
+        reason::LATE => "Resubmit it: it goes on, and its deadline does not stop it again.",
         reason::EXHAUSTED | reason::COMPENSATION_FAILED | reason::DEAD_LETTER | reason::HOP_LIMIT => usual,
         _ => "Look at its steps, then resubmit it.",
     }
@@ -168,6 +174,12 @@ fn past_pivot(task: &Task) -> String {
     task.past_pivot().map_or_else(String::new, |step| format!("The order is past {step}: only forward."))
 }
 
+/// That the order is past its deadline (rule 37).
+fn late(task: &Task) -> String {
+    let at = task.complete_by.filter(|_| task.late_since.is_some());
+    at.map_or_else(String::new, |at| format!("The order is late: its deadline was {at}."))
+}
+
 fn in_error(task: &Task) -> Situation {
     let reason = task.reason.as_ref();
     let code = reason.map_or("", |reason| &reason.code);
@@ -183,7 +195,7 @@ fn in_error(task: &Task) -> Situation {
             Some(Reason { code, step: None, .. }) => format!("Waiting for an operator: {code}."),
             Some(Reason { code, step: Some(step), .. }) => format!("Waiting for an operator: {code} at {step}."),
         },
-        text: joined([meaning.to_owned(), message, undone, past_pivot(task)]),
+        text: joined([meaning.to_owned(), message, undone, late(task), past_pivot(task)]),
         to_do: Some(to_do),
         waits: true,
     }
@@ -212,7 +224,7 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
         StepError::RETRYING => format!("A call of attempt {} failed: {}", error.attempt, sentence(&error.message)),
         code => format!("Last error, of attempt {}: {} ({code}).", error.attempt, error.message),
     });
-    let texts: Vec<String> = std::iter::once(undone).chain(errors).chain([past_pivot(task)]).collect();
+    let texts: Vec<String> = std::iter::once(undone).chain(errors).chain([late(task), past_pivot(task)]).collect();
     let waits = |step: &&Step| step.is_awaited() || (step.process_state == StepState::Pending && has_time(step));
     Situation {
         head: match shown.is_empty() {

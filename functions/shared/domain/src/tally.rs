@@ -58,6 +58,9 @@ pub struct Orders {
     /// Left `Error`, each time.
     #[serde(skip_serializing_if = "is_zero")]
     pub mended: u64,
+    /// Were found late (rule 37).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub late: u64,
     /// From acceptance to `Processed`.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub took: Histogram,
@@ -281,6 +284,8 @@ impl Orders {
     fn count(&mut self, before: Option<&Task>, after: &Task) {
         let from = before.map(|task| task.process_state);
         self.accepted += u64::from(from.is_none());
+        let was_late = before.is_some_and(|task| task.late_since.is_some());
+        self.late += u64::from(after.late_since.is_some() && !was_late);
         if from == Some(after.process_state) {
             return;
         }
@@ -306,6 +311,7 @@ impl Orders {
         self.closed += other.closed;
         self.failed += other.failed;
         self.mended += other.mended;
+        self.late += other.late;
         self.took.merge(&other.took);
     }
 }

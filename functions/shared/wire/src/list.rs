@@ -147,6 +147,12 @@ pub struct Workflow<'a> {
     /// Priority of orders that have none of their own.
     #[serde(default)]
     pub priority: OpenEnum<Priority>,
+    /// Time that an order has, from its acceptance, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete_within_ms: Option<u64>,
+    /// The policy if an order is not finished at its deadline. Missing if the workflow says nothing about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_late: Option<Cow<'a, str>>,
     /// Its steps.
     #[serde(default)]
     pub steps: Vec<WorkflowStep<'a>>,
@@ -213,7 +219,7 @@ pub struct AlertList<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Alert<'a> {
-    /// `order/CODE/STEP`, `service/NAME/REASON` or `dead-letter/OUTCOME`.
+    /// `order/CODE/STEP`, `service/NAME/REASON` `late/WORKFLOW` or `dead-letter/OUTCOME`.
     pub cause: Cow<'a, str>,
     /// When it began.
     pub since: Timestamp,

@@ -44,6 +44,12 @@ pub struct Task<'a, History = Vec<Transition<'a>>> {
     /// When the supervisor looks, or since when the order waits for an operator. Epoch milliseconds, since it is a key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch_at: Option<i64>,
+    /// Its deadline. Missing if it has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub complete_by: Option<Timestamp>,
+    /// When it was found late: after its deadline and not finished.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub late_since: Option<Timestamp>,
     /// The priority of its messages.
     #[serde(default)]
     pub priority: OpenEnum<Priority>,

@@ -86,6 +86,8 @@ pub enum Kind {
     NeedsOperator,
     /// To the event bus: the reply channel fails.
     ChannelFailing,
+    /// To the event bus: the order is late.
+    Late,
 }
 
 /// The outcome of an attempt, from its reply.
@@ -168,6 +170,10 @@ pub struct Record {
     pub notes: Vec<Arc<str>>,
     /// The version in which an operator last took it on or let it go.
     pub taken_version: u64,
+    /// Its deadline, in epoch milliseconds.
+    pub complete_by_ms: Option<i64>,
+    /// When it was found late, in epoch milliseconds.
+    pub late_ms: Option<i64>,
     /// The time at which the supervisor looks at it, in epoch milliseconds.
     pub watch_ms: Option<i64>,
     /// Unsent notices: kind and version.

@@ -20,6 +20,9 @@ impl fmt::Display for Record {
         if self.paused {
             write!(f, " paused")?;
         }
+        if self.late_ms.is_some() {
+            write!(f, " late")?;
+        }
         for (index, step) in self.steps.iter().enumerate() {
             let way = if step.way == Way::Undo { "undo " } else { "" };
             write!(f, " | {index} {way}{:?} #{}", step.state, step.attempt)?;

@@ -98,6 +98,7 @@ pub(crate) const USES: [(&str, &[&str]); 7] = [
             "store.commit",
             "store.due",
             "store.list",
+            "store.numbers",
             "store.order",
             "store.task",
         ],

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::id::OrderId;
+use tests::simulation::auditor::late::Deadline;
 use tests::simulation::auditor::seen::{
     Body, Ending, Heard, Kind, OrderState, Pinned, Record, Seen, StepSeen, StepState, Try, Way,
 };
@@ -110,6 +111,7 @@ impl History {
             holds_exhausted: vec![true; 2],
             mapped: Vec::new(),
             ways,
+            deadline: Deadline::default(),
             grace_ms: GRACE_MS,
         };
         let workflows = [(1, flow)].into();
@@ -126,6 +128,8 @@ impl History {
             paused: false,
             notes: Vec::new(),
             taken_version: 0,
+            complete_by_ms: None,
+            late_ms: None,
             watch_ms: Some(0),
             unsent: Vec::new(),
             steps: vec![new_step(), new_step()],

@@ -53,6 +53,7 @@ fn words_are_those_of_the_code() {
     let codes = [
         reason::REJECTED,
         reason::EXHAUSTED,
+        reason::LATE,
         reason::CANCELLED,
         reason::COMPENSATION_FAILED,
         reason::HOP_LIMIT,

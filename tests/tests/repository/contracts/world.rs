@@ -108,7 +108,7 @@ fn post(witness: &mut Witness, world: &World, order: Order) -> OrderId {
 }
 
 /// Orders with all kinds of outcomes: one is processed, and one is compensated. One waits for an operator and is then
-/// cancelled. One has a service that fails for a while, one is refused and one rejected by every call, and one has a missing channel. Dead letters are included.
+/// cancelled. One has a service that fails for a while, one is late, one is refused and one rejected by every call, and one has a missing channel. Dead letters are included.
 fn play() -> Witness {
     let mut witness = Witness::new();
 
@@ -161,6 +161,12 @@ fn play() -> Witness {
     witness.follow(&failing);
     failing.remote.recovers("charge");
     witness.follow(&failing);
+
+    let late = world(&format!("complete_within = \"1s\"\n{PATIENT}"));
+    late.remote.always("charge", Act::Answers(agent::Answer::retry("down")));
+    let order_id = post(&mut witness, &late, order(10));
+    witness.follow(&late);
+    assert!(late.task(order_id).late_since.is_some());
 
     for answer in [agent::Answer::misconfigured("HTTP 401"), agent::Answer::fail("not-found", "no such shop")] {
         let mut refusing = world(PATIENT);

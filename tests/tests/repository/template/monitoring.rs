@@ -119,6 +119,7 @@ fn alerts_of_every_kind_that_is_published_reach_the_topic() {
     let kinds = [
         "OrderNeedsOperator",
         "ReplyChannelFailing",
+        "OrderLate",
         "DeadLetterUnreadable",
         "ServiceMisconfigured",
         "ServiceRejecting",

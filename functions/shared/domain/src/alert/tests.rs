@@ -171,6 +171,28 @@ fn a_second_alert_about_one_outage_has_an_id_of_its_own() {
 }
 
 #[test]
+fn rule_37_the_late_orders_of_a_workflow_are_one_cause() {
+    let span = |late| {
+        let orders = crate::tally::Orders { late, ..Default::default() };
+        let flow = crate::tally::Flow { orders, ..Default::default() };
+        let workflows = [("shop".into(), flow)].into();
+        crate::tally::Span { at: NOW, tally: crate::tally::Tally { workflows } }
+    };
+    let numbers = |spans| crate::tally::Numbers { spans, ..Default::default() };
+    let mut causes = Causes::default();
+    causes.numbers(&numbers(vec![span(2), span(0), span(3)]), NOW);
+    assert_eq!(causes.keys().map(ToString::to_string).collect::<Vec<_>>(), ["late/shop"]);
+    let alert = causes.next(&"late/shop".into(), None, &[], NOW).unwrap();
+    assert_eq!(
+        (alert.count, alert.at_least, &*alert.text),
+        (5, false, "Orders of shop are not finished at their deadline.")
+    );
+    let mut none = Causes::default();
+    none.numbers(&numbers(vec![span(0)]), NOW);
+    assert_eq!(none.keys().count(), 0);
+}
+
+#[test]
 fn a_dead_letter_that_no_order_shows_is_a_cause_for_an_hour() {
     let letter = |outcome| DeadLetterRecord {
         message_id: "m".into(),

@@ -1,4 +1,4 @@
-//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27, 30 to 36 and 38).
+//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27 and 30 to 38).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
 //! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional
@@ -7,7 +7,7 @@
 //! The modules: `turn` is the working copy with the elementary moves (claim, complete, fail, hold). `reply`, `sweep`,
 //! `dead_letter` and `operator` (with `settle`, `note` and `close`) handle one kind of event each. `compensation` turns an order
 //! round, `skip` ends the steps that need no call, and `pivot` says when an order only goes forward. `wait` has the long
-//! waits, `watch` sets the next look at the task, and `request` writes the message to an agent.
+//! waits, `late` the deadline of the order, `watch` sets the next look at the task, and `request` writes the message to an agent.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
 //! scheduler's claims a step; an effect does not follow from the committed state.
@@ -15,6 +15,7 @@
 mod close;
 mod compensation;
 mod dead_letter;
+mod late;
 mod note;
 mod operator;
 mod pivot;

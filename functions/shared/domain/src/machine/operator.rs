@@ -82,6 +82,10 @@ impl Turn<'_> {
         if let Some(refused) = refused.or_else(|| command.refusal(&self.task, self.moment.now)) {
             return Verdict::Refused(refused);
         }
+        if matches!(command.action, Action::Resubmit | Action::Settle) {
+            // The deadline of an order that waits for an operator only marks it, also if nobody looked since.
+            self.look_at_deadline();
+        }
         match command.action {
             Action::Resubmit => self.resubmit(command),
             Action::Cancel => self.cancel(command),

@@ -34,6 +34,7 @@ impl Turn<'_> {
                 self.exhaust(index, &format!("no answer in {failures} attempts"));
             }
         }
+        self.look_at_deadline();
         if self.is_over() || (0..self.task.steps.len()).any(|index| self.is_claimable(index)) {
             self.wake_after(0, 0);
         }
@@ -44,12 +45,14 @@ impl Turn<'_> {
         Verdict::Taken
     }
 
-    /// Sends the notices of a settled task.
+    /// Sends the notices of a settled task, and marks one that waits for an operator past its deadline.
     pub(super) fn sweep_unsent(&mut self) -> Verdict {
-        if self.task.unsent.is_empty() || !self.is_due() {
+        let is_late = self.task.deadline_ahead().is_some_and(|at| at <= self.moment.now);
+        if (self.task.unsent.is_empty() && !is_late) || !self.is_due() {
             return Verdict::Nothing;
         }
         self.exact_watch = true;
+        self.look_at_deadline();
         self.resend_notices();
         self.changed = true;
         Verdict::Taken

@@ -27,12 +27,17 @@ pub(crate) struct Case {
 impl Case {
     /// A new order on a workflow given as `name: after after [options]` lines.
     pub(crate) fn new(steps: &[(&str, &[&str], &str)], notify: bool) -> Self {
+        Self::with(steps, "", notify)
+    }
+
+    /// The same, with these lines at the top of the workflow's file.
+    pub(crate) fn with(steps: &[(&str, &[&str], &str)], top: &str, notify: bool) -> Self {
         let tables = steps.iter().map(|(name, after, more)| {
             format!(
                 "[[step]]\nname = {name:?}\nagent = \"any\"\nafter = {after:?}\ncomplete_within = \"10s\"\n{more}\n"
             )
         });
-        let text = format!("name = \"w\"\nversion = 1\n{}", tables.collect::<String>());
+        let text = format!("name = \"w\"\nversion = 1\n{top}\n{}", tables.collect::<String>());
         let workflow = Workflow::parse(&text, &AGENTS).unwrap();
         let now = Timestamp::from_epoch_ms(1_000_000_000_000);
         let task = Task::new(&order(now, notify), &workflow, SHARDS, 1);
@@ -240,6 +245,11 @@ impl Case {
         self.now = self.now.max(ready);
         self.wake();
     }
+}
+
+/// An order that was accepted now.
+pub(crate) fn order_of(now: Timestamp) -> Order {
+    order(now, false)
 }
 
 fn order(now: Timestamp, notify: bool) -> Order {

@@ -114,8 +114,9 @@ impl<'a> Turn<'a> {
     // ---- claims (rule 1)
 
     /// Claims every step that may start now, all in the same write. A step that waited until its horizon was over is
-    /// given up instead: its service may not recognise the key any more.
+    /// given up instead: its service may not recognise the key any more. Before that, the order may be found late.
     pub(super) fn claim_ready(&mut self, hops: u32) {
+        self.look_at_deadline();
         for index in 0..self.task.steps.len() {
             if self.is_claimable(index) && self.is_past_horizon(index) {
                 self.give_up_unanswered(index);
@@ -265,7 +266,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    fn owe(&mut self, kind: NoticeKind) {
+    pub(super) fn owe(&mut self, kind: NoticeKind) {
         let notice = Notice { kind, version: self.next_version(), resends: 0 };
         self.task.unsent.push(notice);
         self.tell(notice);

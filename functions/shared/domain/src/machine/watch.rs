@@ -127,8 +127,11 @@ impl Turn<'_> {
                 None,
             ) => None,
         };
+        let in_error = self.task.process_state == ProcessState::Error;
         let early_enough = match (self.task.watch, self.task.watch_at, watch) {
             (Some(Watch::Error(_)), Some(_), Some((Watch::Error(_), _))) => true,
+            // Nothing but its deadline is left: an earlier look would find nothing to do, and not move the watch.
+            (_, _, Some((Watch::Wait(_), _))) if in_error => false,
             (Some(Watch::Due(_)), Some(set), Some((Watch::Due(_) | Watch::Wait(_), real)))
             | (Some(Watch::Wait(_)), Some(set), Some((Watch::Wait(_), real))) => !self.exact_watch && set <= real,
             _ => false,
@@ -140,7 +143,7 @@ impl Turn<'_> {
     }
 
     /// The latest time for the supervisor's next look, if it needs one, and its kind. A task that does nothing but wait
-    /// needs none before its wait is over.
+    /// needs none before its wait is over, or before the deadline of its order.
     fn deadline(&self) -> Option<(Key, Timestamp)> {
         let patience = &self.workflow.supervision;
         let pauses_ms = self.task.unsent.iter().map(|notice| {
@@ -162,23 +165,27 @@ impl Turn<'_> {
                 StepState::Pending | StepState::Processed | StepState::Error | StepState::Skipped => None,
             }
         });
+        let late = self.task.deadline_ahead();
+        let before_late = |at: Timestamp| late.map_or(at, |late| at.min(late));
+        let until_late = || late.map(|at| (Watch::Wait as Key, at));
         match self.task.process_state {
             ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating => {
                 let paused = self.task.paused.is_some();
                 // An unfinished order always has a time for the supervisor's next look, unless it is paused.
                 let lost = (!paused).then(|| self.moment.now.plus_ms(patience.wake_lost_after_ms));
                 let unwatched = self.moment.now.plus_ms(UNWATCHED_MS_MAX);
-                let wait = (0..self.task.steps.len()).filter_map(|index| self.waits_long(index)).min();
+                let wait = (0..self.task.steps.len()).filter_map(|index| self.waits_long(index)).min().map(before_late);
                 match (steps.chain(resend).min(), wait) {
                     (None, Some(at)) if unwatched < at => Some((Watch::Wait, at)),
                     (look, wait) => {
                         let look = look.into_iter().chain(wait).min().or(lost);
-                        look.map(|at| (Watch::Due as Key, at.min(unwatched)))
+                        look.map_or_else(until_late, |at| Some((Watch::Due as Key, before_late(at).min(unwatched))))
                     }
                 }
             }
             // The task waits for an operator, even with attempts in flight.
-            ProcessState::Processed | ProcessState::Error | ProcessState::Compensated | ProcessState::Closed => {
+            ProcessState::Error => resend.map_or_else(until_late, |at| Some((Watch::Due as Key, before_late(at)))),
+            ProcessState::Processed | ProcessState::Compensated | ProcessState::Closed => {
                 resend.map(|at| (Watch::Due as Key, at))
             }
         }

@@ -12,7 +12,7 @@ use crate::json::Json;
 use crate::message::{Deferral, Failure, Outcome, Priority, Trouble};
 use crate::order::{AgainOf, Order};
 use crate::time::Timestamp;
-use crate::workflow::{Remedy, Supervision, Workflow};
+use crate::workflow::{Deadline, OnLate, Remedy, Supervision, Workflow};
 
 /// Steps of a drawn workflow.
 const STEPS: usize = 6;
@@ -53,6 +53,7 @@ pub(super) enum Condition {
 pub(super) struct File {
     pub(super) priority: Priority,
     pub(super) patience: Supervision,
+    pub(super) deadline: Deadline,
     pub(super) steps: Vec<Table>,
     /// Whether the last step stands first in the file.
     pub(super) is_backward: bool,
@@ -69,7 +70,11 @@ impl File {
     pub(super) fn text(&self) -> String {
         let patience = &self.patience;
         let priority = if self.priority == Priority::High { "high" } else { "normal" };
-        let mut text = format!("name = \"drawn\"\nversion = 3\npriority = \"{priority}\"\n[supervision]\n");
+        let mut text = format!("name = \"drawn\"\nversion = 3\npriority = \"{priority}\"\n");
+        if let Some(ms) = self.deadline.within_ms {
+            let _ = writeln!(text, "complete_within = \"{}\"", duration(ms));
+        }
+        let _ = writeln!(text, "on_late = \"{}\"\n[supervision]", self.deadline.on_late.name());
         let times = [
             ("grace", Some(patience.grace_ms)),
             ("doubt_after", patience.doubt_after_ms),
@@ -207,13 +212,19 @@ fn patience() -> impl Strategy<Value = Supervision> {
     )
 }
 
+fn deadline() -> impl Strategy<Value = Deadline> {
+    let within_ms = prop_oneof![1..10_000_u64, 1..600_000_u64, 1..7_200_000_u64];
+    let on_late = prop_oneof![Just(OnLate::Alert), Just(OnLate::Compensate), Just(OnLate::Hold)];
+    (proptest::option::of(within_ms), on_late).prop_map(|(within_ms, on_late)| Deadline { within_ms, on_late })
+}
+
 /// Any graph of one to six steps.
 pub(super) fn file() -> impl Strategy<Value = File> {
     let tables: Vec<_> = (0..STEPS).map(table).collect();
-    (tables, 1..=STEPS, patience(), priority(), any::<bool>()).prop_map(
-        |(mut steps, count, patience, priority, is_backward)| {
+    (tables, 1..=STEPS, patience(), deadline(), priority(), any::<bool>()).prop_map(
+        |(mut steps, count, patience, deadline, priority, is_backward)| {
             steps.truncate(count);
-            File { priority, patience, steps, is_backward }
+            File { priority, patience, deadline, steps, is_backward }
         },
     )
 }

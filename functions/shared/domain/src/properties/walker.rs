@@ -13,7 +13,7 @@ use crate::message::{Action, Deferral, Outcome, idempotency_key};
 use crate::order::Order;
 use crate::task::{Attempt, Direction, NoticeKind, ProcessState, Step, StepState, Task, Watch, What, reason};
 use crate::time::Timestamp;
-use crate::workflow::{StepRule, Workflow};
+use crate::workflow::{OnLate, StepRule, Workflow};
 
 /// A task under test, and the facts that the checks remember.
 pub(super) struct Walker {
@@ -95,6 +95,7 @@ impl Walker {
         assert!(!is_past || !is_undone, "{event:?} turned an order round that was past its pivot");
         self.check_close(before, after, event);
         self.check_notices(before, after, event);
+        self.check_late(before, after, event);
         self.check_watch(after);
     }
 
@@ -221,6 +222,29 @@ impl Walker {
         }
     }
 
+    /// An order is found late once, after its deadline and before its end. The workflow says what comes of it, if nothing
+    /// else decided before (rule 37).
+    fn check_late(&self, before: &Task, after: &Task, event: Event<'_>) {
+        assert_eq!(after.complete_by, before.complete_by);
+        let is_over = before.deadline_ahead().is_some_and(|at| at <= self.now);
+        let is_owed =
+            after.unsent.iter().any(|notice| (notice.kind, notice.version) == (NoticeKind::OrderLate, after.version));
+        let is_marked = before.late_since != after.late_since;
+        assert_eq!(is_owed, is_marked, "it is told once");
+        assert!(!is_marked || (is_over && before.late_since.is_none() && after.late_since == Some(self.now)));
+        let is_forward = |task: &Task| matches!(task.process_state, ProcessState::Pending | ProcessState::Processing);
+        if is_marked && is_forward(before) && is_forward(after) {
+            let on_late = self.workflow.deadline.on_late;
+            let has_way_back = on_late == OnLate::Compensate && before.past_pivot().is_none();
+            assert!(on_late != OnLate::Hold && !has_way_back, "{event:?} let a late order go on");
+        }
+        let is_looked_at = matches!(event, Event::Sweep)
+            || matches!(event, Event::Wake { hops, .. } if hops <= self.workflow.hops_max());
+        if is_over && is_looked_at {
+            assert!(after.process_state.is_final() || is_marked, "{event:?} did not see that the order is late");
+        }
+    }
+
     fn check_notices(&mut self, before: &Task, after: &Task, event: Event<'_>) {
         for notice in &after.unsent {
             let is_old = before.unsent.iter().any(|old| (old.kind, old.version) == (notice.kind, notice.version));
@@ -253,6 +277,9 @@ impl Walker {
         assert_eq!((after.watch.is_some(), after.watch_at.is_some()), (needs_care, needs_care));
         let is_due = matches!(after.watch, Some(Watch::Due(_)));
         assert!(is_due || after.unsent.is_empty(), "what is owed is looked after");
+        if let Some(at) = after.deadline_ahead() {
+            assert!(after.watch.is_some_and(Watch::is_of_supervisor) && after.watch_at <= Some(at.max(self.now)));
+        }
         if after.process_state.is_settled() {
             return;
         }
@@ -362,6 +389,7 @@ fn check_reported(before: &Task, after: &Task, happened: &[What]) {
         assert_eq!(count(&what), usize::from(is_so), "{what} in {happened:?}");
         assert!(!is_so || after.history.iter().any(|line| line.what == what), "{what} in {:?}", after.history);
     };
+    told_once(before.late_since != after.late_since, What::Late);
     for (b, a) in before.steps.iter().zip(&after.steps) {
         let attempt = |of: &Step| Attempt { step: of.name.clone(), direction: of.direction, number: of.attempt };
         told_once(a.attempt > b.attempt, What::Claimed(attempt(a)));

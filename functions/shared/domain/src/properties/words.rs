@@ -63,6 +63,7 @@ proptest! {
         let workflow = file.workflow();
         let indices = file.indices();
         prop_assert_eq!((workflow.priority, workflow.supervision), (file.priority, file.patience));
+        prop_assert_eq!(workflow.deadline, file.deadline);
         prop_assert_eq!(workflow.steps.len(), file.steps.len());
         for (place, (table, &index)) in file.steps.iter().zip(&indices).enumerate() {
             let rule = &workflow.steps[index];

@@ -94,6 +94,22 @@ fn failures_and_undos_are_told_apart() {
 }
 
 #[test]
+fn rule_37_a_late_order_is_counted_once() {
+    let mut case = Case::with(&[("a", &[], ""), ("b", &["a"], "")], "complete_within = \"1h\"", false);
+    let mut counted = Counted::of(&case);
+    case.wake();
+    counted.take(&case);
+    for _ in 0..2 {
+        assert_eq!(counted.tally.orders().late, u64::from(case.task.late_since.is_some()));
+        case.pass_ms(3_600_000);
+        let next = if case.states().starts_with('+') { "b" } else { "a" };
+        case.done(next);
+        counted.take(&case);
+    }
+    assert_eq!((counted.tally.orders().late, counted.tally.orders().processed), (1, 1));
+}
+
+#[test]
 fn a_failed_call_of_an_attempt_that_goes_on_is_not_counted() {
     let mut case = Case::chain();
     let mut counted = Counted::of(&case);

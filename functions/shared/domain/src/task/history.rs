@@ -65,6 +65,8 @@ pub enum What {
     Accepted(Attempt),
     /// The step needs no call: it does not apply, is optional and was rejected, or has no undo (rule 33).
     Skipped(Attempt),
+    /// The order was not finished at its deadline (rule 37).
+    Late,
     /// An operator wrote a note (rule 30).
     Noted {
         /// Whether the operator took the order on with it, or let it go.
@@ -141,6 +143,7 @@ impl What {
             | Self::Cancelled
             | Self::Paused
             | Self::Resumed
+            | Self::Late
             | Self::Noted { .. }
             | Self::Other { .. } => None,
         }
@@ -174,6 +177,7 @@ impl What {
             Self::Cancelled => "cancelled",
             Self::Paused => "paused",
             Self::Resumed => "resumed",
+            Self::Late => "late",
             Self::Noted { take: None } => "noted",
             Self::Noted { take: Some(true) } => "taken on",
             Self::Noted { take: Some(false) } => "let go",
@@ -224,6 +228,7 @@ impl What {
             Self::Cancelled => "Cancelled",
             Self::Paused => "Paused",
             Self::Resumed => "Resumed",
+            Self::Late => "Late",
             Self::Noted { .. } => "Noted",
             Self::Other { .. } => "Other",
             Self::ExpiredLast(_) => "ExpiredLast",
@@ -255,6 +260,7 @@ impl What {
             "cancelled" => Self::Cancelled,
             "paused" => Self::Paused,
             "resumed" => Self::Resumed,
+            "late" => Self::Late,
             "noted" => Self::Noted { take: None },
             "taken on" => Self::Noted { take: Some(true) },
             "let go" => Self::Noted { take: Some(false) },

@@ -128,6 +128,8 @@ pub mod reason {
     pub const REJECTED: &str = "rejected";
     /// A step had too many failures, or its horizon was over.
     pub const EXHAUSTED: &str = "exhausted";
+    /// The order was not finished at its deadline.
+    pub const LATE: &str = "late";
     /// An operator cancelled the order.
     pub const CANCELLED: &str = "cancelled";
     /// An operator closed the order.
@@ -157,6 +159,8 @@ pub enum NoticeKind {
     OrderNeedsOperator,
     /// To the event bus: the order's reply channel does not take its messages.
     ReplyChannelFailing,
+    /// To the event bus: the order was not finished at its deadline.
+    OrderLate,
 }
 
 impl NoticeKind {
@@ -169,7 +173,7 @@ impl NoticeKind {
             | Self::OrderFailed
             | Self::OrderCompensated
             | Self::OrderClosed => true,
-            Self::OrderNeedsOperator | Self::ReplyChannelFailing => false,
+            Self::OrderNeedsOperator | Self::ReplyChannelFailing | Self::OrderLate => false,
         }
     }
 
@@ -184,6 +188,7 @@ impl NoticeKind {
             Self::OrderClosed => "OrderClosed",
             Self::OrderNeedsOperator => "OrderNeedsOperator",
             Self::ReplyChannelFailing => "ReplyChannelFailing",
+            Self::OrderLate => "OrderLate",
         }
     }
 }
@@ -254,6 +259,12 @@ pub struct Task {
     /// waits for an operator.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "epoch_ms")]
     pub watch_at: Option<Timestamp>,
+    /// Its deadline (rule 37).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complete_by: Option<Timestamp>,
+    /// When it was found late: after its deadline and not finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_since: Option<Timestamp>,
     /// The priority of its messages.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
@@ -287,6 +298,8 @@ impl Task {
         let notify = order.reply_channel.is_some();
         // The API refuses a document with a wrong time. Without it, the step does not wait.
         let not_before = workflow.not_before(&order.document, order.submitted_at).unwrap_or_default();
+        let complete_by = workflow.complete_by(order).unwrap_or_default();
+        let first_look = order.submitted_at.plus_ms(workflow.first_look_ms());
         let mut task = Self {
             order_id: order.order_id,
             version: 1,
@@ -297,7 +310,10 @@ impl Task {
             reason: None,
             steps: workflow.steps.iter().map(Step::new).collect(),
             watch: Some(Watch::Due(order.order_id.shard(shards))),
-            watch_at: Some(order.submitted_at.plus_ms(workflow.first_look_ms())),
+            // The watch moves no sooner, so an order with a deadline costs no further write.
+            watch_at: Some(complete_by.map_or(first_look, |at| first_look.min(at.max(order.submitted_at)))),
+            complete_by,
+            late_since: None,
             priority: order.priority.unwrap_or(workflow.priority),
             paused: None,
             resumed: 0,

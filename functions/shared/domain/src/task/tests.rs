@@ -79,11 +79,12 @@ fn a_state_has_one_word_everywhere() {
 #[test]
 fn status_goes_to_the_application_and_alerts_to_operators() {
     use NoticeKind::{
-        OrderCompensated, OrderFailed, OrderNeedsOperator, OrderProcessed, OrderReceived, ReplyChannelFailing,
+        OrderCompensated, OrderFailed, OrderLate, OrderNeedsOperator, OrderProcessed, OrderReceived,
+        ReplyChannelFailing,
     };
     for (kinds, is_status) in [
         (&[OrderReceived, OrderProcessed, OrderFailed, OrderCompensated][..], true),
-        (&[OrderNeedsOperator, ReplyChannelFailing], false),
+        (&[OrderNeedsOperator, ReplyChannelFailing, OrderLate], false),
     ] {
         assert!(kinds.iter().all(|kind| kind.is_status() == is_status), "{kinds:?}");
     }

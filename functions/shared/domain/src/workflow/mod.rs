@@ -4,6 +4,7 @@
 //! versions that ship together, since a task stays on the version that it was submitted under.
 
 mod agents;
+mod deadline;
 mod error;
 mod mapping;
 mod parse;
@@ -14,6 +15,7 @@ mod when;
 use std::sync::Arc;
 
 pub use agents::{agent_names, settles_within_ms, settling_ms};
+pub use deadline::{Deadline, OnLate};
 pub use error::WorkflowError;
 pub(crate) use mapping::Root;
 pub use mapping::{Encoding, Mapping, Refuse};
@@ -153,6 +155,8 @@ pub struct Workflow {
     pub refuse: Refuse,
     /// The members by which its orders are found.
     pub index: Index,
+    /// The deadline of its orders.
+    pub deadline: Deadline,
     /// In the order of the file.
     pub steps: Vec<StepRule>,
     /// The supervision of its tasks.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use self::ways::{Undo, Ways};
 use super::mapping::{Output, Parts, Refuse};
-use super::{Mapping, Remedy, StepRule, Supervision, Waits, Workflow};
+use super::{Deadline, Mapping, Remedy, StepRule, Supervision, Waits, Workflow};
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
 use crate::limits::{
@@ -27,7 +27,10 @@ const REMEDIES: [(&str, Remedy); 2] = [("compensate", Remedy::Compensate), ("hol
 
 /// Where the keys belong.
 const HOMES: [Home; 2] = [
-    (&["version", "priority", "refuse", "index"], "write it at the top of the file, above the first [[step]]"),
+    (
+        &["version", "priority", "refuse", "index", "on_late"],
+        "write it at the top of the file, above the first [[step]]",
+    ),
     (
         &[
             "agent",
@@ -120,13 +123,14 @@ fn workflow_of(reader: &mut Reader<'_>, root: &mut Table<'_>, known: Known<'_>) 
     let supervision = reader.table(supervision).map(|table| supervision_of(reader, table)).unwrap_or_default();
     let refuse = root.take("refuse").map(|entry| Refuse::read(reader, entry)).unwrap_or_default();
     let index = root.take("index").map(|entry| Index::read(reader, entry)).unwrap_or_default();
+    let deadline = Deadline::take(reader, root);
     let steps = root.take("step");
     // A misspelt key is a fault already.
     if steps.is_none() && !root.has_like("step") {
         reader.blame(0, "the workflow has no steps: add a [[step]] with a name and an agent");
     }
     let steps = steps.map(|entry| steps_of(reader, entry, known)).unwrap_or_default();
-    Workflow { name, version, steps, priority, refuse, index, supervision }
+    Workflow { name, version, steps, priority, refuse, index, deadline, supervision }
 }
 
 fn steps_of(reader: &mut Reader<'_>, entry: Entry<'_>, known: Known<'_>) -> Vec<StepRule> {

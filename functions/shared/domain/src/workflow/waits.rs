@@ -79,7 +79,7 @@ impl Workflow {
     }
 }
 
-fn time_at(document: &Json, place: &Pointer, now: Timestamp) -> Result<Option<Timestamp>, NotATime> {
+pub(super) fn time_at(document: &Json, place: &Pointer, now: Timestamp) -> Result<Option<Timestamp>, NotATime> {
     let Some(value) = place.of(document.raw()) else { return Ok(None) };
     let at = serde_json::from_str::<Timestamp>(value.get()).ok().filter(|at| !at.is_beyond(now, WAIT_MS_MAX));
     at.map_or_else(|| Err(NotATime { place: place.text() }), |at| Ok(Some(at)))

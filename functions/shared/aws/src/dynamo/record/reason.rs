@@ -72,7 +72,7 @@ pub(super) fn notice(mut reader: Reader) -> Result<Notice, Unreadable> {
 }
 
 fn notice_kind(name: &str) -> Option<NoticeKind> {
-    const ALL: [NoticeKind; 7] = [
+    const ALL: [NoticeKind; 8] = [
         NoticeKind::OrderReceived,
         NoticeKind::OrderProcessed,
         NoticeKind::OrderFailed,
@@ -80,6 +80,7 @@ fn notice_kind(name: &str) -> Option<NoticeKind> {
         NoticeKind::OrderClosed,
         NoticeKind::OrderNeedsOperator,
         NoticeKind::ReplyChannelFailing,
+        NoticeKind::OrderLate,
     ];
     ALL.into_iter().find(|kind| kind.name() == name)
 }

@@ -29,6 +29,8 @@ pub(in crate::dynamo) fn task_item(task: &Task) -> Item {
     put(&mut item, "Steps", AttributeValue::L(task.steps.iter().map(step_value).collect()));
     put_if(&mut item, WATCH.hash.name, task.watch.map(|watch| text(watch.to_string())));
     put_if(&mut item, WATCH.range.name, task.watch_at.map(time));
+    put_if(&mut item, "CompleteBy", task.complete_by.map(time));
+    put_if(&mut item, "LateSince", task.late_since.map(time));
     let priority = (task.priority != Priority::Normal).then(|| text(priority_name(task.priority)));
     put_if(&mut item, "Priority", priority);
     put_if(&mut item, "Paused", task.paused.as_ref().map(pause_value));
@@ -64,6 +66,8 @@ pub(in crate::dynamo) fn task(item: Item) -> Result<Task, Unreadable> {
         reason: reader.map_if("Reason")?.map(reason).transpose()?,
         watch: reader.word_if(WATCH.hash.name, watch)?,
         watch_at: reader.time_if(WATCH.range.name)?,
+        complete_by: reader.time_if("CompleteBy")?,
+        late_since: reader.time_if("LateSince")?,
         priority: reader.word_if("Priority", priority)?.unwrap_or(Priority::Normal),
         paused: reader.map_if("Paused")?.map(pause).transpose()?,
         resumed: reader.number_if("Resumed")?.unwrap_or(0),

@@ -229,6 +229,7 @@ fn crowded() -> Task {
         NoticeKind::OrderClosed,
         NoticeKind::OrderNeedsOperator,
         NoticeKind::ReplyChannelFailing,
+        NoticeKind::OrderLate,
     ];
     Task {
         version: u64::MAX,
@@ -240,6 +241,8 @@ fn crowded() -> Task {
         steps: steps.collect(),
         watch: Some(Watch::Error(99)),
         watch_at: Some(Timestamp::from_epoch_ms(-1)),
+        complete_by: Some(NOON),
+        late_since: Some(Timestamp::from_epoch_ms(-1)),
         priority: Priority::High,
         paused: Some(Pause { by: "ann".into(), reason: "".into(), since: NOON, version: 3 }),
         resumed: 8,

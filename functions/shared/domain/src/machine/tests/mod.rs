@@ -5,6 +5,7 @@ mod claim;
 mod close;
 mod compensation;
 mod fallback;
+mod late;
 mod mapping;
 mod note;
 mod operator;

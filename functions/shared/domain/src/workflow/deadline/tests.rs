@@ -1,0 +1,72 @@
+use super::*;
+use crate::json::Json;
+use crate::machine::testing::order_of;
+use crate::order::AgainOf;
+
+const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
+const HOUR_MS: u64 = 3_600_000;
+
+fn parse(top: &str) -> Result<Workflow, String> {
+    let text = format!("name = \"w\"\nversion = 1\n{top}\n[[step]]\nname = \"a\"\nagent = \"any\"\n");
+    Workflow::parse(&text, &["any"]).map_err(|faults| faults.to_string())
+}
+
+fn order(document: &str) -> Order {
+    Order { document: Json::document(document.as_bytes()).unwrap(), ..order_of(NOW) }
+}
+
+#[test]
+fn the_deadline_of_a_workflow_is_read_and_is_none_by_default() {
+    assert_eq!(parse("").unwrap().deadline, Deadline { within_ms: None, on_late: OnLate::Alert });
+    for (word, on_late) in WORDS {
+        let deadline = parse(&format!("complete_within = \"2d\"\non_late = \"{word}\"")).unwrap().deadline;
+        assert_eq!(deadline, Deadline { within_ms: Some(48 * HOUR_MS), on_late });
+        assert_eq!(on_late.name(), word);
+    }
+    assert_eq!(parse("on_late = \"hold\"").unwrap().deadline.within_ms, None, "an order may name its own deadline");
+}
+
+#[test]
+fn a_deadline_beyond_its_limit_and_an_unknown_reaction_are_faults() {
+    for (top, words) in [
+        ("complete_within = \"91d\"", "complete_within must be a time from \"1ms\" to \"90d\""),
+        ("complete_within = \"0s\"", "complete_within must be a time from"),
+        ("on_late = \"cancel\"", "on_late"),
+        ("[supervision]\non_late = \"hold\"", "write it at the top of the file"),
+    ] {
+        let found = parse(top).unwrap_err();
+        assert!(found.contains(words), "{top}: {found}");
+    }
+}
+
+#[test]
+fn the_deadline_that_an_order_names_wins_over_that_of_its_workflow() {
+    let (none, day) = (parse("").unwrap(), parse("complete_within = \"1d\"").unwrap());
+    let at = |ms| Some(NOW.plus_ms(ms));
+    assert_eq!(none.complete_by(&order("{}")), Ok(None));
+    assert_eq!(day.complete_by(&order("{}")), Ok(at(24 * HOUR_MS)));
+    for hours in [1, 48] {
+        let own = order(&format!("{{\"CompleteBy\":\"{}\"}}", NOW.plus_ms(hours * HOUR_MS)));
+        assert_eq!(none.complete_by(&own), Ok(at(hours * HOUR_MS)));
+        assert_eq!(day.complete_by(&own), Ok(at(hours * HOUR_MS)));
+    }
+}
+
+#[test]
+fn an_order_that_is_posted_again_after_its_deadline_gets_that_of_its_workflow() {
+    let day = parse("complete_within = \"1d\"").unwrap();
+    let over = order(&format!("{{\"CompleteBy\":\"{}\"}}", NOW.minus_ms(1)));
+    assert_eq!(day.complete_by(&over), Ok(Some(NOW.minus_ms(1))), "its own time counts, also one that is over");
+    let again_of = Some(AgainOf { order_id: over.order_id, by: "ann".into(), reason: "mended".into() });
+    assert_eq!(day.complete_by(&Order { again_of, ..over }), Ok(Some(NOW.plus_ms(24 * HOUR_MS))));
+}
+
+#[test]
+fn a_member_that_is_no_time_or_lies_too_far_ahead_is_named() {
+    let workflow = parse("").unwrap();
+    let far = NOW.plus_ms(ORDER_WITHIN_MS_MAX + 2_000);
+    for document in ["{\"CompleteBy\":\"soon\"}".to_owned(), format!("{{\"CompleteBy\":\"{far}\"}}")] {
+        let wrong = workflow.complete_by(&order(&document)).unwrap_err();
+        assert_eq!(wrong, NotATime { place: "/CompleteBy".into() }, "{document}");
+    }
+}
