@@ -9,11 +9,11 @@ use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::Value;
 use wire::{
-    Accepted, Alert, AlertList, AttemptNumbers, Choose, Command, Configuration, ConfigurationFile, Configure,
-    Configured, Count, DeadLetter, DeadLetterList, Definition, Failure, Health, Job, JobList, Lease, LeaseList, Minute,
-    Note, Numbers, Order, OrderList, OrderNumbers, Overview, Pause, Plan, Point, Problem, Queued, Reason, Selector,
-    Service, ServiceList, ServiceNumbers, Settle, Situation, Step, StepError, StepNumbers, Taken, Task, Took,
-    Transition, Workflow, WorkflowList, WorkflowNumbers, WorkflowStep,
+    Accepted, Alert, AlertList, AttemptNumbers, Callback, CalledBack, Choose, Command, Configuration,
+    ConfigurationFile, Configure, Configured, Count, DeadLetter, DeadLetterList, Definition, Failure, Health, Job,
+    JobList, Lease, LeaseList, Minute, Note, Numbers, Order, OrderList, OrderNumbers, Overview, Pause, Plan, Point,
+    Problem, Queued, Reason, Selector, Service, ServiceList, ServiceNumbers, Settle, Situation, Step, StepError,
+    StepNumbers, Taken, Task, Took, Transition, Workflow, WorkflowList, WorkflowNumbers, WorkflowStep,
 };
 
 const CONTRACT: &str = include_str!("../../../../infra/contracts/openapi.json");
@@ -59,6 +59,8 @@ impl Shape {
             "Order" => Self::of::<Order<'static>>(),
             "Settle" => Self::of::<Settle<'static>>(),
             "Note" => Self::of::<Note<'static>>(),
+            "Callback" => Self::of::<Callback<'static>>(),
+            "CalledBack" => Self::of::<CalledBack<'static>>(),
             "Taken" => Self::of::<Taken<'static>>(),
             "Wish" => Self::of::<Command<'static>>(),
             "Queued" => Self::of::<Queued>(),
@@ -149,6 +151,7 @@ fn each_shape_has_the_members_of_its_schema() {
 fn a_body_has_the_members_that_the_api_looks_for() {
     assert_eq!(members::<Command<'static>>(), Command::MEMBERS);
     assert_eq!(members::<Settle<'static>>(), Settle::MEMBERS);
+    assert_eq!(members::<Callback<'static>>(), Callback::MEMBERS);
     assert_eq!(members::<Note<'static>>(), Note::MEMBERS);
     assert_eq!(members::<Plan<'static>>(), Plan::MEMBERS);
     assert_eq!(members::<Selector<'static>>(), Selector::MEMBERS);
@@ -180,6 +183,7 @@ fn every_answer_that_the_contract_shows_is_read_and_written_again_as_it_was() {
     let expected = [
         "Accepted",
         "AlertList",
+        "CalledBack",
         "Configuration",
         "Configured",
         "DeadLetterList",
