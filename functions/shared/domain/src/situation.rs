@@ -7,7 +7,8 @@
 use serde::Serialize;
 
 use crate::ports::{Breaker, Outage, OutageReason, ServiceHealth};
-use crate::task::{Direction, ProcessState, Reason, Step, StepError, StepState, Task, reason};
+use crate::task::{Attempt, Direction, ProcessState, Reason, Step, StepError, StepState, Task, What, reason};
+use crate::time::Timestamp;
 
 /// The situation of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -60,6 +61,24 @@ pub fn explain(code: &str) -> (&'static str, &'static str) {
         reason::CANCELLED => ("An operator cancelled the order.", "Nothing: every step that was begun is undone."),
         _ => ("The order stands still.", "Look at its steps, then resubmit or cancel it."),
     }
+}
+
+/// The same for a step that a service took on, and told no result of.
+const NO_RESULT: (&str, &str) = (
+    "A service took the call on, and its result did not come.",
+    "Ask the service what became of it. Then settle the step as done, or resubmit: the service is asked again under the \
+     same key.",
+);
+
+/// Whether the step that was given up was taken on in its last attempt (rule 36).
+fn lacks_result(task: &Task) -> bool {
+    let given_up = task.steps.iter().find(|step| step.process_state == StepState::Error);
+    given_up.is_some_and(|step| {
+        let is_its_last = |attempt: &Attempt| {
+            (&attempt.step, attempt.direction, attempt.number) == (&step.name, step.direction, step.attempt)
+        };
+        task.history.iter().any(|line| matches!(&line.what, What::Accepted(attempt) if is_its_last(attempt)))
+    })
 }
 
 /// The remedy for an order in `Error` that cannot be cancelled, since it is past a pivot.
@@ -183,7 +202,7 @@ fn late(task: &Task) -> String {
 fn in_error(task: &Task) -> Situation {
     let reason = task.reason.as_ref();
     let code = reason.map_or("", |reason| &reason.code);
-    let (meaning, usual) = explain(code);
+    let (meaning, usual) = if code == reason::EXHAUSTED && lacks_result(task) { NO_RESULT } else { explain(code) };
     let to_do = if task.past_pivot().is_some() { only_forward(code, usual) } else { usual };
     let earlier = reason.and_then(|reason| reason.earlier.as_deref());
     let undone =
@@ -207,7 +226,7 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
         Direction::Forward => matches!(step.process_state, StepState::Pending | StepState::Processing),
         Direction::Undo => step.direction == Direction::Undo && step.process_state != StepState::Processed,
     };
-    let has_time = |step: &Step| step.not_before.is_some() || step.waits_until.is_some();
+    let has_time = |step: &Step| step.not_before.is_some() || task.wait_of(step).is_some();
     let is_begun = |step: &&Step| step.process_state == StepState::Processing || has_time(step);
     let mut shown: Vec<&Step> = task.steps.iter().filter(is_open).filter(is_begun).collect();
     if shown.is_empty() {
@@ -229,31 +248,44 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
     Situation {
         head: match shown.is_empty() {
             true => "The order goes on in a moment.".to_owned(),
-            false => joined(shown.iter().map(|step| of_step(step))),
+            false => joined(shown.iter().map(|step| of_step(step, task.wait_of(step)))),
         },
         text: joined(texts),
-        to_do: Some(if !shown.is_empty() && shown.iter().all(|step| step.waits_until.is_some()) {
-            "Nothing. The order goes on when the result comes, or when the wait is over."
-        } else {
-            "Nothing. The supervisor replaces an attempt without an answer and a wake that was lost."
-        }),
+        to_do: Some(nothing_to_do(task, &shown)),
         waits: shown.iter().any(waits),
     }
 }
 
-fn of_step(step: &Step) -> String {
+/// Why an operator has nothing to do about these steps.
+fn nothing_to_do(task: &Task, shown: &[&Step]) -> &'static str {
+    let awaited = shown.iter().filter(|step| step.is_awaited()).count();
+    if shown.is_empty() || shown.iter().any(|step| task.wait_of(step).is_none()) {
+        "Nothing. The supervisor replaces an attempt without an answer and a wake that was lost."
+    } else if awaited == shown.len() {
+        "Nothing. If no result comes by then, the attempt counts as failed and the service is asked again."
+    } else if awaited > 0 {
+        "Nothing. The order goes on when the result comes, or when the wait is over."
+    } else if task.past_pivot().is_some() {
+        "Nothing. It starts then."
+    } else {
+        "Nothing. It starts then, and a cancel ends the wait."
+    }
+}
+
+/// A step that is to come or in flight, and the end of its long wait.
+fn of_step(step: &Step, wait: Option<Timestamp>) -> String {
     let work = match step.direction {
         Direction::Forward => step.name.to_string(),
         Direction::Undo => format!("the undo of {}", step.name),
     };
-    if let Some(until) = step.waits_until {
+    if let Some(until) = wait {
         return match step.is_awaited() {
             true => format!(
                 "{} took {work} on, and tells the result later: attempt {}, awaited until {until}.",
                 upper(&step.agent),
                 step.attempt
             ),
-            false => format!("{} waits until {until}, as its workflow or its order says.", upper(&work)),
+            false => format!("{} waits until {until}, as the workflow or the order says.", upper(&work)),
         };
     }
     match (step.process_state, step.complete_by, step.not_before) {

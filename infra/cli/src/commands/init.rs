@@ -49,6 +49,7 @@ fn write(folder: &Path) -> Result<(), CommandError> {
 
 #[cfg(test)]
 mod tests {
+    use domain::workflow::{Waits, Workflow};
     use local::folder;
 
     use super::*;
@@ -65,6 +66,19 @@ mod tests {
         assert_eq!(agents, ["stock", "bank", "courier"]);
         assert!(agents.iter().all(|agent| checked.settings.of(agent).unwrap().url().is_some()));
         domain::json::Json::document(FILES[2].1.as_bytes()).unwrap();
+    }
+
+    #[test]
+    fn its_example_of_the_other_keys_is_a_step_once_it_is_no_comment() {
+        let (_, text) = FILES[1];
+        let (before, example) = text.split_once("# [[step]]\n").unwrap();
+        let example: String = example.lines().map(|line| format!("{}\n", line.trim_start_matches("# "))).collect();
+        let agents = ["stock", "bank", "courier"];
+        let workflow = Workflow::parse(&format!("{before}[[step]]\n{example}"), &agents).unwrap();
+        let step = workflow.steps.last().unwrap();
+        assert!(step.optional && step.pivot && step.no_undo && step.when.len() == 1);
+        let Waits { before_ms, not_before, within_ms } = &step.waits;
+        assert!(before_ms.is_some() && not_before.is_some() && within_ms.is_some());
     }
 
     #[test]

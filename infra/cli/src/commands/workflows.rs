@@ -8,7 +8,7 @@ use super::query::encoded;
 use crate::args::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
-use crate::show::drawing::{picture, steps};
+use crate::show::drawing::{picture, steps, waits};
 use crate::show::table::{Cell, Table, plain};
 use crate::show::time::span;
 
@@ -132,6 +132,8 @@ fn table() -> Table {
         "REJECTED",
         "EXHAUSTED",
         "WHEN",
+        "WAITS",
+        "PIVOT",
     ])
 }
 
@@ -165,6 +167,8 @@ fn add(table: &mut Table, workflow: &Workflow<'_>, all: &[Workflow<'_>]) {
             on_rejected(step).into(),
             step.on_exhausted.as_deref().unwrap_or_default().into(),
             step.when.join(", ").into(),
+            waits(step.wait_ms, step.not_before.as_deref(), step.wait_within_ms).join(", ").into(),
+            if step.pivot { "pivot" } else { "" }.into(),
         ]);
     }
 }

@@ -93,6 +93,12 @@ impl Problem {
         }
     }
 
+    /// The ID of the order in the path.
+    fn order(&self) -> &str {
+        let rest = self.path.split_once("/orders/").map_or("ID", |(_, rest)| rest);
+        rest.split(['/', '?']).next().unwrap_or(rest)
+    }
+
     /// The remedy, if any.
     #[must_use]
     pub fn advice(&self, auth: AuthMode) -> Option<String> {
@@ -100,7 +106,7 @@ impl Problem {
             (401, _) => not_known(auth),
             (403, _) => not_allowed(auth),
             (404, "order-not-found") => {
-                "was it accepted just now? It is stored in a moment: `stepwarden get ID --wait`".to_owned()
+                format!("was it accepted just now? It is stored in a moment: `stepwarden get {} --wait`", self.order())
             }
             (404, "job-not-found") => "`stepwarden bulk list` shows the jobs".to_owned(),
             (404, "service-not-found") => "`stepwarden services` shows the services".to_owned(),
@@ -116,7 +122,7 @@ impl Problem {
             (400, "invalid-parameter") if self.is_unknown_parameter() => {
                 format!("the API is older than this program ({})", env!("CARGO_PKG_VERSION"))
             }
-            (409, "state-conflict") => "look at it with `stepwarden get ID`".to_owned(),
+            (409, "state-conflict") => format!("look at it with `stepwarden get {}`", self.order()),
             (409, "job-state-conflict") => "look at it with `stepwarden bulk status JOB`".to_owned(),
             (409, "service-state-conflict") => "look at it with `stepwarden services`".to_owned(),
             (412, _) => "look at the order again, then give its version with --if-version".to_owned(),
@@ -192,6 +198,9 @@ mod tests {
             let told = problem(409, Box::leak(body.into_boxed_str()));
             assert_eq!((told.kind.as_str(), told.to_string().as_str()), ("state-conflict", "it is not paused (409)"));
             assert_eq!(told.exit(), Exit::Refused);
+            assert_eq!(told.advice(AuthMode::None).unwrap(), "look at it with `stepwarden get x`");
+            let told = Problem { path: "/orders/x/cancel".to_owned(), ..told };
+            assert_eq!(told.advice(AuthMode::None).unwrap(), "look at it with `stepwarden get x`");
         }
     }
 

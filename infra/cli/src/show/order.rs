@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use domain::id::OrderId;
 use domain::message::{Action, Priority};
-use domain::task::{Direction, StepState};
+use domain::task::{Direction, ProcessState, StepState};
 use domain::time::Timestamp;
 use local::step::words;
-use wire::{Step, Task};
+use wire::{Step, Task, Transition};
 
 use super::table::{Cell, Table, plain};
 use super::time::{clock, from_now, span};
@@ -174,7 +174,7 @@ fn steps(task: &Task<'_>, now: Timestamp) -> Table {
             step.attempt.to_string().into(),
             step.failure_count.to_string().into(),
             step.took_ms().map(span).unwrap_or_default().into(),
-            waits(step, now).into(),
+            waits(task, step, now).into(),
             error.map(|error| format!("{} ({})", error.message, error.code)).unwrap_or_default().into(),
         ]);
     }
@@ -195,10 +195,12 @@ fn history(task: &Task<'_>) -> Table {
 }
 
 /// What a step waits for.
-fn waits(step: &Step<'_>, now: Timestamp) -> String {
-    if let Some(until) = step.waits_until {
-        let what = if step.complete_by.is_some() { "result awaited" } else { "waits" };
-        return format!("{what} until {until}");
+fn waits(task: &Task<'_>, step: &Step<'_>, now: Timestamp) -> String {
+    match (step.waits_until, step.complete_by) {
+        (Some(until), Some(_)) if until > now => return format!("result awaited until {until}"),
+        (Some(until), Some(_)) => return format!("overdue, {}", from_now(until, now)),
+        (Some(until), None) if until > now && is_ready_to_wait(task, step) => return format!("waits until {until}"),
+        (Some(_) | None, _) => {}
     }
     match (step.not_before.filter(|at| *at > now), step.complete_by) {
         (Some(not_before), _) => format!("again {}", from_now(not_before, now)),
@@ -206,6 +208,17 @@ fn waits(step: &Step<'_>, now: Timestamp) -> String {
         (None, Some(complete_by)) => format!("overdue, {}", from_now(complete_by, now)),
         (None, None) => String::new(),
     }
+}
+
+/// Whether the order goes forward, and it is the turn of the step: its wait is in the history, or the steps listed before
+/// it are over.
+fn is_ready_to_wait(task: &Task<'_>, step: &Step<'_>) -> bool {
+    let is_over = |other: &Step<'_>| other.process_state.known().is_some_and(StepState::is_over);
+    let is_its_wait =
+        |line: &Transition<'_>| line.name() == "Waiting" && line.step.as_ref().is_some_and(|name| *name == step.name);
+    let goes_forward = matches!(task.process_state.known(), Some(ProcessState::Pending | ProcessState::Processing));
+    let mut before = task.steps.iter().take_while(|other| other.name != step.name);
+    goes_forward && (task.history().iter().any(is_its_wait) || before.all(is_over))
 }
 
 /// Where an order is.
@@ -226,7 +239,7 @@ fn why(task: &Task<'_>, now: Timestamp) -> String {
     if let Some(reason) = &task.reason {
         return format!("{}: {}", reason.code, reason.message);
     }
-    step_to_show(task).map(|step| waits(step, now)).unwrap_or_default()
+    step_to_show(task).map(|step| waits(task, step, now)).unwrap_or_default()
 }
 
 /// Whether the order is being compensated, or was.
@@ -331,6 +344,33 @@ mod tests {
         let line = change(PLAIN, 1_250, &task("Error"), Ids::Whole);
         assert!(line.starts_with(&format!("   1.250s  {ID}  Error         reserve-inventory done")), "{line}");
         assert!(line.contains("ship-order -") && line.ends_with("no [2J answer (exhausted)"), "{line}");
+    }
+
+    #[test]
+    fn a_wait_is_shown_while_it_lies_ahead_the_order_goes_forward_and_it_is_the_turn_of_the_step() {
+        let time = |text: &str| serde_json::from_value::<Timestamp>(json!(text)).unwrap();
+        let waits_of = |state: &str, charge: &str, ship_until: &str| {
+            let mut task = task(state);
+            task.reason = None;
+            task.steps[1].process_state = serde_json::from_value(json!(charge)).unwrap();
+            task.steps[2].waits_until = Some(time(ship_until));
+            (waits(&task, &task.steps[2], now()), why(&task, now()))
+        };
+        let (ahead, past) = ("2026-11-21T17:26:43.007Z", "2020-01-01T00:00:00.000Z");
+        let words = format!("waits until {ahead}");
+        assert_eq!(waits_of("Processing", "Processed", ahead), (words.clone(), words));
+        let none = (String::new(), String::new());
+        assert_eq!(waits_of("Processing", "Processed", past), none);
+        assert_eq!(waits_of("Processing", "Processing", ahead), none, "the step before it is not over");
+        assert_eq!(waits_of("Compensated", "Processed", ahead), none);
+        assert_eq!(waits_of("Compensating", "Processed", ahead), none);
+
+        let mut task = task("Processing");
+        let step = &mut task.steps[1];
+        (step.complete_by, step.waits_until) = (Some(time(past)), Some(time(ahead)));
+        assert_eq!(waits(&task, &task.steps[1], now()), format!("result awaited until {ahead}"));
+        task.steps[1].waits_until = Some(time("2026-11-20T17:26:43.007Z"));
+        assert_eq!(waits(&task, &task.steps[1], now()), "overdue, 1 min ago");
     }
 
     #[test]

@@ -20,18 +20,23 @@ impl Turn<'_> {
             if self.is_doubtful(index) {
                 self.task.steps[index].doubted_at = Some(self.moment.now);
                 self.note(What::Doubted(self.attempt(index)));
-            } else if self.is_expired(index) && self.expire(index) {
-                exhausted.push(index);
+            } else if self.is_expired(index) {
+                let lacks = if self.task.steps[index].is_awaited() { "result" } else { "answer" };
+                if self.expire(index) {
+                    exhausted.push((index, lacks));
+                }
             }
         }
         // If two steps fail at once and one asks for compensation, compensation wins: it covers the other step as
         // well.
-        exhausted.sort_by_key(|&index| self.remedy(index, self.workflow.steps[index].on_exhausted) == Remedy::Hold);
-        for index in exhausted {
+        exhausted
+            .sort_by_key(|&(index, _)| self.remedy(index, self.workflow.steps[index].on_exhausted) == Remedy::Hold);
+        for (index, lacks) in exhausted {
             // After a compensation the later steps of this list are `Pending` again.
             if self.task.steps[index].process_state == StepState::Error {
                 let failures = self.task.steps[index].failure_count;
-                self.exhaust(index, &format!("no answer in {failures} attempts"));
+                let attempts = if failures == 1 { "attempt" } else { "attempts" };
+                self.exhaust(index, &format!("no {lacks} in {failures} {attempts}"));
             }
         }
         self.look_at_deadline();

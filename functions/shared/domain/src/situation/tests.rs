@@ -2,9 +2,11 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::backoff::{Backoff, BackoffPolicy};
+use crate::json::Json;
+use crate::limits::SHARDS;
 use crate::machine::testing::Case;
+use crate::message::{Acceptance, Outcome};
 use crate::ports::Rejections;
-use crate::time::Timestamp;
 
 fn of(case: &Case) -> Situation {
     Situation::of(&case.task)
@@ -60,6 +62,88 @@ fn a_retry_is_shown_with_its_time_and_the_number_of_failures() {
     let not_before = case.step("a").not_before.unwrap();
     assert_eq!(of(&case).head, format!("A waits until {not_before} (2 failures so far)."));
     assert!(of(&case).text.starts_with("Last error, of attempt 2: "), "{}", of(&case).text);
+}
+
+/// The head, and what an operator is to do.
+fn told(case: &Case) -> (String, &'static str) {
+    let Situation { head, to_do, .. } = of(case);
+    (head, to_do.unwrap())
+}
+
+/// Steps `a`, and `b` after it. The order names a time for `b`, so many milliseconds from now.
+fn with_time(in_ms: i64) -> Case {
+    let mut case = Case::new(&[("a", &[], ""), ("b", &["a"], "not_before = \"/Order/On\"")], false);
+    let mut order = case.order();
+    let on = Timestamp::from_epoch_ms(case.now.epoch_ms() + in_ms);
+    order.document = Json::document(format!("{{\"On\":\"{on}\"}}").as_bytes()).unwrap();
+    case.task = Task::new(&order, &case.workflow, SHARDS, 1);
+    case
+}
+
+#[test]
+fn a_wait_is_shown_once_it_is_the_turn_of_the_step() {
+    let mut case = with_time(3_600_000);
+    let until = case.step("b").waits_until.unwrap();
+    assert_eq!(of(&case).head, "A starts in a moment.");
+    case.wake();
+    assert!(!of(&case).head.contains("waits"), "{}", of(&case).head);
+    case.done("a");
+    let head = format!("B waits until {until}, as the workflow or the order says.");
+    assert_eq!(told(&case), (head, "Nothing. It starts then, and a cancel ends the wait."));
+    assert!(of(&case).waits);
+    case.cancel();
+    assert!(!of(&case).head.contains("B waits"), "{}", of(&case).head);
+    assert_eq!(case.task.wait_of(case.step("b")), None);
+}
+
+#[test]
+fn a_wait_that_is_past_is_not_shown() {
+    let mut case = with_time(-3_600_000);
+    case.wake();
+    case.done("a");
+    assert!(of(&case).head.starts_with("any works on b"), "{}", of(&case).head);
+    let case = with_time(-3_600_000);
+    assert_eq!(case.task.wait_of(case.step("b")), None);
+}
+
+#[test]
+fn a_wait_of_the_workflow_is_shown_beside_an_attempt_in_flight_and_past_a_pivot_no_cancel_ends_it() {
+    let mut case = Case::new(&[("a", &[], "pivot = true"), ("b", &[], "wait = \"2h\"")], false);
+    case.wake();
+    let until = case.step("b").waits_until.unwrap();
+    let (head, to_do) = told(&case);
+    assert!(head.starts_with("any works on a") && head.contains(&format!("B waits until {until}, as")), "{head}");
+    assert!(to_do.starts_with("Nothing. The supervisor"), "{to_do}");
+    case.done("a");
+    assert_eq!(told(&case).1, "Nothing. It starts then.");
+}
+
+#[test]
+fn an_order_whose_result_is_awaited_says_what_comes_of_it() {
+    let mut case = Case::new(&[("a", &[], "wait_within = \"2d\"\nmax_failures = 1")], false);
+    case.wake();
+    let accepted = case.reply_of("a", Outcome::Accepted(Acceptance {}));
+    case.take(&accepted);
+    let until = case.step("a").waits_until.unwrap();
+    let head = format!("Any took a on, and tells the result later: attempt 1, awaited until {until}.");
+    let to_do = "Nothing. If no result comes by then, the attempt counts as failed and the service is asked again.";
+    assert_eq!(told(&case), (head, to_do));
+    case.next_sweep();
+    case.next_sweep();
+    assert_eq!(case.state(), ProcessState::Error);
+    assert_eq!(&*case.task.reason.as_ref().unwrap().message, "a: no result in 1 attempt");
+    assert_eq!(of(&case).text, "A service took the call on, and its result did not come. A: no result in 1 attempt.");
+    let to_do = "Ask the service what became of it. Then settle the step as done, or resubmit: the service is asked \
+                 again under the same key.";
+    assert_eq!(told(&case).1, to_do);
+
+    let mut case = Case::new(&[("a", &[], "wait_within = \"2d\"\nmax_failures = 2")], false);
+    case.wake();
+    case.expire_all();
+    case.retry_all();
+    case.expire_all();
+    assert_eq!(&*case.task.reason.as_ref().unwrap().message, "a: no answer in 2 attempts");
+    assert_eq!(told(&case).1, explain(reason::EXHAUSTED).1, "it was never taken on");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod history;
 mod step;
+mod wait;
 mod watch;
 
 use std::fmt;

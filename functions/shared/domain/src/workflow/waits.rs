@@ -27,12 +27,16 @@ pub struct Waits {
 pub struct NotATime {
     /// Where it is: a JSON pointer.
     pub place: String,
+    /// It is a time, and lies too far ahead.
+    pub is_far: bool,
 }
 
 impl std::fmt::Display for NotATime {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let days = WAIT_MS_MAX / 86_400_000;
-        write!(f, "must be a time such as 2026-12-01T08:00:00Z, at most {days} days ahead")
+        match self.is_far {
+            true => write!(f, "lies more than {} days ahead", WAIT_MS_MAX / 86_400_000),
+            false => write!(f, "must be a time such as 2026-12-01T08:00:00Z"),
+        }
     }
 }
 
@@ -81,8 +85,9 @@ impl Workflow {
 
 pub(super) fn time_at(document: &Json, place: &Pointer, now: Timestamp) -> Result<Option<Timestamp>, NotATime> {
     let Some(value) = place.of(document.raw()) else { return Ok(None) };
-    let at = serde_json::from_str::<Timestamp>(value.get()).ok().filter(|at| !at.is_beyond(now, WAIT_MS_MAX));
-    at.map_or_else(|| Err(NotATime { place: place.text() }), |at| Ok(Some(at)))
+    let wrong = |is_far| NotATime { place: place.text(), is_far };
+    let at: Timestamp = serde_json::from_str(value.get()).map_err(|_| wrong(false))?;
+    if at.is_beyond(now, WAIT_MS_MAX) { Err(wrong(true)) } else { Ok(Some(at)) }
 }
 
 #[cfg(test)]

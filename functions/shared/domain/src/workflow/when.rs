@@ -39,6 +39,14 @@ enum Operator {
     GreaterOrEqual,
 }
 
+/// A comparison that does not hold. Its words never repeat the value.
+#[derive(Debug)]
+pub(crate) struct Unmet<'a> {
+    comparison: &'a Comparison,
+    /// What was found in the place of a value that can be compared.
+    found: Option<&'static str>,
+}
+
 /// A value that is neither an object nor an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Literal {
@@ -133,6 +141,35 @@ impl Comparison {
             Test::Compares(operator, literal) => operator.holds(found.and_then(|value| literal.order_of(value))),
         }
     }
+
+    fn unmet(&self, found: Option<&RawValue>) -> Option<Unmet<'_>> {
+        let other = match &self.test {
+            Test::Exists | Test::Missing => None,
+            Test::Compares(_, literal) => {
+                Some(found.map_or("missing", type_of)).filter(|found| *found != literal.type_of())
+            }
+        };
+        (!self.holds(found)).then_some(Unmet { comparison: self, found: other })
+    }
+}
+
+impl fmt::Display for Unmet<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.comparison)?;
+        self.found.map_or(Ok(()), |found| write!(f, ", and it is {found}"))
+    }
+}
+
+/// The type of a value, in words.
+fn type_of(value: &RawValue) -> &'static str {
+    match value.get().as_bytes().first() {
+        Some(b'{') => "an object",
+        Some(b'[') => "an array",
+        Some(b'"') => "a text",
+        Some(b't' | b'f') => "true or false",
+        Some(b'n') | None => "null",
+        Some(_) => "a number",
+    }
 }
 
 impl fmt::Display for Comparison {
@@ -180,6 +217,15 @@ impl Literal {
         }
     }
 
+    fn type_of(&self) -> &'static str {
+        match self {
+            Self::Number(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::Word(word) if word == "null" => "null",
+            Self::Word(_) => "true or false",
+        }
+    }
+
     /// How a value is ordered against this one. `None`: it is of another type.
     fn order_of(&self, value: &RawValue) -> Option<Ordering> {
         match (Self::of(value)?, self) {
@@ -200,19 +246,19 @@ impl StepRule {
     }
 
     /// The first comparison of the document that does not hold: the step does not apply then.
-    pub(crate) fn unmet_by_document(&self, document: &Json) -> Option<&Comparison> {
-        self.when.iter().find(|comparison| match Root::of(&comparison.pointer) {
-            Some(Root::Order(names)) => !comparison.holds(Pointer::walk(names, document.raw())),
-            Some(Root::Output(..) | Root::OrderId) | None => false,
+    pub(crate) fn unmet_by_document(&self, document: &Json) -> Option<Unmet<'_>> {
+        self.when.iter().find_map(|comparison| match Root::of(&comparison.pointer) {
+            Some(Root::Order(names)) => comparison.unmet(Pointer::walk(names, document.raw())),
+            Some(Root::Output(..) | Root::OrderId) | None => None,
         })
     }
 
     /// The first comparison of an output that does not hold, once the steps before are over.
-    pub(crate) fn unmet_by_outputs(&self, steps: &[Step]) -> Option<&Comparison> {
-        self.when.iter().find(|comparison| {
-            let Some((name, names)) = comparison.output() else { return false };
+    pub(crate) fn unmet_by_outputs(&self, steps: &[Step]) -> Option<Unmet<'_>> {
+        self.when.iter().find_map(|comparison| {
+            let (name, names) = comparison.output()?;
             let output = steps.iter().find(|step| *step.name == *name).and_then(|step| step.output.as_ref());
-            !comparison.holds(output.and_then(|output| Pointer::walk(names, output.raw())))
+            comparison.unmet(output.and_then(|output| Pointer::walk(names, output.raw())))
         })
     }
 }
@@ -261,6 +307,35 @@ mod tests {
                 assert_eq!(holds(&format!("/Order/a {word} 1"), document), expected, "{word} {document}");
             }
         }
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_compared_is_told_by_its_type() {
+        let unmet = |comparison: &str, document: &str| {
+            let comparison = Comparison::parse(comparison).unwrap();
+            let document = Json::parse(document.as_bytes(), 1_000).unwrap();
+            let Some(Root::Order(names)) = Root::of(&comparison.pointer) else { panic!("{comparison}") };
+            let unmet = comparison.unmet(Pointer::walk(names, document.raw()));
+            unmet.unwrap().to_string().split_once(", and it is ").map(|(_, found)| found.to_owned())
+        };
+        for (document, found) in [
+            ("{\"a\":\"20\"}", Some("a text")),
+            ("{\"a\":\"\\ud800\"}", Some("a text")),
+            ("{}", Some("missing")),
+            ("{\"a\":[20]}", Some("an array")),
+            ("{\"a\":{}}", Some("an object")),
+            ("{\"a\":true}", Some("true or false")),
+            ("{\"a\":null}", Some("null")),
+            ("{\"a\":9}", None),
+        ] {
+            assert_eq!(unmet("/Order/a > 10", document).as_deref(), found, "{document}");
+        }
+        assert_eq!(unmet("/Order/a == \"x\"", "{\"a\":7}").as_deref(), Some("a number"));
+        assert_eq!(unmet("/Order/a == true", "{\"a\":false}"), None);
+        assert_eq!(unmet("/Order/a == true", "{\"a\":null}").as_deref(), Some("null"));
+        assert_eq!(unmet("/Order/a == null", "{\"a\":true}").as_deref(), Some("true or false"));
+        assert_eq!(unmet("/Order/a != null", "{\"a\":null}"), None);
+        assert_eq!([unmet("/Order/a exists", "{}"), unmet("/Order/a missing", "{\"a\":1}")], [None, None]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod rails;
 #[cfg(test)]
 mod tests;
 
+use domain::located::time_text;
 use rails::{Rails, Row};
 
 use super::table::plain;
@@ -32,11 +33,20 @@ pub(crate) struct Step {
     unknown: Vec<String>,
 }
 
-/// The agent of a step, and behind it what is special about the step.
-fn with_marks(agent: &str, [is_conditional, optional, pivot, no_undo]: [bool; 4]) -> String {
+/// The agent of a step, and behind it what is special about the step: these words if they apply, and its waits.
+fn with_marks(agent: &str, [is_conditional, optional, pivot, no_undo]: [bool; 4], waits: Vec<String>) -> String {
     let marks = [(is_conditional, "when"), (optional, "optional"), (pivot, "pivot"), (no_undo, "no undo")];
-    let marks: Vec<&str> = marks.iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| *mark).collect();
+    let marks = marks.iter().filter(|(is_set, _)| *is_set).map(|(_, mark)| (*mark).to_owned());
+    let marks: Vec<String> = marks.chain(waits).collect();
     if marks.is_empty() { agent.to_owned() } else { format!("{agent} ({})", marks.join(", ")) }
+}
+
+/// The waits of a step in words, from its `wait`, `not_before` and `wait_within`.
+pub(crate) fn waits(wait_ms: Option<u64>, not_before: Option<&str>, within_ms: Option<u64>) -> Vec<String> {
+    let wait = wait_ms.map(|ms| format!("waits {}", time_text(ms)));
+    let not_before = not_before.map(|place| format!("not before {}", plain(place)));
+    let within = within_ms.map(|ms| format!("result within {}", time_text(ms)));
+    [wait, not_before, within].into_iter().flatten().collect()
 }
 
 /// The steps of a workflow of the API.
@@ -44,7 +54,11 @@ pub(crate) fn steps(workflow: &wire::Workflow<'_>) -> Vec<Step> {
     let place = |name: &str| workflow.steps.iter().position(|step| *step.name == *name);
     let step = |step: &wire::WorkflowStep<'_>| Step {
         name: plain(&step.name),
-        agent: with_marks(&plain(&step.agent), [!step.when.is_empty(), step.optional, step.pivot, step.no_undo]),
+        agent: with_marks(
+            &plain(&step.agent),
+            [!step.when.is_empty(), step.optional, step.pivot, step.no_undo],
+            waits(step.wait_ms, step.not_before.as_deref(), step.wait_within_ms),
+        ),
         after: step.after.iter().filter_map(|name| place(name)).collect(),
         unknown: step.after.iter().filter(|name| place(name).is_none()).map(|name| plain(name)).collect(),
     };
@@ -53,11 +67,16 @@ pub(crate) fn steps(workflow: &wire::Workflow<'_>) -> Vec<Step> {
 
 /// The steps of a workflow that was read from its file.
 pub(crate) fn steps_of(workflow: &domain::workflow::Workflow) -> Vec<Step> {
-    let step = |rule: &domain::workflow::StepRule| Step {
-        name: rule.name.to_string(),
-        agent: with_marks(&rule.agent, [!rule.when.is_empty(), rule.optional, rule.pivot, rule.no_undo]),
-        after: rule.after.clone(),
-        unknown: Vec::new(),
+    let step = |rule: &domain::workflow::StepRule| {
+        let domain::workflow::Waits { before_ms, not_before, within_ms } = &rule.waits;
+        let not_before = not_before.as_ref().map(|place| format!("/Order{}", place.text()));
+        let marks = [!rule.when.is_empty(), rule.optional, rule.pivot, rule.no_undo];
+        Step {
+            name: rule.name.to_string(),
+            agent: with_marks(&rule.agent, marks, waits(*before_ms, not_before.as_deref(), *within_ms)),
+            after: rule.after.clone(),
+            unknown: Vec::new(),
+        }
     };
     workflow.steps.iter().map(step).collect()
 }

@@ -30,6 +30,20 @@ fn a_step_that_does_not_apply_by_the_document_is_stored_as_skipped() {
 }
 
 #[test]
+fn a_comparison_with_a_value_that_is_missing_or_of_another_type_says_so() {
+    let steps: [(&str, &[&str], &str); 3] = [
+        ("a", &[], "when = \"/Order/Total == \\\"1\\\"\""),
+        ("b", &[], "when = \"/Order/Weight > 1\""),
+        ("c", &["b"], "when = \"/Outputs/b/Id > 1\""),
+    ];
+    let mut case = Case::new(&steps, false);
+    case.wake();
+    assert_eq!(line(&case, "a"), "a skipped #0: it does not apply: /Order/Total == \"1\", and it is a number");
+    assert_eq!(line(&case, "b"), "b skipped #0: it does not apply: /Order/Weight > 1, and it is missing");
+    assert_eq!(line(&case, "c"), "c skipped #0: it does not apply: /Outputs/b/Id > 1, and it is missing");
+}
+
+#[test]
 fn a_step_behind_one_that_was_skipped_before_is_looked_at_in_whatever_order_the_file_has_them() {
     let mut case = Case::new(
         &[

@@ -55,20 +55,19 @@ impl<'e> Ways<'e> {
 /// Reads `undo`: a table, or the word `none`.
 pub(super) fn undo<'e>(reader: &mut Reader<'_>, entry: Option<Entry<'e>>) -> Undo<'e> {
     let Some(entry) = entry else { return Undo::default() };
-    match entry.value.as_str() {
-        Some("none") => return Undo { is_none: true, ..Undo::default() },
-        Some(_) => reader.blame_value(&entry, "must be a table, or \"none\" for a step that is never undone"),
-        None => {
-            let table = reader.table(Some(entry));
-            let parts = table.map(|mut table| {
-                let parts = Parts::take(&mut table);
-                reader.end(table);
-                parts
-            });
-            return Undo { parts: parts.unwrap_or_default(), is_none: false };
-        }
+    if entry.value.as_str() == Some("none") {
+        return Undo { is_none: true, ..Undo::default() };
     }
-    Undo::default()
+    if !entry.value.is_table() {
+        reader.blame_value(&entry, "must be a table, or \"none\" for a step that is never undone");
+        return Undo::default();
+    }
+    let parts = reader.table(Some(entry)).map(|mut table| {
+        let parts = Parts::take(&mut table);
+        reader.end(table);
+        parts
+    });
+    Undo { parts: parts.unwrap_or_default(), is_none: false }
 }
 
 /// One comparison, or an array of them.

@@ -74,8 +74,10 @@ fn a_path_needs_no_output_of_a_step_that_may_be_skipped_unless_the_step_demands_
 fn a_step_without_an_undo_needs_no_body_for_it() {
     assert!(parse("", "send = {}\nundo = \"none\"").is_ok());
     assert!(fault("", "send = {}").contains("undo.send is missing"));
-    assert!(fault("", "undo = \"never\"").contains("undo must be a table, or \"none\""));
-    assert!(fault("", "undo = 3").contains("undo must be a table"));
+    for value in ["\"never\"", "3", "false"] {
+        let text = fault("", &format!("undo = {value}"));
+        assert!(text.contains("undo must be a table, or \"none\" for a step that is never undone"), "{text}");
+    }
 }
 
 #[test]
