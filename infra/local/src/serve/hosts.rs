@@ -70,9 +70,8 @@ impl PublicUrl {
     pub(super) fn of(address: SocketAddr) -> Self {
         // Nobody can call the address that stands for all of them.
         let ip = match address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-            IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-            ip => ip,
+            IpAddr::V4(ip) => IpAddr::V4(if ip.is_unspecified() { Ipv4Addr::LOCALHOST } else { ip }),
+            IpAddr::V6(ip) => IpAddr::V6(if ip.is_unspecified() { Ipv6Addr::LOCALHOST } else { ip }),
         };
         let authority = SocketAddr::new(ip, address.port());
         Self { text: format!("http://{authority}"), host: String::new() }

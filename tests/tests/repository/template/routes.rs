@@ -48,8 +48,14 @@ fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open(
     ]);
     assert_eq!(routes(&template, Some("JwtScope")), application);
     assert_eq!(routes(&template, Some("JwtOperatorScope")), operator);
-    let open =
-        ["GET /health", "GET /openapi.json", "GET /problems/{name}", "POST /stand-ins/{token}/{service}/{operation}"];
+    let open = [
+        "GET /health",
+        "GET /openapi.json",
+        "GET /problems/{name}",
+        "POST /callbacks/{token}",
+        "POST /callbacks/{token}/heartbeat",
+        "POST /stand-ins/{token}/{service}/{operation}",
+    ];
     assert_eq!(routes(&template, None), all(&open));
 }
 
