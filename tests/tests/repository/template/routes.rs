@@ -53,7 +53,7 @@ fn applications_and_operators_are_told_apart_and_what_tells_of_no_order_is_open(
         "GET /openapi.json",
         "GET /problems/{name}",
         "POST /callbacks/{token}",
-        "POST /callbacks/{token}/heartbeat",
+        "POST /callbacks/{token}/{action}",
         "POST /stand-ins/{token}/{service}/{operation}",
     ];
     assert_eq!(routes(&template, None), all(&open));
