@@ -139,7 +139,8 @@ class Run:
             charged, refunded = self.bank.charged[key], self.bank.refunded[key]
             expected = charged == 1 and refunded == 0 if state == "Processed" else charged == refunded <= 1
             expect(expected, f"{order} is {state}: charged {charged}, refunded {refunded}")
-        return f"{sum(self.bank.charged.values())} charged, {sum(self.bank.refunded.values())} refunded, {len(self.bank.lost)} never told"
+        charged, refunded = sum(self.bank.charged.values()), sum(self.bank.refunded.values())
+        return f"{charged} charged, {refunded} refunded, {len(self.bank.lost)} never told"
 
     def tell_again(self) -> None:
         """The address of a call is good for ever, and of no use any more."""

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tests::simulation::aws::{FAULTS, ORDERS, run};
 
 /// The worlds in the reduced run: the rare faults occur in two of them. A command runs all worlds.
-const SEEDS: [u64; 10] = [973, 974, 986, 991, 1_005, 1_011, 1_019, 1_031, 1_034, 1_046];
+const SEEDS: [u64; 11] = [74, 973, 974, 986, 991, 1_005, 1_011, 1_019, 1_031, 1_034, 1_046];
 
 #[test]
 fn some_worlds_of_aws_lose_no_order_and_write_over_no_version() {
