@@ -2,8 +2,8 @@
 
     tests/run callbacks [--program FILE] [--orders N] [--seconds S]
 
-A bank answers 202 and tells each result after up to S seconds: some before the 202, some twice, some never, with
-heartbeats in between and some with a forged address. Meanwhile the program is killed twice. Then every order has ended, the books
+A bank answers 202 and tells each result after up to S seconds: some before the 202, some twice, some never. Some payments
+have heartbeats, and some addresses are forged. Meanwhile the program is killed twice. Then every order has ended, the books
 agree, and nothing forged has changed anything. `tests/run deployed` tries the same on the deployed functions.
 
 --program FILE  uses this `stepwarden` instead of a debug build

@@ -19,8 +19,8 @@ from pathlib import Path
 import audit
 import conformance
 import template
-from checks import callers, crashes, doctor, earlier, letters, logs, own_callbacks, own_workflows, repeats, rights, supervision
-from checks import under_way, ways
+from checks import callers, crashes, doctor, earlier, letters, logs, own_callbacks, own_workflows, repeats
+from checks import rights, supervision, under_way, ways
 from harness import command, tools
 from harness.deployment import Deployment, build, deploy
 from harness.emulator import Emulator
