@@ -2,9 +2,10 @@
 
     tests/run callbacks [--program FILE] [--orders N] [--seconds S]
 
-A bank answers 202 and tells each result after up to S seconds: some before the 202, some twice, some never. Some payments
-have heartbeats, and some addresses are forged. Meanwhile the program is killed twice. Then every order has ended, the books
-agree, and nothing forged has changed anything. `tests/run deployed` tries the same on the deployed functions.
+A bank answers 202 and tells each result after up to S seconds: some before the 202, some twice, some never. Some
+payments have heartbeats, and some addresses are forged. Meanwhile the program is killed twice. Then every order has
+ended, the books agree, and nothing forged has changed anything. `tests/run deployed` tries the same on the deployed
+functions.
 
 --program FILE  uses this `stepwarden` instead of a debug build
 --orders N      how many, 2,000 unless given
