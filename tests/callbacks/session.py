@@ -14,8 +14,6 @@ functions.
 
 from __future__ import annotations
 
-import os
-import signal
 import tempfile
 from pathlib import Path
 
@@ -24,17 +22,6 @@ from callbacks.run import Run
 from harness import command, tools
 from harness.report import Report
 from harness.serve import Server
-
-
-class OneMachine(Server):
-    """The program, which a run kills and starts again."""
-
-    def kill(self) -> None:
-        """Ends it by SIGKILL, and starts it again."""
-        assert self.process is not None and self.process.pid is not None
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.stop()
-        self.start()
 
 
 def main() -> int:
@@ -47,7 +34,7 @@ def main() -> int:
     program = tools.stepwarden(options.program)
     report = Report()
     with tempfile.TemporaryDirectory(prefix="stepwarden-callbacks-") as scratch, Bank(options.seconds) as bank:
-        with OneMachine(program, Path(scratch) / "data") as server:
+        with Server(program, Path(scratch) / "data") as server:
             Run(server, bank, options.orders).all(report)
     return report.close()
 

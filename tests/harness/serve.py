@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import urllib.error
 import urllib.request
 from collections.abc import Callable
@@ -52,6 +53,13 @@ class Server:
         """Stops it, and waits until it is gone."""
         if self.process is not None:
             self.process.stop()
+
+    def kill(self) -> None:
+        """Ends it by SIGKILL, and starts it again."""
+        assert self.process is not None and self.process.pid is not None
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.stop()
+        self.start()
 
     def is_running(self) -> bool:
         """Whether its process is there."""

@@ -12,8 +12,6 @@ it began with, and the services' books are even. Five services are in Python, tw
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import tempfile
 from pathlib import Path
@@ -36,13 +34,6 @@ class OneMachine(Server):
 
     def has_applied(self) -> None:
         """One process knows at once."""
-
-    def kill(self) -> None:
-        """Ends it by SIGKILL, and starts it again."""
-        assert self.process is not None and self.process.pid is not None
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.stop()
-        self.start()
 
 
 def main() -> int:

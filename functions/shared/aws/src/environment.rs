@@ -45,7 +45,7 @@ pub struct NoRandomness(getrandom::Error);
 /// Random bits for nonces, ids, jitter and secrets.
 #[derive(Debug)]
 pub(crate) enum Random {
-    /// Those of the system, which nobody can guess.
+    /// Unpredictable bits of the system.
     System,
     /// Those of a seed (SplitMix64), for simulations.
     Seeded(AtomicU64),

@@ -1,7 +1,7 @@
 //! Callback addresses: how a service tells the result of a call later (rule 38).
 //!
 //! The address of a call ends in a token. It names the order, the step and the direction, and is signed. So nothing is
-//! stored for a call, and nobody can make the token of another one.
+//! stored for a call, and a token cannot be made without the key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -48,12 +48,12 @@ pub struct CallbackKey {
     pub secret: Secret,
 }
 
-/// 256 bits that nobody outside knows.
+/// 256 secret bits.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
 impl CallbackKey {
-    /// The first key of a system, of random bits that nobody can guess.
+    /// The first key of a system, made of unpredictable bits.
     #[must_use]
     pub fn first(random: [u64; 4]) -> Self {
         let mut secret = [0; 32];

@@ -12,6 +12,6 @@ pub trait Environment: Send + Sync {
     /// Waits.
     fn sleep(&self, ms: u64) -> impl Future<Output = ()> + Send;
 
-    /// 64 random bits, which nobody outside can guess.
+    /// 64 unpredictable bits.
     fn random(&self) -> u64;
 }
