@@ -128,8 +128,10 @@ pub(super) fn bound_ms(setup: &Setup) -> i64 {
             let awaited_ms = rule.waits.within_ms.unwrap_or(0);
             let attempt_ms = 2 * rule.complete_within_ms + awaited_ms + between_ms + doubt_ms + setup.visibility_ms;
             // Forward and undo. A call under way is waited for, and an attempt that it kept from ending.
+            let longer_ms = rule.longer.map_or(0, |longer| longer.wait_ms * u64::from(longer.times));
             rule.waits.before_ms.unwrap_or(0)
-                + 2 * (u64::from(rule.max_failures + 1) * attempt_ms + 3 * (settles_ms + attempt_ms))
+                + 2 * longer_ms
+                + 2 * (u64::from(rule.failures_to_give_up() + 1) * attempt_ms + 3 * (settles_ms + attempt_ms))
         });
         attempts.sum()
     };

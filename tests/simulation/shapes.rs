@@ -86,7 +86,8 @@ fn flow(workflow: &Workflow, drawn: Vec<(Mapped, Ways)>) -> Flow {
         after,
         horizons_ms,
         within_ms: workflow.steps.iter().map(|rule| ms(rule.complete_within_ms)).collect(),
-        max_failures: workflow.steps.iter().map(|rule| rule.max_failures).collect(),
+        max_failures: workflow.steps.iter().map(StepRule::failures_to_give_up).collect(),
+        longer: workflow.steps.iter().map(|rule| Some((rule.max_failures, ms(rule.longer?.wait_ms)))).collect(),
         holds_rejected: holds(|rule| rule.on_rejected),
         holds_exhausted: holds(|rule| rule.on_exhausted),
         mapped,
@@ -192,6 +193,7 @@ fn text(
     };
     // The waits are drawn apart, so that they change nothing else of a shape.
     let mut waits = Rng::new(rng.clone().below(u64::MAX));
+    let mut longer = Rng::new(waits.clone().below(u64::MAX));
     let is_patient = waits.chance(3_000);
     let graph = graph(rng);
     let step_ways = ways::draw(of_ways, &graph);
@@ -205,7 +207,11 @@ fn text(
         let is_past_pivot = ways::is_past_pivot(&graph, &step_ways, place);
         for key in ["on_rejected", "on_exhausted"] {
             let remedy = rng.pick(&["compensate", "hold"]);
-            ways::write_remedy(&mut text, own, is_past_pivot, (key, remedy));
+            let is_longer = key == "on_exhausted" && is_patient && longer.chance(4_000);
+            // All waits must lie within the horizon.
+            let wait = longer.pick(&["5s", "10m", "3h"]);
+            let longer = (is_longer && !short_horizon).then_some((wait, 1 + place % 2));
+            ways::write_remedy(&mut text, own, is_past_pivot, (key, remedy), longer);
         }
         ways::write(&mut text, own);
         if short_horizon {

@@ -41,9 +41,18 @@ pub fn is_past_pivot(graph: &[Vec<usize>], ways: &[Ways], place: usize) -> bool 
 }
 
 /// Writes a remedy, if the step may have it.
-pub fn write_remedy(text: &mut String, ways: &Ways, is_past_pivot: bool, (key, remedy): (&str, &str)) {
-    if !(ways.optional && key == "on_rejected") {
-        let _ = writeln!(text, "{key} = \"{}\"", if is_past_pivot { "hold" } else { remedy });
+pub fn write_remedy(
+    text: &mut String,
+    ways: &Ways,
+    is_past_pivot: bool,
+    (key, remedy): (&str, &str),
+    longer: Option<(&str, usize)>,
+) {
+    let remedy = if is_past_pivot { "hold" } else { remedy };
+    if let Some((wait, times)) = longer {
+        let _ = writeln!(text, "{key} = {{ wait = \"{wait}\", times = {times}, then = \"{remedy}\" }}");
+    } else if !(ways.optional && key == "on_rejected") {
+        let _ = writeln!(text, "{key} = \"{remedy}\"");
     }
 }
 

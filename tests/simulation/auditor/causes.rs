@@ -84,7 +84,10 @@ impl Causes<'_> {
         let has_expired = self.flow.expires_ms(index, step, self.clock_ms).is_some_and(|at_ms| at_ms <= self.clock_ms);
         let is_open = matches!(step.state, StepState::Pending | StepState::Processing);
         let over_ms = step.started_ms.map(|started_ms| started_ms.saturating_add(self.flow.horizons_ms[index]));
-        is_open && ((is_last && has_expired) || over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms))
+        // No longer wait ends after the horizon.
+        let longer_ms = if has_expired { self.flow.longer_ms(index, step.failures + 1) } else { 0 };
+        let is_over = over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms + longer_ms);
+        is_open && ((is_last && has_expired) || is_over)
     }
 
     /// The current attempt was rejected, or its output is too large.

@@ -65,8 +65,10 @@ pub struct Flow {
     pub waits_ms: Vec<i64>,
     /// For each step the time for which a result that comes later is awaited, in milliseconds.
     pub awaited_ms: Vec<i64>,
-    /// For each step its `max_failures`.
+    /// For each step the failures at which it is given up.
     pub max_failures: Vec<u32>,
+    /// For each step the failures from which on it waits longer, and how long (rule 39).
+    pub longer: Vec<Option<(u32, i64)>>,
     /// For each step whether a rejection holds the order instead of compensating it.
     pub holds_rejected: Vec<bool>,
     /// For each step whether exhaustion holds the order instead of compensating it.
@@ -85,6 +87,12 @@ pub struct Flow {
 const DAY_MS: i64 = 86_400_000;
 
 impl Flow {
+    /// The longer wait after so many failures of a step, or 0.
+    fn longer_ms(&self, index: usize, failures: u32) -> i64 {
+        let longer = self.longer.get(index).copied().flatten();
+        longer.filter(|&(from, _)| failures >= from).map_or(0, |(_, wait_ms)| wait_ms)
+    }
+
     /// When an attempt expires by this clock: at its deadline, or at the end of the wait for its result, plus the grace, or after its whole time since a doubt about
     /// it. A deadline further ahead than an attempt lasts is a wrong clock's (rule 23).
     fn expires_ms(&self, index: usize, step: &StepSeen, clock_ms: i64) -> Option<i64> {

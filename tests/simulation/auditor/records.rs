@@ -301,9 +301,16 @@ impl Change<'_> {
         })
     }
 
-    /// A first claim waits for as long as the workflow says, from the moment at which its step is ready (rule 35).
+    /// A first claim waits for as long as the workflow says, from the moment at which its step is ready (rule 35). A claim
+    /// after a longer wait comes after its end (rule 39).
     fn has_waited(&self) -> bool {
         let (b, a) = self.steps();
+        let is_longer =
+            b.attempt > 0 && b.state == StepState::Pending && self.flow.longer_ms(self.index, b.failures) > 0;
+        if is_longer && !self.has_turned() {
+            // The supervisor wrote its end at the failure, by the clock of that time.
+            return b.waits_until_ms.is_none_or(|until_ms| until_ms <= self.clock_ms);
+        }
         let wait_ms = self.flow.waits_ms[self.index];
         if a.way == Way::Undo || b.attempt > 0 || wait_ms == 0 {
             return true;
@@ -433,7 +440,12 @@ impl Change<'_> {
     fn is_at_threshold(&self) -> Finding {
         let (b, a) = self.steps();
         let over_ms = b.started_ms.map(|started_ms| started_ms.saturating_add(self.flow.horizons_ms[self.index]));
-        let is_over = over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms);
+        let longer_ms = self.flow.longer_ms(self.index, a.failures);
+        let is_over = over_ms.is_some_and(|over_ms| over_ms <= self.clock_ms + longer_ms);
+        let waits = longer_ms == 0 || a.waits_until_ms == Some(self.clock_ms + longer_ms);
+        must(a.state == StepState::Error || waits, Invariant::Movers, || {
+            format!("step {} does not wait longer after {} failures", self.index, a.failures)
+        })?;
         let is_last = a.failures >= self.flow.max_failures[self.index];
         let is_so = if a.state == StepState::Error { is_last || is_over } else { !is_last };
         must(is_so, Invariant::Movers, || format!("step {} is {:?} after {} failures", self.index, a.state, a.failures))

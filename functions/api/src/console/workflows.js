@@ -113,6 +113,11 @@ function wayBack(step) {
   return [step.Pivot ? "pivot" : null, step.NoUndo ? "no undo" : null].filter(Boolean).join(", ") || "–";
 }
 
+/** What becomes of the order, after the longer waits of the step. */
+function ifGivenUp({ LongerWaits, LongerWaitMs, OnExhausted }) {
+  return LongerWaits ? `${LongerWaits} × ${length(LongerWaitMs)}, then ${OnExhausted}` : (OnExhausted ?? "–");
+}
+
 function settings(one) {
   return table({
     caption: "The steps and their settings",
@@ -128,7 +133,7 @@ function settings(one) {
       { name: "Answer within", cell: (step) => (step.CompleteWithinMs ? length(step.CompleteWithinMs) : "–") },
       { name: "Failures", kind: "num", cell: (step) => step.MaxFailures ?? "–" },
       { name: "If rejected", cell: (step) => (step.Optional ? "skip" : (step.OnRejected ?? "–")) },
-      { name: "If given up", cell: (step) => step.OnExhausted ?? "–" },
+      { name: "If given up", cell: ifGivenUp },
       { name: "Way back", cell: wayBack },
     ],
   });

@@ -265,7 +265,7 @@ fn nothing_to_do(task: &Task, shown: &[&Step]) -> &'static str {
         "Nothing. If no result comes by then, the attempt counts as failed and the service is asked again."
     } else if awaited > 0 {
         "Nothing. The order goes on when the result comes, or when the wait is over."
-    } else if task.past_pivot().is_some() {
+    } else if task.past_pivot().is_some() || shown.iter().any(|step| step.direction == Direction::Undo) {
         "Nothing. It starts then."
     } else {
         "Nothing. It starts then, and a cancel ends the wait."
@@ -285,6 +285,9 @@ fn of_step(step: &Step, wait: Option<Timestamp>) -> String {
                 upper(&step.agent),
                 step.attempt
             ),
+            false if step.was_claimed() => {
+                format!("{} waits until {until}{}, as the workflow says.", upper(&work), failures(step))
+            }
             false => format!("{} waits until {until}, as the workflow or the order says.", upper(&work)),
         };
     }
@@ -299,15 +302,16 @@ fn of_step(step: &Step, wait: Option<Timestamp>) -> String {
                 upper(&work)
             )
         }
-        (_, _, Some(not_before)) => {
-            let failures = match step.failure_count {
-                0 => String::new(),
-                1 => " (1 failure so far)".to_owned(),
-                count => format!(" ({count} failures so far)"),
-            };
-            format!("{} waits until {not_before}{failures}.", upper(&work))
-        }
+        (_, _, Some(not_before)) => format!("{} waits until {not_before}{}.", upper(&work), failures(step)),
         _ => format!("{} starts in a moment.", upper(&work)),
+    }
+}
+
+fn failures(step: &Step) -> String {
+    match step.failure_count {
+        0 => String::new(),
+        1 => " (1 failure so far)".to_owned(),
+        count => format!(" ({count} failures so far)"),
     }
 }
 

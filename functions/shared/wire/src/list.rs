@@ -181,6 +181,12 @@ pub struct WorkflowStep<'a> {
     /// The policy if the step is given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_exhausted: Option<Cow<'a, str>>,
+    /// The longer wait after each failure from `max_failures` on, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longer_wait_ms: Option<u64>,
+    /// How often it waits so before it is given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub longer_waits: Option<u32>,
     /// Comparisons that must all hold; otherwise the step is skipped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub when: Vec<Cow<'a, str>>,

@@ -1,5 +1,7 @@
 //! `stepwarden workflows`: all of them as a table, one as a drawing or as its file, and the version of new orders.
 
+use std::borrow::Cow;
+
 use wire::{Choose, Definition, Workflow, WorkflowList, WorkflowStep};
 
 use super::context::{Context, body};
@@ -165,11 +167,20 @@ fn add(table: &mut Table, workflow: &Workflow<'_>, all: &[Workflow<'_>]) {
             step.complete_within_ms.map(span).unwrap_or_default().into(),
             step.max_failures.map(|count| count.to_string()).unwrap_or_default().into(),
             on_rejected(step).into(),
-            step.on_exhausted.as_deref().unwrap_or_default().into(),
+            on_exhausted(step).into(),
             step.when.join(", ").into(),
             waits(step.wait_ms, step.not_before.as_deref(), step.wait_within_ms).join(", ").into(),
             if step.pivot { "pivot" } else { "" }.into(),
         ]);
+    }
+}
+
+/// What becomes of the order if the step is given up, after its longer waits.
+fn on_exhausted<'a>(step: &'a WorkflowStep<'_>) -> Cow<'a, str> {
+    let then = step.on_exhausted.as_deref().unwrap_or_default();
+    match step.longer_wait_ms.zip(step.longer_waits) {
+        Some((ms, times)) => format!("{times} × {}, then {then}", span(ms)).into(),
+        None => then.into(),
     }
 }
 

@@ -107,6 +107,7 @@ impl History {
             waits_ms: vec![0; 2],
             awaited_ms: vec![0; 2],
             max_failures: vec![FAILURES_MAX; 2],
+            longer: Vec::new(),
             holds_rejected: vec![false; 2],
             holds_exhausted: vec![true; 2],
             mapped: Vec::new(),

@@ -63,7 +63,8 @@ impl Turn<'_> {
         Verdict::Taken
     }
 
-    /// Ends an attempt: the step is `Pending` after a back-off, or given up at the threshold (`true`).
+    /// Ends an attempt: the step is `Pending` after a back-off, or after a longer wait at the threshold (rule 39), or given
+    /// up (`true`).
     fn expire(&mut self, index: usize) -> bool {
         let rule = &self.workflow.steps[index];
         let attempt = self.task.steps[index].attempt;
@@ -76,10 +77,23 @@ impl Turn<'_> {
         };
         self.count_failure(index, StepError::EXPIRED, &words);
         let failures = self.task.steps[index].failure_count;
-        if failures >= rule.max_failures || self.is_past_horizon(index) {
+        // No call is made after the horizon, so no wait may end after it.
+        let longer_ms = rule.longer_wait_ms(failures);
+        let until = self.moment.now.plus_ms(longer_ms.unwrap_or(0));
+        if failures >= rule.failures_to_give_up() || self.is_past_horizon_at(index, until) {
             self.note(What::ExpiredLast(self.attempt(index)));
             self.give_up_unanswered(index);
             return true;
+        }
+        if let Some(longer_ms) = longer_ms {
+            let step = &mut self.task.steps[index];
+            step.process_state = StepState::Pending;
+            step.waits_until = Some(until);
+            let (count, time) = (failures + 1 - rule.max_failures, time_text(longer_ms));
+            let times = rule.failures_to_give_up() - rule.max_failures;
+            let why = format!("attempt {attempt} expired, failure {failures}; longer wait {count} of {times}: {time}");
+            self.record(What::Expired(self.attempt(index)), Some(why.into()));
+            return false;
         }
         // Steps of one task that expire together must not be retried together.
         let draw = self.moment.draw.rotate_left(u32::try_from(index).unwrap_or(0));

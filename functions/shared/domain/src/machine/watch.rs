@@ -34,7 +34,9 @@ impl Turn<'_> {
                 && step.waits_until.is_some_and(|at| at.is_beyond(now, WAIT_WATCHED_MS_MAX))
             {
                 // Nobody knows the true time, and too late does less harm than too early.
-                step.waits_until = Some(now.plus_ms(rule.waits.before_ms.unwrap_or(WAIT_MS_MAX)));
+                let own_ms =
+                    if step.was_claimed() { rule.longer_wait_ms(step.failure_count) } else { rule.waits.before_ms };
+                step.waits_until = Some(now.plus_ms(own_ms.unwrap_or(WAIT_MS_MAX)));
                 self.changed = true;
             }
             let settled = step.may_run_until.map(|at| believed_settled(at, rule, now));
@@ -68,8 +70,13 @@ impl Turn<'_> {
 
     /// Whether the step has been tried for as long as its service is trusted to recognise the key.
     pub(super) fn is_past_horizon(&self, index: usize) -> bool {
+        self.is_past_horizon_at(index, self.moment.now)
+    }
+
+    /// The same at another time.
+    pub(super) fn is_past_horizon_at(&self, index: usize, time: Timestamp) -> bool {
         let horizon_ms = self.workflow.steps[index].horizon_ms;
-        self.task.steps[index].started_at.is_some_and(|at| at.plus_ms(horizon_ms) <= self.moment.now)
+        self.task.steps[index].started_at.is_some_and(|at| at.plus_ms(horizon_ms) <= time)
     }
 
     /// When an attempt in flight expires: at `CompleteBy` plus the grace, or when its result was awaited long enough. A doubted attempt expires when it has had

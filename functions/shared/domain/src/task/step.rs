@@ -100,7 +100,7 @@ pub struct Step {
     /// No claim before this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<Timestamp>,
-    /// A long wait (rule 35): no claim before this time; of an attempt in flight, its result is awaited until then.
+    /// A long wait (rules 35 and 39): no claim before this time; of an attempt in flight, its result is awaited until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_until: Option<Timestamp>,
     /// `WaitsUntil` is a time that the order gives, and the wait of the workflow is still to begin (rule 35).

@@ -1,6 +1,6 @@
-//! The long waits that people are shown (rules 35 and 36).
+//! The long waits that people are shown (rules 35, 36 and 39).
 
-use super::{ProcessState, Step, StepState, Task, What};
+use super::{Direction, ProcessState, Step, StepState, Task, What};
 use crate::time::Timestamp;
 
 impl Task {
@@ -12,14 +12,19 @@ impl Task {
     #[must_use]
     pub fn wait_of(&self, step: &Step) -> Option<Timestamp> {
         let until = step.waits_until?;
-        let goes_forward = matches!(self.process_state, ProcessState::Pending | ProcessState::Processing);
+        let is_open = match step.direction {
+            Direction::Forward => matches!(self.process_state, ProcessState::Pending | ProcessState::Processing),
+            Direction::Undo => self.process_state == ProcessState::Compensating,
+        };
         let lies_ahead = self.updated_at().is_none_or(|at| at < until);
-        let waits =
-            step.process_state == StepState::Pending && goes_forward && lies_ahead && self.is_ready_to_wait(step);
+        let waits = step.process_state == StepState::Pending && is_open && lies_ahead && self.is_ready_to_wait(step);
         (step.is_awaited() || waits).then_some(until)
     }
 
     fn is_ready_to_wait(&self, step: &Step) -> bool {
+        if step.was_claimed() {
+            return true;
+        }
         let is_its_wait = |what: &What| matches!(what, What::Waiting(attempt) if attempt.step == step.name);
         let mut before = self.steps.iter().take_while(|other| other.name != step.name);
         self.history.iter().any(|line| is_its_wait(&line.what)) || before.all(|other| other.process_state.is_over())

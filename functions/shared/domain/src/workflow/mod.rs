@@ -21,7 +21,7 @@ pub(crate) use mapping::Root;
 pub use mapping::{Encoding, Mapping, Refuse};
 pub use parse::is_name;
 pub use registry::Workflows;
-pub use waits::{NotATime, Waits};
+pub use waits::{LongerWait, NotATime, Waits};
 pub use when::Comparison;
 
 use crate::backoff::BackoffPolicy;
@@ -83,10 +83,12 @@ pub struct StepRule {
     pub pivot: bool,
     /// Whether it counts as undone without a call.
     pub no_undo: bool,
-    /// Failures at which the step is given up.
+    /// Failures at which the step is given up, or waits longer.
     pub max_failures: u32,
     /// The reaction to a rejection by the agent.
     pub on_rejected: Remedy,
+    /// The longer wait after each failure from `max_failures` on (rule 39). `None`: the step is given up there.
+    pub longer: Option<LongerWait>,
     /// The reaction to too many failures, or to the end of the horizon.
     pub on_exhausted: Remedy,
     /// The call that carries it out.
@@ -102,6 +104,18 @@ impl StepRule {
     #[must_use]
     pub fn awaited_ms(&self) -> u64 {
         self.waits.within_ms.unwrap_or(WAIT_WITHIN_MS_DEFAULT)
+    }
+
+    /// The failures at which it is given up: after its longer waits.
+    #[must_use]
+    pub fn failures_to_give_up(&self) -> u32 {
+        self.max_failures.saturating_add(self.longer.map_or(0, |longer| longer.times))
+    }
+
+    /// The wait before the attempt after so many failures, if it is a longer one.
+    #[must_use]
+    pub fn longer_wait_ms(&self, failures: u32) -> Option<u64> {
+        self.longer.filter(|_| failures >= self.max_failures).map(|longer| longer.wait_ms)
     }
 
     /// The call of the step in this direction.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use self::ways::{Undo, Ways};
 use super::mapping::{Output, Parts, Refuse};
-use super::{Deadline, Mapping, Remedy, StepRule, Supervision, Waits, Workflow};
+use super::{Deadline, LongerWait, Mapping, Remedy, StepRule, Supervision, Waits, Workflow};
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
 use crate::limits::{
@@ -237,9 +237,11 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
     let waits = Waits::take(reader, &mut table);
     let max_failures = table.take("max_failures");
     let max_failures = reader.number(max_failures, 1..=FAILURES_MAX).unwrap_or(MAX_FAILURES_DEFAULT);
+    let (longer, on_exhausted) = LongerWait::take(reader, &mut table);
     let is_stored = matches!(known, Known::Any);
-    let (complete_within_ms, horizon_ms) = times(reader, &mut table, waits.within_ms, max_failures, is_stored);
-    let ways = Ways::take(reader, &mut table);
+    let more = Longer { within_ms: waits.within_ms, max_failures, longer };
+    let (complete_within_ms, horizon_ms) = times(reader, &mut table, more, is_stored);
+    let ways = Ways::take(reader, &mut table, on_exhausted);
     let forward = Parts::take(&mut table);
     let keep = table.take("keep").and_then(|entry| super::mapping::template(reader, &entry, Template::parse));
     let undo = table.take("undo");
@@ -276,6 +278,7 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
         pivot: false,
         no_undo,
         on_rejected: Remedy::Compensate,
+        longer,
         on_exhausted: Remedy::Hold,
         forward: forward_mapping,
         undo: undo_mapping,
@@ -318,15 +321,17 @@ fn after_of<'e>(reader: &mut Reader<'_>, entry: Entry<'e>) -> Vec<Entry<'e>> {
     })
 }
 
-/// The time of one attempt, and of all. A lost result must be asked for within the horizon, so it is longer by the waits
-/// for results unless it is given. A definition that is stored may have a shorter one.
-fn times(
-    reader: &mut Reader<'_>,
-    table: &mut Table<'_>,
-    wait_within_ms: Option<u64>,
+/// What makes the default horizon longer.
+struct Longer {
+    within_ms: Option<u64>,
     max_failures: u32,
-    is_stored: bool,
-) -> (u64, u64) {
+    longer: Option<LongerWait>,
+}
+
+/// The time of one attempt, and of all. A lost result must be asked for within the horizon, and so must a call after a
+/// longer wait. So the horizon is longer by these waits unless it is given. A definition that is stored may have a shorter
+/// one.
+fn times(reader: &mut Reader<'_>, table: &mut Table<'_>, more: Longer, is_stored: bool) -> (u64, u64) {
     let complete_within = table.take("complete_within");
     let given_ms = reader.time_ms(complete_within, COMPLETE_WITHIN_MS_MIN..=COMPLETE_WITHIN_MS_MAX);
     let complete_within_ms = given_ms.unwrap_or(COMPLETE_WITHIN_MS_DEFAULT);
@@ -342,18 +347,28 @@ fn times(
              all attempts"
         );
         reader.blame(*at, fault);
-    } else if let (Some((at, path)), Some(horizon_ms), Some(wait_within_ms)) = (at, horizon_ms, wait_within_ms)
-        && horizon_ms <= wait_within_ms
+    } else if let (Some((at, path)), Some(horizon_ms)) = (at, horizon_ms)
         && !is_stored
     {
-        let [horizon, wait_within] = [horizon_ms, wait_within_ms].map(time_text);
-        let fault = format!(
-            "{path} is \"{horizon}\" and must be longer than wait_within, \"{wait_within}\": a result that was lost \
-             is asked for within it"
-        );
-        reader.blame(at, fault);
+        let mut must_exceed = |ms: u64, what: &str, why: &str| {
+            if horizon_ms <= ms {
+                let [horizon, ms] = [horizon_ms, ms].map(time_text);
+                let fault = format!("{path} is \"{horizon}\" and must be longer than {what}, \"{ms}\": {why}");
+                reader.blame(at, fault);
+            }
+        };
+        if let Some(ms) = more.within_ms {
+            must_exceed(ms, "wait_within", "a result that was lost is asked for within it");
+        }
+        if let Some(longer) = more.longer {
+            must_exceed(longer.all_ms(), "all waits of on_exhausted", "no call is made after it");
+        }
     }
-    let waits_ms = wait_within_ms.unwrap_or(0).saturating_mul(max_failures.into());
+    let failures = more.max_failures.saturating_add(more.longer.map_or(0, |longer| longer.times));
+    let results_ms = more.within_ms.unwrap_or(0).saturating_mul(failures.into());
+    // Each longer wait is followed by an attempt.
+    let attempts_ms = more.longer.map_or(0, |longer| complete_within_ms.saturating_mul(longer.times.into()));
+    let waits_ms = more.longer.map_or(0, LongerWait::all_ms).saturating_add(attempts_ms).saturating_add(results_ms);
     let default_ms = HORIZON_MS_DEFAULT.max(complete_within_ms).saturating_add(waits_ms).min(HORIZON_MS_MAX);
     (complete_within_ms, horizon_ms.unwrap_or(default_ms))
 }

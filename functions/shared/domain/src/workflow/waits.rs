@@ -1,10 +1,11 @@
-//! The long waits of a step: before its first claim (rule 35), and for a result that comes later (rule 36).
+//! The long waits of a step: before its first claim (rule 35), for a result that comes later (rule 36), and after too
+//! many failures (rule 39).
 
 use super::mapping::Root;
 use super::{StepRule, Workflow};
 use crate::json::Json;
-use crate::limits::WAIT_MS_MAX;
-use crate::located::{Reader, Table};
+use crate::limits::{FAILURES_MAX, WAIT_MS_MAX};
+use crate::located::{Entry, Reader, Table};
 use crate::search::Pointer;
 use crate::time::Timestamp;
 
@@ -20,6 +21,38 @@ pub struct Waits {
     pub not_before: Option<Pointer>,
     /// How long a result that comes later is awaited, in milliseconds. `None`: its calls must be answered at once.
     pub within_ms: Option<u64>,
+}
+
+/// The longer wait of a step after each failure from `max_failures` on (rule 39).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongerWait {
+    /// How long, in milliseconds.
+    pub wait_ms: u64,
+    /// How often, before the step is given up.
+    pub times: u32,
+}
+
+impl LongerWait {
+    /// Reads `on_exhausted`: a word, or a table with a longer wait and the word in `then`. Returns the word's place.
+    pub(super) fn take<'e>(reader: &mut Reader<'_>, table: &mut Table<'e>) -> (Option<Self>, Option<Entry<'e>>) {
+        let entry = table.take("on_exhausted");
+        if entry.as_ref().is_none_or(|entry| !entry.value.is_table()) {
+            return (None, entry);
+        }
+        let Some(mut table) = reader.table(entry) else { return (None, None) };
+        let wait = reader.required(&mut table, "wait");
+        let wait_ms = reader.time_ms(wait, 1..=WAIT_MS_MAX);
+        let times = reader.required(&mut table, "times");
+        let times = reader.number(times, 1..=FAILURES_MAX);
+        let then = table.take("then");
+        reader.end(table);
+        (wait_ms.zip(times).map(|(wait_ms, times)| Self { wait_ms, times }), then)
+    }
+
+    /// All its waits together, in milliseconds.
+    pub(super) fn all_ms(self) -> u64 {
+        self.wait_ms.saturating_mul(self.times.into())
+    }
 }
 
 /// A member of a document should be a time, and is not, or lies too far ahead.

@@ -6,6 +6,7 @@ mod close;
 mod compensation;
 mod fallback;
 mod late;
+mod longer;
 mod mapping;
 mod note;
 mod operator;

@@ -30,12 +30,12 @@ pub(super) struct Undo<'e> {
 }
 
 impl<'e> Ways<'e> {
-    pub(super) fn take(reader: &mut Reader<'_>, table: &mut Table<'e>) -> Self {
+    pub(super) fn take(reader: &mut Reader<'_>, table: &mut Table<'e>, on_exhausted: Option<Entry<'e>>) -> Self {
         let when = table.take("when").map(|entry| comparisons(reader, entry)).unwrap_or_default();
         let (optional, pivot) = (table.take("optional"), table.take("pivot"));
         let optional = reader.flag(optional).unwrap_or(false);
         let pivot = reader.flag(pivot).unwrap_or(false);
-        let (on_rejected, on_exhausted) = (table.take("on_rejected"), table.take("on_exhausted"));
+        let on_rejected = table.take("on_rejected");
         if let Some(entry) = on_rejected.as_ref().filter(|_| optional) {
             reader
                 .blame_value(entry, "has no use: an optional step that is rejected is skipped. Leave one of them out");

@@ -1,4 +1,5 @@
 use super::*;
+use crate::workflow::Remedy;
 
 const NOW: Timestamp = Timestamp::from_epoch_ms(1_795_195_603_000);
 
@@ -80,4 +81,41 @@ fn rule_36_a_lost_result_can_be_asked_for_within_the_horizon() {
     assert!(fault(short).contains(words), "{}", fault(short));
     let stored = format!("name = \"w\"\nversion = 1\n[[step]]\nname = \"b\"\nagent = \"any\"\n{short}");
     assert_eq!(Workflow::read(&stored).unwrap().steps[0].horizon_ms, 48 * HOUR_MS, "orders are under way with it");
+}
+
+#[test]
+fn rule_39_a_longer_wait_is_read_and_lies_within_the_horizon() {
+    const HOUR_MS: u64 = 3_600_000;
+    let read = |more: &str| workflow(more).steps[1].clone();
+    let step = read("on_exhausted = { wait = \"1h\", times = 24, then = \"compensate\" }");
+    assert_eq!(
+        (step.longer, step.on_exhausted),
+        (Some(LongerWait { wait_ms: HOUR_MS, times: 24 }), Remedy::Compensate)
+    );
+    assert_eq!(step.horizon_ms, (12 + 24) * HOUR_MS + 24 * 30_000, "longer by the waits and their attempts");
+    let failures = [1, 2, 3, 27].map(|failures| step.longer_wait_ms(failures));
+    assert_eq!((failures, step.failures_to_give_up()), ([None, None, Some(HOUR_MS), Some(HOUR_MS)], 27));
+    let step = read("on_exhausted = { wait = \"1h\", times = 2 }\nwait_within = \"2h\"");
+    assert_eq!((step.on_exhausted, step.horizon_ms), (Remedy::Hold, (12 + 2 + 5 * 2) * HOUR_MS + 60_000));
+    assert_eq!((read("on_exhausted = \"hold\"").longer, read("").longer), (None, None));
+    for (more, words) in [
+        ("on_exhausted = { wait = \"1h\" }", "on_exhausted.times is missing"),
+        ("on_exhausted = { times = 1 }", "on_exhausted.wait is missing"),
+        ("on_exhausted = { wait = \"91d\", times = 1 }", "on_exhausted.wait must be a time from"),
+        ("on_exhausted = { wait = \"1h\", times = 1001 }", "on_exhausted.times must be a whole number from 1 to 1000"),
+        ("on_exhausted = { wait = \"1h\", times = 0 }", "on_exhausted.times must be a whole number from 1 to 1000"),
+        ("on_exhausted = { wait = \"1h\", times = 1, then = \"wait\" }", "on_exhausted.then must be"),
+        ("on_exhausted = { wait = \"1h\", times = 1, than = \"hold\" }", "did you mean then?"),
+        (
+            "horizon = \"1d\"\non_exhausted = { wait = \"1h\", times = 24 }",
+            "horizon is \"1d\" and must be longer than all waits of on_exhausted, \"1d\"",
+        ),
+    ] {
+        assert!(fault(more).contains(words), "{more}: {}", fault(more));
+    }
+    let after_pivot = "name = \"w\"\nversion = 1\n[[step]]\nname = \"a\"\nagent = \"any\"\npivot = true\n[[step]]\n\
+                       name = \"b\"\nagent = \"any\"\nafter = [\"a\"]\n\
+                       on_exhausted = { wait = \"1h\", times = 1, then = \"compensate\" }";
+    let fault = Workflow::parse(after_pivot, &["any"]).unwrap_err().to_string();
+    assert!(fault.contains("on_exhausted.then must be \"hold\": the step comes after the pivot"), "{fault}");
 }
