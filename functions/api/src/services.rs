@@ -116,7 +116,7 @@ fn is_waiting(step: &Step) -> bool {
     match step.process_state {
         // A service that took the call on has it.
         StepState::Processing => !step.is_awaited(),
-        StepState::Pending => step.not_before.is_some(),
+        StepState::Pending => step.not_before.is_some() || step.waits_longer(),
         StepState::Processed | StepState::Error | StepState::Skipped => false,
     }
 }

@@ -84,6 +84,7 @@ function steps(task) {
 
 function next(step) {
   if (step.CompleteBy) return h("span", {}, "answer by ", when(step.CompleteBy));
+  if (step.Attempt && step.WaitsUntil) return h("span", {}, "not before ", when(step.WaitsUntil));
   if (step.NotBefore) return h("span", {}, "not before ", when(step.NotBefore));
   return "–";
 }

@@ -77,7 +77,7 @@ export function situation(task, services) {
 /** The failing services that open steps of the order need. */
 function failing(task, services) {
   if (task.ProcessState in TONES || task.Paused) return [];
-  const isOpen = (step) => step.ProcessState === "Processing" || (step.ProcessState === "Pending" && step.NotBefore);
+  const isOpen = (step) => step.ProcessState === "Processing" || (step.ProcessState === "Pending" && (step.NotBefore || (step.Attempt && step.WaitsUntil)));
   const needed = task.Steps.filter(isOpen).map((step) => step.Agent);
   return services.filter((service) => service.Text && needed.includes(service.Service));
 }

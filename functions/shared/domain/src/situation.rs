@@ -265,7 +265,9 @@ fn nothing_to_do(task: &Task, shown: &[&Step]) -> &'static str {
         "Nothing. If no result comes by then, the attempt counts as failed and the service is asked again."
     } else if awaited > 0 {
         "Nothing. The order goes on when the result comes, or when the wait is over."
-    } else if task.past_pivot().is_some() || shown.iter().any(|step| step.direction == Direction::Undo) {
+    } else if shown.iter().all(|step| step.waits_longer()) {
+        "Nothing. It starts then. Once its service is well, a resubmit starts it at once."
+    } else if task.past_pivot().is_some() {
         "Nothing. It starts then."
     } else {
         "Nothing. It starts then, and a cancel ends the wait."
@@ -285,7 +287,7 @@ fn of_step(step: &Step, wait: Option<Timestamp>) -> String {
                 upper(&step.agent),
                 step.attempt
             ),
-            false if step.was_claimed() => {
+            false if step.waits_longer() => {
                 format!("{} waits until {until}{}, as the workflow says.", upper(&work), failures(step))
             }
             false => format!("{} waits until {until}, as the workflow or the order says.", upper(&work)),

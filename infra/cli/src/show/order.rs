@@ -210,15 +210,16 @@ fn waits(task: &Task<'_>, step: &Step<'_>, now: Timestamp) -> String {
     }
 }
 
-/// Whether it is the turn of the step: it had an attempt; or the order goes forward, and its wait is in the history or the
-/// steps listed before it are over.
+/// Whether it is the turn of the step: it had an attempt, or its wait is in the history, or the steps listed before it are
+/// over.
 fn is_ready_to_wait(task: &Task<'_>, step: &Step<'_>) -> bool {
     let is_over = |other: &Step<'_>| other.process_state.known().is_some_and(StepState::is_over);
     let is_its_wait =
         |line: &Transition<'_>| line.name() == "Waiting" && line.step.as_ref().is_some_and(|name| *name == step.name);
     let goes_forward = matches!(task.process_state.known(), Some(ProcessState::Pending | ProcessState::Processing));
     let mut before = task.steps.iter().take_while(|other| other.name != step.name);
-    step.attempt > 0 || (goes_forward && (task.history().iter().any(is_its_wait) || before.all(is_over)))
+    let is_open = goes_forward || task.process_state.known() == Some(ProcessState::Compensating);
+    (is_open && step.attempt > 0) || (goes_forward && (task.history().iter().any(is_its_wait) || before.all(is_over)))
 }
 
 /// Where an order is.

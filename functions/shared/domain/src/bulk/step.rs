@@ -7,7 +7,7 @@ use super::{FOUND_MIN, RESEND_AFTER_MS, RESENDS_MAX, SAMPLE_MIN, UNDER_WAY_MAX};
 use crate::limits::HISTORY_MAX;
 use crate::message::{Action, Command, Priority, SchedulerMessage, Settled, Settlement};
 use crate::ports::Page;
-use crate::task::{ProcessState, Task, Watch, reason};
+use crate::task::{ProcessState, Step, Task, Watch, reason};
 use crate::time::Timestamp;
 
 /// Largest number of pages of orders in `Error` that a step reads.
@@ -74,6 +74,10 @@ pub fn entry_state(job: &Job, entry: &Entry, task: Option<&Task>) -> EntryState 
         }
         (ProcessState::Processed | ProcessState::Compensated, true) => EntryState::FailedAgain,
         (ProcessState::Closed, true) => EntryState::PassedOver,
+        // It reached its threshold again, and waits longer instead of coming into `Error` (rule 39).
+        (ProcessState::Processing | ProcessState::Compensating, true) if task.steps.iter().any(Step::waits_longer) => {
+            EntryState::FailedAgain
+        }
         // An operator paused it, or it does nothing but wait for hours or days: the time of its end is unknown.
         (ProcessState::Pending | ProcessState::Processing | ProcessState::Compensating, true)
             if task.paused.is_some() || matches!(task.watch, Some(Watch::Wait(_))) =>

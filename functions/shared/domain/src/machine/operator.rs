@@ -6,7 +6,7 @@ use super::turn::Turn;
 use super::{Refused, Verdict};
 use crate::limits::NOTES_MAX;
 use crate::message::{Action, Command};
-use crate::task::{NoticeKind, Pause, ProcessState, StepState, Task, What, bulk_of, reason};
+use crate::task::{NoticeKind, Pause, ProcessState, Step, StepState, Task, What, bulk_of, reason};
 use crate::time::Timestamp;
 
 impl Action {
@@ -17,6 +17,8 @@ impl Action {
         use ProcessState::{Closed, Compensated, Compensating, Error, Pending, Processed, Processing};
 
         match (self, task.process_state, task.paused.is_some()) {
+            // It ends the longer wait of a step (rule 39).
+            (Self::Resubmit, Processing | Compensating, _) if task.steps.iter().any(Step::waits_longer) => None,
             (Self::Resubmit | Self::Close, Error, _)
             | (Self::Pause, Pending | Processing | Compensating, false)
             | (Self::Resume, Pending | Processing | Compensating, true) => None,
@@ -114,7 +116,8 @@ impl Turn<'_> {
         command.version.is_some_and(|seen| seen < since)
     }
 
-    /// Takes the failed steps back to `Pending` with no failures counted. The order goes on in its direction.
+    /// Takes the failed steps back to `Pending` with no failures counted, and ends longer waits. The order goes on in its
+    /// direction.
     fn resubmit(&mut self, command: &Command) {
         for step in &mut self.task.steps {
             // A resubmit vouches for the services: the horizons of all open steps begin anew.
@@ -123,14 +126,16 @@ impl Turn<'_> {
                 StepState::Processing => Some(self.moment.now),
                 StepState::Processed | StepState::Skipped => step.started_at,
             };
-            if step.process_state == StepState::Error {
+            if step.process_state == StepState::Error || step.waits_longer() {
                 step.process_state = StepState::Pending;
                 step.failure_count = 0;
-                step.not_before = None;
+                (step.not_before, step.waits_until) = (None, None);
                 step.finished_at = None;
             }
         }
-        self.leave_error();
+        if self.task.process_state == ProcessState::Error {
+            self.leave_error();
+        }
         // A supervisor of an earlier version names the job only at the beginning of the reason.
         let bulk = command.bulk.clone().or_else(|| bulk_of(&command.reason).map(Into::into));
         self.go_on(command, What::Resubmitted { bulk });

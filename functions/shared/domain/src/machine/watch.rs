@@ -30,13 +30,15 @@ impl Turn<'_> {
         let wait_ms = DEFERRAL_MS_MAX.max(self.workflow.supervision.backoff.wait_ms_max());
         for (index, (step, rule)) in self.task.steps.iter_mut().zip(&self.workflow.steps).enumerate() {
             step.started_at = step.started_at.map(|at| if at.is_beyond(now, 0) { now } else { at });
+            // A longer wait begins with the failure, so its end is known best. An order may name any time.
+            let longer_ms = rule.longer_wait_ms(step.failure_count).filter(|_| step.waits_longer());
+            let latest_ms = longer_ms.map_or(WAIT_WATCHED_MS_MAX, |ms| ms + (WAIT_WATCHED_MS_MAX - WAIT_MS_MAX));
             if step.process_state == StepState::Pending
-                && step.waits_until.is_some_and(|at| at.is_beyond(now, WAIT_WATCHED_MS_MAX))
+                && step.waits_until.is_some_and(|at| at.is_beyond(now, latest_ms))
             {
                 // Nobody knows the true time, and too late does less harm than too early.
-                let own_ms =
-                    if step.was_claimed() { rule.longer_wait_ms(step.failure_count) } else { rule.waits.before_ms };
-                step.waits_until = Some(now.plus_ms(own_ms.unwrap_or(WAIT_MS_MAX)));
+                let own_ms = longer_ms.or(rule.waits.before_ms).unwrap_or(WAIT_MS_MAX);
+                step.waits_until = Some(now.plus_ms(own_ms));
                 self.changed = true;
             }
             let settled = step.may_run_until.map(|at| believed_settled(at, rule, now));

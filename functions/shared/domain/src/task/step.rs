@@ -163,6 +163,12 @@ impl Step {
         matches!((self.process_state, self.waits_until), (StepState::Processing, Some(_)))
     }
 
+    /// Whether it waits longer after too many failures (rule 39).
+    #[must_use]
+    pub const fn waits_longer(&self) -> bool {
+        matches!((self.process_state, self.waits_until), (StepState::Pending, Some(_))) && self.was_claimed()
+    }
+
     /// Whether its undo is confirmed.
     #[must_use]
     pub fn is_undone(&self) -> bool {

@@ -22,7 +22,7 @@ impl Task {
     }
 
     fn is_ready_to_wait(&self, step: &Step) -> bool {
-        if step.was_claimed() {
+        if step.waits_longer() {
             return true;
         }
         let is_its_wait = |what: &What| matches!(what, What::Waiting(attempt) if attempt.step == step.name);

@@ -363,6 +363,15 @@ fn times(reader: &mut Reader<'_>, table: &mut Table<'_>, more: Longer, is_stored
         if let Some(longer) = more.longer {
             must_exceed(longer.all_ms(), "all waits of on_exhausted", "no call is made after it");
         }
+    } else if let Some(longer) = more.longer
+        && longer.all_ms() >= HORIZON_MS_MAX
+        && !is_stored
+    {
+        let most = time_text(HORIZON_MS_MAX);
+        reader.blame(
+            table.at,
+            format!("{}.on_exhausted: all its waits together must be shorter than {most}", table.path),
+        );
     }
     let failures = more.max_failures.saturating_add(more.longer.map_or(0, |longer| longer.times));
     let results_ms = more.within_ms.unwrap_or(0).saturating_mul(failures.into());

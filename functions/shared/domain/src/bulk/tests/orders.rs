@@ -63,6 +63,20 @@ fn an_order_stands_as_its_own_history_says() {
 }
 
 #[test]
+fn rule_39_an_order_that_waits_longer_after_its_resubmit_failed_again() {
+    let options = "max_failures = 1\non_rejected = \"hold\"\non_exhausted = { wait = \"2h\", times = 3 }";
+    let mut case = Case::new(&[("a", &[], options)], false);
+    case.wake();
+    case.rejected("a");
+    let job = started(spec());
+    let entry = entry_of(&case.task);
+    resubmit(&mut case, &job);
+    case.expire_all();
+    assert!(case.step("a").waits_longer());
+    assert_eq!(entry_state(&job, &entry, Some(&case.task)), EntryState::FailedAgain);
+}
+
+#[test]
 fn what_another_operator_did_is_not_counted_for_the_job() {
     let job = started(spec());
     let mut case = failed_case();

@@ -129,7 +129,8 @@ fn rule_39_an_undo_waits_longer_too_and_then_asks_for_an_operator() {
     assert_eq!((until, direction), (case.now.plus_ms(2 * HOUR_MS), Direction::Undo));
     let situation = Situation::of(&case.task);
     assert_eq!(situation.head, format!("The undo of b waits until {until} (2 failures so far), as the workflow says."));
-    assert_eq!(situation.to_do.unwrap(), "Nothing. It starts then.");
+    let to_do = "Nothing. It starts then. Once its service is well, a resubmit starts it at once.";
+    assert_eq!(situation.to_do.as_deref(), Some(to_do));
     for _ in 0..2 {
         pass_wait(&mut case);
         case.expire_all();
@@ -151,8 +152,44 @@ fn rule_39_a_rejection_after_a_longer_wait_is_a_rejection() {
 #[test]
 fn rule_23_a_longer_wait_that_a_wrong_clock_wrote_begins_anew() {
     let mut case = waiting("");
-    let far = Some(case.now.plus_ms(92 * 24 * HOUR_MS));
-    case.task.steps[1].waits_until = far;
-    case.task.watch_at = far;
+    case.task.steps[1].waits_until = Some(case.now.plus_ms(27 * HOUR_MS));
+    case.task.watch_at = Some(case.now);
     assert_eq!((case.sweep(), case.step("b").waits_until), (Verdict::Taken, Some(case.now.plus_ms(2 * HOUR_MS))));
+}
+
+#[test]
+fn rule_39_a_resubmit_ends_the_wait_and_a_repeat_of_it_changes_nothing() {
+    let mut case = waiting("");
+    assert_eq!((case.resubmit(), case.requested()), (Verdict::Taken, vec!["b"]));
+    assert_eq!((case.step("b").failure_count, case.step("b").waits_until), (0, None));
+    assert_eq!(case.step("b").started_at, Some(case.now), "the horizon begins anew");
+    assert!(matches!(case.resubmit(), Verdict::Refused(_)), "nothing waits any more");
+
+    let mut case = patient("");
+    case.rejected("b");
+    let reason = case.task.reason.clone();
+    for _ in 0..2 {
+        case.retry_all();
+        case.expire_all();
+    }
+    assert_eq!((case.resubmit(), case.requested()), (Verdict::Taken, vec!["b"]));
+    assert_eq!(
+        (case.state(), &case.task.reason),
+        (ProcessState::Compensating, &reason),
+        "it is undone for the same reason"
+    );
+}
+
+#[test]
+fn rule_39_a_resubmit_of_another_step_ends_the_wait_too() {
+    let longer = "max_failures = 1\non_exhausted = { wait = \"2h\", times = 1 }";
+    let mut case = Case::new(&[("b", &[], longer), ("c", &[], "on_rejected = \"hold\"")], false);
+    case.wake();
+    let late = case.reply_of("b", crate::machine::testing::done());
+    case.expire_all();
+    case.retry_all();
+    case.rejected("c");
+    assert!(case.step("b").waits_longer() && case.state() == ProcessState::Error);
+    assert_eq!((case.resubmit(), case.requested()), (Verdict::Taken, vec!["b", "c"]));
+    assert_eq!((case.take(&late), case.states().as_str()), (Verdict::Taken, "+>"), "a late result counts");
 }

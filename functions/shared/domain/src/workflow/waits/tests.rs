@@ -106,6 +106,7 @@ fn rule_39_a_longer_wait_is_read_and_lies_within_the_horizon() {
         ("on_exhausted = { wait = \"1h\", times = 0 }", "on_exhausted.times must be a whole number from 1 to 1000"),
         ("on_exhausted = { wait = \"1h\", times = 1, then = \"wait\" }", "on_exhausted.then must be"),
         ("on_exhausted = { wait = \"1h\", times = 1, than = \"hold\" }", "did you mean then?"),
+        ("on_exhausted = { wait = \"45d\", times = 2 }", "all its waits together must be shorter than 90d"),
         (
             "horizon = \"1d\"\non_exhausted = { wait = \"1h\", times = 24 }",
             "horizon is \"1d\" and must be longer than all waits of on_exhausted, \"1d\"",
