@@ -322,6 +322,7 @@ fn after_of<'e>(reader: &mut Reader<'_>, entry: Entry<'e>) -> Vec<Entry<'e>> {
 }
 
 /// What makes the default horizon longer.
+#[derive(Clone, Copy)]
 struct Longer {
     within_ms: Option<u64>,
     max_failures: u32,
