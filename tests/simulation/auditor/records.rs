@@ -301,15 +301,26 @@ impl Change<'_> {
         })
     }
 
+    /// Whether the step waited longer, after too many failures (rule 39).
+    fn was_longer(&self) -> bool {
+        let (b, _) = self.steps();
+        b.attempt > 0 && b.state == StepState::Pending && self.flow.longer_ms(self.index, b.failures) > 0
+    }
+
+    /// An operator ended its longer wait by a resubmit. Its failures are forgotten.
+    fn is_longer_wait_ended(&self) -> bool {
+        let (_, a) = self.steps();
+        self.was_longer() && a.failures == 0 && self.dossier.commands.contains("Resubmit")
+    }
+
     /// A first claim waits for as long as the workflow says, from the moment at which its step is ready (rule 35). A claim
     /// after a longer wait comes after its end (rule 39).
     fn has_waited(&self) -> bool {
         let (b, a) = self.steps();
-        let is_longer =
-            b.attempt > 0 && b.state == StepState::Pending && self.flow.longer_ms(self.index, b.failures) > 0;
-        if is_longer && !self.has_turned() {
+        if self.was_longer() && !self.has_turned() {
             // The supervisor wrote its end at the failure, by the clock of that time.
-            return b.waits_until_ms.is_none_or(|until_ms| until_ms <= self.clock_ms);
+            let is_over = b.waits_until_ms.is_none_or(|until_ms| until_ms <= self.clock_ms);
+            return is_over || self.is_longer_wait_ended();
         }
         let wait_ms = self.flow.waits_ms[self.index];
         if a.way == Way::Undo || b.attempt > 0 || wait_ms == 0 {
@@ -362,7 +373,8 @@ impl Change<'_> {
         must(a.failures <= a.attempt, Invariant::Counting, || {
             format!("step {index} has {} failures in {} attempts", a.failures, a.attempt)
         })?;
-        let may_reset = a.failures == 0 && (self.has_turned() || b.state == StepState::Error);
+        let may_reset =
+            a.failures == 0 && (self.has_turned() || b.state == StepState::Error || self.is_longer_wait_ended());
         must(a.failures >= b.failures || may_reset, Invariant::Counting, || {
             format!("failures of step {index} go from {} to {}", b.failures, a.failures)
         })
