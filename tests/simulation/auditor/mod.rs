@@ -87,7 +87,7 @@ pub struct Flow {
 const DAY_MS: i64 = 86_400_000;
 
 impl Flow {
-    /// The longer wait after so many failures of a step, or 0.
+    /// The longer wait that follows this number of failures of a step, in milliseconds. 0: a back-off follows it.
     fn longer_ms(&self, index: usize, failures: u32) -> i64 {
         let longer = self.longer.get(index).copied().flatten();
         longer.filter(|&(from, _)| failures >= from).map_or(0, |(_, wait_ms)| wait_ms)

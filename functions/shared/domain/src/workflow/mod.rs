@@ -112,7 +112,7 @@ impl StepRule {
         self.max_failures.saturating_add(self.longer.map_or(0, |longer| longer.times))
     }
 
-    /// The wait before the attempt after so many failures, if it is a longer one.
+    /// The longer wait that follows this number of failures (rule 39). `None`: a back-off follows it.
     #[must_use]
     pub fn longer_wait_ms(&self, failures: u32) -> Option<u64> {
         self.longer.filter(|_| failures >= self.max_failures).map(|longer| longer.wait_ms)
