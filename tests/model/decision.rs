@@ -238,6 +238,7 @@ impl Decider {
             bulk: None,
             settle,
             take: None,
+            step: None,
         }
     }
 

@@ -11,7 +11,7 @@ use domain::definition::{Catalogue, Choice, Definition, Deployment, Pin, Share};
 use domain::json::Json;
 use domain::ports::{Commit, Environment, Record, Records, Seen};
 use domain::task::ProcessState;
-use domain::workflow::{Workflow, Workflows};
+use domain::workflow::{StepRule, Workflow, Workflows};
 use http::{HeaderMap, Response, StatusCode};
 use serde::Deserialize;
 use wire::{Choose, Configuration, ConfigurationFile, Configure, Configured};
@@ -254,11 +254,10 @@ fn agents_have_settings(version: &Definition, deployment: Option<&Deployment>, p
     let settings = deployment.and_then(|deployment| Settings::parse("", &deployment.settings).ok()).unwrap_or_default();
     let steps = Workflow::read(&version.text).map(|workflow| workflow.steps).unwrap_or_default();
     let is_known = |agent: &str| settings.of(agent).is_some() || Workflows::SHIPPED_AGENTS.contains(&agent);
-    match steps.iter().find(|rule| !is_known(&rule.agent)) {
+    match steps.iter().filter_map(StepRule::service).find(|agent| !is_known(agent)) {
         None => Ok(()),
-        Some(rule) => Err(refusal(format!(
-            "stepwarden.toml has no table [agents.{}], which {pin} names: apply a folder that has it",
-            rule.agent
+        Some(agent) => Err(refusal(format!(
+            "stepwarden.toml has no table [agents.{agent}], which {pin} names: apply a folder that has it"
         ))),
     }
 }

@@ -23,26 +23,42 @@ const ORDERS_AT_ONCE: usize = 16;
 
 /// `GET /orders`: a page of orders. A page of a search may be short, or empty, and still not be the last.
 pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &str) -> Result<Response<Bytes>, Problem> {
-    let [state, limit, cursor, with, reason, step, since, until, correlation, field, value, workflow, service, late] =
-        query::parameters(
-            query,
-            [
-                "state",
-                "limit",
-                "cursor",
-                "with",
-                "reason",
-                "step",
-                "since",
-                "until",
-                "correlation",
-                "field",
-                "value",
-                "workflow",
-                "service",
-                "late",
-            ],
-        )?;
+    let [
+        state,
+        limit,
+        cursor,
+        with,
+        reason,
+        step,
+        since,
+        until,
+        correlation,
+        field,
+        value,
+        workflow,
+        service,
+        late,
+        approval,
+    ] = query::parameters(
+        query,
+        [
+            "state",
+            "limit",
+            "cursor",
+            "with",
+            "reason",
+            "step",
+            "since",
+            "until",
+            "correlation",
+            "field",
+            "value",
+            "workflow",
+            "service",
+            "late",
+            "approval",
+        ],
+    )?;
     let state = state.map(|name| name.parse::<ProcessState>()).transpose();
     let state = state.map_err(|error| Problem::parameter("state", format!("is {error}")))?;
     let limit = query::page_limit(limit.as_deref())?;
@@ -51,7 +67,7 @@ pub(crate) async fn orders(ports: &impl ApiPorts, config: &ApiConfig, query: &st
         Some("index") => true,
         Some(_) => return Err(Problem::parameter("with", "must be index")),
     };
-    let given = [reason, step, since, until, correlation, field, value, workflow, service, late];
+    let given = [reason, step, since, until, correlation, field, value, workflow, service, late, approval];
     let search = Search::read(given, config.redaction())?;
     // A cursor belongs to the list of one state, and to one search.
     let list = format!("{}{}", state.map_or("", ProcessState::name), search.as_ref().map_or("", Search::name));

@@ -185,7 +185,18 @@ fn counts(states: &States) -> Vec<Count> {
 }
 
 fn orders(orders: &Orders) -> OrderNumbers {
-    let Orders { accepted, processed, compensated, closed, failed, mended: _, late: _, took: times } = orders;
+    let Orders {
+        accepted,
+        processed,
+        compensated,
+        closed,
+        failed,
+        mended: _,
+        late: _,
+        asked: _,
+        answered: _,
+        took: times,
+    } = orders;
     OrderNumbers {
         accepted: *accepted,
         processed: *processed,

@@ -1,4 +1,5 @@
-//! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12), settle (rule 27), note (rule 30), close (rule 31).
+//! An operator's actions on an order: resubmit, cancel, pause, resume (rule 12), settle (rule 27), note (rule 30), close (rule
+//! 31), approve and reject (rule 40).
 //! All are messages to the scheduler, which alone changes a task. The API only checks whether the state allows them.
 
 use std::sync::Arc;
@@ -7,8 +8,11 @@ use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::limits::OUTPUT_BYTES_MAX;
+use domain::machine::Refused;
 use domain::message::{Action, Command, SchedulerMessage, Settled, Settlement};
+use domain::order::UNAUTHENTICATED;
 use domain::ports::{Environment, Queues, Store};
+use domain::task::Task;
 use http::{HeaderMap, Response, StatusCode};
 use wire::Queued;
 
@@ -25,8 +29,8 @@ pub(crate) struct Author {
     pub(crate) reason: Arc<str>,
 }
 
-/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume`, `/settle`, `/note` and `/close`: queues the action if the
-/// order's state allows it. With `If-Match`, the order must also have the version that the operator saw.
+/// `POST /orders/{id}/resubmit`, `/cancel`, `/pause`, `/resume`, `/settle`, `/note`, `/close`, `/approve` and `/reject`:
+/// queues the action if the order's state allows it. With `If-Match`, the order must also have the version that the operator saw.
 pub(crate) async fn post(
     ports: &impl ApiPorts,
     caller: &str,
@@ -35,25 +39,34 @@ pub(crate) async fn post(
     headers: &HeaderMap,
     body: &Bytes,
 ) -> Result<Response<Bytes>, Problem> {
-    let (Author { by, reason }, settle, take) = match action {
+    let (mut settle, mut take, mut step) = (None, None, None);
+    let Author { by, reason } = match action {
         Action::Settle => {
             let (author, settlement) = read_settle(headers, body)?;
-            (author, Some(settlement), None)
+            settle = Some(settlement);
+            author
         }
         Action::Note => {
-            let (author, take) = read_note(headers, body)?;
-            (author, None, take)
+            let author;
+            (author, take) = read_note(headers, body)?;
+            author
+        }
+        Action::Approve | Action::Reject => {
+            let author;
+            (author, step) = read_decision(headers, body)?;
+            author
         }
         Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume | Action::Close => {
-            (Author::read(headers, body)?, None, None)
+            Author::read(headers, body)?
         }
     };
     let order_id: OrderId = id.parse().map_err(|_| Problem::NoOrder)?;
     let task = ports.store().task(order_id).await.map_err(Problem::unread)?.ok_or(Problem::NoOrder)?;
     etag::check(headers, task.version)?;
     let state = task.process_state;
-    let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None, settle, take };
-    if let Some(refused) = command.refusal(&task, ports.environment().now()) {
+    let command = Command { order_id, action, by, reason, version: Some(task.version), bulk: None, settle, take, step };
+    let refused = command.refusal(&task, ports.environment().now()).or_else(|| is_own(caller, &task, action));
+    if let Some(refused) = refused {
         return Err(Problem::StateForbids { order_id, state, refused });
     }
     tracing::info!(caller, %order_id, ?action, by = &*command.by, "operator acts");
@@ -61,6 +74,14 @@ pub(crate) async fn post(
     queued.map_err(|error| Problem::Unavailable { advice: NOT_QUEUED, error })?;
     tracing::debug!(monotonic_counter.wishes_queued = 1, %order_id, ?action, "queued");
     Ok(reply::json(StatusCode::ACCEPTED, &Queued { order_id, action: action.into(), process_state: state.into() }))
+}
+
+/// Nobody decides on an order that they submitted, whatever name they type.
+fn is_own(caller: &str, task: &Task, action: Action) -> Option<Refused> {
+    let decides = matches!(action, Action::Approve | Action::Reject);
+    let is_known = !UNAUTHENTICATED.contains(&caller);
+    let submitter = task.submitter().filter(|submitter| decides && is_known && ***submitter == *caller);
+    submitter.map(|submitter| Refused::OwnOrder(submitter.clone()))
 }
 
 /// Reads `{Step, Outcome, Output, By, Reason}`, of which only the output may be missing.
@@ -87,6 +108,14 @@ fn read_note(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<bool>)
     let document = Json::document(body)?;
     let members = Members::of(&document, &wire::Note::MEMBERS)?;
     Ok((Author::of(&members)?, members.flag("Take")?))
+}
+
+/// Reads `{By, Reason, Step}`, of which the last may be missing.
+fn read_decision(headers: &HeaderMap, body: &Bytes) -> Result<(Author, Option<Arc<str>>), Problem> {
+    body::check(headers, body)?;
+    let document = Json::document(body)?;
+    let members = Members::of(&document, &wire::Decision::MEMBERS)?;
+    Ok((Author::of(&members)?, members.optional_text("Step")?))
 }
 
 impl Author {
@@ -273,6 +302,7 @@ mod tests {
             bulk: None,
             settle: None,
             take: None,
+            step: None,
         };
         assert_eq!(fake.scheduled(), [SchedulerMessage::Command(command)]);
     }

@@ -186,6 +186,8 @@ fn action(word: &str) -> Option<Action> {
         "settle" => Some(Action::Settle),
         "note" => Some(Action::Note),
         "close" => Some(Action::Close),
+        "approve" => Some(Action::Approve),
+        "reject" => Some(Action::Reject),
         _ => None,
     }
 }

@@ -17,7 +17,7 @@ use domain::order::Order;
 use domain::ports::{Page, Store};
 use domain::redaction::Redaction;
 use domain::search::{FIND_CHARS_MAX, Finder, Pointer};
-use domain::task::{ProcessState, StepState, Task};
+use domain::task::{ProcessState, Step, StepState, Task};
 use domain::time::Timestamp;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use sha2::{Digest, Sha256};
@@ -60,6 +60,8 @@ pub(crate) struct Search {
     service: Option<String>,
     /// Whether only late orders are meant, or only others.
     late: Option<bool>,
+    /// Whether only orders that people are asked about are meant, or only others.
+    approval: Option<bool>,
 }
 
 /// The workflow of the orders that are searched for.
@@ -91,17 +93,17 @@ enum Verdict {
 }
 
 impl Search {
-    /// The search of these parameters: reason, step, since, until, correlation, field, value, workflow, service, late.
-    /// `None` without any.
+    /// The search of these parameters: reason, step, since, until, correlation, field, value, workflow, service, late,
+    /// approval. `None` without any.
     ///
     /// # Errors
     /// [`Problem::Invalid`] for a wrong parameter, or one that searches a redacted value.
-    pub(crate) fn read(given: [Option<String>; 10], redaction: &Redaction) -> Result<Option<Self>, Problem> {
+    pub(crate) fn read(given: [Option<String>; 11], redaction: &Redaction) -> Result<Option<Self>, Problem> {
         if given.iter().all(Option::is_none) {
             return Ok(None);
         }
         let name = name(&given);
-        let [reason, step, since, until, correlation, field, value, workflow, service, late] = given;
+        let [reason, step, since, until, correlation, field, value, workflow, service, late, approval] = given;
         let finder = finder(field, value, redaction)?;
         Ok(Some(Self {
             name,
@@ -114,6 +116,7 @@ impl Search {
             workflow: self::workflow(workflow)?,
             service: query::text("service", service, NAME_CHARS_MAX)?,
             late: query::flag("late", late.as_deref())?,
+            approval: query::flag("approval", approval.as_deref())?,
         }))
     }
 
@@ -137,6 +140,9 @@ impl Search {
             return Verdict::FitsNot;
         }
         if self.late.is_some_and(|late| late != task.late_since.is_some()) {
+            return Verdict::FitsNot;
+        }
+        if self.approval.is_some_and(|wanted| wanted != task.steps.iter().any(Step::is_asked)) {
             return Verdict::FitsNot;
         }
         let has_time = self.since.is_some() || self.until.is_some();

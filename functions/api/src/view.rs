@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use domain::message::Action;
 use domain::redaction::Redaction;
 use domain::situation::Situation;
-use domain::task::{Line, Pause, Reason, Step, StepError, Taken, Task, Transition};
+use domain::task::{Approvers, Line, Pause, Reason, Step, StepError, Taken, Task, Transition};
 use domain::time::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -108,6 +108,7 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         direction,
         optional,
         pivot,
+        approval,
         doubted_at,
         not_before,
         waits_until,
@@ -131,6 +132,7 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         direction: (*direction).into(),
         optional: *optional,
         pivot: *pivot,
+        approval: approval.as_ref().map(shown_approvers),
         doubted_at: *doubted_at,
         not_before: *not_before,
         waits_until: *waits_until,
@@ -140,6 +142,10 @@ fn shown_step(step: &Step) -> wire::Step<'_> {
         started_at: *started_at,
         finished_at: *finished_at,
     }
+}
+
+fn shown_approvers(Approvers { role, not_by }: &Approvers) -> wire::Approvers<'_> {
+    wire::Approvers { role: role.as_deref().map(text), not_by: not_by.as_deref().map(text) }
 }
 
 /// A failure of a step.

@@ -118,6 +118,7 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
     let StepRule {
         name,
         agent,
+        approval,
         after,
         before: _,
         ancestors: _,
@@ -140,6 +141,10 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
     wire::WorkflowStep {
         name: text(name),
         agent: text(agent),
+        approval: approval.as_ref().map(|approval| wire::WorkflowApproval {
+            role: approval.role.as_deref().map(text),
+            not_by: approval.not_by.as_ref().map(of_order),
+        }),
         after: after.iter().filter_map(|index| Some(text(&workflow.steps.get(*index)?.name))).collect(),
         complete_within_ms: Some(*complete_within_ms),
         max_failures: Some(*max_failures),
@@ -153,9 +158,14 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         no_undo: *no_undo,
         horizon_ms: Some(*horizon_ms),
         wait_ms: *before_ms,
-        not_before: not_before.as_ref().map(|place| Cow::Owned(format!("/Order{}", place.text()))),
+        not_before: not_before.as_ref().map(of_order),
         wait_within_ms: *within_ms,
     }
+}
+
+/// A place in the document, as a workflow names it.
+fn of_order(place: &Pointer) -> Cow<'static, str> {
+    Cow::Owned(format!("/Order{}", place.text()))
 }
 
 #[cfg(test)]

@@ -27,8 +27,8 @@ pub use operate::{
     JobActArgs, NumbersArgs, PlanArgs, ServicesCommand,
 };
 pub use orders::{
-    ActArgs, AgainArgs, Column, CommandArgs, END_CHARS_MIN, FilterArgs, GetArgs, LOOKED_THROUGH_MAX, ListArgs,
-    NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
+    ActArgs, AgainArgs, Column, CommandArgs, DecideArgs, END_CHARS_MIN, FilterArgs, GetArgs, LOOKED_THROUGH_MAX,
+    ListArgs, NoteArgs, PriorityArg, SettleArgs, SubmitArgs, WatchArgs,
 };
 pub use workflow::{ChooseArgs, RetireArgs, WorkflowName, WorkflowsArgs, WorkflowsCommand};
 
@@ -196,6 +196,12 @@ pub enum RemoteCommand {
     /// Settle a step in Error by hand: say that its service has had the effect, and let the order go on
     #[command(after_help = exit::HELP)]
     Settle(SettleArgs),
+    /// Approve orders that wait for people: the step is done, and they go on
+    #[command(after_help = exit::HELP)]
+    Approve(DecideArgs),
+    /// Reject orders that wait for people: they are compensated, or held, as the workflow says
+    #[command(after_help = exit::HELP)]
+    Reject(DecideArgs),
     /// Write a note on an unfinished order, and say whether you take it on; nothing else changes
     #[command(after_help = exit::HELP)]
     Note(NoteArgs),

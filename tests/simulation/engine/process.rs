@@ -140,7 +140,8 @@ pub(super) async fn live(world: &Arc<World>, life: &Life) -> Ended {
             Ends::PowerOffAt(ms) | Ends::KilledAt(ms) | Ends::StoppedAt(ms) => sleep(ms).await,
             Ends::PowerOffIn(_) | Ends::KilledIn(_) => sleep(600_000).await,
             Ends::Never => {
-                while !(have_ended(&outside, &ports).await && ports.is_quiet())
+                // A command that ends between the two looks may begin an order again, which then waits without a message.
+                while !(ports.is_quiet() && have_ended(&outside, &ports).await && ports.is_quiet())
                     && waited_ms(&outside, started_ms) < limit_ms(world)
                 {
                     sleep(1_000).await;

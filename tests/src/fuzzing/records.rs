@@ -87,6 +87,7 @@ fn events(task: &Task) -> Vec<Happening> {
             bulk: None,
             settle: None,
             take: None,
+            step: None,
         }));
     }
     events.push(Happening::DeadLetter(DeadLetterSubject::Wake));

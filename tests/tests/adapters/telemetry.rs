@@ -114,8 +114,17 @@ fn reply(order_id: OrderId, outcome: Outcome) -> SchedulerMessage {
 
 fn command(world: &World, order_id: OrderId, action: Action) {
     let (by, reason) = ("ann".into(), "mended".into());
-    let command =
-        domain::message::Command { order_id, action, by, reason, version: None, bulk: None, settle: None, take: None };
+    let command = domain::message::Command {
+        order_id,
+        action,
+        by,
+        reason,
+        version: None,
+        bulk: None,
+        settle: None,
+        take: None,
+        step: None,
+    };
     world.tell_scheduler(SchedulerMessage::Command(command));
 }
 

@@ -113,8 +113,17 @@ impl Case {
             Event::ShippingDeclines => {}
             Event::Cancelled => {
                 let (action, by, reason) = (Action::Cancel, "ada".into(), "a test".into());
-                let command =
-                    Command { order_id, action, by, reason, version: None, bulk: None, settle: None, take: None };
+                let command = Command {
+                    order_id,
+                    action,
+                    by,
+                    reason,
+                    version: None,
+                    bulk: None,
+                    settle: None,
+                    take: None,
+                    step: None,
+                };
                 world.tell_scheduler(SchedulerMessage::Command(command));
             }
             Event::AgentDies | Event::AgentDiesAfter => {

@@ -1,14 +1,17 @@
 // An operator's actions on orders. A dialog asks for name and reason and shows the consequences. Then the console sends
 // the command and shows its outcome.
 
-import { Problem, forget, get, getIfThere, post } from "./api.js";
+import { Problem, forget, get, getIfThere, getOnce, post } from "./api.js";
 import { open, whoAndWhy, wish } from "./dialog.js";
 import { announce, h } from "./dom.js";
 import { orderLink, shortId } from "./ids.js";
-import { notice, plural, state } from "./parts.js";
+import { json, notice, plural, state } from "./parts.js";
 import { clock } from "./time.js";
-import { ACTIONS, allows, consequences, situation, toSettle } from "./words.js";
+import { ACTIONS, allows, asked, consequences, situation, toSettle } from "./words.js";
 
+// The actions that let an order go on.
+const PRIMARY = ["approve", "resubmit", "resume"];
+const DECISIONS = ["approve", "reject"];
 const LOOK_EVERY_MS = 400;
 const LOOK_FOR_MS = 20_000;
 
@@ -22,7 +25,7 @@ export function buttons(task, changed) {
         {
           type: "button",
           "data-key": action,
-          class: ACTIONS[action].danger ? "danger" : action === "resubmit" || action === "resume" ? "primary" : null,
+          class: ACTIONS[action].danger ? "danger" : PRIMARY.includes(action) ? "primary" : null,
           onclick: () => actOnOne(action, task, changed),
         },
         `${ACTIONS[action].label}…`,
@@ -35,7 +38,7 @@ export function actOnOne(action, task, changed) {
   const it = { phase: "ask", task, error: null, note: null };
   const submit = async (event) => {
     event.preventDefault();
-    const read = { settle: settlement, note: taking }[action] ?? (() => ({}));
+    const read = { settle: settlement, note: taking, approve: decided, reject: decided }[action] ?? (() => ({}));
     const said = read(event.target, it.task);
     const who = said && wish(event.target);
     if (!who || it.phase !== "ask") return;
@@ -71,6 +74,14 @@ export function actOnOne(action, task, changed) {
         : outcome(it, () => dialog.close()),
     ],
   });
+  if (DECISIONS.includes(action)) showDocument(it, dialog);
+}
+
+/** What is decided on is in view. */
+async function showDocument(it, dialog) {
+  const order = await getOnce(`orders/${encodeURIComponent(it.task.OrderID)}/document`).catch(() => null);
+  it.document = order?.Document ?? null;
+  if (dialog.isOpen()) dialog.redraw();
 }
 
 function question(it, action, submit, close) {
@@ -96,6 +107,7 @@ function question(it, action, submit, close) {
         consequences(it.task, action).map((line) => h("li", {}, line)),
       ),
     ),
+    DECISIONS.includes(action) ? decision(it) : null,
     action === "settle" ? stepAndOutput(it.task) : null,
     whoAndWhy("", undefined, action === "note" ? "Note" : undefined),
     action === "note" ? whoTakes(it.task) : null,
@@ -115,6 +127,30 @@ function question(it, action, submit, close) {
       h("button", { type: "button", onclick: close }, "Leave it"),
     ),
   );
+}
+
+/** The document that is decided on, and the choice of the step where several are asked for. */
+function decision({ task, document }) {
+  const steps = asked(task).map((step) => step.Name);
+  return [
+    document ? h("div", { class: "decided", id: "decided" }, json(document, "The document")) : null,
+    steps.length > 1
+      ? h(
+          "div",
+          { class: "field" },
+          h("label", { for: "step" }, "The step"),
+          h(
+            "select",
+            { id: "step", name: "step" },
+            steps.map((name) => h("option", { value: name }, name)),
+          ),
+        )
+      : null,
+  ];
+}
+
+function decided({ elements }, task) {
+  return { Step: elements.step?.value ?? asked(task)[0]?.Name };
 }
 
 /** The fields of a settle: the step, and the output of one that is done. */
@@ -214,6 +250,12 @@ async function follow(it, action, who) {
     const mine = task?.History.some(
       (line) => line.Who === who.By && line.Kind === ACTIONS[action].kind && !seen.has(lineOf(line)),
     );
+    const other = DECISIONS.includes(action) && task?.History.find((line) => isDecision(line) && !seen.has(lineOf(line)));
+    if (!mine && other) {
+      [it.phase, it.task] = ["done", task];
+      it.note = `${other.Who} decided first: ${other.What}. Your decision does not count.`;
+      return;
+    }
     if (mine) {
       it.phase = "done";
       it.task = task;
@@ -225,6 +267,11 @@ async function follow(it, action, who) {
   it.note =
     "It was accepted, but is not seen in the order's history yet. " +
     "The scheduler has it; the order's page shows it when it is carried out.";
+}
+
+/** Whether a line is a person's decision. That of another step has another name. */
+function isDecision({ Kind, Who, Why }) {
+  return Kind === "Approved" || (Kind === "Rejected" && Boolean(Who && Why));
 }
 
 function pause() {

@@ -4,7 +4,7 @@ import { buttons } from "./actions.js";
 import { get, getIfThere, getOnce } from "./api.js";
 import { fragment, h } from "./dom.js";
 import { copyButton, orderLink, shortId } from "./ids.js";
-import { fact, heading, panel, state, table, taken } from "./parts.js";
+import { fact, heading, json, panel, state, table, taken } from "./parts.js";
 import { serviceLink } from "./services.js";
 import { timeline } from "./timeline.js";
 import { when } from "./time.js";
@@ -69,7 +69,7 @@ function steps(task) {
       {
         name: "Step",
         isName: true,
-        cell: (step) => h("span", {}, step.Name, h("span", { class: "quiet block" }, serviceLink(step.Agent))),
+        cell: (step) => h("span", {}, step.Name, h("span", { class: "quiet block" }, byWhom(step))),
       },
       { name: "State", cell: (step) => state(step.ProcessState, step.Direction === "Undo") },
       { name: "Attempts", kind: "num", cell: (step) => step.Attempt },
@@ -82,7 +82,13 @@ function steps(task) {
   });
 }
 
+function byWhom(step) {
+  if (!step.Approval) return serviceLink(step.Agent);
+  return step.Approval.Role ? `approval by ${step.Approval.Role}` : "approval";
+}
+
 function next(step) {
+  if (step.Approval && step.CompleteBy) return h("span", {}, "decision by ", when(step.CompleteBy));
   if (step.CompleteBy) return h("span", {}, "answer by ", when(step.CompleteBy));
   if (step.Attempt && step.WaitsUntil) return h("span", {}, "not before ", when(step.WaitsUntil));
   if (step.NotBefore) return h("span", {}, "not before ", when(step.NotBefore));
@@ -145,9 +151,4 @@ function holds(task, document) {
       json(step.Output, `The output of ${step.Name}`),
     ]),
   ];
-}
-
-// The content may be too wide, so it scrolls, also with the keyboard.
-function json(value, name) {
-  return h("pre", { tabindex: "0", role: "region", "aria-label": name }, JSON.stringify(value, null, 2));
 }

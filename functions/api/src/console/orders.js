@@ -12,7 +12,7 @@ import { when } from "./time.js";
 import { ACTIONS, REASONS, STATES, allows } from "./words.js";
 
 const PAGE = 50;
-const FILTERS = ["state", "reason", "step", "since", "until", "correlation", "field", "value", "workflow", "service"];
+const FILTERS = ["state", "reason", "step", "since", "until", "correlation", "field", "value", "workflow", "service", "late", "approval"];
 
 // The ids of the selected orders, as long as this list is open.
 let selected = new Set();
@@ -94,7 +94,11 @@ function filters(params, { steps, names, known }, { go }) {
     values.until = fromLocal(values.until);
     go(withQuery("#/orders", values));
   };
-  const more = ["since", "until", "correlation", "field", "value", "service"].some((name) => params.get(name));
+  const more = FILTERS.slice(FILTERS.indexOf("since")).some((name) => name !== "workflow" && params.get(name));
+  const yesOrAny = [
+    ["", "any"],
+    ["true", "yes"],
+  ];
   const text = (name) => params.get(name) ?? "";
   return h(
     "form",
@@ -124,7 +128,7 @@ function filters(params, { steps, names, known }, { go }) {
     h(
       "details",
       { class: "more", open: more },
-      h("summary", {}, "Time, correlation id, document, service"),
+      h("summary", {}, "Time, correlation id, document, service, late, approval"),
       h(
         "div",
         { class: "fields" },
@@ -158,6 +162,8 @@ function filters(params, { steps, names, known }, { go }) {
           options: choices(known, text("service")),
           value: text("service"),
         }),
+        field({ id: "f-late", label: "Late", options: yesOrAny, value: text("late") }),
+        field({ id: "f-approval", label: "Waits for an approval", options: yesOrAny, value: text("approval") }),
       ),
     ),
     h(

@@ -62,11 +62,16 @@ function verdict(all) {
   const yours = out.filter(needsOperator);
   const waiting = forOperator(all);
   const lines = [];
+  const approvals = all.Approvals ?? 0;
   if (Paused) lines.push("The server is paused: no order goes on until it is started without --paused.");
   if (waiting > 0)
     lines.push(
       `${plural(waiting, "order", inError?.AtLeast)} ${waiting === 1 && !inError?.AtLeast ? "waits" : "wait"} ` +
         "for an operator.",
+    );
+  if (approvals > 0)
+    lines.push(
+      `${plural(approvals, "approval")} ${approvals === 1 ? "is" : "are"} asked for.`,
     );
   for (const { Service, Reason } of yours)
     lines.push(`${Service} ${Reason === "rejections" ? "rejects most steps" : "is misconfigured"}; orders wait for you.`);
@@ -77,11 +82,12 @@ function verdict(all) {
     );
   const unsupervised = !Paused && silent(Leases);
   if (unsupervised) lines.push("No supervisor was heard of for more than a minute: what is overdue stands still.");
-  const tone = Paused || waiting > 0 || yours.length || unsupervised ? "bad" : bad.length ? "wait" : "good";
+  const tone = Paused || waiting > 0 || yours.length || unsupervised ? "bad" : bad.length || approvals ? "wait" : "good";
   return h(
     "p",
     { class: "verdict", "data-tone": tone, id: "verdict" },
     lines.length ? lines.join(" ") : "All is well. Nothing waits for you.",
+    approvals ? [" ", h("a", { href: "#/orders?approval=true" }, "Decide on them")] : null,
   );
 }
 

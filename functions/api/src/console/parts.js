@@ -159,3 +159,8 @@ export function probe(service) {
     h("time", { datetime: service.Until, title: service.Until, "data-tick": "relative" }, relative(service.Until)),
   ];
 }
+
+/** A JSON value. The content may be too wide, so it scrolls, also with the keyboard. */
+export function json(value, name) {
+  return h("pre", { tabindex: "0", role: "region", "aria-label": name }, JSON.stringify(value, null, 2));
+}

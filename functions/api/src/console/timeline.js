@@ -7,6 +7,7 @@ import { clock, length, ms, precise } from "./time.js";
 
 // The end of an attempt by the kind of its history line: its look, its words, and whether a wait follows.
 const ENDS = {
+  Approved: ["done", "approved", false],
   Processed: ["done", "done", false],
   Rejected: ["failed", "rejected", false],
   GivenUp: ["failed", "given up", false],

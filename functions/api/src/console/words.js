@@ -54,6 +54,15 @@ export const ACTIONS = {
   pause: { label: "Pause", title: "Pause the order", done: "paused", kind: "Paused" },
   resume: { label: "Resume", title: "Let the order go on", done: "resumed", kind: "Resumed" },
   settle: { label: "Settle step", title: "Settle a step by hand", done: "settled", kind: "Settled", ofOne: true },
+  approve: { label: "Approve", title: "Approve the order", done: "approved", kind: "Approved", ofOne: true },
+  reject: {
+    label: "Reject",
+    title: "Reject the order",
+    done: "rejected",
+    kind: "Rejected",
+    danger: true,
+    ofOne: true,
+  },
   note: { label: "Note", title: "Write a note on the order", done: "noted", kind: "Noted", ofOne: true },
   close: { label: "Close order", title: "Close the order as it is", done: "closed", kind: "Entered", danger: true },
   again: { label: "Post again", title: "Post the order again", done: "posted again" },
@@ -115,10 +124,15 @@ function upper(text) {
 
 /** The steps that an operator may settle, each with an outcome that it may have. */
 export function toSettle(task) {
-  return task.Steps.filter((step) => step.ProcessState === "Error").flatMap((step) => {
+  return task.Steps.filter((step) => step.ProcessState === "Error" && !step.Approval).flatMap((step) => {
     const outcomes = step.Direction === "Undo" ? ["Undone"] : step.Optional ? ["Done", "Skipped"] : ["Done"];
     return outcomes.map((outcome) => ({ step: step.Name, outcome }));
   });
+}
+
+/** The steps that wait for people to decide. */
+export function asked(task) {
+  return task.Steps.filter((step) => step.Approval && step.ProcessState === "Processing");
 }
 
 /** The consequences of an action for this order: sentences, shown before the confirmation. */
@@ -141,6 +155,16 @@ export function consequences(task, action) {
         "The step counts as if its service had replied. No service is called.",
         "Once no step is in Error, the order goes on in its direction.",
       ];
+    case "approve":
+      return [
+        `The order goes on: ${who(asked(task))} is done, with your name and reason as its output.`,
+        "This cannot be taken back.",
+      ];
+    case "reject":
+      return [
+        "The order is not carried out. As its workflow says, what was begun is undone, or the order waits in Error.",
+        "This cannot be taken back.",
+      ];
     case "note":
       return ["The note stays in the order's history. Nothing else changes.", "It cannot be taken back."];
     case "close":
@@ -156,6 +180,10 @@ export function consequences(task, action) {
     default:
       return [];
   }
+}
+
+function who(steps) {
+  return steps.map((step) => step.Name).join(" or ");
 }
 
 function resubmitting(task) {

@@ -56,6 +56,7 @@ pub(crate) async fn overview(ports: &impl ApiPorts, config: &ApiConfig) -> Resul
         paused: config.is_paused(),
         counts: orders.counts(&failed),
         counted_since: orders.counted_since,
+        approvals: orders.approvals,
         minutes_complete: orders.is_complete,
         failures: failures.grouped(failed.more),
         services: services::views(&health, &configured, waiting.as_ref()),
@@ -71,6 +72,7 @@ struct Orders {
     /// In the states that [`walk`] did not count: all but `Error`, or all.
     counts: Vec<Count>,
     counted_since: Option<Timestamp>,
+    approvals: Option<u64>,
     is_complete: bool,
     minutes: Vec<Minute>,
 }
@@ -88,6 +90,7 @@ impl Orders {
         Self {
             counts: counted.counts,
             counted_since: counted.numbers.since,
+            approvals: Some(counted.numbers.total.orders().approvals()),
             is_complete: true,
             minutes: counted.points.iter().map(minute).collect(),
         }
@@ -106,7 +109,7 @@ impl Orders {
         let is_final = |state: &ProcessState| state.is_final();
         let finals = ProcessState::ALL.into_iter().filter(is_final).map(finished);
         let counts = under_way.into_iter().chain(finals).collect();
-        Ok(Self { counts, counted_since: None, is_complete, minutes: newest.into_minutes() })
+        Ok(Self { counts, counted_since: None, approvals: None, is_complete, minutes: newest.into_minutes() })
     }
 
     /// Each state once, in the order of [`ProcessState::ALL`].

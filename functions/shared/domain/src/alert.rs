@@ -43,7 +43,8 @@ pub const CAUSES_MAX: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Alert {
-    /// What it is about: `order/CODE/STEP`, `service/NAME/REASON` `late/WORKFLOW` or `dead-letter/OUTCOME`.
+    /// What it is about: `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `approval/WORKFLOW` or
+    /// `dead-letter/OUTCOME`.
     pub cause: Arc<str>,
     /// +1 at every change.
     pub version: u64,
@@ -274,6 +275,8 @@ pub enum Source {
     DeadLetters,
     /// The numbers: of late orders.
     Numbers,
+    /// The numbers: of orders that people are asked about.
+    Approvals,
 }
 
 impl Source {
@@ -284,6 +287,7 @@ impl Source {
             Self::Services => "service/",
             Self::DeadLetters => "dead-letter/",
             Self::Numbers => "late/",
+            Self::Approvals => "approval/",
         }
     }
 }
@@ -378,6 +382,21 @@ impl Causes {
             };
             let key = format!("{}{workflow}", Source::Numbers.prefix());
             self.found.entry(key.into()).or_insert_with(cause).count += flow.orders.late;
+        }
+    }
+
+    /// Adds the orders that people are asked about now (rule 40), by the numbers since the count began.
+    pub fn approvals(&mut self, numbers: &Numbers, now: Timestamp) {
+        let flows = numbers.total.workflows.iter().map(|(workflow, flow)| (workflow, flow.orders.approvals()));
+        for (workflow, count) in flows.filter(|(_, count)| *count > 0) {
+            let cause = Cause {
+                since: now,
+                text: format!("Orders of {workflow} wait for an approval."),
+                to_do: "Decide on them: stepwarden list --approval, then stepwarden approve or reject.".to_owned(),
+                count,
+                order_id: None,
+            };
+            self.found.insert(format!("{}{workflow}", Source::Approvals.prefix()).into(), cause);
         }
     }
 

@@ -168,6 +168,9 @@ pub struct Command {
     /// Of a note: whether the operator takes the order on, or lets it go (rule 30).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub take: Option<bool>,
+    /// Of a decision: the step. Absent: the only one that is asked for (rule 40).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Arc<str>>,
 }
 
 /// The actions of an operator.
@@ -187,12 +190,25 @@ pub enum Action {
     Note,
     /// End a task in `Error` with its steps as they are (rule 31).
     Close,
+    /// Decide for an order that waits for people (rule 40).
+    Approve,
+    /// Decide against it.
+    Reject,
 }
 
 impl Action {
     /// All actions.
-    pub const ALL: [Self; 7] =
-        [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Note, Self::Close];
+    pub const ALL: [Self; 9] = [
+        Self::Resubmit,
+        Self::Cancel,
+        Self::Pause,
+        Self::Resume,
+        Self::Settle,
+        Self::Note,
+        Self::Close,
+        Self::Approve,
+        Self::Reject,
+    ];
 
     pub(crate) const fn is_resubmit(&self) -> bool {
         matches!(self, Self::Resubmit)
@@ -209,6 +225,8 @@ impl Action {
             Self::Settle => "Settle",
             Self::Note => "Note",
             Self::Close => "Close",
+            Self::Approve => "Approve",
+            Self::Reject => "Reject",
         }
     }
 
@@ -223,6 +241,8 @@ impl Action {
             Self::Settle => "settle",
             Self::Note => "note",
             Self::Close => "close",
+            Self::Approve => "approve",
+            Self::Reject => "reject",
         }
     }
 }
@@ -341,8 +361,8 @@ pub struct CloudEvent {
     pub id: Arc<str>,
     /// Always `stepwarden`.
     pub source: Arc<str>,
-    /// `OrderReceived`, `OrderProcessed`, `OrderFailed`, `OrderCompensated`, `OrderClosed`, `OrderNeedsOperator`,
-    /// `ReplyChannelFailing` or `DeadLetterUnreadable`.
+    /// `OrderReceived`, `OrderWaiting`, `OrderLate`, `OrderProcessed`, `OrderFailed`, `OrderCompensated`, `OrderClosed`,
+    /// `OrderNeedsOperator`, `OrderNeedsApproval`, `ReplyChannelFailing` or `DeadLetterUnreadable`.
     #[serde(rename = "type")]
     pub kind: Arc<str>,
     /// The OrderID.

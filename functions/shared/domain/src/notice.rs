@@ -9,7 +9,7 @@ use crate::json::Json;
 use crate::message::{Action, CloudEvent};
 use crate::order::Order;
 use crate::situation::Situation;
-use crate::task::{Line, Notice, NoticeKind, ProcessState, Reason, StepError, StepState, Task};
+use crate::task::{Approvers, Line, Notice, NoticeKind, ProcessState, Reason, StepError, StepState, Task};
 use crate::time::Timestamp;
 
 /// Transitions shown in an alert.
@@ -55,10 +55,10 @@ struct ChannelAlert<'a> {
     unsent: Vec<&'static str>,
 }
 
-/// The data of an event about a late order.
+/// The data of an event about an order that is late or waits for long.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct LateOrder<'a> {
+struct Progress<'a> {
     #[serde(flatten)]
     status: Status<'a>,
     process_state: ProcessState,
@@ -66,7 +66,19 @@ struct LateOrder<'a> {
     complete_by: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     late_since: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waits: Vec<Wait<'a>>,
     situation: Situation,
+}
+
+/// A step whose result or decision is awaited.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Wait<'a> {
+    step: &'a str,
+    until: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<&'a Approvers>,
 }
 
 #[derive(Serialize)]
@@ -106,11 +118,15 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
             reply_channel: order.reply_channel.as_deref(),
             unsent: task.unsent.iter().filter(|owed| owed.kind.is_status()).map(|owed| owed.kind.name()).collect(),
         }),
-        NoticeKind::OrderLate => Json::of(&LateOrder {
+        NoticeKind::OrderLate
+        | NoticeKind::OrderLateStatus
+        | NoticeKind::OrderWaiting
+        | NoticeKind::OrderNeedsApproval => Json::of(&Progress {
             status,
             process_state: task.process_state,
             complete_by: task.complete_by,
             late_since: task.late_since,
+            waits: waits(task),
             situation: Situation::of(task),
         }),
         NoticeKind::OrderReceived
@@ -130,6 +146,13 @@ pub fn event(task: &Task, order: &Order, notice: Notice, now: Timestamp) -> Clou
         datacontenttype: "application/json".into(),
         data,
     }
+}
+
+fn waits(task: &Task) -> Vec<Wait<'_>> {
+    let awaited = task.steps.iter().filter(|step| step.is_awaited());
+    awaited
+        .filter_map(|step| Some(Wait { step: &step.name, until: step.waits_until?, approval: step.approval.as_ref() }))
+        .collect()
 }
 
 fn failed_steps(task: &Task) -> Vec<FailedStep<'_>> {

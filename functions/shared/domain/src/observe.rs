@@ -99,6 +99,9 @@ fn emit(task: &Task, what: &What) {
             let direction = direction.name();
             say!(task, monotonic_counter.steps_settled = 1, workflow, %step, attempt, direction, "step settled by hand");
         }
+        What::Approved(Attempt { step, number: attempt, .. }) => {
+            say!(task, monotonic_counter.steps_approved = 1, workflow, %step, attempt, "step approved");
+        }
         What::Accepted(Attempt { step, number: attempt, .. }) => {
             count!(task, monotonic_counter.results_awaited = 1, %step, attempt, "taken on, its result is awaited");
         }

@@ -70,6 +70,21 @@ const NO_RESULT: (&str, &str) = (
      same key.",
 );
 
+/// The same for an approval that nobody decided on, or that was decided against the order.
+const NO_DECISION: (&str, &str) = (
+    "Nobody decided on the order in time.",
+    "Resubmit: it is asked for again. Or cancel: then every step that was begun is undone.",
+);
+const NOT_APPROVED: (&str, &str) = (
+    "The order was not approved, and the workflow holds it then.",
+    "Cancel: then every step that was begun is undone. Or resubmit: the approval is asked for again.",
+);
+
+/// The approval that was given up, if it was one.
+fn gave_up_approval(task: &Task) -> bool {
+    task.steps.iter().find(|step| step.process_state == StepState::Error).is_some_and(|step| step.approval.is_some())
+}
+
 /// Whether the step that was given up was taken on in its last attempt (rule 36).
 fn lacks_result(task: &Task) -> bool {
     let given_up = task.steps.iter().find(|step| step.process_state == StepState::Error);
@@ -202,7 +217,12 @@ fn late(task: &Task) -> String {
 fn in_error(task: &Task) -> Situation {
     let reason = task.reason.as_ref();
     let code = reason.map_or("", |reason| &reason.code);
-    let (meaning, usual) = if code == reason::EXHAUSTED && lacks_result(task) { NO_RESULT } else { explain(code) };
+    let (meaning, usual) = match code {
+        reason::EXHAUSTED if gave_up_approval(task) => NO_DECISION,
+        reason::REJECTED if gave_up_approval(task) => NOT_APPROVED,
+        reason::EXHAUSTED if lacks_result(task) => NO_RESULT,
+        _ => explain(code),
+    };
     let to_do = if task.past_pivot().is_some() { only_forward(code, usual) } else { usual };
     let earlier = reason.and_then(|reason| reason.earlier.as_deref());
     let undone =
@@ -259,6 +279,9 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
 /// Why an operator has nothing to do about these steps.
 fn nothing_to_do(task: &Task, shown: &[&Step]) -> &'static str {
     let awaited = shown.iter().filter(|step| step.is_awaited()).count();
+    if shown.iter().any(|step| step.is_asked()) {
+        return "Approve or reject it: here, or with stepwarden approve and reject.";
+    }
     if shown.is_empty() || shown.iter().any(|step| task.wait_of(step).is_none()) {
         "Nothing. The supervisor replaces an attempt without an answer and a wake that was lost."
     } else if awaited == shown.len() {
@@ -282,6 +305,7 @@ fn of_step(step: &Step, wait: Option<Timestamp>) -> String {
     };
     if let Some(until) = wait {
         return match step.is_awaited() {
+            true if step.is_asked() => asked(step, until),
             true => format!(
                 "{} took {work} on, and tells the result later: attempt {}, awaited until {until}.",
                 upper(&step.agent),
@@ -307,6 +331,12 @@ fn of_step(step: &Step, wait: Option<Timestamp>) -> String {
         (_, _, Some(not_before)) => format!("{} waits until {not_before}{}.", upper(&work), failures(step)),
         _ => format!("{} starts in a moment.", upper(&work)),
     }
+}
+
+fn asked(step: &Step, until: Timestamp) -> String {
+    let role = step.approval.as_ref().and_then(|approvers| approvers.role.as_deref());
+    let by = role.map(|role| format!(" by {role}")).unwrap_or_default();
+    format!("{} waits for an approval{by}, until {until}.", upper(&step.name))
 }
 
 fn failures(step: &Step) -> String {

@@ -61,6 +61,12 @@ pub struct Orders {
     /// Were found late (rule 37).
     #[serde(skip_serializing_if = "is_zero")]
     pub late: u64,
+    /// Approvals that were asked for, each time (rule 40).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub asked: u64,
+    /// Approvals that are asked for no more, for whatever reason.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub answered: u64,
     /// From acceptance to `Processed`.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub took: Histogram,
@@ -286,6 +292,7 @@ impl Orders {
         self.accepted += u64::from(from.is_none());
         let was_late = before.is_some_and(|task| task.late_since.is_some());
         self.late += u64::from(after.late_since.is_some() && !was_late);
+        self.count_approvals(before, after);
         if from == Some(after.process_state) {
             return;
         }
@@ -303,6 +310,21 @@ impl Orders {
         }
     }
 
+    fn count_approvals(&mut self, before: Option<&Task>, after: &Task) {
+        for (index, step) in after.steps.iter().enumerate().filter(|(_, step)| step.approval.is_some()) {
+            let earlier = before.and_then(|task| task.steps.get(index)).filter(|step| step.is_asked());
+            let is_again = earlier.is_some_and(|earlier| earlier.attempt == step.attempt);
+            self.asked += u64::from(step.is_asked() && !is_again);
+            self.answered += u64::from(earlier.is_some() && !(step.is_asked() && is_again));
+        }
+    }
+
+    /// The approvals that are asked for now, if these numbers are all since the count began.
+    #[must_use]
+    pub const fn approvals(&self) -> u64 {
+        self.asked.saturating_sub(self.answered)
+    }
+
     /// Adds the numbers of others.
     pub fn add(&mut self, other: &Self) {
         self.accepted += other.accepted;
@@ -312,6 +334,8 @@ impl Orders {
         self.failed += other.failed;
         self.mended += other.mended;
         self.late += other.late;
+        self.asked += other.asked;
+        self.answered += other.answered;
         self.took.merge(&other.took);
     }
 }

@@ -22,13 +22,13 @@ pub use bulk::{DryRun, Job, JobList, JobState, Plan, Selector, Tally};
 pub use configuration::{Choose, Configuration, ConfigurationFile, Configure, Configured, Definition};
 pub use list::{
     Alert, AlertList, DeadLetter, DeadLetterList, Health, Lease, LeaseList, OrdersWaiting, Service, ServiceList,
-    Workflow, WorkflowList, WorkflowStep,
+    Workflow, WorkflowApproval, WorkflowList, WorkflowStep,
 };
 pub use numbers::{AttemptNumbers, Numbers, OrderNumbers, Point, ServiceNumbers, StepNumbers, Took, WorkflowNumbers};
 pub use open_enum::OpenEnum;
 pub use order::{
-    Accepted, AgainOf, Callback, CalledBack, Command, Note, Order, OrderList, Pause, Queued, Reason, Settle, Situation,
-    Step, StepError, Taken, Task, Transition,
+    Accepted, AgainOf, Approvers, Callback, CalledBack, Command, Decision, Note, Order, OrderList, Pause, Queued,
+    Reason, Settle, Situation, Step, StepError, Taken, Task, Transition,
 };
 pub use overview::{Count, DeadLetterCount, Failure, Minute, Overview};
 pub use problem::Problem;

@@ -166,6 +166,9 @@ pub struct WorkflowStep<'a> {
     pub name: Cow<'a, str>,
     /// The agent that carries it out.
     pub agent: Cow<'a, str>,
+    /// Present if people decide on it, and no service is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<WorkflowApproval<'a>>,
     /// Names of the steps that must be done first.
     #[serde(default)]
     pub after: Vec<Cow<'a, str>>,
@@ -211,6 +214,18 @@ pub struct WorkflowStep<'a> {
     /// How long a result that comes later is awaited, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_within_ms: Option<u64>,
+}
+
+/// Who decides on a step of a workflow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct WorkflowApproval<'a> {
+    /// Their role, for people: nothing checks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Cow<'a, str>>,
+    /// The place in the order of the name of a person who may not decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_by: Option<Cow<'a, str>>,
 }
 
 /// `GET /alerts`: those that are on, then the last ended.

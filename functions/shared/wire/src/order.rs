@@ -124,6 +124,9 @@ pub struct Step<'a> {
     /// Whether the order only goes forward once it has begun.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pivot: bool,
+    /// Who decides on it. Only of an approval: no service is called for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approvers<'a>>,
     /// When a supervisor doubted its own clock about this step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubted_at: Option<Timestamp>,
@@ -148,6 +151,18 @@ pub struct Step<'a> {
     /// When the present direction was completed or given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
+}
+
+/// Who decides on a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct Approvers<'a> {
+    /// Their role, for people: nothing checks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role: Option<Cow<'a, str>>,
+    /// A person who may not decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_by: Option<Cow<'a, str>>,
 }
 
 /// A failure of a step.
@@ -400,6 +415,24 @@ pub struct Note<'a> {
 impl Note<'_> {
     /// The names of its members.
     pub const MEMBERS: [&'static str; 3] = ["By", "Reason", "Take"];
+}
+
+/// The body of a decision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Decision<'a> {
+    /// Who decides.
+    pub by: Cow<'a, str>,
+    /// The reason.
+    pub reason: Cow<'a, str>,
+    /// The step, where several wait for an approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Cow<'a, str>>,
+}
+
+impl Decision<'_> {
+    /// The names of its members.
+    pub const MEMBERS: [&'static str; 3] = ["By", "Reason", "Step"];
 }
 
 /// The answer to a command about an order.

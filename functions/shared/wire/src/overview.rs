@@ -29,6 +29,9 @@ pub struct Overview<'a> {
     pub minutes: Vec<Minute>,
     /// Whether `minutes` and the counts of finished orders cover all orders of their time.
     pub minutes_complete: bool,
+    /// Approvals that people are asked for now. Missing where they are not counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<u64>,
     /// Orders in `Error`, by cause.
     pub failures: Vec<Failure<'a>>,
     /// The remote services.

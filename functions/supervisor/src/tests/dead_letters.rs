@@ -230,6 +230,7 @@ fn a_command_that_was_lost_is_written_down_as_a_lost_command() {
         bulk: None,
         settle: None,
         take: None,
+        step: None,
     });
     let record = settle(&ports, scheduler_dead_letter(&ports, &command));
     assert_eq!((record.outcome, &*record.message), (DeadLetterOutcome::LostCommand, "Cancel by ann: customer called"));
@@ -249,6 +250,7 @@ fn lost_command(ports: &Ports) -> (OrderId, DeadLetter) {
         bulk: None,
         settle: None,
         take: None,
+        step: None,
     });
     (id, scheduler_dead_letter(ports, &command))
 }

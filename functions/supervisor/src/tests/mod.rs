@@ -134,6 +134,7 @@ fn resubmit(ports: &Ports, order_id: OrderId, by: &str, version: Option<u64>) {
         bulk: None,
         settle: None,
         take: None,
+        step: None,
     };
     let event = Event::Command { command: &command, redelivered: false };
     run(advance(ports, &instance("scheduler"), order_id, event)).unwrap();

@@ -98,6 +98,9 @@ pub struct FilterArgs {
     /// Only orders that were not finished at their deadline
     #[arg(long)]
     pub late: bool,
+    /// Only orders that wait for an approval
+    #[arg(long)]
+    pub approval: bool,
 }
 
 /// `stepwarden list`
@@ -174,6 +177,17 @@ pub struct ActArgs {
     /// The time to wait.
     #[command(flatten)]
     pub wait: WaitArgs,
+}
+
+/// `stepwarden approve` and `reject`
+#[derive(Debug, Clone, Args)]
+pub struct DecideArgs {
+    /// The orders, the person and the reason.
+    #[command(flatten)]
+    pub act: ActArgs,
+    /// The step, where several of an order wait for an approval
+    #[arg(long, value_name = "NAME")]
+    pub step: Option<String>,
 }
 
 /// `stepwarden settle`

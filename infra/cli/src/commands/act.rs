@@ -1,17 +1,18 @@
-//! `stepwarden resubmit`, `cancel`, `pause`, `resume` and `close`: an operator's command about one order or several. `stepwarden
-//! settle`: one about a step. `stepwarden note`: one that only writes.
+//! `stepwarden resubmit`, `cancel`, `pause`, `resume` and `close`: an operator's command about one order or several.
+//! `stepwarden approve` and `reject`: a decision on them. `stepwarden settle`: one about a step. `stepwarden note`: one that
+//! only writes.
 
 use domain::message::Action;
 use domain::task::{ProcessState, What};
 use domain::time::Timestamp;
 use http::header::IF_MATCH;
-use wire::{Command, Note, Settle, Task, Transition};
+use wire::{Command, Decision, Note, Settle, Task, Transition};
 
 use super::context::{Context, body, if_match};
 use super::error::CommandError;
 use super::follow::{Sight, follow, look, order_path};
 use super::{get, ids};
-use crate::args::{ActArgs, NoteArgs, SettleArgs, WaitArgs};
+use crate::args::{ActArgs, DecideArgs, NoteArgs, SettleArgs, WaitArgs};
 use crate::exit::Exit;
 use crate::remote::{Answer, Call};
 use crate::show::order;
@@ -33,13 +34,27 @@ struct Act<'a> {
 pub(super) async fn run(context: &Context, action: Action, args: &ActArgs) -> Result<Exit, CommandError> {
     let command = context.command(&args.command)?;
     let act = Act { action, body: body(&command), command, if_version: args.if_version, wait: &args.wait };
+    on_each(context, args, &act).await
+}
+
+/// `stepwarden approve` and `reject`
+pub(super) async fn decide(context: &Context, action: Action, args: &DecideArgs) -> Result<Exit, CommandError> {
+    let DecideArgs { act: args, step } = args;
+    let command = context.command(&args.command)?;
+    let step = step.as_deref().map(Into::into);
+    let body = body(&Decision { by: command.by.clone(), reason: command.reason.clone(), step });
+    on_each(context, args, &Act { action, command, body, if_version: args.if_version, wait: &args.wait }).await
+}
+
+async fn on_each(context: &Context, args: &ActArgs, act: &Act<'_>) -> Result<Exit, CommandError> {
+    let action = act.action;
     if args.ids.len() > 1 && args.if_version.is_some() {
         return Err(CommandError::Usage("--if-version is about one order; give one ID".to_owned()));
     }
     let ids = ids::whole(context, &args.ids).await?;
     match ids.as_slice() {
-        [id] => one(context, id, &act).await,
-        ids => several(context, action.name(), ids, async |id| one(context, id, &act).await).await,
+        [id] => one(context, id, act).await,
+        ids => several(context, action.name(), ids, async |id| one(context, id, act).await).await,
     }
 }
 
@@ -163,9 +178,13 @@ fn is_done(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
     match action {
         Action::Note => is_carried_out,
         Action::Pause => is_carried_out || task.is_settled(),
-        Action::Resubmit | Action::Cancel | Action::Resume | Action::Settle | Action::Close => {
-            is_carried_out && task.is_settled()
-        }
+        Action::Resubmit
+        | Action::Cancel
+        | Action::Resume
+        | Action::Settle
+        | Action::Close
+        | Action::Approve
+        | Action::Reject => is_carried_out && task.is_settled(),
     }
 }
 
@@ -175,11 +194,15 @@ fn is_as_commanded(action: Action, before: &Task<'_>, task: &Task<'_>) -> bool {
         Action::Note => true,
         Action::Close => task.process_state == ProcessState::Closed,
         Action::Cancel => task.process_state == ProcessState::Compensated,
+        // What becomes of the order is the workflow's affair.
+        Action::Reject => true,
         // What was being undone is to be undone.
         Action::Resubmit | Action::Resume | Action::Settle if order::is_undoing(before) => {
             task.process_state == ProcessState::Compensated
         }
-        Action::Resubmit | Action::Resume | Action::Settle => task.process_state == ProcessState::Processed,
+        Action::Resubmit | Action::Resume | Action::Settle | Action::Approve => {
+            task.process_state == ProcessState::Processed
+        }
     }
 }
 
@@ -196,6 +219,8 @@ const fn kind(action: Action) -> &'static str {
         Action::Pause => What::Paused.kind(),
         Action::Resume => What::Resumed.kind(),
         Action::Settle => "Settled",
+        Action::Approve => "Approved",
+        Action::Reject => "Rejected",
         Action::Note => What::Noted { take: None }.kind(),
         Action::Close => What::Entered { state: ProcessState::Closed }.kind(),
     }
@@ -209,6 +234,8 @@ const fn done(action: Action) -> &'static str {
         Action::Pause => "paused",
         Action::Resume => "resumed",
         Action::Settle => "settled",
+        Action::Approve => "approved",
+        Action::Reject => "rejected",
         Action::Note => "noted",
         Action::Close => "closed",
     }

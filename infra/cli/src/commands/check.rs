@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use config::{AgentSettings, Checked, CheckedWorkflow, Fault, Faults};
-use domain::workflow::Workflows;
+use domain::workflow::{StepRule, Workflows};
 use local::folder::{self, FolderError};
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ fn good(checked: &Checked, folder: &Path, format: Format, paint: Paint) -> Strin
 /// The agents with settings, and those that a step names. The shipped ones need no settings.
 fn agents(checked: &Checked) -> BTreeSet<&str> {
     let steps = checked.workflows.iter().flat_map(|one| &one.workflow.steps);
-    checked.settings.names().chain(steps.map(|step| &*step.agent)).collect()
+    checked.settings.names().chain(steps.filter_map(StepRule::service).map(|agent| &**agent)).collect()
 }
 
 /// Whether new orders get this version, unless they name another workflow.

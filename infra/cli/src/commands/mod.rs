@@ -87,6 +87,8 @@ async fn carried_out(
         RemoteCommand::Pause(args) => act::run(&context()?, Action::Pause, &args).await,
         RemoteCommand::Resume(args) => act::run(&context()?, Action::Resume, &args).await,
         RemoteCommand::Close(args) => act::run(&context()?, Action::Close, &args).await,
+        RemoteCommand::Approve(args) => act::decide(&context()?, Action::Approve, &args).await,
+        RemoteCommand::Reject(args) => act::decide(&context()?, Action::Reject, &args).await,
         RemoteCommand::Settle(args) => act::settle(&context()?, &args).await,
         RemoteCommand::Note(args) => act::note(&context()?, &args).await,
         RemoteCommand::Again(args) => again::run(&context()?, &args).await,
@@ -120,6 +122,8 @@ fn changes(command: &RemoteCommand) -> bool {
         | RemoteCommand::Pause(_)
         | RemoteCommand::Resume(_)
         | RemoteCommand::Settle(_)
+        | RemoteCommand::Approve(_)
+        | RemoteCommand::Reject(_)
         | RemoteCommand::Note(_)
         | RemoteCommand::Close(_)
         | RemoteCommand::Again(_)

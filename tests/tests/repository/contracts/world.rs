@@ -99,7 +99,7 @@ fn command(world: &World, order_id: OrderId, action: Action) {
 fn command_of(world: &World, order_id: OrderId, action: Action) -> Command {
     let (by, reason) = ("ann".into(), "a test".into());
     let version = Some(world.task(order_id).version);
-    Command { order_id, action, by, reason, version, bulk: None, settle: None, take: None }
+    Command { order_id, action, by, reason, version, bulk: None, settle: None, take: None, step: None }
 }
 
 fn post(witness: &mut Witness, world: &World, order: Order) -> OrderId {

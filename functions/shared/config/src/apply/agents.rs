@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use domain::definition::{Catalogue, Pin};
-use domain::workflow::{Workflow, Workflows, agent_names};
+use domain::workflow::{StepRule, Workflow, Workflows, agent_names};
 
 use super::{Applied, Refusal};
 use crate::folder::Checked;
@@ -41,9 +41,9 @@ fn used(before: &Settings, applied: &Applied, catalogue: &Catalogue) -> BTreeMap
     let stored = stored.filter_map(|definition| Workflow::read(&definition.text).ok());
     for workflow in stored.chain(catalogue.compiled().all().map(|workflow| (**workflow).clone())) {
         let pin = workflow.pin();
-        for rule in workflow.steps {
-            let fallbacks = before.of(&rule.agent).map(|own| own.policy.fallback.clone()).unwrap_or_default();
-            for agent in std::iter::once(rule.agent).chain(fallbacks) {
+        for agent in workflow.steps.iter().filter_map(StepRule::service) {
+            let fallbacks = before.of(agent).map(|own| own.policy.fallback.clone()).unwrap_or_default();
+            for agent in std::iter::once(agent.clone()).chain(fallbacks) {
                 used.entry(agent).or_insert_with(|| pin.clone());
             }
         }

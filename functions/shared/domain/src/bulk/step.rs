@@ -93,9 +93,13 @@ fn is_recovery(action: Action, entry: &Entry, state: ProcessState) -> bool {
     match action {
         Action::Cancel => state == ProcessState::Compensated,
         Action::Close => state == ProcessState::Closed,
-        Action::Resubmit | Action::Settle | Action::Pause | Action::Resume | Action::Note => {
-            state == ProcessState::Processed || (entry.undoing && state == ProcessState::Compensated)
-        }
+        Action::Resubmit
+        | Action::Settle
+        | Action::Pause
+        | Action::Resume
+        | Action::Note
+        | Action::Approve
+        | Action::Reject => state == ProcessState::Processed || (entry.undoing && state == ProcessState::Compensated),
     }
 }
 
@@ -265,5 +269,6 @@ pub(super) fn command(job: &Job, reason: &Arc<str>, entry: &Entry) -> Command {
         bulk: Some(job.id.clone()),
         settle,
         take: None,
+        step: None,
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn busy_until(step: &Step, now: Timestamp) -> Option<Timestamp> {
     let longest_ms = COMPLETE_WITHIN_MS_MAX + SETTLES_WITHIN_MS_MAX;
     let in_flight = step
         .complete_by
-        .filter(|_| step.process_state == StepState::Processing)
+        .filter(|_| step.process_state == StepState::Processing && step.approval.is_none())
         .map(|at| at.plus_ms(SETTLES_WITHIN_MS_MAX));
     let is_to_come = |until: &Timestamp| now < *until && !until.is_beyond(now, longest_ms);
     [step.may_run_until, in_flight].into_iter().flatten().filter(is_to_come).max()

@@ -22,6 +22,7 @@ impl Turn<'_> {
         self.task.late_since = Some(self.moment.now);
         self.record(What::Late, Some(words.as_str().into()));
         self.owe(NoticeKind::OrderLate);
+        self.owe_status(NoticeKind::OrderLateStatus);
         let is_forward = matches!(self.task.process_state, ProcessState::Pending | ProcessState::Processing);
         match self.workflow.deadline.on_late {
             OnLate::Compensate if is_forward && self.task.past_pivot().is_none() => {

@@ -1,17 +1,18 @@
-//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27 and 30 to 38).
+//! The state machine: how an event changes a task (rules 1 to 16, 19, 21, 23, 27 and 30 to 40).
 //!
 //! [`decide`] takes a task, its workflow, an event, the time and the instance. It returns the task to write and the
 //! messages that follow from it. It performs nothing, so it can run again at any time: the loser of a conditional
 //! write reads again and decides again.
 //!
 //! The modules: `turn` is the working copy with the elementary moves (claim, complete, fail, hold). `reply`, `sweep`,
-//! `dead_letter` and `operator` (with `settle`, `note` and `close`) handle one kind of event each. `compensation` turns an order
+//! `dead_letter` and `operator` (with `settle`, `note`, `close` and `approval`) handle one kind of event each. `compensation` turns an order
 //! round, `skip` ends the steps that need no call, and `pivot` says when an order only goes forward. `wait` has the long
 //! waits, `late` the deadline of the order, `watch` sets the next look at the task, and `request` writes the message to an agent.
 //!
 //! What must never happen here: a final state changes; an attempt is counted twice; an event that is not the
 //! scheduler's claims a step; an effect does not follow from the committed state.
 
+mod approval;
 mod close;
 mod compensation;
 mod dead_letter;
@@ -197,6 +198,9 @@ pub enum Dropped {
     /// The service took the call of the attempt on, so a duplicate of its request cannot give it back (rule 36).
     #[error("the service took the call on, and its result is awaited")]
     TakenOn,
+    /// Only people decide on the step (rule 40).
+    #[error("people decide on the step, and no service does")]
+    NeedsPeople,
 }
 
 /// Why an operator's command is refused.
@@ -253,6 +257,18 @@ pub enum Refused {
     /// Nobody has taken it on, so nobody can let it go.
     #[error("nobody has taken the order on")]
     NotTaken,
+    /// No step waits for people, or not this one.
+    #[error("no such step of the order waits for an approval")]
+    NotAsked,
+    /// Several steps wait for people.
+    #[error("several steps wait for an approval: name one of them as Step")]
+    WhichStep,
+    /// Nobody decides on an order of their own.
+    #[error("{0} asked for it, so somebody else decides")]
+    OwnOrder(Arc<str>),
+    /// Only a decision ends an approval.
+    #[error("an approval is not settled: resubmit the order, and it is asked for again")]
+    NeedsApproval,
     /// Only a compensated order can be posted again.
     #[error("only an order that is Compensated can be posted again")]
     NotCompensated,
@@ -278,6 +294,10 @@ impl Refused {
             Self::TooManyNotes => "TooManyNotes",
             Self::NotedBefore => "NotedBefore",
             Self::NotTaken => "NotTaken",
+            Self::NotAsked => "NotAsked",
+            Self::WhichStep => "WhichStep",
+            Self::OwnOrder(_) => "OwnOrder",
+            Self::NeedsApproval => "NeedsApproval",
             Self::NotCompensated => "NotCompensated",
         }
     }

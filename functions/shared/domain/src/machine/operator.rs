@@ -29,6 +29,10 @@ impl Action {
                 let is_one = task.steps.iter().any(is_open_to_settle);
                 (!is_one).then_some(Refused::NothingToSettle)
             }
+            (Self::Approve | Self::Reject, Pending | Processing | Error | Compensating, _) => {
+                let is_one = task.steps.iter().any(Step::is_asked);
+                (!is_one).then_some(Refused::NotAsked)
+            }
             (Self::Note, Pending | Processing | Error | Compensating, _) => {
                 (task.notes() >= NOTES_MAX).then_some(Refused::TooManyNotes)
             }
@@ -43,9 +47,11 @@ impl Action {
             (Self::Resume, Pending | Processing | Compensating, false) | (Self::Resume, Error, _) => {
                 Some(Refused::NotPaused)
             }
-            (Self::Cancel | Self::Pause | Self::Resume | Self::Note, Processed | Compensated | Closed, _) => {
-                Some(Refused::Finished)
-            }
+            (
+                Self::Cancel | Self::Pause | Self::Resume | Self::Note | Self::Approve | Self::Reject,
+                Processed | Compensated | Closed,
+                _,
+            ) => Some(Refused::Finished),
         }
     }
 
@@ -71,6 +77,7 @@ impl Command {
                 let until = task.steps.iter().filter_map(|step| busy_until(step, now)).max();
                 until.map(|until| Refused::UnderWay { until })
             }
+            Action::Approve | Action::Reject => self.decision_refusal(task),
             Action::Resubmit | Action::Cancel | Action::Pause | Action::Resume => None,
         })
     }
@@ -96,6 +103,7 @@ impl Turn<'_> {
             Action::Settle => return self.settle(command),
             Action::Note => self.write_note(command),
             Action::Close => self.close(command),
+            Action::Approve | Action::Reject => self.take_decision(command),
         }
         Verdict::Taken
     }
@@ -107,7 +115,8 @@ impl Turn<'_> {
             (Action::Resubmit | Action::Settle | Action::Close, _) | (Action::Cancel, ProcessState::Error) => {
                 self.task.reason.as_ref().map_or(0, |reason| reason.since_version)
             }
-            (Action::Cancel, _) => 0,
+            // A decision is about the document, which does not change.
+            (Action::Cancel | Action::Approve | Action::Reject, _) => 0,
             (Action::Pause, _) => self.task.resumed,
             (Action::Resume, _) => self.task.paused.as_ref().map_or(0, |pause| pause.version),
             // A note alone is about whatever comes of the order. Who takes it on must have seen who has.

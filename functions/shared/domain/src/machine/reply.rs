@@ -20,6 +20,9 @@ impl Reply {
             return Err(Dropped::Finished);
         }
         let (index, step) = task.step(&self.step).ok_or(Dropped::UnknownStep)?;
+        if step.approval.is_some() {
+            return Err(Dropped::NeedsPeople);
+        }
         if self.attempt == 0 || self.attempt > step.attempt {
             return Err(Dropped::UnknownAttempt);
         }
@@ -199,12 +202,18 @@ impl Turn<'_> {
 
     /// The service rejected the step for good.
     fn reject(&mut self, index: usize, failure: &Failure) {
+        self.reject_by(self.moment.instance, index, failure, None);
+    }
+
+    /// A service or a person rejected the step for good.
+    pub(super) fn reject_by(&mut self, who: &Arc<str>, index: usize, failure: &Failure, why: Option<Arc<str>>) {
         self.count_failure(index, &failure.code, &failure.message);
         let step = &self.task.steps[index];
         if step.optional && step.direction == Direction::Forward {
             return self.skip_rejected(index, failure);
         }
-        self.end_step(index, What::Rejected);
+        self.end_step(index);
+        self.record_by(who, What::Rejected(self.attempt(index)), why);
         let name = self.task.steps[index].name.clone();
         let words = shortened(&format!("{name}: {} ({})", failure.message, failure.code));
         match (self.task.process_state, self.task.steps[index].direction) {

@@ -20,6 +20,8 @@ impl Settlement {
             return Some(Refused::UnderWay { until });
         }
         match self.outcome {
+            // Nobody approves an order by the way past who decides on it.
+            Settled::Done if step.approval.is_some() => Some(Refused::NeedsApproval),
             Settled::Done => too_large(task, self.output().text().len()).map(Refused::OutputTooLarge),
             Settled::Undone => None,
             Settled::Skipped => (!step.optional).then_some(Refused::NotOptional),

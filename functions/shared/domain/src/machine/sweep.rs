@@ -21,7 +21,12 @@ impl Turn<'_> {
                 self.task.steps[index].doubted_at = Some(self.moment.now);
                 self.note(What::Doubted(self.attempt(index)));
             } else if self.is_expired(index) {
-                let lacks = if self.task.steps[index].is_awaited() { "result" } else { "answer" };
+                let step = &self.task.steps[index];
+                let lacks = match (step.is_asked(), step.is_awaited()) {
+                    (true, _) => "decision",
+                    (false, true) => "result",
+                    (false, false) => "answer",
+                };
                 if self.expire(index) {
                     exhausted.push((index, lacks));
                 }
@@ -34,6 +39,11 @@ impl Turn<'_> {
         for (index, lacks) in exhausted {
             // After a compensation the later steps of this list are `Pending` again.
             if self.task.steps[index].process_state == StepState::Error {
+                if lacks == "decision" {
+                    let within = time_text(self.workflow.steps[index].awaited_ms());
+                    self.exhaust(index, &format!("no decision within {within}"));
+                    continue;
+                }
                 let failures = self.task.steps[index].failure_count;
                 let attempts = if failures == 1 { "attempt" } else { "attempts" };
                 self.exhaust(index, &format!("no {lacks} in {failures} {attempts}"));
@@ -71,9 +81,11 @@ impl Turn<'_> {
         self.leave_unanswered(index);
         let trouble = self.task.steps[index].trouble_of_attempt();
         let trouble = trouble.map_or_else(String::new, |problem| format!("; the last call: {problem}"));
-        let words = match self.task.steps[index].is_awaited() {
-            false => format!("no answer within {} ms{trouble}", rule.complete_within_ms),
-            true => format!("no result within {}", time_text(rule.awaited_ms())),
+        let step = &self.task.steps[index];
+        let words = match (step.is_asked(), step.is_awaited()) {
+            (false, false) => format!("no answer within {} ms{trouble}", rule.complete_within_ms),
+            (false, true) => format!("no result within {}", time_text(rule.awaited_ms())),
+            (true, _) => format!("no decision within {}", time_text(rule.awaited_ms())),
         };
         self.count_failure(index, StepError::EXPIRED, &words);
         let failures = self.task.steps[index].failure_count;

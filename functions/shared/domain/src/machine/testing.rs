@@ -105,6 +105,7 @@ impl Case {
             bulk: None,
             settle: None,
             take: None,
+            step: None,
         }
     }
 
@@ -180,6 +181,14 @@ impl Case {
             StepState::Skipped => '-',
         };
         self.task.steps.iter().map(word).collect()
+    }
+
+    /// The same, in the order of the steps' names.
+    pub(crate) fn states_by_name(&self) -> String {
+        let mut states: Vec<_> =
+            self.task.steps.iter().map(|step| step.name.clone()).zip(self.states().chars()).collect();
+        states.sort();
+        states.into_iter().map(|(_, state)| state).collect()
     }
 
     pub(crate) fn state(&self) -> ProcessState {

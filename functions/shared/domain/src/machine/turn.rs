@@ -134,17 +134,22 @@ impl<'a> Turn<'a> {
 
     fn claim(&mut self, index: usize, hops: u32) {
         let Moment { now, instance, .. } = self.moment;
+        let rule = &self.workflow.steps[index];
+        let asked_until = rule.approval.is_some().then(|| now.plus_ms(rule.awaited_ms()));
         let step = &mut self.task.steps[index];
         step.process_state = StepState::Processing;
         step.locked_by = Some(instance.clone());
-        step.complete_by = Some(now.plus_ms(self.workflow.steps[index].complete_within_ms));
+        step.complete_by = Some(asked_until.unwrap_or_else(|| now.plus_ms(rule.complete_within_ms)));
         step.attempt += 1;
-        (step.not_before, step.waits_until) = (None, None);
+        (step.not_before, step.waits_until) = (None, asked_until);
         step.started_at.get_or_insert(now);
         if self.task.process_state == ProcessState::Pending {
             self.task.process_state = ProcessState::Processing;
         }
         self.claimed.push(index);
+        if let Some(until) = asked_until {
+            return self.ask_people(index, until);
+        }
         self.effects.push(Effect::Request { step: index, hops: hops.saturating_add(1) });
         self.record_step(index, What::Claimed);
     }
@@ -217,15 +222,15 @@ impl<'a> Turn<'a> {
 
     /// The step is given up until an operator resubmits it.
     pub(super) fn give_up(&mut self, index: usize) {
-        self.end_step(index, What::GivenUp);
+        self.end_step(index);
+        self.record_step(index, What::GivenUp);
     }
 
-    /// The step ends without success, for this reason.
-    pub(super) fn end_step(&mut self, index: usize, kind: fn(Attempt) -> What) {
+    /// The step ends without success.
+    pub(super) fn end_step(&mut self, index: usize) {
         let step = &mut self.task.steps[index];
         step.process_state = StepState::Error;
         step.finished_at = Some(self.moment.now);
-        self.record_step(index, kind);
     }
 
     /// The step is given up: too many attempts, or its whole horizon, had no answer.
@@ -260,7 +265,7 @@ impl<'a> Turn<'a> {
 
     // ---- notices to the outside (rules 10 and 11)
 
-    fn owe_status(&mut self, kind: NoticeKind) {
+    pub(super) fn owe_status(&mut self, kind: NoticeKind) {
         if self.task.notify {
             self.owe(kind);
         }
@@ -409,9 +414,10 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// The time from which on no call of the present attempt has an effect any more. Each starts before `CompleteBy`.
+/// The time from which on no call of the present attempt has an effect any more. Each starts before `CompleteBy`. An
+/// approval makes none.
 pub(super) fn settled_at(step: &Step, rule: &StepRule) -> Option<Timestamp> {
-    step.complete_by.map(|at| at.plus_ms(rule.settles_within_ms))
+    step.complete_by.filter(|_| rule.approval.is_none()).map(|at| at.plus_ms(rule.settles_within_ms))
 }
 
 /// Such a time, if it can be right. No call that started by `now` has an effect later than this after it, with whatever

@@ -4,7 +4,7 @@
 use super::Verdict;
 use super::turn::Turn;
 use crate::limits::HEARTBEAT_MS_MIN;
-use crate::task::{Direction, StepState, What};
+use crate::task::{Direction, NoticeKind, StepState, What};
 use crate::time::Timestamp;
 
 impl Turn<'_> {
@@ -30,7 +30,10 @@ impl Turn<'_> {
         let until = self.moment.now.plus_ms(self.workflow.steps[index].awaited_ms());
         let earlier = self.task.steps[index].waits_until.replace(until);
         match earlier {
-            None => self.record(What::Accepted(self.attempt(index)), Some(format!("until {until}").into())),
+            None => {
+                self.record(What::Accepted(self.attempt(index)), Some(format!("until {until}").into()));
+                self.owe_status(NoticeKind::OrderWaiting);
+            }
             Some(earlier) if earlier.plus_ms(HEARTBEAT_MS_MIN) <= until => self.changed = true,
             Some(_) => self.task.steps[index].waits_until = earlier,
         }

@@ -46,10 +46,10 @@ fn message() -> impl Strategy<Value = SchedulerMessage> {
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until })
         },
     );
-    let of_action = (settle, any::<Option<bool>>());
+    let of_action = (settle, any::<Option<bool>>(), option::of(text()));
     let command = (order_id(), action, text(), text(), option::of(any::<u64>()), option::of(text()), of_action)
-        .prop_map(|(order_id, action, by, reason, version, bulk, (settle, take))| {
-            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle, take })
+        .prop_map(|(order_id, action, by, reason, version, bulk, (settle, take, step))| {
+            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle, take, step })
         });
     let wake = (order_id(), any::<u32>()).prop_map(|(order_id, hops)| SchedulerMessage::Wake(Wake { order_id, hops }));
     prop_oneof![wake, reply, command]

@@ -139,6 +139,7 @@ impl Walker {
             bulk: None,
             settle: None,
             take: None,
+            step: None,
         }
     }
 

@@ -59,6 +59,8 @@ pub enum What {
     Resumed,
     /// An operator said that the step is done in its direction (rule 27).
     Settled(Attempt),
+    /// A person approved the step (rule 40).
+    Approved(Attempt),
     /// The step waits before its first claim (rule 35).
     Waiting(Attempt),
     /// The service took the call of the attempt on, and tells the result later (rule 36).
@@ -106,7 +108,7 @@ const WAITS: &str = "waits";
 /// Makes an event from its attempt.
 type OfAttempt = fn(Attempt) -> What;
 /// The kinds of a stored line about a step, each with its verb.
-const VERBS: [(&str, OfAttempt); 10] = [
+const VERBS: [(&str, OfAttempt); 11] = [
     ("claimed", What::Claimed),
     ("processed", What::Processed),
     ("put off", What::Deferred),
@@ -114,6 +116,7 @@ const VERBS: [(&str, OfAttempt); 10] = [
     ("given up", What::GivenUp),
     ("rejected", What::Rejected),
     ("settled", What::Settled),
+    ("approved", What::Approved),
     (WAITS, What::Waiting),
     ("accepted", What::Accepted),
     ("skipped", What::Skipped),
@@ -133,6 +136,7 @@ impl What {
             Self::Exhausted(attempt) => Some((attempt, "exhausted")),
             Self::Rejected(attempt) => Some((attempt, "rejected")),
             Self::Settled(attempt) => Some((attempt, "settled")),
+            Self::Approved(attempt) => Some((attempt, "approved")),
             Self::Waiting(attempt) => Some((attempt, WAITS)),
             Self::Accepted(attempt) => Some((attempt, "accepted")),
             Self::Skipped(attempt) => Some((attempt, "skipped")),
@@ -192,6 +196,7 @@ impl What {
             | Self::Exhausted(_)
             | Self::Rejected(_)
             | Self::Settled(_)
+            | Self::Approved(_)
             | Self::Waiting(_)
             | Self::Accepted(_)
             | Self::Skipped(_)
@@ -235,6 +240,7 @@ impl What {
             Self::Exhausted(_) => "Exhausted",
             Self::Rejected(_) => "Rejected",
             Self::Settled(_) => "Settled",
+            Self::Approved(_) => "Approved",
             Self::Waiting(_) => "Waiting",
             Self::Accepted(_) => "Accepted",
             Self::Skipped(_) => "Skipped",

@@ -19,7 +19,7 @@ use crate::time::Timestamp;
 use crate::workflow::Workflow;
 
 pub use history::{Attempt, Line, Transition, What, bulk_mark, bulk_of};
-pub use step::{Direction, Step, StepError, StepState};
+pub use step::{Approvers, Direction, Step, StepError, StepState};
 pub use watch::Watch;
 
 /// The state of a task.
@@ -156,12 +156,18 @@ pub enum NoticeKind {
     OrderCompensated,
     /// To the reply channel: an operator closed the order.
     OrderClosed,
+    /// To the reply channel: a step waits for people, or for a result that comes later.
+    OrderWaiting,
+    /// To the reply channel: the order was not finished at its deadline.
+    OrderLateStatus,
     /// To the event bus: the alert.
     OrderNeedsOperator,
     /// To the event bus: the order's reply channel does not take its messages.
     ReplyChannelFailing,
     /// To the event bus: the order was not finished at its deadline.
     OrderLate,
+    /// To the event bus: a step waits for people to decide (rule 40).
+    OrderNeedsApproval,
 }
 
 impl NoticeKind {
@@ -173,8 +179,10 @@ impl NoticeKind {
             | Self::OrderProcessed
             | Self::OrderFailed
             | Self::OrderCompensated
-            | Self::OrderClosed => true,
-            Self::OrderNeedsOperator | Self::ReplyChannelFailing | Self::OrderLate => false,
+            | Self::OrderClosed
+            | Self::OrderWaiting
+            | Self::OrderLateStatus => true,
+            Self::OrderNeedsOperator | Self::ReplyChannelFailing | Self::OrderLate | Self::OrderNeedsApproval => false,
         }
     }
 
@@ -189,7 +197,9 @@ impl NoticeKind {
             Self::OrderClosed => "OrderClosed",
             Self::OrderNeedsOperator => "OrderNeedsOperator",
             Self::ReplyChannelFailing => "ReplyChannelFailing",
-            Self::OrderLate => "OrderLate",
+            Self::OrderWaiting => "OrderWaiting",
+            Self::OrderLate | Self::OrderLateStatus => "OrderLate",
+            Self::OrderNeedsApproval => "OrderNeedsApproval",
         }
     }
 }
@@ -327,6 +337,7 @@ impl Task {
         for ((step, rule), at) in task.steps.iter_mut().zip(&workflow.steps).zip(not_before) {
             step.waits_until = at;
             step.wait_to_come = at.is_some() && rule.waits.before_ms.is_some();
+            step.approval = rule.approval.as_ref().map(|approval| approval.approvers(&order.document));
         }
         if notify {
             task.unsent.push(Notice { kind: NoticeKind::OrderReceived, version: task.version, resends: 0 });

@@ -94,6 +94,9 @@ pub struct Step {
     /// Whether the order only goes forward once it has begun (rule 34). From the workflow.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pivot: bool,
+    /// Present if people decide on it (rule 40). From the workflow and the document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approvers>,
     /// When a supervisor found the attempt expired so late that it doubted its own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubted_at: Option<Timestamp>,
@@ -129,11 +132,25 @@ pub struct Step {
     pub finished_at: Option<Timestamp>,
 }
 
+/// Who decides on a step.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct Approvers {
+    /// Their role, for people: nothing checks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Arc<str>>,
+    /// A person who may not decide.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_by: Option<Arc<str>>,
+}
+
 impl StepError {
     /// The code of an attempt that had no answer in time.
     pub const EXPIRED: &str = "expired";
     /// The code of a failed call of an attempt that goes on (rule 32).
     pub const RETRYING: &str = "retrying";
+    /// The code of a decision against the order (rule 40).
+    pub const NOT_APPROVED: &str = "not-approved";
 }
 
 impl Step {
@@ -163,6 +180,12 @@ impl Step {
         matches!((self.process_state, self.waits_until), (StepState::Processing, Some(_)))
     }
 
+    /// Whether people are asked to decide on it now (rule 40).
+    #[must_use]
+    pub const fn is_asked(&self) -> bool {
+        self.approval.is_some() && self.is_awaited()
+    }
+
     /// Whether it waits longer after too many failures (rule 39).
     #[must_use]
     pub const fn waits_longer(&self) -> bool {
@@ -189,6 +212,7 @@ impl Step {
             direction: Direction::Forward,
             optional: rule.optional,
             pivot: rule.pivot,
+            approval: None,
             doubted_at: None,
             not_before: None,
             waits_until: None,

@@ -4,6 +4,7 @@
 //! versions that ship together, since a task stays on the version that it was submitted under.
 
 mod agents;
+mod approval;
 mod deadline;
 mod error;
 mod mapping;
@@ -15,6 +16,7 @@ mod when;
 use std::sync::Arc;
 
 pub use agents::{agent_names, settles_within_ms, settling_ms};
+pub use approval::{Approval, PEOPLE};
 pub use deadline::{Deadline, OnLate};
 pub use error::WorkflowError;
 pub(crate) use mapping::Root;
@@ -57,8 +59,10 @@ impl Remedy {
 pub struct StepRule {
     /// Unique in the workflow.
     pub name: Arc<str>,
-    /// The agent that carries it out.
+    /// The agent that carries it out; [`PEOPLE`] for an approval.
     pub agent: Arc<str>,
+    /// Present if people decide on it, and no service is called (rule 40).
+    pub approval: Option<Approval>,
     /// Indexes of the steps that must be processed first.
     pub after: Vec<usize>,
     /// Indexes of the steps that name this one in `after`.
@@ -100,6 +104,12 @@ pub struct StepRule {
 }
 
 impl StepRule {
+    /// The agent that is sent its requests. None decides on an approval.
+    #[must_use]
+    pub const fn service(&self) -> Option<&Arc<str>> {
+        if self.approval.is_some() { None } else { Some(&self.agent) }
+    }
+
     /// How long the result is awaited after the service took a call on. A queue agent may say so of any step.
     #[must_use]
     pub fn awaited_ms(&self) -> u64 {

@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use self::ways::{Undo, Ways};
+use super::approval::DECIDED_WITHIN_MS;
 use super::mapping::{Output, Parts, Refuse};
-use super::{Deadline, LongerWait, Mapping, Remedy, StepRule, Supervision, Waits, Workflow};
+use super::{Approval, Deadline, LongerWait, Mapping, PEOPLE, Remedy, StepRule, Supervision, Waits, Workflow};
 use crate::backoff::BackoffPolicy;
 use crate::index::Index;
 use crate::limits::{
@@ -33,6 +34,9 @@ const HOMES: [Home; 2] = [
     ),
     (
         &[
+            "kind",
+            "role",
+            "not_by",
             "agent",
             "after",
             "complete_within",
@@ -229,18 +233,37 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
     let name = reader.required(&mut table, "name");
     let at = name.as_ref().map_or(table.at, |entry| entry.at);
     let name = name_of(reader, name).unwrap_or_default();
-    let agent = reader.required(&mut table, "agent");
-    let agent = agent_of(reader, agent, &title, known).unwrap_or_default();
+    let approval = Approval::take(reader, &mut table);
+    let agent = if approval.is_some() {
+        PEOPLE.into()
+    } else {
+        let agent = reader.required(&mut table, "agent");
+        agent_of(reader, agent, &title, known).unwrap_or_default()
+    };
     let after = table.take("after");
     let after_at = after.as_ref().map_or(table.at, |entry| entry.at);
     let after = after.map(|entry| after_of(reader, entry)).unwrap_or_default();
-    let waits = Waits::take(reader, &mut table);
+    let mut waits = Waits::take(reader, &mut table);
     let max_failures = table.take("max_failures");
     let max_failures = reader.number(max_failures, 1..=FAILURES_MAX).unwrap_or(MAX_FAILURES_DEFAULT);
+    let max_failures = if approval.is_some() { 1 } else { max_failures };
     let (longer, on_exhausted) = LongerWait::take(reader, &mut table);
+    if approval.is_some() {
+        if longer.is_some() {
+            reader.blame(
+                table.at,
+                format!("{}.on_exhausted must be \"compensate\" or \"hold\" in an approval", table.path),
+            );
+        }
+        waits.within_ms.get_or_insert(DECIDED_WITHIN_MS);
+    }
     let is_stored = matches!(known, Known::Any);
     let more = Longer { within_ms: waits.within_ms, max_failures, longer };
-    let (complete_within_ms, horizon_ms) = times(reader, &mut table, more, is_stored);
+    let (complete_within_ms, horizon_ms) = match approval {
+        // No service has to recognise a key.
+        Some(_) => (COMPLETE_WITHIN_MS_DEFAULT, HORIZON_MS_MAX),
+        None => times(reader, &mut table, more, is_stored),
+    };
     let ways = Ways::take(reader, &mut table, on_exhausted);
     let forward = Parts::take(&mut table);
     let keep = table.take("keep").and_then(|entry| super::mapping::template(reader, &entry, Template::parse));
@@ -262,9 +285,12 @@ fn step<'e>(reader: &mut Reader<'_>, element: Entry<'e>, index: usize, known: Kn
     let (forward_mapping, encode) = Mapping::read(reader, &forward, None);
     let (undo_mapping, _) = Mapping::read(reader, &undo, encode);
     reader.end(table);
+    // Nothing is done that could be undone.
+    let no_undo = no_undo || approval.is_some();
     let mut rule = StepRule {
         name,
         agent,
+        approval,
         after: Vec::new(),
         before: Vec::new(),
         ancestors: Vec::new(),

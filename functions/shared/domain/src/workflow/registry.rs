@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::definition::Pin;
 
-use super::{Workflow, WorkflowError};
+use super::{StepRule, Workflow, WorkflowError};
 
 /// The workflows of a deployment. Cloning copies a pointer.
 #[derive(Debug, Clone)]
@@ -86,7 +86,7 @@ impl Workflows {
     #[must_use]
     pub fn agents(&self) -> Vec<Arc<str>> {
         let steps = self.all().flat_map(|workflow| &workflow.steps);
-        let mut agents: Vec<Arc<str>> = steps.map(|rule| rule.agent.clone()).collect();
+        let mut agents: Vec<Arc<str>> = steps.filter_map(StepRule::service).cloned().collect();
         agents.sort();
         agents.dedup();
         agents

@@ -98,7 +98,7 @@ impl Workflow {
     /// Whether a service may tell the result of a step later (rule 36).
     #[must_use]
     pub fn has_later_results(&self) -> bool {
-        self.steps.iter().any(|rule| rule.waits.within_ms.is_some())
+        self.steps.iter().any(|rule| rule.approval.is_none() && rule.waits.within_ms.is_some())
     }
 
     /// The time before which each step is not claimed, as the document of an order says.

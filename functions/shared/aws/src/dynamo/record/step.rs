@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use domain::json::Json;
-use domain::task::{Direction, Step, StepError, StepState};
+use domain::task::{Approvers, Direction, Step, StepError, StepState};
 
 use super::{Item, Reader, Unreadable, number, put, put_if, text, time};
 
@@ -21,6 +21,7 @@ pub(super) fn step_value(step: &Step) -> AttributeValue {
     put_if(&mut item, "Direction", direction);
     put_if(&mut item, "Optional", step.optional.then_some(AttributeValue::Bool(true)));
     put_if(&mut item, "Pivot", step.pivot.then_some(AttributeValue::Bool(true)));
+    put_if(&mut item, "Approval", step.approval.as_ref().map(approvers_value));
     put_if(&mut item, "DoubtedAt", step.doubted_at.map(time));
     put_if(&mut item, "NotBefore", step.not_before.map(time));
     put_if(&mut item, "WaitsUntil", step.waits_until.map(time));
@@ -50,6 +51,7 @@ pub(super) fn step(mut reader: Reader) -> Result<Step, Unreadable> {
         direction: reader.word_if("Direction", direction)?.unwrap_or(Direction::Forward),
         optional: reader.flag("Optional")?,
         pivot: reader.flag("Pivot")?,
+        approval: reader.map_if("Approval")?.map(approvers).transpose()?,
         doubted_at: reader.time_if("DoubtedAt")?,
         not_before: reader.time_if("NotBefore")?,
         waits_until: reader.time_if("WaitsUntil")?,
@@ -69,6 +71,17 @@ fn agents(reader: &mut Reader) -> Result<Vec<Arc<str>>, Unreadable> {
         value.as_s().map(|name| Arc::from(&**name)).map_err(|_| Unreadable::new(place, "expected text"))
     };
     reader.elements("Fallback")?.into_iter().map(name).collect()
+}
+
+fn approvers_value(Approvers { role, not_by }: &Approvers) -> AttributeValue {
+    let mut item = Item::with_capacity(2);
+    put_if(&mut item, "Role", role.as_deref().map(text));
+    put_if(&mut item, "NotBy", not_by.as_deref().map(text));
+    AttributeValue::M(item)
+}
+
+fn approvers(mut reader: Reader) -> Result<Approvers, Unreadable> {
+    Ok(Approvers { role: reader.text_if("Role")?.map(Arc::from), not_by: reader.text_if("NotBy")?.map(Arc::from) })
 }
 
 fn error_value(error: &StepError) -> AttributeValue {

@@ -196,6 +196,7 @@ fn crowded() -> Task {
             direction: directions[n % 2],
             optional: odd,
             pivot: odd,
+            approval: odd.then(|| domain::task::Approvers { role: Some("manager".into()), not_by: None }),
             doubted_at: odd.then_some(at),
             not_before: odd.then_some(at),
             waits_until: odd.then_some(at),

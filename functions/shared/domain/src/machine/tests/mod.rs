@@ -1,5 +1,6 @@
 //! The rules of the protocol, each as tests.
 
+mod approval;
 mod callback;
 mod claim;
 mod close;

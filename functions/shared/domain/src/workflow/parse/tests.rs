@@ -204,3 +204,57 @@ fn a_back_off_waits_a_day_at_most() {
     assert!(too_long.contains("backoff_ceiling") && too_long.contains("up to 72 h"), "{too_long}");
     assert!(ceiling("30s", 14).unwrap_err().contains("up to 136 h"));
 }
+
+#[test]
+fn rule_40_an_approval_names_no_agent_and_is_awaited_for_a_week() {
+    let text = "[[step]]\nname = \"a\"\nkind = \"approval\"\n";
+    let rule = parse(text).unwrap().steps[0].clone();
+    assert_eq!((&*rule.agent, rule.service(), rule.awaited_ms()), (PEOPLE, None, 7 * 24 * 3_600_000));
+    assert_eq!((rule.approval, rule.no_undo, rule.failures_to_give_up()), (Some(Approval::default()), true, 1));
+    let more = "role = \"manager\"\nnot_by = \"/Order/RequestedBy\"\nwait_within = \"2d\"\nwhen = \"/Order/Total > 1000\"\n\
+                on_rejected = \"hold\"\non_exhausted = \"compensate\"";
+    let rule = parse(&format!("{text}{more}")).unwrap().steps[0].clone();
+    let approvers =
+        rule.approval.unwrap().approvers(&crate::json::Json::document(b"{\"RequestedBy\":\" Ben \"}").unwrap());
+    assert_eq!((approvers.role.as_deref(), approvers.not_by.as_deref()), (Some("manager"), Some("Ben")));
+    assert_eq!((rule.on_rejected, rule.on_exhausted), (Remedy::Hold, Remedy::Compensate));
+    assert!(!parse(text).unwrap().has_later_results(), "no service tells its result");
+}
+
+#[test]
+fn rule_40_what_has_no_use_in_an_approval_is_a_fault_and_so_is_what_belongs_to_one_elsewhere() {
+    let approval = |more: &str| format!("[[step]]\nname = \"a\"\nkind = \"approval\"\n{more}\n");
+    for more in [
+        "agent = \"payment\"",
+        "complete_within = \"5s\"",
+        "horizon = \"1h\"",
+        "optional = true",
+        "pivot = true",
+        "max_failures = 2",
+        "send = { order = \"/OrderID\" }",
+        "path = \"/x\"",
+        "encode = \"form\"",
+        "keep = {}",
+        "undo = \"none\"",
+    ] {
+        let key = more.split(' ').next().unwrap();
+        let text = fault(&approval(more), "a");
+        assert!(text.contains(key) && text.contains("has no use in an approval"), "{text}");
+    }
+    let longer = fault(&approval("on_exhausted = { wait = \"1h\", times = 2 }"), "a");
+    assert!(longer.contains("must be \"compensate\" or \"hold\""), "{longer}");
+    for (more, advice) in [
+        ("role = \" \"", "must be 1 to 256 characters"),
+        ("not_by = \"RequestedBy\"", "must be the place of a name"),
+        ("not_by = \"/Outputs/a\"", "must be the place of a name"),
+    ] {
+        let text = fault(&approval(more), "a");
+        assert!(text.contains(advice), "{text}");
+    }
+    for more in ["role = \"manager\"", "not_by = \"/Order/By\""] {
+        let text = fault(&step("a", more), "a");
+        assert!(text.contains("belongs to a step with kind"), "{text}");
+    }
+    let text = fault(&step("a", "kind = \"human\""), "a");
+    assert!(text.contains("call") && text.contains("approval"), "{text}");
+}

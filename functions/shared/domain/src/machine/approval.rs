@@ -1,0 +1,121 @@
+//! Steps that people decide on (rule 40). They are claimed like others, but nothing is sent, and the decision is awaited
+//! like a result that comes later.
+
+use std::sync::Arc;
+
+use super::Refused;
+use super::reply::too_large;
+use super::turn::Turn;
+use crate::json::Json;
+use crate::message::{Action, Command, Failure};
+use crate::task::{Approvers, NoticeKind, Step, StepError, Task, Transition, What};
+use crate::time::Timestamp;
+
+/// The output of a step that was approved.
+#[derive(serde::Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Approved<'a> {
+    by: &'a str,
+    reason: &'a str,
+    at: Timestamp,
+}
+
+impl Command {
+    /// The step that the decision is about, with its index.
+    fn decided<'t>(&self, task: &'t Task) -> Result<(usize, &'t Step), Refused> {
+        let mut asked = task.steps.iter().enumerate().filter(|(_, step)| step.is_asked());
+        match &self.step {
+            Some(name) => asked.find(|(_, step)| step.name == *name).ok_or(Refused::NotAsked),
+            None => match (asked.next(), asked.next()) {
+                (Some(only), None) => Ok(only),
+                (Some(_), Some(_)) => Err(Refused::WhichStep),
+                (None, _) => Err(Refused::NotAsked),
+            },
+        }
+    }
+
+    /// The reason why this decision does not count; `None` if it does.
+    pub(super) fn decision_refusal(&self, task: &Task) -> Option<Refused> {
+        let (_, step) = match self.decided(task) {
+            Ok(decided) => decided,
+            Err(refused) => return Some(refused),
+        };
+        let not_by = step.approval.as_ref().and_then(|approvers| approvers.not_by.as_ref());
+        if [not_by, task.submitter()].into_iter().flatten().any(|name| is_same_person(name, &self.by)) {
+            return Some(Refused::OwnOrder(self.by.clone()));
+        }
+        match self.action {
+            Action::Approve => {
+                too_large(task, self.approved(Timestamp::default()).text().len()).map(Refused::OutputTooLarge)
+            }
+            _ => None,
+        }
+    }
+
+    fn approved(&self, at: Timestamp) -> Json {
+        Json::of(&Approved { by: &self.by, reason: &self.reason, at })
+    }
+}
+
+impl Task {
+    /// Who submitted the order, if the history still says so.
+    #[must_use]
+    pub fn submitter(&self) -> Option<&Arc<str>> {
+        let first = self.history.first().filter(|line| line.what == What::Submitted);
+        first.map(|Transition { who, .. }| who)
+    }
+}
+
+/// Names are typed by people.
+fn is_same_person(one: &str, other: &str) -> bool {
+    one.trim().to_lowercase() == other.trim().to_lowercase()
+}
+
+impl Turn<'_> {
+    /// People are asked from now on. No message waits for them.
+    pub(super) fn ask_people(&mut self, index: usize, until: Timestamp) {
+        let role = self.task.steps[index].approval.as_ref().and_then(|Approvers { role, .. }| role.clone());
+        let by = role.map(|role| format!(" by {role}")).unwrap_or_default();
+        self.record(
+            What::Claimed(self.attempt(index)),
+            Some(format!("waits for an approval{by} until {until}").into()),
+        );
+        self.owe(NoticeKind::OrderNeedsApproval);
+        self.owe_status(NoticeKind::OrderWaiting);
+    }
+
+    /// Ends the step as a person decided. In `Error` the decision is kept, and no step starts.
+    pub(super) fn take_decision(&mut self, command: &Command) {
+        let Ok((index, _)) = command.decided(&self.task) else { return };
+        match command.action {
+            Action::Approve => {
+                self.set_done(index, command.approved(self.moment.now));
+                let approved = What::Approved(self.attempt(index));
+                self.record_by(&command.by, approved, Some(command.reason.clone()));
+                self.finish_if_done();
+            }
+            Action::Reject => {
+                let message = format!("not approved by {}: {}", command.by, command.reason).into();
+                let failure = Failure { code: StepError::NOT_APPROVED.into(), message };
+                self.reject_by(&command.by, index, &failure, Some(command.reason.clone()));
+            }
+            Action::Resubmit
+            | Action::Cancel
+            | Action::Pause
+            | Action::Resume
+            | Action::Settle
+            | Action::Note
+            | Action::Close => {}
+        }
+        self.forget_question();
+        self.claim_ready(0);
+        self.wake_for_new_waiting(0);
+    }
+
+    /// The question is answered, so nobody needs to hear of it any more.
+    fn forget_question(&mut self) {
+        if !self.task.steps.iter().any(Step::is_asked) {
+            self.task.unsent.retain(|notice| notice.kind != NoticeKind::OrderNeedsApproval);
+        }
+    }
+}
