@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::id::OrderId;
 use domain::limits::{DEFERRAL_MS_MAX, SETTLES_WITHIN_MS_MAX, UNWATCHED_MS_MAX};
 use domain::message::Action;
-use domain::task::ProcessState;
+use domain::task::{ProcessState, Step};
 use domain::workflow::Workflow;
 
 use super::auditor::seen::Seen;
@@ -80,6 +80,7 @@ impl World {
     /// Operators resume paused orders, and resubmit, cancel, settle or leave orders in `Error`. Returns the number of orders acted
     /// on.
     fn operate(&mut self) -> usize {
+        self.decide_some();
         let mut commands: Vec<(OrderId, Action)> = Vec::new();
         let settles = self.shared.lock().setup.plan.has(Fault::Settled);
         {
@@ -111,6 +112,19 @@ impl World {
             }
         }
         commands.len()
+    }
+}
+
+impl World {
+    /// People decide on some of the orders that wait for them. The others wait for as long as they may.
+    fn decide_some(&mut self) {
+        let asked: Vec<OrderId> = {
+            let mut state = self.shared.lock();
+            let is_asked = |task: &&std::sync::Arc<domain::task::Task>| task.steps.iter().any(Step::is_asked);
+            let orders: Vec<OrderId> = state.tables.tasks().filter(is_asked).map(|task| task.order_id).collect();
+            orders.into_iter().filter(|_| state.rng.chance(5_000)).collect()
+        };
+        asked.into_iter().for_each(|order| self.decide(order));
     }
 }
 

@@ -178,6 +178,8 @@ faults! {
     Noted = "operator noted", 3;
     /// An operator closes an order in `Error`.
     Closed = "operator closed", 1;
+    /// A person decides on an order.
+    Decided = "person decided", 8;
     /// An operator resubmits many orders as a bulk job.
     BulkResubmitted = "bulk resubmitted", 1;
 }

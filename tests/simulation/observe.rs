@@ -110,27 +110,17 @@ pub const fn kind(notice: NoticeKind) -> Kind {
         NoticeKind::OrderNeedsOperator => Kind::NeedsOperator,
         NoticeKind::ReplyChannelFailing => Kind::ChannelFailing,
         NoticeKind::OrderLate => Kind::Late,
+        NoticeKind::OrderLateStatus => Kind::LateStatus,
+        NoticeKind::OrderWaiting => Kind::Waiting,
+        NoticeKind::OrderNeedsApproval => Kind::NeedsApproval,
     }
 }
 
-/// The kind of an event; `None` if it does not report an order's state.
+/// The kind of an event to a reply channel or to the bus; `None` if it does not report an order's state.
 #[must_use]
-pub fn kind_of(event_type: &str) -> Option<Kind> {
-    use NoticeKind::{
-        OrderClosed, OrderCompensated, OrderFailed, OrderLate, OrderNeedsOperator, OrderProcessed, OrderReceived,
-        ReplyChannelFailing,
-    };
-    let all = [
-        OrderReceived,
-        OrderProcessed,
-        OrderFailed,
-        OrderCompensated,
-        OrderClosed,
-        OrderNeedsOperator,
-        ReplyChannelFailing,
-        OrderLate,
-    ];
-    all.into_iter().find(|notice| notice.name() == event_type).map(kind)
+pub fn kind_of(event_type: &str, is_status: bool) -> Option<Kind> {
+    let mut all = NoticeKind::ALL.into_iter().filter(|notice| notice.is_status() == is_status);
+    all.find(|notice| notice.name() == event_type).map(kind)
 }
 
 /// A record.

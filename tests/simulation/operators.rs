@@ -6,7 +6,7 @@ use bytes::Bytes;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::message::{Action, Failure, Outcome, Priority, Reply, SchedulerMessage};
-use domain::task::{Direction, ProcessState, Task};
+use domain::task::{Direction, ProcessState, Step, Task};
 use http::{Request, Response, StatusCode};
 
 use super::auditor::seen::Seen;
@@ -32,14 +32,25 @@ pub enum Meddling {
     Note,
     /// Closes an order.
     Close,
+    /// Approves or rejects an order that waits for people.
+    Decide,
     /// Resubmits many orders.
     Bulk,
 }
 
 impl Meddling {
     /// All of them.
-    pub const ALL: [Self; 8] =
-        [Self::Resubmit, Self::Cancel, Self::Pause, Self::Resume, Self::Settle, Self::Note, Self::Close, Self::Bulk];
+    pub const ALL: [Self; 9] = [
+        Self::Resubmit,
+        Self::Cancel,
+        Self::Pause,
+        Self::Resume,
+        Self::Settle,
+        Self::Note,
+        Self::Close,
+        Self::Decide,
+        Self::Bulk,
+    ];
 
     /// The fault under which it is planned and counted.
     #[must_use]
@@ -52,6 +63,7 @@ impl Meddling {
             Self::Settle => Fault::Settled,
             Self::Note => Fault::Noted,
             Self::Close => Fault::Closed,
+            Self::Decide => Fault::Decided,
             Self::Bulk => Fault::BulkResubmitted,
         }
     }
@@ -66,6 +78,7 @@ impl Meddling {
             Self::Settle => Some(Action::Settle),
             Self::Note => Some(Action::Note),
             Self::Close => Some(Action::Close),
+            Self::Decide => Some(Action::Approve),
             Self::Bulk => None,
         }
     }
@@ -173,6 +186,7 @@ impl World {
             let mut state = self.shared.lock();
             let is_meant = |task: &&Arc<Task>| match meddling {
                 Meddling::Resubmit | Meddling::Settle | Meddling::Close => task.process_state == ProcessState::Error,
+                Meddling::Decide => task.steps.iter().any(Step::is_asked),
                 Meddling::Cancel | Meddling::Pause | Meddling::Resume | Meddling::Note | Meddling::Bulk => {
                     !task.process_state.is_final()
                 }
@@ -188,6 +202,7 @@ impl World {
                 self.settle_step(order);
             }
             Some(order) if meddling == Meddling::Note => self.note(order),
+            Some(order) if meddling == Meddling::Decide => self.decide(order),
             Some(order) => {
                 self.shared.lock().counts.add(meddling.fault());
                 self.command(order, action);
@@ -199,6 +214,25 @@ impl World {
                 state.after(ms, Event::Meddle(meddling));
             }
         }
+    }
+
+    /// Somebody approves or rejects a step that is asked for.
+    pub(super) fn decide(&mut self, order: OrderId) {
+        let (action, step) = {
+            let mut state = self.shared.lock();
+            let Some(task) = state.tables.row(order).map(|row| row.task.clone()) else { return };
+            let asked: Vec<_> =
+                task.steps.iter().filter(|step| step.is_asked()).map(|step| step.name.clone()).collect();
+            if asked.is_empty() {
+                return;
+            }
+            let step = asked[state.rng.place(asked.len())].clone();
+            state.counts.add(Fault::Decided);
+            (if state.rng.chance(6_500) { Action::Approve } else { Action::Reject }, step)
+        };
+        let body = format!("{{\"By\":\"ann\",\"Reason\":\"as it seems\",\"Step\":\"{step}\"}}");
+        let request = Request::post(format!("/orders/{order}/{}", action.segment())).body(Bytes::from(body));
+        self.ask(Ask::Command(order, action), request.unwrap_or_default());
     }
 
     /// An operator writes a note. Each has words of its own.

@@ -258,6 +258,11 @@ impl Queues for Ports {
                     let (order, words, take) = (command.order_id, command.reason.clone(), command.take);
                     state.see(name, &Seen::NoteQueued { order, words, take });
                 }
+                SchedulerMessage::Command(command) if matches!(command.action, Action::Approve | Action::Reject) => {
+                    let step = command.step.as_deref().and_then(observe::index).unwrap_or(usize::MAX);
+                    let approves = command.action == Action::Approve;
+                    state.see(name, &Seen::Decided { order: command.order_id, step, approves });
+                }
                 SchedulerMessage::Command(command) => {
                     let (order, action) = (command.order_id, command.action.name());
                     let settled = command.settle.as_ref().and_then(observe::settled);
@@ -311,7 +316,7 @@ fn version_in(event: &CloudEvent) -> u64 {
 impl Ports {
     /// Sends an event: the auditor sees the send and the arrival.
     async fn out(&self, channel: Option<&str>, event: &CloudEvent) -> Result<(), PortError> {
-        let known = observe::kind_of(&event.kind).zip(event.subject.parse().ok());
+        let known = observe::kind_of(&event.kind, channel.is_some()).zip(event.subject.parse().ok());
         // An alert about a lost command has no version.
         let told = known.map(|(kind, order)| (order, kind, version_in(event))).filter(|(_, _, version)| *version > 0);
         let name = &self.who.name;

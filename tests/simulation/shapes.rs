@@ -196,31 +196,44 @@ fn text(
     let mut longer = Rng::new(waits.clone().below(u64::MAX));
     let is_patient = waits.chance(3_000);
     let graph = graph(rng);
-    let step_ways = ways::draw(of_ways, &graph);
+    let mut step_ways = ways::draw(of_ways, &graph);
+    // A stream of its own, as above.
+    let mut people = Rng::new(waits.clone().below(u64::MAX).rotate_left(24));
+    ways::ask_people(&mut people, &mut step_ways);
     for (place, before) in graph.iter().enumerate() {
         let after: Vec<String> = before.iter().map(|earlier| format!("\"s{earlier}\"")).collect();
-        let _ = writeln!(text, "[[step]]\nname = \"s{place}\"\nagent = \"{}\"", rng.pick(&AGENTS));
-        let (number, unit) = rng.pick(times);
-        let _ = writeln!(text, "after = [{}]\ncomplete_within = \"{number}{unit}\"", after.join(", "));
-        let _ = writeln!(text, "max_failures = {}", rng.between(1, 4));
         let own = &step_ways[place];
+        let agent = rng.pick(&AGENTS);
+        let _ = writeln!(text, "[[step]]\nname = \"s{place}\"\nafter = [{}]", after.join(", "));
+        let (number, unit) = rng.pick(times);
+        let failures = rng.between(1, 4);
+        if own.approval {
+            let within = people.pick(&["20s", "5m", "3h"]);
+            let _ = writeln!(text, "kind = \"approval\"\nrole = \"manager\"\nwait_within = \"{within}\"");
+        } else {
+            let _ = writeln!(text, "agent = \"{agent}\"\ncomplete_within = \"{number}{unit}\"");
+            let _ = writeln!(text, "max_failures = {failures}");
+        }
         let is_past_pivot = ways::is_past_pivot(&graph, &step_ways, place);
         for key in ["on_rejected", "on_exhausted"] {
             let remedy = rng.pick(&["compensate", "hold"]);
             let is_longer = key == "on_exhausted" && is_patient && longer.chance(4_000);
             // All waits must lie within the horizon.
             let wait = longer.pick(&["5s", "10m", "3h"]);
-            let longer = (is_longer && !short_horizon).then_some((wait, 1 + place % 2));
+            let longer = (is_longer && !short_horizon && !own.approval).then_some((wait, 1 + place % 2));
             ways::write_remedy(&mut text, own, is_past_pivot, (key, remedy), longer);
         }
         ways::write(&mut text, own);
         if short_horizon {
-            let _ = writeln!(text, "horizon = \"{}{unit}\"", number * rng.pick(&[1, 2, 5, 20]));
+            let horizon = number * rng.pick(&[1, 2, 5, 20]);
+            if !own.approval {
+                let _ = writeln!(text, "horizon = \"{horizon}{unit}\"");
+            }
         }
         if is_patient && waits.chance(4_000) {
             let within = waits.pick(&["20s", "5m", "3h"]);
             // A result must be asked for within the horizon.
-            if !short_horizon {
+            if !short_horizon && !own.approval {
                 let _ = writeln!(text, "wait_within = \"{within}\"");
             }
         }
@@ -228,7 +241,10 @@ fn text(
             let _ = writeln!(text, "wait = \"{}\"", waits.pick(&["5s", "10m", "3h"]));
         }
         let maps = mappings::draw(rng, version, place, before);
-        mappings::write(&mut text, &maps, own.no_undo);
+        let maps = if own.approval { Mapped::default() } else { maps };
+        if !own.approval {
+            mappings::write(&mut text, &maps, own.no_undo);
+        }
         drawn.entry(version).or_default().push((maps, own.clone()));
     }
     text
@@ -260,6 +276,7 @@ mod tests {
         let is_tested = |key: fn(&StepRule) -> bool| steps.iter().filter(|step| key(step)).count() > 100;
         assert!(is_tested(|step| !step.when.is_empty()) && is_tested(|step| step.optional));
         assert!(is_tested(|step| step.pivot) && is_tested(|step| step.no_undo));
+        assert!(is_tested(|step| step.approval.is_some()));
     }
 
     #[test]

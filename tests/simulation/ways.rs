@@ -16,8 +16,19 @@ pub fn draw(rng: &mut Rng, graph: &[Vec<usize>]) -> Vec<Ways> {
         optional: rng.chance(2_000),
         pivot: rng.chance(1_000),
         no_undo: rng.chance(2_000),
+        approval: false,
     };
     graph.iter().map(step).collect()
+}
+
+/// Makes approvals of some steps. Nothing else of them is drawn anew.
+pub fn ask_people(rng: &mut Rng, ways: &mut [Ways]) {
+    if !rng.chance(2_000) {
+        return;
+    }
+    for own in ways.iter_mut().filter(|_| rng.chance(3_000)) {
+        (own.approval, own.no_undo, own.optional, own.pivot) = (true, true, false, false);
+    }
 }
 
 fn conditions(rng: &mut Rng, before: &[usize]) -> Vec<Condition> {

@@ -225,7 +225,8 @@ impl World {
                     state.see(slot.name(), &Seen::NoteHandled { order, words, looked_at });
                 } else if let SchedulerMessage::Command(command) = &message {
                     let (action, looked_at) = (command.action.name(), command.version.unwrap_or(0));
-                    let step = command.settle.as_ref().and_then(|settle| observe::index(&settle.step));
+                    let step = command.settle.as_ref().map(|settle| &settle.step).or(command.step.as_ref());
+                    let step = step.and_then(|step| observe::index(step));
                     let clock_ms = clock_ms - (state.now_ms - given.given_ms);
                     state.see(slot.name(), &Seen::Granted { order, action, looked_at, step, clock_ms });
                 }

@@ -13,6 +13,9 @@ impl Auditor {
             return Err((Invariant::Claims, format!("a request for {of}, which nobody claimed so")));
         };
         claim.requested = true;
+        must(!self.dossier(of.order).ways(of.step).approval, Invariant::Approved, || {
+            format!("a service is asked for {of}, on which people decide")
+        })?;
         let left_ms = u64::try_from(complete_by_ms - clock_ms).unwrap_or(0);
         must(budget_ms <= left_ms, Invariant::Deadline, || {
             format!("a request for {of} leaves {budget_ms} ms, and by its sender's clock there are {left_ms} ms")
@@ -108,7 +111,8 @@ impl Auditor {
         // It may be undone by now.
         let is_skipped = |step: usize| dossier.skipped.contains(&step);
         for step in flow.map(|flow| flow.all_before(of.step)).unwrap_or_default() {
-            must(dossier.effects(step).confirmed || is_skipped(step), Invariant::Sequence, || {
+            let is_decided = dossier.decided.contains(&(step, true));
+            must(dossier.effects(step).confirmed || is_skipped(step) || is_decided, Invariant::Sequence, || {
                 format!("{of} takes effect, but step {step} before it was never confirmed")
             })?;
         }

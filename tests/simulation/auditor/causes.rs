@@ -70,6 +70,7 @@ impl Causes<'_> {
             let longest_ms = self.flow.within_ms[index].saturating_add_unsigned(SETTLES_WITHIN_MS_MAX);
             let ends_ms = step.runs_until_ms.max(step.complete_by_ms);
             // A wrong clock wrote what lies further ahead (rule 23).
+            let ends_ms = ends_ms.filter(|_| !self.dossier.ways(index).approval);
             ends_ms.is_none_or(|ends_ms| ends_ms <= now_ms || ends_ms > now_ms + longest_ms)
         };
         self.before.state == OrderState::Error
@@ -95,6 +96,9 @@ impl Causes<'_> {
         let step = &self.before.steps[index];
         let of = Try { order: self.before.order, step: index, way: step.way, attempt: step.attempt };
         let endings = [Ending::Failed, Ending::TooLarge];
+        if self.dossier.decided.contains(&(index, false)) {
+            return step.state == StepState::Processing;
+        }
         step.state == StepState::Processing && endings.iter().any(|ending| self.dossier.has_reply(of, *ending))
     }
 }

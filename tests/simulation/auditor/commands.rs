@@ -24,6 +24,13 @@ impl Auditor {
         }
     }
 
+    /// A person's decision on a step is on the scheduler queue.
+    pub(super) fn decided(&mut self, order: OrderId, step: usize, approves: bool) {
+        let dossier = self.dossier(order);
+        dossier.commands.insert(if approves { "Approve" } else { "Reject" });
+        dossier.decided.insert((step, approves));
+    }
+
     /// A note is on the scheduler queue.
     pub(super) fn note_queued(&mut self, order: OrderId, words: &Arc<str>, take: Option<bool>) {
         let dossier = self.dossier(order);
@@ -66,8 +73,12 @@ impl Auditor {
             let in_flight_ms = step.complete_by_ms.map(|by_ms| by_ms.saturating_add_unsigned(SETTLES_WITHIN_MS_MAX));
             step.runs_until_ms.max(in_flight_ms).is_some_and(|until_ms| until_ms > clock_ms)
         };
+        let decides = matches!(action, "Approve" | "Reject");
         let is_settled = settles.is_some_and(|step| {
             let step = &last.steps[step];
+            if decides {
+                return step.state != StepState::Processing;
+            }
             step.state != StepState::Error || is_at_work(step)
         });
         let waits = action == "Close" && last.steps.iter().any(is_at_work);
@@ -100,6 +111,8 @@ impl Past {
         match action {
             "Cancel" => has_ended || is_other_error || self.past_pivot || self.state == OrderState::Compensating,
             "Resubmit" | "Settle" | "Close" => !is_in_error || is_other_error,
+            // Only the step says whether it is still asked for, or it was asked for again.
+            "Approve" | "Reject" => has_ended || self.state == OrderState::Compensating || is_other_error,
             "Pause" => has_ended || is_in_error || self.paused,
             _ => has_ended || is_in_error || !self.paused,
         }

@@ -67,6 +67,10 @@ impl Auditor {
         for (step, seen) in last.steps.iter().enumerate() {
             let Some(claim) = dossier.claims.get(&(step, seen.attempt)) else { continue };
             // After the deadline a request is useless.
+            // Nobody is asked but people.
+            if dossier.ways(step).approval {
+                continue;
+            }
             let is_open = seen.locked_by.is_some() && !claim.requested && clock_ms < claim.complete_by_ms;
             let is_own = claim.by == by && is_whole;
             // This delivery need not have seen a later claim of an earlier one. If the order was stopped at the delivery,

@@ -77,6 +77,8 @@ pub(super) struct Dossier {
     pub(super) skips: BTreeSet<usize>,
     /// Steps that an operator settled as done, each with its direction.
     pub(super) settled: BTreeSet<(usize, Way)>,
+    /// Steps on which people decided, each with whether they approved (rule 40).
+    pub(super) decided: BTreeSet<(usize, bool)>,
     /// By step: the index of the only agent that called for it.
     pub(super) agents: BTreeMap<usize, usize>,
     /// By step: the effects, at all services together.
@@ -108,6 +110,8 @@ pub(super) struct Past {
     pub(super) paused: bool,
     /// Whether it only goes forward.
     pub(super) past_pivot: bool,
+    /// Whether the result of a step, or a decision on it, is awaited in this version.
+    pub(super) is_awaiting: bool,
     /// Whether it was found late in this version.
     pub(super) is_found_late: bool,
 }
@@ -157,7 +161,7 @@ impl Dossier {
 
     /// What its workflow says about the ways of a step.
     pub(super) fn ways(&self, step: usize) -> &Ways {
-        static USUAL: Ways = Ways { when: Vec::new(), optional: false, pivot: false, no_undo: false };
+        static USUAL: Ways = Ways { when: Vec::new(), optional: false, pivot: false, no_undo: false, approval: false };
         self.ways.get(step).unwrap_or(&USUAL)
     }
 

@@ -47,6 +47,8 @@ impl Auditor {
                 must(dossier.told.contains(&(Kind::Late, *version)), Invariant::Drains, || {
                     format!("nobody was told that it is late: {last}")
                 })?;
+                let is_told = dossier.channel.is_none() || dossier.told.contains(&(Kind::LateStatus, *version));
+                must(is_told, Invariant::Drains, || format!("its channel was not told that it is late: {last}"))?;
             }
             // No call is under way any more.
             books_are_even(dossier)
@@ -75,6 +77,7 @@ fn books_are_even(dossier: &Dossier) -> Finding {
             OrderState::Processed if seen.state == StepState::Skipped => {
                 effects.forward <= seen.attempt.min(1) && effects.undo == 0
             }
+            OrderState::Processed if dossier.ways(step).approval => effects.forward == 0 && effects.undo == 0,
             OrderState::Processed => (effects.forward, effects.undo) == (1, 0),
             OrderState::Compensated => dossier.is_even(step),
             OrderState::Error

@@ -221,6 +221,10 @@ impl Auditor {
             Seen::DeadLetterGone { id } => must(!self.dead_letters_due.contains(id), Invariant::Alert, || {
                 format!("dead letter {id} is let go, and nobody will ever be told of it")
             }),
+            Seen::Decided { order, step, approves } => {
+                self.decided(*order, *step, *approves);
+                Ok(())
+            }
             Seen::Wished { order, action, settled } => {
                 self.wished(*order, action, settled.as_ref());
                 Ok(())

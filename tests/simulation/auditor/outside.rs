@@ -18,14 +18,19 @@ impl Auditor {
             Kind::Compensated => state == Some(OrderState::Compensated),
             Kind::Closed => state == Some(OrderState::Closed),
             Kind::ChannelFailing => state.is_some(),
-            Kind::Late => past.is_some_and(|past| past.is_found_late),
+            Kind::Waiting | Kind::NeedsApproval => past.is_some_and(|past| past.is_awaiting),
+            Kind::Late | Kind::LateStatus => past.is_some_and(|past| past.is_found_late),
         };
         must(is_so, Invariant::Status, || format!("{kind:?} of version {version} is told, whose state is {state:?}"))?;
         let wanted = match kind {
-            Kind::NeedsOperator | Kind::ChannelFailing | Kind::Late => None,
-            Kind::Received | Kind::Processed | Kind::Failed | Kind::Compensated | Kind::Closed => {
-                dossier.channel.as_deref()
-            }
+            Kind::NeedsOperator | Kind::ChannelFailing | Kind::Late | Kind::NeedsApproval => None,
+            Kind::Received
+            | Kind::Processed
+            | Kind::Failed
+            | Kind::Compensated
+            | Kind::Closed
+            | Kind::Waiting
+            | Kind::LateStatus => dossier.channel.as_deref(),
         };
         must(channel == wanted, Invariant::Status, || {
             format!("{kind:?} is told to {}, not {}", channel.unwrap_or("the bus"), wanted.unwrap_or("the bus"))

@@ -14,6 +14,8 @@ use super::{Auditor, Finding, Flow, Invariant, must};
 
 /// Code of a failure that the supervisor counts.
 const EXPIRED: &str = "expired";
+/// The code of a person's decision against an order.
+const NOT_APPROVED: &str = "not-approved";
 /// Code of a failure that a dead letter causes.
 const DEAD_LETTER: &str = "dead-letter";
 
@@ -92,7 +94,9 @@ impl Dossier {
         let was_late = self.is_late;
         self.is_late = record.late_ms.is_some();
         let is_found_late = self.is_late && !was_late;
-        let past = Past { state: record.state, since, paused: record.paused, past_pivot, is_found_late };
+        let is_awaited = |step: &StepSeen| step.state == StepState::Processing && step.waits_until_ms.is_some();
+        let is_awaiting = record.steps.iter().any(is_awaited);
+        let past = Past { state: record.state, since, paused: record.paused, past_pivot, is_awaiting, is_found_late };
         self.past.insert(record.version, past);
         for (index, step) in record.steps.iter().enumerate() {
             if let (StepState::Processing, Some(complete_by_ms)) = (step.state, step.complete_by_ms) {
@@ -122,7 +126,8 @@ fn look(flow: Option<&Flow>, dossier: &mut Dossier, [before, after]: [&Record; 2
         let (b, a) = (&before.steps[index], &after.steps[index]);
         let of = Try { order: after.order, step: index, way: b.way, attempt: b.attempt };
         let endings = [Ending::Failed, Ending::Done, Ending::TooLarge, Ending::Deferred];
-        let has_answered = endings.iter().any(|ending| dossier.has_reply(of, *ending));
+        // An approval makes no call.
+        let has_answered = dossier.ways(index).approval || endings.iter().any(|ending| dossier.has_reply(of, *ending));
         let longest_ms = flow.within_ms[index].saturating_add_unsigned(SETTLES_WITHIN_MS_MAX);
         // Each writer cuts what is too far ahead by its own clock (rule 23).
         if let Some(until_ms) = dossier.running_until_ms.get_mut(&index) {
@@ -359,6 +364,9 @@ impl Change<'_> {
         if b.way == Way::Undo || b.output.is_some() || a.output.is_none() {
             return must(a.output == b.output, Invariant::Record, || format!("what came of step {index} changed"));
         }
+        if self.dossier.ways(index).approval {
+            return self.is_decided(true);
+        }
         let is_said = a.output.is_some_and(|output| self.dossier.outputs.contains(&(index, output)));
         must(is_said, Invariant::Record, || format!("what is kept as come of step {index}, nobody said"))
     }
@@ -404,6 +412,7 @@ impl Change<'_> {
             (_, StepState::Processed) if a.way == Way::Undo && self.dossier.ways(index).no_undo => {
                 self.may_be_undone_without_call()
             }
+            (StepState::Processing, StepState::Processed) if self.dossier.ways(index).approval => self.is_decided(true),
             (_, StepState::Processed) => self.success_is_real(of),
             (_, StepState::Skipped) => self.may_be_skipped(),
             (StepState::Processing, StepState::Pending | StepState::Error) => {
@@ -432,6 +441,13 @@ impl Change<'_> {
             | (StepState::Processing, StepState::Processing)
             | (StepState::Error, StepState::Error) => Ok(()),
         }
+    }
+
+    /// A person decided so on the step (rule 40).
+    fn is_decided(&self, approves: bool) -> Finding {
+        must(self.dossier.decided.contains(&(self.index, approves)), Invariant::Approved, || {
+            format!("nobody decided so on step {}: {}", self.index, self.after)
+        })
     }
 
     fn success_is_real(&self, of: Try) -> Finding {
@@ -481,6 +497,10 @@ impl Change<'_> {
                     format!("{of} is taken for expired {} ms too early", earliest_ms - at_ms)
                 })?;
                 self.is_at_threshold()
+            }
+            NOT_APPROVED => {
+                self.is_decided(false)?;
+                self.rejection_ends_well()
             }
             DEAD_LETTER => must(self.dossier.dead_letters.contains(&of), Invariant::Movers, || {
                 format!("a dead letter about {of} is counted that nobody has seen")

@@ -66,6 +66,8 @@ pub enum Invariant {
     Pivot,
     /// Rule 37: an order is found late once, after its deadline and before its end.
     Late,
+    /// Rule 40: people decide on an approval, and no service is called for it.
+    Approved,
     /// The state machine never panics.
     Panic,
 }
@@ -104,6 +106,7 @@ impl Invariant {
             Self::Applies => "rule 33",
             Self::Pivot => "rule 34",
             Self::Late => "rule 37",
+            Self::Approved => "rule 40",
             Self::Panic => "panic",
         }
     }

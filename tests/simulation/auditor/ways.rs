@@ -19,6 +19,8 @@ pub struct Ways {
     pub pivot: bool,
     /// It counts as undone without a call.
     pub no_undo: bool,
+    /// People decide on it, and no service is called (rule 40).
+    pub approval: bool,
 }
 
 /// A condition of a step.

@@ -44,7 +44,7 @@ pub(in crate::simulation) async fn may_act(
     let action = {
         let mut outside = outside.lock();
         let acts = outside.strikes("operator", 300);
-        acts.then(|| outside.rng.pick(&["cancel", "resubmit", "pause", "resume", "close"]))
+        acts.then(|| outside.rng.pick(&["cancel", "resubmit", "pause", "resume", "close", "approve", "reject"]))
     };
     if let Some(action) = action {
         act(ports, config, order, action).await;
@@ -54,7 +54,7 @@ pub(in crate::simulation) async fn may_act(
 /// An operator asks for something. It may be refused.
 pub(in crate::simulation) async fn act(ports: &impl ApiPorts, config: &ApiConfig, order: OrderId, action: &str) {
     let wish = Request::post(format!("/orders/{order}/{action}")).body(r#"{"By":"op","Reason":"why not"}"#.into());
-    let _ = api::handle(ports, config, "customer", wish.unwrap_or_default()).await;
+    let _ = api::handle(ports, config, "op", wish.unwrap_or_default()).await;
 }
 
 fn order_in(response: &Response<bytes::Bytes>) -> Option<OrderId> {

@@ -112,6 +112,10 @@ fn books(outside: &mut Outside, task: &Task) {
             outside.complain("2", Some(task.order_id), &words);
         }
         let is_unclaimed = step.attempt == 0;
+        // People decide on it.
+        if step.approval.is_some() {
+            continue;
+        }
         let has_no_undo = outside.rule(task, index).is_some_and(|rule| rule.no_undo);
         let is_right = match task.process_state {
             // A step may be skipped after an attempt without an answer.

@@ -169,6 +169,7 @@ pub fn command(n: u32) -> SchedulerMessage {
         bulk: Some("0193494e5c8f-00ab54a98ceb1f0a".into()),
         settle: Some(Settlement { step: "s1".into(), outcome: Settled::Done, output: Some(Json::of(&())) }),
         take: Some(true),
+        step: Some("s1".into()),
     })
 }
 

@@ -223,6 +223,15 @@ pub enum Seen {
         /// What it settles.
         settled: Option<SettledStep>,
     },
+    /// A person's decision on a step was put on the scheduler queue.
+    Decided {
+        /// The order.
+        order: OrderId,
+        /// The step.
+        step: usize,
+        /// Whether the person approved.
+        approves: bool,
+    },
     /// A note of an operator was put on the scheduler queue.
     NoteQueued {
         /// The order.
@@ -309,6 +318,7 @@ impl Seen {
             | Self::Telling { order, .. }
             | Self::Told { order, .. }
             | Self::Wished { order, .. }
+            | Self::Decided { order, .. }
             | Self::NoteQueued { order, .. }
             | Self::NoteHandled { order, .. }
             | Self::Promised { order, .. }

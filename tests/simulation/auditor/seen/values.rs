@@ -82,6 +82,12 @@ pub enum Kind {
     Compensated,
     /// To the reply channel: an operator closed the order.
     Closed,
+    /// To the reply channel: a step waits for people or for its result.
+    Waiting,
+    /// To the reply channel: the order is late.
+    LateStatus,
+    /// To the event bus: a step waits for people.
+    NeedsApproval,
     /// To the event bus: the order needs an operator.
     NeedsOperator,
     /// To the event bus: the reply channel fails.

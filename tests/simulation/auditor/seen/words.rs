@@ -72,6 +72,8 @@ impl fmt::Display for Seen {
             Self::DeadLetterDue { id } => write!(f, "somebody has to be told of dead letter {id}"),
             Self::LetterTold { id } => write!(f, "an alert about dead letter {id} arrived"),
             Self::DeadLetterGone { id } => write!(f, "dead letter {id} is let go"),
+            Self::Decided { step, approves: true, .. } => write!(f, "a person approves step {step}"),
+            Self::Decided { step, approves: false, .. } => write!(f, "a person rejects step {step}"),
             Self::Wished { action, .. } => write!(f, "an operator wishes: {action}"),
             Self::Promised { action, .. } => write!(f, "an operator is told that the {action} is accepted"),
             Self::Granted { action, looked_at, .. } => write!(f, "is done with the {action} wished at v{looked_at}"),

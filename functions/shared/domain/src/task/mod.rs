@@ -171,6 +171,30 @@ pub enum NoticeKind {
 }
 
 impl NoticeKind {
+    /// All kinds.
+    pub const ALL: [Self; 11] = [
+        Self::OrderReceived,
+        Self::OrderProcessed,
+        Self::OrderFailed,
+        Self::OrderCompensated,
+        Self::OrderClosed,
+        Self::OrderWaiting,
+        Self::OrderLateStatus,
+        Self::OrderNeedsOperator,
+        Self::ReplyChannelFailing,
+        Self::OrderLate,
+        Self::OrderNeedsApproval,
+    ];
+
+    /// The word in records. Each kind has its own, also where two events have one type.
+    #[must_use]
+    pub const fn stored(self) -> &'static str {
+        match self {
+            Self::OrderLateStatus => "OrderLateStatus",
+            _ => self.name(),
+        }
+    }
+
     /// Whether it goes to the order's reply channel. The others go to the event bus.
     #[must_use]
     pub const fn is_status(self) -> bool {

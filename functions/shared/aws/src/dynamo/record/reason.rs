@@ -57,7 +57,7 @@ pub(super) fn taken(mut reader: Reader) -> Result<Taken, Unreadable> {
 
 pub(super) fn notice_value(notice: &Notice) -> AttributeValue {
     let mut item = Item::with_capacity(3);
-    put(&mut item, "Kind", text(notice.kind.name()));
+    put(&mut item, "Kind", text(notice.kind.stored()));
     put(&mut item, "Version", number(notice.version));
     put_if(&mut item, "Resends", (notice.resends > 0).then(|| number(notice.resends)));
     AttributeValue::M(item)
@@ -72,15 +72,5 @@ pub(super) fn notice(mut reader: Reader) -> Result<Notice, Unreadable> {
 }
 
 fn notice_kind(name: &str) -> Option<NoticeKind> {
-    const ALL: [NoticeKind; 8] = [
-        NoticeKind::OrderReceived,
-        NoticeKind::OrderProcessed,
-        NoticeKind::OrderFailed,
-        NoticeKind::OrderCompensated,
-        NoticeKind::OrderClosed,
-        NoticeKind::OrderNeedsOperator,
-        NoticeKind::ReplyChannelFailing,
-        NoticeKind::OrderLate,
-    ];
-    ALL.into_iter().find(|kind| kind.name() == name)
+    NoticeKind::ALL.into_iter().find(|kind| kind.stored() == name)
 }

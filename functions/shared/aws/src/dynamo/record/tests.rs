@@ -222,16 +222,7 @@ fn crowded() -> Task {
         since_version: u64::MAX,
         earlier,
     };
-    let unsent = [
-        NoticeKind::OrderReceived,
-        NoticeKind::OrderProcessed,
-        NoticeKind::OrderFailed,
-        NoticeKind::OrderCompensated,
-        NoticeKind::OrderClosed,
-        NoticeKind::OrderNeedsOperator,
-        NoticeKind::ReplyChannelFailing,
-        NoticeKind::OrderLate,
-    ];
+    let unsent = NoticeKind::ALL;
     Task {
         version: u64::MAX,
         nonce: 0,

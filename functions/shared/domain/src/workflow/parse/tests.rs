@@ -210,7 +210,8 @@ fn rule_40_an_approval_names_no_agent_and_is_awaited_for_a_week() {
     let text = "[[step]]\nname = \"a\"\nkind = \"approval\"\n";
     let rule = parse(text).unwrap().steps[0].clone();
     assert_eq!((&*rule.agent, rule.service(), rule.awaited_ms()), (PEOPLE, None, 7 * 24 * 3_600_000));
-    assert_eq!((rule.approval, rule.no_undo, rule.failures_to_give_up()), (Some(Approval::default()), true, 1));
+    let approval = rule.approval.clone();
+    assert_eq!((approval, rule.no_undo, rule.failures_to_give_up()), (Some(Approval::default()), true, 1));
     let more = "role = \"manager\"\nnot_by = \"/Order/RequestedBy\"\nwait_within = \"2d\"\nwhen = \"/Order/Total > 1000\"\n\
                 on_rejected = \"hold\"\non_exhausted = \"compensate\"";
     let rule = parse(&format!("{text}{more}")).unwrap().steps[0].clone();
