@@ -143,11 +143,11 @@ impl Author {
 mod tests {
     use domain::limits::TEXT_CHARS_MAX;
     use domain::message::Priority;
-    use domain::task::{Direction, ProcessState, StepState};
+    use domain::task::{Approvers, Direction, ProcessState, StepState};
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{Fake, pause, task_in};
+    use crate::testing::{CALLER, Fake, pause, task_in};
 
     const COMMAND: &str = r#"{"By":"ada","Reason":"payment is back"}"#;
     const ACTIONS: [(Action, &str); 5] = [
@@ -228,6 +228,52 @@ mod tests {
         let (fake, path) = order_in(ProcessState::Processed, "note");
         fake.post(&path, &[], COMMAND).is_problem(409, "state-conflict");
         fake.queued_nothing();
+    }
+
+    /// A store with an order that waits for people, and the path of a decision on it.
+    fn order_asking(submitter: &str, action: Action) -> (Fake, String) {
+        let mut task = task_in("a", ProcessState::Processing);
+        let step = &mut task.steps[0];
+        (step.process_state, step.attempt, step.approval) = (StepState::Processing, 1, Some(Approvers::default()));
+        step.waits_until = step.started_at.or(task.history.first().map(|line| line.at));
+        task.history[0].who = submitter.into();
+        let fake = Fake::default();
+        let order_id = fake.stores(task);
+        (fake, format!("/orders/{order_id}/{}", action.segment()))
+    }
+
+    #[test]
+    fn rule_40_a_decision_is_queued_with_who_why_and_the_step() {
+        for action in [Action::Approve, Action::Reject] {
+            for (more, step) in [("", None), (",\"Step\":\"reserve-inventory\"", Some("reserve-inventory"))] {
+                let (fake, path) = order_asking("shop", action);
+                let answer = fake.post(&path, &[], &format!("{{\"By\":\"ada\",\"Reason\":\"within budget\"{more}}}"));
+                assert_eq!((answer.status, &answer.body["Action"]), (202, &json!(action.name())));
+                let [SchedulerMessage::Command(command)] = &fake.scheduled()[..] else { panic!("one command") };
+                assert_eq!((command.action, &*command.by, command.step.as_deref()), (action, "ada", step));
+            }
+        }
+    }
+
+    #[test]
+    fn rule_40_nobody_decides_on_an_order_of_their_own_or_on_another_step() {
+        for (submitter, body, detail) in [
+            (CALLER, COMMAND, format!("{CALLER} asked for it, so somebody else decides")),
+            ("Ada", COMMAND, "ada asked for it, so somebody else decides".to_owned()),
+            (
+                "shop",
+                r#"{"By":"ada","Reason":"x","Step":"ship-order"}"#,
+                "no such step of the order waits for an approval".to_owned(),
+            ),
+        ] {
+            let (fake, path) = order_asking(submitter, Action::Approve);
+            let answer = fake.post(&path, &[], body);
+            answer.is_problem(409, "state-conflict");
+            assert_eq!(answer.body["detail"], format!("{detail} (it is Processing)"));
+            fake.queued_nothing();
+        }
+        let (fake, path) = order_asking("shop", Action::Approve);
+        fake.post(&path, &[], r#"{"By":"ada","Reason":"x","Outcome":"Done"}"#).names(400, "invalid-field", "Outcome");
     }
 
     #[test]

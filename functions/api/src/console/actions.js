@@ -303,7 +303,10 @@ async function explain(it, error, action) {
   if ([404, 409, 412].includes(error.status)) {
     it.task = await get(`orders/${encodeURIComponent(before.OrderID)}`).catch(() => before);
   }
-  if (error.status === 412) {
+  const decided = DECISIONS.includes(action) && !allows(it.task, action) && it.task.History?.findLast(isDecision);
+  if (decided) {
+    it.error = `Nothing was done: ${decided.Who} decided first: ${decided.What}.`;
+  } else if (error.status === 412) {
     const as = (task) => `${task.ProcessState} in version ${task.Version}`;
     const now = `It was ${as(before)}, and is ${as(it.task)}.`;
     it.error =

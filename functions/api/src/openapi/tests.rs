@@ -38,6 +38,8 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
         Route::Command(_, Action::Resume) => "/orders/{id}/resume",
         Route::Command(_, Action::Settle) => "/orders/{id}/settle",
         Route::Command(_, Action::Close) => "/orders/{id}/close",
+        Route::Command(_, Action::Approve) => "/orders/{id}/approve",
+        Route::Command(_, Action::Reject) => "/orders/{id}/reject",
         Route::Command(_, Action::Note) => "/orders/{id}/note",
         Route::Again(_) => "/orders/{id}/again",
         Route::Callback(_) => "/callbacks/{token}",
@@ -68,7 +70,7 @@ fn pattern(route: Route<'_>) -> Option<&'static str> {
 }
 
 /// One of each route that [`pattern`] has a path for.
-const ROUTES: [Route<'static>; 34] = [
+const ROUTES: [Route<'static>; 36] = [
     Route::Orders,
     Route::Order("x"),
     Route::Document("x"),
@@ -79,6 +81,8 @@ const ROUTES: [Route<'static>; 34] = [
     Route::Command("x", Action::Settle),
     Route::Command("x", Action::Note),
     Route::Command("x", Action::Close),
+    Route::Command("x", Action::Approve),
+    Route::Command("x", Action::Reject),
     Route::Again("x"),
     Route::Callback("x"),
     Route::Heartbeat("x"),

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use domain::definition::Catalogue;
 use domain::index::Term;
 use domain::json::Json;
-use domain::task::{Reason, What, reason};
+use domain::task::{Approvers, Reason, What, reason};
 use domain::workflow::Workflows;
 use serde_json::json;
 
@@ -428,4 +428,19 @@ fn a_store_without_an_index_is_searched_through_its_list() {
     let found = mailed(&fake, "a", 2, "ann@x.example");
     fake.has_no_index_of_terms();
     assert_eq!(pages(&fake, "field=/Email&value=ann@x.example"), [(set([found]), false)]);
+}
+
+#[test]
+fn rule_40_orders_are_found_by_whether_they_wait_for_an_approval() {
+    let fake = Fake::default();
+    let mut task = task_in("asked", ProcessState::Processing);
+    let step = &mut task.steps[0];
+    (step.process_state, step.attempt, step.approval) = (StepState::Processing, 1, Some(Approvers::default()));
+    step.waits_until = Some(Timestamp::from_epoch_ms(1));
+    let asked = fake.stores(task);
+    let other = fake.stores(task_in("not asked", ProcessState::Processing));
+    finds(&fake, "approval=true", &[asked]);
+    finds(&fake, "approval=false&state=Processing", &[other]);
+    fake.get("/orders?approval=yes").names(400, "invalid-parameter", "approval");
+    assert_eq!(fake.get("/orders?approval=true").body["Orders"][0]["Steps"][0]["Approval"], serde_json::json!({}));
 }

@@ -240,7 +240,7 @@ pub struct AlertList<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct Alert<'a> {
-    /// `order/CODE/STEP`, `service/NAME/REASON` `late/WORKFLOW` or `dead-letter/OUTCOME`.
+    /// `order/CODE/STEP`, `service/NAME/REASON`, `late/WORKFLOW`, `approval/WORKFLOW` or `dead-letter/OUTCOME`.
     pub cause: Cow<'a, str>,
     /// When it began.
     pub since: Timestamp,

@@ -314,3 +314,21 @@ fn those_that_are_on_come_first_and_the_last_ended_are_kept() {
     let gone = surplus((0..150).map(|n| of(&n.to_string(), 0, Some(n))).collect::<Vec<_>>());
     assert!(gone.len() == 50 && gone.iter().all(|alert| alert.ended_at < Some(NOW.plus_ms(50))), "the first ended");
 }
+
+#[test]
+fn rule_40_the_approvals_that_are_asked_for_are_one_cause_of_their_workflow() {
+    let numbers = |asked, answered| {
+        let orders = crate::tally::Orders { asked, answered, ..Default::default() };
+        let flow = crate::tally::Flow { orders, ..Default::default() };
+        let total = crate::tally::Tally { workflows: [("shop".into(), flow)].into() };
+        Numbers { total, ..Numbers::default() }
+    };
+    let mut causes = Causes::default();
+    causes.approvals(&numbers(3, 1), NOW);
+    assert_eq!(causes.keys().map(ToString::to_string).collect::<Vec<_>>(), ["approval/shop"]);
+    let alert = causes.next(&"approval/shop".into(), None, &[], NOW).unwrap();
+    assert_eq!((alert.count, &*alert.text), (2, "Orders of shop wait for an approval."));
+    let mut causes = Causes::default();
+    causes.approvals(&numbers(3, 3), NOW);
+    assert_eq!(causes.keys().count(), 0);
+}

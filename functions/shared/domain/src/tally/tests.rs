@@ -1,7 +1,7 @@
 use super::*;
 use crate::machine::testing::{Case, done};
 use crate::machine::{DeadLetterSubject, Event};
-use crate::message::{Outcome, Settled, Trouble};
+use crate::message::{Action, Outcome, Settled, Trouble};
 
 /// Counts each version of a case's task from now on.
 #[derive(Default)]
@@ -208,4 +208,40 @@ fn a_span_begins_at_a_whole_minute_or_hour() {
     let at = Timestamp::from_epoch_ms(1_764_000_754_321);
     assert_eq!(Grain::Minute.of(at).to_string(), "2025-11-24T16:12:00.000Z");
     assert_eq!(Grain::Hour.of(at).to_string(), "2025-11-24T16:00:00.000Z");
+}
+
+#[test]
+fn rule_40_an_approval_is_asked_for_until_it_is_not_for_whatever_reason() {
+    let asking = || {
+        let mut case = Case::with(
+            &[("c", &["b"], "")],
+            "[[step]]\nname = \"b\"\nkind = \"approval\"\non_rejected = \"hold\"",
+            false,
+        );
+        let mut counted = Counted::of(&case);
+        case.wake();
+        counted.take(&case);
+        assert_eq!(counted.tally.orders().approvals(), 1);
+        (case, counted)
+    };
+    let decide = |case: &mut Case, action| {
+        case.apply_command(action, None);
+    };
+    for end in [Action::Approve, Action::Reject, Action::Cancel, Action::Close] {
+        let (mut case, mut counted) = asking();
+        if end == Action::Close {
+            case.apply(Event::Wake { hops: 1_000, redelivered: false });
+            counted.take(&case);
+        }
+        decide(&mut case, end);
+        counted.take(&case);
+        let orders = counted.tally.orders();
+        assert_eq!((orders.asked, orders.answered, orders.approvals()), (1, 1, 0), "{end:?}");
+    }
+    let (mut case, mut counted) = asking();
+    decide(&mut case, Action::Reject);
+    counted.take(&case);
+    case.resubmit();
+    counted.take(&case);
+    assert_eq!((counted.tally.orders().asked, counted.tally.orders().approvals()), (2, 1), "it is asked for again");
 }

@@ -1,0 +1,126 @@
+"""Approvals: what is decided on is in view, who may not decide is refused, one of two decisions counts, time runs out."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from console import Console
+from harness.report import until
+from harness.serve import Server
+from journey import Bookings, asked, folder, journey
+from playwright.sync_api import Browser, expect
+
+PHONE = {"width": 360, "height": 740, "is_mobile": True, "has_touch": True}
+
+
+@pytest.fixture(scope="module")
+def bookings() -> Iterator[Bookings]:
+    """The services of the example."""
+    service = Bookings()
+    yield service
+    service.close()
+
+
+def serve(base: Path, bookings: Bookings, decided_within: str) -> Server:
+    """A server with the example."""
+    config = folder(base / "journey", bookings, decided_within)
+    program = Path(os.environ["STEPWARDEN_PROGRAM"])
+    return Server(program, base / "data", "--config", str(config), "--supervise-every", "100ms")
+
+
+@pytest.fixture(scope="module")
+def travel(tmp_path_factory: pytest.TempPathFactory, bookings: Bookings) -> Iterator[Server]:
+    """A server whose managers have an hour."""
+    with serve(tmp_path_factory.mktemp("approvals"), bookings, "1h") as server:
+        yield server
+
+
+@pytest.mark.parametrize("size", [{}, PHONE], ids=["desktop", "phone"])
+def test_an_approval_lets_the_order_go_on_to_its_end(browser: Browser, travel: Server, size: dict[str, int]) -> None:
+    order = asked(travel)
+    with Console.on(browser, travel.url, **size) as console:
+        console.open("#/")
+        expect(console.page.locator("#verdict")).to_contain_text("1 approval is asked for.")
+        console.page.get_by_role("link", name="Decide on them").click()
+        console.page.locator("tbody a").first.click()
+        expect(console.page.locator("#standing-head")).to_contain_text("Approve waits for an approval by travel manager")
+        dialog = console.act("Approve…", reason="the customer is worth it")
+        expect(dialog.locator("#decided")).to_contain_text("Ada Lovelace")
+        expect(dialog).to_contain_text("The order goes on: approve is done")
+        assert console.violations() == []
+        assert console.overflow() == []
+        dialog.get_by_role("button", name="Approve", exact=True).click()
+        expect(dialog.locator("#dialog-result")).to_contain_text("The order was approved at")
+        dialog.get_by_role("button", name="Close", exact=True).click()
+        expect(console.page.locator("#standing-head")).to_have_text("Processed.")
+        line = re.compile("approve approved #1 ann the customer is worth it")
+        expect(console.page.get_by_role("row", name=line)).to_be_visible()
+        assert console.complaints == []
+    task = travel.get(f"/orders/{order['OrderID']}")
+    output = next(step["Output"] for step in task["Steps"] if step["Name"] == "approve")
+    assert (output["By"], output["Reason"]) == ("ann", "the customer is worth it")
+
+
+def test_who_asked_for_it_is_refused_and_a_rejection_undoes_the_order(browser: Browser, travel: Server) -> None:
+    order = asked(travel)
+    with Console.on(browser, travel.url) as console:
+        console.open(f"#/order/{order['OrderID']}")
+        dialog = console.act("Approve…", by="ada lovelace")
+        dialog.get_by_role("button", name="Approve", exact=True).click()
+        expect(dialog.locator("#dialog-error")).to_contain_text("asked for it, so somebody else decides")
+        dialog.get_by_role("button", name="Leave it").click()
+        dialog = console.act("Reject…", by="ann", reason="too expensive")
+        dialog.get_by_role("button", name="Reject", exact=True).click()
+        expect(dialog.locator("#dialog-result")).to_contain_text("The order was rejected at")
+        dialog.get_by_role("button", name="Close", exact=True).click()
+        expect(console.page.locator("#standing-head")).to_have_text("Compensated.")
+        expect(console.page.get_by_text("not approved by ann: too expensive").first).to_be_visible()
+        assert console.complaints == []
+
+
+def test_of_two_people_at_once_one_decides_and_the_other_is_told(browser: Browser, travel: Server) -> None:
+    order = asked(travel)
+    with Console.on(browser, travel.url) as one, Console.on(browser, travel.url) as other:
+        for console in (one, other):
+            console.open(f"#/order/{order['OrderID']}")
+        first, second = one.act("Approve…", by="ann"), other.act("Reject…", by="ben", reason="too far")
+        first.get_by_role("button", name="Approve", exact=True).click()
+        expect(first.locator("#dialog-result")).to_contain_text("The order was approved at")
+        second.get_by_role("button", name="Reject", exact=True).click()
+        expect(second.locator("#dialog-error")).to_contain_text("ann decided first: approve approved #1")
+        expect(second.get_by_role("button", name="Reject", exact=True)).to_have_count(0)
+    kinds = [line["Kind"] for line in travel.get(f"/orders/{order['OrderID']}")["History"]]
+    assert (kinds.count("Approved"), kinds.count("Rejected")) == (1, 0)
+
+
+def test_a_cheap_journey_asks_nobody_and_its_hotel_is_told_later(travel: Server, bookings: Bookings) -> None:
+    confirmed = len(bookings.confirmed)
+    order = journey(travel, 740.50)
+    task = travel.seen(order["OrderID"], lambda task: task["ProcessState"] == "Processed")
+    states = {step["Name"]: step["ProcessState"] for step in task["Steps"]}
+    assert (states["approve"], states["book-hotel"]) == ("Skipped", "Processed")
+    assert len(bookings.confirmed) > confirmed
+    kinds = [line["Kind"] for line in task["History"]]
+    assert "Accepted" in kinds and "Waiting" in kinds
+
+
+def test_without_a_decision_in_time_the_order_is_undone_and_the_alert_ends(
+    browser: Browser, tmp_path: Path, bookings: Bookings
+) -> None:
+    def alert(server: Server) -> dict[str, str] | None:
+        return next((one for one in server.get("/alerts")["Alerts"] if one["Cause"] == "approval/journey"), None)
+
+    with serve(tmp_path, bookings, "30s") as server:
+        order = asked(server)
+        with Console.on(browser, server.url) as console:
+            console.open(f"#/order/{order['OrderID']}")
+            expect(console.page.locator("#actions").get_by_role("button", name="Approve…")).to_be_visible()
+            until("people are told that an approval is asked for", lambda: alert(server))
+            expect(console.page.locator("#standing-head")).to_have_text("Compensated.", timeout=120_000)
+            expect(console.page.get_by_text("no decision within 30s").first).to_be_visible()
+            expect(console.page.locator("#actions").get_by_role("button", name="Approve…")).to_have_count(0)
+        until("the alert is over", lambda: "EndedAt" in (alert(server) or {}), within_s=180)
