@@ -246,7 +246,7 @@ mod tests {
     fn rule_40_a_decision_is_queued_with_who_why_and_the_step() {
         for action in [Action::Approve, Action::Reject] {
             for (more, step) in [("", None), (",\"Step\":\"reserve-inventory\"", Some("reserve-inventory"))] {
-                let (fake, path) = order_asking("shop", action);
+                let (fake, path) = order_asking("web", action);
                 let answer = fake.post(&path, &[], &format!("{{\"By\":\"ada\",\"Reason\":\"within budget\"{more}}}"));
                 assert_eq!((answer.status, &answer.body["Action"]), (202, &json!(action.name())));
                 let [SchedulerMessage::Command(command)] = &fake.scheduled()[..] else { panic!("one command") };
@@ -261,7 +261,7 @@ mod tests {
             (CALLER, COMMAND, format!("{CALLER} asked for it, so somebody else decides")),
             ("Ada", COMMAND, "ada asked for it, so somebody else decides".to_owned()),
             (
-                "shop",
+                "web",
                 r#"{"By":"ada","Reason":"x","Step":"ship-order"}"#,
                 "no such step of the order waits for an approval".to_owned(),
             ),
@@ -272,7 +272,7 @@ mod tests {
             assert_eq!(answer.body["detail"], format!("{detail} (it is Processing)"));
             fake.queued_nothing();
         }
-        let (fake, path) = order_asking("shop", Action::Approve);
+        let (fake, path) = order_asking("web", Action::Approve);
         fake.post(&path, &[], r#"{"By":"ada","Reason":"x","Outcome":"Done"}"#).names(400, "invalid-field", "Outcome");
     }
 

@@ -17,7 +17,7 @@ use domain::order::Order;
 use domain::ports::{Page, Store};
 use domain::redaction::Redaction;
 use domain::search::{FIND_CHARS_MAX, Finder, Pointer};
-use domain::task::{ProcessState, Step, StepState, Task};
+use domain::task::{ProcessState, StepState, Task};
 use domain::time::Timestamp;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use sha2::{Digest, Sha256};
@@ -142,7 +142,7 @@ impl Search {
         if self.late.is_some_and(|late| late != task.late_since.is_some()) {
             return Verdict::FitsNot;
         }
-        if self.approval.is_some_and(|wanted| wanted != task.steps.iter().any(Step::is_asked)) {
+        if self.approval.is_some_and(|wanted| wanted != task.asked().next().is_some()) {
             return Verdict::FitsNot;
         }
         let has_time = self.since.is_some() || self.until.is_some();

@@ -6,7 +6,7 @@
 mod histogram;
 mod stream;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -311,12 +311,13 @@ impl Orders {
     }
 
     fn count_approvals(&mut self, before: Option<&Task>, after: &Task) {
-        for (index, step) in after.steps.iter().enumerate().filter(|(_, step)| step.approval.is_some()) {
-            let earlier = before.and_then(|task| task.steps.get(index)).filter(|step| step.is_asked());
-            let is_again = earlier.is_some_and(|earlier| earlier.attempt == step.attempt);
-            self.asked += u64::from(step.is_asked() && !is_again);
-            self.answered += u64::from(earlier.is_some() && !(step.is_asked() && is_again));
+        if !after.steps.iter().any(|step| step.approval.is_some()) {
+            return;
         }
+        let asked = |task: &Task| task.asked().map(|(index, step)| (index, step.attempt)).collect::<BTreeSet<_>>();
+        let (before, after) = (before.map(asked).unwrap_or_default(), asked(after));
+        self.asked += after.difference(&before).count() as u64;
+        self.answered += before.difference(&after).count() as u64;
     }
 
     /// The approvals that are asked for now, if these numbers are all since the count began.

@@ -10,9 +10,9 @@ use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::Value;
 use wire::{
     Accepted, Alert, AlertList, AttemptNumbers, Callback, CalledBack, Choose, Command, Configuration,
-    ConfigurationFile, Configure, Configured, Count, DeadLetter, DeadLetterList, Definition, Failure, Health, Job,
-    JobList, Lease, LeaseList, Minute, Note, Numbers, Order, OrderList, OrderNumbers, Overview, Pause, Plan, Point,
-    Problem, Queued, Reason, Selector, Service, ServiceList, ServiceNumbers, Settle, Situation, Step, StepError,
+    ConfigurationFile, Configure, Configured, Count, DeadLetter, DeadLetterList, Decision, Definition, Failure, Health,
+    Job, JobList, Lease, LeaseList, Minute, Note, Numbers, Order, OrderList, OrderNumbers, Overview, Pause, Plan,
+    Point, Problem, Queued, Reason, Selector, Service, ServiceList, ServiceNumbers, Settle, Situation, Step, StepError,
     StepNumbers, Taken, Task, Took, Transition, Workflow, WorkflowList, WorkflowNumbers, WorkflowStep,
 };
 
@@ -58,6 +58,7 @@ impl Shape {
             "OrderList" => Self::of::<OrderList<Task<'static>>>(),
             "Order" => Self::of::<Order<'static>>(),
             "Settle" => Self::of::<Settle<'static>>(),
+            "Decision" => Self::of::<Decision<'static>>(),
             "Note" => Self::of::<Note<'static>>(),
             "Callback" => Self::of::<Callback<'static>>(),
             "CalledBack" => Self::of::<CalledBack<'static>>(),

@@ -23,7 +23,7 @@ struct Approved<'a> {
 impl Command {
     /// The step that the decision is about, with its index.
     fn decided<'t>(&self, task: &'t Task) -> Result<(usize, &'t Step), Refused> {
-        let mut asked = task.steps.iter().enumerate().filter(|(_, step)| step.is_asked());
+        let mut asked = task.asked();
         match &self.step {
             Some(name) => asked.find(|(_, step)| step.name == *name).ok_or(Refused::NotAsked),
             None => match (asked.next(), asked.next()) {
@@ -114,7 +114,7 @@ impl Turn<'_> {
 
     /// The question is answered, so nobody needs to hear of it any more.
     fn forget_question(&mut self) {
-        if !self.task.steps.iter().any(Step::is_asked) {
+        if self.task.asked().next().is_none() {
             self.task.unsent.retain(|notice| notice.kind != NoticeKind::OrderNeedsApproval);
         }
     }

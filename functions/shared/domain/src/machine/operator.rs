@@ -30,7 +30,7 @@ impl Action {
                 (!is_one).then_some(Refused::NothingToSettle)
             }
             (Self::Approve | Self::Reject, Pending | Processing | Error | Compensating, _) => {
-                let is_one = task.steps.iter().any(Step::is_asked);
+                let is_one = task.asked().next().is_some();
                 (!is_one).then_some(Refused::NotAsked)
             }
             (Self::Note, Pending | Processing | Error | Compensating, _) => {

@@ -406,6 +406,13 @@ impl Task {
         self.steps.iter().enumerate().find(|(_, step)| &*step.name == name)
     }
 
+    /// The steps that people are asked to decide on now, each with its index (rule 40). A closed order keeps its steps as
+    /// they are, and asks nobody.
+    pub fn asked(&self) -> impl Iterator<Item = (usize, &Step)> {
+        let is_open = !self.process_state.is_final();
+        self.steps.iter().enumerate().filter(move |(_, step)| is_open && step.is_asked())
+    }
+
     /// The number of its notes.
     #[must_use]
     pub fn notes(&self) -> usize {
