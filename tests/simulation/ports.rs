@@ -283,12 +283,16 @@ impl Queues for Ports {
     }
 
     async fn to_agent(&self, agent: &str, request: Request) -> Result<(), PortError> {
+        let of = observe::of(request.order_id, &request.step, request.direction, request.attempt);
+        let clock_ms = self.now().epoch_ms();
         let Some(queue) = AGENTS.iter().position(|name| *name == agent).map(|place| FIRST_AGENT + place) else {
+            if let Some(of) = of {
+                let (complete_by_ms, budget_ms) = (request.complete_by.epoch_ms(), request.budget_ms);
+                self.shared.lock().see(&self.who.name, &Seen::Requested { of, complete_by_ms, budget_ms, clock_ms });
+            }
             return Err(PortError::unavailable("queues.to_agent", "no such agent"));
         };
         let body: Arc<str> = serde_json::to_string(&request).unwrap_or_default().into();
-        let of = observe::of(request.order_id, &request.step, request.direction, request.attempt);
-        let clock_ms = self.now().epoch_ms();
         self.call("queues.to_agent", Kind::Queue(queue), |state| {
             if let Some(of) = of {
                 let (complete_by_ms, budget_ms) = (request.complete_by.epoch_ms(), request.budget_ms);
