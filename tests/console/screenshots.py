@@ -15,8 +15,10 @@ from console import Console
 from harness.report import until
 from harness.serve import Server
 from inventory import Inventory
+from journey import Bookings, asked
+from journey import folder as journey_folder
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 from shapes import answer, shops
 from world import declined, stuck
 
@@ -59,11 +61,31 @@ def main() -> int:
             with Console.on(browser, server.url, width=360, height=760, device_scale_factor=2) as console:
                 console.open(addresses["waiting"])
                 write(console, folder / "phone.png")
+            approval(browser, Path(data), folder)
         finally:
             browser.close()
             server.stop()
             inventory.close()
     return 0
+
+
+def approval(browser: Browser, data: Path, folder: Path) -> None:
+    """The example of a journey, as a manager decides on one."""
+    bookings = Bookings()
+    config = journey_folder(data / "journey", bookings, "72h")
+    program = Path(os.environ["STEPWARDEN_PROGRAM"])
+    try:
+        with Server(program, data / "approval", "--config", str(config)) as server:
+            order = asked(server)
+            with Console.on(browser, server.url, height=980) as console:
+                console.open(f"#/order/{order['OrderID']}")
+                console.act("Approve…", reason="the customer is worth it")
+                console.page.locator("#decided").wait_for()
+                write(console, folder / "approval.png")
+                console.open("#/workflow/journey%402")
+                write(console, folder / "journey.png")
+    finally:
+        bookings.close()
 
 
 def happen(server: Server, inventory: Inventory) -> dict[str, str]:

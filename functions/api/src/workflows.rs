@@ -155,7 +155,8 @@ fn shown_step<'a>(rule: &'a StepRule, workflow: &'a Workflow) -> wire::WorkflowS
         when: when.iter().map(|comparison| text(comparison.text())).collect(),
         optional: *optional,
         pivot: *pivot,
-        no_undo: *no_undo,
+        // There is nothing to undo of an approval.
+        no_undo: *no_undo && approval.is_none(),
         horizon_ms: Some(*horizon_ms),
         wait_ms: *before_ms,
         not_before: not_before.as_ref().map(of_order),

@@ -108,6 +108,17 @@ function agents(one) {
   return [...new Set(one.Steps.map((step) => step.Agent))];
 }
 
+/** The agent of a step, or the people who decide on it. */
+function byWhom({ Agent, Approval }) {
+  return Approval?.Role ? `${Agent} (${Approval.Role})` : Agent;
+}
+
+/** The time of an attempt, or of a decision. */
+function within({ Approval, CompleteWithinMs, WaitWithinMs }) {
+  const ms = Approval ? WaitWithinMs : CompleteWithinMs;
+  return ms ? length(ms) : "–";
+}
+
 /** A pivot, past which the order only goes forward, or a step without an undo. */
 function wayBack(step) {
   return [step.Pivot ? "pivot" : null, step.NoUndo ? "no undo" : null].filter(Boolean).join(", ") || "–";
@@ -127,10 +138,10 @@ function settings(one) {
     empty: "It has no steps.",
     columns: [
       { name: "Step", isName: true, cell: (step) => step.Name },
-      { name: "Agent", cell: (step) => step.Agent },
+      { name: "Agent", cell: byWhom },
       { name: "After", kind: "text", cell: (step) => step.After.join(", ") || "–" },
       { name: "When", kind: "text", cell: (step) => step.When?.join(" and ") ?? "–" },
-      { name: "Answer within", cell: (step) => (step.CompleteWithinMs ? length(step.CompleteWithinMs) : "–") },
+      { name: "Answer within", cell: within },
       { name: "Failures", kind: "num", cell: (step) => step.MaxFailures ?? "–" },
       { name: "If rejected", cell: (step) => (step.Optional ? "skip" : (step.OnRejected ?? "–")) },
       { name: "If given up", cell: ifGivenUp },

@@ -172,6 +172,7 @@ pub(crate) fn command(world: &World, order_id: OrderId, action: Action) -> Sched
         bulk: None,
         settle: None,
         take: None,
+        step: None,
     })
 }
 

@@ -37,6 +37,21 @@ after = ["charge", "ship"]
 complete_within = "10m"
 "#;
 
+/// People decide first.
+const APPROVAL: &str = r#"
+name = "order"
+version = 1
+[[step]]
+name = "approve"
+kind = "approval"
+on_rejected = "hold"
+[[step]]
+name = "reserve"
+agent = "inventory"
+after = ["approve"]
+complete_within = "10m"
+"#;
+
 /// Orders stop at a rejection.
 fn holding() -> World {
     with(&PATIENT.replace("on_rejected = \"compensate\"", "on_rejected = \"hold\""))
@@ -54,6 +69,24 @@ pub(crate) fn held() -> (World, OrderId) {
 /// An operator's command is on the queue.
 fn commanded(world: World, order_id: OrderId, action: Action) -> Scene {
     world.tell_scheduler(command(&world, order_id, action));
+    Scene::fed(world, World::schedule)
+}
+
+/// An order that waits for people.
+fn asking() -> (World, OrderId) {
+    let world = with(APPROVAL);
+    let order_id = claimed(&world);
+    (world, order_id)
+}
+
+fn decision(world: &World, order_id: OrderId, action: Action, by: &str) -> SchedulerMessage {
+    let SchedulerMessage::Command(decision) = command(world, order_id, action) else { unreachable!() };
+    SchedulerMessage::Command(Command { by: by.into(), ..decision })
+}
+
+/// A person's decision is on the queue.
+fn decided(world: World, order_id: OrderId, action: Action) -> Scene {
+    world.tell_scheduler(decision(&world, order_id, action, "ann"));
     Scene::fed(world, World::schedule)
 }
 
@@ -225,6 +258,21 @@ fn commands() -> Vec<Node> {
             world.remote.acts_by_hand(order_id, "reserve", Forward);
             let settle = Settlement { step: "reserve".into(), outcome: Settled::Done, output: None };
             world.tell_scheduler(SchedulerMessage::Command(Command { settle: Some(settle), ..command }));
+            Scene::fed(world, World::schedule).ends(order_id, End::Processed)
+        }),
+        node("an approval", || {
+            let (world, order_id) = asking();
+            decided(world, order_id, Action::Approve).ends(order_id, End::Processed)
+        }),
+        node("an approval that is rejected", || {
+            let (world, order_id) = asking();
+            decided(world, order_id, Action::Reject).ends(order_id, End::Error(reason::REJECTED))
+        }),
+        node("an approval that a second person rejects", || {
+            let (world, order_id) = asking();
+            world.tell_scheduler(decision(&world, order_id, Action::Approve, "ann"));
+            world.schedule();
+            world.tell_scheduler(decision(&world, order_id, Action::Reject, "bob"));
             Scene::fed(world, World::schedule).ends(order_id, End::Processed)
         }),
         node("a close", || {

@@ -85,6 +85,7 @@ fn rule_16_the_undo_of_an_attempt_that_may_still_run_waits_until_its_calls_have_
         bulk: None,
         settle: None,
         take: None,
+        step: None,
     }));
     assert_eq!(world.schedule(), ONE_DONE);
     assert_eq!(world.state(order_id), ProcessState::Compensating);

@@ -17,6 +17,7 @@ fn command(order_id: OrderId, action: Action) -> SchedulerMessage {
         bulk: None,
         settle: None,
         take: None,
+        step: None,
     })
 }
 

@@ -70,7 +70,8 @@ pub(crate) fn steps_of(workflow: &domain::workflow::Workflow) -> Vec<Step> {
     let step = |rule: &domain::workflow::StepRule| {
         let domain::workflow::Waits { before_ms, not_before, within_ms } = &rule.waits;
         let not_before = not_before.as_ref().map(|place| format!("/Order{}", place.text()));
-        let marks = [!rule.when.is_empty(), rule.optional, rule.pivot, rule.no_undo];
+        let no_undo = rule.no_undo && rule.approval.is_none();
+        let marks = [!rule.when.is_empty(), rule.optional, rule.pivot, no_undo];
         Step {
             name: rule.name.to_string(),
             agent: with_marks(&rule.agent, marks, waits(*before_ms, not_before.as_deref(), *within_ms)),
