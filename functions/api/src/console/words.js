@@ -43,6 +43,15 @@ export function allows(task, action) {
 /** An operator's actions: label of the button, title of the dialog, the word for the result, and the kind of its line in
  * the history. An action of a step is for one order at a time. */
 export const ACTIONS = {
+  approve: { label: "Approve", title: "Approve the order", done: "approved", kind: "Approved", ofOne: true },
+  reject: {
+    label: "Reject",
+    title: "Reject the order",
+    done: "rejected",
+    kind: "Rejected",
+    danger: true,
+    ofOne: true,
+  },
   resubmit: { label: "Resubmit", title: "Resubmit the order", done: "resubmitted", kind: "Resubmitted" },
   cancel: {
     label: "Cancel order",
@@ -54,15 +63,6 @@ export const ACTIONS = {
   pause: { label: "Pause", title: "Pause the order", done: "paused", kind: "Paused" },
   resume: { label: "Resume", title: "Let the order go on", done: "resumed", kind: "Resumed" },
   settle: { label: "Settle step", title: "Settle a step by hand", done: "settled", kind: "Settled", ofOne: true },
-  approve: { label: "Approve", title: "Approve the order", done: "approved", kind: "Approved", ofOne: true },
-  reject: {
-    label: "Reject",
-    title: "Reject the order",
-    done: "rejected",
-    kind: "Rejected",
-    danger: true,
-    ofOne: true,
-  },
   note: { label: "Note", title: "Write a note on the order", done: "noted", kind: "Noted", ofOne: true },
   close: { label: "Close order", title: "Close the order as it is", done: "closed", kind: "Entered", danger: true },
   again: { label: "Post again", title: "Post the order again", done: "posted again" },

@@ -280,7 +280,7 @@ fn under_way(task: &Task, direction: Direction) -> Situation {
 fn nothing_to_do(task: &Task, shown: &[&Step]) -> &'static str {
     let awaited = shown.iter().filter(|step| step.is_awaited()).count();
     if shown.iter().any(|step| step.is_asked()) {
-        return "Approve or reject it: here, or with stepwarden approve and reject.";
+        return "Approve or reject it, in the console or with stepwarden approve and stepwarden reject.";
     }
     if shown.is_empty() || shown.iter().any(|step| task.wait_of(step).is_none()) {
         "Nothing. The supervisor replaces an attempt without an answer and a wake that was lost."

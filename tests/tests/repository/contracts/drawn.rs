@@ -96,10 +96,10 @@ fn scheduler_message() -> impl Strategy<Value = SchedulerMessage> {
             SchedulerMessage::Reply(Reply { order_id, step, direction, attempt, outcome, hops, may_run_until })
         },
     );
-    let of_action = (settle, any::<Option<bool>>());
+    let of_action = (settle, any::<Option<bool>>(), option::of(name()));
     let command = (order_id(), action, text(256), text(256), option::of(1..=u64::MAX), option::of(name()), of_action)
-        .prop_map(|(order_id, action, by, reason, version, bulk, (settle, take))| {
-            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle, take })
+        .prop_map(|(order_id, action, by, reason, version, bulk, (settle, take, step))| {
+            SchedulerMessage::Command(Command { order_id, action, by, reason, version, bulk, settle, take, step })
         });
     prop_oneof![wake, reply, command]
 }

@@ -193,6 +193,7 @@ fn play() -> Witness {
         bulk: None,
         settle: None,
         take: None,
+        step: None,
     };
     let order_id = post(&mut witness, &dead_letters, order(6));
     witness.follow(&dead_letters);
