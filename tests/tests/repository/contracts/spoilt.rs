@@ -12,11 +12,13 @@ const CONSUMED: [&str; 5] = ["submission", "wake", "reply", "command", "request"
 
 /// Where the code is content with more than a writer may write: lengths and ranges, which are cut or dropped later, and
 /// the spelling of times. Each is the place, and the value there.
-const LOOSE: [(&str, &str); 42] = [
+const LOOSE: [(&str, &str); 43] = [
     // An attempt that never existed: such a reply is dropped.
     ("reply/Attempt", "0"),
     ("request/Attempt", "0"),
     ("command/Version", "0"),
+    // The same as absent.
+    ("command/Step", "null"),
     // More than ever counts, or than any step has.
     ("reply/WaitMs", "18446744073709551615"),
     ("request/BudgetMs", "18446744073709551615"),

@@ -168,6 +168,15 @@ fn play() -> Witness {
     witness.follow(&late);
     assert!(late.task(order_id).late_since.is_some());
 
+    let approval = "[[step]]\nname = \"approve\"\nkind = \"approval\"\nrole = \"manager\"\n";
+    let asking = world(&PATIENT.replacen("[[step]]", &format!("{approval}[[step]]"), 1));
+    let order_id = post(&mut witness, &asking, order(11));
+    witness.follow(&asking);
+    let decision = Command { step: Some("approve".into()), ..command_of(&asking, order_id, Action::Approve) };
+    asking.tell_scheduler(SchedulerMessage::Command(decision));
+    witness.follow(&asking);
+    assert_eq!(asking.state(order_id), ProcessState::Processed);
+
     for answer in [agent::Answer::misconfigured("HTTP 401"), agent::Answer::fail("not-found", "no such shop")] {
         let mut refusing = world(PATIENT);
         refusing.policy.health.failures_to_open = 1;
@@ -223,6 +232,7 @@ fn whatever_is_sent_on_the_way_of_real_orders_is_as_the_schemas_say() {
         "command Pause",
         "command Resume",
         "command Settle",
+        "command Approve",
         "order-needs-operator rejected",
         "order-compensated rejected",
     ] {

@@ -120,6 +120,7 @@ fn alerts_of_every_kind_that_is_published_reach_the_topic() {
         "OrderNeedsOperator",
         "ReplyChannelFailing",
         "OrderLate",
+        "OrderNeedsApproval",
         "DeadLetterUnreadable",
         "ServiceMisconfigured",
         "ServiceRejecting",
