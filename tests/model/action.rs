@@ -37,6 +37,8 @@ pub enum Action {
     Begin { order: u8, attempt: Attempt, left: u8 },
     /// A call without an answer has its effect.
     Effect { order: u8, step: u8 },
+    /// A service tells the result of a call that it took on. It may tell it again.
+    Tell { order: u8, step: u8, answer: Answer },
     /// A message is lost.
     Lose { order: u8, message: Message },
     /// Time passes.

@@ -108,7 +108,8 @@ impl Write<'_> {
         match self.cause {
             Cause::Message(Message::Reply(attempt, answer)) if usize::from(attempt.step) == index => {
                 let is_of_this = attempt.undo == step.undo && attempt.number <= step.attempt;
-                is_of_this && (answer == Answer::Done || attempt.number == step.attempt)
+                // Who takes a call on ends nothing.
+                is_of_this && answer != Answer::Accepted && (answer == Answer::Done || attempt.number == step.attempt)
             }
             // Another step was refused for good, so that the order is undone.
             Cause::Message(
@@ -122,7 +123,7 @@ impl Write<'_> {
                 Message::Submission
                 | Message::Wake
                 | Message::Request(..)
-                | Message::Reply(_, Answer::Done | Answer::Deferred)
+                | Message::Reply(_, Answer::Done | Answer::Deferred | Answer::Accepted)
                 | Message::Command(
                     CommandKind::Resubmit
                     | CommandKind::Pause

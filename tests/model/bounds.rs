@@ -65,6 +65,9 @@ pub struct Bounds {
     /// Ticks for which a call may go on after its begin, though its caller left. 0: every effect is there at once. Only with
     /// the one clock.
     pub settles: u8,
+    /// Whether the service may take the second step on, and tell its result later, at any time and as often as it likes
+    /// (rules 36 and 38). Only where clocks show anything.
+    pub callbacks: bool,
     /// Whether messages may become dead letters, which a supervisor settles.
     pub dead_letters: bool,
     /// Whether an operator applies other versions of workflows in the middle. Then orders are posted at any time.
@@ -92,6 +95,7 @@ impl Bounds {
         declines: true,
         undo_declines: true,
         settles: 0,
+        callbacks: false,
         dead_letters: false,
         applies: false,
         clocks: Clocks::Any,
@@ -106,6 +110,8 @@ const COARSE: Bounds = Bounds { detail: Detail::Coarse, ..Bounds::ONE };
 const LINGERING: Bounds = Bounds { clocks: Clocks::One, settles: 2, ..COARSE };
 /// Two of all instances. That every order ends is checked in the smaller worlds, which costs as much again.
 const TWO_OF_ALL: Bounds = Bounds { schedulers: 2, supervisors: 2, drains: false, ..COARSE };
+/// The result of the second step may come later.
+const LATER: Bounds = Bounds { callbacks: true, attempts: 1, ..COARSE };
 /// Two orders that share a scheduler and a supervisor.
 const TWO_ORDERS: Bounds = Bounds { orders: 2, attempts: 1, declines: false, undo_declines: false, ..COARSE };
 
@@ -113,15 +119,16 @@ const TWO_ORDERS: Bounds = Bounds { orders: 2, attempts: 1, declines: false, und
 const TWO_WORKFLOWS: Bounds = Bounds { applies: true, supervisors: 0, declines: true, drains: false, ..TWO_ORDERS };
 
 /// For a few seconds.
-pub const SMALL: [Bounds; 4] = [
+pub const SMALL: [Bounds; 5] = [
     Bounds { name: "one order, clocks that show anything", ..COARSE },
     Bounds { name: "one order, one clock", clocks: Clocks::One, ..COARSE },
     Bounds { name: "one order, calls that outlive their attempt", attempts: 1, ..LINGERING },
+    Bounds { name: "one order, a result that comes later", ..LATER },
     Bounds { name: "one order, another default is applied", applies: true, attempts: 1, ..COARSE },
 ];
 
 /// For some minutes: every kind of fault and of command, with one of each instance.
-pub const MEDIUM: [Bounds; 15] = [
+pub const MEDIUM: [Bounds; 18] = [
     Bounds { name: "one order, clocks that show anything, every action by itself", ..Bounds::ONE },
     Bounds { name: "one order, one clock, a deferral", clocks: Clocks::One, deferrals: 1, ..COARSE },
     Bounds { name: "one order, a deferral", deferrals: 1, ..COARSE },
@@ -152,11 +159,19 @@ pub const MEDIUM: [Bounds; 15] = [
         commands: [0, 0, 0, 0, 0, 0, 1],
         ..LINGERING
     },
+    Bounds { name: "results that come later, two attempts", attempts: 2, ..LATER },
+    Bounds {
+        name: "results that come later, an operator cancels",
+        commands: [0, 1, 0, 0, 0, 0, 0],
+        drains: false,
+        ..LATER
+    },
+    Bounds { name: "results that come later, dead letters", dead_letters: true, ..LATER },
     Bounds { name: "two workflows, other versions are applied, no supervisor", ..TWO_WORKFLOWS },
 ];
 
 /// For half an hour.
-pub const FULL: [Bounds; 11] = [
+pub const FULL: [Bounds; 12] = [
     Bounds { name: "two of all instances, clocks that show anything", ..TWO_OF_ALL },
     Bounds { name: "two of all instances, one clock", clocks: Clocks::One, ..TWO_OF_ALL },
     Bounds { name: "two supervisors, dead letters", supervisors: 2, dead_letters: true, ..COARSE },
@@ -181,6 +196,13 @@ pub const FULL: [Bounds; 11] = [
         attempts: 1,
         commands: [1, 1, 0, 0, 2, 0, 0],
         ..COARSE
+    },
+    Bounds {
+        name: "results that come later, two of all instances",
+        schedulers: 2,
+        supervisors: 2,
+        drains: false,
+        ..LATER
     },
     Bounds { name: "two orders", ..TWO_ORDERS },
     Bounds { name: "two workflows, other versions are applied", supervisors: 1, declines: false, ..TWO_WORKFLOWS },

@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use domain::callback::Awaited;
 use domain::id::OrderId;
 use domain::json::Json;
 use domain::machine::{DeadLetterSubject, Decision, Effect, Event, Impossible, Moment, request};
-use domain::message::{Action, Command, Deferral, Failure, Outcome, Reply, Settled, Settlement, idempotency_key};
+use domain::message::{
+    Acceptance, Action, Command, Deferral, Failure, Outcome, Reply, Settled, Settlement, idempotency_key,
+};
 use domain::order::Order;
 use domain::workflow::Workflow;
 
@@ -188,6 +191,7 @@ impl Decider {
                 Outcome::Failed(Failure { code: "no".into(), message: "no".into() })
             }
             Answer::Deferred => Outcome::Deferred(Deferral::after(TICK_MS)),
+            Answer::Accepted => Outcome::Accepted(Acceptance {}),
         };
         Reply {
             order_id: self.order.order_id,
@@ -199,6 +203,17 @@ impl Decider {
             // The scheduler takes no later time than the latest of the attempt.
             may_run_until: (answer == Answer::FailedUnderWay).then(|| now().plus_ms(u64::from(u8::MAX) * TICK_MS)),
         }
+    }
+
+    /// The reply that the API queues when a service tells the result of a forward call at its address (rule 38). `None`:
+    /// it would change nothing.
+    pub(super) fn told(&self, task: &Task, step: u8, answer: Answer) -> Option<Message> {
+        let workflow = self.versions.at(task.version);
+        let stored = task.concrete(&self.order, workflow, self.clocks, Late([false; STEPS]));
+        let attempt = Attempt { step, undo: false, number: task.steps[usize::from(step)].attempt };
+        let reply = self.reply(task, attempt, answer);
+        let awaited = Awaited { order_id: self.order.order_id, step: reply.step, direction: attempt.direction() };
+        awaited.reply(&stored, reply.outcome).ok().map(|_| Message::Reply(attempt, answer))
     }
 
     fn dead_letter(&self, task: &Task, message: Message) -> DeadLetterSubject {

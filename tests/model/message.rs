@@ -41,6 +41,8 @@ pub enum Answer {
     FailedUnderWay,
     /// The attempt is deferred, without a call.
     Deferred,
+    /// The service took the call on, and tells the result later.
+    Accepted,
 }
 
 /// The kind of an operator's command.

@@ -94,6 +94,15 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
             any(state, ProcessState::Compensated)
         }));
     }
+    if bounds.callbacks {
+        all.push(Property::sometimes("the result of a step is awaited", |_, state: &State| {
+            tasks(state).any(|task| task.steps.iter().any(|step| step.awaited))
+        }));
+        all.push(Property::sometimes("an order is Processed after a service took a step on", |_, state: &State| {
+            any(state, ProcessState::Processed)
+                && state.orders.iter().any(|order| order.services.iter().any(|one| one.accepted))
+        }));
+    }
     if bounds.commands[6] > 0 {
         all.push(Property::sometimes("an order is Closed", |_, state: &State| any(state, ProcessState::Closed)));
     }

@@ -17,6 +17,11 @@ use super::versions::{COMPILED, Pinning, Stage, Versions, View};
 /// What an instance can do once it has written, where that is one action with the write.
 const AT_ONCE: [Then; 4] = [Then::LetGo, Then::LetGoMuted, Then::DieBeforeSending, Then::DieAfterSending];
 
+/// What an agent may answer.
+const ANSWERS: [Answer; 5] = [Answer::Done, Answer::Failed, Answer::FailedUnderWay, Answer::Deferred, Answer::Accepted];
+/// The step whose service may tell the result later.
+const LATER: u8 = 1;
+
 /// The model that is checked: the protocol within bounds.
 pub struct Protocol {
     /// How large the world is.
@@ -113,7 +118,7 @@ impl Protocol {
             }
             Message::Request(attempt, left) => {
                 let may_call = self.bounds.clocks == Clocks::Any || left > 0;
-                for answer in [Answer::Done, Answer::Failed, Answer::FailedUnderWay, Answer::Deferred] {
+                for answer in ANSWERS {
                     if may_call && self.may_answer(&state.orders[usize::from(order)], attempt, answer) {
                         actions.push(Action::Call { order, attempt, left, answer });
                     }
@@ -135,7 +140,7 @@ impl Protocol {
 
     /// Whether an agent can come to this answer. A service that has done something under a key answers with it again.
     pub(super) fn may_answer(&self, order: &OrderState, attempt: Attempt, answer: Answer) -> bool {
-        let Service { forward, undo, refused, runs } = order.services[usize::from(attempt.step)];
+        let Service { forward, undo, refused, runs, accepted: _ } = order.services[usize::from(attempt.step)];
         let is_done = if attempt.undo { undo > 0 } else { forward > 0 };
         let is_refused = !attempt.undo
             && match self.bounds.clocks {
@@ -149,6 +154,19 @@ impl Protocol {
             Answer::Failed => is_refused || (declines && !is_done && (attempt.undo || runs == 0)),
             Answer::FailedUnderWay => !attempt.undo && runs > 0,
             Answer::Deferred => order.deferrals > 0,
+            Answer::Accepted => {
+                self.bounds.callbacks && attempt.step == LATER && !attempt.undo && forward == 0 && undo == 0
+            }
+        }
+    }
+
+    /// Whether the service of a step can tell this result later. After its undo it has no effect any more.
+    fn may_tell(&self, service: Service, answer: Answer) -> bool {
+        let is_open = service.accepted && service.undo == 0;
+        match answer {
+            Answer::Done => is_open,
+            Answer::Failed => is_open && service.forward == 0 && self.bounds.declines,
+            Answer::FailedUnderWay | Answer::Deferred | Answer::Accepted => false,
         }
     }
 
@@ -199,6 +217,7 @@ impl Protocol {
                 self.have_effect(&mut next, order, Attempt { step, undo: false, number: 0 });
                 Some(())
             }
+            Action::Tell { order, step, answer } => self.tell(&mut next, order, step, answer),
             Action::Lose { order, message } => {
                 next.orders[usize::from(order)].messages.remove(message);
                 Some(())
@@ -295,8 +314,24 @@ impl Protocol {
         let order = &mut state.orders[usize::from(order)];
         let service = &mut order.services[usize::from(attempt.step)];
         service.refused |= answer == Answer::Failed && !attempt.undo && self.bounds.clocks == Clocks::One;
+        service.accepted |= answer == Answer::Accepted;
         order.deferrals -= u8::from(answer == Answer::Deferred);
         order.messages.add(Message::Reply(attempt, answer)).then_some(())
+    }
+
+    /// A service tells the result of a call that it took on. The API reads the task, and queues what counts.
+    fn tell(&self, state: &mut State, order: u8, step: u8, answer: Answer) -> Option<()> {
+        let task = state.orders[usize::from(order)].task?;
+        if answer == Answer::Done {
+            self.have_effect(state, order, Attempt { step, undo: false, number: 0 });
+        }
+        if answer == Answer::Failed {
+            // It is done with the call.
+            state.orders[usize::from(order)].services[usize::from(step)].accepted = false;
+        }
+        let reply = self.decider.told(&task, step, answer);
+        let room = reply.is_none_or(|reply| state.orders[usize::from(order)].messages.add(reply));
+        room.then_some(())
     }
 
     /// An operator does by hand what the service refused.
@@ -474,6 +509,10 @@ impl Model for Protocol {
             }
             let at_work = (0..).zip(&its.services).filter(|(_, service)| service.runs > 0);
             actions.extend(at_work.map(|(step, _)| Action::Effect { order, step }));
+            for (step, service) in (0..).zip(its.services) {
+                let told = [Answer::Done, Answer::Failed].into_iter().filter(|answer| self.may_tell(service, *answer));
+                actions.extend(told.map(|answer| Action::Tell { order, step, answer }));
+            }
             let Some(task) = &its.task else { continue };
             if task.care == Care::Supervisor && has_idle(&state.supervisors, self.bounds.supervisors) {
                 actions.push(Action::Look { order });

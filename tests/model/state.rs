@@ -59,6 +59,8 @@ pub struct Service {
     pub refused: bool,
     /// Ticks until no forward call without an answer has its effect any more.
     pub runs: u8,
+    /// Whether it took the forward call on, and tells the result later.
+    pub accepted: bool,
 }
 
 /// The state of an instance.

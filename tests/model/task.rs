@@ -41,6 +41,8 @@ pub struct Step {
     pub failures: u8,
     /// Whether it was claimed in this direction.
     pub started: bool,
+    /// Whether the result of an attempt under way comes later, and is awaited.
+    pub awaited: bool,
     /// Ticks until `CompleteBy` of an attempt under way, not below that at which it is expired; 0 where clocks show
     /// anything.
     pub left: i8,
@@ -98,7 +100,8 @@ impl Task {
     /// Any total order will do: it only makes worlds comparable in which equal instances are at different things.
     fn key(&self) -> impl Ord + use<> {
         let step = |step: Step| {
-            (step.state as u8, step.undo, step.attempt, step.failures, step.started, step.left, step.waits, step.runs)
+            let is = (step.undo, step.started, step.awaited);
+            (step.state as u8, is, step.attempt, step.failures, step.left, step.waits, step.runs)
         };
         (self.version, self.state as u8, self.steps.map(step), self.care as u8, self.paused, self.alerts, self.owed)
     }
@@ -218,6 +221,7 @@ fn abstracted(step: &domain::task::Step, clocks: Clocks) -> Step {
         attempt: number(step.attempt),
         failures: number(step.failure_count),
         started: step.started_at.is_some(),
+        awaited: step.is_awaited(),
         left: if clocks == Clocks::One { expired(left) } else { 0 },
         waits: match clocks {
             Clocks::One => step.not_before.map_or(0, ticks_until),
@@ -238,6 +242,7 @@ fn concrete(step: &Step, stored: &mut domain::task::Step, clocks: Clocks, is_lat
     stored.failure_count = u32::from(step.failures);
     stored.locked_by = is_claimed.then(|| "scheduler".into());
     stored.complete_by = is_claimed.then(|| at(i64::from(step.left)));
+    stored.waits_until = step.awaited.then_some(far);
     stored.not_before = (step.waits > 0).then(|| at(i64::from(step.waits)));
     stored.may_run_until = (step.runs > 0).then(|| near(i64::from(step.runs)));
     stored.started_at = step.started.then_some(NOW);

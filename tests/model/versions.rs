@@ -205,10 +205,12 @@ fn text(bounds: &Bounds, place: usize) -> String {
         after = [{after_b}]
         complete_within = "1s"
         max_failures = {attempts}
+        {later}
         on_rejected = "{exhausted}"
         on_exhausted = "{rejected}"
         "#,
-        attempts = bounds.attempts
+        attempts = bounds.attempts,
+        later = if bounds.callbacks { "wait_within = \"1h\"" } else { "" }
     )
 }
 

@@ -13,6 +13,7 @@ pub(super) struct Causes<'a> {
     flow: &'a Flow,
     pub(super) dossier: &'a Dossier,
     pub(super) before: &'a Record,
+    after: &'a Record,
     /// The writer's clock.
     clock_ms: i64,
 }
@@ -28,7 +29,7 @@ pub(super) fn has_cause(flow: &Flow, dossier: &Dossier, records: [&Record; 2], c
     must(code.is_some() || !(stops || turns || closes), Invariant::Movers, || {
         format!("it stops or turns round without a reason of its own: {after}")
     })?;
-    let causes = Causes { flow, dossier, before, clock_ms };
+    let causes = Causes { flow, dossier, before, after, clock_ms };
     let holds = after.state == OrderState::Error;
     let is_so = match code {
         Some("cancelled") => dossier.commands.contains("Cancel"),
@@ -60,7 +61,16 @@ impl Causes<'_> {
 
     /// Whether the step that was given up holds the order, by its workflow or past a pivot.
     fn holds(&self, holds: &[bool], step: usize) -> Option<bool> {
-        Some(*holds.get(step)? || is_past_pivot(self.dossier, self.before, Some(step)))
+        let is_past = is_past_pivot(self.dossier, self.before, Some(step)) || self.settles_pivot(step);
+        Some(*holds.get(step)? || is_past)
+    }
+
+    /// Whether an operator ends a pivot other than this step in the same write, so that the order is past it.
+    fn settles_pivot(&self, but: usize) -> bool {
+        let steps = self.before.steps.iter().zip(&self.after.steps).enumerate();
+        steps.filter(|(index, _)| *index != but && self.dossier.ways(*index).pivot).any(|(_, (before, after))| {
+            (before.state, after.state, after.way) == (StepState::Error, StepState::Processed, Way::Forward)
+        })
     }
 
     /// It waited for an operator, its steps stay as they were, and no call can have its effect any more.
