@@ -161,7 +161,8 @@ pub const MEDIUM: [Bounds; 18] = [
     },
     Bounds { name: "results that come later, two attempts", attempts: 2, ..LATER },
     Bounds {
-        name: "results that come later, an operator cancels",
+        name: "results that come later, an operator cancels, no supervisor",
+        supervisors: 0,
         commands: [0, 1, 0, 0, 0, 0, 0],
         drains: false,
         ..LATER
@@ -197,13 +198,7 @@ pub const FULL: [Bounds; 12] = [
         commands: [1, 1, 0, 0, 2, 0, 0],
         ..COARSE
     },
-    Bounds {
-        name: "results that come later, two of all instances",
-        schedulers: 2,
-        supervisors: 2,
-        drains: false,
-        ..LATER
-    },
+    Bounds { name: "results that come later, two schedulers", schedulers: 2, drains: false, ..LATER },
     Bounds { name: "two orders", ..TWO_ORDERS },
     Bounds { name: "two workflows, other versions are applied", supervisors: 1, declines: false, ..TWO_WORKFLOWS },
 ];

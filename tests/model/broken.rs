@@ -35,7 +35,7 @@ const APPLIED: Bounds = Bounds { applies: true, ..SMALL };
 const TWO_SCHEDULERS: Bounds = Bounds { schedulers: 2, supervisors: 0, ..CANCELLED };
 
 /// All that is broken on purpose.
-pub const ALL: [Broken; 18] = [
+pub const ALL: [Broken; 19] = [
     Broken {
         name: "a failure counts whatever attempt it is of",
         breaks: "3:",
@@ -50,6 +50,11 @@ pub const ALL: [Broken; 18] = [
         name: "the store writes whatever it is given",
         breaks: "2:",
         protocol: || Protocol::new(TWO_SCHEDULERS).with_commit(Commit::Unconditional),
+    },
+    Broken {
+        name: "who takes a call on has done it",
+        breaks: "Processed",
+        protocol: || Protocol::with(Bounds { callbacks: true, ..SMALL }, takes_accepted_for_done),
     },
     Broken { name: "a failure is counted twice", breaks: "4:", protocol: || Protocol::with(SMALL, counts_twice) },
     Broken {
@@ -147,6 +152,15 @@ fn counts_twice(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Mome
             after.failure_count += u32::from(after.failure_count > before.failure_count);
         }
     })
+}
+
+fn takes_accepted_for_done(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
+    let Event::Reply { reply, redelivered } = event else { return decide(task, workflow, event, moment) };
+    let outcome = match &reply.outcome {
+        Outcome::Accepted(_) => Outcome::Done(domain::json::Json::of(&())),
+        other => other.clone(),
+    };
+    decide(task, workflow, Event::Reply { reply: &Reply { outcome, ..reply.clone() }, redelivered }, moment)
 }
 
 fn starts_at_once(task: &Task, workflow: &Workflow, event: Event<'_>, moment: Moment<'_>) -> Answer {
