@@ -68,6 +68,7 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.target = folder / "target"
         self.build_log = folder / "build.log"
         self.run_log = folder / "run.log"
         for part in ("functions", "infra", "tests"):
@@ -89,14 +90,14 @@ class Copy:
     def builds(self) -> bool:
         """Builds the simulation."""
         words = ["cargo", "build", "--offline", "--profile", "bugs", "-p", "tests", "--bin", "simulate"]
-        return self._succeeds(words, self.build_log, {"CARGO_TARGET_DIR": str(self.folder / "target")})
+        return self._succeeds(words, self.build_log, {"CARGO_TARGET_DIR": str(self.target)})
 
     def fails(self, tests: list[str]) -> bool:
         """Whether one of these tests fails. They pass without the bug."""
         crate, name, *program = tests
         targets = ["--test", *program] if program else ["--lib"]
         words = ["cargo", "test", "--offline", "-p", crate, *targets, "--", name]
-        self._succeeds(words, self.run_log, {"CARGO_TARGET_DIR": str(self.folder / "target")}, SIMULATION_S_MAX)
+        self._succeeds(words, self.run_log, {"CARGO_TARGET_DIR": str(self.target)}, SIMULATION_S_MAX)
         result = re.search(r"^test result: (\w+)\. (\d+) passed; (\d+) failed", self.run_log.read_text(), re.MULTILINE)
         if result is None or (result[1] == "ok" and result[2] == "0"):
             raise tools.ToolError(f"cargo test -p {crate} {' '.join(targets)} {name} runs no test: see {self.run_log}")
@@ -108,7 +109,7 @@ class Copy:
 
     def simulates(self, seeds: int, on: str) -> bool:
         """Runs the seeds on these ports, up to the first that fails; whether none did."""
-        words = [str(self.folder / "target" / "bugs" / "simulate"), "--brief", "--on", on, "--seeds", str(seeds)]
+        words = [str(self.target / "bugs" / "simulate"), "--brief", "--on", on, "--seeds", str(seeds)]
         return self._succeeds(words, self.run_log, within_s=SIMULATION_S_MAX)
 
     def applies(self, patch: Path, *options: str) -> bool:
@@ -131,6 +132,19 @@ class Copy:
             except subprocess.TimeoutExpired:
                 return False
         return status == 0
+
+
+class Whole(Copy):
+    """The workspace as it is, for the bugs that a test program of the package `tests` finds."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "whole"
+        self.target = folder / "target"
+        self.build_log = folder / "build.log"
+        self.run_log = folder / "run.log"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        others = shutil.ignore_patterns("target", ".git", ".aws-sam")
+        shutil.copytree(tools.ROOT, self.folder, copy_function=shutil.copy, ignore=others)
 
 
 def main() -> int:
@@ -159,6 +173,7 @@ def find_all(copy: Copy, names: list[str], seeds: int) -> int:
         print(*copy.run_log.read_text().splitlines()[-5:], sep="\n", file=sys.stderr)
         raise tools.ToolError("the simulation fails without any bug, so its failure with one would mean nothing")
     found = 0
+    whole = Whole(copy.folder) if any(is_of_whole(name) for name in names) else copy
     print(f"{'bug':34} {'breaks':13} {'found broken':22} {'seeds':>8} {'seconds':>8}")
     for name in names:
         began = time.monotonic()
@@ -167,13 +182,21 @@ def find_all(copy: Copy, names: list[str], seeds: int) -> int:
         breaks = re.search(r", ((?:invariant|rule) \d+)$", head)
         on = ports_of(name)
         tests = second.removeprefix("# tests: ").split()
-        verdict, after = find(copy, patch, on, seeds) if on is not None else find_by_tests(copy, patch, tests)
+        if on is not None:
+            verdict, after = find(copy, patch, on, seeds)
+        else:
+            verdict, after = find_by_tests(whole if is_of_whole(name) else copy, patch, tests)
         # A panic gives the bug away; it does not show that the auditor sees it.
         found += after > 0 and not verdict.endswith("panic")
         took_s = time.monotonic() - began
         print(f"{name:34} {breaks[1] if breaks else '':13} {verdict:22} {after or '-':>8} {took_s:>8.0f}", flush=True)
     print(f"{found} of {len(names)} found")
     return 0 if found == len(names) else 1
+
+
+def is_of_whole(name: str) -> bool:
+    """Whether a test program of the package `tests` must find a bug."""
+    return (BUGS / f"{name}.patch").read_text().splitlines()[1].startswith("# tests: tests ")
 
 
 def ports_of(name: str) -> str | None:
