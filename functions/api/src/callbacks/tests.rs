@@ -51,7 +51,7 @@ impl World {
     }
 
     fn token(&self, direction: Direction) -> String {
-        self.key.token(&Awaited { order_id: self.order_id, step: "pay".into(), direction })
+        self.key.token(&Awaited { order_id: self.order_id, step: "pay".into(), direction, agent: None })
     }
 
     fn path(&self) -> String {
@@ -127,6 +127,7 @@ fn rule_38_what_changes_nothing_is_said_and_is_no_error() {
         order_id: OrderId::from_idempotency_key("shop", "never"),
         step: "pay".into(),
         direction: Direction::Forward,
+        agent: None,
     };
     let path = format!("/callbacks/{}", new.key.token(&gone));
     for path in [path.clone(), format!("{path}/heartbeat")] {
@@ -143,6 +144,7 @@ fn rule_38_a_forged_address_is_401_whatever_the_body_says() {
         order_id: world.order_id,
         step: "pay".into(),
         direction: Direction::Forward,
+        agent: None,
     });
     for token in ["", "x", &token[1..], &other] {
         for (path, body) in [("", DONE), ("", "{"), ("/heartbeat", "")] {
