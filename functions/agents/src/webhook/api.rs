@@ -27,6 +27,14 @@ pub trait CallbackApi: Send + Sync {
 #[error("no answer of the API: {0}")]
 pub struct Unanswered(String);
 
+impl Unanswered {
+    /// For this reason, which must not repeat the path: its token is a secret.
+    #[must_use]
+    pub fn because(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
 /// The API at its address.
 #[derive(Debug, Clone)]
 pub struct RemoteApi {

@@ -140,7 +140,10 @@ mod tests {
 
     #[test]
     fn rule_41_a_no_event_is_a_rejection_with_a_code() {
-        let body = event("failed", &json!({"code": "declined", "text": "the bank said no", "empty": " ", "long": "x".repeat(999)}));
+        let body = event(
+            "failed",
+            &json!({"code": "declined", "text": "the bank said no", "empty": " ", "long": "x".repeat(999)}),
+        );
         let expected = |code: &str| json!({"Outcome": "No", "Code": code});
         assert_eq!(result(told("", &body)), expected("failed"));
         let code = |pointer: &str| result(told(&format!("code = {pointer:?}"), &body));

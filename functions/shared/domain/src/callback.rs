@@ -243,7 +243,8 @@ mod tests {
             }
         }
         // Where one name ends and the next begins is signed too.
-        let (one, other) = (of_webhook("bank", "pay", Direction::Forward), of_webhook("ban", "kpay", Direction::Forward));
+        let (one, other) =
+            (of_webhook("bank", "pay", Direction::Forward), of_webhook("ban", "kpay", Direction::Forward));
         assert_ne!(key().token(&one), key().token(&other));
     }
 

@@ -336,7 +336,10 @@ fn rule_41_a_webhook_is_as_its_table_says() {
     );
     let webhook = settings.webhook.unwrap();
     let secrets: Vec<String> = webhook.secrets.iter().map(|placed| placed.reference.to_string()).collect();
-    assert_eq!((secrets.join(" ").as_str(), webhook.scheme), ("env:NEW ssm:/shop/old", WebhookScheme::StandardWebhooks));
+    assert_eq!(
+        (secrets.join(" ").as_str(), webhook.scheme),
+        ("env:NEW ssm:/shop/old", WebhookScheme::StandardWebhooks)
+    );
     let pointers = [&webhook.key, &webhook.event].map(Pointer::text);
     assert_eq!(pointers, ["/data/metadata/key", "/type"]);
     let optional = [&webhook.code, &webhook.message, &webhook.output].map(|pointer| pointer.as_ref().unwrap().text());
@@ -360,19 +363,29 @@ fn webhook_of(scheme: &str) -> String {
 
 #[test]
 fn rule_41_every_fault_of_a_webhook_is_named() {
-    fault(&webhook_of("svix"), "3:18: agents.payment.webhook.scheme must be \"standard-webhooks\" or \"stripe\" or \"github\"");
+    fault(
+        &webhook_of("svix"),
+        "3:18: agents.payment.webhook.scheme must be \"standard-webhooks\" or \"stripe\" or \"github\"",
+    );
     for key in ["secret", "scheme", "key", "event", "done"] {
-        let without = webhook("").lines().filter(|line| !line.contains(&format!(".{key} "))).collect::<Vec<_>>().join("\n");
+        let without =
+            webhook("").lines().filter(|line| !line.contains(&format!(".{key} "))).collect::<Vec<_>>().join("\n");
         fault(&without, &format!("agents.payment.webhook.{key} is missing"));
     }
     for (lines, expected) in [
-        ("webhook.no = [\"paid\"]", "7:15: agents.payment.webhook.no[0] names \"paid\" again: an event has one meaning"),
+        (
+            "webhook.no = [\"paid\"]",
+            "7:15: agents.payment.webhook.no[0] names \"paid\" again: an event has one meaning",
+        ),
         ("webhook.working = [\"a\", \"a\"]", "webhook.working[1] names \"a\" again"),
         ("webhook.no = []", "webhook.no must be an array of 1 to 32 elements"),
         ("webhook.no = [\" \"]", "webhook.no[0] must be the name of an event, of 1 to 128 characters"),
         ("webhook.no = [7]", "webhook.no[0] must be a text in quotes"),
         ("webhook.code = \"code\"", "webhook.code must be a JSON pointer such as"),
-        ("webhook.outptu = \"/a\"", "webhook.outptu is not a setting: did you mean output? Settings are: secret, scheme"),
+        (
+            "webhook.outptu = \"/a\"",
+            "webhook.outptu is not a setting: did you mean output? Settings are: secret, scheme",
+        ),
         ("memo = true", "agents.payment.webhook cannot be told of results, since the agent has a memo"),
     ] {
         fault(&webhook(lines), expected);

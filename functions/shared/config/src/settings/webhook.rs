@@ -62,12 +62,7 @@ fn pointer(reader: &mut Reader<'_>, entry: Option<Entry<'_>>) -> Option<Pointer>
     Pointer::parse(&text).map_err(|problem| reader.blame_value(&entry, problem)).ok()
 }
 
-fn add(
-    reader: &mut Reader<'_>,
-    events: &mut BTreeMap<String, EventMeaning>,
-    event: Entry<'_>,
-    meaning: EventMeaning,
-) {
+fn add(reader: &mut Reader<'_>, events: &mut BTreeMap<String, EventMeaning>, event: Entry<'_>, meaning: EventMeaning) {
     let Some((name, entry)) = reader.text(Some(event)) else { return };
     if name.is_empty() || name.chars().nth(EVENT_CHARS_MAX).is_some() {
         let fault = format_args!("must be the name of an event, of 1 to {EVENT_CHARS_MAX} characters");
