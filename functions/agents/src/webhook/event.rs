@@ -45,7 +45,8 @@ pub(crate) fn read(settings: &WebhookSettings, agent: &Arc<str>, body: &Json) ->
     let event = settings.event.text_in(body).ok_or(NotForUs::NoEvent)?;
     let meaning = settings.events.get(&event).ok_or(NotForUs::OtherEvent)?;
     let key = settings.key.text_in(body).ok_or(NotForUs::NoKey)?;
-    let awaited = Awaited::of_key(&key, agent).ok_or(NotForUs::OtherKey)?;
+    let of_order = || Awaited::of_key(&format!("{key}/{}", settings.step.as_ref()?), agent);
+    let awaited = Awaited::of_key(&key, agent).or_else(of_order).ok_or(NotForUs::OtherKey)?;
     let text = |pointer: &Option<Pointer>| {
         let text = pointer.as_ref().and_then(|pointer| pointer.text_in(body));
         text.filter(|text| !text.trim().is_empty()).map(shortened)
@@ -165,6 +166,16 @@ mod tests {
         let mut body = event("paid", &Value::Null);
         body["data"]["metadata"]["key"] = format!("{}/pay/undo", id()).into();
         assert_eq!(told("", &body).unwrap().awaited.direction, Direction::Undo);
+    }
+
+    #[test]
+    fn rule_41_an_event_may_have_the_id_of_the_order_alone_if_the_settings_name_the_step() {
+        let with_key = |key: String| json!({"type": "paid", "data": {"metadata": {"key": key}}});
+        let told = |key: String| told("step = \"pay\"", &with_key(key)).map(|told| told.awaited);
+        let pay = |direction| Ok(Awaited { order_id: id(), step: "pay".into(), direction, agent: Some("bank".into()) });
+        assert_eq!(told(id().to_string()), pay(Direction::Forward));
+        assert_eq!(told(format!("{}/pay/undo", id())), pay(Direction::Undo));
+        assert_eq!(told("invoice-7".to_owned()), Err(NotForUs::OtherKey));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub struct WebhookSettings {
     pub scheme: WebhookScheme,
     /// Where the body has the idempotency key of the call.
     pub key: Pointer,
+    /// The step, if the body has the id of the order alone there.
+    pub step: Option<String>,
     /// Where the body has the name of the event.
     pub event: Pointer,
     /// The events that mean something, by name.

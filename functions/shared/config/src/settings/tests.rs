@@ -324,7 +324,8 @@ fn rule_41_a_webhook_is_as_its_table_says() {
         [agents.payment.webhook]
         secret = ["env:NEW", "ssm:/shop/old"]
         scheme = "standard-webhooks"
-        key = "/data/metadata/key"
+        key = "/data/metadata/order"
+        step = "pay"
         event = "/type"
         done = ["payment.succeeded", "payment.captured"]
         no = ["payment.failed"]
@@ -341,7 +342,7 @@ fn rule_41_a_webhook_is_as_its_table_says() {
         ("env:NEW ssm:/shop/old", WebhookScheme::StandardWebhooks)
     );
     let pointers = [&webhook.key, &webhook.event].map(Pointer::text);
-    assert_eq!(pointers, ["/data/metadata/key", "/type"]);
+    assert_eq!((pointers.join(" ").as_str(), webhook.step.as_deref()), ("/data/metadata/order /type", Some("pay")));
     let optional = [&webhook.code, &webhook.message, &webhook.output].map(|pointer| pointer.as_ref().unwrap().text());
     assert_eq!(optional, ["/data/failure_code", "/data/failure_message", "/data"]);
     let events = [
@@ -354,7 +355,7 @@ fn rule_41_a_webhook_is_as_its_table_says() {
 
     let least = payment(&webhook_of("github")).webhook.unwrap();
     assert_eq!((least.scheme, least.secrets.len(), least.events.len()), (WebhookScheme::Github, 1, 1));
-    assert!(least.code.is_none() && least.message.is_none() && least.output.is_none());
+    assert!(least.step.is_none() && least.code.is_none() && least.message.is_none() && least.output.is_none());
 }
 
 fn webhook_of(scheme: &str) -> String {
@@ -381,6 +382,7 @@ fn rule_41_every_fault_of_a_webhook_is_named() {
         ("webhook.no = []", "webhook.no must be an array of 1 to 32 elements"),
         ("webhook.no = [\" \"]", "webhook.no[0] must be the name of an event, of 1 to 128 characters"),
         ("webhook.no = [7]", "webhook.no[0] must be a text in quotes"),
+        ("webhook.step = \"a/b\"", "webhook.step must be the name of a step"),
         ("webhook.code = \"code\"", "webhook.code must be a JSON pointer such as"),
         (
             "webhook.outptu = \"/a\"",

@@ -5,6 +5,7 @@ use std::collections::btree_map::Entry as Place;
 
 use domain::located::{Entry, Reader, Table};
 use domain::search::Pointer;
+use domain::workflow::is_name;
 
 use super::auth::reference;
 use crate::auth::Placed;
@@ -31,6 +32,13 @@ pub(super) fn webhook(reader: &mut Reader<'_>, table: &mut Table<'_>, has_memo: 
     let scheme = reader.word(scheme, &WebhookScheme::ALL);
     let key = reader.required(&mut table, "key");
     let key = pointer(reader, key);
+    let step = table.take("step");
+    let step = reader.text(step).map(|(name, entry)| {
+        if !is_name(&name) {
+            reader.blame_value(&entry, "must be the name of a step");
+        }
+        name
+    });
     let event = reader.required(&mut table, "event");
     let event = pointer(reader, event);
     let done = reader.required(&mut table, "done");
@@ -45,7 +53,7 @@ pub(super) fn webhook(reader: &mut Reader<'_>, table: &mut Table<'_>, has_memo: 
     let [code, message, output] = [code, message, output].map(|entry| pointer(reader, entry));
     reader.end(table);
     let (secrets, scheme, key, event) = (secrets?, scheme?, key?, event?);
-    Some(WebhookSettings { secrets, scheme, key, event, events, code, message, output })
+    Some(WebhookSettings { secrets, scheme, key, step, event, events, code, message, output })
 }
 
 /// One reference, or an array of them.
