@@ -50,6 +50,11 @@ class Scheme:
     sign: Callable[[str, bytes, int], Headers]
 
     @property
+    def has_time(self) -> bool:
+        """Whether the time is signed, so that an old event is refused."""
+        return self.sign is not github
+
+    @property
     def agent(self) -> str:
         """The agent whose payments it confirms."""
         return f"lender-{self.name}"
