@@ -294,3 +294,12 @@ async fn rule_41_the_api_is_called_at_its_address_and_its_answer_goes_back() {
         }
     }
 }
+
+#[tokio::test]
+async fn rule_41_an_agent_whose_results_could_not_come_in_makes_no_call() {
+    let world = World::without_key(SETTINGS);
+    assert_eq!(world.fleet.check(&["bank", "carrier"]).await, Ok(()));
+    *world.secret.lock().unwrap() = String::new();
+    let faults = world.fleet.check(&["bank", "carrier"]).await.unwrap_err();
+    assert_eq!(faults, ["AGENTS:5:11: agents.bank.webhook.secret[0]: file:/secret is not there"]);
+}
